@@ -1,0 +1,90 @@
+package customop
+
+// Domain is the ONNX domain of every op of this project.
+const Domain = "rope.rewrite"
+
+// SpecVersion is the newest version of the op's specification that this
+// package writes. A library that knows only an older one refuses the node.
+const SpecVersion = 1
+
+// Spec is the one description of an op; the C header, the Go node builder and
+// docs/ops.md are generated from it (go generate ./customop).
+type Spec struct {
+	Name       string
+	Doc        string
+	Inputs     []Value
+	Outputs    []Value
+	Attributes []Attribute
+}
+
+// Value describes one input or output of an op.
+type Value struct {
+	Name     string
+	Type     string // "T" (the node's element type), "int64", "int32"
+	Shape    string
+	Optional bool
+	Since    int  // spec version that brought it
+	Reserved bool // named, but refused by the kernels of this version
+	Doc      string
+}
+
+// Attribute describes one attribute of an op.
+type Attribute struct {
+	Name     string
+	Type     string // "int", "float", "string", "ints", "floats"
+	Default  string // Go literal; empty means required
+	Since    int
+	Reserved string // non-empty: any value but the default is refused, with this reason
+	Doc      string
+}
+
+// RotaryAttentionSpec is the specification of RotaryAttention.
+var RotaryAttentionSpec = Spec{
+	Name: "RotaryAttention",
+	Doc: "Attention with the rotary encoding, position map, mask and key-value cache inside. " +
+		"For a query at index i = past + its place in the call, with position p_i, and a key at index j: " +
+		"c(i,j) = scale · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
+		"a_b = band_query_scales[b]·p_i + band_query_offsets[b] and c_b = band_key_scales[b]·p_j; " +
+		"s = softcap·tanh((c + bias)/softcap), or c + bias; output = Σ over visible j of softmax(s)·v_j. " +
+		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain. " +
+		"A query that sees no key gives zeros.",
+	Inputs: []Value{
+		{Name: "query", Type: "T", Shape: "[batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]", Since: 1, Doc: "Query before rotation."},
+		{Name: "key", Type: "T", Shape: "[batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]", Since: 1, Doc: "New keys before rotation."},
+		{Name: "value", Type: "T", Shape: "[batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]", Since: 1, Doc: "New values."},
+		{Name: "past_key", Type: "T", Shape: "[batch, kv_num_heads, past, head_size]", Optional: true, Since: 1, Doc: "Keys of earlier calls, as present_key gave them. Absent means past = 0."},
+		{Name: "past_value", Type: "T", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
+		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band, position − index must be the same for all real (unpadded) tokens of a row."},
+		{Name: "attention_mask", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 1, Doc: "0 hides the key; any other value shows it."},
+		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 1, Reserved: true, Doc: "Added to the scores."},
+		{Name: "cache_length", Type: "int32", Shape: "[batch]", Optional: true, Since: 1, Reserved: true, Doc: "Valid length of each row of a fixed-capacity cache."},
+		{Name: "document_ids", Type: "int64", Shape: "[batch, past + length]", Optional: true, Since: 1, Reserved: true, Doc: "Document of each token: 0 anchor, ≥ 1 documents, −1 reader."},
+		{Name: "sink_logits", Type: "T", Shape: "[num_heads]", Optional: true, Since: 1, Reserved: true, Doc: "One more logit per head, in the softmax's denominator only."},
+	},
+	Outputs: []Value{
+		{Name: "output", Type: "T", Shape: "query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]", Since: 1, Doc: "Attention output."},
+		{Name: "present_key", Type: "T", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw)."},
+		{Name: "present_value", Type: "T", Shape: "[batch, kv_num_heads, past + length, v_head_size]", Optional: true, Since: 1, Doc: "past_value followed by the new values."},
+		{Name: "log_sum_exp", Type: "T", Shape: "[batch, num_heads, length]", Optional: true, Since: 1, Reserved: true, Doc: "Logarithm of the softmax's denominator, sink excluded."},
+	},
+	Attributes: []Attribute{
+		{Name: "spec_version", Type: "int", Since: 1, Doc: "Version of this specification that the node was written for."},
+		{Name: "num_heads", Type: "int", Since: 1, Doc: "Query heads, a multiple of kv_num_heads."},
+		{Name: "kv_num_heads", Type: "int", Since: 1, Doc: "Key and value heads."},
+		{Name: "scale", Type: "float", Default: "0", Since: 1, Doc: "Multiplies the content score; 0 means 1/√head_size."},
+		{Name: "frequencies", Type: "floats", Default: "nil", Since: 1, Doc: "Radians per position of each channel pair (inv_freq); empty means no rotation. rotary_dim is twice its length."},
+		{Name: "gain", Type: "float", Default: "1", Since: 1, Doc: "Multiplies the rotated channels of query and key."},
+		{Name: "rotary_layout", Type: "string", Default: `"half"`, Since: 1, Doc: "half pairs channels (x, x + rotary_dim/2), interleaved pairs (2x, 2x + 1)."},
+		{Name: "rotary_offset", Type: "int", Default: "0", Since: 1, Doc: "First rotated channel of a head."},
+		{Name: "exact_angles", Type: "int", Default: "0", Since: 1, Doc: "1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do."},
+		{Name: "causal", Type: "int", Default: "1", Since: 1, Doc: "1 hides keys with j > i."},
+		{Name: "window", Type: "int", Default: "0", Since: 1, Doc: "n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window."},
+		{Name: "first_keys", Type: "int", Default: "0", Since: 1, Reserved: "keys that stay visible outside the window come with a later library", Doc: "Keys with j < first_keys stay visible outside the window."},
+		{Name: "softcap", Type: "float", Default: "0", Since: 1, Reserved: "the softcap comes with a later library", Doc: "c > 0 maps the score s to c·tanh(s/c)."},
+		{Name: "band_starts", Type: "ints", Default: "nil", Since: 1, Doc: "Smallest distance i − j of each band, ascending, the first 0. Empty means one band of true positions."},
+		{Name: "band_query_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1."},
+		{Name: "band_query_offsets", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 0."},
+		{Name: "band_key_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1. A rotated cache needs 1."},
+		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come."},
+	},
+}

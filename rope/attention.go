@@ -1,0 +1,50 @@
+package rope
+
+// Attention is the meaning of one attention site as a value: what a rewriter
+// measures from an exporter's graph, what a method edits, and what the op
+// computes. The formula is, for a query at index i = past + place in the call,
+// a key at index j, and the band b that holds the distance i − j:
+//
+//	c(i,j) = Scale · ⟨R(a_b) q_i, R(c_b) k_j⟩
+//	s(i,j) = Softcap · tanh((c + bias) / Softcap), or c + bias without a softcap
+//	out_i  = Σ_{j visible} softmax_j(s(i,·)) v_j
+//
+// A query that sees no key gives zeros.
+type Attention struct {
+	Heads    int     // query heads
+	KVHeads  int     // key and value heads; query head h reads kv head h / (Heads / KVHeads)
+	HeadSize int     // channels per head of query and key
+	Scale    float64 // on the content score; 0 means 1/√HeadSize
+	Softcap  float64 // 0 means none
+
+	Encoding Encoding
+	Bands    []Band // position map; nil is plain RoPE (one band, true positions)
+	Mask     Mask
+	Cache    Cache
+}
+
+// Cache says how keys stand in the key-value cache.
+type Cache uint8
+
+const (
+	// Rotated keys carry the rotation of their own position, as every exporter writes them.
+	Rotated Cache = iota
+	// Raw keys are stored as they come and rotated when they are read.
+	Raw
+)
+
+// Mask says which keys a query sees. The zero value sees every key.
+type Mask struct {
+	Causal    bool  // key index ≤ query index
+	Window    int64 // 0 = no window, else keys with 0 ≤ i − j < Window (the key itself counts)
+	FirstKeys int64 // keys with j < FirstKeys stay visible outside the window
+	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
+}
+
+// EffectiveScale returns Scale with its default filled in.
+func (a Attention) EffectiveScale() float64 {
+	if a.Scale != 0 {
+		return a.Scale
+	}
+	return defaultScale(a.HeadSize)
+}

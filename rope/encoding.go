@@ -1,0 +1,48 @@
+package rope
+
+import "math"
+
+// Layout says which two channels of a head turn together.
+type Layout uint8
+
+const (
+	// Half pairs channel x with x + RotaryDim/2 (GPT-NeoX, llama in transformers).
+	Half Layout = iota
+	// Interleaved pairs channels 2x and 2x+1 (RoFormer, GPT-J).
+	Interleaved
+)
+
+// Encoding is a rotary position encoding: R(p) turns pair x by the angle
+// p·Frequencies[x] and multiplies both channels by Gain; R(0) = Gain.
+// (Su et al., RoFormer, arXiv:2104.09864, eq. 15.)
+type Encoding struct {
+	Frequencies []float64 // radians per position, one per channel pair (inv_freq)
+	Gain        float64   // on the rotated channels of query and of key; 0 means 1
+	Layout      Layout
+	Offset      int  // first rotated channel of a head
+	ExactAngles bool // false rounds p·ω to float32 first, as exporters do
+}
+
+// RotaryDim returns the number of rotated channels.
+func (e Encoding) RotaryDim() int { return 2 * len(e.Frequencies) }
+
+// EffectiveGain returns Gain with its default filled in.
+func (e Encoding) EffectiveGain() float64 {
+	if e.Gain != 0 {
+		return e.Gain
+	}
+	return 1
+}
+
+// Band is one piece of a position map: the keys whose distance d = i − j (of
+// indices) is at least Start and less than the next band's Start. There the
+// query stands at QueryScale·p + QueryOffset and the key at KeyScale·p, where
+// p is its own position. A rotated cache needs KeyScale 1 in every band.
+type Band struct {
+	Start       int64
+	QueryScale  float64
+	QueryOffset float64
+	KeyScale    float64
+}
+
+func defaultScale(headSize int) float64 { return 1 / math.Sqrt(float64(headSize)) }
