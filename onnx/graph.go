@@ -1,0 +1,108 @@
+package onnx
+
+import (
+	"iter"
+	"slices"
+)
+
+// Graph is a graph of nodes: the model's own or one inside a node's attribute.
+//
+// Its lists may be read and changed freely, directly or by the methods below:
+// on saving, what differs from the file that the graph came from is written
+// anew and everything else, unknown fields included, is copied from there.
+type Graph struct {
+	Name    string
+	Nodes   []*Node // in topological order, as ONNX demands
+	Inputs  []*ValueInfo
+	Outputs []*ValueInfo
+
+	// ValueInfo tells types of values inside the graph; it may be incomplete.
+	ValueInfo          []*ValueInfo
+	Initializers       []*Tensor
+	SparseInitializers []*SparseTensor
+
+	src source
+}
+
+// AllNodes yields the graph's nodes and, after each node, the nodes of its
+// sub-graphs at any depth.
+func (g *Graph) AllNodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { walkNodes(g.Nodes, yield) }
+}
+
+func walkNodes(nodes []*Node, yield func(*Node) bool) bool {
+	for _, n := range nodes {
+		if !yield(n) {
+			return false
+		}
+		for sub := range n.Subgraphs() {
+			if !walkNodes(sub.Nodes, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Initializer returns the initializer of that name, or nil. It searches the
+// list: build a map to look up many.
+func (g *Graph) Initializer(name string) *Tensor {
+	for _, t := range g.Initializers {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// RemoveNodes removes the nodes for which drop is true.
+func (g *Graph) RemoveNodes(drop func(*Node) bool) {
+	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), drop)
+}
+
+// InsertNode inserts n in front of the node before, or at the end if before is
+// nil or no node of the graph.
+func (g *Graph) InsertNode(before, n *Node) {
+	i := slices.Index(g.Nodes, before)
+	if i < 0 {
+		i = len(g.Nodes)
+	}
+	g.Nodes = slices.Insert(g.Nodes, i, n)
+}
+
+// AddInitializer adds a constant to the graph.
+func (g *Graph) AddInitializer(t *Tensor) { g.Initializers = append(g.Initializers, t) }
+
+// RemoveInitializers removes the initializers for which drop is true.
+func (g *Graph) RemoveInitializers(drop func(*Tensor) bool) {
+	g.Initializers = slices.DeleteFunc(slices.Clone(g.Initializers), drop)
+}
+
+// AddInput adds an input after the others.
+func (g *Graph) AddInput(v *ValueInfo) { g.Inputs = append(g.Inputs, v) }
+
+// RemoveInput removes the inputs of that name.
+func (g *Graph) RemoveInput(name string) { g.Inputs = removeNamed(g.Inputs, name) }
+
+// AddOutput adds an output after the others.
+func (g *Graph) AddOutput(v *ValueInfo) { g.Outputs = append(g.Outputs, v) }
+
+// RemoveOutput removes the outputs of that name.
+func (g *Graph) RemoveOutput(name string) { g.Outputs = removeNamed(g.Outputs, name) }
+
+func removeNamed(list []*ValueInfo, name string) []*ValueInfo {
+	return slices.DeleteFunc(slices.Clone(list), func(v *ValueInfo) bool { return v.Name == name })
+}
+
+// Clone returns a copy that can be changed without changing g; nil for nil.
+// Tensor contents are shared, not copied.
+func (g *Graph) Clone() *Graph {
+	if g == nil {
+		return nil
+	}
+	c := *g
+	c.Nodes = cloneAll(g.Nodes)
+	c.Inputs, c.Outputs, c.ValueInfo = cloneAll(g.Inputs), cloneAll(g.Outputs), cloneAll(g.ValueInfo)
+	c.Initializers, c.SparseInitializers = cloneAll(g.Initializers), cloneAll(g.SparseInitializers)
+	return &c
+}
