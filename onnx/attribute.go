@@ -1,6 +1,8 @@
 package onnx
 
-import "slices"
+import (
+	"slices"
+)
 
 // AttributeType says which field of an Attribute holds its value, numbered as
 // in ONNX's AttributeProto.AttributeType.

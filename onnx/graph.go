@@ -1,8 +1,11 @@
 package onnx
 
 import (
+	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
 // Graph is a graph of nodes: the model's own or one inside a node's attribute.
@@ -105,4 +108,76 @@ func (g *Graph) Clone() *Graph {
 	c.Inputs, c.Outputs, c.ValueInfo = cloneAll(g.Inputs), cloneAll(g.Outputs), cloneAll(g.ValueInfo)
 	c.Initializers, c.SparseInitializers = cloneAll(g.Initializers), cloneAll(g.SparseInitializers)
 	return &c
+}
+
+func (g *Graph) origin() source { return g.src }
+
+func (g *Graph) original() view {
+	o := &Graph{src: g.src}
+	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
+	return o
+}
+
+func (g *Graph) read(r *reader) error {
+	if r.nesting >= maxNesting {
+		return fmt.Errorf("%w: graphs are nested more than %d deep", ErrFormat, maxNesting)
+	}
+	r.nesting++
+	defer func() { r.nesting-- }()
+	var p onnxpb.GraphProto
+	err := g.src.decode(&p, graphSmall, func(rec record) error {
+		switch rec.num {
+		case graphNode:
+			return openNode(r, &g.Nodes, rec)
+		case graphInitializer:
+			t := &Tensor{src: source{rec.body}}
+			g.Initializers = append(g.Initializers, t)
+			if err := r.open(t); err != nil {
+				return fmt.Errorf("initializer %q: %w", t.Name, err)
+			}
+		case graphSparse:
+			t := &SparseTensor{src: source{rec.body}}
+			g.SparseInitializers = append(g.SparseInitializers, t)
+			if err := r.open(t); err != nil {
+				return fmt.Errorf("sparse initializer %d: %w", len(g.SparseInitializers)-1, err)
+			}
+		case graphInput:
+			return openValue(r, &g.Inputs, rec)
+		case graphOutput:
+			return openValue(r, &g.Outputs, rec)
+		case graphValueInfo:
+			return openValue(r, &g.ValueInfo, rec)
+		}
+		return nil
+	})
+	g.Name = p.GetName()
+	return err
+}
+
+func openNode(r *reader, list *[]*Node, rec record) error {
+	n := &Node{src: source{rec.body}}
+	*list = append(*list, n)
+	if err := r.open(n); err != nil {
+		return fmt.Errorf("node %d (%s %q): %w", len(*list)-1, n.OpType, n.Name, err)
+	}
+	return nil
+}
+
+func openValue(r *reader, list *[]*ValueInfo, rec record) error {
+	v := &ValueInfo{src: source{rec.body}}
+	*list = append(*list, v)
+	if err := r.open(v); err != nil {
+		return fmt.Errorf("value %q: %w", v.Name, err)
+	}
+	return nil
+}
+
+func (g *Graph) fields() []field {
+	out := childFields(graphNode, g.Nodes...)
+	out = append(out, smallFields(&onnxpb.GraphProto{Name: text(g.Name)})...)
+	out = append(out, childFields(graphInitializer, g.Initializers...)...)
+	out = append(out, childFields(graphSparse, g.SparseInitializers...)...)
+	out = append(out, childFields(graphInput, g.Inputs...)...)
+	out = append(out, childFields(graphOutput, g.Outputs...)...)
+	return append(out, childFields(graphValueInfo, g.ValueInfo...)...)
 }

@@ -3,12 +3,17 @@ package onnx
 import (
 	"errors"
 	"iter"
+	"slices"
 )
 
-// source is the bytes in which a view was found.
-type source [][]byte
-
-// Model is an ONNX model.
+// Model is an ONNX model: one opened from a file, whose contents are mapped
+// and only read where they are looked at, or one built in memory.
+//
+// Its fields may be read and changed freely. On saving, what differs from the
+// file that the model came from is written anew and everything else, unknown
+// fields included, is copied from there; a model in which nothing was changed
+// is written byte for byte as it was. A Model must not be used by several
+// goroutines while one of them changes it.
 type Model struct {
 	Path string // as given to Open, else ""
 
@@ -20,55 +25,99 @@ type Model struct {
 	DocString       string
 	Graph           *Graph
 	Functions       []*Function
+	Training        []*Training
 
 	opsets   []Opset
 	metadata []entry
 	src      source
+	folder   *folder
+	file     *mapping // nil unless the model came from a file
 }
 
 type entry struct{ key, value string }
 
-// Open maps the model at path.
-func Open(path string) (*Model, error) { return nil, errors.ErrUnsupported }
-
-// Parse reads a model from memory. data must stay unchanged.
-func Parse(data []byte) (*Model, error) { return nil, errors.ErrUnsupported }
-
-// New returns a model with an empty graph.
+// New returns a model with an empty graph. RequireOpset and RequireIR set the
+// versions that every model must tell.
 func New() *Model { return &Model{Graph: &Graph{}} }
 
-// Close releases the mapped files.
-func (m *Model) Close() error { return nil }
-
 // Opsets returns the operator sets that the model imports.
-func (m *Model) Opsets() []Opset { return m.opsets }
+func (m *Model) Opsets() []Opset { return slices.Clone(m.opsets) }
 
-// Opset returns the imported version of a domain, 0 when there is none.
-func (m *Model) Opset(domain string) int64 { return 0 }
-
-// RequireOpset adds or raises the import of a domain.
-func (m *Model) RequireOpset(domain string, version int64) {}
-
-// RequireIR raises the IR version.
-func (m *Model) RequireIR(version int64) { m.IRVersion = max(m.IRVersion, version) }
-
-// Metadata yields the model's metadata.
-func (m *Model) Metadata() iter.Seq2[string, string] { return func(func(string, string) bool) {} }
-
-// SetMetadata adds or replaces an entry of the model's metadata.
-func (m *Model) SetMetadata(key, value string) {}
-
-// Marshal returns the model in ONNX's binary form.
-func (m *Model) Marshal() ([]byte, error) { return nil, errors.ErrUnsupported }
-
-// SaveOptions says how to save.
-type SaveOptions struct {
-	Force bool // replace files that are in the way
-
-	// Progress, if set, is called now and then with the bytes written so far
-	// and the bytes to write; an error from it ends the save.
-	Progress func(written, total int64) error
+// Opset returns the imported version of a domain, or 0 if there is none. The
+// standard domain may be given as "" or "ai.onnx".
+func (m *Model) Opset(domain string) int64 {
+	if o := m.opset(domain); o != nil {
+		return o.Version
+	}
+	return 0
 }
 
-// Save writes the model to a file.
-func (m *Model) Save(path string, opts SaveOptions) error { return errors.ErrUnsupported }
+func (m *Model) opset(domain string) *Opset {
+	for i := range m.opsets {
+		if standard(m.opsets[i].Domain) == standard(domain) {
+			return &m.opsets[i]
+		}
+	}
+	return nil
+}
+
+// standard maps the two names of the standard domain to one.
+func standard(domain string) string {
+	if domain == "ai.onnx" {
+		return ""
+	}
+	return domain
+}
+
+// RequireOpset makes the model import at least the given version of a domain.
+func (m *Model) RequireOpset(domain string, version int64) {
+	if o := m.opset(domain); o != nil {
+		o.Version = max(o.Version, version)
+		return
+	}
+	m.opsets = append(m.opsets, Opset{domain, version})
+}
+
+// RequireIR raises the model's IR version to at least the given one.
+func (m *Model) RequireIR(version int64) { m.IRVersion = max(m.IRVersion, version) }
+
+// Metadata yields the keys and values of the model's metadata.
+func (m *Model) Metadata() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, e := range m.metadata {
+			if !yield(e.key, e.value) {
+				return
+			}
+		}
+	}
+}
+
+// SetMetadata adds an entry to the model's metadata, in place of the one that
+// has its key if there is one.
+func (m *Model) SetMetadata(key, value string) {
+	for i := range m.metadata {
+		if m.metadata[i].key == key {
+			m.metadata[i].value = value
+			return
+		}
+	}
+	m.metadata = append(m.metadata, entry{key, value})
+}
+
+// maxMessage is the size that protobuf allows for a message.
+const maxMessage = 1<<31 - 1
+
+// ErrTooLarge is wrapped by errors about models whose binary form would exceed
+// what protobuf, and with it ONNX Runtime, can read.
+var ErrTooLarge = errors.New("the model exceeds 2 GiB, the limit of its file format; keep its weights in external data")
+
+// Marshal returns the model in ONNX's binary form, all in memory: it is meant
+// for small models. External data is not included; its locations are relative
+// to a folder that the receiver must know.
+func (m *Model) Marshal() ([]byte, error) {
+	c, _ := encode(m)
+	if c.size > maxMessage {
+		return nil, ErrTooLarge
+	}
+	return slices.Concat(c.parts...), nil
+}

@@ -1,6 +1,11 @@
 package onnx
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+)
 
 // Node is one operation of a graph or function.
 //
@@ -139,4 +144,38 @@ func (n *Node) Clone() *Node {
 	c.Outputs = append([]string(nil), n.Outputs...)
 	c.Attributes = cloneAll(n.Attributes)
 	return &c
+}
+
+func (n *Node) origin() source { return n.src }
+
+func (n *Node) original() view {
+	o := &Node{src: n.src}
+	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
+	return o
+}
+
+func (n *Node) read(r *reader) error {
+	var p onnxpb.NodeProto
+	err := n.src.decode(&p, nodeSmall, func(rec record) error {
+		if rec.num != nodeAttribute {
+			return nil
+		}
+		a := &Attribute{src: source{rec.body}}
+		n.Attributes = append(n.Attributes, a)
+		if err := r.open(a); err != nil {
+			return fmt.Errorf("attribute %q: %w", a.Name, err)
+		}
+		return nil
+	})
+	n.Name, n.OpType, n.Domain, n.Overload = p.GetName(), p.GetOpType(), p.GetDomain(), p.GetOverload()
+	n.Inputs, n.Outputs = p.GetInput(), p.GetOutput()
+	return err
+}
+
+func (n *Node) fields() []field {
+	small := smallFields(&onnxpb.NodeProto{
+		Name: text(n.Name), OpType: text(n.OpType), Domain: text(n.Domain), Overload: text(n.Overload),
+		Input: n.Inputs, Output: n.Outputs,
+	})
+	return append(small, childFields(nodeAttribute, n.Attributes...)...)
 }

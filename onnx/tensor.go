@@ -1,28 +1,28 @@
 package onnx
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
 // Tensor is a constant: an initializer of a graph or the value of an attribute.
+//
+// Name, Type and Dims may be changed; they must go on fitting the contents,
+// which cannot be changed: make a new tensor for that.
 type Tensor struct {
 	Name string
 	Type DataType
 	Dims []int64 // empty for a scalar
 
-	raw      []byte // raw little-endian content, where the tensor has it
+	raw      []byte    // raw content, where the tensor has it in that form
+	external *external // where the content is, if outside the model's file
+	folder   *folder   // that external is relative to; nil if it is not known
 	src      source
-}
-
-// SparseTensor is a constant given by its non-zero elements.
-type SparseTensor struct {
-	Values  *Tensor // the non-zero elements; its name is the sparse tensor's
-	Indices *Tensor // int64: positions [n] or coordinates [n, rank]
-	Dims    []int64 // of the dense tensor
-
-	src source
 }
 
 // NewTensor returns a tensor whose elements stand in raw in row-major order,
@@ -54,31 +54,6 @@ func (t *Tensor) ByteLen() int64 {
 	return (n*bits + 7) / 8
 }
 
-// Bytes returns the raw little-endian content.
-func (t *Tensor) Bytes() ([]byte, error) {
-	if t.raw != nil {
-		return t.raw, nil
-	}
-	return nil, errors.ErrUnsupported
-}
-
-// External tells where the content lies when it is outside the model's file.
-func (t *Tensor) External() (location string, offset, length int64, ok bool) {
-	return "", 0, 0, false
-}
-
-// Floats returns the elements of a tensor of any real type as float32.
-func (t *Tensor) Floats() ([]float32, error) { return nil, errors.ErrUnsupported }
-
-// Float64s returns the elements of a tensor of any real type as float64.
-func (t *Tensor) Float64s() ([]float64, error) { return nil, errors.ErrUnsupported }
-
-// Int64s returns the elements of a tensor of integer or bool type as int64.
-func (t *Tensor) Int64s() ([]int64, error) { return nil, errors.ErrUnsupported }
-
-// Strings returns the elements of a tensor of strings.
-func (t *Tensor) Strings() ([][]byte, error) { return nil, errors.ErrUnsupported }
-
 // Clone returns a copy that can be changed without changing t; nil for nil.
 // The content is shared, not copied.
 func (t *Tensor) Clone() *Tensor {
@@ -90,12 +65,53 @@ func (t *Tensor) Clone() *Tensor {
 	return &c
 }
 
-// Clone returns a copy that can be changed without changing t; nil for nil.
-func (t *SparseTensor) Clone() *SparseTensor {
-	if t == nil {
+func (t *Tensor) origin() source { return t.src }
+
+func (t *Tensor) original() view {
+	o := &Tensor{src: t.src}
+	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
+	return o
+}
+
+// maxRank bounds the dimensions of a tensor: ONNX Runtime has crashed on one
+// with 100,000.
+const maxRank = 64
+
+func (t *Tensor) read(r *reader) error {
+	var p onnxpb.TensorProto
+	err := t.src.decode(&p, tensorSmall, func(rec record) error {
+		if rec.num == tensorRaw {
+			t.raw = rec.body
+		}
 		return nil
+	})
+	t.Name, t.Type, t.Dims, t.folder = p.GetName(), DataType(p.GetDataType()), p.GetDims(), r.folder
+	if err != nil {
+		return err
 	}
-	c := *t
-	c.Values, c.Indices, c.Dims = t.Values.Clone(), t.Indices.Clone(), slices.Clone(t.Dims)
-	return &c
+	if len(t.Dims) > maxRank {
+		return fmt.Errorf("%w: a tensor has %d dimensions; at most %d are read", ErrFormat, len(t.Dims), maxRank)
+	}
+	if t.Len() < 0 {
+		return fmt.Errorf("%w: dimensions %v make no size", ErrFormat, t.Dims)
+	}
+	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
+		if t.external, err = externalOf(p.GetExternalData()); err == nil {
+			r.folder.note(t.external.location)
+		}
+	}
+	return err
+}
+
+func (t *Tensor) fields() []field {
+	p := &onnxpb.TensorProto{Name: text(t.Name), Dims: t.Dims}
+	if t.Type != Undefined {
+		p.DataType = proto.Int32(int32(t.Type))
+	}
+	out := smallFields(p)
+	// The contents of a tensor from a file pass through as they stand there.
+	if t.src == nil {
+		out = append(out, field{num: tensorRaw, blob: t.raw})
+	}
+	return out
 }

@@ -1,6 +1,12 @@
 package onnx
 
-import "strconv"
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+)
 
 // ValueInfo is the name and type of a value: an input or output of a graph, or
 // what is known of a value inside it.
@@ -51,4 +57,96 @@ func (v *ValueInfo) Clone() *ValueInfo {
 	c := *v
 	c.Shape = append([]Dim(nil), v.Shape...)
 	return &c
+}
+
+func (v *ValueInfo) origin() source { return v.src }
+
+func (v *ValueInfo) original() view {
+	o := &ValueInfo{src: v.src}
+	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
+	return o
+}
+
+func (v *ValueInfo) read(*reader) error {
+	p, err := v.proto()
+	if err != nil {
+		return err
+	}
+	v.Name = p.GetName()
+	tensor := p.GetType().GetTensorType()
+	v.Type, v.HasShape = DataType(tensor.GetElemType()), tensor.GetShape() != nil
+	for _, d := range tensor.GetShape().GetDim() {
+		v.Shape = append(v.Shape, dimOf(d))
+	}
+	return nil
+}
+
+// proto decodes the message that v came from.
+func (v *ValueInfo) proto() (*onnxpb.ValueInfoProto, error) {
+	p := new(onnxpb.ValueInfoProto)
+	err := v.src.decode(p, valueInfoSmall, func(record) error { return nil })
+	return p, err
+}
+
+func dimOf(p *onnxpb.TensorShapeProto_Dimension) Dim {
+	switch value := p.GetValue().(type) {
+	case *onnxpb.TensorShapeProto_Dimension_DimValue:
+		return Dim{Value: value.DimValue}
+	case *onnxpb.TensorShapeProto_Dimension_DimParam:
+		if value.DimParam != "" {
+			return Dim{Param: value.DimParam}
+		}
+	}
+	return Dim{Value: UnknownDim}
+}
+
+func (v *ValueInfo) fields() []field {
+	// What the view does not show of the type, such as denotations, stays as
+	// it was.
+	p, err := v.proto()
+	if err != nil {
+		p = new(onnxpb.ValueInfoProto)
+	}
+	p.Name = text(v.Name)
+	if v.Type != Undefined || v.HasShape {
+		v.setType(p)
+	}
+	return smallFields(p)
+}
+
+func (v *ValueInfo) setType(p *onnxpb.ValueInfoProto) {
+	if p.Type == nil {
+		p.Type = new(onnxpb.TypeProto)
+	}
+	tensor := p.Type.GetTensorType()
+	if tensor == nil {
+		tensor = new(onnxpb.TypeProto_Tensor)
+		p.Type.Value = &onnxpb.TypeProto_TensorType{TensorType: tensor}
+	}
+	tensor.ElemType = proto.Int32(int32(v.Type))
+	if !v.HasShape {
+		tensor.Shape = nil
+		return
+	}
+	if tensor.Shape == nil {
+		tensor.Shape = new(onnxpb.TensorShapeProto)
+	}
+	dims := tensor.Shape.Dim
+	for len(dims) < len(v.Shape) {
+		dims = append(dims, new(onnxpb.TensorShapeProto_Dimension))
+	}
+	tensor.Shape.Dim = dims[:len(v.Shape)]
+	for i, d := range v.Shape {
+		if dimOf(dims[i]) == d {
+			continue
+		}
+		switch {
+		case d.Param != "":
+			dims[i].Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: d.Param}
+		case d.Known():
+			dims[i].Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d.Value}
+		default:
+			dims[i].Value = nil
+		}
+	}
 }

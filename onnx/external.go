@@ -1,0 +1,72 @@
+package onnx
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+)
+
+// external says where contents lie outside the model's file.
+type external struct {
+	location string // path relative to the model's folder, with slashes
+	offset   int64
+	length   int64 // 0 when it is not told
+}
+
+// External tells where the contents lie if they are outside the model's file:
+// in the file location, a path relative to the model's folder, from byte
+// offset on. length is 0 when the model does not tell it. The file may be
+// missing.
+func (t *Tensor) External() (location string, offset, length int64, ok bool) {
+	if t.external == nil {
+		return "", 0, 0, false
+	}
+	return t.external.location, t.external.offset, t.external.length, true
+}
+
+// externalOf reads the entries of external_data.
+func externalOf(entries []*onnxpb.StringStringEntryProto) (*external, error) {
+	e := new(external)
+	for _, p := range entries {
+		var err error
+		switch p.GetKey() {
+		case "location":
+			e.location = p.GetValue()
+		case "offset":
+			e.offset, err = sizeOf(p)
+		case "length":
+			e.length, err = sizeOf(p)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if e.location == "" {
+		return nil, fmt.Errorf("%w: external data without a location", ErrFormat)
+	}
+	return e, nil
+}
+
+func sizeOf(p *onnxpb.StringStringEntryProto) (int64, error) {
+	n, err := strconv.ParseInt(p.GetValue(), 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: the %s of external data is %q", ErrFormat, p.GetKey(), p.GetValue())
+	}
+	return n, nil
+}
+
+// bytes returns the size bytes that e points to, from the folder f.
+func (e *external) bytes(f *folder, size int64) ([]byte, error) {
+	if e.length != 0 && e.length != size {
+		return nil, fmt.Errorf("%w: external data of %d bytes where the tensor takes %d", ErrFormat, e.length, size)
+	}
+	data, err := f.data(e.location)
+	if err != nil {
+		return nil, err
+	}
+	if have := int64(len(data)); e.offset > have || size > have-e.offset {
+		return nil, fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)
+	}
+	return data[e.offset : e.offset+size : e.offset+size], nil
+}

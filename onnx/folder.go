@@ -1,0 +1,169 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// ErrRefused is wrapped by errors about external data that a model has no
+// business with, such as files outside its folder.
+var ErrRefused = errors.New("refused")
+
+// folder is where a model's external data lies. Several goroutines may use it.
+type folder struct {
+	model string // path of the model's file
+
+	mu        sync.Mutex
+	maps      map[string]*mapping // by location
+	locations map[string]bool     // that the model names, used or not
+}
+
+// note records a location that the model names.
+func (f *folder) note(location string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.locations == nil {
+		f.locations = make(map[string]bool)
+	}
+	f.locations[location] = true
+}
+
+// holds reports whether a file is one of the model's external data.
+func (f *folder) holds(info fs.FileInfo) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for location := range f.locations {
+		file, err := f.open(location)
+		if err != nil {
+			continue // missing, or none of ours
+		}
+		own, err := file.Stat()
+		file.Close()
+		if err == nil && os.SameFile(own, info) {
+			return true
+		}
+	}
+	return false
+}
+
+// data returns the contents of the file at a location, mapped.
+func (f *folder) data(location string) ([]byte, error) {
+	if f == nil {
+		return nil, fmt.Errorf("external data %q: the model was not opened from a file, so its folder is not known", location)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.maps[location]; m != nil {
+		return m.data, nil
+	}
+	file, err := f.open(location)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	m, err := mapFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("external data %q: %w", location, err)
+	}
+	if f.maps == nil {
+		f.maps = make(map[string]*mapping)
+	}
+	f.maps[location] = m
+	return m.data, nil
+}
+
+// open opens the file at a location, which must lie inside the model's folder:
+// the one in which the model's path stands or, if that is a link, the one in
+// which the file stands to which it leads. The second serves the Hugging Face
+// cache, where model and data are both links into one folder.
+func (f *folder) open(location string) (*os.File, error) {
+	if err := checkLocation(location); err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(f.model)
+	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(location)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("external data %q is missing beside %s: %w", location, f.model, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("external data %q: %w", location, err)
+	}
+	for _, inside := range []string{dir, f.model} {
+		root, err := filepath.EvalSymlinks(inside)
+		if err != nil {
+			return nil, fmt.Errorf("external data %q: %w", location, err)
+		}
+		if inside == f.model {
+			root = filepath.Dir(root)
+		}
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			return openRegular(root, rel, location)
+		}
+	}
+	return nil, fmt.Errorf("external data %q leads outside the model's folder to %s: %w", location, path, ErrRefused)
+}
+
+// openRegular opens a regular file below root; the file system may have
+// changed since the path was examined, so links out of root still fail.
+func openRegular(root, rel, location string) (*os.File, error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	info, err := r.Stat(rel)
+	if err != nil {
+		return nil, fmt.Errorf("external data %q: %w", location, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("external data %q is not a regular file: %w", location, ErrRefused)
+	}
+	return r.Open(rel)
+}
+
+// checkLocation refuses locations that are not plain relative paths.
+func checkLocation(location string) error {
+	reason := ""
+	switch {
+	case strings.ContainsRune(location, 0):
+		reason = "holds a NUL byte"
+	case strings.HasPrefix(location, "/") || strings.HasPrefix(location, `\`) || filepath.VolumeName(location) != "":
+		reason = "is an absolute path"
+	case hasParent(location):
+		reason = `holds ".."`
+	case !filepath.IsLocal(filepath.FromSlash(location)):
+		reason = "is no path inside a folder"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the external data location %q %s: %w", location, reason, ErrRefused)
+}
+
+func hasParent(location string) bool {
+	for _, part := range strings.FieldsFunc(location, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// close releases the mapped files.
+func (f *folder) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, m := range f.maps {
+		errs = append(errs, m.close())
+	}
+	f.maps = nil
+	return errors.Join(errs...)
+}

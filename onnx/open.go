@@ -1,0 +1,110 @@
+package onnx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"unicode/utf8"
+)
+
+// Open maps the model at path and reads its structure. Weights are neither
+// copied nor decoded, and external data is not looked for before a tensor's
+// contents are asked for. The model must be closed; the file must not be
+// changed before that.
+func Open(path string) (*Model, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, not a model; name the .onnx file inside it", path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	mapped, err := mapFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	m, err := parse(mapped.data, &folder{model: path})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), mapped.close())
+	}
+	m.Path, m.file = path, mapped
+	return m, nil
+}
+
+// Parse reads a model from memory. data is kept, not copied, and must not be
+// changed while the model is in use. External data of such a model has no
+// known folder, so its contents cannot be read.
+func Parse(data []byte) (*Model, error) { return parse(data, nil) }
+
+func parse(data []byte, f *folder) (*Model, error) {
+	m := &Model{src: source{data}, folder: f}
+	if err := m.read(&reader{folder: f}); err != nil {
+		if what := recognise(data); what != "" {
+			return nil, fmt.Errorf("%w: it is %s", ErrFormat, what)
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+// recognise names what else data might be, with what to do about it.
+func recognise(data []byte) string {
+	start := data[:min(len(data), 512)]
+	lower := bytes.ToLower(bytes.TrimSpace(start))
+	switch {
+	case len(data) == 0:
+		return "an empty file; copy or download it again"
+	case bytes.HasPrefix(start, []byte("version https://git-lfs")):
+		return "a git-lfs pointer, not a model; run git lfs pull"
+	case bytes.HasPrefix(lower, []byte("<!doctype html")), bytes.HasPrefix(lower, []byte("<html")):
+		return "a web page, not a model; download the file itself"
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		return "a zip archive (PyTorch files are such); unpack it or export the model to ONNX"
+	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
+		return "compressed with gzip; unpack it first"
+	case len(start) >= 8 && string(start[4:8]) == "ORTM":
+		return "in ONNX Runtime's own .ort format; use the .onnx file that it was made from"
+	case len(start) >= 9 && start[8] == '{':
+		return "a safetensors file; export the model to ONNX"
+	case isText(start):
+		return "a text file, not a model"
+	}
+	return ""
+}
+
+// isText reports whether b is printable UTF-8, perhaps cut within a character.
+func isText(b []byte) bool {
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			return len(b) < utf8.UTFMax
+		}
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// Close releases the mapped files. Contents of tensors must not be used
+// afterwards.
+func (m *Model) Close() error {
+	var errs []error
+	if m.folder != nil {
+		errs = append(errs, m.folder.close())
+	}
+	if m.file != nil {
+		errs = append(errs, m.file.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package onnx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// dataFile is a file of external data that a saved model needs beside it.
+type dataFile struct {
+	folder   *folder
+	location string
+	size     int64
+}
+
+// dataToPlace lists the external data that the model refers to and that is not
+// in the folder of path already.
+func (m *Model) dataToPlace(path string) ([]dataFile, error) {
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	var list []dataFile
+	owner := make(map[string]*folder)
+	for t := range m.tensors() {
+		if t.external == nil || t.folder == nil {
+			continue
+		}
+		location := filepath.Clean(filepath.FromSlash(t.external.location))
+		if other, ok := owner[location]; ok {
+			if other != t.folder && !sameFolder(other, t.folder) {
+				return nil, fmt.Errorf("external data %q of %s and of %s would overwrite each other", location, other.model, t.folder.model)
+			}
+			continue
+		}
+		owner[location] = t.folder
+		if filepath.Join(filepath.Dir(path), location) == filepath.Clean(path) {
+			return nil, fmt.Errorf("%w: the model's external data has that name; choose another", ErrRefused)
+		}
+		if home, err := os.Stat(filepath.Dir(t.folder.model)); err == nil && os.SameFile(home, dir) {
+			continue
+		}
+		file, err := t.folder.open(t.external.location)
+		if err != nil {
+			return nil, err
+		}
+		info, err := file.Stat()
+		file.Close()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, dataFile{t.folder, t.external.location, info.Size()})
+	}
+	return list, nil
+}
+
+func sameFolder(a, b *folder) bool {
+	x, errX := os.Stat(filepath.Dir(a.model))
+	y, errY := os.Stat(filepath.Dir(b.model))
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// stage prepares the file at its location below dir, by a hard link or else a
+// copy. It returns nil if the same data is there already.
+func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error) {
+	from, err := d.folder.open(d.location)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	location := filepath.FromSlash(d.location)
+	// Root follows no link that leads out of dir.
+	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
+		return nil, fmt.Errorf("external data %q: %w", d.location, err)
+	}
+	switch same, err := sameData(root, location, from); {
+	case err != nil:
+		return nil, fmt.Errorf("external data %q: %w", d.location, err)
+	case same == identical:
+		return nil, progress.add(d.size)
+	case same == different && !force:
+		return nil, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+	}
+	target := filepath.Join(dir, location)
+	if s, err := linkStaged(from.Name(), target, force); err == nil {
+		return s, progress.add(d.size)
+	}
+	s, err := createStaged(target, force)
+	if err != nil {
+		return nil, err
+	}
+	if err := copyFile(s.file, from, progress); err != nil {
+		s.discard()
+		return nil, fmt.Errorf("copying external data %q: %w", d.location, err)
+	}
+	return s, nil
+}
+
+// likeness is how a file that is in the way compares.
+type likeness int
+
+const (
+	absent likeness = iota
+	identical
+	different
+)
+
+// sameData compares a file below root with an open one.
+func sameData(root *os.Root, name string, with *os.File) (likeness, error) {
+	link, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return absent, nil
+	}
+	if err != nil {
+		return different, err
+	}
+	if link.IsDir() {
+		return different, errors.New("a folder has that name")
+	}
+	info, err := root.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return different, nil // a link that is broken or leads out
+	}
+	want, err := with.Stat()
+	if err != nil {
+		return different, err
+	}
+	if os.SameFile(info, want) {
+		return identical, nil
+	}
+	if info.Size() != want.Size() {
+		return different, nil
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return different, err
+	}
+	defer file.Close()
+	same, err := equalContents(io.NewSectionReader(file, 0, want.Size()), io.NewSectionReader(with, 0, want.Size()))
+	if err != nil || !same {
+		return different, err
+	}
+	return identical, nil
+}
+
+func equalContents(a, b io.Reader) (bool, error) {
+	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
+	for {
+		n, err := io.ReadFull(a, x)
+		k, errB := io.ReadFull(b, y)
+		if n != k || !bytes.Equal(x[:n], y[:k]) {
+			return false, nil
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return true, nil
+		}
+		if err := errors.Join(err, errB); err != nil {
+			return false, err
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// SaveOptions says how to save.
+type SaveOptions struct {
+	// Force allows files that are in the way to be replaced, though never the
+	// files that the model was opened from.
+	Force bool
+
+	// Progress, if set, is called now and then with the bytes written so far
+	// and the bytes to write. An error from it ends the save, which returns it.
+	Progress func(written, total int64) error
+}
+
+// Save writes the model to a file. External data stays where it is if the
+// file's folder is the model's own; otherwise it is hard-linked, or where that
+// is not possible copied, to the same place relative to the new file.
+//
+// The file appears at once and complete: until then the data stands in
+// temporary files. A save that fails or is interrupted leaves what was there.
+// The error wraps fs.ErrExist if a file is in the way and Force is not set,
+// ErrRefused if the path is one of the model's own files, ErrTooLarge if the
+// model does not fit its format, and fs.ErrNotExist if external data that must
+// be linked is missing.
+func (m *Model) Save(path string, opts SaveOptions) error {
+	if err := m.save(path, opts); err != nil {
+		return fmt.Errorf("saving %s: %w", path, err)
+	}
+	return nil
+}
+
+func (m *Model) save(path string, opts SaveOptions) (err error) {
+	content, _ := encode(m)
+	if content.size > maxMessage {
+		return ErrTooLarge
+	}
+	if err := m.checkTarget(path, opts.Force); err != nil {
+		return err
+	}
+	data, err := m.dataToPlace(path)
+	if err != nil {
+		return err
+	}
+	progress := &meter{report: opts.Progress, total: content.size}
+	for _, d := range data {
+		progress.total += d.size
+	}
+	var ready []*staged
+	defer func() {
+		for _, s := range ready {
+			s.discard()
+		}
+	}()
+	for _, d := range data {
+		s, err := d.stage(filepath.Dir(path), opts.Force, progress)
+		if err != nil {
+			return err
+		}
+		if s != nil {
+			ready = append(ready, s)
+		}
+	}
+	s, err := stageContent(path, content, opts.Force, progress)
+	if err != nil {
+		return err
+	}
+	ready = append(ready, s) // the model last: once it is there, its data is
+	for _, s := range ready {
+		if err := s.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stageContent writes a model to a temporary file.
+func stageContent(path string, content chunks, replace bool, progress *meter) (*staged, error) {
+	s, err := createStaged(path, replace)
+	if err != nil {
+		return nil, err
+	}
+	if err := content.writeTo(s.file, progress); err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkTarget refuses to overwrite what must not be.
+func (m *Model) checkTarget(path string, force bool) error {
+	link, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m.checkSource()
+	}
+	if err != nil {
+		return err
+	}
+	if link.IsDir() {
+		return errors.New("it is a folder; give the name of a file")
+	}
+	// A broken link has no target that could be an original.
+	if target, err := os.Stat(path); err == nil && m.owns(target) {
+		return fmt.Errorf("%w, since the model was opened from that file and originals are never changed; choose another name", ErrRefused)
+	}
+	if !force {
+		return fmt.Errorf("%w; choose another name or force it to be replaced", fs.ErrExist)
+	}
+	return m.checkSource()
+}
+
+// owns reports whether a file is one that the model was opened from.
+func (m *Model) owns(info fs.FileInfo) bool {
+	if m.file != nil && os.SameFile(m.file.info, info) {
+		return true
+	}
+	return m.folder != nil && m.folder.holds(info)
+}
+
+// checkSource makes sure that the mapped file is still the one that was read.
+// A file put in its place is no harm: the mapping holds on to the old one.
+func (m *Model) checkSource() error {
+	if m.file == nil {
+		return nil
+	}
+	now, err := os.Stat(m.Path)
+	if err == nil && os.SameFile(now, m.file.info) &&
+		(now.Size() != m.file.info.Size() || !now.ModTime().Equal(m.file.info.ModTime())) {
+		return fmt.Errorf("%s was changed after it had been opened; open it again", m.Path)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// ErrFormat is wrapped by errors about bytes that are no valid ONNX model.
+var ErrFormat = errors.New("not a valid ONNX model")
+
+// source is where a view was read: the contents of its message in the mapped
+// file. It has several pieces when the file gives the message in several
+// pieces, which readers join. It is nil for a view that came from no file.
+type source [][]byte
+
+// record is one field of a message as it stands in a file.
+type record struct {
+	num  protowire.Number
+	typ  protowire.Type
+	all  []byte // tag and value
+	body []byte // contents of a length-delimited field, else the bare value
+}
+
+// each calls f on the records of s in order.
+func (s source) each(f func(record) error) error {
+	for _, piece := range s {
+		for at := 0; at < len(piece); {
+			r, err := firstRecord(piece[at:])
+			if err != nil {
+				return fmt.Errorf("byte %d: %w", at, err)
+			}
+			at += len(r.all)
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func firstRecord(b []byte) (record, error) {
+	num, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 {
+		return record{}, formatError(tag)
+	}
+	n := protowire.ConsumeFieldValue(num, typ, b[tag:])
+	if n < 0 {
+		return record{}, formatError(n)
+	}
+	r := record{num: num, typ: typ, all: b[: tag+n : tag+n], body: b[tag : tag+n : tag+n]}
+	if typ == protowire.BytesType {
+		r.body, _ = protowire.ConsumeBytes(r.body)
+	}
+	return r, nil
+}
+
+// formatError turns protowire's negative length into a sentence.
+func formatError(code int) error {
+	err := protowire.ParseError(code)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: a field reaches beyond the end; the file may be truncated", ErrFormat)
+	}
+	return fmt.Errorf("%w: %w", ErrFormat, err)
+}
+
+// decode reads the fields of s in small into msg by the generated code, and
+// calls large on the other length-delimited fields. Others still are skipped:
+// they only matter when the message is written again.
+func (s source) decode(msg proto.Message, small fieldSet, large func(record) error) error {
+	var buf []byte
+	err := s.each(func(r record) error {
+		switch {
+		case small.has(r.num):
+			buf = append(buf, r.all...)
+		case r.typ == protowire.BytesType:
+			return large(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(buf, msg); err != nil {
+		return fmt.Errorf("%w: a %s holds a malformed field", ErrFormat, msg.ProtoReflect().Descriptor().Name())
+	}
+	return nil
+}
+
+// maxNesting bounds graphs inside graphs, so that hostile input cannot exhaust
+// the stack. ONNX Runtime, with protobuf's limit of 100 nested messages,
+// itself reads no more than 33.
+const maxNesting = 48
+
+// reader carries what views need to know while they are read.
+type reader struct {
+	folder  *folder // where external data of the tensors lies
+	nesting int     // graphs around the one being read
+	shallow bool    // leave the children of the first view unread
+}
+
+// open reads a child whose source is set.
+func (r *reader) open(v view) error {
+	if r.shallow {
+		return nil
+	}
+	return v.read(r)
+}

@@ -1,0 +1,96 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// staged is a file that is complete but not yet at its path.
+type staged struct {
+	path    string
+	replace bool     // a file that stands at path
+	name    string   // of the temporary file; "" if it has none
+	file    *os.File // to write to; nil if there is nothing to write
+}
+
+// createStaged creates an empty temporary file in the folder of path. It has
+// no name where the system can do that, so that it vanishes with the process.
+func createStaged(path string, replace bool) (*staged, error) {
+	dir := filepath.Dir(path)
+	if file := createNameless(dir); file != nil {
+		return &staged{path: path, replace: replace, file: file}, nil
+	}
+	for {
+		name := temporaryName(path)
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &staged{path: path, replace: replace, name: name, file: file}, nil
+	}
+}
+
+// linkStaged stages a hard link to an existing file.
+func linkStaged(existing, path string, replace bool) (*staged, error) {
+	name := temporaryName(path)
+	if err := os.Link(existing, name); err != nil {
+		return nil, err
+	}
+	return &staged{path: path, replace: replace, name: name}, nil
+}
+
+func temporaryName(path string) string {
+	dir, base := filepath.Split(path)
+	return filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base, rand.Uint32()))
+}
+
+// commit makes the file appear at its path, for good.
+func (s *staged) commit() error {
+	if s.file != nil {
+		if err := s.file.Sync(); err != nil {
+			return err
+		}
+	}
+	if s.name == "" {
+		s.name = temporaryName(s.path)
+		if err := nameFile(s.file, s.name); err != nil {
+			s.name = ""
+			return err
+		}
+	}
+	if s.file != nil {
+		if err := s.file.Close(); err != nil {
+			return err
+		}
+		s.file = nil
+	}
+	if !s.replace {
+		if _, err := os.Lstat(s.path); err == nil {
+			return fmt.Errorf("%s appeared in the meantime: %w", s.path, fs.ErrExist)
+		}
+	}
+	if err := os.Rename(s.name, s.path); err != nil {
+		return err
+	}
+	s.name = ""
+	return syncFolder(filepath.Dir(s.path))
+}
+
+// discard removes what commit did not use.
+func (s *staged) discard() {
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
+	if s.name != "" {
+		os.Remove(s.name)
+		s.name = ""
+	}
+}
