@@ -90,7 +90,7 @@ func (t *Tensor) varints(num protowire.Number, width int, size int64) ([]byte, e
 		for len(b) > 0 {
 			v, n := protowire.ConsumeVarint(b)
 			if n < 0 {
-				return formatError(n)
+				return fmt.Errorf("%w: %w", ErrFormat, encodingError(n))
 			}
 			if int64(len(out)) >= size {
 				return fmt.Errorf("%w: more data than %s%v holds", ErrFormat, t.Type, t.Dims)

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -43,7 +44,7 @@ func externalOf(entries []*onnxpb.StringStringEntryProto) (*external, error) {
 		}
 	}
 	if e.location == "" {
-		return nil, fmt.Errorf("%w: external data without a location", ErrFormat)
+		return nil, errors.New("external data without a location")
 	}
 	return e, nil
 }
@@ -51,7 +52,7 @@ func externalOf(entries []*onnxpb.StringStringEntryProto) (*external, error) {
 func sizeOf(p *onnxpb.StringStringEntryProto) (int64, error) {
 	n, err := strconv.ParseInt(p.GetValue(), 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%w: the %s of external data is %q", ErrFormat, p.GetKey(), p.GetValue())
+		return 0, fmt.Errorf("the %s of external data is %q", p.GetKey(), p.GetValue())
 	}
 	return n, nil
 }

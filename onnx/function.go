@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
@@ -47,11 +45,7 @@ func (f *Function) read(r *reader) error {
 		case functionNode:
 			return openNode(r, &f.Nodes, rec)
 		case functionAttribute:
-			a := &Attribute{src: source{rec.body}}
-			f.Attributes = append(f.Attributes, a)
-			if err := r.open(a); err != nil {
-				return fmt.Errorf("attribute %q: %w", a.Name, err)
-			}
+			f.Attributes = append(f.Attributes, &Attribute{src: source{rec.body}})
 		case functionValueInfo:
 			return openValue(r, &f.ValueInfo, rec)
 		}
@@ -60,7 +54,10 @@ func (f *Function) read(r *reader) error {
 	f.Name, f.Domain, f.Overload = p.GetName(), p.GetDomain(), p.GetOverload()
 	f.Inputs, f.Outputs, f.AttributeNames = p.GetInput(), p.GetOutput(), p.GetAttribute()
 	f.Opsets = opsetsOf(p.GetOpsetImport())
-	return err
+	if err != nil {
+		return err
+	}
+	return openAttributes(r, f.Attributes)
 }
 
 func (f *Function) fields() []field {

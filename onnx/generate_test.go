@@ -39,7 +39,9 @@ func drawModel(t *rapid.T) *onnxpb.ModelProto {
 
 func few(t *rapid.T, most int) int { return rapid.IntRange(0, most).Draw(t, "count") }
 
-func word(t *rapid.T) string { return rapid.SampledFrom([]string{"", "a", "b", "longer"}).Draw(t, "word") }
+func word(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "a", "b", "longer"}).Draw(t, "word")
+}
 
 func words(t *rapid.T) []string { return rapid.SliceOfN(rapid.Custom(word), 0, 3).Draw(t, "words") }
 

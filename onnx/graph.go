@@ -120,7 +120,7 @@ func (g *Graph) original() view {
 
 func (g *Graph) read(r *reader) error {
 	if r.nesting >= maxNesting {
-		return fmt.Errorf("%w: graphs are nested more than %d deep", ErrFormat, maxNesting)
+		return fmt.Errorf("graphs are nested more than %d deep", maxNesting)
 	}
 	r.nesting++
 	defer func() { r.nesting-- }()
@@ -132,15 +132,11 @@ func (g *Graph) read(r *reader) error {
 		case graphInitializer:
 			t := &Tensor{src: source{rec.body}}
 			g.Initializers = append(g.Initializers, t)
-			if err := r.open(t); err != nil {
-				return fmt.Errorf("initializer %q: %w", t.Name, err)
-			}
+			return r.openAt(t, func() string { return fmt.Sprintf("initializer %q", t.Name) })
 		case graphSparse:
 			t := &SparseTensor{src: source{rec.body}}
 			g.SparseInitializers = append(g.SparseInitializers, t)
-			if err := r.open(t); err != nil {
-				return fmt.Errorf("sparse initializer %d: %w", len(g.SparseInitializers)-1, err)
-			}
+			return r.openAt(t, func() string { return fmt.Sprintf("sparse initializer %d", len(g.SparseInitializers)-1) })
 		case graphInput:
 			return openValue(r, &g.Inputs, rec)
 		case graphOutput:
@@ -157,19 +153,13 @@ func (g *Graph) read(r *reader) error {
 func openNode(r *reader, list *[]*Node, rec record) error {
 	n := &Node{src: source{rec.body}}
 	*list = append(*list, n)
-	if err := r.open(n); err != nil {
-		return fmt.Errorf("node %d (%s %q): %w", len(*list)-1, n.OpType, n.Name, err)
-	}
-	return nil
+	return r.openAt(n, func() string { return fmt.Sprintf("node %d (%s %q)", len(*list)-1, n.OpType, n.Name) })
 }
 
 func openValue(r *reader, list *[]*ValueInfo, rec record) error {
 	v := &ValueInfo{src: source{rec.body}}
 	*list = append(*list, v)
-	if err := r.open(v); err != nil {
-		return fmt.Errorf("value %q: %w", v.Name, err)
-	}
-	return nil
+	return r.openAt(v, func() string { return fmt.Sprintf("value %q", v.Name) })
 }
 
 func (g *Graph) fields() []field {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -28,15 +29,11 @@ func (m *Model) read(r *reader) error {
 		case modelFunctions:
 			f := &Function{src: source{rec.body}}
 			m.Functions = append(m.Functions, f)
-			if err := r.open(f); err != nil {
-				return fmt.Errorf("function %q: %w", f.Name, err)
-			}
+			return r.openAt(f, func() string { return fmt.Sprintf("function %q", f.Name) })
 		case modelTraining:
 			t := &Training{src: source{rec.body}}
 			m.Training = append(m.Training, t)
-			if err := r.open(t); err != nil {
-				return fmt.Errorf("training information: %w", err)
-			}
+			return r.openAt(t, func() string { return "training information" })
 		}
 		return nil
 	})
@@ -51,7 +48,7 @@ func (m *Model) read(r *reader) error {
 		m.metadata = append(m.metadata, entry{e.GetKey(), e.GetValue()})
 	}
 	if m.Graph == nil {
-		return fmt.Errorf("%w: it holds no graph", ErrFormat)
+		return errors.New("it holds no graph")
 	}
 	return r.open(m.Graph)
 }

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
@@ -157,19 +158,30 @@ func (n *Node) original() view {
 func (n *Node) read(r *reader) error {
 	var p onnxpb.NodeProto
 	err := n.src.decode(&p, nodeSmall, func(rec record) error {
-		if rec.num != nodeAttribute {
-			return nil
-		}
-		a := &Attribute{src: source{rec.body}}
-		n.Attributes = append(n.Attributes, a)
-		if err := r.open(a); err != nil {
-			return fmt.Errorf("attribute %q: %w", a.Name, err)
+		if rec.num == nodeAttribute {
+			n.Attributes = append(n.Attributes, &Attribute{src: source{rec.body}})
 		}
 		return nil
 	})
 	n.Name, n.OpType, n.Domain, n.Overload = p.GetName(), p.GetOpType(), p.GetDomain(), p.GetOverload()
 	n.Inputs, n.Outputs = p.GetInput(), p.GetOutput()
-	return err
+	if err != nil {
+		return err
+	}
+	return openAttributes(r, n.Attributes)
+}
+
+func openAttributes(r *reader, list []*Attribute) error {
+	for _, a := range list {
+		err := r.open(a)
+		if inside := new(located); err != nil && !errors.As(err, &inside) {
+			return fmt.Errorf("attribute %q: %w", a.Name, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (n *Node) fields() []field {

@@ -49,12 +49,18 @@ func parse(data []byte, f *folder) (*Model, error) {
 	m := &Model{src: source{data}, folder: f}
 	if err := m.read(&reader{folder: f}); err != nil {
 		if what := recognise(data); what != "" {
-			return nil, fmt.Errorf("%w: it is %s", ErrFormat, what)
+			return nil, otherFormat(what)
 		}
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return m, nil
 }
+
+// otherFormat is the error about a file of another kind. It is an ErrFormat.
+type otherFormat string
+
+func (what otherFormat) Error() string        { return "this is " + string(what) }
+func (what otherFormat) Is(target error) bool { return target == ErrFormat }
 
 // recognise names what else data might be, with what to do about it.
 func recognise(data []byte) string {
@@ -62,19 +68,19 @@ func recognise(data []byte) string {
 	lower := bytes.ToLower(bytes.TrimSpace(start))
 	switch {
 	case len(data) == 0:
-		return "an empty file; copy or download it again"
+		return "an empty file, not a model; copy or download it again"
 	case bytes.HasPrefix(start, []byte("version https://git-lfs")):
 		return "a git-lfs pointer, not a model; run git lfs pull"
 	case bytes.HasPrefix(lower, []byte("<!doctype html")), bytes.HasPrefix(lower, []byte("<html")):
 		return "a web page, not a model; download the file itself"
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
-		return "a zip archive (PyTorch files are such); unpack it or export the model to ONNX"
+		return "a zip archive (PyTorch files are such), not a model; unpack it, or export the model to ONNX"
 	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
 		return "compressed with gzip; unpack it first"
 	case len(start) >= 8 && string(start[4:8]) == "ORTM":
 		return "in ONNX Runtime's own .ort format; use the .onnx file that it was made from"
 	case len(start) >= 9 && start[8] == '{':
-		return "a safetensors file; export the model to ONNX"
+		return "a safetensors file, not a model; export the model to ONNX"
 	case isText(start):
 		return "a text file, not a model"
 	}

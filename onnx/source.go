@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -31,7 +32,7 @@ func (s source) each(f func(record) error) error {
 		for at := 0; at < len(piece); {
 			r, err := firstRecord(piece[at:])
 			if err != nil {
-				return fmt.Errorf("byte %d: %w", at, err)
+				return err
 			}
 			at += len(r.all)
 			if err := f(r); err != nil {
@@ -45,11 +46,11 @@ func (s source) each(f func(record) error) error {
 func firstRecord(b []byte) (record, error) {
 	num, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
-		return record{}, formatError(tag)
+		return record{}, encodingError(tag)
 	}
 	n := protowire.ConsumeFieldValue(num, typ, b[tag:])
 	if n < 0 {
-		return record{}, formatError(n)
+		return record{}, encodingError(n)
 	}
 	r := record{num: num, typ: typ, all: b[: tag+n : tag+n], body: b[tag : tag+n : tag+n]}
 	if typ == protowire.BytesType {
@@ -58,13 +59,14 @@ func firstRecord(b []byte) (record, error) {
 	return r, nil
 }
 
-// formatError turns protowire's negative length into a sentence.
-func formatError(code int) error {
+// encodingError turns protowire's negative length into a sentence.
+func encodingError(code int) error {
 	err := protowire.ParseError(code)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: a field reaches beyond the end; the file may be truncated", ErrFormat)
+		return errors.New("a field reaches beyond the end; the file may be truncated")
 	}
-	return fmt.Errorf("%w: %w", ErrFormat, err)
+	reason := strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:"))
+	return fmt.Errorf("a field is not encoded in a valid way (%s)", reason)
 }
 
 // decode reads the fields of s in small into msg by the generated code, and
@@ -85,7 +87,7 @@ func (s source) decode(msg proto.Message, small fieldSet, large func(record) err
 		return err
 	}
 	if err := proto.Unmarshal(buf, msg); err != nil {
-		return fmt.Errorf("%w: a %s holds a malformed field", ErrFormat, msg.ProtoReflect().Descriptor().Name())
+		return fmt.Errorf("a %s holds a malformed field", msg.ProtoReflect().Descriptor().Name())
 	}
 	return nil
 }
@@ -108,4 +110,27 @@ func (r *reader) open(v view) error {
 		return nil
 	}
 	return v.read(r)
+}
+
+// located is an error with the place in the model where it was met.
+type located struct {
+	where string
+	err   error
+}
+
+func (e *located) Error() string { return e.where + ": " + e.err.Error() }
+func (e *located) Unwrap() error { return e.err }
+
+// openAt is open with the place added to an error, unless a place inside v was
+// already. where is called after v was read, as far as that went.
+func (r *reader) openAt(v view, where func() string) error {
+	err := r.open(v)
+	if inside := new(located); err == nil || errors.As(err, &inside) {
+		return err
+	}
+	place := where()
+	if r.nesting > 1 {
+		place += " of a sub-graph"
+	}
+	return &located{place, err}
 }

@@ -58,7 +58,7 @@ func (t *SparseTensor) read(r *reader) error {
 		return err
 	}
 	if len(t.Dims) > maxRank {
-		return fmt.Errorf("%w: a sparse tensor has %d dimensions; at most %d are read", ErrFormat, len(t.Dims), maxRank)
+		return fmt.Errorf("a sparse tensor has %d dimensions; at most %d are read", len(t.Dims), maxRank)
 	}
 	return errors.Join(r.openTensor(t.Values), r.openTensor(t.Indices))
 }

@@ -130,6 +130,22 @@ var edits = map[string]func(t *rapid.T, m *onnx.Model, p *onnxpb.ModelProto){
 			p.Functions[i].Output = []string{"only"}
 		}
 	},
+	"attributes": func(_ *rapid.T, m *onnx.Model, p *onnxpb.ModelProto) {
+		for i, n := range m.Graph.Nodes {
+			for k, a := range n.Attributes {
+				a.Name, p.Graph.Node[i].Attribute[k].Name = "axes", proto.String("axes")
+				if a.Type == onnx.AttrInts {
+					a.Ints, p.Graph.Node[i].Attribute[k].Ints = []int64{7}, []int64{7}
+				}
+				if a.Type == onnx.AttrInt {
+					a.Int, p.Graph.Node[i].Attribute[k].I = 0, proto.Int64(0)
+				}
+				if a.Type == onnx.AttrTensor {
+					a.Tensor.Name, p.Graph.Node[i].Attribute[k].T.Name = "t", proto.String("t")
+				}
+			}
+		}
+	},
 	"opset": func(_ *rapid.T, m *onnx.Model, p *onnxpb.ModelProto) {
 		m.RequireOpset("rope.rewrite", 1)
 		for _, o := range p.OpsetImport {

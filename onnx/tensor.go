@@ -90,10 +90,10 @@ func (t *Tensor) read(r *reader) error {
 		return err
 	}
 	if len(t.Dims) > maxRank {
-		return fmt.Errorf("%w: a tensor has %d dimensions; at most %d are read", ErrFormat, len(t.Dims), maxRank)
+		return fmt.Errorf("a tensor has %d dimensions; at most %d are read", len(t.Dims), maxRank)
 	}
 	if t.Len() < 0 {
-		return fmt.Errorf("%w: dimensions %v make no size", ErrFormat, t.Dims)
+		return fmt.Errorf("dimensions %v make no size", t.Dims)
 	}
 	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
 		if t.external, err = externalOf(p.GetExternalData()); err == nil {
