@@ -1,0 +1,109 @@
+"""Check the goldens against the exports with ONNX Runtime; needs numpy, onnx and onnxruntime only.
+
+    check.py TESTDATA
+
+plain: the export as it is, in one pass, as prefill of 32 with single steps after it, with and without padding.
+linear4, yarn4, theta500k: the export with its inv_freq constant replaced and its cos and sin multiplied by the gain,
+both from the formulas. (STRING has no such plain-ONNX form; its reference is checked by goldens.py.)
+"""
+import glob
+import json
+import math
+import os
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+LIMIT = 1e-4
+BASE, SHIFTED_BASE, FACTOR, ORIGINAL = 10000.0, 500000.0, 4.0, 16
+
+
+def frequencies(n, base=BASE):
+    return base ** (-np.arange(0, n, 2) / n)
+
+
+def yarn(n):
+    """YaRN with β_fast 32, β_slow 1, the ramp's ends rounded outwards."""
+    turn = lambda beta: n * math.log(ORIGINAL / (beta * 2 * math.pi)) / (2 * math.log(BASE))
+    low, high = max(math.floor(turn(32)), 0), min(math.ceil(turn(1)), n - 1)
+    ramp = np.clip((np.arange(n // 2) - low) / (max(high - low, 0) or 0.001), 0, 1)
+    plain = frequencies(n)
+    return plain * (1 - ramp) + plain / FACTOR * ramp, 0.1 * math.log(FACTOR) + 1
+
+
+def methods(n):
+    return {"plain": None, "linear4": (frequencies(n) / FACTOR, 1.0), "theta500k": (frequencies(n, SHIFTED_BASE), 1.0), "yarn4": yarn(n)}
+
+
+def with_frequencies(path, new, gain):
+    """The model with another inv_freq, and cos and sin multiplied by gain."""
+    model = onnx.load(path)
+    graph, done = model.graph, 0
+    tensors = [t for t in graph.initializer] + [a.t for node in graph.node if node.op_type == "Constant" for a in node.attribute if a.name == "value"]
+    for tensor in tensors:
+        value = numpy_helper.to_array(tensor)
+        if value.size == new.size and value.dtype == np.float32 and np.allclose(value.ravel(), frequencies(2 * new.size), rtol=1e-5):
+            tensor.CopyFrom(numpy_helper.from_array(new.astype(np.float32).reshape(value.shape), tensor.name))
+            done += 1
+    assert done, f"{path}: no inv_freq constant"
+    nodes = list(graph.node)
+    del graph.node[:]
+    graph.initializer.append(numpy_helper.from_array(np.float32(gain), "golden_gain"))
+    for node in nodes:
+        graph.node.append(node)
+        if node.op_type in ("Cos", "Sin"):
+            name = node.output[0]
+            node.output[0] = name + "_without_gain"
+            graph.node[-1].CopyFrom(node)
+            graph.node.append(helper.make_node("Mul", [node.output[0], "golden_gain"], [name]))
+    return model.SerializeToString()
+
+
+def run(session, g, pad, steps):
+    """Logits of all tokens, cut into calls at the given places."""
+    ids, mask, pos = g["ids" + pad], g["mask" + pad], g["pos" + pad]
+    pasts = [i for i in session.get_inputs() if i.name.startswith("past_key_values.")]
+    cache = {i.name: np.zeros((len(ids), i.shape[1], 0, i.shape[3]), np.float32) for i in pasts}
+    names, parts = [o.name for o in session.get_outputs()], []
+    for start, stop in zip(steps, steps[1:]):
+        out = dict(zip(names, session.run(None, dict(input_ids=ids[:, start:stop], attention_mask=mask[:, :stop], position_ids=pos[:, start:stop], **cache))))
+        cache = {k: out[k.replace("past_key_values", "present")] for k in cache}
+        parts.append(out["logits"])
+    logits = np.concatenate(parts, 1)
+    return logits[mask.astype(bool)]
+
+
+def check(folder, root):
+    name = os.path.basename(folder)
+    g = np.load(os.path.join(root, "goldens", name.split("__")[0] + ".npz"))
+    cfg = json.load(open(os.path.join(folder, "config.json")))
+    head_size = cfg.get("head_dim") or cfg["hidden_size"] // cfg["num_attention_heads"]
+    partial = cfg.get("rotary_pct") or (cfg.get("rope_parameters") or {}).get("partial_rotary_factor") or 1.0
+    path, worst = os.path.join(folder, "model.onnx"), {}
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    for method, edit in methods(int(head_size * partial)).items():
+        if method not in g:
+            continue
+        session = onnxruntime.InferenceSession(with_frequencies(path, *edit) if edit else path, options, providers=["CPUExecutionProvider"])
+        errors = []
+        for pad in ("", "_pad"):
+            want = g[method].reshape(-1, g[method].shape[-1])
+            if pad:  # the first row of the padded batch is the first row of the plain one
+                want = np.concatenate([g[method][0], g[method + pad]])
+            for steps in ([0, 48], [0, 32, *range(33, 49)], [0, 7, 20, 48]):
+                errors.append(float(np.abs(run(session, g, pad, steps) - want).max()))
+        worst[method] = max(errors)
+    print(name, {k: f"{v:.1e}" for k, v in worst.items()})
+    return max(worst.values()) <= LIMIT
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = [check(folder, sys.argv[1]) for folder in sorted(glob.glob(os.path.join(sys.argv[1], "models", "*")))]
+    print(f"{sum(results)} of {len(results)} models agree with their goldens within {LIMIT}")
+    sys.exit(0 if results and all(results) else 1)
