@@ -1,0 +1,10 @@
+package rope
+
+import "slices"
+
+// Clone returns a copy that shares no memory with a.
+func (a Attention) Clone() Attention {
+	a.Encoding.Frequencies = slices.Clone(a.Encoding.Frequencies)
+	a.Bands = slices.Clone(a.Bands)
+	return a
+}

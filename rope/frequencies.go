@@ -1,0 +1,116 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// ulp is the relative size of half a unit in the last place of float32.
+const ulp = 1.0 / (1 << 24)
+
+// Base returns the base θ for which Frequencies[i] = θ^(−2i/n), n = RotaryDim,
+// within the rounding of exporters' float32 arithmetic; of all such bases the
+// one with the fewest decimal digits. ok is false if there is none (the
+// frequencies are already scaled, or come from lists) and for fewer than two
+// pairs, which any base gives.
+func (e Encoding) Base() (theta float64, ok bool) {
+	theta, err := e.base()
+	return theta, err == nil
+}
+
+// base is Base with the reason for the refusal.
+func (e Encoding) base() (float64, error) {
+	pairs := float64(len(e.Frequencies))
+	if pairs < 2 {
+		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
+	}
+	// ln ω_i = −(i/pairs)·ln θ: least squares through the origin.
+	var up, down float64
+	for i, omega := range e.Frequencies {
+		if !(omega > 0) {
+			return 0, fmt.Errorf("the frequency %g of pair %d is not positive", omega, i)
+		}
+		up -= float64(i) * math.Log(omega)
+		down += float64(i) * float64(i)
+	}
+	fit := math.Exp(pairs * up / down)
+	if !(fit > 1) || math.IsInf(fit, 0) {
+		return 0, errors.New("the frequencies do not fall from pair to pair")
+	}
+	for digits := range 8 {
+		if short := roundDigits(fit, digits); e.misfit(short) < 0 {
+			return short, nil
+		}
+	}
+	i := e.misfit(fit)
+	if i < 0 {
+		return fit, nil
+	}
+	return 0, fmt.Errorf("they are not the powers of one base: pair %d has %g, the nearest base %.6g gives %g",
+		i, e.Frequencies[i], fit, math.Pow(fit, -float64(i)/pairs))
+}
+
+// misfit returns the first pair whose frequency differs from the base's by
+// more than float32 rounding, or −1.
+//
+// Exporters compute 1/base^(2i/n) in float32. Rounding the exponent moves the
+// result by |ln ω| half units, the power, the reciprocal and the measurement by
+// about two each.
+func (e Encoding) misfit(base float64) int {
+	for i, omega := range e.Frequencies {
+		logOmega := -float64(i) / float64(len(e.Frequencies)) * math.Log(base)
+		want := math.Exp(logOmega)
+		if math.Abs(omega-want) > want*ulp*(6-logOmega) {
+			return i
+		}
+	}
+	return -1
+}
+
+// roundDigits keeps one digit before the decimal point of x's scientific form
+// and digits after it.
+func roundDigits(x float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits, 64), 64)
+	if err != nil {
+		return x
+	}
+	return r
+}
+
+// geometric returns the frequencies base^(−2i/n) as transformers computes them:
+// base, exponent, power and reciprocal each rounded to float32.
+func geometric(base float64, pairs int) []float64 {
+	frequencies := make([]float64, pairs)
+	for i := range frequencies {
+		exponent := float32(2*i) / float32(2*pairs)
+		power := float32(math.Pow(float64(float32(base)), float64(exponent)))
+		frequencies[i] = float64(1 / power)
+	}
+	return frequencies
+}
+
+// toFloat32 rounds to the float32 numbers that the op takes, so that what is
+// computed from the value is what the op computes.
+func toFloat32(frequencies []float64) []float64 {
+	rounded := slices.Clone(frequencies)
+	for i, omega := range rounded {
+		rounded[i] = float64(float32(omega))
+	}
+	return rounded
+}
+
+// Aliases returns the first pair that turns by more than π per position, if
+// there is one. On integer positions its frequency cannot be told from the one
+// 2π away, so a measured value may be either, and a method that scales it
+// would scale the wrong one.
+func (e Encoding) Aliases() (pair int, ok bool) {
+	for i, omega := range e.Frequencies {
+		if math.Abs(omega) > math.Pi {
+			return i, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,157 @@
+package rope
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// ParseRopeParameters reads Hugging Face's rope_parameters (or older
+// rope_scaling) dictionary as it stands in config.json. rope_type, or its alias
+// type, names the method; "default" is theta if rope_theta is there, else none.
+// A null counts as not given. What transformers only warns about (unknown keys,
+// wrong types, values out of range) is an error that names the key.
+func ParseRopeParameters(data []byte) (Spec, error) {
+	entries, err := readObject(data)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+	}
+	ropeType, err := ropeType(entries)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+	}
+	m, err := methodOfRopeType(ropeType, entries)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+	}
+	s := Spec{Axis: ScalingAxis, Name: m.Name}
+	for _, entry := range entries {
+		if entry.key == "rope_type" || entry.key == "type" || (entry.key == paramTheta.Name && entry.isNull()) {
+			continue
+		}
+		p, err := m.param(entry.key)
+		if err != nil {
+			return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+		}
+		if entry.isNull() && p.Kind != Switch { // transformers takes a null switch for false
+			continue
+		}
+		v, err := jsonValue(p.Kind, entry.value)
+		if err != nil {
+			return Spec{}, fmt.Errorf("rope_parameters: %s: %s=%s %w; it takes %v", m.title(), entry.key, entry.value, err, p.Kind)
+		}
+		if err := s.set(m, p, v); err != nil {
+			return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// entry is one key of the dictionary with its undecoded value.
+type entry struct {
+	key   string
+	value json.RawMessage
+}
+
+func (n entry) isNull() bool { return string(n.value) == "null" }
+
+// readObject reads one flat JSON object, in order; keys given twice are errors.
+func readObject(data []byte) ([]entry, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	start, err := d.Token()
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if start != json.Delim('{') {
+		return nil, errors.New("not a JSON object {…}")
+	}
+	var entries []entry
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("not JSON: %w", err)
+		}
+		key := token.(string) // the decoder refuses any other key
+		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == key }) {
+			return nil, fmt.Errorf("key %q is given twice", key)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, fmt.Errorf("value of %q is not JSON: %w", key, err)
+		}
+		if bytes.HasPrefix(value, []byte("{")) {
+			return nil, fmt.Errorf("key %q holds an object; parameters per layer type are not read yet, give the inner dictionary of the layers to change", key)
+		}
+		entries = append(entries, entry{key, value})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the object")
+	}
+	return entries, nil
+}
+
+// ropeType reads rope_type or its alias; "default" if both are absent.
+func ropeType(entries []entry) (string, error) {
+	found, foundKey := "", ""
+	for _, n := range entries {
+		if (n.key != "rope_type" && n.key != "type") || n.isNull() {
+			continue
+		}
+		var name string
+		if err := json.Unmarshal(n.value, &name); err != nil {
+			return "", fmt.Errorf("%s=%s is not a text", n.key, n.value)
+		}
+		if foundKey != "" && name != found {
+			return "", fmt.Errorf("%s=%q and %s=%q disagree", foundKey, found, n.key, name)
+		}
+		found, foundKey = name, n.key
+	}
+	if foundKey == "" {
+		return "default", nil
+	}
+	return found, nil
+}
+
+// methodOfRopeType finds our method for Hugging Face's name.
+func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
+	if ropeType == "default" {
+		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == "rope_theta" && !n.isNull() }) {
+			return theta, nil
+		}
+		return none, nil
+	}
+	names := []string{"default"}
+	for m := range Methods() {
+		if m.HF && m.Name == ropeType {
+			return m, nil
+		}
+		if m.HF {
+			names = append(names, m.Name)
+		}
+	}
+	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, suggest(ropeType, names), strings.Join(names, ", "))
+}
+
+// jsonValue reads a JSON value of the given kind. JSON's spelling of numbers
+// and switches is ParseSpec's.
+func jsonValue(kind Kind, raw json.RawMessage) (Value, error) {
+	if kind != Reals {
+		return parseValue(kind, string(raw))
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
+		return Value{}, errors.New("is not a list of numbers")
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = string(item)
+	}
+	return parseValue(kind, "["+strings.Join(texts, ";")+"]")
+}

@@ -1,0 +1,138 @@
+package rope
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Axis is one of the independent directions in which an attention is edited.
+// An edit names at most one method per axis.
+type Axis uint8
+
+const (
+	// ScalingAxis methods change frequencies, gain and scale.
+	ScalingAxis Axis = iota
+	// PositionsAxis methods change the position map (Attention.Bands).
+	PositionsAxis
+	// MaskAxis methods change which keys a query sees.
+	MaskAxis
+)
+
+// String returns the axis as the command line spells it.
+func (x Axis) String() string {
+	switch x {
+	case ScalingAxis:
+		return "scaling"
+	case PositionsAxis:
+		return "positions"
+	case MaskAxis:
+		return "mask"
+	}
+	return fmt.Sprintf("axis %d", uint8(x))
+}
+
+// Method describes one way to edit an attention: its parameters, what it
+// computes and where it comes from. Methods are made in this package, one file
+// each, and listed in its table.
+type Method struct {
+	Axis      Axis
+	Name      string
+	Doc       string  // what it does, in a sentence or two
+	Formula   string  // what it computes
+	Source    string  // paper, equation
+	FineTuned bool    // meant for models that were fine-tuned with it
+	Params    []Param // in the order in which they are written
+	HF        bool    // Name is also a rope_type of Hugging Face dictionaries
+
+	apply func(edit) (Attention, []string, error)
+}
+
+// Param describes one parameter of a method.
+type Param struct {
+	Name    string
+	Kind    Kind
+	Default Value // the zero Value if there is none; Doc then says what absence means
+	Rule    Rule  // which values are allowed
+	Doc     string
+}
+
+// Rule restricts the numbers that a parameter takes. The zero Rule allows all.
+type Rule struct {
+	Text  string // for example "≥ 1"
+	allow func(float64) bool
+}
+
+var (
+	atLeastZero = Rule{"≥ 0", func(x float64) bool { return x >= 0 }}
+	atLeastOne  = Rule{"≥ 1", func(x float64) bool { return x >= 1 }}
+	aboveZero   = Rule{"> 0", func(x float64) bool { return x > 0 }}
+	aboveOne    = Rule{"> 1", func(x float64) bool { return x > 1 }}
+	share       = Rule{"> 0 and ≤ 1", func(x float64) bool { return x > 0 && x <= 1 }}
+)
+
+// Methods walks over all methods, axis by axis, in the order of the table.
+func Methods() iter.Seq[Method] { return slices.Values(table()) }
+
+// Lookup returns the method of that name. The error lists the names that the
+// axis knows and suggests the nearest one.
+func Lookup(axis Axis, name string) (Method, error) {
+	var names []string
+	for m := range Methods() {
+		if m.Axis != axis {
+			continue
+		}
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return Method{}, fmt.Errorf("%v: unknown method %q: this version has no %v methods", axis, name, axis)
+	}
+	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, suggest(name, names), strings.Join(names, ", "))
+}
+
+// title names the method in errors and warnings: "scaling yarn".
+func (m Method) title() string { return m.Axis.String() + " " + m.Name }
+
+// keys lists the names of the parameters.
+func (m Method) keys() []string {
+	keys := make([]string, len(m.Params))
+	for i, p := range m.Params {
+		keys[i] = p.Name
+	}
+	return keys
+}
+
+// param finds the parameter of that name; the error lists the allowed keys.
+func (m Method) param(key string) (Param, error) {
+	keys := m.keys()
+	if i := slices.Index(keys, key); i >= 0 {
+		return m.Params[i], nil
+	}
+	if len(keys) == 0 {
+		return Param{}, fmt.Errorf("%s: unknown key %q: the method takes none", m.title(), key)
+	}
+	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, suggest(key, keys), strings.Join(keys, ", "))
+}
+
+// check says whether the value has the parameter's kind and obeys its rule.
+func (p Param) check(v Value) error {
+	if v.kind != p.Kind {
+		return fmt.Errorf("%s=%v is %v; it takes %v", p.Name, v, v.kind, p.Kind)
+	}
+	if err := v.check(); err != nil {
+		return fmt.Errorf("%s=%v %w", p.Name, v, err)
+	}
+	if p.Rule.allow == nil {
+		return nil
+	}
+	for _, x := range v.numbers() {
+		if !p.Rule.allow(x) {
+			return fmt.Errorf("%s=%v must be %s", p.Name, v, p.Rule.Text)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package ref
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Problem is one call of an attention. B = Batch, L = Length, P = Past,
+// H = Attention.Heads, K = Attention.KVHeads, D = Attention.HeadSize,
+// V = ValueSize; all arrays are row-major.
+type Problem struct {
+	Attention rope.Attention
+
+	Batch, Length, Past int
+	ValueSize           int // 0 means HeadSize
+
+	Query []float64 // [B, H, L, D], before the rotation
+	Key   []float64 // [B, K, L, D], before the rotation
+	Value []float64 // [B, K, L, V]
+
+	PastKey   []float64 // [B, K, P, D] as the cache holds it: rotated or raw, see Attention.Cache
+	PastValue []float64 // [B, K, P, V]
+
+	Positions []int64   // [B, L]; nil means the index, P + place
+	KeyMask   []bool    // [B, P + L], true for real keys; nil means all are; needs Mask.Padding
+	Bias      []float64 // [B, H, L, P + L], added to the scaled score before the softcap; nil means none
+}
+
+// Result is what an attention gives.
+type Result struct {
+	Output       []float64 // [B, H, L, V]; zeros for a query that sees no key
+	PresentKey   []float64 // [B, K, P + L, D], as the cache will hold it
+	PresentValue []float64 // [B, K, P + L, V]
+	LogSumExp    []float64 // [B, H, L]; −∞ for a query that sees no key
+	Visible      []int     // [B, L], how many keys each query sees
+}
+
+func (p Problem) valueSize() int {
+	if p.ValueSize == 0 {
+		return p.Attention.HeadSize
+	}
+	return p.ValueSize
+}
+
+func (p Problem) total() int { return p.Past + p.Length }
+
+// position is the position of a new token.
+func (p Problem) position(batch, place int) int64 {
+	if p.Positions == nil {
+		return int64(p.Past + place)
+	}
+	return p.Positions[batch*p.Length+place]
+}
+
+// isReal says whether the key at an index is no padding.
+func (p Problem) isReal(batch, index int) bool {
+	return p.KeyMask == nil || p.KeyMask[batch*p.total()+index]
+}
+
+// sees says whether a query sees a key, both given by index.
+func (p Problem) sees(batch, query, key int) bool {
+	m, distance := p.Attention.Mask, int64(query-key)
+	if m.Causal && distance < 0 {
+		return false
+	}
+	outside := m.Window > 0 && (distance >= m.Window || -distance >= m.Window)
+	if outside && int64(key) >= m.FirstKeys {
+		return false
+	}
+	return p.isReal(batch, key)
+}
+
+// plainBands is the position map of an attention that names none.
+var plainBands = []rope.Band{{Start: 0, QueryScale: 1, KeyScale: 1}}
+
+func (p Problem) bands() []rope.Band {
+	if len(p.Attention.Bands) == 0 {
+		return plainBands
+	}
+	return p.Attention.Bands
+}
+
+// band returns the number of the band that holds a distance.
+func (p Problem) band(distance int64) int {
+	bands := p.bands()
+	for b := len(bands) - 1; b > 0; b-- {
+		if distance >= bands[b].Start {
+			return b
+		}
+	}
+	return 0
+}
+
+// shift returns position − index of a row, which must be one number for all its
+// real new tokens. A row without a real token has shift 0.
+func (p Problem) shift(batch int) (int64, error) {
+	var shift int64
+	first := -1
+	for l := range p.Length {
+		if !p.isReal(batch, p.Past+l) {
+			continue
+		}
+		s := p.position(batch, l) - int64(p.Past+l)
+		if first < 0 {
+			first, shift = l, s
+		}
+		if s != shift {
+			return 0, fmt.Errorf("row %d: position − index is %d at place %d and %d at place %d; bands and raw caches need one number", batch, shift, first, s, l)
+		}
+	}
+	return shift, nil
+}
+
+// check refuses what has no meaning.
+func (p Problem) check() error {
+	a := p.Attention
+	if p.Batch < 1 || p.Length < 0 || p.Past < 0 || p.ValueSize < 0 {
+		return fmt.Errorf("batch %d, length %d, past %d, value size %d: the batch must be positive and the others not negative", p.Batch, p.Length, p.Past, p.ValueSize)
+	}
+	if a.HeadSize < 1 || a.KVHeads < 1 || a.Heads < 1 || a.Heads%a.KVHeads != 0 {
+		return fmt.Errorf("%d heads on %d kv heads of %d channels: all must be positive, heads a multiple of kv heads", a.Heads, a.KVHeads, a.HeadSize)
+	}
+	if a.Encoding.Offset < 0 || a.Encoding.Offset+a.Encoding.RotaryDim() > a.HeadSize {
+		return fmt.Errorf("%d rotated channels from channel %d do not fit into %d", a.Encoding.RotaryDim(), a.Encoding.Offset, a.HeadSize)
+	}
+	for _, n := range []struct {
+		name     string
+		got      int
+		want     int
+		optional bool
+	}{
+		{"query", len(p.Query), p.Batch * a.Heads * p.Length * a.HeadSize, false},
+		{"key", len(p.Key), p.Batch * a.KVHeads * p.Length * a.HeadSize, false},
+		{"value", len(p.Value), p.Batch * a.KVHeads * p.Length * p.valueSize(), false},
+		{"past key", len(p.PastKey), p.Batch * a.KVHeads * p.Past * a.HeadSize, false},
+		{"past value", len(p.PastValue), p.Batch * a.KVHeads * p.Past * p.valueSize(), false},
+		{"positions", len(p.Positions), p.Batch * p.Length, p.Positions == nil},
+		{"key mask", len(p.KeyMask), p.Batch * p.total(), p.KeyMask == nil},
+		{"bias", len(p.Bias), p.Batch * a.Heads * p.Length * p.total(), p.Bias == nil},
+	} {
+		if n.got != n.want && !n.optional {
+			return fmt.Errorf("%s has %d elements, its shape has %d", n.name, n.got, n.want)
+		}
+	}
+	if p.KeyMask != nil && !a.Mask.Padding {
+		return errors.New("a key mask is given to an attention that has none (Mask.Padding is false)")
+	}
+	return p.checkBands()
+}
+
+func (p Problem) checkBands() error {
+	a, bands := p.Attention, p.bands()
+	if len(bands) > 1 && !a.Mask.Causal {
+		return errors.New("keys after the query belong to no band: a map of several bands needs a causal mask")
+	}
+	for i, b := range bands {
+		if (i == 0 && b.Start != 0) || (i > 0 && b.Start <= bands[i-1].Start) {
+			return fmt.Errorf("band %d starts at distance %d: bands start at 0 and rise", i, b.Start)
+		}
+		if a.Cache == rope.Rotated && b.KeyScale != 1 {
+			return fmt.Errorf("band %d scales key positions by %g, which a cache of rotated keys cannot do", i, b.KeyScale)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Parameters that scaling methods share, under Hugging Face's names.
+var (
+	paramTheta = Param{
+		Name: "rope_theta", Kind: Real, Rule: aboveOne,
+		Doc: "base θ; the frequencies are then computed from it and not taken from the graph",
+	}
+	paramPartial = Param{
+		Name: "partial_rotary_factor", Kind: Real, Rule: share,
+		Doc: "rotated share of the head's channels; the graph has its own, which must be the same",
+	}
+	paramFactor = Param{
+		Name: "factor", Kind: Real, Rule: atLeastOne,
+		Doc: "how many times longer the context becomes; if not given, context / trained context",
+	}
+)
+
+// checkRotation refuses an attention without rotation, and one whose rotated
+// width is not the one that partial_rotary_factor names.
+func (e edit) checkRotation() error {
+	pairs := len(e.Encoding.Frequencies)
+	if pairs == 0 {
+		return errors.New("the attention has no rotation to change")
+	}
+	if !e.given("partial_rotary_factor") {
+		return nil
+	}
+	asked := int(float64(e.HeadSize) * e.number("partial_rotary_factor"))
+	if asked/2 != pairs {
+		return fmt.Errorf("partial_rotary_factor=%v rotates %d of %d channels, but the graph rotates %d; leave the key out to keep the graph's width",
+			e.value("partial_rotary_factor"), asked, e.HeadSize, 2*pairs)
+	}
+	return nil
+}
+
+// source returns the frequencies that a method starts from: computed from
+// rope_theta if it is given, else the measured ones, if they can be scaled.
+func (e edit) source() (frequencies []float64, warnings []string, err error) {
+	if err := e.checkRotation(); err != nil {
+		return nil, nil, err
+	}
+	if !e.given("rope_theta") {
+		if i, ok := e.Encoding.Aliases(); ok {
+			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so scaling it has no meaning; give rope_theta= to compute the frequencies afresh",
+				i, e.Encoding.Frequencies[i])
+		}
+		return e.Encoding.Frequencies, nil, nil
+	}
+	asked := e.number("rope_theta")
+	measured, ok := e.Encoding.Base()
+	switch {
+	case !ok:
+		warnings = append(warnings, fmt.Sprintf("rope_theta=%v replaces the graph's frequencies, which are not the powers of one base", e.value("rope_theta")))
+	case e.Encoding.misfit(asked) >= 0:
+		warnings = append(warnings, fmt.Sprintf("rope_theta=%v replaces the graph's base %s", e.value("rope_theta"), formatNumber(measured)))
+	}
+	return geometric(asked, len(e.Encoding.Frequencies)), warnings, nil
+}
+
+// base returns the base of the frequencies that source returns.
+func (e edit) base() (float64, error) {
+	if e.given("rope_theta") {
+		return e.number("rope_theta"), nil
+	}
+	base, err := e.Encoding.base()
+	if err == nil {
+		return base, nil
+	}
+	hint := "rope_theta="
+	if e.Theta > 0 {
+		hint += formatNumber(e.Theta) + " (the configuration's)"
+	}
+	return 0, fmt.Errorf("the method needs the base of the frequencies, and the graph's have none (%w); give %s to compute them afresh", err, hint)
+}
+
+// factor returns the given factor, else the one that the context asks for.
+// original is the trained context, 0 if unknown.
+func (e edit) factor(original int64) (factor float64, warnings []string, err error) {
+	if !e.given("factor") {
+		if e.Length == 0 || original == 0 {
+			return 0, nil, errors.New("the factor is unknown: give factor=, or both the context to reach (--context) and the trained context (original_max_position_embeddings)")
+		}
+		factor = float64(e.Length) / float64(original)
+		if factor < 1 {
+			return 0, nil, fmt.Errorf("the context %d is shorter than the trained context %d: there is nothing to extend", e.Length, original)
+		}
+		return factor, nil, nil
+	}
+	factor = e.number("factor")
+	if original > 0 && float64(e.Length) > factor*float64(original) {
+		warnings = append(warnings, fmt.Sprintf("factor=%v reaches %.0f tokens from a trained context of %d, less than the context %d that was asked for",
+			e.value("factor"), factor*float64(original), original, e.Length))
+	}
+	return factor, warnings, nil
+}

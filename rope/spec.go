@@ -1,0 +1,178 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Spec names a method and the parameters that were given for it; what is not
+// given keeps the method's default. Written as "name" or "name:key=value,…":
+//
+//	yarn:factor=4,original_max_position_embeddings=8192
+type Spec struct {
+	Axis   Axis
+	Name   string
+	Params map[string]Value // nil if none was given
+}
+
+// Context is what is known of the model around the attention. Zero fields are
+// unknown.
+type Context struct {
+	Length   int64   // tokens that the edited model is meant for (--context)
+	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
+	Theta    float64 // rope_theta of config.json
+}
+
+// ParseSpec reads a spec. Unknown methods and keys, keys given twice, values
+// of the wrong type or outside the allowed range are errors that name the key
+// and what is allowed. Spaces around names and values are dropped.
+func ParseSpec(axis Axis, text string) (Spec, error) {
+	name, list, colon := strings.Cut(text, ":")
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return Spec{}, fmt.Errorf("%v: %q names no method; write name or name:key=value,key=value", axis, text)
+	}
+	m, err := Lookup(axis, name)
+	if err != nil {
+		return Spec{}, err
+	}
+	s := Spec{Axis: axis, Name: name}
+	if !colon {
+		return s, nil
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		key, value, found := strings.Cut(item, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !found || key == "" {
+			return Spec{}, fmt.Errorf("%s: %q is not key=value", m.title(), item)
+		}
+		p, err := m.param(key)
+		if err != nil {
+			return Spec{}, err
+		}
+		v, err := parseValue(p.Kind, value)
+		if err != nil {
+			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %v", m.title(), key, value, err, p.Kind)
+		}
+		if err := s.set(m, p, v); err != nil {
+			return Spec{}, err
+		}
+	}
+	return s, nil
+}
+
+// set adds one checked parameter.
+func (s *Spec) set(m Method, p Param, v Value) error {
+	if _, twice := s.Params[p.Name]; twice {
+		return fmt.Errorf("%s: %s is given twice", m.title(), p.Name)
+	}
+	if err := p.check(v); err != nil {
+		return fmt.Errorf("%s: %w", m.title(), err)
+	}
+	if s.Params == nil {
+		s.Params = map[string]Value{}
+	}
+	s.Params[p.Name] = v
+	return nil
+}
+
+// String returns the spec in its canonical form, parameters in the method's
+// order; ParseSpec reads it back to an equal Spec.
+func (s Spec) String() string {
+	if len(s.Params) == 0 {
+		return s.Name
+	}
+	m, _ := Lookup(s.Axis, s.Name) // an unknown method prints too, its keys sorted
+	place := func(key string) int {
+		if i := slices.Index(m.keys(), key); i >= 0 {
+			return i
+		}
+		return len(m.Params)
+	}
+	keys := slices.Sorted(maps.Keys(s.Params))
+	slices.SortStableFunc(keys, func(a, b string) int { return place(a) - place(b) })
+	for i, key := range keys {
+		keys[i] = key + "=" + s.Params[key].String()
+	}
+	return s.Name + ":" + strings.Join(keys, ",")
+}
+
+// Apply returns the attention as the method changes it, and warnings about
+// settings that are allowed but seldom meant. a and what it points to stay as
+// they are. The error says which key, or which property of a, stands in the
+// way.
+func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
+	m, err := Lookup(s.Axis, s.Name)
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Params)) {
+		p, err := m.param(key)
+		if err != nil {
+			return Attention{}, nil, err
+		}
+		if err := p.check(s.Params[key]); err != nil {
+			return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+		}
+	}
+	if err := c.check(); err != nil {
+		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+	}
+	edited, warnings, err := m.apply(edit{Attention: a.Clone(), Context: c, method: m, params: s.Params})
+	if err != nil {
+		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+	}
+	for i, w := range warnings {
+		warnings[i] = m.title() + ": " + w
+	}
+	return edited, warnings, nil
+}
+
+func (c Context) check() error {
+	if c.Length < 0 || c.Length > maxWhole {
+		return fmt.Errorf("context length %d must be between 0 and 2^53", c.Length)
+	}
+	if c.Original < 0 || c.Original > maxWhole {
+		return fmt.Errorf("trained context %d must be between 0 and 2^53", c.Original)
+	}
+	if c.Theta < 0 || math.IsNaN(c.Theta) || math.IsInf(c.Theta, 0) {
+		return errors.New("rope_theta of the configuration must be a finite number ≥ 0")
+	}
+	return nil
+}
+
+// edit is what a method works on: a copy of the attention that it may change,
+// the context, and its parameters.
+type edit struct {
+	Attention
+	Context
+	method Method
+	params map[string]Value
+}
+
+// given says whether the parameter was given.
+func (e edit) given(key string) bool {
+	_, ok := e.params[key]
+	return ok
+}
+
+// value returns the given value of a parameter, else its default.
+func (e edit) value(key string) Value {
+	if v, ok := e.params[key]; ok {
+		return v
+	}
+	for _, p := range e.method.Params {
+		if p.Name == key {
+			return p.Default
+		}
+	}
+	return Value{}
+}
+
+func (e edit) number(key string) float64 { return e.value(key).number }
+func (e edit) integer(key string) int64  { return int64(e.value(key).number) }
+func (e edit) isTrue(key string) bool    { return e.value(key).number != 0 }

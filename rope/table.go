@@ -1,0 +1,16 @@
+package rope
+
+// table lists every method, axis by axis. A new method is one file and one
+// line here. (A function, because methods and table would otherwise refer to
+// each other while the package is initialised.)
+func table() []Method {
+	return []Method{
+		none,
+		theta,
+		linear,
+		yarn,
+
+		identity,
+		stringMap,
+	}
+}

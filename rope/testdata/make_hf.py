@@ -1,0 +1,140 @@
+"""Writes hf.json: what transformers computes, for the tests of package rope.
+
+Needs torch and transformers (written with 2.11.0 and 5.17.0); only this script does.
+
+    python make_hf.py
+
+cases      inv_freq and attention_scaling of transformers' rope functions
+attention  outputs of transformers' llama rotary embedding and eager attention
+"""
+
+import json
+import os
+
+import torch
+import transformers
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.llama import modeling_llama as llama
+
+
+def floats(tensor):
+    """Shortest decimals that read back as the same float32 numbers."""
+    return [float(str(x)) for x in tensor.to(torch.float32).flatten().numpy()]
+
+
+def config(head_dim, parameters, context, heads=4, kv_heads=2):
+    return LlamaConfig(
+        hidden_size=heads * head_dim, num_attention_heads=heads, num_key_value_heads=kv_heads, head_dim=head_dim,
+        max_position_embeddings=context, rope_parameters=dict(parameters), attn_implementation="eager",
+    )
+
+
+def frequencies(head_dim, parameters, context):
+    c = config(head_dim, parameters, context)
+    if parameters["rope_type"] == "default":  # the llama class has no partial rotation: give the rotated width
+        dim = int(head_dim * parameters.get("partial_rotary_factor", 1.0))
+        plain = {k: v for k, v in parameters.items() if k != "partial_rotary_factor"}
+        return llama.LlamaRotaryEmbedding.compute_default_rope_parameters(config(dim, plain, context))
+    return ROPE_INIT_FUNCTIONS[parameters["rope_type"]](c, "cpu")
+
+
+def case(head_dim, theta, partial=None, context=8192, **parameters):
+    common = {"rope_theta": theta}
+    if partial is not None:
+        common["partial_rotary_factor"] = partial
+    full = {**parameters, **common}
+    base, _ = frequencies(head_dim, {"rope_type": "default", **common}, context)
+    inv_freq, scaling = frequencies(head_dim, full, context)
+    return {
+        "head_dim": head_dim, "rope_parameters": full,
+        "default_inv_freq": floats(base), "inv_freq": floats(inv_freq), "attention_scaling": float(scaling),
+    }
+
+
+def cases():
+    shapes = [
+        (64, 10000.0, None), (64, 100000.0, None), (80, 10000.0, 0.4), (80, 10000.0, None), (96, 10000.0, None),
+        (96, 10000.0, 0.75), (128, 500000.0, None), (128, 1000000.0, 0.5), (16, 10000.0, None), (256, 10000.0, 0.25),
+    ]
+    for head_dim, theta, partial in shapes:
+        yield case(head_dim, theta, partial, rope_type="default")
+        for factor in (1.0, 2.0, 8.0, 3.7):
+            yield case(head_dim, theta, partial, rope_type="linear", factor=factor)
+        for factor in (1.0, 1.5, 4.0, 32.0, 64.0):
+            for original in (2048, 8192):
+                yield case(head_dim, theta, partial, rope_type="yarn", factor=factor, original_max_position_embeddings=original)
+        four = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=4096)
+        yield case(head_dim, theta, partial, **four, truncate=False)
+        yield case(head_dim, theta, partial, **four, attention_factor=1.25)
+        yield case(head_dim, theta, partial, **four, mscale=0.707, mscale_all_dim=1.0)
+        yield case(head_dim, theta, partial, **four, mscale=1.0)
+        yield case(head_dim, theta, partial, **four, mscale=1.0, mscale_all_dim=0.0)
+        yield case(head_dim, theta, partial, **four, beta_fast=64.0, beta_slow=2.0, truncate=False)
+        yield case(head_dim, theta, partial, **four, beta_fast=1.0, beta_slow=1.0)
+    for theta in (50000000.0, 1234.5, 2.0):
+        yield case(64, theta, rope_type="default")
+    yield case(16, 10000.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=16)
+    yield case(64, 10000.0, rope_type="yarn", factor=40.0, original_max_position_embeddings=4096,
+               mscale=1.0, mscale_all_dim=1.0, beta_fast=32, beta_slow=1)
+
+
+def attention(name, parameters, length, past=0, padding=0, start=0):
+    """Eager attention on random q, k, v; past keys are rotated as the model's cache holds them."""
+    torch.manual_seed(len(name))
+    batch, heads, kv_heads, head_dim = 2, 4, 2, 16
+    c = config(head_dim, parameters, 64, heads, kv_heads)
+    rotary = llama.LlamaRotaryEmbedding(c)
+    total = past + length
+    query = torch.randn(batch, heads, total, head_dim)
+    key, value = torch.randn(batch, kv_heads, total, head_dim), torch.randn(batch, kv_heads, total, head_dim)
+    real = torch.ones(batch, total, dtype=torch.bool)
+    real[1, :padding] = False
+    positions = (real.long().cumsum(-1) - 1).clamp(min=0) + start
+    cos, sin = rotary(value, positions)
+    rotated_query, rotated_key = llama.apply_rotary_pos_emb(query, key, cos, sin)
+    visible = torch.ones(total, total, dtype=torch.bool).tril()[None] & real[:, None, :]
+    mask = torch.where(visible, 0.0, torch.finfo(torch.float32).min)[:, None]
+
+    class Module:
+        num_key_value_groups = heads // kv_heads
+        training = False
+
+    output, _ = llama.eager_attention_forward(
+        Module(), rotated_query[:, :, past:], rotated_key, value, mask[:, :, past:], scaling=head_dim**-0.5)
+    return {
+        "name": name, "rope_parameters": parameters, "default_inv_freq": floats(frequencies(head_dim, {"rope_type": "default", "rope_theta": parameters["rope_theta"]}, 64)[0]),
+        "batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "length": length, "past": past,
+        "query": floats(query[:, :, past:]), "key": floats(key[:, :, past:]), "value": floats(value[:, :, past:]),
+        "past_key": floats(rotated_key[:, :, :past]), "past_value": floats(value[:, :, :past]),
+        "positions": positions[:, past:].flatten().tolist(), "key_mask": real.flatten().tolist(),
+        "present_key": floats(rotated_key), "output": floats(output.transpose(1, 2)),
+    }
+
+
+def main():
+    torch.set_num_threads(1)
+    plain = {"rope_type": "default", "rope_theta": 10000.0}
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 10000.0}
+    linear = {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
+    out = {
+        "made_with": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__},
+        "cases": list(cases()),
+        "attention": [
+            attention("plain prefill", plain, 13),
+            attention("plain prefill, left padding", plain, 13, padding=5),
+            attention("plain decode", plain, 1, past=12),
+            attention("plain prefill far out", plain, 13, start=131000),
+            attention("yarn chunk, left padding", yarn, 4, past=9, padding=3),
+            attention("linear prefill", linear, 13),
+        ],
+    }
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hf.json"), "w") as f:
+        f.write("{\n")
+        f.write('"made_with": ' + json.dumps(out["made_with"]))
+        for key in ("cases", "attention"):
+            f.write(f',\n"{key}": [\n' + ",\n".join(json.dumps(x) for x in out[key]) + "\n]")
+        f.write("\n}\n")
+
+
+main()

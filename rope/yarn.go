@@ -1,0 +1,143 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// yarn is YaRN as transformers computes it, with its keys and defaults. The
+// weights of the ramp are rounded to float32 where transformers rounds them:
+// 1 − (1 − ρ) loses digits that a large factor would show.
+var yarn = Method{
+	Axis:   ScalingAxis,
+	Name:   "yarn",
+	Doc:    "Keeps the frequencies that turn often within the trained context, interpolates those that turn less than once, blends between them, and sharpens attention by a gain on the rotated channels.",
+	Source: "Peng et al., YaRN, arXiv:2309.00071, §3.2–3.4; the ramp and the keys are transformers'",
+	Formula: "θ'_i = θ_i·(1 − ρ_i) + ρ_i·θ_i/factor; " +
+		"ρ_i = clamp((i − low)/(high − low), 0, 1) with low = max(⌊c(beta_fast)⌋, 0), high = min(⌈c(beta_slow)⌉, n − 1), " +
+		"c(β) = n·ln(L0/(2πβ))/(2·ln θ), no rounding if truncate is false, high + 0.001 if both are equal; " +
+		"gain = 0.1·ln factor + 1, or attention_factor, or (0.1·mscale·ln factor + 1)/(0.1·mscale_all_dim·ln factor + 1)",
+	HF: true,
+	Params: []Param{
+		paramFactor,
+		{Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne, Doc: "trained context L0; if not given, the configuration's"},
+		{Name: "attention_factor", Kind: Real, Rule: aboveZero, Doc: "gain on the rotated channels of query and key; if not given, from mscale and mscale_all_dim or from factor"},
+		{Name: "beta_fast", Kind: Real, Default: Number(32), Rule: aboveZero, Doc: "turns within L0 above which a frequency is kept"},
+		{Name: "beta_slow", Kind: Real, Default: Number(1), Rule: aboveZero, Doc: "turns within L0 below which a frequency is divided by factor"},
+		{Name: "mscale", Kind: Real, Rule: atLeastZero, Doc: "with mscale_all_dim: numerator of the gain's ratio; 0 counts as not given"},
+		{Name: "mscale_all_dim", Kind: Real, Rule: atLeastZero, Doc: "with mscale: denominator of the gain's ratio; 0 counts as not given"},
+		{Name: "truncate", Kind: Switch, Default: Bool(true), Doc: "round the ends of the ramp outwards to whole pairs"},
+		{Name: "temperature", Kind: Real, Rule: aboveZero, Doc: "λ on the whole content score, in place of the gain (the paper's is (0.1·ln factor + 1)²)"},
+		paramTheta,
+		paramPartial,
+	},
+	apply: applyYarn,
+}
+
+func applyYarn(e edit) (Attention, []string, error) {
+	original := e.Original
+	if e.given("original_max_position_embeddings") {
+		original = e.integer("original_max_position_embeddings")
+	}
+	if original == 0 {
+		return Attention{}, nil, errors.New("the trained context is unknown: give original_max_position_embeddings=")
+	}
+	frequencies, warnings, err := e.source()
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	factor, more, err := e.factor(original)
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	warnings = append(warnings, more...)
+	low, high, more, err := e.yarnRange(original)
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	warnings = append(warnings, more...)
+	for i, theta := range frequencies {
+		keep := 1 - ramp(i, low, high)
+		frequencies[i] = theta/factor*float64(1-keep) + theta*float64(keep)
+	}
+	e.Encoding.Frequencies = toFloat32(frequencies)
+
+	if e.given("temperature") {
+		for _, key := range []string{"attention_factor", "mscale", "mscale_all_dim"} {
+			if e.given(key) {
+				return Attention{}, nil, fmt.Errorf("temperature and %s are two ways to sharpen the score; give one", key)
+			}
+		}
+		e.Scale = e.EffectiveScale() * e.number("temperature")
+		return e.Attention, warnings, nil
+	}
+	gain, more := e.yarnGain(factor)
+	warnings = append(warnings, more...)
+	if old := e.Encoding.EffectiveGain(); old != 1 {
+		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is kept and multiplied by %g: was it scaled before?", old, gain))
+		gain *= old
+	}
+	e.Encoding.Gain = gain
+	return e.Attention, warnings, nil
+}
+
+// yarnRange returns the pairs between which the ramp rises from 0 to 1.
+func (e edit) yarnRange(original int64) (low, high float64, warnings []string, err error) {
+	base, err := e.base()
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	fast, slow := e.number("beta_fast"), e.number("beta_slow")
+	if fast < slow {
+		return 0, 0, nil, fmt.Errorf("beta_fast=%v must not be below beta_slow=%v", e.value("beta_fast"), e.value("beta_slow"))
+	}
+	n := float64(e.Encoding.RotaryDim())
+	pair := func(turns float64) float64 { // that turns so often within the trained context
+		return n * math.Log(float64(original)/(turns*2*math.Pi)) / (2 * math.Log(base))
+	}
+	low, high = pair(fast), pair(slow)
+	if e.isTrue("truncate") {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, n-1)
+	if high < low {
+		warnings = append(warnings, fmt.Sprintf("original_max_position_embeddings=%d leaves the ramp from beta_fast to beta_slow no room among %g pairs", original, n/2))
+	}
+	if low == high {
+		high += 0.001
+	}
+	return low, high, warnings, nil
+}
+
+// ramp is the share of interpolation in pair i.
+func ramp(i int, low, high float64) float32 {
+	return min(max((float32(i)-float32(low))/float32(high-low), 0), 1)
+}
+
+// yarnGain returns the gain, and says which given keys it does not use:
+// transformers passes over them in silence.
+func (e edit) yarnGain(factor float64) (gain float64, warnings []string) {
+	mscale, allDim := e.number("mscale"), e.number("mscale_all_dim")
+	if e.given("attention_factor") {
+		if mscale != 0 || allDim != 0 {
+			warnings = append(warnings, "mscale and mscale_all_dim are not used, because attention_factor is given")
+		}
+		return e.number("attention_factor"), warnings
+	}
+	if mscale != 0 && allDim != 0 {
+		return magnitude(factor, mscale) / magnitude(factor, allDim), nil
+	}
+	if mscale != 0 || allDim != 0 {
+		warnings = append(warnings, "mscale and mscale_all_dim only work together; the one that is given is not used")
+	}
+	return magnitude(factor, 1), warnings
+}
+
+// magnitude is the paper's √(1/t) = 0.1·ln s + 1 (eq. 22) with its slope scaled.
+func magnitude(factor, mscale float64) float64 {
+	if factor <= 1 {
+		return 1
+	}
+	return 0.1*mscale*math.Log(factor) + 1
+}
