@@ -1,0 +1,86 @@
+# `make demo` shows what the tool does, `make test` runs every test; `make help`
+# lists the rest. Everything that is fetched or built goes into build/.
+
+BUILD := $(CURDIR)/build
+JOBS  ?= $(shell nproc 2>/dev/null || echo 2)
+export BUILD JOBS HWY_DIR
+
+# Set these two to use your own copies instead of the fetched ones.
+ifndef HWY_DIR
+HWY_DIR := $(BUILD)/highway
+fetched += highway
+endif
+ifndef ONNXRUNTIME_SHARED_LIBRARY_PATH
+ONNXRUNTIME_SHARED_LIBRARY_PATH := $(BUILD)/onnxruntime/libonnxruntime.so
+fetched += onnxruntime
+endif
+
+# Tests, demos and generators run against what this Makefile built.
+ROPE_OPS_LIBRARY := $(BUILD)/librope_ops.so
+export ONNXRUNTIME_SHARED_LIBRARY_PATH ROPE_OPS_LIBRARY
+
+GO       ?= go
+GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
+CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' | grep -v '\.gen\.h$$')
+
+.PHONY: help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 clean clean-downloads
+
+help: ## List these commands
+	@echo "Usage: make COMMAND"; echo
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
+	@echo; echo "HWY_DIR=DIR and ONNXRUNTIME_SHARED_LIBRARY_PATH=FILE use copies of your own instead of fetched ones."
+
+build: cli native ## Build build/rope-rewrite and build/librope_ops.so
+
+deps: ## Fetch ONNX Runtime and Highway into build/ (once, about 26 MB)
+	@for part in $(fetched); do sh scripts/fetch-$$part.sh || exit; done
+
+cli:
+	@sh scripts/need.sh $(GO)
+	$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite
+
+native: deps
+	@sh scripts/need.sh $(GO) g++ cmake
+	@sh scripts/build-native.sh $(BUILD)/native -DCMAKE_BUILD_TYPE=Release
+	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
+
+demo: build ## Rewrite a small real export and check it against its goldens
+	$(GO) run ./internal/cmd/demo
+
+test: test-native test-go ## Run every test
+
+test-go: build
+	$(GO) test ./...
+
+test-native: native
+	ctest --test-dir $(BUILD)/native --output-on-failure
+
+check-native: deps ## Run the kernel's tests under AddressSanitizer and UBSan
+	@sh scripts/need.sh $(GO) g++ cmake
+	@sh scripts/build-native.sh $(BUILD)/native-sanitized -DCMAKE_BUILD_TYPE=RelWithDebInfo -DROPE_SANITIZE=ON
+	ctest --test-dir $(BUILD)/native-sanitized --output-on-failure
+
+lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck
+	@sh scripts/need.sh $(GO) git
+	@sh scripts/fetch-clang-format.sh
+	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+generate: ## Write generated files anew
+	@sh scripts/need.sh $(GO)
+	$(GO) generate ./...
+
+generate-check: ## Fail if a generated file is not what its source says
+	@sh scripts/need.sh $(GO) git
+	@sh scripts/generate-check.sh
+
+smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite on it (about 95 MB)
+	$(GO) run ./internal/cmd/smollm2
+
+clean: ## Remove what was built (downloads stay)
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/native $(BUILD)/native-sanitized
+
+clean-downloads: ## Remove what was fetched
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/highway $(BUILD)/clang-format

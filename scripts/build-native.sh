@@ -1,0 +1,26 @@
+#!/bin/sh
+# build-native.sh DIRECTORY [CMAKE OPTION...] configures and builds the op
+# library and its tests. The ONNX Runtime headers are those of the Go binding.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+directory=$1
+shift
+
+root=$(dirname "$here")
+headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
+[ -f "$headers/onnxruntime_c_api.h" ] || {
+	echo "rope-rewrite: the Go module github.com/yalue/onnxruntime_go brought no onnxruntime_c_api.h; run go mod download and try again." >&2
+	exit 1
+}
+[ -f "$HWY_DIR/hwy/highway.h" ] || {
+	echo "rope-rewrite: $HWY_DIR holds no hwy/highway.h; run make deps, or give the folder of Highway 1.2 as HWY_DIR." >&2
+	exit 1
+}
+
+# CMake prints a page when nothing changes; it is of interest only on failure.
+mkdir -p "$directory"
+if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" "$@" >"$directory/configure.log" 2>&1; then
+	cat "$directory/configure.log" >&2
+	exit 1
+fi
+cmake --build "$directory" --parallel "${JOBS:-2}"
