@@ -1,0 +1,101 @@
+// cos and sin of the positions of one run, made in float64.
+#ifndef ROPE_ANGLES_H_
+#define ROPE_ANGLES_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "attention.h"
+#include "workspace.h"
+
+namespace rope {
+
+// The angle of one channel pair at one position, as exporters compute it unless
+// the node asks for exact angles: position and product rounded to float32.
+inline double Angle(double position, float frequency, bool exact) {
+  if (exact) return position * static_cast<double>(frequency);
+  return static_cast<double>(static_cast<float>(position) * frequency);
+}
+
+// For each row of positions: rotary_dim / 2 cosines, then as many sines, both
+// times the gain. Table 0 turns keys; band b's queries use TableOf(b), which is
+// table 0 unless the band moves the query.
+class AngleTables {
+ public:
+  AngleTables(const AttentionParams& params, Host& host, int64_t batch, int64_t length,
+              int64_t positions_batch_stride)
+      : params_(params),
+        length_(length),
+        pairs_(static_cast<int64_t>(params.frequencies.size())),
+        batch_stride_(positions_batch_stride == 0 ? 0 : length),
+        rows_(positions_batch_stride == 0 ? length : batch * length),
+        values_(host, static_cast<size_t>(CountTables(params) * rows_ * 2 * pairs_)) {}
+
+  bool ok() const { return pairs_ == 0 || rows_ == 0 || values_.data() != nullptr; }
+  bool rotates() const { return pairs_ != 0; }
+
+  const float* KeyRow(int64_t batch, int64_t row) const { return Row(0, batch, row); }
+  const float* QueryRow(size_t band, int64_t batch, int64_t row) const {
+    return Row(TableOf(band), batch, row);
+  }
+
+  // Fills every table. `position(r)` gives the position of row r of the tables.
+  template <typename Position>
+  void Fill(Host& host, const Position& position) {
+    if (!rotates()) return;
+    FillTable(host, 0, Band{}, position);
+    for (size_t b = 0; b < params_.bands.size(); ++b) {
+      if (TableOf(b) != 0) FillTable(host, TableOf(b), params_.bands[b], position);
+    }
+  }
+
+ private:
+  static int64_t CountTables(const AttentionParams& params) {
+    int64_t count = 1;
+    for (const Band& band : params.bands) count += band.MovesQuery();
+    return count;
+  }
+
+  int64_t TableOf(size_t band) const {
+    if (!params_.bands[band].MovesQuery()) return 0;
+    int64_t table = 0;
+    for (size_t b = 0; b <= band; ++b) table += params_.bands[b].MovesQuery();
+    return table;
+  }
+
+  float* Row(int64_t table, int64_t batch, int64_t row) const {
+    return values_.data() + (table * rows_ + batch * batch_stride_ + row) * 2 * pairs_;
+  }
+
+  template <typename Position>
+  void FillTable(Host& host, int64_t table, const Band& band, const Position& position) {
+    constexpr int64_t kPairsPerTask = 2048;  // some 50 us of double cos and sin
+    const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
+    ForEach(host, static_cast<size_t>(DivideUp(rows_, rows_per_task)), [&](size_t task) {
+      const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
+      const int64_t end = begin + rows_per_task < rows_ ? begin + rows_per_task : rows_;
+      for (int64_t r = begin; r < end; ++r) {
+        const double p = band.query_scale * static_cast<double>(position(r)) + band.query_offset;
+        float* cos_row = Row(table, 0, r);
+        float* sin_row = cos_row + pairs_;
+        for (int64_t x = 0; x < pairs_; ++x) {
+          const double angle =
+              Angle(p, params_.frequencies[static_cast<size_t>(x)], params_.exact_angles);
+          cos_row[x] = static_cast<float>(std::cos(angle) * static_cast<double>(params_.gain));
+          sin_row[x] = static_cast<float>(std::sin(angle) * static_cast<double>(params_.gain));
+        }
+      }
+    });
+  }
+
+  const AttentionParams& params_;
+  const int64_t length_;
+  const int64_t pairs_;
+  const int64_t batch_stride_;
+  const int64_t rows_;
+  ScratchFloats values_;
+};
+
+}  // namespace rope
+
+#endif  // ROPE_ANGLES_H_

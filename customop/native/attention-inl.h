@@ -1,0 +1,180 @@
+// One run: angle tables, cache, tasks, and the merge of split keys.
+#if defined(ROPE_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_ATTENTION_INL_H_
+#undef ROPE_ATTENTION_INL_H_
+#else
+#define ROPE_ATTENTION_INL_H_
+#endif
+
+#include <cmath>
+
+#include "tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+// Whether the query at `index` sees any key at all.
+inline bool SeesAnyKey(const Run& run, int64_t batch, int64_t index) {
+  const Range keys = run.geometry.Keys(index);
+  if (run.args.mask == nullptr) return !keys.empty();
+  const int64_t* mask = run.args.mask + batch * run.args.mask_batch_stride;
+  for (int64_t j = keys.begin; j < keys.end; ++j) {
+    if (mask[j] != 0) return true;
+  }
+  return false;
+}
+
+// The factor that turns a row's sums into its output.
+inline float Normaliser(const Run& run, int64_t batch, int64_t index, float total) {
+  if (total != 0.0f) return 1.0f / total;
+  // No key, or keys whose scores are all -inf, where softmax is 0 / 0.
+  return SeesAnyKey(run, batch, index) ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+}
+
+inline float* OutputRow(const Run& run, const Task& task, size_t row, int64_t* index) {
+  const int64_t group = run.params.group();
+  const int64_t place = task.queries.begin + static_cast<int64_t>(row) / group;
+  *index = run.args.past + place;
+  return run.args.output.At(task.batch, task.kv_head * group + static_cast<int64_t>(row) % group,
+                            place);
+}
+
+inline void WriteOutput(const Run& run, const Task& task, const TileAttention& tile) {
+  for (size_t r = 0; r < tile.rows(); ++r) {
+    int64_t index = 0;
+    float* out = OutputRow(run, task, r, &index);
+    const float factor = Normaliser(run, task.batch, index, tile.total(r));
+    const float* sums = tile.sums(r);
+    for (int64_t x = 0; x < run.args.v_head_size; ++x) out[x] = sums[x] * factor;
+  }
+}
+
+// Results of tasks that saw only part of the keys: v_head_size sums, maximum
+// and denominator of each row.
+class Partials {
+ public:
+  Partials(Host& host, const Plan& plan, int64_t v_head_size)
+      : rows_(static_cast<size_t>(plan.rows_per_block())),
+        width_(static_cast<size_t>(v_head_size) + 2),
+        values_(host, plan.splits() > 1 ? plan.tasks() * rows_ * width_ : 0) {}
+
+  bool ok(const Plan& plan) const { return plan.splits() == 1 || values_.data() != nullptr; }
+  float* Row(size_t task, size_t row) const {
+    return values_.data() + (task * rows_ + row) * width_;
+  }
+
+ private:
+  size_t rows_;
+  size_t width_;
+  ScratchFloats values_;
+};
+
+inline void WritePartial(const Partials& partials, const Task& task, const TileAttention& tile,
+                         size_t channels) {
+  for (size_t r = 0; r < tile.rows(); ++r) {
+    float* out = partials.Row(task.index, r);
+    memcpy(out, tile.sums(r), channels * sizeof(float));
+    out[channels] = tile.maximum(r);
+    out[channels + 1] = tile.total(r);
+  }
+}
+
+// Adds up the splits of one unit, always in the same order.
+inline void MergePartials(const Run& run, const Plan& plan, const Partials& partials, size_t unit) {
+  const size_t splits = static_cast<size_t>(plan.splits());
+  const size_t channels = static_cast<size_t>(run.args.v_head_size);
+  const Task task = plan.At(unit * splits);
+  const size_t rows = static_cast<size_t>(task.queries.size() * run.params.group());
+  for (size_t r = 0; r < rows; ++r) {
+    float maximum = kNegativeInfinity;
+    for (size_t s = 0; s < splits; ++s) {
+      const float m = partials.Row(task.index + s, r)[channels];
+      if (m > maximum || std::isnan(m)) maximum = m;
+    }
+    int64_t index = 0;
+    float* out = OutputRow(run, task, r, &index);
+    std::fill(out, out + channels, 0.0f);
+    float total = 0.0f;
+    for (size_t s = 0; s < splits; ++s) {
+      const float* part = partials.Row(task.index + s, r);
+      if (part[channels + 1] == 0.0f) continue;
+      const float weight = std::exp(part[channels] - maximum);
+      total += part[channels + 1] * weight;
+      for (size_t x = 0; x < channels; ++x) out[x] += part[x] * weight;
+    }
+    const float factor = Normaliser(run, task.batch, index, total);
+    for (size_t x = 0; x < channels; ++x) out[x] *= factor;
+  }
+}
+
+inline bool ComputeAttention(const Run& run, Host& host) {
+  const Plan plan(run.params, run.args);
+  if (plan.tasks() == 0) return true;
+  const TileLayout layout(run.params, run.args, static_cast<size_t>(plan.rows_per_block()));
+  const Partials partials(host, plan, run.args.v_head_size);
+  if (!partials.ok(plan)) return false;
+  WorkspacePool pool(host, layout.end);
+  ForEach(host, plan.tasks(), [&](size_t i) {
+    const WorkspacePool::Lease memory(pool);
+    if (memory.data() == nullptr) return;
+    const Task task = plan.At(i);
+    TileAttention tile(run, task, layout, memory.data());
+    tile.Compute();
+    if (plan.splits() == 1) {
+      WriteOutput(run, task, tile);
+    } else {
+      WritePartial(partials, task, tile, static_cast<size_t>(run.args.v_head_size));
+    }
+  });
+  if (pool.exhausted()) return false;
+  if (plan.splits() > 1) {
+    ForEach(host, plan.units(), [&](size_t unit) { MergePartials(run, plan, partials, unit); });
+  }
+  return true;
+}
+
+inline bool RunOnTarget(const AttentionParams& params, const AttentionArgs<float>& args,
+                        Host& host) {
+  if (args.batch == 0 || args.total() == 0) return true;
+  AngleTables tables(params, host, args.batch, args.length, args.positions_batch_stride);
+  if (!tables.ok()) return false;
+  tables.Fill(host, [&](int64_t row) {
+    return args.positions == nullptr ? args.past + row : args.positions[row];
+  });
+
+  // New keys are rotated into present_key, or into memory of this run when no
+  // one asked for them.
+  const int64_t kv_heads = params.kv_num_heads;
+  const bool keep_keys = args.present_key.data != nullptr;
+  const bool keep_values = args.present_value.data != nullptr;
+  const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
+  const ScratchFloats own_keys(host, keep_keys ? 0 : static_cast<size_t>(new_keys));
+  if (!keep_keys && new_keys != 0 && own_keys.data() == nullptr) return false;
+  Rows<float> rotated{own_keys.data(), kv_heads * args.length * args.head_size,
+                      args.length * args.head_size, args.head_size};
+  if (keep_keys) {
+    rotated = args.present_key;
+    rotated.data += args.past * args.present_key.row_stride;
+  }
+  CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
+  CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
+  AppendNew(params, args, tables, rotated, host);
+
+  const CachedRows keys = keep_keys ? CachedRows{Const(args.present_key), {}, args.total()}
+                                    : CachedRows{args.past_key, Const(rotated), args.past};
+  const CachedRows values = keep_values ? CachedRows{Const(args.present_value), {}, args.total()}
+                                        : CachedRows{args.past_value, args.value, args.past};
+  const float scale =
+      params.scale != 0.0f
+          ? params.scale
+          : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
+  const Run run{params, args, tables, Geometry(params, args.total()), keys, values, scale};
+  return ComputeAttention(run, host);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#endif  // ROPE_ATTENTION_INL_H_

@@ -1,0 +1,94 @@
+// The attention kernel's interface: plain values in, plain values out. Nothing
+// here knows ONNX Runtime, so that the kernel can be tested without it.
+#ifndef ROPE_ATTENTION_H_
+#define ROPE_ATTENTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rope {
+
+// One piece of the position map: keys whose distance i - j is at least `start`
+// and less than the next band's start see the query at
+// query_scale * p + query_offset. Keys stand at their own position.
+struct Band {
+  int64_t start = 0;
+  double query_scale = 1;
+  double query_offset = 0;
+
+  bool MovesQuery() const { return query_scale != 1 || query_offset != 0; }
+};
+
+// What the node's attributes say; the same for every run.
+struct AttentionParams {
+  int64_t num_heads = 0;
+  int64_t kv_num_heads = 0;
+  float scale = 0;                 // on the content score; 0 means 1/sqrt(head_size)
+  std::vector<float> frequencies;  // radians per position, one per channel pair
+  float gain = 1;                  // on the rotated channels of query and key
+  bool interleaved = false;        // pairs (2x, 2x + 1) instead of (x, x + rotary_dim / 2)
+  int64_t rotary_offset = 0;       // first rotated channel of a head
+  bool exact_angles = false;       // false rounds the angle to float32, as exporters do
+  bool causal = true;
+  int64_t window = 0;                  // 0 means none
+  std::vector<Band> bands = {Band{}};  // at least one, the first starting at 0
+
+  int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
+  int64_t group() const { return num_heads / kv_num_heads; }
+};
+
+// Rows of channels with any layout in front: [batch, heads, rows, channels] or
+// [batch, rows, heads * channels]. Strides count elements.
+template <typename T>
+struct Rows {
+  T* data = nullptr;  // null when the tensor is absent
+  int64_t batch_stride = 0;
+  int64_t head_stride = 0;
+  int64_t row_stride = 0;
+
+  T* At(int64_t batch, int64_t head, int64_t row) const {
+    return data + batch * batch_stride + head * head_stride + row * row_stride;
+  }
+};
+
+// The tensors of one run. Every shape has been checked.
+template <typename T>
+struct AttentionArgs {
+  int64_t batch = 0;
+  int64_t length = 0;  // new tokens
+  int64_t past = 0;    // cached tokens
+  int64_t head_size = 0;
+  int64_t v_head_size = 0;
+
+  Rows<const T> query, key, value;
+  Rows<const T> past_key, past_value;  // absent when past is 0
+  Rows<T> output;
+  Rows<T> present_key, present_value;  // absent when nobody asked for them
+
+  const int64_t* positions = nullptr;  // [batch or 1, length]; null means past + place
+  int64_t positions_batch_stride = 0;  // 0 when all rows share one
+  const int64_t* mask = nullptr;       // [batch or 1, past + length]; null shows every key
+  int64_t mask_batch_stride = 0;
+
+  int64_t total() const { return past + length; }
+};
+
+// What the kernel asks of its host. Callbacks given to ParallelFor never throw.
+class Host {
+ public:
+  virtual ~Host() = default;
+  // Calls fn(data, i) for each i < count, on any thread, and returns when all are done.
+  virtual void ParallelFor(size_t count, void (*fn)(void*, size_t), void* data) = 0;
+  // Memory for this run, or null. Called from any thread.
+  virtual void* Allocate(size_t bytes) = 0;
+  virtual void Free(void* memory) = 0;
+};
+
+// Computes one run. False means that the host gave no memory; the outputs are
+// then undefined. The result does not depend on the host's number of threads.
+bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host& host);
+
+}  // namespace rope
+
+#endif  // ROPE_ATTENTION_H_

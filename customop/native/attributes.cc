@@ -1,0 +1,222 @@
+#include "attributes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "node_info.h"
+#include "spec.gen.h"
+
+namespace rope {
+namespace {
+
+void CheckSpecVersion(const NodeInfo& node, const std::string& name) {
+  const auto version = node.GetInt(spec::kAttrSpecVersion);
+  if (!version) node.Refuse(std::string("attribute ") + spec::kAttrSpecVersion + " is missing");
+  if (*version > spec::kSpecVersion) {
+    throw Failure("node '" + name + "' was written for spec version " + std::to_string(*version) +
+                  " of " + spec::kRotaryAttention + "; this library knows " +
+                  std::to_string(spec::kSpecVersion) + ": update librope_ops");
+  }
+  if (*version < 1) {
+    node.Refuse("spec version " + std::to_string(*version) + " does not exist; the first is 1");
+  }
+}
+
+bool IsDefault(const NodeInfo& node, const spec::ReservedAttribute& attribute) {
+  const std::string type = attribute.type;
+  if (type == "int") {
+    const auto value = node.GetInt(attribute.name);
+    return !value || std::to_string(*value) == attribute.default_value;
+  }
+  if (type == "float") {
+    const auto value = node.GetFloat(attribute.name);
+    return !value || *value == std::stof(attribute.default_value);
+  }
+  if (type == "string") {
+    const auto value = node.GetString(attribute.name);
+    return !value || *value == attribute.default_value;
+  }
+  if (type == "ints") {
+    const auto value = node.GetInts(attribute.name);
+    return !value || value->empty();
+  }
+  const auto value = node.GetFloats(attribute.name);
+  return !value || value->empty();
+}
+
+void CheckReserved(const NodeInfo& node) {
+  for (const auto& input : spec::kReservedInputs) {
+    if (node.HasInput(static_cast<size_t>(input.index))) {
+      node.Refuse(std::string("input ") + spec::kInputNames[input.index] +
+                  " is not supported by this version of librope_ops: " + input.reason);
+    }
+  }
+  for (const auto& output : spec::kReservedOutputs) {
+    if (node.HasOutput(static_cast<size_t>(output.index))) {
+      node.Refuse(std::string("output ") + spec::kOutputNames[output.index] +
+                  " is not supported by this version of librope_ops: " + output.reason);
+    }
+  }
+  for (const auto& attribute : spec::kReservedAttributes) {
+    if (!IsDefault(node, attribute)) {
+      node.Refuse(std::string("attribute ") + attribute.name +
+                  " must keep its default in this version of librope_ops: " + attribute.reason);
+    }
+  }
+}
+
+void CheckPairs(const NodeInfo& node) {
+  if (node.HasInput(spec::kPastKey) != node.HasInput(spec::kPastValue)) {
+    node.Refuse("past_key and past_value must be given together");
+  }
+}
+
+int64_t RequiredHeads(const NodeInfo& node, const char* name) {
+  const auto value = node.GetInt(name);
+  if (!value) node.Refuse(std::string("attribute ") + name + " is missing");
+  if (*value < 1) {
+    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(*value) +
+                "; it must be at least 1");
+  }
+  return *value;
+}
+
+float FiniteFloat(const NodeInfo& node, const char* name, float fallback) {
+  const float value = node.GetFloat(name).value_or(fallback);
+  if (!std::isfinite(value)) {
+    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
+                "; it must be a finite number");
+  }
+  return value;
+}
+
+std::vector<float> FiniteFloats(const NodeInfo& node, const char* name) {
+  auto values = node.GetFloats(name).value_or(std::vector<float>{});
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      node.Refuse(std::string("attribute ") + name + " has " + std::to_string(values[i]) +
+                  " at place " + std::to_string(i) + "; every value must be a finite number");
+    }
+  }
+  return values;
+}
+
+bool Flag(const NodeInfo& node, const char* name, bool fallback) {
+  const int64_t value = node.GetInt(name).value_or(fallback ? 1 : 0);
+  if (value != 0 && value != 1) {
+    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
+                "; it must be 0 or 1");
+  }
+  return value == 1;
+}
+
+int64_t NonNegative(const NodeInfo& node, const char* name) {
+  const int64_t value = node.GetInt(name).value_or(0);
+  if (value < 0) {
+    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
+                "; it must not be negative");
+  }
+  return value;
+}
+
+bool Interleaved(const NodeInfo& node) {
+  const std::string layout = node.GetString(spec::kAttrRotaryLayout).value_or("half");
+  if (layout != "half" && layout != "interleaved") {
+    node.Refuse(std::string("attribute ") + spec::kAttrRotaryLayout + " is '" + layout +
+                "'; it must be 'half' or 'interleaved'");
+  }
+  return layout == "interleaved";
+}
+
+void CheckCache(const NodeInfo& node) {
+  const std::string cache = node.GetString(spec::kAttrCache).value_or("rotated");
+  if (cache == "raw") {
+    node.Refuse(std::string("attribute ") + spec::kAttrCache +
+                " is 'raw', which this version of librope_ops does not support; it must be "
+                "'rotated'");
+  }
+  if (cache != "rotated") {
+    node.Refuse(std::string("attribute ") + spec::kAttrCache + " is '" + cache +
+                "'; it must be 'rotated' or 'raw'");
+  }
+}
+
+std::vector<float> PerBand(const NodeInfo& node, const char* name, size_t bands, float fallback) {
+  auto values = FiniteFloats(node, name);
+  if (values.empty()) values.assign(bands, fallback);
+  if (values.size() != bands) {
+    node.Refuse(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
+                " values for " + std::to_string(bands) + " bands");
+  }
+  return values;
+}
+
+std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
+  auto starts = node.GetInts(spec::kAttrBandStarts).value_or(std::vector<int64_t>{});
+  if (starts.empty()) starts = {0};
+  if (starts[0] != 0) {
+    node.Refuse(std::string("attribute ") + spec::kAttrBandStarts + " begins with " +
+                std::to_string(starts[0]) + "; the first band starts at 0");
+  }
+  for (size_t b = 1; b < starts.size(); ++b) {
+    if (starts[b] <= starts[b - 1]) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandStarts + " must ascend, but " +
+                  std::to_string(starts[b]) + " follows " + std::to_string(starts[b - 1]));
+    }
+  }
+  if (starts.size() > 1 && !causal) {
+    node.Refuse("more than one band needs causal = 1: bands follow the distance i - j >= 0");
+  }
+  const auto scales = PerBand(node, spec::kAttrBandQueryScales, starts.size(), 1);
+  const auto offsets = PerBand(node, spec::kAttrBandQueryOffsets, starts.size(), 0);
+  for (const float key_scale : PerBand(node, spec::kAttrBandKeyScales, starts.size(), 1)) {
+    if (key_scale != 1) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandKeyScales + " holds " +
+                  std::to_string(key_scale) + "; a rotated cache needs 1");
+    }
+  }
+  std::vector<Band> bands(starts.size());
+  for (size_t b = 0; b < bands.size(); ++b) bands[b] = {starts[b], scales[b], offsets[b]};
+  return bands;
+}
+
+}  // namespace
+
+std::string NodeName(const OrtApi& api, const OrtKernelInfo* info) {
+  size_t size = 0;
+  if (!Worked(api, api.KernelInfo_GetNodeName(info, nullptr, &size))) return "(unnamed)";
+  std::string name(size, '\0');
+  if (!Worked(api, api.KernelInfo_GetNodeName(info, name.data(), &size))) return "(unnamed)";
+  while (!name.empty() && name.back() == '\0') name.pop_back();
+  return name.empty() ? "(unnamed)" : name;
+}
+
+AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
+                               const std::string& name) {
+  const NodeInfo node(api, info, name);
+  CheckSpecVersion(node, name);
+  CheckReserved(node);
+  CheckPairs(node);
+  CheckCache(node);
+
+  AttentionParams params;
+  params.num_heads = RequiredHeads(node, spec::kAttrNumHeads);
+  params.kv_num_heads = RequiredHeads(node, spec::kAttrKvNumHeads);
+  if (params.num_heads % params.kv_num_heads != 0) {
+    node.Refuse("num_heads " + std::to_string(params.num_heads) +
+                " is not a multiple of kv_num_heads " + std::to_string(params.kv_num_heads));
+  }
+  params.scale = FiniteFloat(node, spec::kAttrScale, 0);
+  params.frequencies = FiniteFloats(node, spec::kAttrFrequencies);
+  params.gain = FiniteFloat(node, spec::kAttrGain, 1);
+  params.interleaved = Interleaved(node);
+  params.rotary_offset = NonNegative(node, spec::kAttrRotaryOffset);
+  params.exact_angles = Flag(node, spec::kAttrExactAngles, false);
+  params.causal = Flag(node, spec::kAttrCausal, true);
+  params.window = NonNegative(node, spec::kAttrWindow);
+  params.bands = ReadBands(node, params.causal);
+  return params;
+}
+
+}  // namespace rope

@@ -1,0 +1,215 @@
+#include "inputs.h"
+
+#include <limits>
+
+namespace rope {
+namespace {
+
+using spec::RotaryAttentionInput;
+
+// Positions beyond this are taken for a mistake: no table, cache or model
+// reaches them, and float32 products would have lost every digit.
+constexpr int64_t kMaxPosition = std::numeric_limits<int32_t>::max();
+
+class Checker {
+ public:
+  Checker(const AttentionParams& params, const Inputs& inputs, const std::string& node)
+      : params_(params), inputs_(inputs), node_(node) {}
+
+  AttentionArgs<float> Run() {
+    CheckQuery();
+    CheckKey();
+    CheckValue();
+    CheckRotary();
+    CheckPast();
+    CheckMask();
+    CheckPositions();
+    return args_;
+  }
+
+ private:
+  [[noreturn]] void Refuse(const std::string& text) const {
+    throw Failure(std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text);
+  }
+
+  static std::string Named(RotaryAttentionInput i) { return spec::kInputNames[i]; }
+  std::string WithShape(RotaryAttentionInput i) const {
+    return Named(i) + " " + ShapeText(inputs_[i].shape);
+  }
+
+  void Require(RotaryAttentionInput i) const {
+    if (!inputs_[i].present) Refuse("input " + Named(i) + " is missing");
+  }
+
+  // [batch, length, heads * channels] or [batch, heads, length, channels].
+  struct Heads {
+    int64_t batch, length, channels;
+    Rows<const float> rows;
+  };
+
+  Heads SplitHeads(RotaryAttentionInput i, int64_t heads, const char* heads_name) const {
+    Require(i);
+    const auto& shape = inputs_[i].shape;
+    Heads result{};
+    const std::string count = std::string(heads_name) + " " + std::to_string(heads);
+    if (shape.size() == 3) {
+      if (shape[2] % heads != 0) {
+        Refuse(WithShape(i) + ": the last dimension is not a multiple of " + count);
+      }
+      result = {shape[0], shape[1], shape[2] / heads, {}};
+      result.rows = {inputs_[i].As<float>(), shape[1] * shape[2], result.channels, shape[2]};
+    } else if (shape.size() == 4) {
+      if (shape[1] != heads) Refuse(WithShape(i) + ": dimension 1 must be " + count);
+      result = {shape[0], shape[2], shape[3], {}};
+      result.rows = {inputs_[i].As<float>(), shape[1] * shape[2] * shape[3], shape[2] * shape[3],
+                     shape[3]};
+    } else {
+      Refuse(WithShape(i) + " must have 3 or 4 dimensions");
+    }
+    if (result.channels == 0) Refuse(WithShape(i) + ": heads have no channels");
+    return result;
+  }
+
+  void CheckQuery() {
+    const Heads query = SplitHeads(spec::kQuery, params_.num_heads, spec::kAttrNumHeads);
+    args_.batch = query.batch;
+    args_.length = query.length;
+    args_.head_size = query.channels;
+    args_.query = query.rows;
+  }
+
+  void CheckLength(RotaryAttentionInput i, const Heads& heads) const {
+    if (heads.batch != args_.batch || heads.length != args_.length) {
+      Refuse(WithShape(i) + " has batch " + std::to_string(heads.batch) + " and length " +
+             std::to_string(heads.length) + ", but " + WithShape(spec::kQuery) + " has batch " +
+             std::to_string(args_.batch) + " and length " + std::to_string(args_.length));
+    }
+  }
+
+  void CheckKey() {
+    const Heads key = SplitHeads(spec::kKey, params_.kv_num_heads, spec::kAttrKvNumHeads);
+    CheckLength(spec::kKey, key);
+    if (key.channels != args_.head_size) {
+      Refuse(WithShape(spec::kKey) + " has head size " + std::to_string(key.channels) + ", but " +
+             WithShape(spec::kQuery) + " has head size " + std::to_string(args_.head_size));
+    }
+    args_.key = key.rows;
+  }
+
+  void CheckValue() {
+    const Heads value = SplitHeads(spec::kValue, params_.kv_num_heads, spec::kAttrKvNumHeads);
+    CheckLength(spec::kValue, value);
+    args_.v_head_size = value.channels;
+    args_.value = value.rows;
+  }
+
+  void CheckRotary() const {
+    const int64_t room = args_.head_size - params_.rotary_offset;
+    if (params_.rotary_dim() > 0 && params_.rotary_dim() > room) {
+      Refuse(std::to_string(params_.frequencies.size()) + " frequencies from channel " +
+             std::to_string(params_.rotary_offset) + " on rotate channels beyond the head size " +
+             std::to_string(args_.head_size) + " of " + WithShape(spec::kQuery));
+    }
+  }
+
+  void CheckPast() {
+    const Tensor& key = inputs_[spec::kPastKey];
+    const Tensor& value = inputs_[spec::kPastValue];
+    if (key.present != value.present) Refuse("past_key and past_value must be given together");
+    if (!key.present) return;
+    if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey) + " must have 4 dimensions");
+    args_.past = key.shape[2];
+    args_.past_key = PastRows(spec::kPastKey, args_.head_size, spec::kKey);
+    args_.past_value = PastRows(spec::kPastValue, args_.v_head_size, spec::kValue);
+  }
+
+  Rows<const float> PastRows(RotaryAttentionInput i, int64_t channels,
+                             RotaryAttentionInput with) const {
+    const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, args_.past, channels};
+    if (inputs_[i].shape != wanted) {
+      Refuse(WithShape(i) + " must be " + ShapeText(wanted) + " to fit " + WithShape(with) +
+             (i == spec::kPastValue ? " and " + WithShape(spec::kPastKey) : ""));
+    }
+    return {inputs_[i].As<float>(), params_.kv_num_heads * args_.past * channels,
+            args_.past * channels, channels};
+  }
+
+  // Checks [batch or 1, columns] and gives the stride from row to row.
+  int64_t RowStride(RotaryAttentionInput i, int64_t columns, const std::string& meaning) const {
+    const auto& shape = inputs_[i].shape;
+    if (shape.size() != 2 || (shape[0] != args_.batch && shape[0] != 1) || shape[1] != columns) {
+      Refuse(WithShape(i) + " must be " + ShapeText({args_.batch, columns}) + " or " +
+             ShapeText({1, columns}) + " (" + meaning + ") to fit " + WithShape(spec::kQuery) +
+             (inputs_[spec::kPastKey].present ? " and " + WithShape(spec::kPastKey) : ""));
+    }
+    return shape[0] == 1 ? 0 : columns;
+  }
+
+  void CheckMask() {
+    const Tensor& mask = inputs_[spec::kAttentionMask];
+    if (!mask.present) return;
+    args_.mask_batch_stride = RowStride(spec::kAttentionMask, args_.total(), "past + length");
+    args_.mask = mask.As<int64_t>();
+  }
+
+  void CheckPositions() {
+    const Tensor& positions = inputs_[spec::kPositionIds];
+    if (!positions.present) return;
+    args_.positions_batch_stride = RowStride(spec::kPositionIds, args_.length, "length");
+    args_.positions = positions.As<int64_t>();
+    for (int64_t b = 0; b < args_.batch; ++b) CheckPositionsOfRow(b);
+  }
+
+  // Tokens that the mask hides may stand anywhere.
+  void CheckPositionsOfRow(int64_t batch) const {
+    const int64_t* positions = args_.positions + batch * args_.positions_batch_stride;
+    const int64_t* mask =
+        args_.mask == nullptr ? nullptr : args_.mask + batch * args_.mask_batch_stride + args_.past;
+    int64_t first = -1;
+    for (int64_t place = 0; place < args_.length; ++place) {
+      if (mask != nullptr && mask[place] == 0) continue;
+      const int64_t p = positions[place];
+      if (p < 0 || p > kMaxPosition) {
+        Refuse(At(batch, place, p) + "; positions must be between 0 and " +
+               std::to_string(kMaxPosition));
+      }
+      if (first < 0) first = place;
+      if (params_.bands.size() > 1 && p - place != positions[first] - first) {
+        Refuse(
+            At(batch, place, p) + ", but " + std::to_string(positions[first] + place - first) +
+            " would follow from position " + std::to_string(positions[first]) + " at place " +
+            std::to_string(first) +
+            "; with more than one band the positions of a row's real tokens must be consecutive");
+      }
+    }
+  }
+
+  std::string At(int64_t batch, int64_t place, int64_t position) const {
+    return WithShape(spec::kPositionIds) + " has " + std::to_string(position) + " in row " +
+           std::to_string(batch) + " at place " + std::to_string(place);
+  }
+
+  const AttentionParams& params_;
+  const Inputs& inputs_;
+  const std::string& node_;
+  AttentionArgs<float> args_;
+};
+
+}  // namespace
+
+Inputs ReadInputs(const OrtApi& api, OrtKernelContext* context) {
+  size_t count = 0;
+  Check(api, api.KernelContext_GetInputCount(context, &count), "KernelContext_GetInputCount");
+  Inputs inputs;
+  for (size_t i = 0; i < spec::kInputCount; ++i) {
+    inputs.tensors[i] = InputOf(api, context, i, count);
+  }
+  return inputs;
+}
+
+AttentionArgs<float> CheckInputs(const AttentionParams& params, const Inputs& inputs,
+                                 const std::string& node) {
+  return Checker(params, inputs, node).Run();
+}
+
+}  // namespace rope

@@ -1,0 +1,115 @@
+#include "node_info.h"
+
+#include "spec.gen.h"
+
+namespace rope {
+
+void NodeInfo::Refuse(const std::string& text) const {
+  throw Failure(std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text);
+}
+
+// A missing attribute and one of another type give the same error code and a
+// text that differs between versions, so the other types are tried.
+void NodeInfo::RefuseOtherType(const char* name, const char* wanted) const {
+  if (TryInt(name) || TryFloat(name) || TryString(name) || TryInts(name) || TryFloats(name)) {
+    Refuse(std::string("attribute ") + name + " must be of type " + wanted);
+  }
+}
+
+std::optional<int64_t> NodeInfo::TryInt(const char* name) const {
+  int64_t value = 0;
+  if (!Worked(api_, api_.KernelInfoGetAttribute_int64(info_, name, &value))) return std::nullopt;
+  return value;
+}
+
+std::optional<float> NodeInfo::TryFloat(const char* name) const {
+  float value = 0;
+  if (!Worked(api_, api_.KernelInfoGetAttribute_float(info_, name, &value))) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> NodeInfo::TryString(const char* name) const {
+  size_t size = 0;
+  if (!Worked(api_, api_.KernelInfoGetAttribute_string(info_, name, nullptr, &size))) {
+    return std::nullopt;
+  }
+  std::string value(size, '\0');
+  if (!Worked(api_, api_.KernelInfoGetAttribute_string(info_, name, value.data(), &size))) {
+    return std::nullopt;
+  }
+  while (!value.empty() && value.back() == '\0') value.pop_back();
+  return value;
+}
+
+std::optional<std::vector<int64_t>> NodeInfo::TryInts(const char* name) const {
+  size_t size = 0;
+  if (!Worked(api_, api_.KernelInfoGetAttributeArray_int64(info_, name, nullptr, &size))) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> values(size);
+  if (size > 0 &&
+      !Worked(api_, api_.KernelInfoGetAttributeArray_int64(info_, name, values.data(), &size))) {
+    return std::nullopt;
+  }
+  return values;
+}
+
+std::optional<std::vector<float>> NodeInfo::TryFloats(const char* name) const {
+  size_t size = 0;
+  if (!Worked(api_, api_.KernelInfoGetAttributeArray_float(info_, name, nullptr, &size))) {
+    return std::nullopt;
+  }
+  std::vector<float> values(size);
+  if (size > 0 &&
+      !Worked(api_, api_.KernelInfoGetAttributeArray_float(info_, name, values.data(), &size))) {
+    return std::nullopt;
+  }
+  return values;
+}
+
+std::optional<int64_t> NodeInfo::GetInt(const char* name) const {
+  auto value = TryInt(name);
+  if (!value) RefuseOtherType(name, "int");
+  return value;
+}
+
+std::optional<float> NodeInfo::GetFloat(const char* name) const {
+  auto value = TryFloat(name);
+  if (!value) RefuseOtherType(name, "float");
+  return value;
+}
+
+std::optional<std::string> NodeInfo::GetString(const char* name) const {
+  auto value = TryString(name);
+  if (!value) RefuseOtherType(name, "string");
+  return value;
+}
+
+std::optional<std::vector<int64_t>> NodeInfo::GetInts(const char* name) const {
+  auto value = TryInts(name);
+  if (!value) RefuseOtherType(name, "ints");
+  return value;
+}
+
+std::optional<std::vector<float>> NodeInfo::GetFloats(const char* name) const {
+  auto value = TryFloats(name);
+  if (!value) RefuseOtherType(name, "floats");
+  return value;
+}
+
+// An input or output that a node leaves out has an empty name.
+bool NodeInfo::HasInput(size_t index) const {
+  size_t count = 0;
+  size_t size = 0;
+  if (!Worked(api_, api_.KernelInfo_GetInputCount(info_, &count)) || index >= count) return false;
+  return Worked(api_, api_.KernelInfo_GetInputName(info_, index, nullptr, &size)) && size > 1;
+}
+
+bool NodeInfo::HasOutput(size_t index) const {
+  size_t count = 0;
+  size_t size = 0;
+  if (!Worked(api_, api_.KernelInfo_GetOutputCount(info_, &count)) || index >= count) return false;
+  return Worked(api_, api_.KernelInfo_GetOutputName(info_, index, nullptr, &size)) && size > 1;
+}
+
+}  // namespace rope

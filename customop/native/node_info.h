@@ -1,0 +1,48 @@
+// Typed access to a node's attributes, inputs and outputs at session creation.
+#ifndef ROPE_NODE_INFO_H_
+#define ROPE_NODE_INFO_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ort_api.h"
+
+namespace rope {
+
+// Each Get… returns nothing if the node lacks the attribute and throws Failure
+// if the attribute has another type.
+class NodeInfo {
+ public:
+  NodeInfo(const OrtApi& api, const OrtKernelInfo* info, std::string node)
+      : api_(api), info_(info), node_(std::move(node)) {}
+
+  std::optional<int64_t> GetInt(const char* name) const;
+  std::optional<float> GetFloat(const char* name) const;
+  std::optional<std::string> GetString(const char* name) const;
+  std::optional<std::vector<int64_t>> GetInts(const char* name) const;
+  std::optional<std::vector<float>> GetFloats(const char* name) const;
+
+  bool HasInput(size_t index) const;
+  bool HasOutput(size_t index) const;
+
+  // Throws Failure("RotaryAttention node '…': <text>").
+  [[noreturn]] void Refuse(const std::string& text) const;
+
+ private:
+  std::optional<int64_t> TryInt(const char* name) const;
+  std::optional<float> TryFloat(const char* name) const;
+  std::optional<std::string> TryString(const char* name) const;
+  std::optional<std::vector<int64_t>> TryInts(const char* name) const;
+  std::optional<std::vector<float>> TryFloats(const char* name) const;
+  void RefuseOtherType(const char* name, const char* wanted) const;
+
+  const OrtApi& api_;
+  const OrtKernelInfo* info_;
+  std::string node_;
+};
+
+}  // namespace rope
+
+#endif  // ROPE_NODE_INFO_H_

@@ -1,0 +1,162 @@
+// The register-blocked product under Q·K^T and P·V, and the packing it reads.
+#if defined(ROPE_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_PRODUCT_INL_H_
+#undef ROPE_PRODUCT_INL_H_
+#else
+#define ROPE_PRODUCT_INL_H_
+#endif
+
+#include "vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+// C[kRows][kVectors] = C * row_scale + A[kRows][depth] · B[depth][kVectors],
+// or A · B alone when row_scale is null. Strides count floats; B's rows stand
+// b_stride apart, so B is a packed panel or rows of a tensor.
+template <size_t kRows, size_t kVectors>
+HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY_RESTRICT b,
+                      size_t b_stride, size_t depth, const float* row_scale, float* HWY_RESTRICT c,
+                      size_t c_stride) {
+  const DF d;
+  VF sum[kRows][kVectors];
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      sum[r][v] = row_scale == nullptr ? hn::Zero(d)
+                                       : hn::Mul(hn::Set(d, row_scale[r]),
+                                                 hn::LoadU(d, c + r * c_stride + v * kLanes));
+    }
+  }
+  for (size_t k = 0; k < depth; ++k) {
+    VF bk[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) bk[v] = hn::LoadU(d, b + k * b_stride + v * kLanes);
+    for (size_t r = 0; r < kRows; ++r) {
+      const VF ak = hn::Set(d, a[r * a_stride + k]);
+      for (size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(ak, bk[v], sum[r][v]);
+    }
+  }
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], d, c + r * c_stride + v * kLanes);
+    }
+  }
+}
+
+// Block for a number of vectors known at run time, 1 to kBlockVectors.
+template <size_t kRows>
+HWY_NOINLINE void BlockOfRows(size_t vectors, const float* a, size_t a_stride, const float* b,
+                              size_t b_stride, size_t depth, const float* row_scale, float* c,
+                              size_t c_stride) {
+  if constexpr (kBlockVectors >= 4) {
+    if (vectors == 4) {
+      return Block<kRows, 4>(a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
+    }
+    if (vectors == 3) {
+      return Block<kRows, 3>(a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
+    }
+  }
+  if (vectors == 2) {
+    return Block<kRows, 2>(a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
+  }
+  Block<kRows, 1>(a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
+}
+
+// The same for a number of rows known at run time, 1 to kBlockRows.
+template <size_t kRows = kBlockRows>
+HWY_INLINE void BlockOf(size_t rows, size_t vectors, const float* a, size_t a_stride,
+                        const float* b, size_t b_stride, size_t depth, const float* row_scale,
+                        float* c, size_t c_stride) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      return BlockOf<kRows - 1>(rows, vectors, a, a_stride, b, b_stride, depth, row_scale, c,
+                                c_stride);
+    }
+  }
+  BlockOfRows<kRows>(vectors, a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
+}
+
+// A packed matrix is a row of panels of kPanel columns, the last one narrower:
+// columns are rounded up to whole vectors.
+constexpr size_t PaddedColumns(size_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
+
+// Vectors in the panel that starts at `column` of a packed matrix.
+HWY_INLINE size_t PanelVectors(size_t column, size_t columns) {
+  const size_t left = (columns - column + kLanes - 1) / kLanes;
+  return left < kBlockVectors ? left : kBlockVectors;
+}
+
+// Writes up to 4 keys x 4 channels, transposed, to out[channel][key].
+HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_RESTRICT out,
+                             size_t out_stride) {
+  const hn::FixedTag<float, 4> d4;
+  const hn::RepartitionToWide<decltype(d4)> d2;
+  const auto r0 = hn::LoadU(d4, rows[0] + x);
+  const auto r1 = hn::LoadU(d4, rows[1] + x);
+  const auto r2 = hn::LoadU(d4, rows[2] + x);
+  const auto r3 = hn::LoadU(d4, rows[3] + x);
+  const auto a = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
+  const auto b = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
+  const auto c = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
+  const auto e = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, a, b)), d4, out);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, a, b)), d4, out + out_stride);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, c, e)), d4, out + 2 * out_stride);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, c, e)), d4, out + 3 * out_stride);
+}
+
+// Packs keys as the columns of a packed [channels][keys] matrix; row(j) points
+// to key j. Columns that pad the last vector are zero.
+template <typename Row>
+void PackTransposed(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT out) {
+  for (size_t begin = 0; begin < keys; begin += kPanel) {
+    const size_t width = PanelVectors(begin, keys) * kLanes;
+    for (size_t n = 0; n < width; n += 4) {  // a vector holds whole fours on every target
+      float* column = out + n;
+      const size_t real = begin + n < keys ? (keys - begin - n < 4 ? keys - begin - n : 4) : 0;
+      size_t x = 0;
+      if (real == 4) {
+        const float* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
+                                row(begin + n + 3)};
+        for (; x + 4 <= channels; x += 4) Transpose4x4(rows, x, column + x * width, width);
+      }
+      for (size_t i = 0; i < 4; ++i) {
+        for (size_t y = x; y < channels; ++y) {
+          column[y * width + i] = i < real ? row(begin + n + i)[y] : 0.0f;
+        }
+      }
+    }
+    out += channels * width;
+  }
+}
+
+// Packs value rows as a packed [keys][channels] matrix; row(j) points to value
+// j. Returns whether every number is finite.
+template <typename Row>
+bool PackRows(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT out) {
+  const DF d;
+  // x - x is 0 for finite x and NaN otherwise.
+  VF odd = hn::Zero(d);
+  for (size_t begin = 0; begin < channels; begin += kPanel) {
+    const size_t vectors = PanelVectors(begin, channels);
+    const size_t width = vectors * kLanes;
+    for (size_t j = 0; j < keys; ++j) {
+      const float* from = row(j) + begin;
+      for (size_t v = 0; v < vectors; ++v) {
+        const size_t left = channels - begin - v * kLanes;
+        const VF x = left >= kLanes ? hn::LoadU(d, from + v * kLanes)
+                                    : hn::LoadN(d, from + v * kLanes, left);
+        odd = hn::Add(odd, hn::Sub(x, x));
+        hn::StoreU(x, d, out + j * width + v * kLanes);
+      }
+    }
+    out += keys * width;
+  }
+  return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#endif  // ROPE_PRODUCT_INL_H_

@@ -1,0 +1,53 @@
+// The library's one exported function.
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "ort_api.h"
+#include "rotary_attention.h"
+#include "spec.gen.h"
+
+namespace rope {
+namespace {
+
+// Runtimes before 1.24 crash when a node with a shape function skips an optional input.
+bool CanInferShapes(const char* version) {
+  char* end = nullptr;
+  const long major = std::strtol(version, &end, 10);
+  const long minor = *end == '.' ? std::strtol(end + 1, nullptr, 10) : 0;
+  return major > 1 || (major == 1 && minor >= 24);
+}
+
+// The op and its domain live as long as the process: sessions share them.
+OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
+  SetApi(&api);
+  static const OrtCustomOp op = MakeRotaryAttentionF32(CanInferShapes(version));
+  OrtCustomOpDomain* domain = nullptr;
+  Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
+  Check(api, api.CustomOpDomain_Add(domain, &op), "CustomOpDomain_Add");
+  return domain;
+}
+
+OrtStatusPtr TooOld(const OrtApiBase* base) {
+  const OrtApi* oldest = base->GetApi(1);
+  if (oldest == nullptr) return nullptr;
+  const std::string text = std::string("librope_ops needs ONNX Runtime 1.") +
+                           std::to_string(kApiVersion) + " or newer; this is " +
+                           base->GetVersionString();
+  return oldest->CreateStatus(ORT_FAIL, text.c_str());
+}
+
+}  // namespace
+}  // namespace rope
+
+extern "C" __attribute__((visibility("default"))) OrtStatusPtr ORT_API_CALL
+RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
+  const OrtApi* api = base->GetApi(rope::kApiVersion);
+  if (api == nullptr) return rope::TooOld(base);
+  return rope::Guarded(*api, [&] {
+    static std::once_flag once;
+    static OrtCustomOpDomain* domain = nullptr;
+    std::call_once(once, [&] { domain = rope::MakeDomain(*api, base->GetVersionString()); });
+    rope::Check(*api, api->AddCustomOpDomain(options, domain), "AddCustomOpDomain");
+  });
+}

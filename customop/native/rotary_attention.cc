@@ -1,0 +1,142 @@
+#include "rotary_attention.h"
+
+#include <memory>
+
+#include "attention.h"
+#include "attributes.h"
+#include "inputs.h"
+#include "ort_host.h"
+#include "spec.gen.h"
+
+namespace rope {
+namespace {
+
+const OrtApi* g_api = nullptr;
+
+// One node of a session. Runs may come at the same time, so nothing here changes.
+class RotaryAttention {
+ public:
+  RotaryAttention(const OrtApi& api, const OrtKernelInfo* info)
+      : api_(api), node_(NodeName(api, info)), params_(ReadAttributes(api, info, node_)) {
+    Check(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory_),
+          "CreateCpuMemoryInfo");
+  }
+  ~RotaryAttention() { api_.ReleaseMemoryInfo(memory_); }
+  RotaryAttention(const RotaryAttention&) = delete;
+  RotaryAttention& operator=(const RotaryAttention&) = delete;
+
+  void Compute(OrtKernelContext* context) const {
+    const Inputs inputs = ReadInputs(api_, context);
+    AttentionArgs<float> args = CheckInputs(params_, inputs, node_);
+    CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
+    OrtHost host(api_, context, memory_);
+    if (!RunAttention(params_, args, host)) {
+      throw Failure(Describe("out of memory"), ORT_FAIL);
+    }
+  }
+
+ private:
+  std::string Describe(const std::string& text) const {
+    return std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text;
+  }
+
+  void CreateOutputs(OrtKernelContext* context, size_t query_rank,
+                     AttentionArgs<float>& args) const {
+    size_t count = 0;
+    Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
+    const auto create = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
+      return static_cast<float*>(
+          OutputOf(api_, context, static_cast<size_t>(i), count, shape,
+                   Describe(std::string("output ") + spec::kOutputNames[i])));
+    };
+    const int64_t heads = params_.num_heads;
+    const int64_t kv_heads = params_.kv_num_heads;
+    const int64_t v = args.v_head_size;
+    if (query_rank == 4) {
+      args.output = {create(spec::kOutput, {args.batch, heads, args.length, v}),
+                     heads * args.length * v, args.length * v, v};
+    } else {
+      args.output = {create(spec::kOutput, {args.batch, args.length, heads * v}),
+                     args.length * heads * v, v, heads * v};
+    }
+    const auto create_present = [&](spec::RotaryAttentionOutput i, int64_t channels) {
+      return Rows<float>{create(i, {args.batch, kv_heads, args.total(), channels}),
+                         kv_heads * args.total() * channels, args.total() * channels, channels};
+    };
+    args.present_key = create_present(spec::kPresentKey, args.head_size);
+    args.present_value = create_present(spec::kPresentValue, args.v_head_size);
+    if (args.output.data == nullptr) throw Failure(Describe("the output is missing"));
+  }
+
+  const OrtApi& api_;
+  const std::string node_;
+  const AttentionParams params_;
+  OrtMemoryInfo* memory_ = nullptr;
+};
+
+OrtStatusPtr ORT_API_CALL CreateKernel(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo* info,
+                                       void** kernel) {
+  return Guarded(Api(), [&] { *kernel = new RotaryAttention(Api(), info); });
+}
+
+OrtStatusPtr ORT_API_CALL Compute(void* kernel, OrtKernelContext* context) {
+  return Guarded(Api(), [&] { static_cast<const RotaryAttention*>(kernel)->Compute(context); });
+}
+
+void ORT_API_CALL Destroy(void* kernel) { delete static_cast<RotaryAttention*>(kernel); }
+
+const char* ORT_API_CALL Name(const OrtCustomOp*) { return spec::kRotaryAttention; }
+const char* ORT_API_CALL Provider(const OrtCustomOp*) { return nullptr; }
+size_t ORT_API_CALL InputCount(const OrtCustomOp*) { return spec::kInputCount; }
+size_t ORT_API_CALL OutputCount(const OrtCustomOp*) { return spec::kOutputCount; }
+OrtMemType ORT_API_CALL MemoryType(const OrtCustomOp*, size_t) { return OrtMemTypeDefault; }
+int ORT_API_CALL One(const OrtCustomOp*) { return 1; }
+
+ONNXTensorElementDataType ElementType(const std::string& type) {
+  if (type == "int64") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+  if (type == "int32") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;  // T
+}
+
+ONNXTensorElementDataType ORT_API_CALL InputType(const OrtCustomOp*, size_t i) {
+  return ElementType(spec::kInputTypes[i]);
+}
+
+ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t) {
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+}
+
+OrtCustomOpInputOutputCharacteristic ORT_API_CALL InputKind(const OrtCustomOp*, size_t i) {
+  return i <= spec::kValue ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+}
+
+OrtCustomOpInputOutputCharacteristic ORT_API_CALL OutputKind(const OrtCustomOp*, size_t i) {
+  return i == spec::kOutput ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+}
+
+}  // namespace
+
+void SetApi(const OrtApi* api) { g_api = api; }
+const OrtApi& Api() { return *g_api; }
+
+OrtCustomOp MakeRotaryAttentionF32(bool infer_shapes) {
+  OrtCustomOp op{};
+  op.version = kApiVersion;
+  op.GetName = Name;
+  op.GetExecutionProviderType = Provider;
+  op.GetInputType = InputType;
+  op.GetInputTypeCount = InputCount;
+  op.GetOutputType = OutputType;
+  op.GetOutputTypeCount = OutputCount;
+  op.KernelDestroy = Destroy;
+  op.GetInputCharacteristic = InputKind;
+  op.GetOutputCharacteristic = OutputKind;
+  op.GetInputMemoryType = MemoryType;
+  op.CreateKernelV2 = CreateKernel;
+  op.KernelComputeV2 = Compute;
+  op.InferOutputShapeFn = infer_shapes ? InferRotaryAttentionShapes : nullptr;
+  op.GetStartVersion = One;
+  return op;
+}
+
+}  // namespace rope

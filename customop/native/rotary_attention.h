@@ -1,0 +1,23 @@
+// The op as ONNX Runtime sees it.
+#ifndef ROPE_ROTARY_ATTENTION_H_
+#define ROPE_ROTARY_ATTENTION_H_
+
+#include "ort_api.h"
+
+namespace rope {
+
+// The op for float32 tensors. Without `infer_shapes` the runtime gets no shape
+// function. `api` must outlive the op.
+OrtCustomOp MakeRotaryAttentionF32(bool infer_shapes);
+
+// The API that every callback uses; set once before the op is registered.
+void SetApi(const OrtApi* api);
+const OrtApi& Api();
+
+// Output shapes from input shapes, for ONNX Runtime 1.24 and newer.
+OrtStatusPtr ORT_API_CALL InferRotaryAttentionShapes(const OrtCustomOp* op,
+                                                     OrtShapeInferContext* context);
+
+}  // namespace rope
+
+#endif  // ROPE_ROTARY_ATTENTION_H_

@@ -1,0 +1,152 @@
+// Output shapes from input shapes. The runtime ignores errors here and calls
+// this for every element type of the op, so nothing is checked: what cannot be
+// told stays symbolic, and the kernel checks the real shapes.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "rotary_attention.h"
+#include "spec.gen.h"
+
+namespace rope {
+namespace {
+
+// A dimension: a number, a name, or neither.
+struct Dim {
+  int64_t number = -1;
+  std::string name;
+};
+
+// A name that no other dimension has: equal names would claim equal lengths.
+Dim Unknown() {
+  static std::atomic<uint64_t> next{0};
+  return {-1, "rope_dim_" + std::to_string(next++)};
+}
+
+struct InputShape {
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  std::vector<Dim> dims;
+};
+
+class ShapeInference {
+ public:
+  ShapeInference(const OrtApi& api, OrtShapeInferContext* context) : api_(api), context_(context) {
+    Check(api, api.ShapeInferContext_GetInputCount(context, &input_count_), "GetInputCount");
+  }
+
+  void Run() {
+    const InputShape query = Read(spec::kQuery);
+    const InputShape key = Read(spec::kKey);
+    const InputShape value = Read(spec::kValue);
+    const size_t rank = query.dims.size();
+    if (rank != 3 && rank != 4) return;
+    const int64_t heads = Attribute(spec::kAttrNumHeads);
+    const int64_t kv_heads = Attribute(spec::kAttrKvNumHeads);
+    const Dim batch = query.dims[0];
+    const Dim length = query.dims[rank == 4 ? 2 : 1];
+    const Dim channels = Channels(key, kv_heads);
+    const Dim v_channels = Channels(value, kv_heads);
+
+    if (rank == 4) {
+      Write(spec::kOutput, query.type, {batch, query.dims[1], length, v_channels});
+    } else if (v_channels.number > 0 && heads > 0) {
+      Write(spec::kOutput, query.type, {batch, length, {heads * v_channels.number, ""}});
+    } else {
+      Write(spec::kOutput, query.type, {batch, length, Unknown()});
+    }
+    const Dim total = Total(length);
+    const Dim kv = kv_heads > 0 ? Dim{kv_heads, ""} : Unknown();
+    Write(spec::kPresentKey, query.type, {batch, kv, total, channels});
+    Write(spec::kPresentValue, query.type, {batch, kv, total, v_channels});
+  }
+
+ private:
+  InputShape Read(spec::RotaryAttentionInput i) const {
+    InputShape shape;
+    OrtTensorTypeAndShapeInfo* info = nullptr;
+    if (static_cast<size_t>(i) >= input_count_ ||
+        !Worked(api_, api_.ShapeInferContext_GetInputTypeShape(context_, i, &info)) ||
+        info == nullptr) {
+      return shape;
+    }
+    size_t rank = 0;
+    if (Worked(api_, api_.GetTensorElementType(info, &shape.type)) &&
+        Worked(api_, api_.GetDimensionsCount(info, &rank)) && rank > 0) {
+      std::vector<int64_t> numbers(rank, -1);
+      std::vector<const char*> names(rank, nullptr);
+      const bool read = Worked(api_, api_.GetDimensions(info, numbers.data(), rank)) &&
+                        Worked(api_, api_.GetSymbolicDimensions(info, names.data(), rank));
+      for (size_t d = 0; read && d < rank; ++d) {
+        shape.dims.push_back({numbers[d], names[d] == nullptr ? "" : names[d]});
+      }
+    }
+    api_.ReleaseTensorTypeAndShapeInfo(info);
+    return shape;
+  }
+
+  int64_t Attribute(const char* name) const {
+    const OrtOpAttr* attribute = nullptr;
+    int64_t value = -1;
+    size_t size = 0;
+    if (!Worked(api_, api_.ShapeInferContext_GetAttribute(context_, name, &attribute)) ||
+        attribute == nullptr ||
+        !Worked(api_, api_.ReadOpAttr(attribute, ORT_OP_ATTR_INT, &value, sizeof(value), &size))) {
+      return -1;
+    }
+    return value;
+  }
+
+  static Dim Channels(const InputShape& shape, int64_t heads) {
+    if (shape.dims.size() == 4) return shape.dims[3];
+    if (shape.dims.size() == 3 && shape.dims[2].number > 0 && heads > 0) {
+      return {shape.dims[2].number / heads, ""};
+    }
+    return Unknown();
+  }
+
+  // past + length, which is also the mask's width.
+  Dim Total(const Dim& length) const {
+    const InputShape past = Read(spec::kPastKey);
+    if (past.dims.size() != 4) {
+      return past.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? length : Unknown();
+    }
+    if (past.dims[2].number >= 0 && length.number >= 0) {
+      return {past.dims[2].number + length.number, ""};
+    }
+    const InputShape mask = Read(spec::kAttentionMask);
+    return mask.dims.size() == 2 ? mask.dims[1] : Unknown();
+  }
+
+  // Errors are for outputs that the node does not have.
+  void Write(spec::RotaryAttentionOutput i, ONNXTensorElementDataType type,
+             std::vector<Dim> dims) const {
+    OrtTensorTypeAndShapeInfo* info = nullptr;
+    if (!Worked(api_, api_.CreateTensorTypeAndShapeInfo(&info))) return;
+    std::vector<int64_t> numbers;
+    std::vector<const char*> names;
+    for (Dim& dim : dims) {
+      if (dim.number < 0 && dim.name.empty()) dim = Unknown();
+      numbers.push_back(dim.number);
+      names.push_back(dim.name.c_str());
+    }
+    if (Worked(api_, api_.SetTensorElementType(info, type)) &&
+        Worked(api_, api_.SetDimensions(info, numbers.data(), numbers.size())) &&
+        Worked(api_, api_.SetSymbolicDimensions(info, names.data(), names.size()))) {
+      Worked(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, i, info));
+    }
+    api_.ReleaseTensorTypeAndShapeInfo(info);
+  }
+
+  const OrtApi& api_;
+  OrtShapeInferContext* context_;
+  size_t input_count_ = 0;
+};
+
+}  // namespace
+
+OrtStatusPtr ORT_API_CALL InferRotaryAttentionShapes(const OrtCustomOp*,
+                                                     OrtShapeInferContext* context) {
+  return Guarded(Api(), [&] { ShapeInference(Api(), context).Run(); });
+}
+
+}  // namespace rope

@@ -1,0 +1,92 @@
+// One tile's step of the online softmax, for one row.
+#if defined(ROPE_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_SOFTMAX_INL_H_
+#undef ROPE_SOFTMAX_INL_H_
+#else
+#define ROPE_SOFTMAX_INL_H_
+#endif
+
+#include <cmath>
+#include <limits>
+
+#include "vector-inl.h"
+#include "visible.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
+
+// Which columns of a tile one row sees.
+struct RowMask {
+  Range visible;                 // by causality and window
+  const float* shown = nullptr;  // by padding: 0 hides a column; null shows all
+};
+
+// Puts -inf on the columns in [begin, end) that the row does not see.
+HWY_INLINE void HideColumns(float* HWY_RESTRICT scores, size_t begin, size_t end,
+                            const RowMask& mask) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  using TI = hn::TFromD<decltype(di)>;
+  const auto first = hn::Set(di, static_cast<TI>(mask.visible.begin));
+  const auto last = hn::Set(di, static_cast<TI>(mask.visible.end));
+  const VF hidden = hn::Set(d, kNegativeInfinity);
+  for (size_t c = begin; c < end; c += kLanes) {
+    const auto column = hn::Iota(di, static_cast<TI>(c));
+    auto seen = hn::RebindMask(d, hn::AndNot(hn::Lt(column, first), hn::Lt(column, last)));
+    if (mask.shown != nullptr) {
+      seen = hn::And(seen, hn::Ne(hn::LoadU(d, mask.shown + c), hn::Zero(d)));
+    }
+    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + c), hidden), d, scores + c);
+  }
+}
+
+// Turns scores [begin, end) of a row into exp(score - maximum) and carries the
+// row's running maximum and sum on. Returns the factor for what the row has
+// accumulated so far. Bounds are multiples of a vector.
+HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end,
+                            const RowMask& mask, float& maximum, float& sum) {
+  const DF d;
+  const bool all_seen = mask.shown == nullptr &&
+                        mask.visible.begin <= static_cast<int64_t>(begin) &&
+                        mask.visible.end >= static_cast<int64_t>(end);
+  if (!all_seen) HideColumns(scores, begin, end, mask);
+
+  VF largest = hn::Set(d, maximum);
+  for (size_t c = begin; c < end; c += kLanes) {
+    largest = hn::Max(hn::LoadU(d, scores + c), largest);
+  }
+  float new_maximum = hn::ReduceMax(d, largest);
+  if (new_maximum == kNegativeInfinity) {
+    // Nothing seen yet, or only -inf, or NaN that Max has passed over.
+    bool nan = false;
+    for (size_t c = begin; c < end; ++c) nan |= std::isnan(scores[c]);
+    if (!nan) {
+      for (size_t c = begin; c < end; ++c) scores[c] = 0.0f;
+      return 1.0f;
+    }
+    new_maximum = std::numeric_limits<float>::quiet_NaN();
+  }
+
+  const VF shift = hn::Set(d, new_maximum);
+  VF sums = hn::Zero(d);
+  for (size_t c = begin; c < end; c += kLanes) {
+    const VF p = ExpNonPositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
+    hn::StoreU(p, d, scores + c);
+    sums = hn::Add(sums, p);
+  }
+  const float correction = maximum == new_maximum
+                               ? 1.0f
+                               : hn::GetLane(ExpNonPositive(d, hn::Set(d, maximum - new_maximum)));
+  sum = sum * correction + hn::ReduceSum(d, sums);
+  maximum = new_maximum;
+  return correction;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#endif  // ROPE_SOFTMAX_INL_H_
