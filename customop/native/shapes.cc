@@ -63,7 +63,7 @@ class ShapeInference {
  private:
   InputShape Read(spec::RotaryAttentionInput i) const {
     InputShape shape;
-    OrtTensorTypeAndShapeInfo* info = nullptr;
+    OrtTensorTypeAndShapeInfo* info = nullptr;  // stays the context's
     if (static_cast<size_t>(i) >= input_count_ ||
         !Worked(api_, api_.ShapeInferContext_GetInputTypeShape(context_, i, &info)) ||
         info == nullptr) {
@@ -80,7 +80,6 @@ class ShapeInference {
         shape.dims.push_back({numbers[d], names[d] == nullptr ? "" : names[d]});
       }
     }
-    api_.ReleaseTensorTypeAndShapeInfo(info);
     return shape;
   }
 
