@@ -58,6 +58,10 @@ func (t *Tensor) typed(size int64) ([]byte, error) {
 		return t.varints(tensorUint64s, 4, size)
 	case Uint64:
 		return t.varints(tensorUint64s, 8, size)
+	case Float6E2M3, Float6E3M2:
+		if size > 0 {
+			return nil, fmt.Errorf("%s elements are only read in raw form", t.Type)
+		}
 	}
 	// Everything else stands in int32_data: one element, or for elements
 	// smaller than a byte one byte of packed ones, in each.

@@ -35,8 +35,8 @@ const (
 	Float8E8M0     DataType = 24
 	Uint2          DataType = 25 // four per byte, the first in the low bits
 	Int2           DataType = 26 // four per byte, the first in the low bits
-	Float6E2M3     DataType = 27
-	Float6E3M2     DataType = 28
+	Float6E2M3     DataType = 27 // four in three bytes, from the low bits on
+	Float6E3M2     DataType = 28 // four in three bytes, from the low bits on
 )
 
 // dataTypes holds, by number, each type's name in ONNX's type strings and the
@@ -72,8 +72,8 @@ var dataTypes = [...]struct {
 	Float8E8M0:     {"float8e8m0", 8},
 	Uint2:          {"uint2", 2},
 	Int2:           {"int2", 2},
-	Float6E2M3:     {"float6e2m3", 0},
-	Float6E3M2:     {"float6e3m2", 0},
+	Float6E2M3:     {"float6e2m3", 6},
+	Float6E3M2:     {"float6e3m2", 6},
 }
 
 // String returns the type's name as ONNX's type strings write it, such as

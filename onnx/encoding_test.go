@@ -2,6 +2,7 @@ package onnx_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -109,6 +110,30 @@ func TestPackedDims(t *testing.T) {
 	}
 	if d := again.Graph.Initializer("w").Dims; len(d) != 1 || d[0] != 6 {
 		t.Errorf("dimensions %v after the edit, want [6]", d)
+	}
+}
+
+// Also the encoding of what is not touched stays as it is.
+func TestUnusualEncodingSurvivesAnEdit(t *testing.T) {
+	odd := func(num protowire.Number, body []byte) []byte { // its length in two bytes
+		b := protowire.AppendTag(nil, num, protowire.BytesType)
+		return append(append(b, byte(len(body))|0x80, 0), body...)
+	}
+	node := odd(1, append(odd(4, []byte("Relu")), odd(4, []byte("Neg"))...))
+	other := odd(1, odd(4, []byte("Abs")))
+	weight := odd(5, odd(8, []byte("w")))
+	graph := slices.Concat(other, weight, node)
+	m, err := onnx.Parse(odd(7, graph))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Graph.Nodes[0].Name = "n"
+	m.Graph.AddInitializer(onnx.NewTensor("v", onnx.Float, []int64{0}, nil))
+	got := marshal(t, m)
+	for what, want := range map[string][]byte{"node": node, "initializer": weight, "field of the changed node": odd(4, []byte("Abs"))} {
+		if !bytes.Contains(got, want) {
+			t.Errorf("the %s %x is not in %x", what, want, got)
+		}
 	}
 }
 

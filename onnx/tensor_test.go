@@ -66,6 +66,7 @@ func TestContentsOfEveryForm(t *testing.T) {
 		"int4 in int32s":     {&onnxpb.TensorProto{Int32Data: []int32{0x21, 0x03}}, onnx.Int4, []int64{3}, []byte{0x21, 0x03}},
 		"uint2, five":        {&onnxpb.TensorProto{Int32Data: []int32{0x1b, 0x02}}, onnx.Uint2, []int64{5}, []byte{0x1b, 0x02}},
 		"float8 in int32s":   {&onnxpb.TensorProto{Int32Data: []int32{0x38}}, onnx.Float8E4M3FN, []int64{1}, []byte{0x38}},
+		"float6, raw":        {&onnxpb.TensorProto{RawData: make([]byte, 6)}, onnx.Float6E2M3, []int64{7}, make([]byte, 6)},
 		"raw":                {&onnxpb.TensorProto{RawData: []byte{1, 2, 3, 4}}, onnx.Int16, []int64{1, 2}, []byte{1, 2, 3, 4}},
 		"raw before typed":   {&onnxpb.TensorProto{RawData: []byte{9}, Int32Data: []int32{1}}, onnx.Uint8, []int64{1}, []byte{9}},
 		"no elements":        {&onnxpb.TensorProto{}, onnx.Float, []int64{3, 0}, nil},
@@ -90,6 +91,7 @@ func TestContentsThatDoNotFit(t *testing.T) {
 		"typed too short": {DataType: proto.Int32(7), Dims: []int64{2}, Int64Data: []int64{1}},
 		"typed too long":  {DataType: proto.Int32(7), Dims: []int64{2}, Int64Data: []int64{1, 2, 3}},
 		"wrong list":      {DataType: proto.Int32(1), Dims: []int64{1}, Int64Data: []int64{1}},
+		"float6 list":     {DataType: proto.Int32(27), Dims: []int64{1}, Int32Data: []int32{1}},
 		"huge":            {DataType: proto.Int32(1), Dims: []int64{1 << 60}, FloatData: []float32{1}},
 	} {
 		p.Name = proto.String("w")
