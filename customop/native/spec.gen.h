@@ -138,13 +138,13 @@ struct ReservedAttribute {
 };
 
 inline constexpr std::array<ReservedSlot, 4> kReservedInputs = {{
-    {kAttentionBias, "attention_bias comes with a later library"},
-    {kCacheLength, "cache_length comes with a later library"},
-    {kDocumentIds, "document_ids comes with a later library"},
-    {kSinkLogits, "sink_logits comes with a later library"},
+    {kAttentionBias, "it comes with a later library"},
+    {kCacheLength, "it comes with a later library"},
+    {kDocumentIds, "it comes with a later library"},
+    {kSinkLogits, "it comes with a later library"},
 }};
 inline constexpr std::array<ReservedSlot, 1> kReservedOutputs = {{
-    {kLogSumExp, "log_sum_exp comes with a later library"},
+    {kLogSumExp, "it comes with a later library"},
 }};
 inline constexpr std::array<ReservedAttribute, 2> kReservedAttributes = {{
     {"first_keys", "int", "0", "keys that stay visible outside the window come with a later library"},

@@ -1,0 +1,20 @@
+// Package customop is the Go side of the project's ONNX Runtime custom op: its
+// one specification, the nodes written from it, and the way to the library that
+// computes it.
+//
+// RotaryAttentionSpec is the specification. The kernels' header, the node
+// builder RotaryAttention and docs/ops.md are generated from it.
+//
+// A program that runs a patched model needs two shared libraries: ONNX Runtime
+// itself and the op library, librope_ops. InitRuntime and Register find both,
+// check that they fit, and say in one sentence what to do when they do not:
+//
+//	if err := customop.InitRuntime(""); err != nil { ... }
+//	options, err := onnxruntime_go.NewSessionOptions()
+//	err = customop.Register(options, customop.Options{Model: "model.rope.onnx"})
+//	session, err := onnxruntime_go.NewDynamicAdvancedSession("model.rope.onnx", inputs, outputs, options)
+//
+// The package knows neither ONNX files nor rotary mathematics.
+package customop
+
+//go:generate go run ../internal/cmd/genspec -root ..

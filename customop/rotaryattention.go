@@ -1,0 +1,117 @@
+package customop
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// check refuses what no input could make right. What depends on shapes is left
+// to the kernel, which knows them.
+func (r RotaryAttention) check() error {
+	if r.NumHeads < 1 || r.KVNumHeads < 1 || r.NumHeads%r.KVNumHeads != 0 {
+		return fmt.Errorf("num_heads %d and kv_num_heads %d: both must be positive and the first a multiple of the second", r.NumHeads, r.KVNumHeads)
+	}
+	return cmp.Or(
+		paired("past_key", r.PastKey, "past_value", r.PastValue),
+		oneOf("rotary_layout", r.RotaryLayout, "half", "interleaved"),
+		oneOf("cache", r.Cache, "rotated", "raw"),
+		flag("exact_angles", r.ExactAngles),
+		flag("causal", r.Causal),
+		notNegative("rotary_offset", r.RotaryOffset),
+		notNegative("window", r.Window),
+		notNegative("first_keys", r.FirstKeys),
+		notNegative("softcap", r.Softcap),
+		finite("scale", r.Scale),
+		finite("gain", r.Gain),
+		finite("softcap", r.Softcap),
+		finite("frequencies", r.Frequencies...),
+		r.checkBands(),
+	)
+}
+
+func (r RotaryAttention) checkBands() error {
+	bands := max(1, len(r.BandStarts))
+	for b, start := range r.BandStarts {
+		if b == 0 && start != 0 {
+			return fmt.Errorf("band_starts begins with %d: the first band starts at distance 0", start)
+		}
+		if b > 0 && start <= r.BandStarts[b-1] {
+			return fmt.Errorf("band_starts[%d] is %d after %d: they must rise", b, start, r.BandStarts[b-1])
+		}
+	}
+	if bands > 1 && r.Causal == 0 {
+		return fmt.Errorf("%d bands need causal = 1: keys after the query belong to no band", bands)
+	}
+	for _, list := range []struct {
+		name   string
+		values []float32
+	}{
+		{"band_query_scales", r.BandQueryScales},
+		{"band_query_offsets", r.BandQueryOffsets},
+		{"band_key_scales", r.BandKeyScales},
+	} {
+		if n := len(list.values); n != 0 && n != bands {
+			return fmt.Errorf("%s has %d values for %d bands", list.name, n, bands)
+		}
+		if err := finite(list.name, list.values...); err != nil {
+			return err
+		}
+	}
+	if r.Cache == "raw" {
+		return nil
+	}
+	for b, scale := range r.BandKeyScales {
+		if scale != 1 {
+			return fmt.Errorf("band_key_scales[%d] is %g: a rotated cache needs 1 (cache \"raw\" does not)", b, scale)
+		}
+	}
+	return nil
+}
+
+func paired(name1, tensor1, name2, tensor2 string) error {
+	if (tensor1 == "") != (tensor2 == "") {
+		return fmt.Errorf("%s and %s are given together or not at all", name1, name2)
+	}
+	return nil
+}
+
+func oneOf(name, value string, allowed ...string) error {
+	if value == "" {
+		return nil
+	}
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %q: it must be %s", name, value, strings.Join(allowed, " or "))
+}
+
+func flag(name string, value int64) error {
+	if value == 0 || value == 1 {
+		return nil
+	}
+	return fmt.Errorf("%s is %d: it must be 0 or 1", name, value)
+}
+
+func notNegative[T int64 | float32](name string, value T) error {
+	if value < 0 {
+		return fmt.Errorf("%s is %v: it must not be negative", name, value)
+	}
+	return nil
+}
+
+func finite(name string, values ...float32) error {
+	for i, v := range values {
+		if !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) {
+			continue
+		}
+		if len(values) > 1 {
+			name = fmt.Sprintf("%s[%d]", name, i)
+		}
+		return fmt.Errorf("%s is %g: it must be a finite number", name, v)
+	}
+	return nil
+}
