@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Config says which ONNX Runtime evaluates and within which bounds.
+type Config struct {
+	Runtime string        // path of the ONNX Runtime shared library; empty looks in the usual places
+	Library string        // path of the custom-op library; empty looks in the usual places
+	Threads int           // intra-op threads of a session; 0 lets ONNX Runtime choose
+	Timeout time.Duration // of one Load or Run in a worker; 0 means a minute
+	Memory  uint64        // bytes of address space a worker may take; 0 means 32 GiB
+}
+
+// Model is what a session runs: bytes, or a file.
+type Model struct {
+	Bytes    []byte
+	Path     string // used when Bytes is nil
+	Inputs   []string
+	Outputs  []string
+	Optimize bool // graph optimisations on; off keeps every node as the exporter wrote it
+	Library  bool // register the custom-op library
+}
+
+// Session runs one loaded model; one call at a time.
+type Session interface {
+	// Run feeds every input of the model by name and returns its outputs by name.
+	Run(ctx context.Context, feeds map[string]Tensor) (map[string]Tensor, error)
+	Close() error
+}
+
+// Engine loads models.
+type Engine interface {
+	Load(ctx context.Context, m Model) (Session, error)
+	// Close ends the engine and every session of it.
+	Close() error
+}
+
+// ErrDied says that ONNX Runtime ended its own process while it evaluated.
+var ErrDied = errors.New("ONNX Runtime ended its own process")
+
+// ErrTimeout says that an evaluation took longer than the configured time.
+var ErrTimeout = errors.New("the evaluation took too long")

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Local evaluates in this process: fastest, and as mortal as ONNX Runtime is.
+type Local struct{ config Config }
+
+// NewLocal initialises ONNX Runtime in this process.
+func NewLocal(c Config) (*Local, error) {
+	if err := customop.InitRuntime(c.Runtime); err != nil {
+		return nil, err
+	}
+	return &Local{config: c}, nil
+}
+
+// Close does nothing: the runtime stays loaded until the process ends.
+func (e *Local) Close() error { return nil }
+
+// Load creates a session.
+func (e *Local) Load(_ context.Context, m Model) (Session, error) {
+	options, err := ort.NewSessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	defer options.Destroy()
+	if err := e.configure(options, m); err != nil {
+		return nil, err
+	}
+	s := &localSession{model: m}
+	if m.Bytes != nil {
+		s.session, err = ort.NewDynamicAdvancedSessionWithONNXData(m.Bytes, m.Inputs, m.Outputs, options)
+	} else {
+		s.session, err = ort.NewDynamicAdvancedSession(m.Path, m.Inputs, m.Outputs, options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ONNX Runtime refused the model: %w", err)
+	}
+	return s, nil
+}
+
+func (e *Local) configure(options *ort.SessionOptions, m Model) error {
+	level := ort.GraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll)
+	if m.Optimize {
+		level = ort.GraphOptimizationLevelEnableAll
+	}
+	if err := options.SetGraphOptimizationLevel(level); err != nil {
+		return err
+	}
+	if e.config.Threads > 0 {
+		if err := options.SetIntraOpNumThreads(e.config.Threads); err != nil {
+			return err
+		}
+	}
+	// Errors come back as values; ONNX Runtime's own log would say them twice.
+	if err := options.SetLogSeverityLevel(ort.LoggingLevelFatal); err != nil {
+		return err
+	}
+	if m.Library {
+		return customop.Register(options, customop.Options{Library: e.config.Library, Model: m.Path})
+	}
+	return nil
+}
+
+type localSession struct {
+	model   Model
+	session *ort.DynamicAdvancedSession
+}
+
+func (s *localSession) Close() error { return s.session.Destroy() }
+
+func (s *localSession) Run(ctx context.Context, feeds map[string]Tensor) (map[string]Tensor, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	inputs := make([]ort.Value, len(s.model.Inputs))
+	defer destroy(inputs)
+	for i, name := range s.model.Inputs {
+		feed, ok := feeds[name]
+		if !ok {
+			return nil, fmt.Errorf("input %q is not fed", name)
+		}
+		v, err := toValue(feed)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		inputs[i] = v
+	}
+	outputs := make([]ort.Value, len(s.model.Outputs))
+	defer destroy(outputs)
+	if err := s.session.Run(inputs, outputs); err != nil {
+		return nil, err
+	}
+	runtime.KeepAlive(feeds)
+	results := make(map[string]Tensor, len(outputs))
+	for i, v := range outputs {
+		t, err := fromValue(v)
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", s.model.Outputs[i], err)
+		}
+		results[s.model.Outputs[i]] = t
+	}
+	return results, nil
+}
+
+func destroy(values []ort.Value) {
+	for _, v := range values {
+		if v != nil {
+			v.Destroy()
+		}
+	}
+}
+
+func toValue(t Tensor) (ort.Value, error) {
+	if len(t.Dims) == 0 {
+		return nil, fmt.Errorf("scalar inputs are not supported")
+	}
+	data := t.Data
+	if int64(len(data)) != t.Len()*int64(t.Type.Size()) {
+		return nil, fmt.Errorf("%d bytes do not fill %v%v", len(data), t.Type, t.Dims)
+	}
+	if len(data) == 0 {
+		data = make([]byte, 1) // the binding asks for one byte even where there is no element
+	}
+	return ort.NewCustomDataTensor(ort.Shape(t.Dims), data, ort.TensorElementDataType(t.Type))
+}
+
+func fromValue(v ort.Value) (Tensor, error) {
+	dims := []int64(v.GetShape())
+	switch v := v.(type) {
+	case *ort.Tensor[float32]:
+		return copied(onnx.Float, dims, v.GetData()), nil
+	case *ort.Tensor[float64]:
+		return copied(onnx.Double, dims, v.GetData()), nil
+	case *ort.Tensor[int64]:
+		return copied(onnx.Int64, dims, v.GetData()), nil
+	case *ort.Tensor[int32]:
+		return copied(onnx.Int32, dims, v.GetData()), nil
+	case *ort.Tensor[bool]:
+		return copied(onnx.Bool, dims, v.GetData()), nil
+	}
+	return Tensor{}, fmt.Errorf("outputs of type %T are not supported", v)
+}
+
+func copied[E float32 | float64 | int64 | int32 | bool](t onnx.DataType, dims []int64, data []E) Tensor {
+	out := Tensor{Type: t, Dims: dims, Data: make([]byte, Elements(dims)*int64(t.Size()))}
+	if len(data) > 0 {
+		copy(out.Data, unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), len(out.Data)))
+	}
+	return out
+}

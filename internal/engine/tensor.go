@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Tensor is a dense value; Data is row-major and little-endian.
+type Tensor struct {
+	Type onnx.DataType
+	Dims []int64
+	Data []byte
+}
+
+// Len returns the number of elements, the product of Dims.
+func (t Tensor) Len() int64 { return Elements(t.Dims) }
+
+// Elements returns the product of dims.
+func Elements(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// Float32s makes a float tensor of v.
+func Float32s(v []float32, dims ...int64) Tensor {
+	data := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	return Tensor{Type: onnx.Float, Dims: dims, Data: data}
+}
+
+// Float64s makes a double tensor of v.
+func Float64s(v []float64, dims ...int64) Tensor {
+	data := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(x))
+	}
+	return Tensor{Type: onnx.Double, Dims: dims, Data: data}
+}
+
+// Int64s makes an int64 tensor of v.
+func Int64s(v []int64, dims ...int64) Tensor {
+	data := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint64(data, uint64(x))
+	}
+	return Tensor{Type: onnx.Int64, Dims: dims, Data: data}
+}
+
+// Integers makes a tensor of v in the given type: an integer type, bool or a float type.
+func Integers(t onnx.DataType, v []int64, dims ...int64) (Tensor, error) {
+	out := Tensor{Type: t, Dims: dims}
+	for _, x := range v {
+		switch t {
+		case onnx.Int64, onnx.Uint64:
+			out.Data = binary.LittleEndian.AppendUint64(out.Data, uint64(x))
+		case onnx.Int32, onnx.Uint32:
+			out.Data = binary.LittleEndian.AppendUint32(out.Data, uint32(x))
+		case onnx.Int16, onnx.Uint16:
+			out.Data = binary.LittleEndian.AppendUint16(out.Data, uint16(x))
+		case onnx.Bool, onnx.Int8, onnx.Uint8:
+			out.Data = append(out.Data, byte(x))
+		case onnx.Float:
+			out.Data = binary.LittleEndian.AppendUint32(out.Data, math.Float32bits(float32(x)))
+		case onnx.Double:
+			out.Data = binary.LittleEndian.AppendUint64(out.Data, math.Float64bits(float64(x)))
+		default:
+			return Tensor{}, fmt.Errorf("an input of type %v cannot be fed with integers", t)
+		}
+	}
+	return out, nil
+}
+
+// Values returns the elements as float64, from a float, double or integer tensor.
+func (t Tensor) Values() []float64 {
+	size := t.Type.Size()
+	if size == 0 {
+		return nil
+	}
+	out := make([]float64, len(t.Data)/size)
+	for i := range out {
+		b := t.Data[i*size:]
+		switch t.Type {
+		case onnx.Float:
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		case onnx.Double:
+			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
+		case onnx.Int64, onnx.Uint64:
+			out[i] = float64(int64(binary.LittleEndian.Uint64(b)))
+		case onnx.Int32:
+			out[i] = float64(int32(binary.LittleEndian.Uint32(b)))
+		default:
+			out[i] = float64(b[0])
+		}
+	}
+	return out
+}

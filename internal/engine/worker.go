@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// workerVariable holds, in a child's environment, that it is a worker.
+const workerVariable = "ROPE_REWRITE_WORKER"
+
+type request struct {
+	Config *Config // first request only
+	Load   *Model
+	Run    map[string]Tensor
+	ID     int
+	Close  bool
+}
+
+type response struct {
+	Outputs map[string]Tensor
+	Error   string
+}
+
+// ServeIfWorker turns the process into a worker when it was started as one,
+// and does not return then. Call it first in main, and in TestMain.
+func ServeIfWorker() {
+	if os.Getenv(workerVariable) == "" {
+		return
+	}
+	// The protocol owns stdout; what ONNX Runtime prints goes to stderr.
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	if err := serve(os.Stdin, out); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	decoder, encoder := gob.NewDecoder(in), gob.NewEncoder(out)
+	var local *Local
+	sessions := map[int]Session{}
+	for {
+		var q request
+		if err := decoder.Decode(&q); err != nil {
+			return err
+		}
+		r, err := answer(&local, sessions, q)
+		if err != nil {
+			r.Error = err.Error()
+		}
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+}
+
+func answer(local **Local, sessions map[int]Session, q request) (r response, err error) {
+	ctx := context.Background()
+	switch {
+	case q.Config != nil:
+		if err := limitMemory(q.Config.Memory); err != nil {
+			return r, err
+		}
+		*local, err = NewLocal(*q.Config)
+	case q.Load != nil:
+		sessions[q.ID], err = (*local).Load(ctx, *q.Load)
+	case q.Close:
+		err = sessions[q.ID].Close()
+		delete(sessions, q.ID)
+	default:
+		r.Outputs, err = sessions[q.ID].Run(ctx, q.Run)
+	}
+	return r, err
+}
+
+// Worker evaluates in a child process. When the child dies or is too slow it
+// is ended, the call returns ErrDied or ErrTimeout, and the next call starts
+// a new one.
+type Worker struct {
+	config  Config
+	command string
+	args    []string
+
+	mu     sync.Mutex
+	child  *child
+	nextID int
+}
+
+type child struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	encoder *gob.Encoder
+	decoder *gob.Decoder
+	stderr  *tail
+}
+
+// NewWorker returns an engine whose child is command with args, a program that
+// calls ServeIfWorker. The child starts at once, so that a missing or too old
+// ONNX Runtime is an error here.
+func NewWorker(c Config, command string, args ...string) (*Worker, error) {
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute
+	}
+	if c.Memory == 0 {
+		c.Memory = 32 << 30
+	}
+	w := &Worker{config: c, command: command, args: args}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w, w.start()
+}
+
+func (w *Worker) start() error {
+	cmd := exec.Command(w.command, w.args...)
+	cmd.Env = append(os.Environ(), workerVariable+"=1")
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start the evaluating process: %w", err)
+	}
+	w.child = &child{cmd: cmd, in: in, encoder: gob.NewEncoder(in), decoder: gob.NewDecoder(out), stderr: stderr}
+	_, err = w.call(context.Background(), request{Config: &w.config})
+	return err
+}
+
+// call sends one request and waits for its answer; w.mu is held.
+func (w *Worker) call(ctx context.Context, q request) (response, error) {
+	c := w.child
+	type result struct {
+		r   response
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r response
+		err := c.encoder.Encode(q)
+		if err == nil {
+			err = c.decoder.Decode(&r)
+		}
+		done <- result{r, err}
+	}()
+	timer := time.NewTimer(w.config.Timeout)
+	defer timer.Stop()
+	select {
+	case res := <-done:
+		if res.err != nil {
+			return response{}, fmt.Errorf("%w%s", ErrDied, w.bury())
+		}
+		if res.r.Error != "" {
+			return response{}, errors.New(res.r.Error)
+		}
+		return res.r, nil
+	case <-timer.C:
+		w.bury()
+		return response{}, fmt.Errorf("%w (more than %v)", ErrTimeout, w.config.Timeout)
+	case <-ctx.Done():
+		w.bury()
+		return response{}, ctx.Err()
+	}
+}
+
+// bury ends the child and returns what it last said.
+func (w *Worker) bury() string {
+	c := w.child
+	w.child = nil
+	c.in.Close()
+	c.cmd.Process.Kill()
+	err := c.cmd.Wait()
+	last := strings.TrimSpace(c.stderr.String())
+	if i := strings.LastIndexByte(last, '\n'); i >= 0 {
+		last = last[i+1:]
+	}
+	if last == "" && err != nil {
+		last = err.Error()
+	}
+	if last == "" {
+		return ""
+	}
+	return ": " + last
+}
+
+// Load loads the model in the child.
+func (w *Worker) Load(ctx context.Context, m Model) (Session, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &workerSession{worker: w, model: m}
+	return s, s.ensure(ctx)
+}
+
+// Close ends the child.
+func (w *Worker) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.child != nil {
+		w.bury()
+	}
+	return nil
+}
+
+type workerSession struct {
+	worker *Worker
+	model  Model
+	child  *child // the one that holds the session
+	id     int
+}
+
+// ensure loads the model into the living child, which may be a new one.
+func (s *workerSession) ensure(ctx context.Context) error {
+	w := s.worker
+	if w.child == nil {
+		if err := w.start(); err != nil {
+			return err
+		}
+	}
+	if s.child == w.child {
+		return nil
+	}
+	w.nextID++
+	s.id = w.nextID
+	if _, err := w.call(ctx, request{ID: s.id, Load: &s.model}); err != nil {
+		return err
+	}
+	s.child = w.child
+	return nil
+}
+
+func (s *workerSession) Run(ctx context.Context, feeds map[string]Tensor) (map[string]Tensor, error) {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
+	if err := s.ensure(ctx); err != nil {
+		return nil, err
+	}
+	r, err := s.worker.call(ctx, request{ID: s.id, Run: feeds})
+	return r.Outputs, err
+}
+
+func (s *workerSession) Close() error {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
+	if s.child == nil || s.child != s.worker.child {
+		return nil // it went with its child
+	}
+	_, err := s.worker.call(context.Background(), request{ID: s.id, Close: true})
+	return err
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf.Len() > 64<<10 {
+		t.buf.Reset()
+	}
+	return t.buf.Write(p)
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}

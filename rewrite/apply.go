@@ -1,0 +1,150 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// change replaces one site by nodes.
+type change struct {
+	site      *site
+	nodes     []*onnx.Node
+	constants []*onnx.Tensor
+}
+
+// apply puts the new nodes into the model and takes out what nothing reads any
+// more because of them. What was unused before stays.
+func apply(m *onnx.Model, changes []change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	g := m.Graph
+	removed := map[*onnx.Node]bool{}
+	for _, c := range changes {
+		for _, n := range c.nodes {
+			g.InsertNode(c.site.mix, n)
+		}
+		for _, t := range c.constants {
+			g.AddInitializer(t)
+		}
+		removed[c.site.mix] = true
+		for _, b := range []branch{c.site.key, c.site.value} {
+			if b.cache != nil {
+				removed[b.cache.concat] = true
+			}
+		}
+	}
+	sweep(g, removed)
+	m.RequireOpset(opsDomain, 1)
+	return order(g)
+}
+
+// sweep removes the given nodes and, from them backwards, every node and
+// initializer that only they read.
+func sweep(g *onnx.Graph, removed map[*onnx.Node]bool) {
+	readers := map[string]int{}
+	producer := map[string]*onnx.Node{}
+	for _, o := range g.Outputs {
+		readers[o.Name]++
+	}
+	for _, n := range g.Nodes {
+		if removed[n] {
+			continue // its outputs are now made by a new node
+		}
+		for v := range uses(n) {
+			readers[v]++
+		}
+		for _, o := range n.Outputs {
+			producer[o] = n
+		}
+	}
+	candidates := map[string]bool{}
+	release := func(n *onnx.Node) {
+		for v := range uses(n) {
+			candidates[v] = true
+		}
+	}
+	for n := range removed {
+		release(n)
+	}
+	for changed := true; changed; {
+		changed = false
+		for v := range candidates {
+			n := producer[v]
+			if n == nil || removed[n] || slices.ContainsFunc(n.Outputs, func(o string) bool { return readers[o] > 0 }) {
+				continue
+			}
+			removed[n] = true
+			for u := range uses(n) {
+				readers[u]--
+			}
+			release(n)
+			changed = true
+		}
+	}
+	g.RemoveNodes(func(n *onnx.Node) bool { return removed[n] })
+	g.RemoveInitializers(func(t *onnx.Tensor) bool { return candidates[t.Name] && readers[t.Name] <= 0 })
+	gone := map[string]bool{}
+	for n := range removed {
+		for _, o := range n.Outputs {
+			gone[o] = true
+		}
+	}
+	for _, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			delete(gone, o)
+		}
+	}
+	g.ValueInfo = slices.DeleteFunc(slices.Clone(g.ValueInfo), func(v *onnx.ValueInfo) bool { return gone[v.Name] })
+}
+
+// order restores topological order where a new node stands behind a reader of
+// its outputs. A list in order stays as it is.
+func order(g *onnx.Graph) error {
+	producer := map[string]int{}
+	for i, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			if o != "" {
+				producer[o] = i
+			}
+		}
+	}
+	const (
+		unseen = iota
+		open
+		done
+	)
+	state := make([]uint8, len(g.Nodes))
+	var sorted []*onnx.Node
+	var visit func(i int) error
+	visit = func(i int) error {
+		switch state[i] {
+		case done:
+			return nil
+		case open:
+			return fmt.Errorf("node %s would depend on its own output", label(g.Nodes[i]))
+		}
+		state[i] = open
+		for v := range uses(g.Nodes[i]) {
+			if p, ok := producer[v]; ok {
+				if err := visit(p); err != nil {
+					return err
+				}
+			}
+		}
+		state[i] = done
+		sorted = append(sorted, g.Nodes[i])
+		return nil
+	}
+	for i := range g.Nodes {
+		if err := visit(i); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(sorted, g.Nodes) {
+		g.Nodes = sorted
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// constantValue returns the tensor that a Constant node makes, nil for other
+// nodes and for constants that are not tensors of numbers.
+func constantValue(n *onnx.Node) *onnx.Tensor {
+	if !standard(n, "Constant") || len(n.Outputs) != 1 {
+		return nil
+	}
+	name := n.Outputs[0]
+	if t := n.Tensor("value"); t != nil {
+		return t
+	}
+	for _, a := range n.Attributes {
+		switch a.Name {
+		case "value_int":
+			return int64Tensor(name, []int64{}, a.Int)
+		case "value_ints":
+			return int64Tensor(name, []int64{int64(len(a.Ints))}, a.Ints...)
+		case "value_float":
+			return float32Tensor(name, []int64{}, a.Float)
+		case "value_floats":
+			return float32Tensor(name, []int64{int64(len(a.Floats))}, a.Floats...)
+		}
+	}
+	return nil
+}
+
+func int64Tensor(name string, dims []int64, values ...int64) *onnx.Tensor {
+	raw := []byte{}
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
+	}
+	return onnx.NewTensor(name, onnx.Int64, dims, raw)
+}
+
+func float32Tensor(name string, dims []int64, values ...float32) *onnx.Tensor {
+	raw := []byte{}
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	return onnx.NewTensor(name, onnx.Float, dims, raw)
+}
+
+func isFloat(t onnx.DataType) bool {
+	switch t {
+	case onnx.Float, onnx.Double, onnx.Float16, onnx.BFloat16:
+		return true
+	}
+	return false
+}

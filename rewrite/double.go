@@ -1,0 +1,149 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// double retypes a piece to float64: the yardstick of a proof. The sub-graph
+// that makes the angles (all that a Cos or Sin reads) keeps the exporter's
+// float32 rounding, so that the comparison stays tight at every position.
+// The integer inputs and sizes stay as they are; the cuts become doubles.
+func (p *piece) double() *onnx.Model {
+	m := p.model(onnx.Double)
+	r := &retyper{
+		angles:  p.angles(),
+		types:   map[string]onnx.DataType{},
+		doubled: map[string]string{},
+	}
+	for _, v := range m.Graph.Inputs {
+		r.types[v.Name] = v.Type
+	}
+	for _, t := range p.consts {
+		r.types[t.Name] = t.Type
+	}
+	for _, n := range p.nodes {
+		r.add(n)
+	}
+	m.Graph.Nodes = r.nodes
+	return m
+}
+
+// angles returns the nodes whose values a Cos or Sin reads.
+func (p *piece) angles() map[*onnx.Node]bool {
+	var stack []string
+	for _, n := range p.nodes {
+		if standard(n, "Cos", "Sin") {
+			stack = append(stack, n.Inputs[0])
+		}
+	}
+	inside := map[*onnx.Node]bool{}
+	for len(stack) > 0 {
+		n := p.graph.producer[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		if n == nil || inside[n] || !slices.Contains(p.nodes, n) {
+			continue
+		}
+		inside[n] = true
+		stack = slices.AppendSeq(stack, uses(n))
+	}
+	return inside
+}
+
+// retyper copies nodes and follows the types of their values.
+type retyper struct {
+	angles  map[*onnx.Node]bool
+	types   map[string]onnx.DataType
+	doubled map[string]string // float32 value → its double copy
+	nodes   []*onnx.Node
+}
+
+func (r *retyper) add(n *onnx.Node) {
+	if r.angles[n] {
+		r.nodes = append(r.nodes, n)
+		r.note(n)
+		return
+	}
+	c := n.Clone()
+	for i, v := range c.Inputs {
+		if v != "" && r.types[v] == onnx.Float {
+			c.Inputs[i] = r.asDouble(v)
+		}
+	}
+	switch {
+	case standard(c, "Cast") && c.Int("to", 0) == int64(onnx.Float):
+		c.SetAttribute(onnx.IntAttr("to", int64(onnx.Double)))
+	case standard(c, "ConstantOfShape", "Constant"):
+		retypeValue(c)
+	}
+	r.nodes = append(r.nodes, c)
+	r.note(c)
+}
+
+// asDouble returns the double copy of a float32 value, made on first use.
+func (r *retyper) asDouble(v string) string {
+	if d := r.doubled[v]; d != "" {
+		return d
+	}
+	d := v + "/rope-rewrite/double"
+	r.doubled[v] = d
+	r.types[d] = onnx.Double
+	r.nodes = append(r.nodes, onnx.NewNode("Cast", []string{v}, []string{d}, onnx.IntAttr("to", int64(onnx.Double))))
+	return d
+}
+
+// retypeValue makes the float tensor that n holds a double one.
+func retypeValue(n *onnx.Node) {
+	t := n.Tensor("value")
+	switch {
+	case t == nil && standard(n, "ConstantOfShape"):
+		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor("", onnx.Double, []int64{1}, make([]byte, 8))))
+	case t != nil && t.Type == onnx.Float:
+		values, err := t.Floats()
+		if err != nil {
+			return // the same bytes already made the float32 piece fail
+		}
+		var raw []byte
+		for _, x := range values {
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(float64(x)))
+		}
+		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor(t.Name, onnx.Double, t.Dims, raw)))
+	}
+}
+
+// note records the types of n's outputs.
+func (r *retyper) note(n *onnx.Node) {
+	for _, o := range n.Outputs {
+		r.types[o] = r.outputType(n)
+	}
+}
+
+func (r *retyper) outputType(n *onnx.Node) onnx.DataType {
+	switch {
+	case standard(n, "Cast"):
+		return onnx.DataType(n.Int("to", 0))
+	case standard(n, "Shape", "Size", "NonZero", "ArgMax", "ArgMin"):
+		return onnx.Int64
+	case standard(n, "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Not", "Xor", "IsNaN", "IsInf"):
+		return onnx.Bool
+	case standard(n, "ConstantOfShape", "Constant"):
+		if t := n.Tensor("value"); t != nil {
+			return t.Type
+		}
+		if t := constantValue(n); t != nil {
+			return t.Type
+		}
+		return onnx.Float
+	case standard(n, "Where") && len(n.Inputs) == 3:
+		return r.types[n.Inputs[1]]
+	}
+	for _, v := range n.Inputs {
+		if v != "" {
+			return r.types[v]
+		}
+	}
+	return onnx.Undefined
+}

@@ -1,0 +1,110 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// core is the heart of an attention: softmax(f(q·kᵀ))·v.
+type core struct {
+	softmax *onnx.Node
+	product *onnx.Node // MatMul of query and transposed key
+	mix     *onnx.Node // MatMul of probabilities and value
+}
+
+// find returns the attention cores of the graph in topological order. A
+// softmax that is no attention (a router, a sampler) gives nothing; one that
+// looks like attention but has no clear core gives a refusal.
+func (g *graph) find() (cores []core, refusals []*Refusal) {
+	for _, n := range g.nodes {
+		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
+			continue
+		}
+		c, refusal := g.core(n)
+		if refusal != nil {
+			refusals = append(refusals, refusal)
+		} else if c != nil {
+			cores = append(cores, *c)
+		}
+	}
+	return cores, refusals
+}
+
+func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
+	products, other := g.scoreSources(softmax.Inputs[0])
+	if len(products) == 0 {
+		return nil, nil
+	}
+	if len(products) > 1 {
+		return nil, refuse(softmax, "its scores come from %d products of hidden states (%s, %s), one was expected",
+			len(products), label(products[0]), label(products[1]))
+	}
+	if other != "" {
+		return nil, refuse(softmax, "its scores also depend on %q, a hidden state beside the product of query and key", other)
+	}
+	mixes, refusal := g.probabilityUses(softmax)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if len(mixes) != 1 {
+		return nil, refuse(softmax, "its probabilities are used by %d products with hidden states, one was expected", len(mixes))
+	}
+	return &core{softmax: softmax, product: products[0], mix: mixes[0]}, nil
+}
+
+// scoreSources walks back from the softmax's input to the products of two
+// hidden states; other is a hidden state that comes in beside them.
+func (g *graph) scoreSources(value string) (products []*onnx.Node, other string) {
+	seen := map[string]bool{}
+	stack := []string{value}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[v] || !g.isData(v) {
+			continue
+		}
+		seen[v] = true
+		n := g.producer[v]
+		switch {
+		case n == nil || g.weightProduct(n):
+			other = v
+		case standard(n, "MatMul") && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
+			if !slices.Contains(products, n) {
+				products = append(products, n)
+			}
+		default:
+			stack = append(stack, n.Inputs...)
+		}
+	}
+	return products, other
+}
+
+// probabilityUses walks forward from the softmax to the products of its
+// probabilities with hidden states.
+func (g *graph) probabilityUses(softmax *onnx.Node) (mixes []*onnx.Node, _ *Refusal) {
+	seen := map[*onnx.Node]bool{}
+	stack := slices.Clone(softmax.Outputs)
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, n := range g.consumers[v] {
+			if seen[n] || standard(n, "Shape", "Size") {
+				continue
+			}
+			seen[n] = true
+			switch {
+			case standard(n, "MatMul"):
+				if n.Inputs[0] != v {
+					return nil, refuse(softmax, "its probabilities are the second operand of %s, the first was expected", label(n))
+				}
+				mixes = append(mixes, n)
+			case g.weightProduct(n):
+				return nil, refuse(softmax, "its probabilities reach a product with weights (%s)", label(n))
+			default:
+				stack = append(stack, n.Outputs...)
+			}
+		}
+	}
+	return mixes, nil
+}

@@ -1,0 +1,115 @@
+package rewrite
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// hasher gives values of a site a hash of how they are made: ops, attributes,
+// every constant, the shapes at the cuts and sizes. Sites of one hash compute
+// the same function, so they share one measurement and one proof.
+type hasher struct {
+	graph  *graph
+	table  *shapeTable
+	leaves map[string]string
+	memo   map[string][32]byte
+	consts map[string][32]byte // shared by the sites of a graph: tables are large
+}
+
+func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byte {
+	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, consts: consts}
+	leaf := func(value, role string) { h.leaves[value] += role + ";" }
+	leaf(s.query.cut, "query")
+	leaf(s.key.cut, "key")
+	leaf(s.value.cut, "value")
+	if s.key.cache != nil {
+		leaf(s.key.cache.past, "past key")
+		leaf(s.value.cache.past, "past value")
+	}
+	sum := sha256.New()
+	// The values between which functions are measured are part of the structure.
+	for _, v := range append([]string{s.scores(), s.softmaxInput(), s.softmax.Outputs[0], s.mix.Inputs[0],
+		s.query.operand, s.key.stored(), s.key.operand, s.value.stored(), s.value.operand}, s.results()...) {
+		x := h.value(v)
+		sum.Write(x[:])
+	}
+	return [32]byte(sum.Sum(nil))
+}
+
+func (h *hasher) value(v string) [32]byte {
+	if sum, ok := h.memo[v]; ok {
+		return sum
+	}
+	var sum [32]byte
+	w := sha256.New()
+	n := h.graph.producer[v]
+	switch {
+	case v == "":
+	case h.leaves[v] != "":
+		fmt.Fprintf(w, "cut %s %v", h.leaves[v], h.table.dims[v])
+	case h.graph.constants[v] != nil:
+		sum := h.constant(v, h.graph.constants[v])
+		w.Write(sum[:])
+	case n == nil:
+		fmt.Fprintf(w, "input %q %v", v, h.table.inputs[v])
+	case h.graph.classes[v] == shapeClass && standard(n, "Shape", "Size"):
+		fmt.Fprintf(w, "size %v", h.table.sizes[v])
+		if _, ok := h.table.sizes[v]; !ok {
+			fmt.Fprintf(w, "unknown %q", v)
+		}
+	default:
+		fmt.Fprintf(w, "%s %s %s %d(", n.Domain, n.OpType, n.Overload, slices.Index(n.Outputs, v))
+		for _, in := range n.Inputs {
+			x := h.value(in)
+			w.Write(x[:])
+		}
+		writeAttributes(w, n)
+	}
+	w.Sum(sum[:0])
+	h.memo[v] = sum
+	return sum
+}
+
+func (h *hasher) constant(name string, t *onnx.Tensor) [32]byte {
+	if sum, ok := h.consts[name]; ok {
+		return sum
+	}
+	w := sha256.New()
+	writeTensor(w, t)
+	sum := [32]byte(w.Sum(nil))
+	h.consts[name] = sum
+	return sum
+}
+
+func writeTensor(w hash.Hash, t *onnx.Tensor) {
+	fmt.Fprintf(w, "tensor %d %v", t.Type, t.Dims)
+	data, err := t.Bytes()
+	if err != nil {
+		fmt.Fprintf(w, "unreadable %q", t.Name)
+		return
+	}
+	w.Write(data)
+}
+
+func writeAttributes(w hash.Hash, n *onnx.Node) {
+	attrs := slices.Clone(n.Attributes)
+	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return compareStrings(a.Name, b.Name) })
+	for _, a := range attrs {
+		fmt.Fprintf(w, "attr %q %d %d %q %v %q", a.Name, a.Type, a.Int, a.Bytes, a.Ints, a.Strings)
+		binary.Write(w, binary.LittleEndian, math.Float32bits(a.Float))
+		binary.Write(w, binary.LittleEndian, a.Floats)
+		if a.Tensor != nil {
+			writeTensor(w, a.Tensor)
+		}
+		if a.Graph != nil || a.RefName != "" || len(a.Tensors)+len(a.Graphs)+len(a.SparseTensors) > 0 || a.SparseTensor != nil {
+			// What is not compared is never shared.
+			fmt.Fprintf(w, "unique %p", a)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package rewrite
+
+import "fmt"
+
+// layouts holds where elements lie in every value of a site that is fed or read.
+type layouts struct {
+	query, queryOperand           layout
+	key, keyStored, keyOperand    layout
+	value, valueStored, valueUsed layout
+	output                        layout
+	scores                        []extent // [batch, heads, length, total]
+	cached                        bool
+}
+
+// measured lists the values whose dims must be known.
+func (s *site) measured() []string {
+	list := []string{s.query.cut, s.query.operand, s.key.cut, s.key.stored(), s.key.operand,
+		s.value.cut, s.value.stored(), s.value.operand, s.scores(), s.softmaxInput(), s.output()}
+	list = append(list, s.results()...)
+	return unique(append(list, s.cuts()...))
+}
+
+func (s *site) layouts(t *shapeTable) (*layouts, error) {
+	ly := &layouts{scores: t.dims[s.scores()], cached: s.key.cache != nil}
+	if len(ly.scores) != 4 || ly.scores[0] != batchExtent || !ly.scores[1].constant() ||
+		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
+		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)
+	}
+	heads := ly.scores[1].One
+	channels := int64(0)
+	if dims := t.dims[s.query.operand]; len(dims) > 0 && dims[len(dims)-1].constant() {
+		channels = dims[len(dims)-1].One
+	}
+	if channels == 0 {
+		return nil, refuse(s.product, "the head size of its query is not constant")
+	}
+	valueChannels := int64(0)
+	if dims := t.dims[s.value.operand]; len(dims) > 0 && dims[len(dims)-1].constant() {
+		valueChannels = dims[len(dims)-1].One
+	}
+	for _, v := range []struct {
+		into     *layout
+		name     string
+		what     string
+		channels int64
+	}{
+		{&ly.query, s.query.cut, "query", channels},
+		{&ly.queryOperand, s.query.operand, "rotated query", channels},
+		{&ly.key, s.key.cut, "key", channels},
+		{&ly.keyStored, s.key.stored(), "rotated key", channels},
+		{&ly.keyOperand, s.key.operand, "transposed key", channels},
+		{&ly.value, s.value.cut, "value", valueChannels},
+		{&ly.valueStored, s.value.stored(), "stored value", valueChannels},
+		{&ly.valueUsed, s.value.operand, "used value", valueChannels},
+		{&ly.output, s.output(), "output", valueChannels},
+	} {
+		dims, ok := t.dims[v.name]
+		if !ok {
+			return nil, refuse(s.product, "the shape of its %s (%q) does not follow from batch, length and past", v.what, v.name)
+		}
+		var err error
+		if *v.into, err = layoutOf(dims, v.channels); err != nil {
+			return nil, refuse(s.product, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
+		}
+	}
+	if err := ly.check(heads); err != nil {
+		return nil, refuse(s.product, "%v", err)
+	}
+	return ly, nil
+}
+
+// totalOf is the number of keys a query may see.
+func totalOf(t *shapeTable) extent {
+	if t.past {
+		return totalExtent
+	}
+	return lengthExtent
+}
+
+func (ly *layouts) check(heads int64) error {
+	for _, v := range []struct {
+		what     string
+		layout   layout
+		heads    int64
+		channels int64
+	}{
+		{"query", ly.query, heads, ly.queryOperand.channels},
+		{"rotated query", ly.queryOperand, heads, ly.query.channels},
+		{"rotated key", ly.keyStored, 0, ly.query.channels},
+		{"key", ly.key, 0, ly.query.channels},
+		{"output", ly.output, heads, ly.value.channels},
+	} {
+		if v.heads != 0 && v.layout.heads != v.heads {
+			return fmt.Errorf("the %s has %d heads, the scores have %d", v.what, v.layout.heads, v.heads)
+		}
+		if v.layout.channels != v.channels {
+			return fmt.Errorf("the %s has %d channels per head, %d were expected", v.what, v.layout.channels, v.channels)
+		}
+	}
+	if ly.key.heads != ly.value.heads {
+		return fmt.Errorf("the key has %d heads, the value %d", ly.key.heads, ly.value.heads)
+	}
+	if ly.key.heads < 1 || heads%ly.key.heads != 0 {
+		return fmt.Errorf("%d query heads are not a multiple of %d key heads", heads, ly.key.heads)
+	}
+	return nil
+}

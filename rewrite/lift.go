@@ -1,0 +1,285 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// lifted is what was measured of a site: its meaning as a value, and where the
+// op finds positions and padding.
+type lifted struct {
+	attention     rope.Attention
+	layouts       *layouts
+	position      *onnx.ValueInfo // graph input [batch, length]; nil when positions are indices
+	mask          *onnx.ValueInfo // graph input [batch, past + length]; nil without padding mask
+	positionLimit int64           // the largest position that the original can compute
+}
+
+// rotary reports whether the site turns anything.
+func (l *lifted) rotary() bool { return len(l.attention.Encoding.Frequencies) > 0 }
+
+// lifter measures sites of one graph.
+type lifter struct {
+	graph *graph
+	loader
+}
+
+// open extracts and loads the piece from cuts to outputs.
+func (l *lifter) open(ctx context.Context, at *onnx.Node, what string, outputs, cuts []string) (*loaded, *Refusal) {
+	p, err := l.graph.extract(outputs, cuts)
+	if err != nil {
+		return nil, refuse(at, "%s cannot be evaluated by itself: %v", what, err)
+	}
+	for _, s := range p.sizes {
+		if _, ok := l.table.sizes[s]; !ok {
+			return nil, refuse(at, "%s reads the size %q, which does not follow from batch, length and past", what, s)
+		}
+	}
+	s, err := l.load(ctx, p)
+	if err != nil {
+		return nil, refuse(at, "%s does not load: %v", what, err)
+	}
+	return s, nil
+}
+
+// lift measures a site.
+func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
+	ly, err := s.layouts(l.table)
+	if err != nil {
+		return nil, err
+	}
+	out := &lifted{layouts: ly}
+	a := &out.attention
+	a.Heads, a.KVHeads = int(ly.query.heads), int(ly.key.heads)
+	a.HeadSize = int(ly.query.channels)
+
+	// Probabilities and values: nothing but the repetition of heads.
+	if err := l.probabilities(ctx, s, ly); err != nil {
+		return nil, err
+	}
+	if err := l.values(ctx, s, ly); err != nil {
+		return nil, err
+	}
+	fit, mask, err := l.scores(ctx, s, ly)
+	if err != nil {
+		return nil, err
+	}
+	a.Mask, out.mask = fit.mask, mask
+
+	query, position, err := l.rotation(ctx, s.query, s.product, "query", s.query.operand, ly.query, ly.queryOperand)
+	if err != nil {
+		return nil, err
+	}
+	key, keyPosition, err := l.rotation(ctx, s.key, s.product, "key", s.key.stored(), ly.key, ly.keyStored)
+	if err != nil {
+		return nil, err
+	}
+	if position != nil && keyPosition != nil && position.Name != keyPosition.Name {
+		return nil, refuse(s.product, "the query is rotated by the input %q, the key by %q", position.Name, keyPosition.Name)
+	}
+	factor, err := l.keyRepeat(ctx, s, ly)
+	if err != nil {
+		return nil, err
+	}
+	out.position = position
+	out.positionLimit = min(query.limit, key.limit)
+	scale, err := s.join(a, query, key)
+	if err != nil {
+		return nil, err
+	}
+	a.Scale = scale * factor * fit.factor
+	return out, nil
+}
+
+// join makes one encoding of what the query and the key were measured to do,
+// and returns the factor on the query beside it.
+func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
+	q, k := query.encoding, key.encoding
+	if len(q.Frequencies) != len(k.Frequencies) || q.Layout != k.Layout || q.Offset != k.Offset {
+		return 0, refuse(s.product, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",
+			len(q.Frequencies), q.Offset, len(k.Frequencies), k.Offset)
+	}
+	for i, w := range k.Frequencies {
+		if math.Abs(w-q.Frequencies[i]) > 1e-6*math.Abs(w)+1e-10 {
+			return 0, refuse(s.product, "pair %d turns by %g per position in the query and by %g in the key", i, q.Frequencies[i], w)
+		}
+	}
+	a.Encoding = k
+	scale := query.factor
+	partial := 2*len(k.Frequencies) < a.HeadSize
+	switch {
+	case !partial:
+		// A gain on every channel of the query cannot be told from the scale.
+		scale = q.EffectiveGain() / k.EffectiveGain()
+	case math.Abs(q.EffectiveGain()-k.EffectiveGain()) > 16*float32eps*k.EffectiveGain():
+		return 0, refuse(s.product, "the rotation multiplies the query by %g and the key by %g", q.EffectiveGain(), k.EffectiveGain())
+	}
+	if math.Abs(key.factor-1) > 16*float32eps {
+		return 0, refuse(s.product, "the key is multiplied by %g before it is stored", key.factor)
+	}
+	if math.Abs(a.Encoding.Gain-1) <= 16*float32eps {
+		a.Encoding.Gain = 1
+	}
+	return scale, nil
+}
+
+// rotation measures one branch from its cut to out.
+func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, out string, from, to layout) (*matrix, *onnx.ValueInfo, error) {
+	loaded, refusal := l.open(ctx, at, "the rotation of its "+what, []string{out}, []string{b.cut})
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	defer loaded.session.Close()
+	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to}
+	var position *onnx.ValueInfo
+	switch inputs := loaded.piece.inputs; {
+	case len(inputs) == 1:
+		position = inputs[0]
+		dims := l.table.inputs[position.Name]
+		if len(dims) == 0 || dims[len(dims)-1] != lengthExtent {
+			return nil, nil, refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
+		}
+		r.position = position.Name
+	case len(inputs) > 1:
+		return nil, nil, refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
+	}
+	m, err := r.measure(ctx)
+	if err != nil {
+		return nil, nil, refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
+	}
+	return m, position, nil
+}
+
+// keyRepeat returns the factor between stored keys and the MatMul's operand.
+func (l *lifter) keyRepeat(ctx context.Context, s *site, ly *layouts) (float64, error) {
+	if s.key.cache == nil {
+		return 1, nil // the rotation was measured up to the operand
+	}
+	cached := s.key.cache.concat.Outputs[0]
+	loaded, refusal := l.open(ctx, s.product, "the way from the key cache to the scores", []string{s.key.operand}, []string{cached})
+	if refusal != nil {
+		return 0, refusal
+	}
+	defer loaded.session.Close()
+	in, err := layoutOf(l.table.dims[cached], ly.key.channels)
+	if err != nil {
+		return 0, refuse(s.key.cache.concat, "the key cache has an unexpected shape: %v", err)
+	}
+	factor, err := repeatFactor(ctx, loaded, cached, s.key.operand, in, ly.keyOperand)
+	if err != nil {
+		return 0, refuse(s.product, "its key operand differs from the cache: %v", err)
+	}
+	return factor, nil
+}
+
+// values checks that the values used are those stored, repeated over the
+// heads of a group.
+func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
+	for _, v := range []struct {
+		what   string
+		branch branch
+		at     *onnx.Node
+		in, to layout
+	}{{"value", s.value, s.mix, ly.value, ly.valueUsed}, {"key", s.key, s.product, ly.key, ly.keyOperand}} {
+		cuts := []string{v.branch.cut}
+		if v.branch.cache != nil {
+			cuts = append(cuts, v.branch.cache.past)
+		}
+		loaded, refusal := l.open(ctx, v.at, "the way of its "+v.what, []string{v.branch.operand}, cuts)
+		if refusal != nil {
+			return refusal
+		}
+		from, err := headMap(ctx, loaded, v.branch, v.in, v.to)
+		loaded.session.Close()
+		if err != nil {
+			return refuse(v.at, "the heads of its %s are not those expected: %v", v.what, err)
+		}
+		if err := grouped(from, v.in.heads); err != nil {
+			return refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
+		}
+	}
+	start, in := s.value.cut, ly.value
+	if s.value.cache != nil {
+		start = s.value.cache.concat.Outputs[0]
+		var err error
+		if in, err = layoutOf(l.table.dims[start], ly.value.channels); err != nil {
+			return refuse(s.value.cache.concat, "the value cache has an unexpected shape: %v", err)
+		}
+	}
+	loaded, refusal := l.open(ctx, s.mix, "the way of its value", []string{s.value.operand}, []string{start})
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.session.Close()
+	factor, err := repeatFactor(ctx, loaded, start, s.value.operand, in, ly.valueUsed)
+	if err != nil {
+		return refuse(s.mix, "its value operand differs from the value: %v", err)
+	}
+	if math.Abs(factor-1) > 4*float32eps {
+		return refuse(s.mix, "its value is multiplied by %g", factor)
+	}
+	return nil
+}
+
+func (l *lifter) probabilities(ctx context.Context, s *site, ly *layouts) error {
+	in, out := s.softmax.Outputs[0], s.mix.Inputs[0]
+	if rank := int64(len(ly.scores)); softmaxAxis(l.graph.model, s.softmax, rank) != rank-1 {
+		return refuse(s.softmax, "its axis is not the last one")
+	}
+	if in == out {
+		return nil
+	}
+	loaded, refusal := l.open(ctx, s.softmax, "what follows the softmax", []string{out}, []string{in})
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.session.Close()
+	if err := probabilitiesKept(ctx, loaded, in, out, ly.query.heads); err != nil {
+		return refuse(s.softmax, "its probabilities are changed before they are used: %v", err)
+	}
+	return nil
+}
+
+// softmaxAxis returns the axis of a softmax, as a number ≥ 0 where it can be.
+func softmaxAxis(m *onnx.Model, n *onnx.Node, rank int64) int64 {
+	axis := n.Int("axis", -1)
+	if m.Opset("") < 13 && n.Attribute("axis") == nil {
+		axis = 1 // before opset 13 the default was 1, over the flattened rest
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	return axis
+}
+
+func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *onnx.ValueInfo, error) {
+	loaded, refusal := l.open(ctx, s.softmax, "the mask", []string{s.softmaxInput()}, []string{s.scores()})
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	defer loaded.session.Close()
+	sc := &scorer{loaded: loaded, in: s.scores(), out: s.softmaxInput(), heads: ly.query.heads}
+	var mask *onnx.ValueInfo
+	for _, v := range loaded.piece.inputs {
+		dims := l.table.inputs[v.Name]
+		if len(dims) == 2 && (dims[0] == batchExtent || dims[0] == constantExtent(1)) && dims[1] == totalOf(l.table) {
+			if mask != nil {
+				return nil, nil, refuse(s.softmax, "its mask depends on both %q and %q", mask.Name, v.Name)
+			}
+			mask = v
+			continue
+		}
+		return nil, nil, refuse(s.softmax, "its mask depends on the input %q of shape %v; a padding mask [batch, past + length] was expected", v.Name, dims)
+	}
+	if mask != nil {
+		sc.mask = mask.Name
+	}
+	fit, err := sc.measure(ctx)
+	if err != nil {
+		return nil, nil, refuse(s.softmax, "its mask is not understood: %v", err)
+	}
+	return fit, mask, nil
+}

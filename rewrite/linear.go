@@ -1,0 +1,146 @@
+package rewrite
+
+import "github.com/rope-rewrite/rope-rewrite/onnx"
+
+// linear reports whether n's output is linear in its one or two data inputs,
+// so that a rotation may hide in it. Adding a constant is not linear.
+func (g *graph) linear(n *onnx.Node) bool {
+	if n == nil {
+		return false
+	}
+	dataInputs := 0
+	for _, v := range n.Inputs {
+		if g.isData(v) {
+			dataInputs++
+		}
+	}
+	first := len(n.Inputs) > 0 && g.isData(n.Inputs[0])
+	switch {
+	case standard(n, "Identity", "Neg", "Slice", "Split", "Reshape", "Transpose", "Expand", "Gather", "GatherND",
+		"Squeeze", "Unsqueeze", "Flatten", "Tile", "Cast", "Pad", "Dropout"):
+		return first && dataInputs == 1
+	case standard(n, "Concat", "Add", "Sub"):
+		return dataInputs == len(n.Inputs)
+	case standard(n, "Mul"):
+		return dataInputs == 1
+	case standard(n, "Div"):
+		return first && dataInputs == 1
+	case standard(n, "Where"):
+		return len(n.Inputs) == 3 && !g.isData(n.Inputs[0])
+	case standard(n, "MatMul"):
+		return dataInputs == 1 && !g.weightProduct(n)
+	case standard(n, "RotaryEmbedding") || n.Domain == "com.microsoft" && n.OpType == "RotaryEmbedding":
+		return first && dataInputs == 1
+	}
+	return false
+}
+
+// essential reports whether n must stand inside a site: it multiplies by
+// something that depends on positions or sizes, or repeats heads.
+func (g *graph) essential(n *onnx.Node) bool {
+	switch {
+	case standard(n, "Mul", "Div", "MatMul", "Where"):
+		for _, v := range n.Inputs {
+			if c := g.classes[v]; c == positionClass || c == shapeClass {
+				return true
+			}
+		}
+	case n.OpType == "RotaryEmbedding", standard(n, "Expand", "Tile", "GatherND"):
+		return true
+	}
+	return false
+}
+
+// link is a value that every path from a root back to the hidden states goes
+// through. essential: a node that must stand inside the site lies between it
+// and the nearer link.
+type link struct {
+	value     string
+	essential bool
+}
+
+// dominators returns the links of root, nearest first, as far back as
+// everything is linear. It stops at a cache Concat.
+func (g *graph) dominators(root string) []link {
+	var links []link
+	frontier := map[string]bool{root: true}
+	crossed := false
+	for {
+		value, found := "", false
+		for v := range frontier {
+			n := g.producer[v]
+			if !g.linear(n) || g.cacheConcat(n) != nil {
+				continue
+			}
+			if !found || g.order[n] > g.order[g.producer[value]] {
+				value, found = v, true
+			}
+		}
+		if len(frontier) == 1 {
+			for v := range frontier {
+				links = append(links, link{v, crossed})
+			}
+			crossed = false
+		}
+		if !found {
+			return links
+		}
+		n := g.producer[value]
+		// Several outputs of one Split are one step back.
+		for _, o := range n.Outputs {
+			delete(frontier, o)
+		}
+		crossed = crossed || g.essential(n)
+		for _, v := range n.Inputs {
+			if g.isData(v) {
+				frontier[v] = true
+			}
+		}
+	}
+}
+
+// nearestCut returns the link nearest to the root with nothing essential
+// upstream.
+func nearestCut(links []link) (value string, crossed bool) {
+	cut := 0
+	for i, l := range links {
+		if l.essential {
+			cut, crossed = i, true
+		}
+	}
+	return links[cut].value, crossed
+}
+
+// cache is a Concat that appends new keys or values to those of earlier calls.
+type cache struct {
+	concat *onnx.Node
+	past   string // reaches nothing but graph inputs
+	fresh  string
+}
+
+func (g *graph) cacheConcat(n *onnx.Node) *cache {
+	if !standard(n, "Concat") || len(n.Inputs) != 2 {
+		return nil
+	}
+	first, second := g.fromInputs(n.Inputs[0]), g.fromInputs(n.Inputs[1])
+	if !first || second {
+		return nil
+	}
+	return &cache{concat: n, past: n.Inputs[0], fresh: n.Inputs[1]}
+}
+
+// fromInputs reports whether a data value is made of float graph inputs alone,
+// without arithmetic: a cache.
+func (g *graph) fromInputs(value string) bool {
+	if !g.isData(value) {
+		return false
+	}
+	n := g.producer[value]
+	if n == nil {
+		return g.inputs[value] != nil
+	}
+	if !standard(n, "Identity", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Cast") {
+		return false
+	}
+	return g.fromInputs(n.Inputs[0])
+}

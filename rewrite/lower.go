@@ -1,0 +1,211 @@
+package rewrite
+
+import (
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// wiring is what a lowered site reads and writes.
+type wiring struct {
+	name                              string // of the op's node, and the stem of what is made beside it
+	query, key, value                 string
+	pastKey, pastValue                string
+	output, presentKey, presentValue  string
+	position, mask                    *onnx.ValueInfo
+	queryLayout, keyLayout, valLayout layout
+	outLayout                         layout
+}
+
+func (s *site) wiring(l *lifted) wiring {
+	w := wiring{
+		name:  "rope_rewrite/" + s.output(),
+		query: s.query.cut, key: s.key.cut, value: s.value.cut,
+		output:   s.output(),
+		position: l.position, mask: l.mask,
+		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
+	}
+	if s.key.cache != nil {
+		w.pastKey, w.pastValue = s.key.cache.past, s.value.cache.past
+		w.presentKey, w.presentValue = s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0]
+	}
+	return w
+}
+
+// lower writes the op for a value, and the nodes around it that bring its
+// inputs into the op's form. All are in topological order.
+func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
+	b := &builder{stem: w.name}
+	op := customop.RotaryAttention{
+		Query:        b.canonical(w.query, w.queryLayout, "query"),
+		Key:          b.canonical(w.key, w.keyLayout, "key"),
+		Value:        b.canonical(w.value, w.valLayout, "value"),
+		PastKey:      w.pastKey,
+		PastValue:    w.pastValue,
+		PresentKey:   w.presentKey,
+		PresentValue: w.presentValue,
+		NumHeads:     int64(a.Heads),
+		KVNumHeads:   int64(a.KVHeads),
+		Scale:        float32(a.EffectiveScale()),
+		Gain:         float32(a.Encoding.EffectiveGain()),
+		RotaryOffset: int64(a.Encoding.Offset),
+		Window:       a.Mask.Window,
+		FirstKeys:    a.Mask.FirstKeys,
+		Softcap:      float32(a.Softcap),
+	}
+	if w.position != nil {
+		op.PositionIDs = b.int64s(w.position)
+	}
+	if a.Mask.Padding {
+		op.AttentionMask = b.int64s(w.mask)
+	}
+	if a.Encoding.Layout == rope.Interleaved {
+		op.RotaryLayout = "interleaved"
+	}
+	if a.Cache == rope.Raw {
+		op.Cache = "raw"
+	}
+	if a.Mask.Causal {
+		op.Causal = 1
+	}
+	if a.Encoding.ExactAngles {
+		op.ExactAngles = 1
+	}
+	for _, f := range a.Encoding.Frequencies {
+		op.Frequencies = append(op.Frequencies, float32(f))
+	}
+	for _, band := range a.Bands {
+		op.BandStarts = append(op.BandStarts, band.Start)
+		op.BandQueryScales = append(op.BandQueryScales, float32(band.QueryScale))
+		op.BandQueryOffsets = append(op.BandQueryOffsets, float32(band.QueryOffset))
+		op.BandKeyScales = append(op.BandKeyScales, float32(band.KeyScale))
+	}
+	back := b.restore(w.output, w.outLayout)
+	op.Output = back.from
+	node, err := op.Node(w.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.nodes = append(b.nodes, convert(node))
+	b.nodes = append(b.nodes, back.nodes...)
+	return b.nodes, b.constants, nil
+}
+
+// convert turns the op's node into a node of a graph.
+func convert(n customop.Node) *onnx.Node {
+	out := onnx.NewNode(n.OpType, n.Inputs, n.Outputs)
+	out.Name, out.Domain = n.Name, n.Domain
+	for _, a := range n.Attributes {
+		switch a.Kind {
+		case customop.Int:
+			out.Attributes = append(out.Attributes, onnx.IntAttr(a.Name, a.Int))
+		case customop.Float:
+			out.Attributes = append(out.Attributes, onnx.FloatAttr(a.Name, a.Float))
+		case customop.Text:
+			out.Attributes = append(out.Attributes, onnx.StringAttr(a.Name, a.Text))
+		case customop.Ints:
+			out.Attributes = append(out.Attributes, onnx.IntsAttr(a.Name, a.Ints...))
+		case customop.Floats:
+			out.Attributes = append(out.Attributes, onnx.FloatsAttr(a.Name, a.Floats...))
+		}
+	}
+	return out
+}
+
+// builder makes the nodes around an op.
+type builder struct {
+	stem      string
+	nodes     []*onnx.Node
+	constants []*onnx.Tensor
+}
+
+func (b *builder) value(part string) string { return fmt.Sprintf("%s/%s", b.stem, part) }
+
+func (b *builder) constant(part string, values ...int64) string {
+	name := b.value(part)
+	b.constants = append(b.constants, int64Tensor(name, []int64{int64(len(values))}, values...))
+	return name
+}
+
+func (b *builder) add(op string, inputs []string, output string, attrs ...*onnx.Attribute) string {
+	n := onnx.NewNode(op, inputs, []string{output}, attrs...)
+	n.Name = output
+	b.nodes = append(b.nodes, n)
+	return output
+}
+
+// int64s returns an integer input as the op wants it.
+func (b *builder) int64s(v *onnx.ValueInfo) string {
+	if v.Type == onnx.Int64 {
+		return v.Name
+	}
+	return b.add("Cast", []string{v.Name}, b.value(v.Name+"_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
+}
+
+// canonical brings a hidden state into [batch, heads, length, channels].
+func (b *builder) canonical(value string, ly layout, part string) string {
+	switch {
+	case ly.canonical():
+		return value
+	case ly.is(batchAxis, rowAxis, mergedAxis):
+		split := b.add("Reshape", []string{value, b.constant(part+"_shape", 0, 0, ly.heads, ly.channels)}, b.value(part+"_split"))
+		return b.add("Transpose", []string{split}, b.value(part), onnx.IntsAttr("perm", 0, 2, 1, 3))
+	case ly.is(batchHeadAxis, rowAxis, channelAxis):
+		// [batch·heads, length, channels]: the batch is what is left.
+		width := b.add("Shape", []string{value}, b.value(part+"_dims"))
+		rest := b.add("Slice", []string{width, b.constant(part+"_from", 1), b.constant(part+"_to", 3)}, b.value(part+"_rest"))
+		shape := b.add("Concat", []string{b.constant(part+"_front", -1, ly.heads), rest}, b.value(part+"_shape"), onnx.IntAttr("axis", 0))
+		return b.add("Reshape", []string{value, shape}, b.value(part))
+	}
+	perm := make([]int64, 4)
+	for i, a := range ly.axes {
+		switch a {
+		case batchAxis:
+			perm[0] = int64(i)
+		case headAxis:
+			perm[1] = int64(i)
+		case rowAxis:
+			perm[2] = int64(i)
+		case channelAxis:
+			perm[3] = int64(i)
+		}
+	}
+	return b.add("Transpose", []string{value}, b.value(part), onnx.IntsAttr("perm", perm...))
+}
+
+// tail is what stands between the op's output and the value it replaces.
+type tail struct {
+	from  string
+	nodes []*onnx.Node
+}
+
+// restore brings [batch, heads, length, channels] into the form that the
+// exporter's output has.
+func (b *builder) restore(output string, ly layout) tail {
+	if ly.canonical() {
+		return tail{from: output}
+	}
+	inner := &builder{stem: b.stem}
+	from := b.value("output")
+	switch {
+	case ly.is(batchHeadAxis, rowAxis, channelAxis):
+		dims := inner.add("Shape", []string{from}, b.value("output_dims"))
+		rest := inner.add("Slice", []string{dims, inner.constant("output_from", 2), inner.constant("output_to", 4)}, b.value("output_rest"))
+		shape := inner.add("Concat", []string{inner.constant("output_front", -1), rest}, b.value("output_shape"), onnx.IntAttr("axis", 0))
+		inner.add("Reshape", []string{from, shape}, output)
+	case ly.is(batchAxis, rowAxis, mergedAxis):
+		swapped := inner.add("Transpose", []string{from}, b.value("output_rows"), onnx.IntsAttr("perm", 0, 2, 1, 3))
+		inner.add("Reshape", []string{swapped, inner.constant("output_shape", 0, 0, -1)}, output)
+	default:
+		perm := make([]int64, 4)
+		place := map[axis]int64{batchAxis: 0, headAxis: 1, rowAxis: 2, channelAxis: 3}
+		for i, a := range ly.axes {
+			perm[i] = place[a]
+		}
+		inner.add("Transpose", []string{from}, output, onnx.IntsAttr("perm", perm...))
+	}
+	b.constants = append(b.constants, inner.constants...)
+	return tail{from: from, nodes: inner.nodes}
+}

@@ -1,0 +1,5 @@
+package rewrite
+
+import "github.com/rope-rewrite/rope-rewrite/customop"
+
+const opsDomain = customop.Domain

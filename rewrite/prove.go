@@ -1,0 +1,298 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Proof is what a comparison of the original site and the op found.
+type Proof struct {
+	MaxError      float64 `json:"max_error"`      // of the op against the original in float64
+	OriginalError float64 `json:"original_error"` // of the original's own float32
+	Cases         int     `json:"cases"`
+}
+
+// trial is one set of inputs under which both are run.
+type trial struct {
+	pt        point
+	padding   int   // kind of padding, as padding makes them
+	positions int64 // first position; −1 follows the padding as tokenisers do, −2 takes random ones
+	magnitude float64
+}
+
+// trials are chosen to reach every part of the op: lengths that are multiples
+// of nothing, several tiles, decode, chunked prefill, batches, padding on
+// either side and with holes, positions up to 100,000 or the table's end.
+func trials(l *lifted) []trial {
+	last := min(100_000, l.positionLimit)
+	list := []trial{
+		{pt: point{1, 5, 0}, positions: 0, magnitude: 1},
+		{pt: point{2, 7, 4}, padding: 1, positions: -1, magnitude: 1},
+		{pt: point{3, 1, 9}, padding: 1, positions: -1, magnitude: 1},
+		{pt: point{2, 33, 0}, padding: 3, positions: -2, magnitude: 1},
+		{pt: point{1, 8, 3}, positions: last - 7, magnitude: 1},
+		{pt: point{2, 70, 131}, padding: 1, positions: -1, magnitude: 1},
+		{pt: point{1, 1, 300}, positions: last, magnitude: 1},
+		{pt: point{1, 131, 5}, padding: 2, positions: 5, magnitude: 3},
+		{pt: point{2, 19, 6}, padding: 4, positions: -2, magnitude: 0.3},
+	}
+	if w := l.attention.Mask.Window; w > 0 && w < 8192 {
+		list = append(list,
+			trial{pt: point{1, 3, w + 5}, positions: w + 5, magnitude: 1},
+			trial{pt: point{2, min(w, 300) + 7, w}, padding: 1, positions: -1, magnitude: 1})
+	}
+	if l.position == nil {
+		for i := range list {
+			list[i].positions = list[i].pt.P // the graph counts by itself
+		}
+	}
+	return list
+}
+
+// prove runs the original site, the same in float64, and the lowered op on
+// random inputs. The op's error against float64 must be at most twice the
+// original's own, which must stay within what float32 allows.
+func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, error) {
+	return l.compare(ctx, s, lift, lift.attention)
+}
+
+// compare proves the value a against the site.
+func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, a rope.Attention) (*Proof, error) {
+	piece, err := l.graph.extract(s.results(), s.cuts())
+	if err != nil {
+		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
+	}
+	original, err := l.load(ctx, piece)
+	if err != nil {
+		return nil, refuse(s.softmax, "the site does not load: %v", err)
+	}
+	defer original.session.Close()
+	doubleSession, err := l.session(ctx, piece.double(), piece.outputs)
+	if err != nil {
+		return nil, refuse(s.softmax, "the site does not load in float64: %v", err)
+	}
+	defer doubleSession.Close()
+	double := &loaded{session: doubleSession, piece: piece, table: l.table, elem: onnx.Double}
+	op, err := l.loadOp(ctx, s, lift, a)
+	if err != nil {
+		return nil, refuse(s.softmax, "the op that should replace it does not load: %v", err)
+	}
+	defer op.session.Close()
+
+	proof := &Proof{}
+	worst := map[string]*errorPair{}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, t := range trials(lift) {
+		feeds, mask := l.trialFeeds(rng, s, lift, t)
+		var results [3]map[string]engine.Tensor
+		for i, run := range []*loaded{original, double, op} {
+			if results[i], err = run.run(ctx, t.pt, run.cast(feeds)); err != nil {
+				return nil, refuse(s.softmax, "%s does not run with batch %d, length %d, past %d: %v",
+					[]string{"the site", "the site in float64", "the op"}[i], t.pt.B, t.pt.L, t.pt.P, err)
+			}
+		}
+		for i, name := range s.results() {
+			e := worst[name]
+			if e == nil {
+				e = &errorPair{}
+				worst[name] = e
+			}
+			rows := meaningful(i, lift, t.pt, mask)
+			if err := e.add(results[0][name], results[1][name], results[2][name], rows); err != nil {
+				return nil, refuse(s.softmax, "%s with batch %d, length %d, past %d: %v", resultNames[i], t.pt.B, t.pt.L, t.pt.P, err)
+			}
+		}
+		proof.Cases++
+	}
+	for i, name := range s.results() {
+		e := worst[name]
+		if limit := apriori(i, lift); e.original > limit {
+			return nil, refuse(s.softmax, "the original's own %s is off by %.3g from float64, more than the %.3g that float32 explains", resultNames[i], e.original, limit)
+		}
+		// One rounding of the largest element is never held against the op.
+		if allowed := math.Max(2*e.original, e.largest*float32eps/2); !(e.op <= allowed) {
+			return nil, refuse(s.softmax, "%s differs: the op is off by %.3g from the original in float64, at most %.3g (twice the original's own error) was expected", resultNames[i], e.op, allowed)
+		}
+		proof.MaxError = math.Max(proof.MaxError, e.op)
+		proof.OriginalError = math.Max(proof.OriginalError, e.original)
+	}
+	return proof, nil
+}
+
+var resultNames = []string{"output", "present key", "present value"}
+
+// apriori bounds the error of a float32 evaluation of the trials: rounding of
+// the scores carries into the probabilities, the sum over keys adds its own.
+func apriori(result int, l *lifted) float64 {
+	const largest = 6 * 3 // of a normal deviate, times the largest magnitude
+	a := l.attention
+	d := float64(a.HeadSize)
+	gain := a.Encoding.EffectiveGain()
+	switch result {
+	case 0:
+		score := a.EffectiveScale() * gain * gain * d * 9 * 4
+		return float32eps * largest * (score*(d+16)/4 + 512)
+	case 1:
+		return float32eps * largest * gain * 8
+	}
+	return 0
+}
+
+// errorPair holds the largest errors seen of one result.
+type errorPair struct{ original, op, largest float64 }
+
+func (e *errorPair) add(original, double, op engine.Tensor, rows func(i int64) bool) error {
+	for _, t := range []engine.Tensor{original, op} {
+		if fmt.Sprint(t.Dims) != fmt.Sprint(double.Dims) {
+			return fmt.Errorf("its shape is %v, %v was expected", t.Dims, double.Dims)
+		}
+	}
+	x, y, z := original.Values(), double.Values(), op.Values()
+	for i := range y {
+		if !rows(int64(i)) {
+			continue
+		}
+		if math.IsNaN(y[i]) || math.IsNaN(z[i]) {
+			return fmt.Errorf("element %d is %g in the original and %g in the op", i, y[i], z[i])
+		}
+		e.original = math.Max(e.original, math.Abs(x[i]-y[i]))
+		e.op = math.Max(e.op, math.Abs(z[i]-y[i]))
+		e.largest = math.Max(e.largest, math.Abs(y[i]))
+	}
+	return nil
+}
+
+// meaningful says which elements of a result are compared: all of the caches,
+// and of the output the rows that see a key.
+func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) bool {
+	if result != 0 {
+		return func(int64) bool { return true }
+	}
+	fit := scoreFit{mask: l.attention.Mask}
+	sees := make([]bool, pt.B*pt.L)
+	for b := range pt.B {
+		for i := range pt.L {
+			for j := range pt.L + pt.P {
+				sees[b*pt.L+i] = sees[b*pt.L+i] || fit.visible(pt, mask, b, i, j)
+			}
+		}
+	}
+	// The output's element → row map, by walking its layout once.
+	ly := l.layouts.output
+	dims := make([]int64, len(ly.axes))
+	for i, a := range ly.axes {
+		dims[i] = map[axis]int64{batchAxis: pt.B, headAxis: ly.heads, rowAxis: pt.L, channelAxis: ly.channels,
+			mergedAxis: ly.heads * ly.channels, batchHeadAxis: pt.B * ly.heads}[a]
+	}
+	keep := make([]bool, engine.Elements(dims))
+	for b := range pt.B {
+		for i := range pt.L {
+			for h := range ly.heads {
+				for c := range ly.channels {
+					keep[ly.index(dims, b, h, i, c)] = sees[b*pt.L+i]
+				}
+			}
+		}
+	}
+	return func(i int64) bool { return keep[i] }
+}
+
+// loadOp loads the lowered op by itself.
+func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, a rope.Attention) (*loaded, error) {
+	nodes, constants, err := lower(s.wiring(lift), a)
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), outputs: s.results()}
+	if lift.position != nil {
+		p.inputs = append(p.inputs, lift.position)
+	}
+	if lift.mask != nil {
+		p.inputs = append(p.inputs, lift.mask)
+	}
+	m := p.model(onnx.Float)
+	m.RequireOpset(opsDomain, 1)
+	session, err := l.session(ctx, m, p.outputs)
+	if err != nil {
+		return nil, err
+	}
+	return &loaded{session: session, piece: p, table: l.table, elem: onnx.Float}, nil
+}
+
+// trialFeeds makes the inputs of a trial; hidden states are float32 numbers.
+func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (feeds map[string]engine.Tensor, mask []int64) {
+	feeds = map[string]engine.Tensor{}
+	for _, c := range s.cuts() {
+		dims := evaluate(l.table.dims[c], t.pt)
+		x := make([]float32, engine.Elements(dims))
+		for i := range x {
+			x[i] = float32(t.magnitude * rng.NormFloat64())
+		}
+		feeds[c] = engine.Float32s(x, dims...)
+	}
+	mask = padding(rng, t.pt, t.padding)
+	total := t.pt.L + t.pt.P
+	if lift.mask != nil {
+		dims := evaluate(l.table.inputs[lift.mask.Name], t.pt)
+		if dims[0] == 1 { // one row of padding for the whole batch
+			for b := range t.pt.B {
+				copy(mask[b*total:], mask[:total])
+			}
+		}
+		// Roles are checked to be integers when the input is found.
+		feeds[lift.mask.Name], _ = engine.Integers(lift.mask.Type, mask[:engine.Elements(dims)], dims...)
+	}
+	if lift.position != nil {
+		dims := evaluate(l.table.inputs[lift.position.Name], t.pt)
+		positions := make([]int64, engine.Elements(dims))
+		for i := range positions {
+			b, row := int64(i)/t.pt.L, int64(i)%t.pt.L
+			switch t.positions {
+			case -1:
+				// The number of real tokens before this one; 1 for padding.
+				positions[i] = -1
+				for j := range t.pt.P + row + 1 {
+					positions[i] += mask[b*total+j]
+				}
+				if mask[b*total+t.pt.P+row] == 0 {
+					positions[i] = 1
+				}
+			case -2:
+				positions[i] = rng.Int64N(min(100_000, lift.positionLimit) + 1)
+			default:
+				positions[i] = min(max(t.positions, 0)+row, lift.positionLimit)
+			}
+		}
+		feeds[lift.position.Name], _ = engine.Integers(lift.position.Type, positions, dims...)
+	}
+	return feeds, mask
+}
+
+// cast brings the hidden states among feeds into the session's type and keeps
+// of the integer inputs those that the piece reads.
+func (l *loaded) cast(feeds map[string]engine.Tensor) map[string]engine.Tensor {
+	reads := map[string]bool{}
+	for _, v := range l.piece.inputs {
+		reads[v.Name] = true
+	}
+	for _, c := range l.piece.cuts {
+		reads[c] = true
+	}
+	out := map[string]engine.Tensor{}
+	for name, t := range feeds {
+		switch {
+		case !reads[name]:
+		case t.Type == onnx.Float && l.elem == onnx.Double:
+			out[name] = engine.Float64s(t.Values(), t.Dims...)
+		default:
+			out[name] = t
+		}
+	}
+	return out
+}

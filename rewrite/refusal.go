@@ -1,0 +1,19 @@
+package rewrite
+
+import (
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Refusal says why an attention site stays as it is.
+type Refusal struct {
+	Node   string // the node at which it was seen
+	Reason string // what was expected and what was measured
+}
+
+func (r *Refusal) Error() string { return r.Node + ": " + r.Reason }
+
+func refuse(n *onnx.Node, format string, args ...any) *Refusal {
+	return &Refusal{Node: label(n), Reason: fmt.Sprintf(format, args...)}
+}

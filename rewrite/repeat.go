@@ -1,0 +1,110 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+)
+
+// headMap feeds one head at a time from a branch's cut and returns which of
+// them each head of the operand is made of.
+func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, error) {
+	pt := point{B: in.heads, L: 1, P: 1}
+	if !l.table.past {
+		pt.P = 0
+	}
+	dims := evaluate(l.table.dims[b.cut], pt)
+	x := make([]float32, engine.Elements(dims))
+	for h := range in.heads {
+		for c := range in.channels {
+			x[in.index(dims, h, h, 0, c)] = 1
+		}
+	}
+	feeds := map[string]engine.Tensor{b.cut: engine.Float32s(x, dims...)}
+	if b.cache != nil {
+		past := evaluate(l.table.dims[b.cache.past], pt)
+		feeds[b.cache.past] = engine.Float32s(make([]float32, engine.Elements(past)), past...)
+	}
+	result, err := l.run(ctx, pt, feeds)
+	if err != nil {
+		return nil, err
+	}
+	y := result[b.operand]
+	values := y.Values()
+	row := to.rows.at(pt) - 1 // the new token
+	from := make([]int64, to.heads)
+	for h := range to.heads {
+		from[h] = -1
+		for source := range in.heads {
+			size := 0.0
+			for c := range to.channels {
+				size += math.Abs(values[to.index(y.Dims, source, h, row, c)])
+			}
+			if size == 0 {
+				continue
+			}
+			if from[h] >= 0 {
+				return nil, fmt.Errorf("head %d is made of heads %d and %d", h, from[h], source)
+			}
+			from[h] = source
+		}
+		if from[h] < 0 {
+			return nil, fmt.Errorf("head %d is made of no head", h)
+		}
+	}
+	return from, nil
+}
+
+// grouped refuses a head map that is not the one of grouped-query attention:
+// head h reads kv head h / (heads / kv heads).
+func grouped(from []int64, kvHeads int64) error {
+	for h, source := range from {
+		if want := int64(h) * kvHeads / int64(len(from)); source != want {
+			return fmt.Errorf("query head %d reads kv head %d, %d was expected", h, source, want)
+		}
+	}
+	return nil
+}
+
+// repeatFactor checks that an operand is what the cache holds, head by head
+// (repeated as grouped-query attention does), times one factor, and returns it.
+func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to layout) (float64, error) {
+	pt := point{B: 2, L: 3, P: 4}
+	if !l.table.past {
+		pt.P = 0
+	}
+	dims := evaluate(l.table.dims[cached], pt)
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, engine.Elements(dims))
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	result, err := l.run(ctx, pt, map[string]engine.Tensor{cached: engine.Float32s(x, dims...)})
+	if err != nil {
+		return 0, err
+	}
+	y := result[operand]
+	values := y.Values()
+	var dot, norm, worst float64
+	each := func(f func(got, stored float64)) {
+		for b := range pt.B {
+			for h := range to.heads {
+				for r := range to.rows.at(pt) {
+					for c := range to.channels {
+						f(values[to.index(y.Dims, b, h, r, c)], float64(x[in.index(dims, b, h*in.heads/to.heads, r, c)]))
+					}
+				}
+			}
+		}
+	}
+	each(func(got, stored float64) { dot += got * stored; norm += stored * stored })
+	factor := dot / norm
+	each(func(got, stored float64) { worst = math.Max(worst, math.Abs(got-factor*stored)) })
+	if !(worst <= 32*float32eps*math.Abs(factor)) {
+		return 0, fmt.Errorf("it is not the cache's content times one factor (%g, off by %g)", factor, worst)
+	}
+	return factor, nil
+}

@@ -1,0 +1,109 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Status says what became of a site.
+type Status string
+
+const (
+	Rewritten Status = "rewritten" // proven equal, and replaced
+	Kept      Status = "kept"      // left as it is, with the reason
+)
+
+const notSelected = "not among the layers asked for"
+
+// Report says what was found and done.
+type Report struct {
+	Model    string   `json:"model"`
+	Sites    []Site   `json:"sites"`
+	Edits    []string `json:"edits"`
+	Warnings []string `json:"warnings"`
+	Output   string   `json:"output"` // file written, "" if none
+	Seconds  float64  `json:"seconds"`
+}
+
+// Site is one attention of the model.
+type Site struct {
+	Node      string  `json:"node"`
+	Layer     int     `json:"layer"` // its place among the sites, in the graph's order
+	Op        string  `json:"op"`    // what the exporter wrote its core as
+	Heads     int     `json:"heads,omitempty"`
+	KVHeads   int     `json:"kv_heads,omitempty"`
+	HeadSize  int     `json:"head_size,omitempty"`
+	RotaryDim int     `json:"rotary_dim"`
+	Layout    string  `json:"layout,omitempty"`
+	Theta     float64 `json:"theta,omitempty"` // base of the frequencies; 0 when they are no geometric series
+	Mask      string  `json:"mask,omitempty"`
+	Cache     string  `json:"cache,omitempty"`
+	Status    Status  `json:"status"`
+	Reason    string  `json:"reason,omitempty"`
+	Proof     *Proof  `json:"proof,omitempty"`
+
+	// Attention is what was measured, before any edit; nil for a kept site
+	// that could not be lifted.
+	Attention *rope.Attention `json:"-"`
+}
+
+// Rewritten counts the sites that were replaced.
+func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
+
+// Unproven counts the sites that were asked for and could not be rewritten.
+func (r *Report) Unproven() int {
+	return r.count(func(s Site) bool { return s.Status == Kept && s.Reason != notSelected })
+}
+
+func (r *Report) count(is func(Site) bool) int {
+	n := 0
+	for _, s := range r.Sites {
+		if is(s) {
+			n++
+		}
+	}
+	return n
+}
+
+// keep notes a site that was refused before it was delimited.
+func (r *Report) keep(refusal *Refusal) {
+	r.Sites = append(r.Sites, Site{Node: refusal.Node, Op: "Softmax", Status: Kept, Reason: refusal.Reason})
+}
+
+// number gives the sites their places.
+func (r *Report) number() {
+	for i := range r.Sites {
+		r.Sites[i].Layer = i
+	}
+}
+
+func (r *Report) warn(warnings ...string) {
+	for _, w := range warnings {
+		if !slices.Contains(r.Warnings, w) {
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+}
+
+// describe fills in what was measured.
+func (s *Site) describe(l *lifted) {
+	a := l.attention
+	s.Attention = &a
+	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
+	s.RotaryDim = a.Encoding.RotaryDim()
+	if l.rotary() {
+		s.Layout = "half"
+		if a.Encoding.Layout == rope.Interleaved {
+			s.Layout = "interleaved"
+		}
+		if base, ok := a.Encoding.Base(); ok {
+			s.Theta = base
+		}
+	}
+	s.Mask = describeMask(a.Mask)
+	s.Cache = "none"
+	if l.layouts.cached {
+		s.Cache = "growing"
+	}
+}

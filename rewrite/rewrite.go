@@ -1,0 +1,248 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Options says how a model is evaluated and what its sites become.
+type Options struct {
+	Runtime string   // path of the ONNX Runtime shared library; empty looks in the usual places
+	Library string   // path of the op library; empty looks in the usual places
+	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
+
+	Edits       []rope.Spec         // methods, at most one per axis; none keeps the meaning
+	Context     rope.Context        // what methods need to know of the model
+	ExactAngles bool                // drop the exporter's rounding of angles to float32
+	Layers      func(int) bool      // which sites are rewritten, by their order in the graph; nil is all
+	Progress    func(string)        // told what is being done; may be nil
+	damage      func(*lifted) error // tests: spoils what was measured, to see the proof refuse
+}
+
+// ErrNoAttention says that a model has no rotary attention.
+var ErrNoAttention = errors.New("no rotary attention in the model")
+
+// ServeIfWorker makes the process an evaluating worker when it was started as
+// one (Options.Worker), and does not return then. Call it first in main.
+func ServeIfWorker() { engine.ServeIfWorker() }
+
+// Rewrite finds the attention sites of m, proves for each that the fused op
+// computes the same, and replaces those that are proven by the op with the
+// edits applied. m is changed in memory; the file it came from is not touched.
+//
+// The report has every site, rewritten or kept with the reason. The error is
+// ErrNoAttention when the model has no rotary attention, or says what kept the
+// whole work from being done (ONNX Runtime or the op library missing, an edit
+// that does not fit).
+func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
+	start := time.Now()
+	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	defer func() { report.Seconds = time.Since(start).Seconds() }()
+	found, err := analyse(ctx, m, opts, report)
+	if err != nil {
+		return report, err
+	}
+	for _, spec := range opts.Edits {
+		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
+	}
+	var changes []change
+	for _, f := range found {
+		site := &report.Sites[f.index]
+		if f.lifted == nil || site.Status == Kept {
+			continue
+		}
+		a, warnings, err := edit(f.lifted.attention, opts)
+		if err != nil {
+			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
+		}
+		report.warn(warnings...)
+		nodes, constants, err := lower(f.site.wiring(f.lifted), a)
+		if err != nil {
+			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
+		}
+		changes = append(changes, change{site: f.site, nodes: nodes, constants: constants})
+	}
+	if err := apply(m, changes); err != nil {
+		return report, err
+	}
+	return report, nil
+}
+
+// analysed is one site with what was measured of it.
+type analysed struct {
+	index  int // in the report
+	site   *site
+	lifted *lifted
+}
+
+// analyse fills the report's sites and returns those that were delimited.
+func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) ([]analysed, error) {
+	say := opts.Progress
+	if say == nil {
+		say = func(string) {}
+	}
+	say("reading the graph")
+	g, err := newGraph(m)
+	if err != nil {
+		return nil, err
+	}
+	if done := ownNodes(m); done > 0 {
+		return nil, fmt.Errorf("%w that is not rewritten already: it holds %d %s nodes of an earlier run; start from the original", ErrNoAttention, done, opsDomain)
+	}
+	cores, refusals := g.find()
+	var found []analysed
+	for _, r := range refusals {
+		report.keep(r)
+	}
+	var values []string
+	for _, c := range cores {
+		s, refusal := g.delimit(c)
+		if refusal != nil {
+			report.keep(refusal)
+			continue
+		}
+		report.Sites = append(report.Sites, Site{Node: label(c.softmax), Op: "Softmax", Status: Kept})
+		found = append(found, analysed{index: len(report.Sites) - 1, site: s})
+		values = append(values, s.measured()...)
+	}
+	if len(report.Sites) == 0 {
+		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	eng, err := opts.engine()
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	say("measuring shapes")
+	table, err := measureShapes(ctx, eng, g, unique(values))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for _, f := range found {
+			report.Sites[f.index].Reason = fmt.Sprintf("the shapes of the graph could not be measured: %v", err)
+		}
+		report.number()
+		return found, nil
+	}
+	if err := measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say); err != nil {
+		return nil, err
+	}
+	report.number()
+	rotary := len(found) < len(report.Sites) // a site that was not delimited may be
+	for _, f := range found {
+		rotary = rotary || f.lifted == nil || f.lifted.rotary()
+	}
+	if !rotary {
+		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
+	}
+	return found, nil
+}
+
+// measureAll lifts and proves every site, once per structure.
+func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, report *Report, say func(string)) error {
+	type outcome struct {
+		lifted *lifted
+		proof  *Proof
+		err    error
+	}
+	outcomes := map[[32]byte]outcome{}
+	consts := map[string][32]byte{}
+	for i := range found {
+		f := &found[i]
+		key := f.site.hash(l.graph, l.table, consts)
+		o, seen := outcomes[key]
+		if !seen {
+			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
+			o.lifted, o.err = l.lift(ctx, f.site)
+			if o.err == nil && opts.damage != nil {
+				o.err = opts.damage(o.lifted)
+			}
+			if o.err == nil {
+				o.proof, o.err = l.prove(ctx, f.site, o.lifted)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			outcomes[key] = o
+		}
+		site := &report.Sites[f.index]
+		var refusal *Refusal
+		switch {
+		case errors.As(o.err, &refusal):
+			site.Reason = refusal.Node + ": " + refusal.Reason
+			if seen {
+				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+			}
+		case o.err != nil:
+			return o.err
+		default:
+			f.lifted = o.lifted
+			site.describe(o.lifted)
+			site.Proof = o.proof
+			site.Status = Rewritten
+		}
+	}
+	for i, f := range found {
+		if opts.Layers != nil && !opts.Layers(i) && report.Sites[f.index].Status == Rewritten {
+			report.Sites[f.index].Status = Kept
+			report.Sites[f.index].Reason = notSelected
+		}
+	}
+	return nil
+}
+
+func (o Options) engine() (engine.Engine, error) {
+	c := engine.Config{Runtime: o.Runtime, Library: o.Library}
+	if len(o.Worker) > 0 {
+		return engine.NewWorker(c, o.Worker[0], o.Worker[1:]...)
+	}
+	return engine.NewLocal(c)
+}
+
+// ownNodes counts the nodes that this project wrote.
+func ownNodes(m *onnx.Model) int {
+	count := 0
+	for _, n := range m.Graph.Nodes {
+		if n.Domain == opsDomain {
+			count++
+		}
+	}
+	return count
+}
+
+// edit applies the methods to a value. A site that turns nothing has no
+// frequencies to scale and no distances to map.
+func edit(a rope.Attention, opts Options) (rope.Attention, []string, error) {
+	if len(a.Encoding.Frequencies) == 0 {
+		return a, nil, nil
+	}
+	a.Encoding.ExactAngles = opts.ExactAngles
+	var warnings []string
+	for _, spec := range opts.Edits {
+		var more []string
+		var err error
+		if a, more, err = spec.Apply(a, opts.Context); err != nil {
+			return a, warnings, err
+		}
+		warnings = append(warnings, more...)
+	}
+	return a, warnings, nil
+}
+
+// DefaultOutput returns where the command writes when nothing else is said:
+// model.onnx becomes model.rope.onnx beside it.
+func DefaultOutput(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + ".rope.onnx"
+}

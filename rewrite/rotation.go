@@ -1,0 +1,376 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// rotator evaluates one branch of a site: un-rotated vectors in, rotated ones
+// out, at chosen positions.
+type rotator struct {
+	loaded   *loaded
+	cut, out string
+	in, to   layout
+	position string // graph input that holds positions; "" when they follow from past
+}
+
+// apply feeds vectors (one per batch row, the same for every head and token)
+// and returns out[vector][head][position][channel].
+func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
+	out := make([][][][]float64, len(vectors))
+	for b := range out {
+		out[b] = make([][][]float64, r.to.heads)
+		for h := range out[b] {
+			out[b][h] = make([][]float64, len(positions))
+		}
+	}
+	// With a position input all positions go into one call; else a call holds
+	// consecutive ones, past giving the first.
+	for start := 0; start < len(positions); {
+		end := len(positions)
+		pt := point{B: int64(len(vectors)), L: int64(end - start)}
+		feeds := map[string]engine.Tensor{}
+		if r.position == "" {
+			end = start + 1
+			for end < len(positions) && positions[end] == positions[end-1]+1 {
+				end++
+			}
+			pt.L, pt.P = int64(end-start), positions[start]
+		} else {
+			t, err := r.positionFeed(positions, pt)
+			if err != nil {
+				return nil, err
+			}
+			feeds[r.position] = t
+		}
+		dims := evaluate(r.loaded.table.dims[r.cut], pt)
+		x := make([]float32, engine.Elements(dims))
+		for b, v := range vectors {
+			for h := range r.in.heads {
+				for l := range pt.L {
+					for c, value := range v {
+						x[r.in.index(dims, int64(b), h, l, int64(c))] = value
+					}
+				}
+			}
+		}
+		feeds[r.cut] = engine.Float32s(x, dims...)
+		result, err := r.loaded.run(ctx, pt, feeds)
+		if err != nil {
+			return nil, err
+		}
+		y := result[r.out]
+		values := y.Values()
+		if want := evaluate(r.loaded.table.dims[r.out], pt); !slices.Equal(want, y.Dims) {
+			return nil, fmt.Errorf("%q has the shape %v, %v was expected", r.out, y.Dims, want)
+		}
+		for b := range out {
+			for h := range out[b] {
+				for l := range pt.L {
+					vector := make([]float64, r.to.channels)
+					for c := range vector {
+						vector[c] = values[r.to.index(y.Dims, int64(b), int64(h), l, int64(c))]
+					}
+					out[b][h][start+int(l)] = vector
+				}
+			}
+		}
+		start = end
+	}
+	return out, nil
+}
+
+func (r *rotator) positionFeed(positions []int64, pt point) (engine.Tensor, error) {
+	for _, v := range r.loaded.piece.inputs {
+		if v.Name == r.position {
+			dims := evaluate(r.loaded.table.inputs[v.Name], pt)
+			return engine.Integers(v.Type, slices.Repeat(positions, int(engine.Elements(dims)/pt.L)), dims...)
+		}
+	}
+	return engine.Tensor{}, fmt.Errorf("%q is not an input of the piece", r.position)
+}
+
+// matrix is a measured rotation: what R(p) does, as the encoding that does it,
+// times a factor on every channel.
+type matrix struct {
+	encoding rope.Encoding
+	factor   float64 // on channels that are not rotated, and on the rotated ones beside the gain; 1 when all are rotated
+	limit    int64   // largest position that could be evaluated
+}
+
+const (
+	float32eps = 1.0 / (1 << 23)
+	// topPosition is a power of two: positions 2^k make p·ω exact in float32,
+	// and the angle at the last one gives ω to float32 accuracy.
+	topPosition = 1 << 20
+)
+
+// measure recovers frequencies, layout, width, offset and gain from the
+// function itself, and checks them at many positions.
+func (r *rotator) measure(ctx context.Context) (*matrix, error) {
+	limit, err := r.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	powers := []int64{0}
+	for p := int64(1); p <= limit; p *= 2 {
+		powers = append(powers, p)
+	}
+	d := int(r.in.channels)
+	basis := make([][]float32, d)
+	for i := range basis {
+		basis[i] = make([]float32, d)
+		basis[i][i] = 1
+	}
+	m, err := r.apply(ctx, basis, powers)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameOverHeads(m); err != nil {
+		return nil, err
+	}
+	pairs, err := findPairs(m)
+	if err != nil {
+		return nil, err
+	}
+	fit, err := fitEncoding(m, pairs, powers)
+	if err != nil {
+		return nil, err
+	}
+	fit.limit = limit
+	return fit, r.verify(ctx, fit, limit)
+}
+
+// limit finds the largest position the graph can rotate to: a table that is
+// gathered from ends somewhere.
+func (r *rotator) limit(ctx context.Context) (int64, error) {
+	probe := func(p int64) error {
+		_, err := r.apply(ctx, [][]float32{make([]float32, r.in.channels)}, []int64{p})
+		return err
+	}
+	if err := probe(0); err != nil {
+		return 0, fmt.Errorf("ONNX Runtime does not evaluate the rotation: %w", err)
+	}
+	if probe(topPosition) == nil {
+		return topPosition, nil
+	}
+	low, high := int64(0), int64(topPosition) // low works, high does not
+	for high-low > 1 {
+		mid := (low + high) / 2
+		if probe(mid) == nil {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+func sameOverHeads(m [][][][]float64) error {
+	for e := range m {
+		for h := range m[e] {
+			for p := range m[e][h] {
+				for c, v := range m[e][h][p] {
+					if first := m[e][0][p][c]; math.Abs(v-first) > 8*float32eps*math.Max(1, math.Abs(first)) {
+						return fmt.Errorf("heads 0 and %d are rotated differently: %g and %g at channel %d", h, first, v, c)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// findPairs returns, for every channel, the one that it turns with, itself if
+// it does not turn.
+func findPairs(m [][][][]float64) ([]int, error) {
+	d := len(m)
+	partner := make([]int, d)
+	for in := range m {
+		partner[in] = in
+		largest := 1e-4
+		for out := range d {
+			if out == in {
+				continue
+			}
+			size := 0.0
+			for p := range m[in][0] {
+				size = math.Max(size, math.Abs(m[in][0][p][out]))
+			}
+			if size > largest {
+				largest, partner[in] = size, out
+			}
+		}
+	}
+	for a, b := range partner {
+		if partner[b] != a {
+			return nil, fmt.Errorf("channel %d mixes with %d, which mixes with %d: not a rotation of pairs", a, b, partner[b])
+		}
+	}
+	for in := range m {
+		for p := range m[in][0] {
+			for out, v := range m[in][0][p] {
+				if out != in && out != partner[in] && math.Abs(v) > 1e-4 {
+					return nil, fmt.Errorf("channel %d reaches channel %d beside its partner %d: not a rotation of pairs", in, out, partner[in])
+				}
+			}
+		}
+	}
+	return partner, nil
+}
+
+// fitEncoding reads layout, frequencies and gain from the matrices at 0 and
+// the powers of two.
+func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*matrix, error) {
+	first, width := -1, 0
+	for c, p := range partner {
+		if p != c {
+			if first < 0 {
+				first = c
+			}
+			width++
+		}
+	}
+	fit := &matrix{factor: 1}
+	if width == 0 {
+		fit.factor = m[0][0][0][0]
+		for c := range m {
+			for p := range powers {
+				if math.Abs(m[c][0][p][c]-fit.factor) > 8*float32eps*math.Abs(fit.factor) {
+					return nil, fmt.Errorf("channel %d is multiplied by %g at position %d and by %g elsewhere", c, m[c][0][p][c], powers[p], fit.factor)
+				}
+			}
+		}
+		return fit, nil
+	}
+	for x := range width {
+		if partner[first+x] == first+x {
+			return nil, fmt.Errorf("channel %d is not rotated although its neighbours are", first+x)
+		}
+	}
+	var pair func(x int) (int, int)
+	switch partner[first] {
+	case first + width/2:
+		fit.encoding.Layout = rope.Half
+		pair = func(x int) (int, int) { return first + x, first + x + width/2 }
+	case first + 1:
+		fit.encoding.Layout = rope.Interleaved
+		pair = func(x int) (int, int) { return first + 2*x, first + 2*x + 1 }
+	default:
+		return nil, fmt.Errorf("channel %d turns with %d; halves or neighbours were expected", first, partner[first])
+	}
+	fit.encoding.Offset = first
+	gain := m[first][0][0][first]
+	if gain <= 0 {
+		return nil, fmt.Errorf("the rotation at position 0 multiplies by %g", gain)
+	}
+	if width < len(m) {
+		for c := range m {
+			if partner[c] == c {
+				fit.factor = m[c][0][0][c]
+				break
+			}
+		}
+		if fit.factor <= 0 {
+			return nil, fmt.Errorf("channels that are not rotated are multiplied by %g", fit.factor)
+		}
+	}
+	fit.encoding.Gain = gain / fit.factor
+	for x := range width / 2 {
+		a, b := pair(x)
+		if partner[a] != b {
+			return nil, fmt.Errorf("channel %d turns with %d, %d was expected", a, partner[a], b)
+		}
+		fit.encoding.Frequencies = append(fit.encoding.Frequencies, frequency(m, a, b, powers))
+	}
+	return fit, nil
+}
+
+// frequency unwraps the angle of one pair by doubling the position.
+func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
+	omega := 0.0
+	for k, p := range powers {
+		if p == 0 {
+			continue
+		}
+		angle := math.Atan2(m[a][0][k][b], m[a][0][k][a])
+		turns := math.Round((omega*float64(p) - angle) / (2 * math.Pi))
+		omega = (angle + 2*math.Pi*turns) / float64(p)
+	}
+	return float64(float32(omega))
+}
+
+// verify compares the fit with the function at every position up to 4095 and
+// at many beyond, so that one wrong entry of a table is seen.
+func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
+	var positions []int64
+	for p := int64(0); p < min(4096, limit+1); p++ {
+		positions = append(positions, p)
+	}
+	for _, p := range []int64{4097, 5003, 8191, 10007, 16383, 32771, 50021, 65535, 99991, 131071} {
+		if p <= limit {
+			positions = append(positions, p)
+		}
+	}
+	if limit < topPosition && limit >= 4096 {
+		// A table: every row of it is looked at.
+		for p := int64(4096); p <= limit; p++ {
+			positions = append(positions, p)
+		}
+	}
+	d := int(r.in.channels)
+	e := fit.encoding
+	n := len(e.Frequencies)
+	pair := func(x int) (int, int) {
+		if e.Layout == rope.Interleaved {
+			return e.Offset + 2*x, e.Offset + 2*x + 1
+		}
+		return e.Offset + x, e.Offset + x + n
+	}
+	probes := [][]float32{make([]float32, d), make([]float32, d)}
+	rotated := make([]bool, d)
+	for x := range n {
+		a, b := pair(x)
+		probes[0][a], probes[1][b] = 1, 1
+		rotated[a], rotated[b] = true, true
+	}
+	for c := range d {
+		if !rotated[c] {
+			probes[0][c], probes[1][c] = 1, 1
+		}
+	}
+	y, err := r.apply(ctx, probes, positions)
+	if err != nil {
+		return err
+	}
+	gain := e.EffectiveGain() * fit.factor
+	for i, p := range positions {
+		for h := range y[0] {
+			for x, omega := range e.Frequencies {
+				angle := float64(float32(p) * float32(omega))
+				sin, cos := math.Sincos(angle)
+				tolerance := gain * (8*float32eps + 1.2e-7*float64(p)*math.Abs(omega))
+				a, b := pair(x)
+				for _, v := range [][2]float64{
+					{y[0][h][i][a], gain * cos}, {y[0][h][i][b], gain * sin},
+					{y[1][h][i][a], -gain * sin}, {y[1][h][i][b], gain * cos},
+				} {
+					if !(math.Abs(v[0]-v[1]) <= tolerance) {
+						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
+					}
+				}
+			}
+			for c := range d {
+				if !rotated[c] && !(math.Abs(y[0][h][i][c]-fit.factor) <= 8*float32eps*math.Abs(fit.factor)) {
+					return fmt.Errorf("at position %d channel %d, which is not rotated, is multiplied by %g, %g was expected", p, c, y[0][h][i][c], fit.factor)
+				}
+			}
+		}
+	}
+	return nil
+}

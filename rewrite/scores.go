@@ -1,0 +1,292 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// scorer evaluates the function from scores to the softmax's input.
+type scorer struct {
+	loaded *loaded
+	in     string
+	out    string
+	heads  int64
+	mask   string // graph input [batch, total] that may hide keys; "" when there is none
+}
+
+// scoreFit is what the function was measured to be: factor·s on visible keys,
+// masked elsewhere.
+type scoreFit struct {
+	factor float64
+	mask   rope.Mask
+}
+
+// masked is the value below which a key counts as hidden, absolutely: after
+// subtracting a row's maximum, a row of −FLT_MAX would look visible.
+const masked = -9e3
+
+// rows evaluates the function on scores and returns its values and the scores
+// row by row, as [batch·heads·length][total].
+func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask []int64) (in, out [][]float64, err error) {
+	total := pt.L + pt.P
+	dims := []int64{pt.B, s.heads, pt.L, total}
+	x := make([]float32, engine.Elements(dims))
+	for i := range x {
+		x[i] = float32(score())
+	}
+	feeds := map[string]engine.Tensor{s.in: engine.Float32s(x, dims...)}
+	if s.mask != "" && mask != nil {
+		for _, v := range s.loaded.piece.inputs {
+			if v.Name == s.mask {
+				if feeds[v.Name], err = engine.Integers(v.Type, mask, pt.B, total); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	result, err := s.loaded.run(ctx, pt, feeds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
+	}
+	y := result[s.out]
+	if !slices.Equal(y.Dims, dims) {
+		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)
+	}
+	values := y.Values()
+	for i := int64(0); i < int64(len(values)); i += total {
+		row := make([]float64, total)
+		for j := range row {
+			row[j] = float64(x[i+int64(j)])
+		}
+		in, out = append(in, row), append(out, values[i:i+total])
+	}
+	return in, out, nil
+}
+
+func zero() float64 { return 0 }
+
+// measure recovers the mask and the factor on scores, and checks both on
+// random padding, several sizes and scores of several magnitudes.
+func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
+	fit := &scoreFit{}
+	if err := s.structure(ctx, fit); err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	var dot, norm float64
+	type sample struct {
+		pt      point
+		mask    []int64
+		in, out [][]float64
+	}
+	var samples []sample
+	for _, magnitude := range []float64{0.5, 5, 40} {
+		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
+			if !s.loaded.table.past {
+				pt.P, pt.L = 0, pt.L+pt.P
+			}
+			mask := padding(rng, pt, i)
+			in, out, err := s.rows(ctx, pt, func() float64 { return magnitude * rng.NormFloat64() }, mask)
+			if err != nil {
+				return nil, err
+			}
+			samples = append(samples, sample{pt, mask, in, out})
+		}
+	}
+	visit := func(smp sample, f func(h, i int64, x, y, x0, y0 float64)) error {
+		total := smp.pt.L + smp.pt.P
+		for r := range smp.in {
+			i := int64(r) % smp.pt.L
+			h := int64(r) / smp.pt.L % s.heads
+			b := int64(r) / smp.pt.L / s.heads
+			reference := int64(-1)
+			for j := range total {
+				want := fit.visible(smp.pt, smp.mask, b, i, j)
+				if want && reference < 0 {
+					reference = j
+				}
+			}
+			if reference < 0 {
+				continue // a query that sees no key carries no meaning
+			}
+			for j := range total {
+				want, got := fit.visible(smp.pt, smp.mask, b, i, j), smp.out[r][j] > masked
+				if want != got {
+					return fmt.Errorf("head %d, query %d, key %d (past %d, padding %v): visible is %v, %v was expected of %s",
+						h, i, j, smp.pt.P, smp.mask[b*total:(b+1)*total], got, want, describeMask(fit.mask))
+				}
+				if want {
+					f(h, i, smp.in[r][j], smp.out[r][j], smp.in[r][reference], smp.out[r][reference])
+				}
+			}
+		}
+		return nil
+	}
+	for _, smp := range samples {
+		if err := visit(smp, func(_, _ int64, x, y, x0, y0 float64) {
+			dot += (x - x0) * (y - y0)
+			norm += (x - x0) * (x - x0)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	fit.factor = dot / norm
+	var wrong error
+	for _, smp := range samples {
+		if err := visit(smp, func(h, i int64, x, y, x0, y0 float64) {
+			want := fit.factor * (x - x0)
+			tolerance := 16 * float32eps * (math.Abs(y) + math.Abs(y0) + math.Abs(fit.factor*x) + math.Abs(fit.factor*x0))
+			if wrong == nil && !(math.Abs(y-y0-want) <= tolerance) {
+				wrong = fmt.Errorf("head %d, query %d: scores %g and %g become %g and %g, which is not a factor of %g (a softcap or a bias is not lifted yet)",
+					h, i, x, x0, y, y0, fit.factor)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	if !(fit.factor > 0) {
+		return nil, fmt.Errorf("scores are multiplied by %g", fit.factor)
+	}
+	return fit, nil
+}
+
+// visible says whether the fitted mask shows key j to query i of row b.
+func (f *scoreFit) visible(pt point, mask []int64, b, i, j int64) bool {
+	total := pt.L + pt.P
+	distance := pt.P + i - j
+	switch {
+	case f.mask.Causal && distance < 0:
+		return false
+	case f.mask.Window > 0 && (distance >= f.mask.Window || -distance >= f.mask.Window):
+		return false
+	case f.mask.Padding && mask[b*total+j] == 0:
+		return false
+	}
+	return true
+}
+
+// padding makes masks of several kinds: none, left, right, holes, random.
+func padding(rng *rand.Rand, pt point, kind int) []int64 {
+	total := pt.L + pt.P
+	mask := slices.Repeat([]int64{1}, int(pt.B*total))
+	for b := range pt.B {
+		row := mask[b*total : (b+1)*total]
+		n := rng.Int64N(max(total/2, 1)) + 1
+		for j := range total {
+			switch kind % 5 {
+			case 1:
+				row[j] = b2i(j >= n)
+			case 2:
+				row[j] = b2i(j < total-n)
+			case 3:
+				row[j] = b2i(j < n || j >= n+2)
+			case 4:
+				row[j] = rng.Int64N(2)
+			}
+		}
+	}
+	return mask
+}
+
+func b2i(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// longest is the distance up to which a window is looked for.
+const longest = 131071
+
+// structure reads causality and window from unpadded rows, and whether the
+// padding mask hides keys.
+func (s *scorer) structure(ctx context.Context, fit *scoreFit) error {
+	pt := point{B: 2, L: 5, P: 4}
+	if !s.loaded.table.past {
+		pt = point{B: 2, L: 9}
+	}
+	ones := slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P)))
+	_, out, err := s.rows(ctx, pt, zero, ones)
+	if err != nil {
+		return err
+	}
+	fit.mask.Causal = true
+	for j := pt.P + 1; j < pt.P+pt.L; j++ {
+		if out[0][j] > masked { // the first query and a later key
+			fit.mask.Causal = false
+		}
+	}
+	if !s.loaded.table.past {
+		return errors.New("the model has no cache, so one query with many keys before it cannot be asked, and a long window would go unseen")
+	}
+	// One row as long as windows get: the last query and all keys before it.
+	long := point{B: 1, L: 1, P: longest}
+	if _, out, err = s.rows(ctx, long, zero, slices.Repeat([]int64{1}, longest+1)); err != nil {
+		return err
+	}
+	seen := int64(0)
+	for _, v := range out[0] {
+		seen += b2i(v > masked)
+	}
+	if seen < int64(len(out[0])) {
+		fit.mask.Window = seen
+	}
+	fit.mask.Padding = s.mask != ""
+	return nil
+}
+
+func describeMask(m rope.Mask) string {
+	s := "bidirectional"
+	if m.Causal {
+		s = "causal"
+	}
+	if m.Window > 0 {
+		s += fmt.Sprintf(" + window %d", m.Window)
+	}
+	if m.FirstKeys > 0 {
+		s += fmt.Sprintf(" + first %d keys", m.FirstKeys)
+	}
+	if m.Padding {
+		s += " + padding"
+	}
+	return s
+}
+
+// probabilitiesKept checks that nothing but the removal of NaN stands between
+// the softmax and the product with the values.
+func probabilitiesKept(ctx context.Context, l *loaded, in, out string, heads int64) error {
+	pt := point{B: 2, L: 3, P: 2}
+	if !l.table.past {
+		pt = point{B: 2, L: 5}
+	}
+	dims := []int64{pt.B, heads, pt.L, pt.L + pt.P}
+	rng := rand.New(rand.NewPCG(5, 6))
+	x := make([]float32, engine.Elements(dims))
+	for i := range x {
+		x[i] = rng.Float32()
+	}
+	result, err := l.run(ctx, pt, map[string]engine.Tensor{in: engine.Float32s(x, dims...)})
+	if err != nil {
+		return err
+	}
+	y := result[out]
+	if !slices.Equal(y.Dims, dims) {
+		return fmt.Errorf("the probabilities' shape %v becomes %v", dims, y.Dims)
+	}
+	for i, v := range y.Values() {
+		if v != float64(x[i]) {
+			return fmt.Errorf("the probability %g becomes %g", x[i], v)
+		}
+	}
+	return nil
+}

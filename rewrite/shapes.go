@@ -1,0 +1,159 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// shapeTable knows how sizes follow from batch, length and past: those that
+// Shape nodes give, those of graph inputs and those of values asked for. It is
+// measured by running a skeleton of the model in which every product with
+// weights is replaced by something of the same shape.
+type shapeTable struct {
+	inputs map[string][]extent // dims of graph inputs
+	sizes  map[string][]extent // outputs of Shape and Size nodes
+	dims   map[string][]extent // dims of the values asked for
+	past   bool                // the model has a cache
+}
+
+const dimsSuffix = "/rope-rewrite/dims"
+
+// measureShapes fills a table for all Shape nodes of the graph and for values.
+func measureShapes(ctx context.Context, eng engine.Engine, g *graph, values []string) (*shapeTable, error) {
+	var wanted []string
+	for _, n := range g.nodes {
+		if standard(n, "Shape", "Size") && g.classes[n.Outputs[0]] == shapeClass {
+			wanted = append(wanted, n.Outputs[0])
+		}
+	}
+	sk := newSkeleton(g)
+	for _, v := range values {
+		sk.nodes = append(sk.nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))
+		sk.need(v)
+	}
+	for _, w := range wanted {
+		sk.need(w)
+	}
+	m := sk.model(values, wanted)
+	load := loader{engine: eng}
+	var outputs []string
+	for _, o := range m.Graph.Outputs {
+		outputs = append(outputs, o.Name)
+	}
+	session, err := load.session(ctx, m, outputs)
+	if err != nil {
+		return nil, fmt.Errorf("the model's skeleton does not load: %w", err)
+	}
+	defer session.Close()
+
+	var failures []error
+	for inputs := range inputRoles(g) {
+		t := &shapeTable{inputs: inputs, sizes: map[string][]extent{}, dims: map[string][]extent{}, past: usesPast(inputs)}
+		err := t.sample(ctx, session, m, values, wanted)
+		if err == nil {
+			return t, nil
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		failures = append(failures, err)
+	}
+	if len(failures) == 0 {
+		return nil, errors.New("the graph's inputs have shapes that no batch, length and past explain")
+	}
+	return nil, fmt.Errorf("ONNX Runtime runs the model's skeleton under none of %d readings of its input shapes, the first says: %w", len(failures), failures[0])
+}
+
+func usesPast(inputs map[string][]extent) bool {
+	for _, dims := range inputs {
+		for _, e := range dims {
+			if e.P != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sample runs the skeleton at the sample points and fits every size.
+func (t *shapeTable) sample(ctx context.Context, session engine.Session, m *onnx.Model, values, wanted []string) error {
+	points := samplePoints(t.past)
+	samples := map[string][][]int64{}
+	for _, pt := range points {
+		feeds := map[string]engine.Tensor{}
+		for _, v := range m.Graph.Inputs {
+			feed, err := t.fill(v, pt, 1)
+			if err != nil {
+				return err
+			}
+			feeds[v.Name] = feed
+		}
+		outputs, err := session.Run(ctx, feeds)
+		if err != nil {
+			return err
+		}
+		for name, o := range outputs {
+			var row []int64
+			for _, x := range o.Values() {
+				row = append(row, int64(x))
+			}
+			samples[name] = append(samples[name], row)
+		}
+	}
+	for _, w := range wanted {
+		if fit, ok := fitAll(points, samples[w]); ok {
+			t.sizes[w] = fit
+		}
+	}
+	for _, v := range values {
+		if fit, ok := fitAll(points, samples[v+dimsSuffix]); ok {
+			t.dims[v] = fit
+		}
+	}
+	return nil
+}
+
+// fitAll fits every element of a sampled shape; the rank must not change.
+func fitAll(points []point, samples [][]int64) ([]extent, bool) {
+	if len(samples) != len(points) {
+		return nil, false
+	}
+	fit := make([]extent, len(samples[0]))
+	for i := range fit {
+		column := make([]int64, len(points))
+		for k, s := range samples {
+			if len(s) != len(fit) {
+				return nil, false
+			}
+			column[k] = s[i]
+		}
+		var ok bool
+		if fit[i], ok = fitExtent(points, column); !ok {
+			return nil, false
+		}
+	}
+	return fit, true
+}
+
+// fill makes a graph input of the table's shape with every element set to value.
+func (t *shapeTable) fill(v *onnx.ValueInfo, pt point, value int64) (engine.Tensor, error) {
+	dims, ok := t.inputs[v.Name]
+	if !ok {
+		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
+	}
+	sizes := evaluate(dims, pt)
+	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(engine.Elements(sizes))), sizes...)
+}
+
+func evaluate(dims []extent, pt point) []int64 {
+	out := make([]int64, len(dims))
+	for i, e := range dims {
+		out[i] = e.at(pt)
+	}
+	return out
+}

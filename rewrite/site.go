@@ -1,0 +1,157 @@
+package rewrite
+
+import "github.com/rope-rewrite/rope-rewrite/onnx"
+
+// branch is one of query, key and value on its way from where it is still
+// un-rotated to the MatMul that uses it.
+type branch struct {
+	cut     string // the un-rotated value
+	operand string // what enters the MatMul
+	rotated bool   // something that depends on positions lies between them
+	cache   *cache // nil for the query and for models without cache
+}
+
+// stored returns the value that holds keys as the cache does: the Concat's
+// new side, or the operand where there is no cache.
+func (b branch) stored() string {
+	if b.cache != nil {
+		return b.cache.fresh
+	}
+	return b.operand
+}
+
+// site is one attention delimited in the graph: everything from the cuts to
+// the output.
+type site struct {
+	core
+	query, key, value branch
+}
+
+func (s *site) scores() string       { return s.product.Outputs[0] }
+func (s *site) softmaxInput() string { return s.softmax.Inputs[0] }
+func (s *site) output() string       { return s.mix.Outputs[0] }
+
+// cuts returns the data values that enter the site.
+func (s *site) cuts() []string {
+	cuts := []string{s.query.cut}
+	for _, b := range []branch{s.key, s.value} {
+		cuts = append(cuts, b.cut)
+		if b.cache != nil {
+			cuts = append(cuts, b.cache.past)
+		}
+	}
+	return unique(cuts)
+}
+
+// results returns the values that leave the site: output, present key, present value.
+func (s *site) results() []string {
+	out := []string{s.output()}
+	if s.key.cache != nil {
+		out = append(out, s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0])
+	}
+	return out
+}
+
+func unique(list []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, v := range list {
+		if !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// delimit finds where a core's query, key and value come from.
+func (g *graph) delimit(c core) (*site, *Refusal) {
+	s := &site{core: c}
+	s.query = g.branch(c.product.Inputs[0])
+	s.key = g.branch(c.product.Inputs[1])
+	s.value = g.branch(c.mix.Inputs[1])
+	if s.query.cache != nil {
+		return nil, refuse(c.product, "its first operand comes from a cache; the query was expected there")
+	}
+	if (s.key.cache == nil) != (s.value.cache == nil) {
+		return nil, refuse(c.product, "only one of key and value comes from a cache")
+	}
+	if leak := g.leak(s.output(), s.cuts()); leak != "" {
+		return nil, refuse(c.softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)
+	}
+	return s, nil
+}
+
+func (g *graph) branch(operand string) branch {
+	b := branch{operand: operand}
+	links := g.dominators(operand)
+	last := links[len(links)-1].value
+	crossed := false
+	if n := g.producer[last]; n != nil {
+		b.cache = g.cacheConcat(n)
+	}
+	if b.cache != nil {
+		links = g.dominators(b.cache.fresh)
+	}
+	b.cut, crossed = nearestCut(links)
+	b.rotated = crossed
+	return b
+}
+
+// leak walks back by value from an output and returns the first hidden state
+// that is reached beside the cuts, "" when there is none.
+func (g *graph) leak(output string, cuts []string) string {
+	seen := map[string]bool{}
+	for _, c := range cuts {
+		seen[c] = true
+	}
+	stack := []string{output}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[v] || !g.isData(v) {
+			continue
+		}
+		seen[v] = true
+		n := g.producer[v]
+		if n == nil || g.weightProduct(n) {
+			return v
+		}
+		for u := range uses(n) {
+			stack = append(stack, u)
+		}
+	}
+	return ""
+}
+
+// sources returns the integer graph inputs that a value depends on by value,
+// in the graph's order.
+func (g *graph) sources(cuts []string, values ...string) []*onnx.ValueInfo {
+	seen := map[string]bool{}
+	for _, c := range cuts {
+		seen[c] = true
+	}
+	stack := append([]string{}, values...)
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		n := g.producer[v]
+		if n == nil || standard(n, "Shape", "Size") {
+			continue
+		}
+		for u := range uses(n) {
+			stack = append(stack, u)
+		}
+	}
+	var out []*onnx.ValueInfo
+	for _, v := range g.model.Graph.Inputs {
+		if seen[v.Name] && g.inputs[v.Name] != nil && g.classes[v.Name] == positionClass {
+			out = append(out, v)
+		}
+	}
+	return out
+}
