@@ -1,0 +1,258 @@
+package rope_test
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// llama is an attention as a lift of an unscaled model gives it.
+func llama() rope.Attention {
+	a := rope.Attention{Heads: 8, KVHeads: 2, HeadSize: 64, Mask: rope.Mask{Causal: true, Padding: true}}
+	for i := range 32 {
+		omega := float32(math.Pow(10000, -float64(i)/32))
+		a.Encoding.Frequencies = append(a.Encoding.Frequencies, float64(omega))
+	}
+	return a
+}
+
+func apply(t testing.TB, axis rope.Axis, text string, a rope.Attention, c rope.Context) (rope.Attention, []string, error) {
+	t.Helper()
+	s, err := rope.ParseSpec(axis, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Apply(a, c)
+}
+
+func TestApplyWarningsAndErrors(t *testing.T) {
+	scaled := llama()
+	for i := range scaled.Encoding.Frequencies {
+		scaled.Encoding.Frequencies[i] /= 4
+	}
+	gained := llama()
+	gained.Encoding.Gain = 1.2
+	fast := llama()
+	fast.Encoding.Frequencies[0] = 2 * math.Pi * 0.9
+	still := llama()
+	still.Encoding.Frequencies = nil
+	both := llama()
+	both.Mask.Causal = false
+	banded := llama()
+	banded.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}}
+	windowed := llama()
+	windowed.Mask.Window = 1000
+	sinks := windowed
+	sinks.Mask.FirstKeys = 4
+
+	const yarn = "yarn:factor=4,original_max_position_embeddings=2048"
+	for _, c := range []struct {
+		axis    rope.Axis
+		text    string
+		a       rope.Attention
+		c       rope.Context
+		warning string // part of the only warning
+		err     string
+	}{
+		{axis: rope.ScalingAxis, text: "none", a: still},
+		{axis: rope.ScalingAxis, text: "none:partial_rotary_factor=0.5", a: llama(), err: "rotates 32 of 64 channels, but the graph rotates 64"},
+		{axis: rope.ScalingAxis, text: yarn, a: llama()},
+		{axis: rope.ScalingAxis, text: yarn + ",partial_rotary_factor=1", a: llama()},
+		{axis: rope.ScalingAxis, text: yarn, a: llama(), c: rope.Context{Length: 9000}, warning: "factor=4 reaches 8192 tokens"},
+		{axis: rope.ScalingAxis, text: "yarn", a: llama(), c: rope.Context{Length: 8192, Original: 2048}},
+		{axis: rope.ScalingAxis, text: "yarn:factor=4", a: llama(), err: "give original_max_position_embeddings="},
+		{axis: rope.ScalingAxis, text: "yarn", a: llama(), c: rope.Context{Original: 2048}, err: "give factor=, or both the context"},
+		{axis: rope.ScalingAxis, text: "yarn", a: llama(), c: rope.Context{Length: 1024, Original: 2048}, err: "shorter than the trained context"},
+		{axis: rope.ScalingAxis, text: yarn, a: scaled, err: "not the powers of one base: pair 0 has 0.25"},
+		{axis: rope.ScalingAxis, text: yarn, a: scaled, c: rope.Context{Theta: 10000}, err: "give rope_theta=10000 (the configuration's)"},
+		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=10000", a: scaled, warning: "replaces the graph's frequencies"},
+		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=10000", a: llama()},
+		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=100000", a: llama(), warning: "rope_theta=100000 replaces the graph's base 10000"},
+		{axis: rope.ScalingAxis, text: yarn, a: fast, err: "more than π"},
+		{axis: rope.ScalingAxis, text: yarn, a: still, err: "no rotation"},
+		{axis: rope.ScalingAxis, text: yarn, a: gained, warning: "own gain 1.2"},
+		{axis: rope.ScalingAxis, text: yarn + ",temperature=1.3", a: gained},
+		{axis: rope.ScalingAxis, text: yarn + ",temperature=1.3,attention_factor=1", a: llama(), err: "temperature and attention_factor"},
+		{axis: rope.ScalingAxis, text: yarn + ",temperature=1.3,mscale=1", a: llama(), err: "temperature and mscale"},
+		{axis: rope.ScalingAxis, text: yarn + ",mscale=1", a: llama(), warning: "only work together"},
+		{axis: rope.ScalingAxis, text: yarn + ",mscale=1,mscale_all_dim=0.5,attention_factor=1", a: llama(), warning: "not used, because attention_factor"},
+		{axis: rope.ScalingAxis, text: yarn + ",beta_fast=1,beta_slow=2", a: llama(), err: "beta_fast=1 must not be below beta_slow=2"},
+		{axis: rope.ScalingAxis, text: "yarn:factor=4,original_max_position_embeddings=4", a: llama(), warning: "no room"},
+		{axis: rope.ScalingAxis, text: "linear:factor=4", a: scaled},
+		{axis: rope.ScalingAxis, text: "linear", a: llama(), c: rope.Context{Length: 4096, Original: 2048}},
+		{axis: rope.ScalingAxis, text: "linear", a: llama(), err: "give factor="},
+		{axis: rope.ScalingAxis, text: "linear:factor=2", a: fast, err: "more than π"},
+		{axis: rope.ScalingAxis, text: "linear:factor=2,rope_theta=10000", a: fast, warning: "replaces the graph's frequencies"},
+		{axis: rope.ScalingAxis, text: "theta:rope_theta=500000", a: fast},
+		{axis: rope.ScalingAxis, text: "theta", a: llama(), err: "give the new base, rope_theta="},
+		{axis: rope.ScalingAxis, text: "theta:rope_theta=500000", a: still, err: "no rotation"},
+
+		{axis: rope.PositionsAxis, text: "identity", a: both},
+		{axis: rope.PositionsAxis, text: "string", a: llama(), c: rope.Context{Length: 8192}},
+		{axis: rope.PositionsAxis, text: "string:shift=2730", a: llama()},
+		{axis: rope.PositionsAxis, text: "string", a: llama(), err: "neither shift= nor the context is given"},
+		{axis: rope.PositionsAxis, text: "string", a: llama(), c: rope.Context{Length: 2}, err: "too short to take a third of"},
+		{axis: rope.PositionsAxis, text: "string", a: llama(), c: rope.Context{Length: 100}, err: "window=128 must not exceed shift=33"},
+		{axis: rope.PositionsAxis, text: "string:shift=100,window=101", a: llama(), err: "window=101 must not exceed shift=100"},
+		{axis: rope.PositionsAxis, text: "string:shift=100,window=100", a: llama(), warning: "changes nothing"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7001}, warning: "outside 1/7 to 1/2"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7000}},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 2000}},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 1999}, warning: "outside 1/7 to 1/2"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 1000}, warning: "no effect within the context"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000,window=31", a: llama(), warning: "below 32"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000,window=32", a: llama()},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: windowed, warning: "no effect: the attention's sliding window of 1000"},
+		{axis: rope.PositionsAxis, text: "string:shift=999", a: windowed},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: sinks},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: both, err: "bidirectional"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: banded, err: "already has a position map"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: still, err: "no rotation"},
+	} {
+		_, warnings, err := apply(t, c.axis, c.text, c.a, c.c)
+		title := c.axis.String() + " " + strings.Split(c.text, ":")[0] + ": "
+		switch {
+		case c.err == "" && err != nil:
+			t.Errorf("%s: %v", c.text, err)
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || !strings.HasPrefix(err.Error(), title)):
+			t.Errorf("%s: error %v lacks %q", c.text, err, c.err)
+		case c.warning == "" && len(warnings) > 0:
+			t.Errorf("%s: unexpected warnings %q", c.text, warnings)
+		case c.warning != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], c.warning) || !strings.HasPrefix(warnings[0], title)):
+			t.Errorf("%s: warnings %q lack %q", c.text, warnings, c.warning)
+		}
+	}
+}
+
+// Apply never changes its argument, and shares no memory with it.
+func TestApplyLeavesArgument(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, before := llama(), llama()
+		edited, _, err := drawSpec(t).Apply(a, rope.Context{Length: 32768, Original: 8192})
+		if !reflect.DeepEqual(a, before) {
+			t.Fatal("the argument was changed")
+		}
+		if err == nil {
+			edited.Encoding.Frequencies[0] = 7
+			if !reflect.DeepEqual(a, before) {
+				t.Fatal("the result shares memory with the argument")
+			}
+		}
+	})
+}
+
+func TestTheta(t *testing.T) {
+	a, _, err := apply(t, rope.ScalingAxis, "theta:rope_theta=1000000", llama(), rope.Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base, ok := a.Encoding.Base(); !ok || base != 1e6 {
+		t.Errorf("base %v %v after theta", base, ok)
+	}
+}
+
+// temperature is λ on the whole score and leaves the rotation's gain alone.
+func TestYarnTemperature(t *testing.T) {
+	with, _, err := apply(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=2048,temperature=1.5", llama(), rope.Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, _, err := apply(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=2048", llama(), rope.Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := with.Scale, 1.5/8; got != want || with.Encoding.Gain != 0 {
+		t.Errorf("scale %v gain %v, want scale %v and no gain", got, with.Encoding.Gain, want)
+	}
+	if got, want := without.Encoding.Gain, 0.1*math.Log(4)+1; without.Scale != 0 || math.Abs(got-want) > 1e-15 {
+		t.Errorf("scale %v gain %v, want no scale and gain %v", without.Scale, got, want)
+	}
+	if !slices.Equal(with.Encoding.Frequencies, without.Encoding.Frequencies) {
+		t.Error("temperature changes the frequencies")
+	}
+}
+
+// The distances that the rotation sees, L = 9, S = 3, before W (Figure 4 of the
+// paper): the last row is 5 4 3 2 1 0 2 1 0. And for any S, W: equation 4.
+func TestStringDistances(t *testing.T) {
+	distances := func(a rope.Attention, i int) (row []float64) {
+		for j := range i + 1 {
+			found := -1
+			for b, band := range a.Bands {
+				if d := int64(i - j); d >= band.Start && (b+1 == len(a.Bands) || d < a.Bands[b+1].Start) {
+					if found >= 0 {
+						t.Fatalf("distance %d lies in the bands %d and %d", d, found, b)
+					}
+					found = b
+				}
+			}
+			if found < 0 {
+				t.Fatalf("distance %d lies in no band", i-j)
+			}
+			band := a.Bands[found]
+			row = append(row, band.QueryScale*float64(i)+band.QueryOffset-band.KeyScale*float64(j))
+		}
+		return row
+	}
+	a, _, err := apply(t, rope.PositionsAxis, "string:shift=3,window=0", llama(), rope.Context{Length: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := distances(a, 8); !slices.Equal(got, []float64{5, 4, 3, 2, 1, 0, 2, 1, 0}) {
+		t.Errorf("last row %v", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.Int64Range(1, 300).Draw(t, "S")
+		w := rapid.Int64Range(0, s-1).Draw(t, "W")
+		spec := rope.Spec{Axis: rope.PositionsAxis, Name: "string", Params: map[string]rope.Value{"shift": rope.Integer(s), "window": rope.Integer(w)}}
+		a, _, err := spec.Apply(llama(), rope.Context{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := rapid.IntRange(0, 400).Draw(t, "i")
+		for j, got := range distances(a, i) {
+			want := int64(i - j)
+			if want >= s {
+				want += w - s
+			}
+			if got != float64(want) {
+				t.Fatalf("S %d W %d: distance %d is met at %g, want %d", s, w, i-j, got, want)
+			}
+		}
+	})
+}
+
+func TestBaseRefusals(t *testing.T) {
+	for name, frequencies := range map[string][]float64{
+		"none":            nil,
+		"one pair":        {1},
+		"zero":            {1, 0},
+		"negative":        {1, -0.1},
+		"NaN":             {1, math.NaN()},
+		"rising":          {1, 2, 4},
+		"constant":        {1, 1, 1},
+		"one off by 1e-6": {1, 0.1 * (1 + 1e-6), 0.01},
+	} {
+		if base, ok := (rope.Encoding{Frequencies: frequencies}).Base(); ok {
+			t.Errorf("%s: base %v", name, base)
+		}
+	}
+	if base, ok := (rope.Encoding{Frequencies: []float64{1, 0.1, 0.01}}).Base(); !ok || base != 1000 {
+		t.Errorf("base %v %v, want 1000", base, ok)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	if _, ok := llama().Encoding.Aliases(); ok {
+		t.Error("ordinary frequencies alias")
+	}
+	if pair, ok := (rope.Encoding{Frequencies: []float64{1, -3.2}}).Aliases(); !ok || pair != 1 {
+		t.Errorf("pair %d %v, want pair 1", pair, ok)
+	}
+}

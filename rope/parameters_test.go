@@ -1,0 +1,91 @@
+package rope_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func TestParseRopeParameters(t *testing.T) {
+	for _, c := range []struct{ json, want string }{
+		{`{}`, "none"},
+		{`{"rope_type": "default"}`, "none"},
+		{`{"rope_type": "default", "rope_theta": null}`, "none"},
+		{`{"rope_type": "default", "partial_rotary_factor": 0.5}`, "none:partial_rotary_factor=0.5"},
+		{`{"rope_type": "default", "rope_theta": 500000.0}`, "theta:rope_theta=500000"},
+		{`{"rope_theta": 500000}`, "theta:rope_theta=500000"},
+		{`{"type": "linear", "factor": 2}`, "linear:factor=2"},
+		{`{"type": "linear", "rope_type": "linear", "factor": 2.0}`, "linear:factor=2"},
+		{`{"type": null, "rope_type": "linear", "factor": 2.0}`, "linear:factor=2"},
+		{
+			`{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192.0, "attention_factor": null, "truncate": false, "rope_theta": 1e6, "partial_rotary_factor": 1.0}`,
+			"yarn:factor=4,original_max_position_embeddings=8192,truncate=false,rope_theta=1000000,partial_rotary_factor=1",
+		},
+		{
+			`{"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096, "type": "yarn"}`,
+			"yarn:factor=40,original_max_position_embeddings=4096,beta_fast=32,beta_slow=1,mscale=1,mscale_all_dim=1",
+		},
+	} {
+		s, err := rope.ParseRopeParameters([]byte(c.json))
+		if err != nil {
+			t.Errorf("%s: %v", c.json, err)
+		} else if s.String() != c.want {
+			t.Errorf("%s: %v, want %s", c.json, s, c.want)
+		}
+	}
+}
+
+func TestParseRopeParametersErrors(t *testing.T) {
+	for _, c := range []struct{ json, want string }{
+		{``, "not JSON"},
+		{`[]`, "not a JSON object"},
+		{`null`, "not a JSON object"},
+		{`{"rope_type": "yarn"`, "not JSON"},
+		{`{"factor": }`, `value of "factor" is not JSON`},
+		{`{"factor": NaN}`, `value of "factor" is not JSON`},
+		{`{"rope_type": "default"} x`, "more after the object"},
+		{`{"rope_type": "yarn", "factor": 4, "factor": 8}`, `"factor" is given twice`},
+		{`{"rope_type": 4}`, "rope_type=4 is not a text"},
+		{`{"rope_type": "yarn", "type": "linear", "factor": 4}`, `rope_type="yarn" and type="linear" disagree`},
+		{`{"rope_type": "yarm"}`, `unknown rope_type "yarm" (did you mean "yarn"?); known: default, linear, yarn`},
+		{`{"rope_type": "theta", "rope_theta": 10000}`, `unknown rope_type "theta"`},
+		{`{"rope_type": "default", "factor": 4}`, `scaling none: unknown key "factor"`},
+		{`{"rope_type": "linear", "factor": 4, "finetuned": true}`, `unknown key "finetuned"; keys: factor`},
+		{`{"rope_type": "linear", "factor": "4"}`, `factor="4" is not a number`},
+		{`{"rope_type": "linear", "factor": 0.5}`, "factor=0.5 must be ≥ 1"},
+		{`{"rope_type": "linear", "factor": true}`, "factor=true is not a number"},
+		{`{"rope_type": "linear", "factor": [4]}`, "is not a number"},
+		{`{"rope_type": "linear", "factor": 1e999}`, "beyond the range"},
+		{`{"rope_type": "yarn", "factor": 4, "truncate": null}`, "truncate=null is neither true nor false"},
+		{`{"rope_type": "yarn", "factor": 4, "truncate": 0}`, "truncate=0 is neither true nor false"},
+		{`{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 8192.5}`, "must be an integer"},
+		{`{"full_attention": {"rope_type": "yarn"}}`, `"full_attention" holds an object`},
+	} {
+		s, err := rope.ParseRopeParameters([]byte(c.json))
+		if err == nil {
+			t.Errorf("%s: read as %v", c.json, s)
+		} else if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "rope_parameters: ") {
+			t.Errorf("%s: error %q lacks %q", c.json, err, c.want)
+		}
+	}
+}
+
+func FuzzParseRopeParameters(f *testing.F) {
+	for _, c := range hfCases(f)[:60] {
+		f.Add([]byte(c.RopeParameters))
+	}
+	f.Add([]byte(`{"type":"yarn","factor":null,"x":[1,{"a":2}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := rope.ParseRopeParameters(data)
+		if err != nil {
+			return
+		}
+		again, err := rope.ParseSpec(rope.ScalingAxis, s.String())
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Fatalf("%s: canonical %q comes back as %v, %v", data, s, again, err)
+		}
+		checkApplied(t, s)
+	})
+}

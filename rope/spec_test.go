@@ -1,0 +1,193 @@
+package rope_test
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func TestParseSpec(t *testing.T) {
+	for _, c := range []struct {
+		axis rope.Axis
+		text string
+		want string // canonical
+	}{
+		{rope.ScalingAxis, "none", "none"},
+		{rope.PositionsAxis, "identity", "identity"},
+		{rope.ScalingAxis, "yarn", "yarn"},
+		{rope.ScalingAxis, " yarn: truncate = false , factor=4.0,original_max_position_embeddings=8192", "yarn:factor=4,original_max_position_embeddings=8192,truncate=false"},
+		{rope.ScalingAxis, "theta:rope_theta=5e5", "theta:rope_theta=500000"},
+		{rope.ScalingAxis, "linear:factor=1.1", "linear:factor=1.1"},
+		{rope.ScalingAxis, "yarn:mscale=1e-9", "yarn:mscale=1e-09"},
+		{rope.ScalingAxis, "yarn:mscale=-0", "yarn:mscale=0"},
+		{rope.PositionsAxis, "string:window=128,shift=2730", "string:shift=2730,window=128"},
+	} {
+		s, err := rope.ParseSpec(c.axis, c.text)
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if s.String() != c.want {
+			t.Errorf("%q: canonical %q, want %q", c.text, s, c.want)
+		}
+		again, err := rope.ParseSpec(c.axis, s.String())
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("%q does not round-trip: %#v, %v", c.text, again, err)
+		}
+	}
+}
+
+func TestParseSpecErrors(t *testing.T) {
+	for _, c := range []struct {
+		axis       rope.Axis
+		text, want string
+	}{
+		{rope.ScalingAxis, "", "names no method"},
+		{rope.ScalingAxis, ":factor=2", "names no method"},
+		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, yarn`},
+		{rope.ScalingAxis, "string", `scaling: unknown method "string"`},
+		{rope.PositionsAxis, "yarn:factor=2", "methods: identity, string"},
+		{rope.MaskAxis, "anchor", "no mask methods"},
+		{rope.Axis(9), "x", "axis 9"},
+		{rope.ScalingAxis, "yarn:", "not key=value"},
+		{rope.ScalingAxis, "yarn:factor=4,", "not key=value"},
+		{rope.ScalingAxis, "yarn:factor", "not key=value"},
+		{rope.ScalingAxis, "yarn:=4", "not key=value"},
+		{rope.ScalingAxis, "yarn:factr=4", `unknown key "factr" (did you mean "factor"?); keys: factor, original_max_position_embeddings, attention_factor`},
+		{rope.PositionsAxis, "identity:shift=4", "takes none"},
+		{rope.ScalingAxis, "yarn:factor=4,factor=4", "factor is given twice"},
+		{rope.ScalingAxis, "yarn:factor=nan", `factor="nan" is not a number; it takes a number`},
+		{rope.ScalingAxis, "yarn:factor=inf", "is not a number"},
+		{rope.ScalingAxis, "yarn:factor=0x10", "is not a number"},
+		{rope.ScalingAxis, "yarn:factor=1_000", "is not a number"},
+		{rope.ScalingAxis, "yarn:factor=1e999", "beyond the range"},
+		{rope.ScalingAxis, "yarn:factor=", "is not a number"},
+		{rope.ScalingAxis, "yarn:factor=[1;2]", "is not a number"},
+		{rope.ScalingAxis, "yarn:factor=0.5", "factor=0.5 must be ≥ 1"},
+		{rope.ScalingAxis, "yarn:original_max_position_embeddings=8192.5", "must be an integer"},
+		{rope.ScalingAxis, "yarn:original_max_position_embeddings=1e17", "must be an integer of at most 53 bits"},
+		{rope.ScalingAxis, "yarn:truncate=1", "neither true nor false"},
+		{rope.ScalingAxis, "yarn:attention_factor=0", "attention_factor=0 must be > 0"},
+		{rope.ScalingAxis, "theta:rope_theta=1", "rope_theta=1 must be > 1"},
+		{rope.PositionsAxis, "string:window=-1", "window=-1 must be ≥ 0"},
+		{rope.PositionsAxis, "string:shift=0", "shift=0 must be ≥ 1"},
+	} {
+		s, err := rope.ParseSpec(c.axis, c.text)
+		if err == nil {
+			t.Errorf("%q: parsed as %v", c.text, s)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error %q lacks %q", c.text, err, c.want)
+		}
+	}
+}
+
+// A Spec made in Go is checked like one that was parsed.
+func TestApplyChecksSpec(t *testing.T) {
+	for _, c := range []struct {
+		params map[string]rope.Value
+		want   string
+	}{
+		{map[string]rope.Value{"factor": rope.Number(math.NaN())}, "factor=NaN must be finite"},
+		{map[string]rope.Value{"factor": rope.Integer(4)}, "factor=4 is an integer; it takes a number"},
+		{map[string]rope.Value{"factor": {}}, "is nothing"},
+		{map[string]rope.Value{"gain": rope.Number(4)}, `unknown key "gain"`},
+		{map[string]rope.Value{"factor": rope.List(1, 2)}, "factor=[1;2] is a list"},
+	} {
+		_, _, err := rope.Spec{Name: "yarn", Params: c.params}.Apply(llama(), rope.Context{Original: 8192})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v lacks %q", c.params, err, c.want)
+		}
+	}
+	for _, c := range []rope.Context{{Length: -1}, {Original: -1}, {Theta: math.NaN()}, {Theta: -1}} {
+		if _, _, err := (rope.Spec{Name: "none"}).Apply(llama(), c); err == nil {
+			t.Errorf("context %+v was accepted", c)
+		}
+	}
+}
+
+// drawSpec makes a spec of any method with any of its keys, values within the rules.
+func drawSpec(t *rapid.T) rope.Spec {
+	var methods []rope.Method
+	for m := range rope.Methods() {
+		methods = append(methods, m)
+	}
+	m := rapid.SampledFrom(methods).Draw(t, "method")
+	s := rope.Spec{Axis: m.Axis, Name: m.Name}
+	for _, p := range m.Params {
+		if !rapid.Bool().Draw(t, p.Name+" given") {
+			continue
+		}
+		if s.Params == nil {
+			s.Params = map[string]rope.Value{}
+		}
+		switch {
+		case p.Kind == rope.Switch:
+			s.Params[p.Name] = rope.Bool(rapid.Bool().Draw(t, p.Name))
+		case p.Kind == rope.Whole:
+			s.Params[p.Name] = rope.Integer(rapid.Int64Range(1, 1<<53).Draw(t, p.Name))
+		case p.Rule.Text == "> 0 and ≤ 1":
+			s.Params[p.Name] = rope.Number(rapid.Float64Range(1e-300, 1).Draw(t, p.Name))
+		default:
+			s.Params[p.Name] = rope.Number(rapid.Float64Range(1.0001, math.MaxFloat64).Draw(t, p.Name))
+		}
+	}
+	return s
+}
+
+func TestSpecRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		again, err := rope.ParseSpec(s.Axis, s.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(again, s) {
+			t.Fatalf("%v came back as %v", s, again)
+		}
+	})
+}
+
+func FuzzParseSpec(f *testing.F) {
+	for _, seed := range []string{
+		"none", "yarn:factor=4,original_max_position_embeddings=8192,truncate=false", "theta:rope_theta=1e6",
+		"string:shift=2730,window=128", "linear:factor=1.5,rope_theta=500000", "yarn:factor=[1;2]", "yarn:,", ":", "yarn:factor=-0",
+	} {
+		f.Add(uint8(0), seed)
+		f.Add(uint8(1), seed)
+	}
+	f.Fuzz(func(t *testing.T, axis uint8, text string) {
+		s, err := rope.ParseSpec(rope.Axis(axis), text)
+		if err != nil {
+			return
+		}
+		again, err := rope.ParseSpec(s.Axis, s.String())
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Fatalf("%q: canonical %q comes back as %v, %v", text, s, again, err)
+		}
+		checkApplied(t, s)
+	})
+}
+
+// checkApplied applies a valid spec: whatever comes out is finite.
+func checkApplied(t *testing.T, s rope.Spec) {
+	a, _, err := s.Apply(llama(), rope.Context{Length: 32768, Original: 8192})
+	if err != nil {
+		return
+	}
+	values := append([]float64{a.Encoding.EffectiveGain(), a.EffectiveScale()}, a.Encoding.Frequencies...)
+	for _, b := range a.Bands {
+		values = append(values, b.QueryOffset)
+	}
+	for _, x := range values {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			t.Fatalf("%v gives %v", s, values)
+		}
+	}
+}
