@@ -178,8 +178,8 @@ func TestYarnTemperature(t *testing.T) {
 	}
 }
 
-// The distances that the rotation sees, L = 9, S = 3, before W (Figure 4 of the
-// paper): the last row is 5 4 3 2 1 0 2 1 0. And for any S, W: equation 4.
+// The distances that the rotation sees, L = 9, S = 3, before W: the
+// last row is 5 4 3 2 1 0 2 1 0. And for any S, W: equation 4.
 func TestStringDistances(t *testing.T) {
 	distances := func(a rope.Attention, i int) (row []float64) {
 		for j := range i + 1 {

@@ -13,7 +13,7 @@ var stringMap = Method{
 	Name:    "string",
 	Doc:     "Shifted rotary embedding: keys at least shift away are met at a distance shortened by shift − window, so that the distances seldom seen in training are not used.",
 	Formula: "distance d stays d if d < shift, else d − shift + window",
-	Source:  "An et al., STRING, arXiv:2410.18745, eq. 4 (its Algorithm 1 counts d = shift twice in prefill; here every key counts once)",
+	Source:  "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
 	Params: []Param{
 		{Name: "shift", Kind: Whole, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, a third of the context"},
 		{Name: "window", Kind: Whole, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
@@ -58,16 +58,16 @@ func applyString(e edit) (Attention, []string, error) {
 	return e.Attention, stringWarnings(e.Length, shift, window), nil
 }
 
-// stringWarnings compares with the range that the paper's ablation found good.
+// stringWarnings compares with the settings that are recommended for the method.
 func stringWarnings(length, shift, window int64) (warnings []string) {
 	switch {
 	case length > 0 && length <= shift:
 		warnings = append(warnings, fmt.Sprintf("no effect within the context of %d tokens: shift=%d is not below it", length, shift))
 	case length > 0 && (7*shift < length || 2*shift > length):
-		warnings = append(warnings, fmt.Sprintf("shift=%d lies outside 1/7 to 1/2 of the context %d, where the method was found to work", shift, length))
+		warnings = append(warnings, fmt.Sprintf("shift=%d lies outside 1/7 to 1/2 of the context %d, the recommended range", shift, length))
 	}
 	if window < 32 {
-		warnings = append(warnings, fmt.Sprintf("window=%d is below 32, under which quality was found to fall", window))
+		warnings = append(warnings, fmt.Sprintf("window=%d is below 32, the recommended least", window))
 	}
 	return warnings
 }

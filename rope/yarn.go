@@ -134,7 +134,7 @@ func (e edit) yarnGain(factor float64) (gain float64, warnings []string) {
 	return magnitude(factor, 1), warnings
 }
 
-// magnitude is the paper's √(1/t) = 0.1·ln s + 1 (eq. 22) with its slope scaled.
+// magnitude is the paper's √(1/t) = 0.1·ln s + 1 (§3.4) with its slope scaled.
 func magnitude(factor, mscale float64) float64 {
 	if factor <= 1 {
 		return 1

@@ -1,0 +1,83 @@
+// Gendocs writes docs/methods.md from the table of methods in package rope.
+//
+//	go run ./internal/cmd/gendocs -o docs/methods.md
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func main() {
+	out := flag.String("o", "", "file to write; standard output if empty")
+	flag.Parse()
+	text := []byte(methods())
+	var err error
+	if *out == "" {
+		_, err = os.Stdout.Write(text)
+	} else {
+		err = os.WriteFile(*out, text, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gendocs:", err)
+		os.Exit(1)
+	}
+}
+
+const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do not edit. -->
+
+# Methods
+
+A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis. Keys are Hugging Face's where it has them;
+` + "`--rope-parameters`" + ` takes its dictionary as it stands in config.json for the methods marked so.
+Unknown keys, wrong types and values out of range are errors.
+
+n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i its frequency in the graph (radians per
+position), L0 the trained context, d the distance from a query back to a key.
+`
+
+// methods renders the whole page.
+func methods() string {
+	var page strings.Builder
+	page.WriteString(head)
+	axis := ""
+	for m := range rope.Methods() {
+		if m.Axis.String() != axis {
+			axis = m.Axis.String()
+			fmt.Fprintf(&page, "\n## --%s\n", axis)
+		}
+		page.WriteString(method(m))
+	}
+	return page.String()
+}
+
+func method(m rope.Method) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "\n### %s\n\n%s\n\n", m.Name, m.Doc)
+	fmt.Fprintf(&s, "- Formula: %s\n", m.Formula)
+	fmt.Fprintf(&s, "- Source: %s\n", m.Source)
+	use := "works without fine-tuning"
+	if m.FineTuned {
+		use = "meant for models that were fine-tuned with it"
+	}
+	fmt.Fprintf(&s, "- Use: %s\n", use)
+	if m.HF {
+		fmt.Fprintf(&s, "- Hugging Face: `rope_type` `%s`\n", m.Name)
+	}
+	if len(m.Params) == 0 {
+		return s.String()
+	}
+	s.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
+	for _, p := range m.Params {
+		kind := p.Kind.String()
+		if p.Rule.Text != "" {
+			kind += " " + p.Rule.Text
+		}
+		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", p.Name, kind, p.Default, p.Doc)
+	}
+	return s.String()
+}
