@@ -5,6 +5,8 @@ import "fmt"
 // point is one choice of sizes: batch, new tokens, cached tokens.
 type point struct{ B, L, P int64 }
 
+func (p point) String() string { return fmt.Sprintf("batch %d, length %d, past %d", p.B, p.L, p.P) }
+
 // extent is a size as a polynomial in batch B, length L and past P:
 // One + B·B + L·L + P·P + BL·B·L + BP·B·P.
 type extent struct{ One, B, L, P, BL, BP int64 }

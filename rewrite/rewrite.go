@@ -50,6 +50,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err != nil {
 		return report, err
 	}
+	config := readConfig(m.Path)
+	opts.Context = config.fill(opts.Context)
+	report.warn(config.compare(found)...)
 	for _, spec := range opts.Edits {
 		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
 	}

@@ -1,0 +1,115 @@
+package rewrite
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// modelConfig is what config.json beside a model says of its positions. Its
+// keys are Hugging Face's.
+type modelConfig struct {
+	path      string
+	Theta     float64
+	Original  int64 // tokens that the model was trained on
+	scaled    bool  // it asks for a scaling other than the default
+	disagrees bool // it has two different rope_theta
+}
+
+// readConfig reads config.json in the model's folder or the one above it
+// (exports often stand in a folder onnx/); a missing or unreadable file says
+// nothing.
+func readConfig(modelPath string) modelConfig {
+	if modelPath == "" {
+		return modelConfig{}
+	}
+	dir := filepath.Dir(modelPath)
+	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "..", "config.json")} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		type parameters struct {
+			Theta    float64 `json:"rope_theta"`
+			Type     string  `json:"rope_type"`
+			Alias    string  `json:"type"`
+			Original int64   `json:"original_max_position_embeddings"`
+		}
+		var file struct {
+			Parameters *parameters `json:"rope_parameters"`
+			Scaling    *parameters `json:"rope_scaling"`
+			Theta      float64     `json:"rope_theta"`
+			Length     int64       `json:"max_position_embeddings"`
+		}
+		if json.Unmarshal(data, &file) != nil {
+			return modelConfig{}
+		}
+		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length}
+		for _, p := range []*parameters{file.Scaling, file.Parameters} {
+			if p == nil {
+				continue
+			}
+			if p.Original > 0 {
+				c.Original = p.Original
+			}
+			for _, t := range []string{p.Type, p.Alias} {
+				c.scaled = c.scaled || t != "" && t != "default"
+			}
+		}
+		if p := file.Parameters; p != nil && p.Theta > 0 {
+			c.disagrees = c.Theta > 0 && c.Theta != p.Theta
+			c.Theta = p.Theta
+		}
+		return c
+	}
+	return modelConfig{}
+}
+
+// fill completes what a caller said of the model with what the file says.
+func (c modelConfig) fill(known rope.Context) rope.Context {
+	if known.Original == 0 {
+		known.Original = c.Original
+	}
+	if known.Theta == 0 {
+		known.Theta = c.Theta
+	}
+	return known
+}
+
+// compare returns warnings where the graph computes something else than the
+// file says. A model may have several bases; one that the file knows is enough.
+func (c modelConfig) compare(sites []analysed) []string {
+	if c.path == "" {
+		return nil
+	}
+	var warnings []string
+	agrees := false
+	for _, f := range sites {
+		if f.lifted == nil || !f.lifted.rotary() {
+			continue
+		}
+		base, ok := f.lifted.attention.Encoding.Base()
+		switch {
+		case ok && c.scaled:
+			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.path, base))
+		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
+			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g mends it", base, c.path, c.Theta, c.Theta)
+			if c.disagrees {
+				w += " (that file has a second, older rope_theta which the exporter may have read)"
+			}
+			warnings = append(warnings, w)
+		case !ok && !c.scaled:
+			warnings = append(warnings, fmt.Sprintf("the graph's frequencies follow no rope_theta (they are scaled), but %s asks for no scaling; the graph is what counts", c.path))
+		default:
+			agrees = true
+		}
+	}
+	if agrees {
+		return nil
+	}
+	return unique(warnings)
+}
