@@ -9,6 +9,8 @@ namespace rope::spec {
 
 // The newest version of the specification that this library knows.
 inline constexpr int kSpecVersion = 1;
+// What the library says about itself to whoever reads its file (customop.InspectLibrary).
+[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=1";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";

@@ -66,7 +66,8 @@ func generate(root string, spec customop.Spec) error {
 type page struct {
 	customop.Spec
 	Domain  string
-	Version int
+	Version int    // of the specification
+	Release string // of the project
 }
 
 func render(f file, spec customop.Spec) ([]byte, error) {
@@ -75,7 +76,7 @@ func render(f file, spec customop.Spec) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, page{Spec: spec, Domain: customop.Domain, Version: customop.SpecVersion}); err != nil {
+	if err := t.Execute(&out, page{Spec: spec, Domain: customop.Domain, Version: customop.SpecVersion, Release: customop.Version}); err != nil {
 		return nil, err
 	}
 	if f.tidy == nil {

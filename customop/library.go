@@ -1,0 +1,84 @@
+package customop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	ort "github.com/yalue/onnxruntime_go"
+)
+
+// LibraryVariable is the environment variable that names the op library.
+const LibraryVariable = "ROPE_OPS_LIBRARY"
+
+const libraryAdvice = "build it with make build in the source tree, and set " + LibraryVariable +
+	" to it or put it beside the executable"
+
+// Options says where the op library may be. The zero value looks in the usual
+// places.
+type Options struct {
+	Library string // path of librope_ops; nothing else is tried when it is given
+	Model   string // path of the model; the library may stand beside it
+}
+
+// FindLibrary returns the absolute path of the op library: options.Library when
+// it is given, else what ROPE_OPS_LIBRARY names, else the first one beside the
+// executable, beside the model, in the user's cache folder of rope-rewrite, or in
+// the system's library folders. The error says what to do, and lists the folders
+// (*NotFoundError).
+func FindLibrary(options Options) (string, error) {
+	var beside []string
+	if options.Model != "" {
+		beside = []string{filepath.Dir(options.Model)}
+	}
+	return search{
+		library: "the op library " + fileName("rope_ops"), stem: "rope_ops",
+		explicit: options.Library, variable: LibraryVariable,
+		folders: places(executableFolders(), beside, cacheFolders(), systemFolders()),
+		advice:  libraryAdvice,
+	}.find()
+}
+
+// Register makes the ops of this project known to a session: it finds the op
+// library and registers it with the session's options. Call InitRuntime first,
+// Register once per SessionOptions. The error says what to do.
+func Register(session *ort.SessionOptions, options Options) error {
+	path, err := FindLibrary(options)
+	if err != nil {
+		return err
+	}
+	if err := session.RegisterCustomOpsLibrary(path); err != nil {
+		return fmt.Errorf("the op library %s could not be registered; if it was built for another machine, %s: %w", path, libraryAdvice, err)
+	}
+	return nil
+}
+
+// LibraryInfo is what an op library says about itself.
+type LibraryInfo struct {
+	Path        string `json:"path"`
+	Version     string `json:"version"`      // release of this project that it was built from
+	SpecVersion int    `json:"spec_version"` // newest specification that it knows
+}
+
+// marker is written into the library by the generated header.
+var marker = regexp.MustCompile(`rope_ops version=([0-9A-Za-z.+-]+) spec=([0-9]+)\x00`)
+
+// InspectLibrary reads what the op library at a path says about itself, without
+// loading it.
+func InspectLibrary(path string) (LibraryInfo, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return LibraryInfo{}, err
+	}
+	found := marker.FindSubmatch(content)
+	if found == nil {
+		return LibraryInfo{}, fmt.Errorf("%s is no op library of rope-rewrite: it does not carry their mark", path)
+	}
+	spec, err := strconv.Atoi(string(found[2]))
+	if err != nil {
+		return LibraryInfo{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return LibraryInfo{Path: path, Version: string(found[1]), SpecVersion: spec}, nil
+}

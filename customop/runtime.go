@@ -1,0 +1,103 @@
+package customop
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	ort "github.com/yalue/onnxruntime_go"
+)
+
+// RuntimeVariable is the environment variable that names the ONNX Runtime library.
+const RuntimeVariable = "ONNXRUNTIME_SHARED_LIBRARY_PATH"
+
+// MinRuntime is the oldest ONNX Runtime that the Go binding can use. (The op
+// library itself runs in 1.18 and newer, from Python or C++.)
+const MinRuntime = "1.29"
+
+const runtimeAdvice = "set " + RuntimeVariable + " to an ONNX Runtime " + MinRuntime +
+	" or newer (the Python wheel onnxruntime and the npm package onnxruntime-node hold one; in the source tree, make deps fetches it)"
+
+// FindRuntime returns the absolute path of the ONNX Runtime library: explicit
+// when it is not empty, else what ONNXRUNTIME_SHARED_LIBRARY_PATH names, else
+// the first one beside the executable (also in its folder onnxruntime), in the
+// user's cache folder of rope-rewrite, or in the system's library folders. The
+// error says what to do, and lists the folders (*NotFoundError).
+func FindRuntime(explicit string) (string, error) {
+	return search{
+		library: "ONNX Runtime", stem: "onnxruntime",
+		explicit: explicit, variable: RuntimeVariable,
+		folders: places(executableFolders("onnxruntime"), cacheFolders(), systemFolders()),
+		advice:  runtimeAdvice,
+	}.find()
+}
+
+// loaded guards the binding's one environment per process.
+var loaded struct {
+	sync.Mutex
+	path string // empty when someone else has initialised it
+}
+
+// InitRuntime finds ONNX Runtime (see FindRuntime) and initialises the Go
+// binding's environment with it. Once this has worked, further calls do
+// nothing, from any goroutine, unless they ask for another library, which one
+// process cannot have. The error says what to do.
+func InitRuntime(explicit string) error {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if ort.IsInitialized() && (explicit == "" || loaded.path == "") {
+		return nil
+	}
+	path, err := FindRuntime(explicit)
+	if err != nil {
+		return err
+	}
+	if ort.IsInitialized() {
+		if resolved(path) == resolved(loaded.path) {
+			return nil
+		}
+		return fmt.Errorf("ONNX Runtime %s is asked for, but this process has loaded %s already; one process can have one", path, loaded.path)
+	}
+	ort.SetSharedLibraryPath(path)
+	if err := ort.InitializeEnvironment(); err != nil {
+		return explain(path, err)
+	}
+	loaded.path = path
+	return checkRuntime(path, ort.GetVersion())
+}
+
+// explain turns the binding's and the dynamic loader's texts into what to do.
+func explain(path string, err error) error {
+	if !strings.Contains(err.Error(), "ORT API base") {
+		return fmt.Errorf("ONNX Runtime could not be loaded from %s; %s: %w", path, runtimeAdvice, err)
+	}
+	// The binding has closed the library by now: its version can only be read off the name.
+	found := "is older"
+	if v := versionOf(resolved(path)); v != nil {
+		found = "is " + dotted(v)
+	}
+	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s %s; %s: %w", MinRuntime, path, found, runtimeAdvice, err)
+}
+
+// checkRuntime refuses a version below MinRuntime, should a later binding load it.
+func checkRuntime(path, version string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("ONNX Runtime %s reports the version %q, which is not understood; %s", path, version, runtimeAdvice)
+	}
+	var needMajor, needMinor int
+	fmt.Sscanf(MinRuntime, "%d.%d", &needMajor, &needMinor)
+	if major < needMajor || (major == needMajor && minor < needMinor) {
+		return fmt.Errorf("ONNX Runtime %s or newer is needed and %s is %s; %s", MinRuntime, path, version, runtimeAdvice)
+	}
+	return nil
+}
+
+func dotted(version []int) string {
+	parts := make([]string, len(version))
+	for i, n := range version {
+		parts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(parts, ".")
+}
