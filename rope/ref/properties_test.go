@@ -244,6 +244,27 @@ func TestLongPosition(t *testing.T) {
 	}
 }
 
+// Scores far beyond the exponential's range pick the highest key.
+func TestLargeScores(t *testing.T) {
+	p := ref.Problem{
+		Attention: rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 1, Mask: rope.Mask{Causal: true}},
+		Batch:     1, Length: 3,
+		Query: []float64{1, 1, 1e4}, Key: []float64{-1e4, 3, 2}, Value: []float64{10, 20, 30},
+	}
+	for _, run := range []func(ref.Problem) (ref.Result, error){ref.Run, ref.RunFloat32} {
+		r, err := run(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []float64{10, 20, 20}; !slices.Equal(r.Output, want) {
+			t.Errorf("output %v, want %v", r.Output, want)
+		}
+		if want := []float64{-1e4, 3, 3e4}; !slices.Equal(r.LogSumExp, want) {
+			t.Errorf("log-sum-exp %v, want %v", r.LogSumExp, want)
+		}
+	}
+}
+
 // By default the angle is rounded as exporters round it.
 func TestAngleRounding(t *testing.T) {
 	omega := float64(float32(0.1))

@@ -12,9 +12,8 @@ import (
 
 // relative computes a call without past from a matrix of relative distances: no
 // vector is rotated and no band is looked up.
-func relative(p ref.Problem, distances func(i, j int) (distance float64, visible bool)) []float64 {
+func relative(p ref.Problem, distances func(i, j int) (distance float64, visible bool)) (output, logSumExp []float64) {
 	a := p.Attention
-	var output []float64
 	for b := range p.Batch {
 		for h := range a.Heads {
 			kv := h / (a.Heads / a.KVHeads)
@@ -41,6 +40,7 @@ func relative(p ref.Problem, distances func(i, j int) (distance float64, visible
 						out[x] += math.Exp(s) * v[x]
 					}
 				}
+				logSumExp = append(logSumExp, math.Log(sum))
 				for _, x := range out {
 					if sum > 0 {
 						x /= sum
@@ -50,7 +50,7 @@ func relative(p ref.Problem, distances func(i, j int) (distance float64, visible
 			}
 		}
 	}
-	return output
+	return output, logSumExp
 }
 
 // product is ⟨R(delta)q, k⟩ pair by pair: g²·(cos δω·(q₁k₁ + q₂k₂) + sin δω·(q₁k₂ − q₂k₁)).
@@ -82,11 +82,11 @@ func TestRelativePlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)
 		p.Positions = positions(p, 0, 1000, -3)
-		got := mustRun(t, p).Output
-		want := relative(p, func(i, j int) (float64, bool) {
+		want, logs := relative(p, func(i, j int) (float64, bool) {
 			return float64(i - j), visible(p.Attention.Mask, i, j)
 		})
-		if d := distance(got, want); d > 1e-11 {
+		got := mustRun(t, p)
+		if d := max(distance(got.Output, want), distance(got.LogSumExp, logs)); d > 1e-11 {
 			t.Fatalf("differs by %g", d)
 		}
 	})
@@ -97,11 +97,11 @@ func TestRelativeBidirectional(t *testing.T) {
 		p := draw(t)
 		p.Attention.Mask = rope.Mask{Window: rapid.Int64Range(0, 6).Draw(t, "window")}
 		w := int(p.Attention.Mask.Window)
-		got := mustRun(t, p).Output
-		want := relative(p, func(i, j int) (float64, bool) {
+		want, logs := relative(p, func(i, j int) (float64, bool) {
 			return float64(i - j), w == 0 || (i-j < w && j-i < w)
 		})
-		if d := distance(got, want); d > 1e-11 {
+		got := mustRun(t, p)
+		if d := max(distance(got.Output, want), distance(got.LogSumExp, logs)); d > 1e-11 {
 			t.Fatalf("differs by %g", d)
 		}
 	})
@@ -123,7 +123,7 @@ func TestRelativeMaps(t *testing.T) {
 			rope.Spec{Name: "string", Params: map[string]rope.Value{"shift": rope.Integer(s), "window": rope.Integer(w)}}.String(),
 			p.Attention, rope.Context{})
 		stringed.Attention.Cache = rapid.SampledFrom([]rope.Cache{rope.Rotated, rope.Raw}).Draw(t, "cache")
-		want := relative(p, func(i, j int) (float64, bool) {
+		want, _ := relative(p, func(i, j int) (float64, bool) {
 			d := i - j
 			if d >= int(s) {
 				return float64(d - int(s) + int(w)), true
@@ -140,7 +140,7 @@ func TestRelativeMaps(t *testing.T) {
 			{Start: 0, QueryScale: 1, KeyScale: 1},
 			{Start: s, QueryScale: 1 / k, QueryOffset: float64(s) * (1 - 1/k), KeyScale: 1 / k},
 		}
-		want = relative(p, func(i, j int) (float64, bool) {
+		want, _ = relative(p, func(i, j int) (float64, bool) {
 			d := float64(i - j)
 			if d >= float64(s) {
 				return float64(s) + (d-float64(s))/k, true

@@ -72,9 +72,11 @@ def cases():
         yield case(head_dim, theta, partial, **four, mscale=1.0, mscale_all_dim=0.0)
         yield case(head_dim, theta, partial, **four, beta_fast=64.0, beta_slow=2.0, truncate=False)
         yield case(head_dim, theta, partial, **four, beta_fast=1.0, beta_slow=1.0)
-    for theta in (50000000.0, 1234.5, 2.0):
+    for theta in (50000000.0, 1234.5, 2.0, 10000.0 * 4.0 ** (64 / 62)):
         yield case(64, theta, rope_type="default")
     yield case(16, 10000.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=16)
+    for theta, original in ((10000.0, 4), (10000.0, 6), (10000.0, 7), (10.0, 2048), (2.0, 8192)):  # ramps that end outside the pairs
+        yield case(64, theta, rope_type="yarn", factor=4.0, original_max_position_embeddings=original)
     yield case(64, 10000.0, rope_type="yarn", factor=40.0, original_max_position_embeddings=4096,
                mscale=1.0, mscale_all_dim=1.0, beta_fast=32, beta_slow=1)
 
