@@ -40,8 +40,9 @@ func (e Encoding) base() (float64, error) {
 	if !(fit > 1) || math.IsInf(fit, 0) {
 		return 0, errors.New("the frequencies do not fall from pair to pair")
 	}
+	// Bases are mostly round numbers, and the fit is only as good as float32.
 	for digits := range 8 {
-		if short := roundDigits(fit, digits); e.misfit(short) < 0 {
+		if short := roundDigits(fit, digits); math.Abs(short-fit) < fit*8*ulp && e.misfit(short) < 0 {
 			return short, nil
 		}
 	}
