@@ -17,7 +17,7 @@ type modelConfig struct {
 	Theta     float64
 	Original  int64 // tokens that the model was trained on
 	scaled    bool  // it asks for a scaling other than the default
-	disagrees bool // it has two different rope_theta
+	disagrees bool  // it has two different rope_theta
 }
 
 // readConfig reads config.json in the model's folder or the one above it
