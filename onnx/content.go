@@ -33,7 +33,7 @@ func (t *Tensor) contents() ([]byte, error) {
 	case t.external != nil:
 		b, err = t.external.bytes(t.folder, size)
 	case b == nil:
-		b, err = t.typed(size)
+		b, err = t.typed()
 	}
 	if err != nil {
 		return nil, err
@@ -45,27 +45,26 @@ func (t *Tensor) contents() ([]byte, error) {
 }
 
 // typed converts contents given in one of the typed lists, such as float_data.
-// size is what raw form will take.
-func (t *Tensor) typed(size int64) ([]byte, error) {
+func (t *Tensor) typed() ([]byte, error) {
 	switch t.Type {
 	case Float, Complex64:
 		return t.fixed(tensorFloats, protowire.Fixed32Type)
 	case Double, Complex128:
 		return t.fixed(tensorDoubles, protowire.Fixed64Type)
 	case Int64:
-		return t.varints(tensorInt64s, 8, size)
+		return t.varints(tensorInt64s, 8)
 	case Uint32:
-		return t.varints(tensorUint64s, 4, size)
+		return t.varints(tensorUint64s, 4)
 	case Uint64:
-		return t.varints(tensorUint64s, 8, size)
+		return t.varints(tensorUint64s, 8)
 	case Float6E2M3, Float6E3M2:
-		if size > 0 {
+		if t.Len() > 0 {
 			return nil, fmt.Errorf("%s elements are only read in raw form", t.Type)
 		}
 	}
 	// Everything else stands in int32_data: one element, or for elements
 	// smaller than a byte one byte of packed ones, in each.
-	return t.varints(tensorInt32s, max(t.Type.Size(), 1), size)
+	return t.varints(tensorInt32s, max(t.Type.Size(), 1))
 }
 
 // fixed joins the elements of a list of floats or doubles, whose packed form
@@ -87,7 +86,7 @@ func (t *Tensor) fixed(num protowire.Number, typ protowire.Type) ([]byte, error)
 
 // varints converts the elements of a list of varints to little-endian numbers
 // of width bytes.
-func (t *Tensor) varints(num protowire.Number, width int, size int64) ([]byte, error) {
+func (t *Tensor) varints(num protowire.Number, width int) ([]byte, error) {
 	var out []byte
 	var element [8]byte
 	add := func(b []byte) error {
@@ -95,9 +94,6 @@ func (t *Tensor) varints(num protowire.Number, width int, size int64) ([]byte, e
 			v, n := protowire.ConsumeVarint(b)
 			if n < 0 {
 				return fmt.Errorf("%w: %w", ErrFormat, encodingError(n))
-			}
-			if int64(len(out)) >= size {
-				return fmt.Errorf("%w: more data than %s%v holds", ErrFormat, t.Type, t.Dims)
 			}
 			b = b[n:]
 			binary.LittleEndian.PutUint64(element[:], v)

@@ -223,7 +223,7 @@ func TestDataIsPlacedBesideTheOutput(t *testing.T) {
 	if err := m.Save(linked, onnx.SaveOptions{Force: true}); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	for _, there := range []string{"01234567", "different", "7654321"} {
+	for _, there := range []string{"01234567", "different", "76543210"} {
 		folder := t.TempDir()
 		place := write(t, filepath.Join(folder, "sub", "w.bin"), []byte(there))
 		out := filepath.Join(folder, "out.onnx")
@@ -234,7 +234,7 @@ func TestDataIsPlacedBesideTheOutput(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, fs.ErrExist) {
+		if !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "choose another folder") {
 			t.Errorf("over other data: %v", err)
 		}
 		if b, err := os.ReadFile(place); err != nil || string(b) != there {
@@ -315,4 +315,35 @@ func sameFile(t testing.TB, a, b string) bool {
 		t.Fatal(err)
 	}
 	return os.SameFile(x, y)
+}
+
+// Between file systems data cannot be linked, so it is copied.
+func TestDataIsCopiedToAnotherFileSystem(t *testing.T) {
+	there, err := os.MkdirTemp("/dev/shm", "onnx-test")
+	if err != nil {
+		t.Skip("no second file system at /dev/shm: ", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(there) })
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "w.bin"), []byte("01234567"))
+	if os.Link(data, filepath.Join(there, "probe")) == nil {
+		t.Skip("/dev/shm is on the file system of the temporary folder")
+	}
+	m := open(t, write(t, filepath.Join(dir, "m.onnx"), outside("location", "w.bin")))
+	if err := m.Save(filepath.Join(there, "out.onnx"), onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(there, "w.bin")); err != nil || string(b) != "01234567" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if sameFile(t, data, filepath.Join(there, "w.bin")) || names(t, there) != "out.onnx w.bin" {
+		t.Errorf("the folder holds %s", names(t, there))
+	}
+	stop := errors.New("stop")
+	if err := m.Save(filepath.Join(there, "other.onnx"), onnx.SaveOptions{Force: true, Progress: func(int64, int64) error { return stop }}); !errors.Is(err, stop) {
+		t.Errorf("stopped: %v", err)
+	}
+	if names(t, there) != "out.onnx w.bin" {
+		t.Errorf("after a stopped save the folder holds %s", names(t, there))
+	}
 }

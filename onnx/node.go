@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 
@@ -173,12 +172,10 @@ func (n *Node) read(r *reader) error {
 
 func openAttributes(r *reader, list []*Attribute) error {
 	for _, a := range list {
-		err := r.open(a)
-		if inside := new(located); err != nil && !errors.As(err, &inside) {
-			return fmt.Errorf("attribute %q: %w", a.Name, err)
-		}
-		if err != nil {
+		if err := r.open(a); isLocated(err) {
 			return err
+		} else if err != nil {
+			return fmt.Errorf("attribute %q: %w", a.Name, err)
 		}
 	}
 	return nil

@@ -125,7 +125,7 @@ func (e *located) Unwrap() error { return e.err }
 // already. where is called after v was read, as far as that went.
 func (r *reader) openAt(v view, where func() string) error {
 	err := r.open(v)
-	if inside := new(located); err == nil || errors.As(err, &inside) {
+	if err == nil || isLocated(err) {
 		return err
 	}
 	place := where()
@@ -134,3 +134,5 @@ func (r *reader) openAt(v view, where func() string) error {
 	}
 	return &located{place, err}
 }
+
+func isLocated(err error) bool { return errors.As(err, new(*located)) }

@@ -24,6 +24,11 @@ func createStaged(path string, replace bool) (*staged, error) {
 	if file := createNameless(dir); file != nil {
 		return &staged{path: path, replace: replace, file: file}, nil
 	}
+	return createNamed(path, replace)
+}
+
+// createNamed is createStaged for other systems.
+func createNamed(path string, replace bool) (*staged, error) {
 	for {
 		name := temporaryName(path)
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

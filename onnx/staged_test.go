@@ -1,0 +1,52 @@
+package onnx
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Both kinds of temporary files, whichever this system chooses.
+func TestStagedFiles(t *testing.T) {
+	for name, create := range map[string]func(string, bool) (*staged, error){"chosen": createStaged, "named": createNamed} {
+		for _, use := range []bool{true, false} {
+			path := filepath.Join(t.TempDir(), "file")
+			s, err := create(path, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.file.WriteString("contents"); err != nil {
+				t.Fatal(err)
+			}
+			if use {
+				if err := s.commit(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			s.discard()
+			b, err := os.ReadFile(path)
+			if use != (err == nil) || use != (string(b) == "contents") {
+				t.Errorf("%s, committed %v: the file is %q, %v", name, use, b, err)
+			}
+			entries, err := os.ReadDir(filepath.Dir(path))
+			if err != nil || (len(entries) == 1) != use {
+				t.Errorf("%s, committed %v: the folder holds %v, %v", name, use, entries, err)
+			}
+			if use && runtime.GOOS != "windows" {
+				mask, err := os.Create(filepath.Join(filepath.Dir(path), "usual"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				mask.Close()
+				usual, err := os.Stat(mask.Name())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info, err := os.Stat(path); err != nil || info.Mode() != usual.Mode() {
+					t.Errorf("%s: mode %v, other files get %v (%v)", name, info.Mode(), usual.Mode(), err)
+				}
+			}
+		}
+	}
+}
