@@ -12,8 +12,8 @@ import (
 const ulp = 1.0 / (1 << 24)
 
 // Base returns the base θ for which Frequencies[i] = θ^(−2i/n), n = RotaryDim,
-// within the rounding of exporters' float32 arithmetic; of all such bases the
-// one with the fewest decimal digits. ok is false if there is none (the
+// within the rounding of exporters' float32 arithmetic, as the shortest decimal
+// that float32 cannot tell from it. ok is false if there is none (the
 // frequencies are already scaled, or come from lists) and for fewer than two
 // pairs, which any base gives.
 func (e Encoding) Base() (theta float64, ok bool) {

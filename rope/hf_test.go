@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -142,6 +145,27 @@ func TestBase(t *testing.T) {
 			t.Errorf("%s: scaled frequencies have base %v", c.RopeParameters, scaled)
 		}
 	}
+}
+
+// A measurement errs by up to 1e-7; the base is still found, and YaRN's ramp
+// with it.
+func TestBaseOfMeasurement(t *testing.T) {
+	cases := hfCases(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c := rapid.SampledFrom(cases).Draw(t, "case")
+		want, ok := rope.Encoding{Frequencies: c.DefaultInvFreq}.Base()
+		if !ok {
+			t.Fatal("no base without noise")
+		}
+		r := rand.New(rand.NewPCG(4, rapid.Uint64().Draw(t, "seed")))
+		noisy := make([]float64, len(c.DefaultInvFreq))
+		for i, omega := range c.DefaultInvFreq {
+			noisy[i] = omega * (1 + 1e-7*(2*r.Float64()-1))
+		}
+		if got, ok := (rope.Encoding{Frequencies: noisy}).Base(); !ok || math.Abs(got/want-1) > 1e-6 {
+			t.Fatalf("base %v %v, want %v", got, ok, want)
+		}
+	})
 }
 
 func equal(a, b []float64) bool {
