@@ -40,7 +40,8 @@
 // # Limits
 //
 // Hostile files give errors that wrap [ErrFormat], not panics: graphs may be
-// nested 48 deep and tensors have 64 dimensions. Writing into the file while it
-// is mapped is not guarded against. The package does not check that a graph
-// makes sense; ONNX Runtime does when it loads the model.
+// nested 48 deep, tensors have 64 dimensions and a model a million parts.
+// Writing into the file while it is mapped is not guarded against. The package
+// does not check that a graph makes sense; ONNX Runtime does when it loads the
+// model.
 package onnx

@@ -1,6 +1,7 @@
 package onnx_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
@@ -35,6 +37,8 @@ func TestWhatIsNoModel(t *testing.T) {
 		"nesting":           {string(nested(60)), "nested more than 48 deep"},
 		"rank":              {string(withTensor(make([]int64, 100_000))), "100000 dimensions"},
 		"product":           {string(withTensor([]int64{1 << 40, 1 << 40})), "make no size"},
+		"empty nodes":       {string(repeated(1, 5<<18)), "more than 1048576"},
+		"empty values":      {string(repeated(13, 5<<18)), "more than 1048576"},
 		"negative":          {string(withTensor([]int64{-1})), "make no size"},
 	} {
 		path := filepath.Join(t.TempDir(), "model.onnx")
@@ -86,6 +90,12 @@ func nested(depth int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 7, protowire.BytesType), g)
 }
 
+// repeated is a model whose graph has a field of empty contents many times.
+func repeated(num protowire.Number, count int) []byte {
+	field := protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), nil)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 7, protowire.BytesType), bytes.Repeat(field, count))
+}
+
 func withTensor(dims []int64) []byte {
 	m := smallModel()
 	m.Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("w"), DataType: proto.Int32(1), Dims: dims}}
@@ -98,6 +108,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(message(smallModel()))
 	f.Add(nested(3))
 	f.Add(withTensor([]int64{2, 2}))
+	for seed := range 5 {
+		f.Add(message(rapid.Custom(drawModel).Example(seed)))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := onnx.Parse(data)
 		if err != nil {

@@ -74,11 +74,15 @@ func encodingError(code int) error {
 // they only matter when the message is written again.
 func (s source) decode(msg proto.Message, small fieldSet, large func(record) error) error {
 	var buf []byte
+	parts := 0
 	err := s.each(func(r record) error {
 		switch {
 		case small.has(r.num):
 			buf = append(buf, r.all...)
 		case r.typ == protowire.BytesType:
+			if parts++; parts > maxParts {
+				return errTooMany
+			}
 			return large(r)
 		}
 		return nil
@@ -97,17 +101,28 @@ func (s source) decode(msg proto.Message, small fieldSet, large func(record) err
 // itself reads no more than 33.
 const maxNesting = 48
 
+// maxParts bounds the structs that are made from a file, each of which takes a
+// hundred times the two bytes that an empty message needs. Real models have a
+// tenth of that.
+const maxParts = 1 << 20
+
+var errTooMany = fmt.Errorf("it has more than %d nodes, attributes and values", maxParts)
+
 // reader carries what views need to know while they are read.
 type reader struct {
 	folder  *folder // where external data of the tensors lies
 	nesting int     // graphs around the one being read
 	shallow bool    // leave the children of the first view unread
+	parts   int     // views opened so far
 }
 
 // open reads a child whose source is set.
 func (r *reader) open(v view) error {
 	if r.shallow {
 		return nil
+	}
+	if r.parts++; r.parts > maxParts {
+		return errTooMany
 	}
 	return v.read(r)
 }
