@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+)
+
+func newValidate(c *common) *cobra.Command {
+	var opts validate.Options
+	cmd := &cobra.Command{
+		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
+		Short: "Run two models on the same inputs and compare their logits",
+		Long: `Feeds both models the same random tokens, one row padded on the left: in one
+call, in two chunks, and token by token with the cache. Exit code 0 when every
+difference is within the tolerance, 1 when not.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			eng, err := engine.NewWorker(engine.Config{Runtime: c.runtime, Library: c.library}, c.options().Worker[0])
+			if err != nil {
+				return err
+			}
+			defer eng.Close()
+			result, err := validate.Run(cmd.Context(), eng, args[0], args[1], opts)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				err = encoder.Encode(result)
+			} else {
+				w := &writer{out: cmd.OutOrStdout()}
+				verdict(w, result)
+				err = w.err
+			}
+			if err == nil && !result.Same {
+				err = &exitError{exitFailed, errReported}
+			}
+			return err
+		},
+	}
+	cmd.Flags().Int64Var(&opts.Length, "length", 64, "`TOKENS` of the sequences")
+	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", 1e-4, "largest allowed difference, as a `SHARE` of the logits' range")
+	return cmd
+}
+
+func verdict(w *writer, r *validate.Result) {
+	w.line("%-34s %12s %14s", "", "difference", "share of range")
+	for _, c := range r.Cases {
+		w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
+	}
+	if r.Same {
+		w.line("SAME: every difference is at most %.0e of the logits' range.", r.Tolerance)
+	} else {
+		w.line("DIFFERENT: a difference is above %.0e of the logits' range.", r.Tolerance)
+	}
+}

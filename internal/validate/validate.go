@@ -1,0 +1,151 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+)
+
+// Case is one way of running both models.
+type Case struct {
+	Name       string  `json:"name"`
+	Difference float64 `json:"difference"` // largest, of logits
+	Range      float64 `json:"range"`      // largest minus smallest logit of the original
+}
+
+// Share is the difference as a share of the range.
+func (c Case) Share() float64 { return c.Difference / c.Range }
+
+// Result is what a comparison found.
+type Result struct {
+	Original  string  `json:"original"`
+	Patched   string  `json:"patched"`
+	Cases     []Case  `json:"cases"`
+	Tolerance float64 `json:"tolerance"` // of the range
+	Same      bool    `json:"same"`
+}
+
+// Options says what is fed.
+type Options struct {
+	Length    int64   // tokens of the longest case; 0 means 64
+	Tolerance float64 // largest allowed difference as a share of the range; 0 means 1e-4
+}
+
+// Run compares two model files.
+func Run(ctx context.Context, eng engine.Engine, original, patched string, opts Options) (*Result, error) {
+	if opts.Length == 0 {
+		opts.Length = 64
+	}
+	if opts.Tolerance == 0 {
+		opts.Tolerance = 1e-4
+	}
+	if opts.Length < 8 {
+		return nil, fmt.Errorf("a length of %d is too short to compare prefill and decode; at least 8 is needed", opts.Length)
+	}
+	var models [2]*decoder.Decoder
+	for i, path := range []string{original, patched} {
+		d, err := decoder.Open(ctx, eng, path)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		models[i] = d
+	}
+	if models[0].Cached() != models[1].Cached() {
+		return nil, errors.New("one model has a key-value cache and the other has not")
+	}
+	if models[0].Vocabulary != models[1].Vocabulary {
+		return nil, fmt.Errorf("the models have vocabularies of %d and %d tokens", models[0].Vocabulary, models[1].Vocabulary)
+	}
+	result := &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Same: true}
+	s := sequence(opts.Length, models[0].Vocabulary)
+	for _, kind := range kinds(opts.Length, models[0].Cached()) {
+		c, err := compare(ctx, models, s, kind)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		result.Cases = append(result.Cases, c)
+		result.Same = result.Same && c.Share() <= opts.Tolerance
+	}
+	return result, nil
+}
+
+type kind struct {
+	name   string
+	chunks []int64
+}
+
+// kinds are the ways of running: token by token at most sixteen steps, so that
+// long comparisons end.
+func kinds(length int64, cached bool) []kind {
+	list := []kind{{"prefill", []int64{length}}}
+	if cached {
+		first := length / 3
+		steps := min(length/2, 16)
+		list = append(list,
+			kind{"prefill in two chunks", []int64{first, length - first}},
+			kind{fmt.Sprintf("prefill, then %d single tokens", steps),
+				slices.Concat([]int64{length - steps}, slices.Repeat([]int64{1}, int(steps)))})
+	}
+	return list
+}
+
+// sequence makes two rows of random tokens, the second with padding on the left.
+func sequence(length, vocabulary int64) decoder.Sequence {
+	if vocabulary == 0 {
+		vocabulary = 100
+	}
+	rng := rand.New(rand.NewPCG(9, 10))
+	s := decoder.Sequence{Batch: 2, Length: length}
+	pad := length / 5
+	for b := range s.Batch {
+		for i := range length {
+			real := b == 0 || i >= pad
+			s.IDs = append(s.IDs, rng.Int64N(vocabulary))
+			switch {
+			case !real:
+				s.Mask, s.Positions = append(s.Mask, 0), append(s.Positions, 1)
+			case b == 0:
+				s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i)
+			default:
+				s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i-pad)
+			}
+		}
+	}
+	return s
+}
+
+func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence, k kind) (Case, error) {
+	c := Case{Name: k.name}
+	var logits [2][]float64
+	for i, d := range models {
+		var err error
+		if logits[i], err = d.Chunks(ctx, s, k.chunks...); err != nil {
+			return c, err
+		}
+	}
+	if len(logits[0]) != len(logits[1]) {
+		return c, fmt.Errorf("the models give %d and %d logits", len(logits[0]), len(logits[1]))
+	}
+	width := len(logits[0]) / len(s.Mask)
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, x := range logits[0] {
+		if s.Mask[i/width] == 0 {
+			continue
+		}
+		low, high = min(low, x), max(high, x)
+		d := math.Abs(x - logits[1][i])
+		if math.IsNaN(d) {
+			return c, fmt.Errorf("a logit is %g in the original and %g in the patched model", x, logits[1][i])
+		}
+		c.Difference = max(c.Difference, d)
+	}
+	c.Range = high - low
+	return c, nil
+}
