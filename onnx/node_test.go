@@ -4,7 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
 // reread sends a node through a file.
@@ -136,5 +139,21 @@ func TestValueInfo(t *testing.T) {
 	in = last.Graph.Inputs
 	if len(in) != 2 || len(in[0].Shape) != 1 || in[0].Shape[0].String() != "batch" || in[1].Shape[0] != (onnx.Dim{Value: 5}) {
 		t.Errorf("after edits: %+v %+v", in[0], in[1])
+	}
+}
+
+// Models older than IR version 3 do not tell the types of attributes.
+func TestAttributesWithoutAType(t *testing.T) {
+	m := smallModel()
+	m.Graph.Node[0].Attribute = []*onnxpb.AttributeProto{
+		{Name: proto.String("i"), I: proto.Int64(3)}, {Name: proto.String("s"), S: []byte("text")}, {Name: proto.String("is"), Ints: []int64{1, 2}},
+	}
+	model, err := onnx.Parse(message(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := model.Graph.Nodes[0]
+	if n.Int("i", 0) != 3 || n.Text("s", "") != "text" || !slices.Equal(n.Ints("is"), []int64{1, 2}) {
+		t.Errorf("attributes %+v", n.Attributes)
 	}
 }
