@@ -169,7 +169,8 @@ inline bool RunOnTarget(const AttentionParams& params, const AttentionArgs<float
       params.scale != 0.0f
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
-  const Run run{params, args, tables, Geometry(params, args.total()), keys, values, scale};
+  const Run run{params, args,   tables,          Geometry(params, args.total()),
+                keys,   values, std::abs(scale), scale < 0};
   return ComputeAttention(run, host);
 }
 

@@ -14,7 +14,9 @@ namespace HWY_NAMESPACE {
 
 // C[kRows][kVectors] = C * row_scale + A[kRows][depth] · B[depth][kVectors],
 // or A · B alone when row_scale is null. Strides count floats; B's rows stand
-// b_stride apart, so B is a packed panel or rows of a tensor.
+// b_stride apart, so B is a packed panel or rows of a tensor. The product is
+// summed up by itself before C joins: a long sum in pieces is more exact than
+// in one run.
 template <size_t kRows, size_t kVectors>
 HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY_RESTRICT b,
                       size_t b_stride, size_t depth, const float* row_scale, float* HWY_RESTRICT c,
@@ -22,11 +24,7 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float*
   const DF d;
   VF sum[kRows][kVectors];
   for (size_t r = 0; r < kRows; ++r) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      sum[r][v] = row_scale == nullptr ? hn::Zero(d)
-                                       : hn::Mul(hn::Set(d, row_scale[r]),
-                                                 hn::LoadU(d, c + r * c_stride + v * kLanes));
-    }
+    for (size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
   }
   for (size_t k = 0; k < depth; ++k) {
     VF bk[kVectors];
@@ -38,7 +36,11 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float*
   }
   for (size_t r = 0; r < kRows; ++r) {
     for (size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], d, c + r * c_stride + v * kLanes);
+      float* at = c + r * c_stride + v * kLanes;
+      if (row_scale != nullptr) {
+        sum[r][v] = hn::MulAdd(hn::LoadU(d, at), hn::Set(d, row_scale[r]), sum[r][v]);
+      }
+      hn::StoreU(sum[r][v], d, at);
     }
   }
 }
@@ -86,9 +88,14 @@ HWY_INLINE size_t PanelVectors(size_t column, size_t columns) {
   return left < kBlockVectors ? left : kBlockVectors;
 }
 
-// Writes up to 4 keys x 4 channels, transposed, to out[channel][key].
+// Writes 4 keys x 4 channels, transposed, to out[channel][key].
 HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_RESTRICT out,
                              size_t out_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t y = 0; y < 4; ++y) out[y * out_stride + i] = rows[i][x + y];
+  }
+#else
   const hn::FixedTag<float, 4> d4;
   const hn::RepartitionToWide<decltype(d4)> d2;
   const auto r0 = hn::LoadU(d4, rows[0] + x);
@@ -103,6 +110,7 @@ HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_REST
   hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, a, b)), d4, out + out_stride);
   hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, c, e)), d4, out + 2 * out_stride);
   hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, c, e)), d4, out + 3 * out_stride);
+#endif
 }
 
 // Packs keys as the columns of a packed [channels][keys] matrix; row(j) points
@@ -111,20 +119,20 @@ template <typename Row>
 void PackTransposed(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT out) {
   for (size_t begin = 0; begin < keys; begin += kPanel) {
     const size_t width = PanelVectors(begin, keys) * kLanes;
-    for (size_t n = 0; n < width; n += 4) {  // a vector holds whole fours on every target
-      float* column = out + n;
-      const size_t real = begin + n < keys ? (keys - begin - n < 4 ? keys - begin - n : 4) : 0;
+    const size_t real = HWY_MIN(keys - begin, width);
+    size_t n = 0;
+    for (; n + 4 <= real; n += 4) {
+      const float* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
+                              row(begin + n + 3)};
       size_t x = 0;
-      if (real == 4) {
-        const float* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
-                                row(begin + n + 3)};
-        for (; x + 4 <= channels; x += 4) Transpose4x4(rows, x, column + x * width, width);
+      for (; x + 4 <= channels; x += 4) Transpose4x4(rows, x, out + x * width + n, width);
+      for (; x < channels; ++x) {
+        for (size_t i = 0; i < 4; ++i) out[x * width + n + i] = rows[i][x];
       }
-      for (size_t i = 0; i < 4; ++i) {
-        for (size_t y = x; y < channels; ++y) {
-          column[y * width + i] = i < real ? row(begin + n + i)[y] : 0.0f;
-        }
-      }
+    }
+    for (; n < width; ++n) {
+      const float* from = n < real ? row(begin + n) : nullptr;
+      for (size_t x = 0; x < channels; ++x) out[x * width + n] = from == nullptr ? 0.0f : from[x];
     }
     out += channels * width;
   }

@@ -43,10 +43,11 @@ HWY_INLINE void HideColumns(float* HWY_RESTRICT scores, size_t begin, size_t end
   }
 }
 
-// Turns scores [begin, end) of a row into exp(score - maximum) and carries the
-// row's running maximum and sum on. Returns the factor for what the row has
-// accumulated so far. Bounds are multiples of a vector.
-HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end,
+// Turns products [begin, end) of a row into exp(scale * product - maximum) and
+// carries the row's running maximum (of scale * product) and sum on. Returns the
+// factor for what the row has accumulated so far. Bounds are multiples of a
+// vector, scale is positive.
+HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end, float scale,
                             const RowMask& mask, float& maximum, float& sum) {
   const DF d;
   const bool all_seen = mask.shown == nullptr &&
@@ -54,11 +55,12 @@ HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end
                         mask.visible.end >= static_cast<int64_t>(end);
   if (!all_seen) HideColumns(scores, begin, end, mask);
 
-  VF largest = hn::Set(d, maximum);
+  VF largest = hn::Set(d, kNegativeInfinity);
   for (size_t c = begin; c < end; c += kLanes) {
     largest = hn::Max(hn::LoadU(d, scores + c), largest);
   }
-  float new_maximum = hn::ReduceMax(d, largest);
+  const float tile_maximum = scale * hn::ReduceMax(d, largest);
+  float new_maximum = tile_maximum > maximum ? tile_maximum : maximum;
   if (new_maximum == kNegativeInfinity) {
     // Nothing seen yet, or only -inf, or NaN that Max has passed over.
     bool nan = false;
@@ -71,9 +73,11 @@ HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end
   }
 
   const VF shift = hn::Set(d, new_maximum);
+  const VF factor = hn::Set(d, scale);
   VF sums = hn::Zero(d);
   for (size_t c = begin; c < end; c += kLanes) {
-    const VF p = ExpNonPositive(d, hn::Sub(hn::LoadU(d, scores + c), shift));
+    const VF x = hn::MulSub(hn::LoadU(d, scores + c), factor, shift);
+    const VF p = ExpNonPositive(d, x);
     hn::StoreU(p, d, scores + c);
     sums = hn::Add(sums, p);
   }

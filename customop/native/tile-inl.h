@@ -27,7 +27,8 @@ struct Run {
   const Geometry geometry;
   const CachedRows keys;
   const CachedRows values;
-  const float scale;
+  const float scale;  // positive: a negative scale stands as
+  const bool negate;  // the negative of the queries
 };
 
 // Where a task's parts stand in its working memory, in floats.
@@ -112,7 +113,9 @@ class TileAttention {
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
         RotateHead(run_.params, args.query.At(task_.batch, head, place), table, layout_.head_size,
                    out);
-        for (size_t x = 0; x < layout_.head_size; ++x) out[x] *= run_.scale;
+        if (run_.negate) {
+          for (size_t x = 0; x < layout_.head_size; ++x) out[x] = -out[x];
+        }
         out += layout_.head_size;
       }
     }
@@ -172,8 +175,8 @@ class TileAttention {
       masks[r].visible = Range{keys.begin - tile.begin, keys.end - tile.begin}.Intersect(
           {0, static_cast<int64_t>(tile.size())});
       masks[r].shown = shown;
-      corrections[r] = SoftmaxRow(scores_ + r * kTileKeys, begin, end, masks[r], maxima_[first + r],
-                                  totals_[first + r]);
+      corrections[r] = SoftmaxRow(scores_ + r * kTileKeys, begin, end, run_.scale, masks[r],
+                                  maxima_[first + r], totals_[first + r]);
     }
     if (finite) {
       Accumulate(tile, columns, first, rows, corrections);
@@ -218,14 +221,21 @@ class TileAttention {
     const size_t count = static_cast<size_t>(tile.size());
     const size_t size = layout_.head_size;
     const float* queries = queries_ + (band * rows_ + first) * size;
+    // Products are summed up in pieces of this many channels, which about halves
+    // the rounding error of one long sum.
+    constexpr size_t kDepth = 32;
+    static constexpr float ones[kBlockRows] = {1, 1, 1, 1, 1, 1};
     const size_t end = static_cast<size_t>(columns.end);
     size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
     while (begin < end) {
       const size_t panel = begin / kPanel * kPanel;
       const size_t width = PanelVectors(panel, count) * kLanes;
       const size_t stop = std::min(panel + width, PaddedColumns(end));
-      BlockOf(rows, (stop - begin) / kLanes, queries, size, keys_ + panel * size + (begin - panel),
-              width, size, nullptr, scores + begin, kTileKeys);
+      const float* keys = keys_ + panel * size + (begin - panel);
+      for (size_t x = 0; x < size; x += kDepth) {
+        BlockOf(rows, (stop - begin) / kLanes, queries + x, size, keys + x * width, width,
+                std::min(kDepth, size - x), x == 0 ? nullptr : ones, scores + begin, kTileKeys);
+      }
       begin = stop;
     }
   }
@@ -269,7 +279,7 @@ class TileAttention {
   const int64_t group_;
   const TileLayout& layout_;
   const size_t rows_;
-  float* const queries_;  // [bands][rows][head_size], rotated and scaled
+  float* const queries_;  // [bands][rows][head_size], rotated
   float* const sums_;     // [rows][v_columns]
   float* const maxima_;   // [rows]
   float* const totals_;   // [rows]: the softmax's denominator so far

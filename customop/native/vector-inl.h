@@ -32,7 +32,7 @@ inline constexpr size_t kBlockVectors = 2;
 inline constexpr size_t kBlockRows = 6;
 inline constexpr size_t kPanel = kBlockVectors * kLanes;  // columns of a packed panel
 
-// e^x for x <= 0: relative error below 1.2e-7, 0 below -87.3, NaN for NaN.
+// e^x for x <= 0, give or take a rounding: relative error below 1.2e-7, 0 below -87.3, NaN for NaN.
 HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   const hn::RebindToSigned<DF> di;
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.

@@ -1,0 +1,184 @@
+// Every target of this CPU against the float64 reference: the error may be at
+// most twice that of the plain float32 implementation.
+#include "accuracy_test.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "check.h"
+#include "fixture.h"
+#include "reference.h"
+
+namespace rope::test {
+namespace {
+
+template <typename A>
+double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
+  if (a.size() != truth.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(static_cast<double>(a[i]) - truth[i]);
+    if (!(d <= largest)) largest = d;  // NaN stays
+  }
+  return largest;
+}
+
+double Largest(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double v : values) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+// Nothing rounded to float32 comes closer than half a unit in the last place.
+double Allowed(double plain, const std::vector<double>& truth) {
+  return 2 * std::max(plain, Largest(truth) * std::ldexp(1.0, -24));
+}
+
+template <typename Random>
+int64_t Pick(Random& random, std::initializer_list<int64_t> choices) {
+  return choices.begin()[random() % choices.size()];
+}
+
+// A call drawn from all that the op can do, with at most `budget` products.
+Call DrawCall(uint32_t seed, int64_t budget) {
+  std::mt19937 random(seed);
+  for (;;) {
+    Call call;
+    AttentionParams& p = call.params;
+    p.kv_num_heads = Pick(random, {1, 2, 3});
+    p.num_heads = p.kv_num_heads * Pick(random, {1, 3, 4, 8});
+    call.head_size = Pick(random, {8, 16, 64, 80, 96, 128, 256, 30});
+    call.v_head_size = random() % 4 == 0 ? Pick(random, {8, 20, 64, 128}) : call.head_size;
+    call.batch = Pick(random, {1, 2});
+    call.length = Pick(random, {1, 1, 1, 2, 3, 5, 7, 17, 33, 63, 65, 127, 129, 199});
+    call.past = Pick(random, {0, 0, 1, 7, 64, 127, 128, 129, 300, 1500});
+    if (call.batch * p.num_heads * call.length * (call.past + call.length) * call.head_size >
+        budget) {
+      continue;
+    }
+    const int64_t rotary = random() % 3 == 0 ? call.head_size / 4 * 2 : call.head_size;
+    if (random() % 8 != 0) {
+      p.frequencies = Frequencies(rotary, random() % 2 == 0 ? 10000 : 500000);
+      p.rotary_offset = rotary < call.head_size ? Pick(random, {0, call.head_size - rotary}) : 0;
+    }
+    p.interleaved = random() % 3 == 0;
+    p.exact_angles = random() % 4 == 0;
+    p.causal = random() % 4 != 0;
+    p.window = random() % 3 == 0 ? Pick(random, {1, 5, 64, 100, 1000000}) : 0;
+    p.gain = random() % 4 == 0 ? 1.25f : 1.0f;
+    p.scale = random() % 4 == 0 ? 0.3f : 0.0f;
+    call.first_position = Pick(random, {-1, call.past, call.past + 1000, 131071 - call.length});
+    if (p.causal && random() % 2 == 0) {
+      const int64_t start = Pick(random, {1, 7, 50, 128, 400});
+      p.bands.push_back({start, 1, -static_cast<double>(start / 2)});
+      if (random() % 3 == 0) p.bands.push_back({start + 30, 0.5, 3});
+    } else if (random() % 8 == 0) {
+      p.bands[0] = {0, 1, -3};
+    }
+    call.left_padding = Pick(random, {-1, -1, 0, 2, 70});
+    call.flat = random() % 2 == 0;
+    call.keep_cache = random() % 3 != 0;
+    call.name = "case " + std::to_string(seed) + ": heads " + std::to_string(p.num_heads) + "/" +
+                std::to_string(p.kv_num_heads) + " d " + std::to_string(call.head_size) + "/" +
+                std::to_string(call.v_head_size) + " batch " + std::to_string(call.batch) +
+                " length " + std::to_string(call.length) + " past " + std::to_string(call.past) +
+                " bands " + std::to_string(p.bands.size()) + " window " + std::to_string(p.window) +
+                " causal " + std::to_string(p.causal) + " padding " +
+                std::to_string(call.left_padding) + " flat " + std::to_string(call.flat) +
+                " present " + std::to_string(call.keep_cache);
+    return call;
+  }
+}
+
+// What is measured of one drawn call: the truth, and how far the plain float32
+// implementation is from it.
+struct Sample {
+  Call call;
+  Result<double> exact;
+  double plain_output = 0;
+  double plain_key = 0;
+};
+
+Sample Measure(Call call) {
+  Sample sample{std::move(call), {}, 0, 0};
+  sample.exact = Reference<double>(sample.call.params, sample.call.Args());
+  const auto plain = Reference<float>(sample.call.params, sample.call.Args());
+  sample.plain_output = Distance(plain.output, sample.exact.output);
+  sample.plain_key = Distance(plain.present_key, sample.exact.present_key);
+  return sample;
+}
+
+struct Errors {
+  double output = 0;
+  double key = 0;
+};
+
+// Runs the kernel on 1, 2 and 3 threads, which must agree to the last bit.
+Errors RunSample(const Sample& sample, const std::string& target) {
+  Errors errors;
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3}) {
+    Call call = sample.call;
+    TestHost host(threads);
+    const std::string name = target + ", " + call.name;
+    Expect(RunAttention(call.params, call.Args(), host), name + ": no memory");
+    Expect(host.in_use() == 0, name + ": memory not given back");
+    if (threads == 1) {
+      first = call.output;
+      errors.output = Distance(call.OutputByHead(), sample.exact.output);
+      if (call.keep_cache) errors.key = Distance(call.present_key, sample.exact.present_key);
+    } else {
+      Expect(call.output == first,
+             name + ": " + std::to_string(threads) + " threads give another result than one");
+    }
+  }
+  return errors;
+}
+
+// The largest error of a handful of numbers is a matter of luck, for the plain
+// implementation as for ours: small calls are drawn several times and the
+// largest errors over all draws are compared.
+std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
+  constexpr int64_t kRows = 256;
+  std::vector<Sample> samples;
+  Call call = DrawCall(seed, budget);
+  const int64_t rows = call.batch * call.params.num_heads * call.length;
+  for (int64_t drawn = 0; drawn < kRows; drawn += rows) {
+    Call again = call;
+    again.Draw(seed + 1000003 * static_cast<uint32_t>(samples.size()));
+    samples.push_back(Measure(std::move(again)));
+  }
+  return samples;
+}
+
+void CheckSamples(const std::vector<Sample>& samples, const std::string& target) {
+  double error = 0, key_error = 0, allowed = 0, key_allowed = 0;
+  for (const Sample& sample : samples) {
+    const Errors errors = RunSample(sample, target);
+    if (!(errors.output <= error)) error = errors.output;  // NaN stays
+    if (!(errors.key <= key_error)) key_error = errors.key;
+    allowed = std::max(allowed, Allowed(sample.plain_output, sample.exact.output));
+    key_allowed = std::max(key_allowed, Allowed(sample.plain_key, sample.exact.present_key));
+  }
+  const std::string name = target + ", " + samples[0].call.name;
+  Expect(error <= allowed, name + ": error " + std::to_string(error * 1e6) + "e-6, allowed " +
+                               std::to_string(allowed * 1e6) + "e-6");
+  Expect(key_error <= key_allowed, name + ": present_key is off by " +
+                                       std::to_string(key_error * 1e6) + "e-6, allowed " +
+                                       std::to_string(key_allowed * 1e6) + "e-6");
+}
+
+}  // namespace
+
+void TestAccuracy(const std::vector<std::string>& targets,
+                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget) {
+  for (int seed = 1; seed <= cases; ++seed) {
+    const auto samples = DrawSamples(static_cast<uint32_t>(seed), budget);
+    for (size_t t = 0; t < targets.size(); ++t) {
+      choose_target(t);
+      CheckSamples(samples, targets[t]);
+    }
+  }
+}
+
+}  // namespace rope::test

@@ -1,0 +1,17 @@
+#ifndef ROPE_TEST_ACCURACY_TEST_H_
+#define ROPE_TEST_ACCURACY_TEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace rope::test {
+
+// Runs `cases` drawn calls of at most `budget` products each on every target.
+void TestAccuracy(const std::vector<std::string>& targets,
+                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget);
+
+}  // namespace rope::test
+
+#endif  // ROPE_TEST_ACCURACY_TEST_H_

@@ -1,0 +1,230 @@
+#include "behaviour_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "check.h"
+#include "fixture.h"
+
+namespace rope::test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Call Small(int64_t length, int64_t past) {
+  Call call;
+  call.params.num_heads = 4;
+  call.params.kv_num_heads = 2;
+  call.params.frequencies = Frequencies(16);
+  call.head_size = 16;
+  call.v_head_size = 24;
+  call.length = length;
+  call.past = past;
+  return call;
+}
+
+void Compute(Call& call, const std::string& name) {
+  TestHost host(2);
+  Expect(RunAttention(call.params, call.Args(), host), name + ": no memory");
+}
+
+bool AllFinite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+
+// Query rows before the first real key see nothing and give exact zeros.
+void TestRowsThatSeeNothing(const std::string& target) {
+  for (const int64_t length : {1, 9, 200}) {
+    Call call = Small(length, 0);
+    call.left_padding = length;
+    call.Draw(1);
+    Compute(call, target);
+    Expect(std::all_of(call.output.begin(), call.output.end(), [](float v) { return v == 0; }),
+           target + ": a query that sees no key must give zeros, length " + std::to_string(length));
+  }
+}
+
+// Hidden keys contribute nothing at all, even where they hold NaN or infinity.
+void TestHiddenKeysAreNothing(const std::string& target) {
+  for (const float poison : {std::nanf(""), kInfinity, -kInfinity}) {
+    for (const int64_t length : {1, 3, 150}) {
+      for (const int64_t past : {64, 1500}) {
+        Call clean = Small(length, past);
+        clean.left_padding = 40;
+        clean.Draw(2);
+        Call poisoned = clean;
+        for (int64_t h = 0; h < 2; ++h) {
+          for (int64_t j = 0; j < 40; ++j) {
+            std::fill_n(poisoned.past_key.begin() + (h * past + j) * 16, 16, poison);
+            std::fill_n(poisoned.past_value.begin() + (h * past + j) * 24, 24, poison);
+          }
+        }
+        Compute(clean, target);
+        Compute(poisoned, target);
+        double largest = 0;
+        for (size_t i = 0; i < clean.output.size(); ++i) {
+          const double d = std::abs(clean.output[i] - poisoned.output[i]);
+          if (!(d <= largest)) largest = d;
+        }
+        // The order of sums may differ between the plain and the careful path.
+        Expect(largest <= 1e-6, target + ": hidden " + std::to_string(poison) +
+                                    " leaks into the output, length " + std::to_string(length) +
+                                    " past " + std::to_string(past));
+      }
+    }
+  }
+}
+
+// A later token that is infinite must not reach the earlier ones.
+void TestFutureIsNothing(const std::string& target) {
+  Call call = Small(23, 0);
+  call.Draw(3);
+  for (int64_t h = 0; h < 2; ++h) {
+    std::fill_n(call.value.begin() + (h * 23 + 22) * 24, 24, kInfinity);
+  }
+  Compute(call, target);
+  for (int64_t h = 0; h < 4; ++h) {
+    const auto head = call.output.begin() + h * 23 * 24;
+    Expect(AllFinite({head, head + 22 * 24}), target + ": an infinite value reaches the past");
+    Expect(!std::isfinite(*(head + 22 * 24)), target + ": an infinite value gets lost");
+  }
+}
+
+// What is visible and not a number must show in the output.
+void TestNanIsNotHidden(const std::string& target) {
+  for (const int64_t length : {1, 40}) {
+    for (const int64_t past : {0, 10, 1500}) {
+      Call call = Small(length, past);
+      call.params.causal = false;
+      call.Draw(4);
+      std::fill_n(call.key.begin(), 16, std::nanf(""));  // first new key of kv head 0
+      Compute(call, target);
+      for (size_t i = 0; i < static_cast<size_t>(2 * length * 24); ++i) {
+        if (std::isnan(call.output[i])) continue;
+        Expect(false, target + ": a NaN key gives a number, length " + std::to_string(length) +
+                          " past " + std::to_string(past));
+        break;
+      }
+    }
+  }
+}
+
+// Scores far beyond exp's range still give a softmax.
+void TestHugeScores(const std::string& target) {
+  for (const int64_t length : {1, 70}) {
+    Call call = Small(length, 300);
+    call.magnitude = 1e15f;
+    call.Draw(5);
+    Compute(call, target);
+    Expect(AllFinite(call.output), target + ": huge scores overflow");
+  }
+}
+
+// past and present in one buffer: nothing is copied and nothing is lost.
+void TestSharedBuffer(const std::string& target) {
+  for (const int64_t length : {0, 1, 30}) {
+    Call separate = Small(length, 50);
+    separate.batch = 2;
+    separate.Draw(6);
+    Call shared = separate;
+    Compute(separate, target);
+    std::copy(shared.past_key.begin(), shared.past_key.end(), shared.present_key.begin());
+    std::copy(shared.past_value.begin(), shared.past_value.end(), shared.present_value.begin());
+    AttentionArgs<float> args = shared.Args();
+    args.past_key.data = args.present_key.data;
+    args.past_value.data = args.present_value.data;
+    TestHost host(2);
+    Expect(RunAttention(shared.params, args, host), target + ": no memory");
+    Expect(shared.output == separate.output && shared.present_key == separate.present_key &&
+               shared.present_value == separate.present_value,
+           target + ": past and present in one buffer give another result");
+  }
+}
+
+// Tokens fed in pieces give what they give at once.
+void TestPieces(const std::string& target) {
+  Call whole = Small(61, 0);
+  whole.params.num_heads = 2;  // one head per kv head keeps the copying below short
+  whole.params.bands.push_back({20, 1, -10});
+  whole.Draw(7);
+  Compute(whole, target);
+  Call piece = Small(1, 0);
+  piece.params = whole.params;
+  piece.Draw(8);
+  const auto take = [](const std::vector<float>& from, int64_t row, int64_t size) {
+    std::vector<float> out;
+    for (int64_t h = 0; h < 2; ++h) {
+      const auto at = from.begin() + (h * 61 + row) * size;
+      out.insert(out.end(), at, at + size);
+    }
+    return out;
+  };
+  for (int64_t row = 0; row < 61; ++row) {
+    piece.past = row;
+    piece.past_key = piece.present_key;
+    piece.past_value = piece.present_value;
+    if (row == 0) piece.past_key.clear(), piece.past_value.clear();
+    piece.query = take(whole.query, row, 16);
+    piece.key = take(whole.key, row, 16);
+    piece.value = take(whole.value, row, 24);
+    piece.present_key.assign(static_cast<size_t>(2 * (row + 1) * 16), NAN);
+    piece.present_value.assign(static_cast<size_t>(2 * (row + 1) * 24), NAN);
+    Compute(piece, target);
+    const auto wanted = take(whole.output, row, 24);
+    for (size_t x = 0; x < wanted.size(); ++x) {
+      if (std::abs(wanted[x] - piece.output[x]) <= 1e-5f) continue;
+      Expect(false, target + ": token " + std::to_string(row) + " alone differs");
+      break;
+    }
+  }
+  Expect(piece.present_key == whole.present_key, target + ": caches grown in two ways differ");
+}
+
+// Working memory follows the length, never length times total.
+void TestMemory(const std::string& target) {
+  size_t peaks[2];
+  for (const int i : {0, 1}) {
+    Call call = Small(i == 0 ? 500 : 2000, 0);
+    call.Draw(9);
+    TestHost host(1);
+    Expect(RunAttention(call.params, call.Args(), host), target + ": no memory");
+    peaks[i] = host.peak();
+  }
+  // 1,500 more tokens may bring their row of cosines and sines each, no more.
+  Expect(peaks[1] - peaks[0] <= 1500 * 2 * 8 * sizeof(float) + 4096,
+         target + ": memory grows from " + std::to_string(peaks[0]) + " to " +
+             std::to_string(peaks[1]) + " bytes with the length");
+  Call call = Small(2000, 0);
+  call.Draw(9);
+  TestHost host(1);
+  host.set_limit(peaks[1] - 1);
+  Expect(!RunAttention(call.params, call.Args(), host), target + ": lack of memory goes unnoticed");
+  Expect(host.in_use() == 0, target + ": memory not given back");
+}
+
+void TestEmpty(const std::string& target) {
+  Call call = Small(0, 0);
+  call.Draw(10);
+  Compute(call, target);
+  Call past_only = Small(0, 5);
+  past_only.Draw(10);
+  Compute(past_only, target);
+  Expect(past_only.present_key == past_only.past_key, target + ": an empty call loses the past");
+}
+
+}  // namespace
+
+void TestBehaviour(const std::string& target) {
+  TestRowsThatSeeNothing(target);
+  TestHiddenKeysAreNothing(target);
+  TestFutureIsNothing(target);
+  TestNanIsNotHidden(target);
+  TestHugeScores(target);
+  TestSharedBuffer(target);
+  TestPieces(target);
+  TestMemory(target);
+  TestEmpty(target);
+}
+
+}  // namespace rope::test

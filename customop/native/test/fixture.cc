@@ -1,0 +1,133 @@
+#include "fixture.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+namespace rope::test {
+
+void TestHost::ParallelFor(size_t count, void (*fn)(void*, size_t), void* data) {
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) fn(data, i);
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads_; ++t) others.emplace_back(work);
+  work();
+  for (auto& other : others) other.join();
+}
+
+// The size stands in front of the memory.
+void* TestHost::Allocate(size_t bytes) {
+  const size_t now = in_use_ += bytes;
+  if (now > limit_) {
+    in_use_ -= bytes;
+    return nullptr;
+  }
+  size_t peak = peak_;
+  while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+  }
+  auto* block = static_cast<size_t*>(std::malloc(bytes + 2 * sizeof(size_t)));
+  *block = bytes;
+  return block + 2;
+}
+
+void TestHost::Free(void* memory) {
+  size_t* block = static_cast<size_t*>(memory) - 2;
+  in_use_ -= *block;
+  std::free(block);
+}
+
+std::vector<float> Frequencies(int64_t rotary_dim, double base) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < rotary_dim; i += 2) {
+    out.push_back(static_cast<float>(
+        std::pow(base, -static_cast<double>(i) / static_cast<double>(rotary_dim))));
+  }
+  return out;
+}
+
+void Call::Draw(uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  const auto draw = [&](int64_t count, float times) {
+    std::vector<float> out(static_cast<size_t>(count));
+    for (float& x : out) x = normal(random) * times;
+    return out;
+  };
+  const int64_t heads = params.num_heads;
+  const int64_t kv = params.kv_num_heads;
+  query = draw(batch * heads * length * head_size, magnitude);
+  key = draw(batch * kv * length * head_size, magnitude);
+  value = draw(batch * kv * length * v_head_size, 1);
+  past_key = draw(batch * kv * past * head_size, magnitude);
+  past_value = draw(batch * kv * past * v_head_size, 1);
+  output.assign(static_cast<size_t>(batch * heads * length * v_head_size), NAN);
+  if (keep_cache) {
+    present_key.assign(static_cast<size_t>(batch * kv * (past + length) * head_size), NAN);
+    present_value.assign(static_cast<size_t>(batch * kv * (past + length) * v_head_size), NAN);
+  }
+  positions.clear();
+  mask.clear();
+  if (first_position >= 0) {
+    for (int64_t i = 0; i < length; ++i) positions.push_back(first_position + i);
+  }
+  if (left_padding >= 0) {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t j = 0; j < past + length; ++j) mask.push_back(j >= (b + 1) * left_padding);
+    }
+  }
+}
+
+AttentionArgs<float> Call::Args() {
+  const int64_t heads = params.num_heads;
+  const int64_t kv = params.kv_num_heads;
+  const int64_t total = past + length;
+  const auto rows = [&](auto* data, int64_t n, int64_t count, int64_t size, bool by_token) {
+    using T = std::remove_reference_t<decltype(*data)>;
+    return by_token ? Rows<T>{data, count * n * size, size, n * size}
+                    : Rows<T>{data, n * count * size, count * size, size};
+  };
+  const auto input = [](const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+  AttentionArgs<float> args;
+  args.batch = batch;
+  args.length = length;
+  args.past = past;
+  args.head_size = head_size;
+  args.v_head_size = v_head_size;
+  args.query = rows(input(query), heads, length, head_size, flat);
+  args.key = rows(input(key), kv, length, head_size, flat);
+  args.value = rows(input(value), kv, length, v_head_size, flat);
+  args.past_key = rows(input(past_key), kv, past, head_size, false);
+  args.past_value = rows(input(past_value), kv, past, v_head_size, false);
+  args.output = rows(output.data(), heads, length, v_head_size, flat);
+  args.present_key = rows(keep_cache ? present_key.data() : nullptr, kv, total, head_size, false);
+  args.present_value =
+      rows(keep_cache ? present_value.data() : nullptr, kv, total, v_head_size, false);
+  if (!positions.empty()) {
+    args.positions = positions.data();
+    args.positions_batch_stride = static_cast<int64_t>(positions.size()) == length ? 0 : length;
+  }
+  if (!mask.empty()) {
+    args.mask = mask.data();
+    args.mask_batch_stride = static_cast<int64_t>(mask.size()) == total ? 0 : total;
+  }
+  return args;
+}
+
+std::vector<float> Call::OutputByHead() const {
+  if (!flat) return output;
+  std::vector<float> out;
+  const int64_t heads = params.num_heads;
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t i = 0; i < length; ++i) {
+        const float* row = output.data() + ((b * length + i) * heads + h) * v_head_size;
+        out.insert(out.end(), row, row + v_head_size);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace rope::test

@@ -1,0 +1,60 @@
+// Hosts and tensors for the kernel tests.
+#ifndef ROPE_TEST_FIXTURE_H_
+#define ROPE_TEST_FIXTURE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "attention.h"
+
+namespace rope::test {
+
+// A host with its own threads that counts the memory it gives.
+class TestHost : public Host {
+ public:
+  explicit TestHost(int threads) : threads_(threads) {}
+
+  void ParallelFor(size_t count, void (*fn)(void*, size_t), void* data) override;
+  void* Allocate(size_t bytes) override;
+  void Free(void* memory) override;
+
+  size_t peak() const { return peak_; }
+  size_t in_use() const { return in_use_; }
+  void set_limit(size_t bytes) { limit_ = bytes; }
+
+ private:
+  const int threads_;
+  std::atomic<size_t> in_use_{0};
+  std::atomic<size_t> peak_{0};
+  size_t limit_ = SIZE_MAX;
+};
+
+// One call of the kernel: sizes and options first, tensors by Draw.
+struct Call {
+  std::string name;
+  AttentionParams params;
+  int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
+  bool flat = false;            // query, key, value and output are [batch, rows, heads * channels]
+  bool keep_cache = true;       // present_key and present_value are wanted
+  int64_t first_position = -1;  // -1: no position_ids
+  int64_t left_padding = -1;    // -1: no mask; row b hides (b + 1) * left_padding first keys
+  float magnitude = 1;          // of query and key
+
+  std::vector<float> query, key, value, past_key, past_value, output, present_key, present_value;
+  std::vector<int64_t> positions, mask;
+
+  void Draw(uint32_t seed);
+  AttentionArgs<float> Args();
+  // The output in the reference's order [batch, heads, length, channels].
+  std::vector<float> OutputByHead() const;
+};
+
+// frequencies base^(-2i/rotary_dim)
+std::vector<float> Frequencies(int64_t rotary_dim, double base = 10000);
+
+}  // namespace rope::test
+
+#endif  // ROPE_TEST_FIXTURE_H_

@@ -1,0 +1,127 @@
+// RotaryAttention written down plainly, in double for the truth and in float
+// for what a plain implementation in the same precision achieves. It shares no
+// code with the kernels.
+#ifndef ROPE_TEST_REFERENCE_H_
+#define ROPE_TEST_REFERENCE_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "attention.h"
+
+namespace rope::test {
+
+template <typename Real>
+struct Result {
+  std::vector<Real> output;       // [batch, heads, length, v_head_size]
+  std::vector<Real> present_key;  // [batch, kv_heads, total, head_size]
+};
+
+// One head turned to `position`; cos and sin come from double whatever Real is.
+template <typename Real>
+std::vector<Real> Turn(const AttentionParams& p, const float* head, int64_t size, double position) {
+  std::vector<Real> out(head, head + size);
+  const int64_t pairs = static_cast<int64_t>(p.frequencies.size());
+  for (int64_t x = 0; x < pairs; ++x) {
+    const float w = p.frequencies[static_cast<size_t>(x)];
+    const double angle = p.exact_angles ? position * static_cast<double>(w)
+                                        : static_cast<double>(static_cast<float>(position) * w);
+    const Real c = static_cast<Real>(std::cos(angle) * static_cast<double>(p.gain));
+    const Real s = static_cast<Real>(std::sin(angle) * static_cast<double>(p.gain));
+    const int64_t first = p.rotary_offset + (p.interleaved ? 2 * x : x);
+    const int64_t second = p.rotary_offset + (p.interleaved ? 2 * x + 1 : x + pairs);
+    const Real a = static_cast<Real>(head[first]);
+    const Real b = static_cast<Real>(head[second]);
+    out[static_cast<size_t>(first)] = a * c - b * s;
+    out[static_cast<size_t>(second)] = b * c + a * s;
+  }
+  return out;
+}
+
+inline bool Visible(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
+                    int64_t i, int64_t j) {
+  if (p.causal && j > i) return false;
+  if (p.window > 0 && i - j >= p.window) return false;
+  if (p.window > 0 && !p.causal && j - i >= p.window) return false;
+  return args.mask == nullptr || args.mask[batch * args.mask_batch_stride + j] != 0;
+}
+
+template <typename Real>
+Real Dot(const std::vector<Real>& a, const Real* b) {
+  Real sum = 0;
+  for (size_t x = 0; x < a.size(); ++x) sum += a[x] * b[x];
+  return sum;
+}
+
+template <typename Real>
+Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& args) {
+  const int64_t total = args.total();
+  const int64_t group = p.num_heads / p.kv_num_heads;
+  const Real scale = p.scale != 0
+                         ? static_cast<Real>(p.scale)
+                         : static_cast<Real>(1 / std::sqrt(static_cast<double>(args.head_size)));
+  const auto position = [&](int64_t b, int64_t place) {
+    return static_cast<double>(args.positions == nullptr
+                                   ? args.past + place
+                                   : args.positions[b * args.positions_batch_stride + place]);
+  };
+  Result<Real> result;
+  for (int64_t b = 0; b < args.batch; ++b) {
+    for (int64_t h = 0; h < p.num_heads; ++h) {
+      const int64_t kv = h / group;
+      std::vector<Real> keys;
+      for (int64_t j = 0; j < total; ++j) {
+        if (j < args.past) {
+          const float* row = args.past_key.At(b, kv, j);
+          keys.insert(keys.end(), row, row + args.head_size);
+        } else {
+          const auto row = Turn<Real>(p, args.key.At(b, kv, j - args.past), args.head_size,
+                                      position(b, j - args.past));
+          keys.insert(keys.end(), row.begin(), row.end());
+        }
+      }
+      if (h % group == 0) {
+        result.present_key.insert(result.present_key.end(), keys.begin(), keys.end());
+      }
+      for (int64_t place = 0; place < args.length; ++place) {
+        const int64_t i = args.past + place;
+        std::vector<std::vector<Real>> queries;
+        for (const Band& band : p.bands) {
+          queries.push_back(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
+                                       band.query_scale * position(b, place) + band.query_offset));
+        }
+        std::vector<Real> scores(static_cast<size_t>(total));
+        Real largest = -std::numeric_limits<Real>::infinity();
+        bool any = false;
+        for (int64_t j = 0; j < total; ++j) {
+          if (!Visible(p, args, b, i, j)) continue;
+          size_t band = 0;
+          while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
+          Real& s = scores[static_cast<size_t>(j)];
+          s = scale * Dot(queries[band], keys.data() + j * args.head_size);
+          if (s > largest || std::isnan(s)) largest = s;
+          any = true;
+        }
+        std::vector<Real> out(static_cast<size_t>(args.v_head_size), Real{0});
+        Real sum = 0;
+        for (int64_t j = 0; j < total && any; ++j) {
+          if (!Visible(p, args, b, i, j)) continue;
+          const Real weight = std::exp(scores[static_cast<size_t>(j)] - largest);
+          sum += weight;
+          const float* value =
+              j < args.past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - args.past);
+          for (size_t x = 0; x < out.size(); ++x) out[x] += weight * static_cast<Real>(value[x]);
+        }
+        for (Real& x : out) result.output.push_back(any ? x / sum : Real{0});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace rope::test
+
+#endif  // ROPE_TEST_REFERENCE_H_
