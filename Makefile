@@ -35,13 +35,13 @@ build: cli native ## Build build/rope-rewrite and build/librope_ops.so
 deps: ## Fetch ONNX Runtime and Highway into build/ (once, about 26 MB)
 	@for part in $(fetched); do sh scripts/fetch-$$part.sh || exit; done
 
-cli:
+cli: # (the command is absent until its first file is written)
 	@sh scripts/need.sh $(GO)
-	$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite
+	$(if $(wildcard cmd/rope-rewrite/*.go),$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite)
 
 native: deps
 	@sh scripts/need.sh $(GO) g++ cmake
-	@sh scripts/build-native.sh $(BUILD)/native -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/build-native.sh $(BUILD)/native rope_ops -DCMAKE_BUILD_TYPE=Release
 	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
 
 demo: build ## Rewrite a small real export and check it against its goldens
@@ -53,11 +53,13 @@ test-go: build
 	$(GO) test ./...
 
 test-native: native
+	@sh scripts/build-native.sh $(BUILD)/native all -DCMAKE_BUILD_TYPE=Release
 	ctest --test-dir $(BUILD)/native --output-on-failure
 
 check-native: deps ## Run the kernel's tests under AddressSanitizer and UBSan
 	@sh scripts/need.sh $(GO) g++ cmake
-	@sh scripts/build-native.sh $(BUILD)/native-sanitized -DCMAKE_BUILD_TYPE=RelWithDebInfo -DROPE_SANITIZE=ON
+	@sh scripts/build-native.sh $(BUILD)/native-sanitized all -DCMAKE_BUILD_TYPE=Debug \
+		'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 	ctest --test-dir $(BUILD)/native-sanitized --output-on-failure
 
 lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck

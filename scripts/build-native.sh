@@ -1,10 +1,11 @@
 #!/bin/sh
-# build-native.sh DIRECTORY [CMAKE OPTION...] configures and builds the op
-# library and its tests. The ONNX Runtime headers are those of the Go binding.
+# build-native.sh DIRECTORY TARGET [CMAKE OPTION...] configures the op library
+# and its tests and builds one target (or all). The ONNX Runtime headers are those of the Go binding.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 directory=$1
-shift
+target=$2
+shift 2
 
 root=$(dirname "$here")
 headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
@@ -19,8 +20,8 @@ headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go li
 
 # CMake prints a page when nothing changes; it is of interest only on failure.
 mkdir -p "$directory"
-if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" "$@" >"$directory/configure.log" 2>&1; then
+if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" -DROPE_BUILD_TESTS=ON "$@" >"$directory/configure.log" 2>&1; then
 	cat "$directory/configure.log" >&2
 	exit 1
 fi
-cmake --build "$directory" --parallel "${JOBS:-2}"
+cmake --build "$directory" --target "$target" --parallel "${JOBS:-2}"

@@ -1,0 +1,224 @@
+package customop_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// frequencies are θ^(−2x/n) as float32, as the attribute holds them.
+func frequencies(rotaryDim int, theta float64) []float64 {
+	list := make([]float64, rotaryDim/2)
+	for x := range list {
+		list[x] = float64(float32(math.Pow(theta, -2*float64(x)/float64(rotaryDim))))
+	}
+	return list
+}
+
+// normal fills with numbers of a normal distribution that float32 holds.
+func normal(r *rand.Rand, n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(float32(r.NormFloat64()))
+	}
+	return values
+}
+
+// filled gives a problem random tensors of its sizes.
+func filled(p ref.Problem, seed uint64) ref.Problem {
+	r := rand.New(rand.NewPCG(seed, 7))
+	a := p.Attention
+	if p.ValueSize == 0 {
+		p.ValueSize = a.HeadSize
+	}
+	p.Query = normal(r, p.Batch*a.Heads*p.Length*a.HeadSize)
+	p.Key = normal(r, p.Batch*a.KVHeads*p.Length*a.HeadSize)
+	p.Value = normal(r, p.Batch*a.KVHeads*p.Length*p.ValueSize)
+	p.PastKey = normal(r, p.Batch*a.KVHeads*p.Past*a.HeadSize)
+	p.PastValue = normal(r, p.Batch*a.KVHeads*p.Past*p.ValueSize)
+	return p
+}
+
+// nodeOf writes the problem's attention as a node with all present outputs.
+func nodeOf(t tester, p ref.Problem) *onnx.Node {
+	t.Helper()
+	a := p.Attention
+	r := customop.RotaryAttention{
+		Query: "query", Key: "key", Value: "value",
+		Output: "output", PresentKey: "present_key", PresentValue: "present_value",
+		NumHeads: int64(a.Heads), KVNumHeads: int64(a.KVHeads), Scale: float32(a.Scale),
+		Gain: float32(a.Encoding.Gain), RotaryOffset: int64(a.Encoding.Offset),
+		Window: a.Mask.Window,
+	}
+	for _, f := range a.Encoding.Frequencies {
+		r.Frequencies = append(r.Frequencies, float32(f))
+	}
+	if a.Encoding.Layout == rope.Interleaved {
+		r.RotaryLayout = "interleaved"
+	}
+	if a.Encoding.ExactAngles {
+		r.ExactAngles = 1
+	}
+	if a.Mask.Causal {
+		r.Causal = 1
+	}
+	for _, b := range a.Bands {
+		r.BandStarts = append(r.BandStarts, b.Start)
+		r.BandQueryScales = append(r.BandQueryScales, float32(b.QueryScale))
+		r.BandQueryOffsets = append(r.BandQueryOffsets, float32(b.QueryOffset))
+		r.BandKeyScales = append(r.BandKeyScales, float32(b.KeyScale))
+	}
+	if p.Past > 0 {
+		r.PastKey, r.PastValue = "past_key", "past_value"
+	}
+	if p.Positions != nil {
+		r.PositionIDs = "position_ids"
+	}
+	if p.KeyMask != nil {
+		r.AttentionMask = "attention_mask"
+	}
+	node, err := r.Node("attention 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toONNX(node)
+}
+
+// feedsOf writes the problem's tensors; flat merges heads and channels (rank 3).
+func feedsOf(p ref.Problem, flat bool) feeds {
+	a := p.Attention
+	batch, length, past := int64(p.Batch), int64(p.Length), int64(p.Past)
+	heads, kv, size, vSize := int64(a.Heads), int64(a.KVHeads), int64(a.HeadSize), int64(p.ValueSize)
+	in := feeds{
+		"query": floats(float32s(p.Query), batch, heads, length, size),
+		"key":   floats(float32s(p.Key), batch, kv, length, size),
+		"value": floats(float32s(p.Value), batch, kv, length, vSize),
+	}
+	if flat {
+		for _, name := range []string{"query", "key", "value"} {
+			in[name] = mergeHeads(in[name])
+		}
+	}
+	if p.Past > 0 {
+		in["past_key"] = floats(float32s(p.PastKey), batch, kv, past, size)
+		in["past_value"] = floats(float32s(p.PastValue), batch, kv, past, vSize)
+	}
+	if p.Positions != nil {
+		in["position_ids"] = integers(slices.Clone(p.Positions), batch, length)
+	}
+	if p.KeyMask != nil {
+		mask := make([]int64, len(p.KeyMask))
+		for i, real := range p.KeyMask {
+			if real {
+				mask[i] = 1
+			}
+		}
+		in["attention_mask"] = integers(mask, batch, past+length)
+	}
+	return in
+}
+
+// mergeHeads turns [B, H, L, D] into [B, L, H·D].
+func mergeHeads(x tensor) tensor {
+	b, h, l, d := x.dims[0], x.dims[1], x.dims[2], x.dims[3]
+	merged := make([]float32, len(x.floats))
+	for i := range b * h * l {
+		batch, head, row := i/(h*l), i/l%h, i%l
+		copy(merged[((batch*l+row)*h+head)*d:][:d], x.floats[i*d:][:d])
+	}
+	return floats(merged, b, l, h*d)
+}
+
+func float32s(values []float64) []float32 {
+	list := make([]float32, len(values))
+	for i, v := range values {
+		list[i] = float32(v)
+	}
+	return list
+}
+
+// solve runs the problem through the op, compares all outputs with the float64
+// reference, and returns them.
+func solve(t tester, p ref.Problem, flat bool) map[string]tensor {
+	t.Helper()
+	in := feedsOf(p, flat)
+	s, err := newSession(t, nodeOf(t, p), typesOf(in), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.run(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, p, flat, got)
+	return got
+}
+
+func compare(t tester, p ref.Problem, flat bool, got map[string]tensor) {
+	t.Helper()
+	want, err := ref.Run(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := ref.RunFloat32(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := p.Attention
+	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+p.Length)
+	output := got["output"]
+	if flat {
+		output = splitHeads(output, int64(a.Heads))
+	}
+	within(t, "output", output, want.Output, plain.Output, batch, int64(a.Heads), int64(p.Length), int64(p.ValueSize))
+	within(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
+	within(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
+}
+
+// splitHeads turns [B, L, H·D] into [B, H, L, D]; other ranks stay, for the
+// comparison of shapes to see.
+func splitHeads(x tensor, heads int64) tensor {
+	if len(x.dims) != 3 {
+		return x
+	}
+	b, l, d := x.dims[0], x.dims[1], x.dims[2]/heads
+	split := make([]float32, len(x.floats))
+	for i := range b * heads * l {
+		batch, head, row := i/(heads*l), i/l%heads, i%l
+		copy(split[i*d:][:d], x.floats[((batch*l+row)*heads+head)*d:][:d])
+	}
+	return floats(split, b, heads, l, d)
+}
+
+// within demands the shape and an error of at most twice that of the plain
+// float32 implementation, both against the float64 reference. Where the plain
+// one is exact by luck (a single visible key), it counts as one rounding of the
+// largest result to float32.
+func within(t tester, name string, got tensor, want, plain []float64, dims ...int64) {
+	t.Helper()
+	if !slices.Equal(got.dims, dims) {
+		t.Fatalf("%s has shape %v, want %v", name, got.dims, dims)
+	}
+	var err, plainErr, largest float64
+	at := 0
+	for i, w := range want {
+		e := math.Abs(float64(got.floats[i]) - w)
+		if math.IsNaN(e) {
+			t.Fatalf("%s[%d] is %g, want %g", name, i, got.floats[i], w)
+		}
+		if e > err {
+			err, at = e, i
+		}
+		plainErr = max(plainErr, math.Abs(plain[i]-w))
+		largest = max(largest, math.Abs(w))
+	}
+	if limit := 2 * max(plainErr, largest*0x1p-24); err > limit {
+		t.Errorf("%s differs by %.3g from the float64 reference (at %d: %g, want %g); a plain float32 implementation differs by %.3g, so %.3g is allowed",
+			name, err, at, got.floats[at], want[at], plainErr, limit)
+	}
+}

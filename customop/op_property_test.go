@@ -1,0 +1,60 @@
+package customop_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// drawn is any small problem that the op promises to solve.
+func drawn(t *rapid.T) ref.Problem {
+	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(t, name) }
+	yes := func(name string) bool { return rapid.Bool().Draw(t, name) }
+
+	kvHeads := number("kv heads", 1, 3)
+	a := rope.Attention{KVHeads: kvHeads, Heads: kvHeads * number("group", 1, 4), HeadSize: number("head size", 1, 70)}
+	if yes("scaled") {
+		a.Scale = rapid.Float64Range(0.01, 1).Draw(t, "scale")
+		a.Scale = float64(float32(a.Scale))
+	}
+	pairs := number("pairs", 0, a.HeadSize/2)
+	a.Encoding = rope.Encoding{
+		Offset:      number("offset", 0, a.HeadSize-2*pairs),
+		Layout:      rapid.SampledFrom([]rope.Layout{rope.Half, rope.Interleaved}).Draw(t, "layout"),
+		ExactAngles: yes("exact angles"),
+	}
+	if pairs > 0 {
+		a.Encoding.Frequencies = frequencies(2*pairs, rapid.SampledFrom([]float64{100, 10000, 1e6}).Draw(t, "theta"))
+	}
+	a.Mask.Causal = yes("causal")
+	if yes("windowed") {
+		a.Mask.Window = int64(number("window", 1, 80))
+	}
+	p := problem(a, number("batch", 1, 3), number("length", 1, 70), number("past", 0, 70))
+	p.ValueSize = number("value size", 1, 70)
+	if a.Mask.Causal && yes("banded") {
+		shift := int64(number("shift", 1, 60))
+		p.Attention.Bands = stringBands(shift, rapid.Int64Range(0, shift).Draw(t, "near"))
+	}
+	switch rapid.SampledFrom([]string{"index", "offset", "left padding", "holes"}).Draw(t, "positions") {
+	case "offset":
+		p = from(p, int64(number("first", 0, 131000)), int64(number("second", 0, 131000)))
+	case "left padding":
+		p = leftPadded(p, number("padding", 0, p.Past+p.Length), number("padding", 0, p.Past+p.Length))
+	case "holes":
+		p = holes(p, rapid.Uint64().Draw(t, "mask seed"))
+	}
+	return filled(p, rapid.Uint64().Draw(t, "seed"))
+}
+
+func TestAgainstReferenceAnywhere(t *testing.T) {
+	testruntime.Require(t)
+	rapid.Check(t, func(r *rapid.T) {
+		p, flat := drawn(r), rapid.Bool().Draw(r, "flat")
+		solve(r, p, flat)
+	})
+}

@@ -1,0 +1,185 @@
+package customop_test
+
+import (
+	"fmt"
+	"slices"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// tensor is one input or output of a run; exactly one of the two lists is set
+// (both are nil for a tensor without elements).
+type tensor struct {
+	dims     []int64
+	floats   []float32
+	integers []int64
+	isInt    bool
+}
+
+func floats(values []float32, dims ...int64) tensor { return tensor{dims: dims, floats: values} }
+
+func integers(values []int64, dims ...int64) tensor {
+	return tensor{dims: dims, integers: values, isInt: true}
+}
+
+func (x tensor) elementType() onnx.DataType {
+	if x.isInt {
+		return onnx.Int64
+	}
+	return onnx.Float
+}
+
+func (x tensor) value() (ort.Value, error) {
+	if x.isInt {
+		return ort.NewTensor(x.dims, x.integers)
+	}
+	return ort.NewTensor(x.dims, x.floats)
+}
+
+// tester is a *testing.T or a *rapid.T.
+type tester interface {
+	testruntime.TB
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Error(args ...any)
+	Cleanup(func())
+}
+
+// feeds are the inputs of one run by name.
+type feeds map[string]tensor
+
+// toONNX writes a node of this package as a node of a file.
+func toONNX(n customop.Node) *onnx.Node {
+	node := onnx.NewNode(n.OpType, n.Inputs, n.Outputs)
+	node.Name, node.Domain = n.Name, n.Domain
+	for _, a := range n.Attributes {
+		switch a.Kind {
+		case customop.Int:
+			node.SetAttribute(onnx.IntAttr(a.Name, a.Int))
+		case customop.Float:
+			node.SetAttribute(onnx.FloatAttr(a.Name, a.Float))
+		case customop.Text:
+			node.SetAttribute(onnx.StringAttr(a.Name, a.Text))
+		case customop.Ints:
+			node.SetAttribute(onnx.IntsAttr(a.Name, a.Ints...))
+		case customop.Floats:
+			node.SetAttribute(onnx.FloatsAttr(a.Name, a.Floats...))
+		}
+	}
+	return node
+}
+
+// oneOp is a model of one node; its inputs have types but no shapes, so that
+// the kernel is the one who checks these.
+func oneOp(t tester, node *onnx.Node, types map[string]onnx.DataType) []byte {
+	t.Helper()
+	m := onnx.New()
+	m.RequireIR(8)
+	m.RequireOpset("", 17)
+	m.RequireOpset(customop.Domain, 1)
+	m.Graph.Name = "one op"
+	for _, name := range node.Inputs {
+		if name != "" {
+			m.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: types[name]})
+		}
+	}
+	for _, name := range node.Outputs {
+		if name != "" {
+			m.Graph.AddOutput(&onnx.ValueInfo{Name: name, Type: onnx.Float})
+		}
+	}
+	m.Graph.InsertNode(nil, node)
+	data, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// opSession is a session of one op.
+type opSession struct {
+	session         *ort.DynamicAdvancedSession
+	inputs, outputs []string
+}
+
+// newSession creates a session of a one-op model; threads 0 lets ONNX Runtime choose.
+func newSession(t tester, node *onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
+	t.Helper()
+	library := testruntime.Require(t)
+	options, err := ort.NewSessionOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer options.Destroy()
+	// What is refused comes back as an error; ONNX Runtime's log would say it again.
+	if err := options.SetLogSeverityLevel(ort.LoggingLevelFatal); err != nil {
+		t.Fatal(err)
+	}
+	if threads > 0 {
+		if err := options.SetIntraOpNumThreads(threads); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := customop.Register(options, customop.Options{Library: library}); err != nil {
+		t.Fatal(err)
+	}
+	present := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	}
+	s := opSession{inputs: present(node.Inputs), outputs: present(node.Outputs)}
+	s.session, err = ort.NewDynamicAdvancedSessionWithONNXData(oneOp(t, node, types), s.inputs, s.outputs, options)
+	if err != nil {
+		return opSession{}, err
+	}
+	t.Cleanup(func() { s.session.Destroy() })
+	return s, nil
+}
+
+// run feeds the session and copies its outputs.
+func (s opSession) run(in feeds) (map[string]tensor, error) {
+	inputs := make([]ort.Value, len(s.inputs))
+	outputs := make([]ort.Value, len(s.outputs))
+	defer func() {
+		for _, v := range slices.Concat(inputs, outputs) {
+			if v != nil {
+				v.Destroy()
+			}
+		}
+	}()
+	for i, name := range s.inputs {
+		x, ok := in[name]
+		if !ok {
+			return nil, fmt.Errorf("the test feeds no %s", name)
+		}
+		v, err := x.value()
+		if err != nil {
+			return nil, fmt.Errorf("feeding %s: %w", name, err)
+		}
+		inputs[i] = v
+	}
+	if err := s.session.Run(inputs, outputs); err != nil {
+		return nil, err
+	}
+	got := map[string]tensor{}
+	for i, name := range s.outputs {
+		v, ok := outputs[i].(*ort.Tensor[float32])
+		if !ok {
+			return nil, fmt.Errorf("%s is a %T", name, outputs[i])
+		}
+		got[name] = floats(slices.Clone(v.GetData()), slices.Clone(v.GetShape())...)
+	}
+	return got, nil
+}
+
+// typesOf are the element types of what will be fed.
+func typesOf(in feeds) map[string]onnx.DataType {
+	types := map[string]onnx.DataType{}
+	for name, x := range in {
+		types[name] = x.elementType()
+	}
+	return types
+}

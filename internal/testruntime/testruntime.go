@@ -1,0 +1,47 @@
+// Package testruntime gives tests ONNX Runtime and the op library as `make
+// build` leaves them in build/, or says why a test cannot run.
+package testruntime
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+)
+
+// TB is what is asked of a *testing.T, *testing.B or *rapid.T.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+	Skipf(format string, args ...any)
+}
+
+// Require initialises ONNX Runtime and returns the path of the op library. A
+// path in the environment must work (make test sets both, so that nothing is
+// skipped there); without one, a test whose libraries are not built is skipped
+// with that reason.
+func Require(t TB) string {
+	t.Helper()
+	library := path(t, customop.LibraryVariable, "librope_ops.so")
+	onnxruntime := path(t, customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so")
+	if err := customop.InitRuntime(onnxruntime); err != nil {
+		t.Fatal(err)
+	}
+	return library
+}
+
+// path returns what the variable names, else the file in the repository's build
+// folder.
+func path(t TB, variable string, inBuild ...string) string {
+	t.Helper()
+	if named := os.Getenv(variable); named != "" {
+		return named
+	}
+	_, self, _, _ := runtime.Caller(0)
+	built := filepath.Join(append([]string{filepath.Dir(self), "..", "..", "build"}, inBuild...)...)
+	if _, err := os.Stat(built); err != nil {
+		t.Skipf("not tested: %s is not set and %s does not exist; run make build", variable, built)
+	}
+	return built
+}
