@@ -71,6 +71,16 @@ func (r *Report) keep(refusal *Refusal) {
 	r.Sites = append(r.Sites, Site{Node: refusal.Node, Op: "Softmax", Status: Kept, Reason: refusal.Reason})
 }
 
+// keepAll keeps every site for one reason. It returns no error, so that the
+// report is what the caller looks at.
+func (r *Report) keepAll(found []analysed, reason error) error {
+	for _, f := range found {
+		r.Sites[f.index].Reason = reason.Error()
+	}
+	r.number()
+	return nil
+}
+
 // number gives the sites their places.
 func (r *Report) number() {
 	for i := range r.Sites {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -120,7 +121,11 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
 	}
 	if len(found) == 0 {
+		report.number()
 		return nil, nil
+	}
+	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library, Model: m.Path}); err != nil {
+		return found, report.keepAll(found, fmt.Errorf("no proof without the op library: %w", err))
 	}
 	eng, err := opts.engine()
 	if err != nil {
@@ -133,11 +138,7 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		for _, f := range found {
-			report.Sites[f.index].Reason = fmt.Sprintf("the shapes of the graph could not be measured: %v", err)
-		}
-		report.number()
-		return found, nil
+		return found, report.keepAll(found, fmt.Errorf("the shapes of the graph could not be measured: %w", err))
 	}
 	if err := measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say); err != nil {
 		return nil, err

@@ -1,0 +1,233 @@
+package rewrite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+const testdata = "../testdata"
+
+// needLibraries skips a test, with the reason, where what it runs is not built.
+func needLibraries(t *testing.T) {
+	t.Helper()
+	if _, err := customop.FindRuntime(""); err != nil {
+		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
+	}
+	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
+		t.Skipf("run make test, which builds the op library: %v", err)
+	}
+}
+
+func worker(t *testing.T) engine.Engine {
+	t.Helper()
+	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close() })
+	return eng
+}
+
+func model(name string) string { return filepath.Join(testdata, "models", name, "model.onnx") }
+
+// patch rewrites a model into a temporary file and expects every site proven.
+func patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Report) {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	opts.Worker = []string{os.Args[0]}
+	report, err := rewrite.Rewrite(context.Background(), m, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range report.Sites {
+		if s.Status != rewrite.Rewritten {
+			t.Fatalf("layer %d is kept: %s", s.Layer, s.Reason)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "model.onnx")
+	if err := m.Save(out, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out, report
+}
+
+func spec(t *testing.T, axis rope.Axis, text string) rope.Spec {
+	t.Helper()
+	s, err := rope.ParseSpec(axis, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// golden is the inputs of a file of goldens, plain or left-padded.
+type golden struct {
+	sequence decoder.Sequence
+	want     []float32 // [Batch, Length, vocabulary], or the real rows of the second sequence
+	padded   bool
+}
+
+func readGolden(t *testing.T, architecture, key string, padded bool) golden {
+	t.Helper()
+	f, err := npz.Open(filepath.Join(testdata, "goldens", architecture+".npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	suffix := ""
+	if padded {
+		suffix = "_pad"
+	}
+	g := golden{padded: padded}
+	for name, into := range map[string]*[]int64{"ids": &g.sequence.IDs, "mask": &g.sequence.Mask, "pos": &g.sequence.Positions} {
+		data, shape, err := f.Int64(name + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*into = data
+		g.sequence.Batch, g.sequence.Length = int64(shape[0]), int64(shape[1])
+	}
+	if g.want, _, err = f.Float32(key + suffix); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// distance returns the largest difference between logits and the golden.
+func (g golden) distance(t *testing.T, logits []float64) float64 {
+	t.Helper()
+	if g.padded {
+		width := len(logits) / int(g.sequence.Batch*g.sequence.Length)
+		start := int(g.sequence.Length) // the second row
+		for g.sequence.Mask[start] == 0 {
+			start++
+		}
+		logits = logits[start*width : 2*int(g.sequence.Length)*width]
+	}
+	if len(logits) != len(g.want) {
+		t.Fatalf("%d logits, the golden has %d", len(logits), len(g.want))
+	}
+	worst := 0.0
+	for i, x := range logits {
+		worst = math.Max(worst, math.Abs(x-float64(g.want[i])))
+	}
+	return worst
+}
+
+// ways of running a sequence of 48 tokens.
+var ways = map[string][]int64{
+	"prefill":        {48},
+	"two chunks":     {17, 31},
+	"token by token": slices.Repeat([]int64{1}, 48),
+	"then decode":    slices.Concat([]int64{32}, slices.Repeat([]int64{1}, 16)),
+}
+
+// TestGoldens compares patched models with transformers and with the eager
+// reference of STRING, in prefill, with a cache, in a batch and padded.
+func TestGoldens(t *testing.T) {
+	needLibraries(t)
+	methods := []struct {
+		golden    string
+		scaling   string
+		positions string
+		only      string
+	}{
+		{golden: "plain"},
+		{golden: "linear4", scaling: "linear:factor=4"},
+		{golden: "yarn4", scaling: "yarn:factor=4,original_max_position_embeddings=16"},
+		{golden: "theta500k", scaling: "theta:rope_theta=500000", only: "llama"},
+		{golden: "string", positions: "string:shift=16,window=4"},
+	}
+	for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager",
+		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+		architecture, _, _ := strings.Cut(name, "__")
+		for _, m := range methods {
+			if m.only != "" && m.only != architecture {
+				continue
+			}
+			t.Run(name+"/"+m.golden, func(t *testing.T) {
+				if !hasGolden(t, architecture, m.golden) {
+					t.Skipf("testdata has no golden of %s for %s", m.golden, architecture)
+				}
+				var opts rewrite.Options
+				if m.scaling != "" {
+					opts.Edits = append(opts.Edits, spec(t, rope.ScalingAxis, m.scaling))
+				}
+				if m.positions != "" {
+					opts.Edits = append(opts.Edits, spec(t, rope.PositionsAxis, m.positions))
+				}
+				patched, _ := patch(t, model(name), opts)
+				d, err := decoder.Open(context.Background(), worker(t), patched)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close()
+				for _, padded := range []bool{false, true} {
+					g := readGolden(t, architecture, m.golden, padded)
+					for way, chunks := range ways {
+						logits, err := d.Chunks(context.Background(), g.sequence, chunks...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						// The bound: 1e-4 of what transformers computes.
+						if got := g.distance(t, logits); !(got <= 1e-4) {
+							t.Errorf("%s, padded %v: off by %.2g", way, padded, got)
+						} else {
+							t.Logf("%s, padded %v: off by %.2g", way, padded, got)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func hasGolden(t *testing.T, architecture, key string) bool {
+	t.Helper()
+	f, err := npz.Open(filepath.Join(testdata, "goldens", architecture+".npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, _, err = f.Float32(key)
+	return err == nil
+}
+
+func ExampleRewrite() {
+	ctx := context.Background()
+	m, err := onnx.Open("../testdata/models/llama__optimum/model.onnx")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close()
+	yarn, _ := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Edits: []rope.Spec{yarn}})
+	if errors.Is(err, rewrite.ErrNoAttention) {
+		fmt.Println("nothing to do")
+		return
+	}
+	for _, s := range report.Sites {
+		fmt.Println(s.Layer, s.Status, s.Heads, s.RotaryDim, s.Theta, s.Mask)
+	}
+	// m.Save("model.rope.onnx", onnx.SaveOptions{}) writes the patched model.
+}
