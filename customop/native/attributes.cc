@@ -102,8 +102,8 @@ std::vector<float> FiniteFloats(const NodeInfo& node, const char* name) {
   return values;
 }
 
-bool Flag(const NodeInfo& node, const char* name, bool fallback) {
-  const int64_t value = node.GetInt(name).value_or(fallback ? 1 : 0);
+bool Flag(const NodeInfo& node, const char* name, int64_t fallback) {
+  const int64_t value = node.GetInt(name).value_or(fallback);
   if (value != 0 && value != 1) {
     node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
                 "; it must be 0 or 1");
@@ -111,8 +111,8 @@ bool Flag(const NodeInfo& node, const char* name, bool fallback) {
   return value == 1;
 }
 
-int64_t NonNegative(const NodeInfo& node, const char* name) {
-  const int64_t value = node.GetInt(name).value_or(0);
+int64_t NonNegative(const NodeInfo& node, const char* name, int64_t fallback) {
+  const int64_t value = node.GetInt(name).value_or(fallback);
   if (value < 0) {
     node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
                 "; it must not be negative");
@@ -121,7 +121,8 @@ int64_t NonNegative(const NodeInfo& node, const char* name) {
 }
 
 bool Interleaved(const NodeInfo& node) {
-  const std::string layout = node.GetString(spec::kAttrRotaryLayout).value_or("half");
+  const std::string layout =
+      node.GetString(spec::kAttrRotaryLayout).value_or(spec::kDefaultRotaryLayout);
   if (layout != "half" && layout != "interleaved") {
     node.Refuse(std::string("attribute ") + spec::kAttrRotaryLayout + " is '" + layout +
                 "'; it must be 'half' or 'interleaved'");
@@ -130,7 +131,7 @@ bool Interleaved(const NodeInfo& node) {
 }
 
 void CheckCache(const NodeInfo& node) {
-  const std::string cache = node.GetString(spec::kAttrCache).value_or("rotated");
+  const std::string cache = node.GetString(spec::kAttrCache).value_or(spec::kDefaultCache);
   if (cache == "raw") {
     node.Refuse(std::string("attribute ") + spec::kAttrCache +
                 " is 'raw', which this version of librope_ops does not support; it must be "
@@ -207,14 +208,14 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
     node.Refuse("num_heads " + std::to_string(params.num_heads) +
                 " is not a multiple of kv_num_heads " + std::to_string(params.kv_num_heads));
   }
-  params.scale = FiniteFloat(node, spec::kAttrScale, 0);
+  params.scale = FiniteFloat(node, spec::kAttrScale, spec::kDefaultScale);
   params.frequencies = FiniteFloats(node, spec::kAttrFrequencies);
-  params.gain = FiniteFloat(node, spec::kAttrGain, 1);
+  params.gain = FiniteFloat(node, spec::kAttrGain, spec::kDefaultGain);
   params.interleaved = Interleaved(node);
-  params.rotary_offset = NonNegative(node, spec::kAttrRotaryOffset);
-  params.exact_angles = Flag(node, spec::kAttrExactAngles, false);
-  params.causal = Flag(node, spec::kAttrCausal, true);
-  params.window = NonNegative(node, spec::kAttrWindow);
+  params.rotary_offset = NonNegative(node, spec::kAttrRotaryOffset, spec::kDefaultRotaryOffset);
+  params.exact_angles = Flag(node, spec::kAttrExactAngles, spec::kDefaultExactAngles);
+  params.causal = Flag(node, spec::kAttrCausal, spec::kDefaultCausal);
+  params.window = NonNegative(node, spec::kAttrWindow, spec::kDefaultWindow);
   params.bands = ReadBands(node, params.causal);
   return params;
 }

@@ -107,11 +107,11 @@ ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t) {
 }
 
 OrtCustomOpInputOutputCharacteristic ORT_API_CALL InputKind(const OrtCustomOp*, size_t i) {
-  return i <= spec::kValue ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+  return spec::kInputOptional[i] ? INPUT_OUTPUT_OPTIONAL : INPUT_OUTPUT_REQUIRED;
 }
 
 OrtCustomOpInputOutputCharacteristic ORT_API_CALL OutputKind(const OrtCustomOp*, size_t i) {
-  return i == spec::kOutput ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+  return spec::kOutputOptional[i] ? INPUT_OUTPUT_OPTIONAL : INPUT_OUTPUT_REQUIRED;
 }
 
 }  // namespace

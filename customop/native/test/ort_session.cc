@@ -1,0 +1,123 @@
+#include "ort_session.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+namespace rope::test {
+namespace {
+
+const OrtApi* g_ort = nullptr;
+const char* g_version = "";
+OrtEnv* g_env = nullptr;
+OrtMemoryInfo* g_memory = nullptr;
+
+std::string Text(OrtStatusPtr status) {
+  if (status == nullptr) return {};
+  std::string text = Ort().GetErrorMessage(status);
+  Ort().ReleaseStatus(status);
+  return text.empty() ? "?" : text;
+}
+
+OrtValue* MakeTensor(Value& value, std::string& error) {
+  OrtValue* tensor = nullptr;
+  const bool ints = value.floats.empty() && !value.ints.empty();
+  void* data = ints ? static_cast<void*>(value.ints.data()) : value.floats.data();
+  const size_t bytes = ints ? value.ints.size() * sizeof(int64_t) : value.floats.size() * 4;
+  static float nothing;
+  error = Text(Ort().CreateTensorWithDataAsOrtValue(
+      g_memory, bytes == 0 ? &nothing : data, bytes, value.shape.data(), value.shape.size(),
+      ints ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &tensor));
+  return tensor;
+}
+
+// Copies what the runtime made.
+std::string ReadTensor(OrtValue* tensor, Value& value) {
+  OrtTensorTypeAndShapeInfo* info = nullptr;
+  std::string error = Text(Ort().GetTensorTypeAndShape(tensor, &info));
+  if (!error.empty()) return error;
+  size_t rank = 0;
+  size_t count = 0;
+  error = Text(Ort().GetDimensionsCount(info, &rank));
+  value.shape.resize(rank);
+  if (error.empty()) error = Text(Ort().GetDimensions(info, value.shape.data(), rank));
+  if (error.empty()) error = Text(Ort().GetTensorShapeElementCount(info, &count));
+  Ort().ReleaseTensorTypeAndShapeInfo(info);
+  void* data = nullptr;
+  if (error.empty()) error = Text(Ort().GetTensorMutableData(tensor, &data));
+  if (error.empty()) {
+    value.floats.assign(static_cast<float*>(data), static_cast<float*>(data) + count);
+  }
+  return error;
+}
+
+}  // namespace
+
+bool OpenRuntime(const char* path) {
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) {
+    std::fprintf(stderr, "cannot open ONNX Runtime: %s\n", dlerror());
+    return false;
+  }
+  using GetBase = const OrtApiBase* (*)();
+  const auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
+  if (get_base == nullptr) return false;
+  g_version = get_base()->GetVersionString();
+  g_ort = get_base()->GetApi(18);
+  if (g_ort == nullptr) {
+    std::fprintf(stderr, "ONNX Runtime %s is older than 1.18\n", g_version);
+    return false;
+  }
+  const std::string error =
+      Text(g_ort->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "rope", &g_env)) +
+      Text(g_ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &g_memory));
+  if (!error.empty()) std::fprintf(stderr, "%s\n", error.c_str());
+  return error.empty();
+}
+
+const OrtApi& Ort() { return *g_ort; }
+const char* RuntimeVersion() { return g_version; }
+
+Session::Session(const std::string& model, const std::string& library, int threads) {
+  OrtSessionOptions* options = nullptr;
+  error_ = Text(Ort().CreateSessionOptions(&options));
+  if (!error_.empty()) return;
+  error_ = Text(Ort().SetIntraOpNumThreads(options, threads));
+  if (error_.empty()) error_ = Text(Ort().RegisterCustomOpsLibrary_V2(options, library.c_str()));
+  if (error_.empty()) {
+    error_ =
+        Text(Ort().CreateSessionFromArray(g_env, model.data(), model.size(), options, &session_));
+  }
+  Ort().ReleaseSessionOptions(options);
+}
+
+Session::~Session() { Ort().ReleaseSession(session_); }
+
+std::string Session::Run(std::vector<Value>& inputs, std::vector<Value>& outputs) const {
+  std::vector<const char*> input_names, output_names;
+  std::vector<OrtValue*> input_values, output_values;
+  std::string error;
+  for (Value& v : inputs) {
+    if (error.empty()) input_values.push_back(MakeTensor(v, error));
+    input_names.push_back(v.name.c_str());
+  }
+  std::vector<bool> ready;
+  for (Value& v : outputs) {
+    output_names.push_back(v.name.c_str());
+    ready.push_back(!v.shape.empty());
+    output_values.push_back(ready.back() && error.empty() ? MakeTensor(v, error) : nullptr);
+  }
+  if (error.empty()) {
+    error = Text(Ort().Run(session_, nullptr, input_names.data(), input_values.data(),
+                           input_values.size(), output_names.data(), output_names.size(),
+                           output_values.data()));
+  }
+  for (size_t i = 0; i < outputs.size() && error.empty(); ++i) {
+    if (!ready[i]) error = ReadTensor(output_values[i], outputs[i]);
+  }
+  for (OrtValue* v : input_values) Ort().ReleaseValue(v);
+  for (OrtValue* v : output_values) Ort().ReleaseValue(v);
+  return error;
+}
+
+}  // namespace rope::test

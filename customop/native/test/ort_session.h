@@ -1,0 +1,47 @@
+// ONNX Runtime, opened at run time, for tests of the op library.
+#ifndef ROPE_TEST_ORT_SESSION_H_
+#define ROPE_TEST_ORT_SESSION_H_
+
+#include <onnxruntime_c_api.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rope::test {
+
+// Opens the runtime; false and a text on stderr if there is none.
+bool OpenRuntime(const char* path);
+const OrtApi& Ort();
+const char* RuntimeVersion();
+
+struct Value {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> floats;  // one of the two
+  std::vector<int64_t> ints;
+};
+
+// A session of one model with the op library registered. error() tells why
+// there is none.
+class Session {
+ public:
+  Session(const std::string& model, const std::string& library, int threads);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const std::string& error() const { return error_; }
+
+  // Runs once; outputs that have a shape are given to the runtime ready made.
+  // Returns the error text, empty when all went well.
+  std::string Run(std::vector<Value>& inputs, std::vector<Value>& outputs) const;
+
+ private:
+  std::string error_;
+  OrtSession* session_ = nullptr;
+};
+
+}  // namespace rope::test
+
+#endif  // ROPE_TEST_ORT_SESSION_H_
