@@ -60,11 +60,15 @@ func trials(l *lifted) []trial {
 // random inputs. The op's error against float64 must be at most twice the
 // original's own, which must stay within what float32 allows.
 func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, error) {
-	return l.compare(ctx, s, lift, lift.attention)
+	nodes, constants, err := lower(s.wiring(lift), lift.attention)
+	if err != nil {
+		return nil, refuse(s.softmax, "the op that should replace it cannot be written: %v", err)
+	}
+	return l.compare(ctx, s, lift, nodes, constants)
 }
 
-// compare proves the value a against the site.
-func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, a rope.Attention) (*Proof, error) {
+// compare proves lowered nodes against the site.
+func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
 	piece, err := l.graph.extract(s.results(), s.cuts())
 	if err != nil {
 		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
@@ -80,7 +84,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, a rope.Atte
 	}
 	defer doubleSession.Close()
 	double := &loaded{session: doubleSession, piece: piece, table: l.table, elem: onnx.Double}
-	op, err := l.loadOp(ctx, s, lift, a)
+	op, err := l.loadOp(ctx, s, lift, nodes, constants)
 	if err != nil {
 		return nil, refuse(s.softmax, "the op that should replace it does not load: %v", err)
 	}
@@ -91,7 +95,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, a rope.Atte
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, t := range trials(lift) {
 		var errs [3]resultErrors
-		for range t.draws(a) {
+		for range t.draws(lift.attention) {
 			feeds, mask := l.trialFeeds(rng, s, lift, t)
 			var results [3]map[string]engine.Tensor
 			for i, run := range []*loaded{original, double, op} {
@@ -257,11 +261,7 @@ func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) boo
 }
 
 // loadOp loads the lowered op by itself.
-func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, a rope.Attention) (*loaded, error) {
-	nodes, constants, err := lower(s.wiring(lift), a)
-	if err != nil {
-		return nil, err
-	}
+func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*loaded, error) {
 	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), outputs: s.results()}
 	if lift.position != nil {
 		p.inputs = append(p.inputs, lift.position)

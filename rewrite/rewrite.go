@@ -20,12 +20,11 @@ type Options struct {
 	Library string   // path of the op library; empty looks in the usual places
 	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
 
-	Edits       []rope.Spec         // methods, at most one per axis; none keeps the meaning
-	Context     rope.Context        // what methods need to know of the model
-	ExactAngles bool                // drop the exporter's rounding of angles to float32
-	Layers      func(int) bool      // which sites are rewritten, by their order in the graph; nil is all
-	Progress    func(string)        // told what is being done; may be nil
-	damage      func(*lifted) error // tests: spoils what was measured, to see the proof refuse
+	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning
+	Context     rope.Context   // what methods need to know of the model
+	ExactAngles bool           // drop the exporter's rounding of angles to float32
+	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
+	Progress    func(string)   // told what is being done; may be nil
 }
 
 // ErrNoAttention says that a model has no rotary attention.
@@ -170,9 +169,6 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 		if !seen {
 			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
 			o.lifted, o.err = l.lift(ctx, f.site)
-			if o.err == nil && opts.damage != nil {
-				o.err = opts.damage(o.lifted)
-			}
 			if o.err == nil {
 				o.proof, o.err = l.prove(ctx, f.site, o.lifted)
 			}

@@ -1,0 +1,201 @@
+package rewrite
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// measured is one site of a real export, ready to be proven.
+type measured struct {
+	lifter *lifter
+	site   *site
+	lifted *lifted
+}
+
+// measureSite lifts a site of a model after edit, if any, changed the model.
+func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) measured {
+	t.Helper()
+	if _, err := customop.FindRuntime(""); err != nil {
+		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
+	}
+	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
+		t.Skipf("run make test, which builds the op library: %v", err)
+	}
+	ctx := context.Background()
+	m, err := onnx.Open("../testdata/models/" + name + "/model.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	if edit != nil {
+		edit(m)
+	}
+	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close() })
+	g, err := newGraph(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cores, _ := g.find()
+	s, refusal := g.delimit(cores[layer])
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	table, err := measureShapes(ctx, eng, g, s.measured())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
+	lifted, err := l.lift(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return measured{l, s, lifted}
+}
+
+// prove lowers a value, lets damage spoil the wiring, and proves it.
+func (m measured) prove(a rope.Attention, damage func(*wiring)) error {
+	w := m.site.wiring(m.lifted)
+	if damage != nil {
+		damage(&w)
+	}
+	nodes, constants, err := lower(w, a)
+	if err != nil {
+		return err
+	}
+	_, err = m.lifter.compare(context.Background(), m.site, m.lifted, nodes, constants)
+	return err
+}
+
+// TestProofRefusesDamage spoils what was lifted, a little each time, and
+// expects the proof to see it.
+func TestProofRefusesDamage(t *testing.T) {
+	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18"} {
+		m := measureSite(t, name, 0, nil)
+		if err := m.prove(m.lifted.attention, nil); err != nil {
+			t.Fatalf("%s: the undamaged site is refused: %v", name, err)
+		}
+		pairs := len(m.lifted.attention.Encoding.Frequencies)
+		damages := map[string]func(*rope.Attention){
+			"first frequency by 1e-3": func(a *rope.Attention) { a.Encoding.Frequencies[0] *= 1.001 },
+			"last frequency by 1e-3":  func(a *rope.Attention) { a.Encoding.Frequencies[pairs-1] *= 1.001 },
+			"scale by 1 %":            func(a *rope.Attention) { a.Scale *= 1.01 },
+			"gain by 0.1 %":           func(a *rope.Attention) { a.Encoding.Gain = 1.001 },
+			"layout":                  func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved },
+			"one pair fewer":          func(a *rope.Attention) { a.Encoding.Frequencies = a.Encoding.Frequencies[:pairs-1] },
+			"other sense":             func(a *rope.Attention) { negate(a.Encoding.Frequencies) },
+			"a window of 200":         func(a *rope.Attention) { a.Mask.Window = 200 },
+			"a window of 2":           func(a *rope.Attention) { a.Mask.Window = 2 },
+			"not causal":              func(a *rope.Attention) { a.Mask.Causal = false },
+			"padding ignored":         func(a *rope.Attention) { a.Mask.Padding = false },
+		}
+		for what, damage := range damages {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				a := m.lifted.attention.Clone()
+				damage(&a)
+				refused(t, m.prove(a, nil))
+			})
+		}
+		t.Run(name+"/one head", func(t *testing.T) {
+			// The query's first two heads change places before they reach the op.
+			w := m.site.wiring(m.lifted)
+			order := make([]int64, m.lifted.attention.Heads)
+			for h := range order {
+				order[h] = int64(h)
+			}
+			order[0], order[1] = 1, 0
+			swapped := onnx.NewNode("Gather", []string{w.query, "order"}, []string{"swapped"}, onnx.IntAttr("axis", 1))
+			w.query = "swapped"
+			nodes, constants, err := lower(w, m.lifted.attention)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes = append([]*onnx.Node{swapped}, nodes...)
+			constants = append(constants, int64Tensor("order", []int64{int64(len(order))}, order...))
+			_, err = m.lifter.compare(context.Background(), m.site, m.lifted, nodes, constants)
+			refused(t, err)
+		})
+		t.Run(name+"/positions ignored", func(t *testing.T) {
+			refused(t, m.prove(m.lifted.attention, func(w *wiring) { w.position = nil }))
+		})
+		if a := m.lifted.attention; a.Heads == a.KVHeads {
+			t.Run(name+"/query and key exchanged", func(t *testing.T) {
+				refused(t, m.prove(a, func(w *wiring) { w.query, w.key = w.key, w.query }))
+			})
+			t.Run(name+"/key and value exchanged", func(t *testing.T) {
+				refused(t, m.prove(a, func(w *wiring) { w.key, w.value = w.value, w.key }))
+			})
+		}
+	}
+}
+
+// windowed adds a sliding window to the causal comparison of a dynamo export:
+// key ≤ query becomes key ≤ query and key > query − width.
+func windowed(width int64) func(*onnx.Model) {
+	return func(m *onnx.Model) {
+		for _, n := range m.Graph.Nodes {
+			if n.OpType != "LessOrEqual" {
+				continue
+			}
+			key, query, mask := n.Inputs[0], n.Inputs[1], n.Outputs[0]
+			n.Outputs[0] = mask + "_causal"
+			m.Graph.AddInitializer(int64Tensor("width", []int64{}, width))
+			next := m.Graph.Nodes[slices.Index(m.Graph.Nodes, n)+1]
+			m.Graph.InsertNode(next, onnx.NewNode("Sub", []string{query, "width"}, []string{mask + "_first"}))
+			m.Graph.InsertNode(next, onnx.NewNode("Greater", []string{key, mask + "_first"}, []string{mask + "_near"}))
+			m.Graph.InsertNode(next, onnx.NewNode("And", []string{n.Outputs[0], mask + "_near"}, []string{mask}))
+			return
+		}
+	}
+}
+
+// TestProofRefusesWindow spoils a window by one key either way.
+func TestProofRefusesWindow(t *testing.T) {
+	for _, width := range []int64{1, 20, 7000} {
+		m := measureSite(t, "llama__dynamo18", 1, windowed(width))
+		if got := m.lifted.attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
+			t.Fatalf("width %d is lifted as %+v", width, got)
+		}
+		if err := m.prove(m.lifted.attention, nil); err != nil {
+			t.Fatalf("width %d: the undamaged site is refused: %v", width, err)
+		}
+		for _, by := range []int64{-1, 1} {
+			if width+by == 0 {
+				continue // 0 is no window at all
+			}
+			a := m.lifted.attention.Clone()
+			a.Mask.Window += by
+			refused(t, m.prove(a, nil))
+		}
+	}
+}
+
+// refused expects an error that speaks of a measured difference, not of a
+// broken test.
+func refused(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("the proof accepts it")
+	}
+	if !strings.Contains(err.Error(), "is off by") {
+		t.Fatalf("refused for another reason: %v", err)
+	}
+	t.Log(err)
+}
+
+func negate(list []float64) {
+	for i := range list {
+		list[i] = -list[i]
+	}
+}
