@@ -137,6 +137,9 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 			return nil, err
 		}
 	}
+	if norm == 0 {
+		return nil, errors.New("no query sees two keys, so what happens to scores cannot be measured")
+	}
 	fit.factor = dot / norm
 	var wrong error
 	for _, smp := range samples {
