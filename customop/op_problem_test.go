@@ -159,7 +159,20 @@ func solve(t tester, p ref.Problem, flat bool) map[string]tensor {
 	return got
 }
 
+// compare judges the outputs of one run.
 func compare(t tester, p ref.Problem, flat bool, got map[string]tensor) {
+	t.Helper()
+	var j judge
+	j.add(t, p, flat, got)
+	j.verdict(t)
+}
+
+// judge compares outputs with the float64 reference: their error may be twice
+// that of the plain float32 implementation. It pools runs, because the largest
+// error of a handful of numbers is a matter of luck.
+type judge struct{ output, presentKey, presentValue pool }
+
+func (j *judge) add(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 	t.Helper()
 	want, err := ref.Run(p)
 	if err != nil {
@@ -175,9 +188,16 @@ func compare(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 	if flat {
 		output = splitHeads(output, int64(a.Heads))
 	}
-	within(t, "output", output, want.Output, plain.Output, batch, int64(a.Heads), int64(p.Length), int64(p.ValueSize))
-	within(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
-	within(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
+	j.output.add(t, "output", output, want.Output, plain.Output, batch, int64(a.Heads), int64(p.Length), int64(p.ValueSize))
+	j.presentKey.add(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
+	j.presentValue.add(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
+}
+
+func (j *judge) verdict(t tester) {
+	t.Helper()
+	j.output.verdict(t, "output")
+	j.presentKey.verdict(t, "present_key")
+	j.presentValue.verdict(t, "present_value")
 }
 
 // splitHeads turns [B, L, H·D] into [B, H, L, D]; other ranks stay, for the
@@ -195,30 +215,45 @@ func splitHeads(x tensor, heads int64) tensor {
 	return floats(split, b, heads, l, d)
 }
 
-// within demands the shape and an error of at most twice that of the plain
-// float32 implementation, both against the float64 reference. Where the plain
-// one is exact by luck (a single visible key), it counts as one rounding of the
-// largest result to float32.
+// within judges one output by itself.
 func within(t tester, name string, got tensor, want, plain []float64, dims ...int64) {
+	t.Helper()
+	var p pool
+	p.add(t, name, got, want, plain, dims...)
+	p.verdict(t, name)
+}
+
+// pool holds the largest errors of one output over all runs, and where the
+// op's stands.
+type pool struct {
+	err, plainErr, largest float64
+	got, want              float64
+}
+
+func (p *pool) add(t tester, name string, got tensor, want, plain []float64, dims ...int64) {
 	t.Helper()
 	if !slices.Equal(got.dims, dims) {
 		t.Fatalf("%s has shape %v, want %v", name, got.dims, dims)
 	}
-	var err, plainErr, largest float64
-	at := 0
 	for i, w := range want {
-		e := math.Abs(float64(got.floats[i]) - w)
-		if math.IsNaN(e) {
-			t.Fatalf("%s[%d] is %g, want %g", name, i, got.floats[i], w)
+		g := float64(got.floats[i])
+		if math.IsNaN(g) {
+			t.Fatalf("%s[%d] is NaN, want %g", name, i, w)
 		}
-		if e > err {
-			err, at = e, i
+		if e := math.Abs(g - w); e > p.err {
+			p.err, p.got, p.want = e, g, w
 		}
-		plainErr = max(plainErr, math.Abs(plain[i]-w))
-		largest = max(largest, math.Abs(w))
+		p.plainErr = max(p.plainErr, math.Abs(plain[i]-w))
+		p.largest = max(p.largest, math.Abs(w))
 	}
-	if limit := 2 * max(plainErr, largest*0x1p-24); err > limit {
-		t.Errorf("%s differs by %.3g from the float64 reference (at %d: %g, want %g); a plain float32 implementation differs by %.3g, so %.3g is allowed",
-			name, err, at, got.floats[at], want[at], plainErr, limit)
+}
+
+// verdict demands the factor of two. Where the plain implementation is exact (a
+// single visible key), it counts as one rounding of the largest result.
+func (p *pool) verdict(t tester, name string) {
+	t.Helper()
+	if limit := 2 * max(p.plainErr, p.largest*0x1p-24); p.err > limit {
+		t.Errorf("%s differs by %.3g from the float64 reference (%g instead of %g); a plain float32 implementation differs by %.3g, so %.3g is allowed",
+			name, p.err, p.got, p.want, p.plainErr, limit)
 	}
 }

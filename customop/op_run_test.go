@@ -82,8 +82,8 @@ func oneOp(t tester, node *onnx.Node, types map[string]onnx.DataType) []byte {
 	m.RequireOpset("", 17)
 	m.RequireOpset(customop.Domain, 1)
 	m.Graph.Name = "one op"
-	for _, name := range node.Inputs {
-		if name != "" {
+	for i, name := range node.Inputs {
+		if name != "" && !slices.Contains(node.Inputs[:i], name) {
 			m.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: types[name]})
 		}
 	}

@@ -1,0 +1,222 @@
+package customop_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// refused demands one sentence that holds the node's name and every wanted part.
+func refused(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want one with %q", want)
+	}
+	for _, part := range append(want, "attention 3") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q lacks %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %q is more than one line", err)
+	}
+}
+
+// What a node cannot mean, or this library cannot do, is refused when the
+// session is created.
+func TestSessionRefuses(t *testing.T) {
+	set := func(a *onnx.Attribute) func(*onnx.Node) { return func(n *onnx.Node) { n.SetAttribute(a) } }
+	drop := func(name string) func(*onnx.Node) {
+		return func(n *onnx.Node) {
+			for i, a := range n.Attributes {
+				if a.Name == name {
+					n.Attributes = append(n.Attributes[:i], n.Attributes[i+1:]...)
+					return
+				}
+			}
+		}
+	}
+	input := func(at int, name string) func(*onnx.Node) {
+		return func(n *onnx.Node) {
+			for len(n.Inputs) <= at {
+				n.Inputs = append(n.Inputs, "")
+			}
+			n.Inputs[at] = name
+		}
+	}
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		damage func(*onnx.Node)
+		want   []string
+	}{
+		"newer version":       {set(onnx.IntAttr("spec_version", 99)), []string{"spec version 99", "update librope_ops"}},
+		"version 0":           {set(onnx.IntAttr("spec_version", 0)), []string{"spec version 0"}},
+		"no version":          {drop("spec_version"), []string{"spec_version", "missing"}},
+		"no heads":            {drop("num_heads"), []string{"num_heads", "missing"}},
+		"zero heads":          {set(onnx.IntAttr("num_heads", 0)), []string{"num_heads", "0"}},
+		"negative kv heads":   {set(onnx.IntAttr("kv_num_heads", -4)), []string{"kv_num_heads", "-4"}},
+		"huge kv heads":       {set(onnx.IntAttr("kv_num_heads", 1<<40)), []string{"kv_num_heads", "1099511627776"}},
+		"not divisible":       {set(onnx.IntAttr("kv_num_heads", 3)), []string{"num_heads 4", "kv_num_heads 3"}},
+		"type of attribute":   {set(onnx.IntAttr("scale", 1)), []string{"scale"}},
+		"NaN frequency":       {set(onnx.FloatsAttr("frequencies", 1, nan)), []string{"frequencies", "nan", "1"}},
+		"infinite frequency":  {set(onnx.FloatsAttr("frequencies", float32(math.Inf(1)))), []string{"frequencies", "inf"}},
+		"NaN scale":           {set(onnx.FloatAttr("scale", nan)), []string{"scale", "nan"}},
+		"NaN gain":            {set(onnx.FloatAttr("gain", nan)), []string{"gain", "nan"}},
+		"layout":              {set(onnx.StringAttr("rotary_layout", "neox")), []string{"rotary_layout", "neox", "half", "interleaved"}},
+		"negative offset":     {set(onnx.IntAttr("rotary_offset", -1)), []string{"rotary_offset", "-1"}},
+		"exact_angles":        {set(onnx.IntAttr("exact_angles", 2)), []string{"exact_angles", "2"}},
+		"causal":              {set(onnx.IntAttr("causal", 5)), []string{"causal", "5"}},
+		"negative window":     {set(onnx.IntAttr("window", -3)), []string{"window", "-3"}},
+		"bands from 1":        {set(onnx.IntsAttr("band_starts", 1, 2)), []string{"band_starts", "0"}},
+		"bands fall":          {set(onnx.IntsAttr("band_starts", 0, 5, 4)), []string{"band_starts", "4", "5"}},
+		"one scale, no band":  {set(onnx.FloatsAttr("band_query_scales", 1, 2)), []string{"band_query_scales", "2", "1"}},
+		"NaN band":            {set(onnx.FloatsAttr("band_query_offsets", nan)), []string{"band_query_offsets", "nan"}},
+		"scaled rotated keys": {set(onnx.FloatsAttr("band_key_scales", 2)), []string{"band_key_scales", "2"}},
+		"bands, not causal": {func(n *onnx.Node) {
+			n.SetAttribute(onnx.IntAttr("causal", 0))
+			n.SetAttribute(onnx.IntsAttr("band_starts", 0, 9))
+		}, []string{"band", "causal"}},
+		"half a past":     {input(3, "past_key"), []string{"past_key", "past_value"}},
+		"unknown cache":   {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
+		"raw cache":       {set(onnx.StringAttr("cache", "raw")), []string{"cache", "raw", "not support"}},
+		"first keys":      {set(onnx.IntAttr("first_keys", 4)), []string{"first_keys", "later library"}},
+		"softcap":         {set(onnx.FloatAttr("softcap", 30)), []string{"softcap", "later library"}},
+		"attention bias":  {input(7, "attention_bias"), []string{"attention_bias", "later library"}},
+		"cache length":    {input(8, "cache_length"), []string{"cache_length", "later library"}},
+		"document ids":    {input(9, "document_ids"), []string{"document_ids", "later library"}},
+		"sinks":           {input(10, "sink_logits"), []string{"sink_logits", "later library"}},
+		"log-sum-exp":     {func(n *onnx.Node) { n.Outputs = append(n.Outputs, "log_sum_exp") }, []string{"log_sum_exp", "later library"}},
+		"required input":  {input(1, ""), []string{"key"}},
+		"too many inputs": {input(11, "query"), []string{"Node(attention 3)", "input size 12"}},
+		"float16 is for later": {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 1)); n.Inputs[0] = "half" },
+			[]string{"attention 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := filled(problem(attention(4, 2, 8), 1, 3, 0), 1)
+			node := nodeOf(t, p)
+			c.damage(node)
+			types := map[string]onnx.DataType{
+				"query": onnx.Float, "key": onnx.Float, "value": onnx.Float, "past_key": onnx.Float,
+				"attention_bias": onnx.Float, "cache_length": onnx.Int32, "document_ids": onnx.Int64,
+				"sink_logits": onnx.Float, "half": onnx.Float16,
+			}
+			_, err := newSession(t, node, types, 1)
+			if err == nil {
+				t.Fatal("the session was created")
+			}
+			refused(t, err, c.want...)
+		})
+	}
+}
+
+// A node with defaults of reserved attributes spelled out is as good as without.
+func TestReservedDefaultsAreAccepted(t *testing.T) {
+	p := filled(problem(attention(4, 2, 8), 1, 3, 0), 1)
+	node := nodeOf(t, p)
+	node.SetAttribute(onnx.IntAttr("first_keys", 0))
+	node.SetAttribute(onnx.FloatAttr("softcap", 0))
+	node.SetAttribute(onnx.StringAttr("cache", "rotated"))
+	in := feedsOf(p, false)
+	s, err := newSession(t, node, typesOf(in), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.run(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, p, false, got)
+}
+
+// Bad input of a run names the node, the input and what did not fit.
+func TestRunRefuses(t *testing.T) {
+	const batch, length, past = 2, 5, 4
+	zeros := func(dims ...int64) tensor {
+		n := int64(1)
+		for _, d := range dims {
+			n *= d
+		}
+		return floats(make([]float32, n), dims...)
+	}
+	number := func(v []int64, dims ...int64) tensor { return integers(v, dims...) }
+	ones := func(n int) []int64 {
+		list := make([]int64, n)
+		for i := range list {
+			list[i] = 1
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		input string
+		bad   tensor
+		want  []string
+	}{
+		"rank 2":             {"query", zeros(2, 20), []string{"query [2, 20]", "3 or 4"}},
+		"rank 5":             {"key", zeros(2, 2, 5, 8, 1), []string{"key [2, 2, 5, 8, 1]", "3 or 4"}},
+		"heads, rank 4":      {"query", zeros(2, 3, 5, 8), []string{"query [2, 3, 5, 8]", "num_heads 4"}},
+		"heads, rank 3":      {"query", zeros(2, 5, 30), []string{"query [2, 5, 30]", "num_heads 4"}},
+		"no channels":        {"query", zeros(2, 4, 5, 0), []string{"query [2, 4, 5, 0]"}},
+		"odd head":           {"query", zeros(2, 4, 5, 10), []string{"query [2, 4, 5, 10]", "key [2, 2, 5, 8]"}},
+		"too small a head":   {"query", zeros(2, 4, 5, 6), []string{"query [2, 4, 5, 6]"}},
+		"key batch":          {"key", zeros(1, 2, 5, 8), []string{"key [1, 2, 5, 8]", "query [2, 4, 5, 8]"}},
+		"key length":         {"key", zeros(2, 2, 6, 8), []string{"key [2, 2, 6, 8]", "query [2, 4, 5, 8]"}},
+		"value length":       {"value", zeros(2, 2, 4, 8), []string{"value [2, 2, 4, 8]", "query [2, 4, 5, 8]"}},
+		"value heads":        {"value", zeros(2, 4, 5, 8), []string{"value [2, 4, 5, 8]", "kv_num_heads 2"}},
+		"past key rank":      {"past_key", zeros(2, 4, 16), []string{"past_key [2, 4, 16]"}},
+		"past key batch":     {"past_key", zeros(1, 2, 4, 8), []string{"past_key [1, 2, 4, 8]", "[2, 2, 4, 8]"}},
+		"past key channels":  {"past_key", zeros(2, 2, 4, 10), []string{"past_key [2, 2, 4, 10]", "key [2, 2, 5, 8]"}},
+		"past value length":  {"past_value", zeros(2, 2, 3, 8), []string{"past_value [2, 2, 3, 8]", "past_key [2, 2, 4, 8]"}},
+		"mask length":        {"attention_mask", number(ones(10), 2, 5), []string{"attention_mask [2, 5]", "[2, 9]", "query [2, 4, 5, 8]"}},
+		"mask batch":         {"attention_mask", number(ones(27), 3, 9), []string{"attention_mask [3, 9]"}},
+		"mask rank":          {"attention_mask", number(ones(18), 2, 1, 1, 9), []string{"attention_mask [2, 1, 1, 9]"}},
+		"positions length":   {"position_ids", number(ones(18), 2, 9), []string{"position_ids [2, 9]", "[2, 5]"}},
+		"positions rank":     {"position_ids", number(ones(5), 5), []string{"position_ids [5]"}},
+		"negative position":  {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, -6, 7, 8}, 2, 5), []string{"position_ids", "-6", "row 1", "place 2"}},
+		"immense position":   {"position_ids", number([]int64{4, 5, 6, 7, 1 << 62, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "4611686018427387904", "row 0", "place 4"}},
+		"gap between bands":  {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, 7, 8, 9}, 2, 5), []string{"position_ids", "row 1", "place 2", "band"}},
+		"restart in a band":  {"position_ids", number([]int64{0, 1, 0, 1, 2, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "row 0", "place 2", "band"}},
+		"no tokens, bad key": {"query", zeros(2, 4, 0, 8), []string{"key [2, 2, 5, 8]", "query [2, 4, 0, 8]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := attention(4, 2, 8)
+			a.Bands = stringBands(3, 1)
+			p := leftPadded(problem(a, batch, length, past), 0)
+			p = filled(p, 1)
+			in := feedsOf(p, false)
+			s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in[c.input] = c.bad
+			_, err = s.run(in)
+			refused(t, err, c.want...)
+
+			// The session is as good as before.
+			in = feedsOf(p, false)
+			got, err := s.run(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, p, false, got)
+		})
+	}
+}
+
+// Nothing in, nothing out: a call without new tokens keeps the cache, and a
+// batch of none is empty.
+func TestEmptyCalls(t *testing.T) {
+	p := filled(problem(attention(4, 2, 8), 2, 0, 6), 1)
+	in := feedsOf(p, false)
+	in["query"], in["key"], in["value"] = floats(nil, 2, 4, 0, 8), floats(nil, 2, 2, 0, 8), floats(nil, 2, 2, 0, 8)
+	s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.run(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, p, false, got)
+}
