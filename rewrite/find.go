@@ -18,6 +18,10 @@ type core struct {
 // looks like attention but has no clear core gives a refusal.
 func (g *graph) find() (cores []core, refusals []*Refusal) {
 	for _, n := range g.nodes {
+		if fusedAttention(n) {
+			refusals = append(refusals, refuse(n, "the fused op %s is not lifted by this version, which reads attention written as MatMul, Softmax, MatMul", n.OpType))
+			continue
+		}
 		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
 			continue
 		}
@@ -29,6 +33,15 @@ func (g *graph) find() (cores []core, refusals []*Refusal) {
 		}
 	}
 	return cores, refusals
+}
+
+// fusedAttention reports whether n is a whole attention in one op.
+func fusedAttention(n *onnx.Node) bool {
+	if standard(n, "Attention") {
+		return true
+	}
+	return n.Domain == "com.microsoft" && slices.Contains([]string{"Attention", "MultiHeadAttention", "GroupQueryAttention",
+		"PackedAttention", "PackedMultiHeadAttention", "DecoderMaskedMultiHeadAttention", "SparseAttention"}, n.OpType)
 }
 
 func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {

@@ -68,7 +68,7 @@ func (r *Report) count(is func(Site) bool) int {
 
 // keep notes a site that was refused before it was delimited.
 func (r *Report) keep(refusal *Refusal) {
-	r.Sites = append(r.Sites, Site{Node: refusal.Node, Op: "Softmax", Status: Kept, Reason: refusal.Reason})
+	r.Sites = append(r.Sites, Site{Node: refusal.Node, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
 }
 
 // keepAll keeps every site for one reason. It returns no error, so that the
