@@ -2,6 +2,7 @@
 // this for every element type of the op, so nothing is checked: what cannot be
 // told stays symbolic, and the kernel checks the real shapes.
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,30 +35,25 @@ class ShapeInference {
     Check(api, api.ShapeInferContext_GetInputCount(context, &input_count_), "GetInputCount");
   }
 
+  // Only the output that every node has: the runtime does not say how many
+  // outputs a node has, and writing a shape beyond the last one corrupts memory
+  // (seen on 1.24.4). The caches' shapes stay with the graph's own declarations.
   void Run() {
     const InputShape query = Read(spec::kQuery);
-    const InputShape key = Read(spec::kKey);
     const InputShape value = Read(spec::kValue);
     const size_t rank = query.dims.size();
     if (rank != 3 && rank != 4) return;
     const int64_t heads = Attribute(spec::kAttrNumHeads);
-    const int64_t kv_heads = Attribute(spec::kAttrKvNumHeads);
-    const Dim batch = query.dims[0];
-    const Dim length = query.dims[rank == 4 ? 2 : 1];
-    const Dim channels = Channels(key, kv_heads);
-    const Dim v_channels = Channels(value, kv_heads);
-
+    const Dim channels = Channels(value, Attribute(spec::kAttrKvNumHeads));
     if (rank == 4) {
-      Write(spec::kOutput, query.type, {batch, query.dims[1], length, v_channels});
-    } else if (v_channels.number > 0 && heads > 0) {
-      Write(spec::kOutput, query.type, {batch, length, {heads * v_channels.number, ""}});
+      WriteOutput(query.type, {query.dims[0], query.dims[1], query.dims[2], channels});
     } else {
-      Write(spec::kOutput, query.type, {batch, length, Unknown()});
+      constexpr int64_t kMost = INT32_MAX;  // of each, so that the product fits
+      const bool known =
+          channels.number > 0 && channels.number <= kMost && heads > 0 && heads <= kMost;
+      WriteOutput(query.type, {query.dims[0], query.dims[1],
+                               known ? Dim{heads * channels.number, ""} : Unknown()});
     }
-    const Dim total = Total(length);
-    const Dim kv = kv_heads > 0 ? Dim{kv_heads, ""} : Unknown();
-    Write(spec::kPresentKey, query.type, {batch, kv, total, channels});
-    Write(spec::kPresentValue, query.type, {batch, kv, total, v_channels});
   }
 
  private:
@@ -103,22 +99,7 @@ class ShapeInference {
     return Unknown();
   }
 
-  // past + length, which is also the mask's width.
-  Dim Total(const Dim& length) const {
-    const InputShape past = Read(spec::kPastKey);
-    if (past.dims.size() != 4) {
-      return past.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? length : Unknown();
-    }
-    if (past.dims[2].number >= 0 && length.number >= 0) {
-      return {past.dims[2].number + length.number, ""};
-    }
-    const InputShape mask = Read(spec::kAttentionMask);
-    return mask.dims.size() == 2 ? mask.dims[1] : Unknown();
-  }
-
-  // Errors are for outputs that the node does not have.
-  void Write(spec::RotaryAttentionOutput i, ONNXTensorElementDataType type,
-             std::vector<Dim> dims) const {
+  void WriteOutput(ONNXTensorElementDataType type, std::vector<Dim> dims) const {
     OrtTensorTypeAndShapeInfo* info = nullptr;
     if (!Worked(api_, api_.CreateTensorTypeAndShapeInfo(&info))) return;
     std::vector<int64_t> numbers;
@@ -131,7 +112,7 @@ class ShapeInference {
     if (Worked(api_, api_.SetTensorElementType(info, type)) &&
         Worked(api_, api_.SetDimensions(info, numbers.data(), numbers.size())) &&
         Worked(api_, api_.SetSymbolicDimensions(info, names.data(), names.size()))) {
-      Worked(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, i, info));
+      Worked(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, spec::kOutput, info));
     }
     api_.ReleaseTensorTypeAndShapeInfo(info);
   }

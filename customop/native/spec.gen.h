@@ -40,15 +40,43 @@ enum RotaryAttentionOutput {
 
 // Names, types ("T" is the node's element type) and optionality, by index.
 inline constexpr const char* kInputNames[] = {
-    "query",        "key",          "value",          "past_key",
-    "past_value",   "position_ids", "attention_mask", "attention_bias",
-    "cache_length", "document_ids", "sink_logits",
+    "query",
+    "key",
+    "value",
+    "past_key",
+    "past_value",
+    "position_ids",
+    "attention_mask",
+    "attention_bias",
+    "cache_length",
+    "document_ids",
+    "sink_logits",
 };
 inline constexpr const char* kInputTypes[] = {
-    "T", "T", "T", "T", "T", "int64", "int64", "T", "int32", "int64", "T",
+    "T",
+    "T",
+    "T",
+    "T",
+    "T",
+    "int64",
+    "int64",
+    "T",
+    "int32",
+    "int64",
+    "T",
 };
 inline constexpr bool kInputOptional[] = {
-    false, false, false, true, true, true, true, true, true, true, true,
+    false,
+    false,
+    false,
+    true,
+    true,
+    true,
+    true,
+    true,
+    true,
+    true,
+    true,
 };
 inline constexpr const char* kOutputNames[] = {
     "output",
@@ -121,8 +149,7 @@ inline constexpr std::array<ReservedSlot, 1> kReservedOutputs = {{
     {kLogSumExp, "it comes with a later library"},
 }};
 inline constexpr std::array<ReservedAttribute, 2> kReservedAttributes = {{
-    {"first_keys", "int", "0",
-     "keys that stay visible outside the window come with a later library"},
+    {"first_keys", "int", "0", "keys that stay visible outside the window come with a later library"},
     {"softcap", "float", "0", "the softcap comes with a later library"},
 }};
 
