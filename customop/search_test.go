@@ -1,0 +1,141 @@
+package customop
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// file makes an empty file and the folders above it.
+func file(t *testing.T, parts ...string) string {
+	t.Helper()
+	path := filepath.Join(parts...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Each place gives way to the one before it.
+func TestFindOrder(t *testing.T) {
+	folder := t.TempDir()
+	explicit, named := file(t, folder, "given"), file(t, folder, "named")
+	first := file(t, folder, "a", fileName("x"))
+	second := file(t, folder, "b", fileName("x"))
+	s := search{library: "x", stem: "x", explicit: explicit, variable: "ROPE_TEST_LIBRARY",
+		folders: []string{filepath.Join(folder, "none"), filepath.Join(folder, "a"), filepath.Join(folder, "b")}, advice: "get one"}
+	t.Setenv("ROPE_TEST_LIBRARY", named)
+
+	for _, step := range []struct {
+		want string
+		next func()
+	}{
+		{explicit, func() { s.explicit = "" }},
+		{named, func() { t.Setenv("ROPE_TEST_LIBRARY", "") }},
+		{first, func() { os.Remove(first) }},
+		{second, func() { os.Remove(second) }},
+	} {
+		if got, err := s.find(); err != nil || got != step.want {
+			t.Errorf("found %q, %v; want %q", got, err, step.want)
+		}
+		step.next()
+	}
+	_, err := s.find()
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || !slices.Equal(missing.Looked, s.folders) {
+		t.Fatalf("error %v, want a NotFoundError with the folders", err)
+	}
+	for _, part := range append(s.folders, "get one", "x was not found") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q lacks %q", err, part)
+		}
+	}
+}
+
+// A path that somebody gave is never replaced by another one.
+func TestGivenPathMustExist(t *testing.T) {
+	folder := t.TempDir()
+	file(t, folder, fileName("x"))
+	s := search{library: "x", stem: "x", variable: "ROPE_TEST_LIBRARY", folders: []string{folder}, advice: "get one"}
+
+	s.explicit = filepath.Join(folder, "absent")
+	if _, err := s.find(); err == nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent: ") || !strings.Contains(err.Error(), "get one") {
+		t.Errorf("error %v, want one that names the path and says what to do", err)
+	}
+	s.explicit = folder
+	if _, err := s.find(); err == nil || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("error %v, want one that says it is a folder", err)
+	}
+	s.explicit = ""
+	t.Setenv("ROPE_TEST_LIBRARY", filepath.Join(folder, "absent"))
+	if _, err := s.find(); err == nil || !strings.Contains(err.Error(), "ROPE_TEST_LIBRARY names") {
+		t.Errorf("error %v, want one that names the variable", err)
+	}
+}
+
+func TestNewestVersion(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not tested: versioned names are written as on Linux here")
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"libx.so.1.9.0", "libx.so.1.31.1", "libx.so.1.30.12", "libx.so.old", "libxy.so.2"} {
+		file(t, folder, name)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "libx.so.9"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := filepath.Base(newestIn(folder, "x")); got != "libx.so.1.31.1" {
+		t.Errorf("newest is %s, want libx.so.1.31.1", got)
+	}
+	plain := file(t, folder, "libx.so")
+	if got := newestIn(folder, "x"); got != plain {
+		t.Errorf("newest is %s, want the plain name", got)
+	}
+}
+
+func TestLibraryBesideModelAndInCache(t *testing.T) {
+	t.Setenv(LibraryVariable, "")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := file(t, cache, "rope-rewrite", fileName("rope_ops"))
+	if got, err := FindLibrary(Options{}); err != nil || got != cached {
+		t.Errorf("found %q, %v; want %q in the user's cache", got, err, cached)
+	}
+	model := file(t, t.TempDir(), "model.onnx")
+	beside := file(t, filepath.Dir(model), fileName("rope_ops"))
+	if got, err := FindLibrary(Options{Model: model}); err != nil || got != beside {
+		t.Errorf("found %q, %v; want %q beside the model", got, err, beside)
+	}
+	given := file(t, t.TempDir(), "my.so")
+	if got, err := FindLibrary(Options{Model: model, Library: given}); err != nil || got != given {
+		t.Errorf("found %q, %v; want the given %q", got, err, given)
+	}
+}
+
+func TestInspectLibrary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lib")
+	if err := os.WriteFile(path, []byte("\x7fELF...rope_ops version=0.3.0-rc.1 spec=12\x00..."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := LibraryInfo{Path: path, Version: "0.3.0-rc.1", SpecVersion: 12}
+	if got, err := InspectLibrary(path); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := InspectLibrary(file(t, t.TempDir(), "empty")); err == nil || !strings.Contains(err.Error(), "is no op library") {
+		t.Errorf("error %v, want one that says it is no op library", err)
+	}
+	if _, err := InspectLibrary(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want a missing file", err)
+	}
+}
