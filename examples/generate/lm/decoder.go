@@ -27,6 +27,7 @@ type Decoder struct {
 	caches  []cache
 	length  int64       // tokens in the cache
 	past    []ort.Value // one per cache; nil when the cache is empty
+	logits  ort.Value   // of the last call
 }
 
 // cache is one past input, float32 [batch, heads, past, size], and the present
@@ -110,7 +111,9 @@ func (d *Decoder) signature(g *onnx.Graph) error {
 // Length is the number of tokens that the cache holds.
 func (d *Decoder) Length() int { return int(d.length) }
 
-// Logits are the scores of the next token after each token of a call.
+// Logits are the scores of the next token after each token of a call. They
+// stand in ONNX Runtime's memory and are valid until the next call of Forward,
+// Reset or Close: at 4,096 tokens they can be 800 MB, too much to copy unasked.
 type Logits struct {
 	Data       []float32 // [tokens, vocabulary]
 	Vocabulary int
@@ -139,15 +142,15 @@ func (d *Decoder) Forward(tokens []int64) (_ Logits, err error) {
 	if !ok || len(tensor.GetShape()) != 3 {
 		return Logits{}, errors.Join(fmt.Errorf("output logits is %T %v, want float32 [batch, tokens, vocabulary]", outputs[at], outputs[at].GetShape()), destroy(outputs))
 	}
-	logits := Logits{Data: slices.Clone(tensor.GetData()), Vocabulary: int(tensor.GetShape()[2])}
+	outputs[at] = nil
 	present := make([]ort.Value, len(d.caches))
 	for i, c := range d.caches {
 		p := slices.Index(d.outputs, c.present)
 		present[i], outputs[p] = outputs[p], nil
 	}
-	old := d.past
-	d.past, d.length = present, d.length+int64(len(tokens))
-	return logits, errors.Join(destroy(outputs), destroy(old))
+	old := append(d.past, d.logits)
+	d.past, d.logits, d.length = present, tensor, d.length+int64(len(tokens))
+	return Logits{Data: tensor.GetData(), Vocabulary: int(tensor.GetShape()[2])}, errors.Join(destroy(outputs), destroy(old))
 }
 
 // feed makes the inputs of a call; release frees those that are not the cache.
@@ -186,8 +189,8 @@ func (d *Decoder) feed(tokens []int64) (inputs []ort.Value, release func() error
 
 // Reset forgets the sequence.
 func (d *Decoder) Reset() error {
-	old := d.past
-	d.past, d.length = nil, 0
+	old := append(d.past, d.logits)
+	d.past, d.logits, d.length = nil, nil, 0
 	return destroy(old)
 }
 
@@ -196,6 +199,7 @@ func (d *Decoder) Close() error {
 	return errors.Join(d.Reset(), d.session.Destroy())
 }
 
+// destroy frees the values that are not nil.
 func destroy(values []ort.Value) error {
 	var errs []error
 	for _, v := range values {

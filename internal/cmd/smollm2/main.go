@@ -18,7 +18,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(fetchCommand(), checkCommand(), probeCommand())
+	root.AddCommand(fetchCommand(), checkCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "smollm2:", err)
 		os.Exit(1)

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+)
+
+// task is what a probe, a process of its own, does with a model. A process of
+// its own because its largest memory use is to be measured, and so that a
+// model that crashes the runtime is reported and not the end of everything.
+type task struct {
+	Model   string    `json:"model"`
+	Threads int       `json:"threads"`
+	Greedy  int       `json:"greedy,omitempty"` // tokens to generate after each of Texts
+	Texts   [][]int64 `json:"texts"`
+	Logits  string    `json:"logits,omitempty"` // file for the logits of Texts[0], float32
+	Places  []int64   `json:"places,omitempty"` // only those rows of the logits
+}
+
+// finding is what a probe reports.
+type finding struct {
+	Tokens  [][]int64 `json:"tokens,omitempty"` // generated
+	Seconds []float64 `json:"seconds"`          // of the first pass over each text
+	Peak    int64     `json:"peak"`             // largest resident memory, bytes
+}
+
+// probe runs t in a process of its own.
+func probe(ctx context.Context, t task) (f finding, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return f, err
+	}
+	input, err := json.Marshal(t)
+	if err != nil {
+		return f, err
+	}
+	command := exec.CommandContext(ctx, self, "probe")
+	command.Stdin, command.Stderr = bytes.NewReader(input), os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return f, fmt.Errorf("running %s: %w", t.Model, err)
+	}
+	return f, json.Unmarshal(output, &f)
+}
+
+func probeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "probe",
+		Short:  "Do the task on stdin (check starts this)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var t task
+			if err := json.NewDecoder(command.InOrStdin()).Decode(&t); err != nil {
+				return err
+			}
+			f, err := t.run()
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(command.OutOrStdout()).Encode(f)
+		},
+	}
+}
+
+func (t task) run() (f finding, err error) {
+	if err := customop.InitRuntime(""); err != nil {
+		return f, err
+	}
+	decoder, err := lm.Open(t.Model, lm.Options{Threads: t.Threads})
+	if err != nil {
+		return f, err
+	}
+	defer decoder.Close() // the process ends here
+	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
+		return f, err // the first run of a session is slower than the others
+	}
+	for i, text := range t.Texts {
+		if err := decoder.Reset(); err != nil {
+			return f, err
+		}
+		start := time.Now()
+		logits, err := decoder.Forward(text)
+		if err != nil {
+			return f, err
+		}
+		f.Seconds = append(f.Seconds, time.Since(start).Seconds())
+		if i == 0 && t.Logits != "" {
+			if err := t.writeLogits(logits); err != nil {
+				return f, err
+			}
+		}
+		if t.Greedy > 0 {
+			var tokens []int64
+			for {
+				tokens = append(tokens, lm.Argmax(logits.Last()))
+				if len(tokens) == t.Greedy {
+					break
+				}
+				if logits, err = decoder.Forward(tokens[len(tokens)-1:]); err != nil {
+					return f, err
+				}
+			}
+			f.Tokens = append(f.Tokens, tokens)
+		}
+	}
+	f.Peak, err = peakMemory()
+	return f, err
+}
+
+func (t task) writeLogits(logits lm.Logits) error {
+	return writeFloats(t.Logits, func(yield func([]float32) bool) {
+		if t.Places == nil {
+			yield(logits.Data)
+			return
+		}
+		for _, place := range t.Places {
+			if !yield(logits.Data[int(place)*logits.Vocabulary : int(place+1)*logits.Vocabulary]) {
+				return
+			}
+		}
+	})
+}
+
+// writeFloats writes rows in the machine's own byte order: the reader is
+// this program on this machine.
+func writeFloats(path string, rows func(yield func([]float32) bool)) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for row := range rows {
+		if _, err = file.Write(bytesOf(row)); err != nil {
+			break
+		}
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func bytesOf(row []float32) []byte {
+	if len(row) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&row[0])), 4*len(row))
+}
+
+// peakMemory is the largest resident memory that this process had, bytes;
+// 0 where the system does not tell (it needs Linux's /proc).
+func peakMemory() (int64, error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if os.IsNotExist(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, nil
+}
