@@ -129,7 +129,7 @@ func (s settings) compare(ctx context.Context, original, patched string) (*compa
 	if c.Logits, err = s.logits(ctx, original, patched, text(s.length)); err != nil {
 		return nil, err
 	}
-	if slices.Min(c.Greedy.Equal) < s.tokens || !(c.Logits.Fraction <= logitsLimit) {
+	if slices.Min(c.Greedy.Equal) < s.tokens || !c.Logits.ok() {
 		c.Verdict = "different"
 	}
 	for _, length := range s.lengths {

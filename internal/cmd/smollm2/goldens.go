@@ -47,9 +47,8 @@ func goldenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "%s against transformers' %s of %s: largest difference %.2g = %.2g of the logits' range %.4g (limit %.0e)\n",
-				args[0], method, variant, d.Max, d.Fraction, d.Range, logitsLimit)
-			if !(d.Fraction <= logitsLimit) {
+			d.print(command.OutOrStdout(), args[0], method, variant)
+			if !d.ok() {
 				return errors.New("the model does not give the golden's logits")
 			}
 			return nil
@@ -61,6 +60,14 @@ func goldenCommand() *cobra.Command {
 	flags.StringVar(&texts, "texts", "testdata/smollm2", "folder of goldens.npz")
 	flags.StringVar(&work, "work", "build/smollm2", "folder for temporary files")
 	return command
+}
+
+// ok reports whether logits are as near as those of equal models.
+func (d distance) ok() bool { return d.Fraction <= logitsLimit }
+
+func (d distance) print(out io.Writer, model, method, variant string) {
+	fmt.Fprintf(out, "%s against transformers' %s of %s: largest difference %.2g = %.2g of the logits' range %.4g (limit %.0e)\n",
+		model, method, variant, d.Max, d.Fraction, d.Range, logitsLimit)
 }
 
 // againstGolden runs the model on the goldens' text and compares the logits that were kept.

