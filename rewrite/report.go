@@ -26,22 +26,23 @@ type Report struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// Site is one attention of the model.
+// Site is one attention of the model. What was not measured, because the site
+// could not be lifted, is zero.
 type Site struct {
 	Node      string  `json:"node"`
 	Layer     int     `json:"layer"` // its place among the sites, in the graph's order
 	Op        string  `json:"op"`    // what the exporter wrote its core as
-	Heads     int     `json:"heads,omitempty"`
-	KVHeads   int     `json:"kv_heads,omitempty"`
-	HeadSize  int     `json:"head_size,omitempty"`
+	Heads     int     `json:"heads"`
+	KVHeads   int     `json:"kv_heads"`
+	HeadSize  int     `json:"head_size"`
 	RotaryDim int     `json:"rotary_dim"`
-	Layout    string  `json:"layout,omitempty"`
-	Theta     float64 `json:"theta,omitempty"` // base of the frequencies; 0 when they are no geometric series
-	Mask      string  `json:"mask,omitempty"`
-	Cache     string  `json:"cache,omitempty"`
+	Layout    string  `json:"layout"`
+	Theta     float64 `json:"theta"` // base of the frequencies; 0 when they are no geometric series
+	Mask      string  `json:"mask"`
+	Cache     string  `json:"cache"`
 	Status    Status  `json:"status"`
-	Reason    string  `json:"reason,omitempty"`
-	Proof     *Proof  `json:"proof,omitempty"`
+	Reason    string  `json:"reason"`
+	Proof     *Proof  `json:"proof"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be lifted.

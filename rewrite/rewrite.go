@@ -30,6 +30,16 @@ type Options struct {
 // ErrNoAttention says that a model has no rotary attention.
 var ErrNoAttention = errors.New("no rotary attention in the model")
 
+// EditError says that a method that was asked for does not fit what was
+// measured, or lacks a parameter.
+type EditError struct {
+	Layer int
+	Err   error
+}
+
+func (e *EditError) Error() string { return fmt.Sprintf("layer %d: %v", e.Layer, e.Err) }
+func (e *EditError) Unwrap() error { return e.Err }
+
 // ServeIfWorker makes the process an evaluating worker when it was started as
 // one (Options.Worker), and does not return then. Call it first in main.
 func ServeIfWorker() { engine.ServeIfWorker() }
@@ -40,8 +50,8 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 //
 // The report has every site, rewritten or kept with the reason. The error is
 // ErrNoAttention when the model has no rotary attention, or says what kept the
-// whole work from being done (ONNX Runtime or the op library missing, an edit
-// that does not fit).
+// whole work from being done (ONNX Runtime missing; *EditError when a method
+// does not fit).
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
@@ -64,7 +74,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		}
 		a, warnings, err := edit(f.lifted.attention, opts)
 		if err != nil {
-			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
+			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
 		nodes, constants, err := lower(f.site.wiring(f.lifted), a)
@@ -98,21 +108,33 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		return nil, err
 	}
 	if done := ownNodes(m); done > 0 {
-		return nil, fmt.Errorf("%w that is not rewritten already: it holds %d %s nodes of an earlier run; start from the original", ErrNoAttention, done, opsDomain)
+		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, opsDomain)
 	}
-	cores, refusals := g.find()
 	var found []analysed
-	for _, r := range refusals {
-		report.keep(r)
-	}
 	var values []string
+	cores, refusals := g.find()
+	refused, whole := map[*onnx.Node]*Refusal{}, map[*onnx.Node]core{}
+	for _, r := range refusals {
+		refused[r.node] = r
+	}
 	for _, c := range cores {
-		s, refusal := g.delimit(c)
+		whole[c.softmax] = c
+	}
+	for _, n := range g.nodes { // both kinds in the graph's order
+		c, ok := whole[n]
+		refusal := refused[n]
+		if !ok && refusal == nil {
+			continue
+		}
+		var s *site
+		if ok {
+			s, refusal = g.delimit(c)
+		}
 		if refusal != nil {
 			report.keep(refusal)
 			continue
 		}
-		report.Sites = append(report.Sites, Site{Node: label(c.softmax), Op: "Softmax", Status: Kept})
+		report.Sites = append(report.Sites, Site{Node: label(n), Op: n.OpType, Status: Kept})
 		found = append(found, analysed{index: len(report.Sites) - 1, site: s})
 		values = append(values, s.measured()...)
 	}
@@ -148,6 +170,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		rotary = rotary || f.lifted == nil || f.lifted.rotary()
 	}
 	if !rotary {
+		for i := range report.Sites {
+			report.Sites[i].Status, report.Sites[i].Reason = Kept, "it turns neither query nor key by position"
+		}
 		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
 	}
 	return found, nil
@@ -194,10 +219,9 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			site.Status = Rewritten
 		}
 	}
-	for i, f := range found {
-		if opts.Layers != nil && !opts.Layers(i) && report.Sites[f.index].Status == Rewritten {
-			report.Sites[f.index].Status = Kept
-			report.Sites[f.index].Reason = notSelected
+	for i := range report.Sites {
+		if opts.Layers != nil && !opts.Layers(i) {
+			report.Sites[i].Status, report.Sites[i].Reason = Kept, notSelected
 		}
 	}
 	return nil

@@ -42,6 +42,7 @@ type Method struct {
 	Doc       string  // what it does, in a sentence or two
 	Formula   string  // what it computes
 	Source    string  // paper, equation
+	Neutral   bool    // leaves its axis as the graph has it
 	FineTuned bool    // meant for models that were fine-tuned with it
 	Params    []Param // in the order in which they are written
 	HF        bool    // Name is also a rope_type of Hugging Face dictionaries

@@ -6,6 +6,7 @@ var none = Method{
 	Doc:     "Leaves frequencies and gain as the graph has them.",
 	Formula: "θ' = θ",
 	Source:  "Su et al., RoFormer, arXiv:2104.09864, eq. 15",
+	Neutral: true,
 	Params:  []Param{paramPartial},
 	apply: func(e edit) (Attention, []string, error) {
 		if e.given("partial_rotary_factor") {

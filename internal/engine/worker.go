@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,9 @@ func ServeIfWorker() {
 	if os.Getenv(workerVariable) == "" {
 		return
 	}
+	// Ctrl-C reaches the whole foreground group. The parent decides what it
+	// means, and this process ends with it.
+	signal.Ignore(os.Interrupt)
 	// The protocol owns stdout; what ONNX Runtime prints goes to stderr.
 	out := os.Stdout
 	os.Stdout = os.Stderr
