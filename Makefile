@@ -19,8 +19,9 @@ endif
 ROPE_OPS_LIBRARY := $(BUILD)/librope_ops.so
 export ONNXRUNTIME_SHARED_LIBRARY_PATH ROPE_OPS_LIBRARY
 
-GO       ?= go
-GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
+MAKEFLAGS += --no-print-directory
+GO ?= go
+GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' | grep -v '\.gen\.h$$')
 
 .PHONY: help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 clean clean-downloads
@@ -35,9 +36,9 @@ build: cli native ## Build build/rope-rewrite and build/librope_ops.so
 deps: ## Fetch ONNX Runtime and Highway into build/ (once, about 26 MB)
 	@for part in $(fetched); do sh scripts/fetch-$$part.sh || exit; done
 
-cli: # (the command is absent until its first file is written)
+cli:
 	@sh scripts/need.sh $(GO)
-	$(if $(wildcard cmd/rope-rewrite/*.go),$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite)
+	$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite
 
 native: deps
 	@sh scripts/need.sh $(GO) g++ cmake
@@ -66,7 +67,7 @@ lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git
 	@sh scripts/fetch-clang-format.sh
 	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
-	$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
+	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
