@@ -126,21 +126,23 @@ func (f *fetcher) variant(ctx context.Context, name string) error {
 	return nil
 }
 
+// sharedFiles stand beside the variants' folders and belong to each of them.
+var sharedFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
+
 // inputs lists the files that the variant is made from, by the name that they
 // get. A variant's own file wins over the shared one: what its exporter wrote
 // stays beside its graph.
 func (f *fetcher) inputs(name string) (map[string]string, error) {
 	inputs := map[string]string{}
-	for _, folder := range []string{f.source, filepath.Join(f.source, name)} {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if e.Type().IsRegular() {
-				inputs[e.Name()] = filepath.Join(folder, e.Name())
-			}
-		}
+	for _, shared := range sharedFiles {
+		inputs[shared] = filepath.Join(f.source, shared)
+	}
+	entries, err := os.ReadDir(filepath.Join(f.source, name))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		inputs[e.Name()] = filepath.Join(f.source, name, e.Name())
 	}
 	return inputs, nil
 }

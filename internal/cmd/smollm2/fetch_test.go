@@ -30,6 +30,9 @@ func source(t *testing.T) *fetcher {
 	}
 	write("config.json", `{"rope_parameters": {"rope_theta": 100000}}`)
 	write("tokenizer.json", `{}`)
+	write("generation_config.json", `{}`)
+	write("tokenizer_config.json", `{}`)
+	write("goldens.npz", "not a part of the model")
 	write("tiny/config.json", `{"rope_theta": 10000, "rope_parameters": {"rope_theta": 100000}}`)
 	write("tiny/weights.json", `{"bytes": 28, "tensors": [[0, ["model.norm.weight"], false]]}`)
 	write("tiny/model.onnx", tinyModel(t))
@@ -112,6 +115,9 @@ func TestFetch(t *testing.T) {
 	}
 	if _, err := os.Stat(keep); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "goldens.npz")); err == nil {
+		t.Error("goldens.npz was copied to the model")
 	}
 	leftovers, err := filepath.Glob(filepath.Join(folder, ".*.*[0-9]"))
 	if err != nil || len(leftovers) > 0 {
