@@ -24,7 +24,13 @@ GO ?= go
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' | grep -v '\.gen\.h$$')
 
-.PHONY: help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 clean clean-downloads
+# All that a first build needs is named at once, before anything is fetched.
+tools := $(GO) g++ cmake
+ifneq ($(filter onnxruntime,$(fetched)),)
+tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
+endif
+
+.PHONY: tools help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -33,15 +39,16 @@ help: ## List these commands
 
 build: cli native ## Build build/rope-rewrite and build/librope_ops.so
 
-deps: ## Fetch ONNX Runtime and Highway into build/ (once, about 26 MB)
+tools:
+	@sh scripts/need.sh $(tools)
+
+deps: tools ## Fetch ONNX Runtime and Highway into build/ (once, about 26 MB)
 	@for part in $(fetched); do sh scripts/fetch-$$part.sh || exit; done
 
-cli:
-	@sh scripts/need.sh $(GO)
+cli: tools
 	$(GO) build -trimpath -o $(BUILD)/rope-rewrite ./cmd/rope-rewrite
 
 native: deps
-	@sh scripts/need.sh $(GO) g++ cmake
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops -DCMAKE_BUILD_TYPE=Release
 	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
 
@@ -58,7 +65,6 @@ test-native: native
 	ctest --test-dir $(BUILD)/native --output-on-failure
 
 check-native: deps ## Run the kernel's tests under AddressSanitizer and UBSan
-	@sh scripts/need.sh $(GO) g++ cmake
 	@sh scripts/build-native.sh $(BUILD)/native-sanitized all -DCMAKE_BUILD_TYPE=Debug \
 		'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 	ctest --test-dir $(BUILD)/native-sanitized --output-on-failure
