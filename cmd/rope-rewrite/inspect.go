@@ -1,32 +1,37 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 func newInspect(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect MODEL.onnx",
-		Short: "Show sites, layouts, frequencies, masks, caches, and what can be done",
+		Short: "Show sites, layouts, frequencies, masks, caches; say what can be done",
 		Args:  oneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			model, err := open(args[0])
+			opts, err := c.options()
+			if err != nil {
+				return err
+			}
+			model, err := onnx.Open(args[0])
 			if err != nil {
 				return err
 			}
 			defer model.Close()
 			progress := newProgress(cmd.ErrOrStderr())
-			opts := c.options()
+			defer progress.done()
 			opts.Progress = progress.say
 			report, err := rewrite.Rewrite(cmd.Context(), model, opts)
 			progress.done()
-			if noAttention(err) {
+			if errors.Is(err, rewrite.ErrNoAttention) {
 				return c.none(cmd, report, err)
 			}
 			if err != nil {
@@ -47,28 +52,22 @@ func inspection(w *writer, report *rewrite.Report) {
 	sites(w, report)
 	var shown []string
 	for _, s := range report.Sites {
-		if s.Attention == nil {
+		if s.Attention == nil || len(s.Attention.Encoding.Frequencies) == 0 {
 			continue
 		}
 		e := s.Attention.Encoding
-		if len(e.Frequencies) == 0 {
-			continue
-		}
 		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g, score scale %.6g",
 			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale())
 		if !slices.Contains(shown, line) {
 			shown = append(shown, line)
-			w.line("%s", line)
+			w.line("%s", wrap(line, "    "))
 		}
 	}
 	if report.Rewritten() == 0 {
 		return
 	}
 	w.line("What can be done:")
-	for m := range rope.Methods() {
-		if m.Name == "none" || m.Name == "identity" {
-			continue
-		}
-		w.line("%s", wrap(fmt.Sprintf("  --%s %s", m.Axis, m.Name)+": "+m.Doc, "      "))
+	for m := range changing() {
+		w.line("%s", wrap(fmt.Sprintf("  --%s %s: %s", m.Axis, m.Name, m.Doc), "      "))
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
-// parseLayers reads a list such as 0-3,7 and returns which layers are in it.
-func parseLayers(text string) (func(int) bool, error) {
-	type span struct{ first, last int }
-	var spans []span
+// layers is a selection such as 0-3,7.
+type layers []span
+
+type span struct{ first, last int }
+
+func parseLayers(text string) (layers, error) {
+	var list layers
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
 		first, err := strconv.Atoi(from)
@@ -20,14 +23,26 @@ func parseLayers(text string) (func(int) bool, error) {
 		if err != nil || first < 0 || last < first {
 			return nil, fmt.Errorf("%q is no layer or range of layers; write for example 0-3,7", part)
 		}
-		spans = append(spans, span{first, last})
+		list = append(list, span{first, last})
 	}
-	return func(layer int) bool {
-		for _, s := range spans {
-			if s.first <= layer && layer <= s.last {
-				return true
-			}
+	return list, nil
+}
+
+func (l layers) has(layer int) bool {
+	for _, s := range l {
+		if s.first <= layer && layer <= s.last {
+			return true
 		}
-		return false
-	}, nil
+	}
+	return false
+}
+
+// check says whether a model of so many layers has all of them.
+func (l layers) check(count int) error {
+	for _, s := range l {
+		if s.last >= count {
+			return usageError("--layers: there is no layer %d; the model's are 0 to %d", s.last, count-1)
+		}
+	}
+	return nil
 }

@@ -9,7 +9,7 @@
 // for each site that the fused op of this project computes the same, and only
 // then replaces it and changes its meaning. Exit codes: 0 done, 1 failed,
 // 2 wrong usage, 3 some attention sites could not be rewritten, 4 no rotary
-// attention in the model.
+// attention in the model; 130 after an interrupt.
 package main
 
 import (
@@ -17,8 +17,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
+	"syscall"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -29,6 +32,7 @@ const (
 	exitUsage       = 2
 	exitPartial     = 3
 	exitNoAttention = 4
+	exitInterrupted = 130 // what a shell reports for Ctrl-C
 )
 
 // exitError carries an exit code; its text is printed unless it is empty.
@@ -49,13 +53,20 @@ var errReported = errors.New("")
 
 func main() {
 	rewrite.ServeIfWorker()
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(interruptible())
+}
+
+// interruptible runs the process's command line; Ctrl-C ends it between two
+// steps, a second one wherever it is.
+func interruptible() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
 // run executes one command line and returns its exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -64,17 +75,43 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	if ctx.Err() != nil {
+		complain(stderr, "interrupted; no model was written")
+		return exitInterrupted
+	}
 	code := exitFailed
-	var coded *exitError
-	if errors.As(err, &coded) {
+	if coded := (*exitError)(nil); errors.As(err, &coded) {
 		code = coded.code
-		err = coded.err
+	}
+	// A method that does not fit the model is wrong usage too, but then the
+	// sentence says what to give, not the help.
+	unfit := (*rewrite.EditError)(nil)
+	if errors.As(err, &unfit) {
+		code = exitUsage
 	}
 	if err.Error() != "" {
-		fmt.Fprintf(stderr, "rope-rewrite: %v\n", err)
+		complain(stderr, sentence(err))
 	}
-	if code == exitUsage {
+	if code == exitUsage && unfit == nil {
 		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
 	}
 	return code
+}
+
+func complain(stderr io.Writer, text string) {
+	fmt.Fprintln(stderr, wrap("rope-rewrite: "+text, "  "))
+}
+
+// sentence is an error's text without the names of system calls.
+func sentence(err error) string {
+	text := err.Error()
+	failed := (*fs.PathError)(nil)
+	if !errors.As(err, &failed) {
+		return text
+	}
+	reason := failed.Err.Error()
+	if errors.Is(failed, fs.ErrNotExist) {
+		reason = "no such file"
+	}
+	return strings.Replace(text, failed.Error(), failed.Path+": "+reason, 1)
 }

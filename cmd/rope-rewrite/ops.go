@@ -10,25 +10,33 @@ import (
 
 func newOps(c *common) *cobra.Command {
 	ops := &cobra.Command{
-		Use:   "ops",
+		Use:   "ops path|version",
 		Short: "Say where the op library is and what it knows",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return usageError("ops what? path or version") },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("ops %s? path or version was expected", args[0])
+			}
+			return usageError("ops what? path or version was expected")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // Args lets nothing through
 	}
 	ops.AddCommand(
 		&cobra.Command{
-			Use: "path", Short: "Print the path of the op library", Args: cobra.NoArgs,
+			Use: "path", Short: "Print the path of the op library", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				path, err := customop.FindLibrary(customop.Options{Library: c.library})
 				if err != nil {
 					return err
+				}
+				if c.json {
+					return printJSON(cmd.OutOrStdout(), map[string]string{"path": path})
 				}
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 				return err
 			},
 		},
 		&cobra.Command{
-			Use: "version", Short: "Print the versions of the op library and of the specification", Args: cobra.NoArgs,
+			Use: "version", Short: "Print the versions of the op library and of the specification", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				path, err := customop.FindLibrary(customop.Options{Library: c.library})
 				if err != nil {
@@ -38,7 +46,11 @@ func newOps(c *common) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\nversion %s, specification %d (this command writes %d)\n", info.Path, info.Version, info.SpecVersion, customop.SpecVersion)
+				if c.json {
+					return printJSON(cmd.OutOrStdout(), info)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\nversion %s, specification %d (this command writes %d)\n",
+					info.Path, info.Version, info.SpecVersion, customop.SpecVersion)
 				return err
 			},
 		},

@@ -4,34 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"time"
-
-	"golang.org/x/term"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// writer prints and remembers the first error.
-type writer struct {
-	out io.Writer
-	err error
-}
-
-func (w *writer) line(format string, args ...any) {
-	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
-	}
-}
-
 // print writes a result as JSON or as text; warnings of the text form go to stderr.
 func (c *common) print(stdout, stderr io.Writer, report *rewrite.Report, text func(*writer)) error {
 	if c.json {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(report)
+		return printJSON(stdout, report)
 	}
 	for _, w := range report.Warnings {
 		fmt.Fprintln(stderr, wrap("warning: "+w, "  "))
@@ -41,15 +22,22 @@ func (c *common) print(stdout, stderr io.Writer, report *rewrite.Report, text fu
 	return w.err
 }
 
+func printJSON(stdout io.Writer, value any) error {
+	encoder := json.NewEncoder(stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
 // summary says what a rewrite did.
 func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	sites(w, report)
 	if len(report.Edits) > 0 {
-		w.line("Methods: %s.", strings.Join(report.Edits, ", "))
+		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
 	switch {
 	case report.Output != "":
-		w.line("Wrote %s in %.1f s.", report.Output, report.Seconds)
+		w.line("%s", wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
 	case r.dryRun:
 		w.line("Dry run: nothing written.")
 	case report.Rewritten() == 0:
@@ -58,14 +46,21 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 		w.line("Nothing written: every site must be proven, or give --allow-partial.")
 	}
 	if len(report.Edits) == 0 && report.Rewritten() > 0 {
-		w.line("The meaning is kept. It can be changed with --scaling yarn, linear or theta and")
-		w.line("--positions string; rope-rewrite --help shows how.")
+		w.line("%s", wrap("The meaning is kept. It can be changed with "+methodFlags()+"; rope-rewrite --help shows how.", ""))
 	}
 }
 
-// sites prints the sites, runs of equal ones on one line.
+// sites prints the sites, runs of equal ones together.
 func sites(w *writer, report *rewrite.Report) {
-	w.line("%s: %d of %d attention sites proven equal.", report.Model, report.Rewritten(), len(report.Sites))
+	proven := 0
+	worst, original, cases := 0.0, 0.0, 0
+	for _, s := range report.Sites {
+		if s.Proof != nil {
+			proven++
+			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
+		}
+	}
+	w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
 	for i := 0; i < len(report.Sites); {
 		first := report.Sites[i]
 		last := i
@@ -78,12 +73,6 @@ func sites(w *writer, report *rewrite.Report) {
 		}
 		w.line("%s", wrap("  "+name+": "+describe(first), "    "))
 		i = last + 1
-	}
-	worst, original, cases := 0.0, 0.0, 0
-	for _, s := range report.Sites {
-		if s.Proof != nil {
-			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), s.Proof.Cases
-		}
 	}
 	if cases > 0 {
 		w.line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
@@ -114,54 +103,4 @@ func describe(s rewrite.Site) string {
 		text += "; kept: " + s.Reason
 	}
 	return text
-}
-
-// wrap breaks a text at 80 columns; lines after the first begin with indent.
-func wrap(text, indent string) string {
-	var out strings.Builder
-	width := 0
-	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	out.WriteString(lead)
-	width = len(lead)
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-		case width+1+n > 80:
-			out.WriteString("\n" + indent)
-			width = len(indent)
-		default:
-			out.WriteByte(' ')
-			width++
-		}
-		out.WriteString(word)
-		width += n
-	}
-	return out.String()
-}
-
-// progress shows what is being done on a terminal, once it takes longer than a second.
-type progress struct {
-	out   io.Writer
-	start time.Time
-	shown bool
-	on    bool
-}
-
-func newProgress(out io.Writer) *progress {
-	f, ok := out.(*os.File)
-	return &progress{out: out, start: time.Now(), on: ok && term.IsTerminal(int(f.Fd()))}
-}
-
-func (p *progress) say(what string) {
-	if p.on && time.Since(p.start) > time.Second {
-		fmt.Fprintf(p.out, "\r\x1b[K%s …", what)
-		p.shown = true
-	}
-}
-
-func (p *progress) done() {
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }

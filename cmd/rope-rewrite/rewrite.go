@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,11 +30,12 @@ type rewriteCommand struct {
 
 func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&r.scaling, "scaling", "", "frequencies: none, theta, linear or yarn, as `SPEC`")
-	f.StringVar(&r.positions, "positions", "", "distances: identity or string, as `SPEC`")
-	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it")
-	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for")
+	f.StringVar(&r.scaling, "scaling", "", "frequencies: "+names(rope.Methods(), rope.ScalingAxis)+", as `SPEC`")
+	f.StringVar(&r.positions, "positions", "", "distances: "+names(rope.Methods(), rope.PositionsAxis)+", as `SPEC`")
+	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
+	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
@@ -44,7 +44,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 }
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
-	opts, err := r.options()
+	opts, selected, err := r.options(cmd)
 	if err != nil {
 		return err
 	}
@@ -52,33 +52,41 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if output == "" {
 		output = rewrite.DefaultOutput(path)
 	}
-	if !r.dryRun && !r.force {
-		if _, err := os.Lstat(output); err == nil {
-			return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
-		}
-	}
-	model, err := open(path)
+	model, err := onnx.Open(path)
 	if err != nil {
 		return err
 	}
 	defer model.Close()
+	if !r.dryRun {
+		if err := checkOutput(output, path, r.force); err != nil {
+			return err
+		}
+	}
 	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
 	opts.Progress = progress.say
 	report, err := rewrite.Rewrite(cmd.Context(), model, opts)
-	progress.done()
-	if noAttention(err) {
-		return r.none(cmd, report, err)
+	if errors.Is(err, rewrite.ErrNoAttention) {
+		progress.done()
+		return r.none(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
 	if err != nil {
 		return err
 	}
+	if err := selected.check(len(report.Sites)); err != nil {
+		return err
+	}
+	if r.context > 0 && len(opts.Edits) == 0 {
+		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
+	}
 	partial := report.Unproven() > 0
 	if !r.dryRun && report.Rewritten() > 0 && (!partial || r.allowPartial) {
-		if err := model.Save(output, onnx.SaveOptions{Force: r.force}); err != nil {
+		if err := save(model, output, r.force, progress, cmd.Context().Err); err != nil {
 			return err
 		}
 		report.Output = output
 	}
+	progress.done()
 	if err := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { r.summary(w, report) }); err != nil {
 		return err
 	}
@@ -91,57 +99,65 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 // none reports a model without rotary attention.
 func (c *common) none(cmd *cobra.Command, report *rewrite.Report, err error) error {
 	if c.json {
-		if err := c.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, nil); err != nil {
+		if err := printJSON(cmd.OutOrStdout(), report); err != nil {
 			return err
 		}
 	}
-	return &exitError{exitNoAttention, fmt.Errorf("%s: %w; nothing written", report.Model, err)}
+	return &exitError{exitNoAttention, fmt.Errorf("%s: %w", report.Model, err)}
 }
 
 // options turns the flags into what the rewriter takes.
-func (r *rewriteCommand) options() (rewrite.Options, error) {
-	opts := r.common.options()
+func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, selected layers, err error) {
+	if opts, err = r.common.options(); err != nil {
+		return opts, nil, err
+	}
+	given := cmd.Flags().Changed
 	opts.Context.Length = r.context
 	opts.ExactAngles = r.exactAngles
-	if r.context < 0 {
-		return opts, usageError("--context %d: a number of tokens above 0 was expected", r.context)
-	}
-	if r.scaling != "" && r.ropeParameters != "" {
-		return opts, usageError("give --scaling or --rope-parameters, not both")
+	switch {
+	case given("context") && r.context < 1:
+		return opts, nil, usageError("--context %d: a number of tokens above 0 was expected", r.context)
+	case given("scaling") && given("rope-parameters"):
+		return opts, nil, usageError("--scaling and --rope-parameters are two ways to say the same; give one")
+	case given("output") && r.output == "":
+		return opts, nil, usageError("-o: the name of a file was expected")
 	}
 	for _, f := range []struct {
 		flag, text string
 		parse      func(string) (rope.Spec, error)
 	}{
-		{"--scaling", r.scaling, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.ScalingAxis, s) }},
-		{"--rope-parameters", r.ropeParameters, parseRopeParameters},
-		{"--positions", r.positions, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.PositionsAxis, s) }},
+		{"scaling", r.scaling, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.ScalingAxis, s) }},
+		{"rope-parameters", r.ropeParameters, parseRopeParameters},
+		{"positions", r.positions, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.PositionsAxis, s) }},
 	} {
-		if f.text == "" {
+		if !given(f.flag) {
 			continue
 		}
 		spec, err := f.parse(f.text)
 		if err != nil {
-			return opts, usageError("%s: %w", f.flag, err)
+			return opts, nil, usageError("--%s", flagged(f.flag, err))
 		}
 		opts.Edits = append(opts.Edits, spec)
 	}
-	if r.layers != "" {
-		selected, err := parseLayers(r.layers)
-		if err != nil {
-			return opts, usageError("--layers: %w", err)
+	if given("layers") {
+		if selected, err = parseLayers(r.layers); err != nil {
+			return opts, nil, usageError("--layers: %w", err)
 		}
-		opts.Layers = selected
+		opts.Layers = selected.has
 	}
-	return opts, nil
+	return opts, selected, nil
 }
 
-func (c *common) options() rewrite.Options {
-	opts := rewrite.Options{Runtime: c.runtime, Library: c.library}
-	if self, err := os.Executable(); err == nil {
-		opts.Worker = []string{self}
+// flagged puts a flag's name before an error that may begin with it already:
+// package rope's name the axis, which is the flag.
+func flagged(flag string, err error) string {
+	text := err.Error()
+	for _, name := range []string{flag, strings.ReplaceAll(flag, "-", "_")} {
+		if rest, ok := strings.CutPrefix(text, name); ok {
+			return flag + rest
+		}
 	}
-	return opts
+	return flag + ": " + text
 }
 
 // parseRopeParameters takes the dictionary itself or the name of a file with it.
@@ -149,11 +165,8 @@ func parseRopeParameters(text string) (rope.Spec, error) {
 	data := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
-		if data, err = os.ReadFile(filepath.Clean(text)); err != nil {
-			if errors.Is(err, os.ErrNotExist) {
-				return rope.Spec{}, fmt.Errorf("%q is neither a JSON object nor a file", text)
-			}
-			return rope.Spec{}, err
+		if data, err = os.ReadFile(text); err != nil {
+			return rope.Spec{}, fmt.Errorf("%q is neither a JSON object nor a file that can be read", text)
 		}
 	}
 	return rope.ParseRopeParameters(data)

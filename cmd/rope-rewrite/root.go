@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// common are the flags of every command that evaluates.
+// common are the flags of every command.
 type common struct {
 	runtime string
 	library string
@@ -18,17 +16,25 @@ type common struct {
 
 func (c *common) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.runtime, "onnxruntime", "", "ONNX Runtime shared library `PATH` (environment: ONNXRUNTIME_SHARED_LIBRARY_PATH)")
-	f.StringVar(&c.library, "ops-library", "", "op library `PATH`, librope_ops (environment: ROPE_OPS_LIBRARY)")
+	f.StringVar(&c.runtime, "onnxruntime", "", "`PATH` of the ONNX Runtime library (environment: "+customop.RuntimeVariable+")")
+	f.StringVar(&c.library, "ops-library", "", "`PATH` of the op library librope_ops (environment: "+customop.LibraryVariable+")")
 	f.BoolVar(&c.json, "json", false, "print one JSON object on stdout instead of text")
+}
+
+// options are the part of the rewriter's options that every command shares:
+// models are evaluated in a child process, which a hostile graph may end.
+func (c *common) options() (rewrite.Options, error) {
+	worker, err := self()
+	return rewrite.Options{Runtime: c.runtime, Library: c.library, Worker: []string{worker}}, err
 }
 
 func newRoot() *cobra.Command {
 	c := &common{}
 	r := &rewriteCommand{common: c}
 	root := &cobra.Command{
-		Use:   "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--positions SPEC]",
-		Short: "Give an exported ONNX model longer and better context",
+		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--positions SPEC]",
+		Short:   "Give an exported ONNX model longer and better context",
+		Version: customop.Version,
 		Long: `Finds the rotary attention of a model, proves for each site that the fused op
 RotaryAttention computes the same, and replaces it. Without a method the
 meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE.
@@ -46,6 +52,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 		RunE:          func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
+	root.SetUsageFunc(usage)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
@@ -54,24 +61,23 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 }
 
 // oneModel accepts exactly one model.
-func oneModel(_ *cobra.Command, args []string) error {
+func oneModel(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return usageError("which model? Give the path of an .onnx file")
-	case len(args) > 1:
-		return usageError("one model at a time, got %d: %q", len(args), args)
+	case len(args) == 1:
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usageError("%q is no command; did you mean %s?", args[0], near[0])
+	}
+	return usageError("one model at a time, got %d: %q", len(args), args)
+}
+
+// noArgs accepts nothing.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError("%s takes nothing more, got %q", cmd.CommandPath(), args)
 	}
 	return nil
 }
-
-// open opens a model and says what a missing one may be.
-func open(path string) (*onnx.Model, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, &exitError{exitFailed, err}
-	}
-	return m, nil
-}
-
-// noAttention turns the error of a model without rotary attention into its code.
-func noAttention(err error) bool { return errors.Is(err, rewrite.ErrNoAttention) }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -24,19 +22,31 @@ difference is within the tolerance, 1 when not.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			eng, err := engine.NewWorker(engine.Config{Runtime: c.runtime, Library: c.library}, c.options().Worker[0])
+			switch {
+			case opts.Length < validate.MinLength:
+				return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", opts.Length, validate.MinLength)
+			case !(opts.Tolerance > 0):
+				return usageError("--tolerance %g: a number above 0 was expected", opts.Tolerance)
+			}
+			worker, err := self()
+			if err != nil {
+				return err
+			}
+			eng, err := engine.NewWorker(engine.Config{Runtime: c.runtime, Library: c.library}, worker)
 			if err != nil {
 				return err
 			}
 			defer eng.Close()
+			progress := newProgress(cmd.ErrOrStderr())
+			defer progress.done()
+			opts.Progress = progress.say
 			result, err := validate.Run(cmd.Context(), eng, args[0], args[1], opts)
+			progress.done()
 			if err != nil {
 				return err
 			}
 			if c.json {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				err = encoder.Encode(result)
+				err = printJSON(cmd.OutOrStdout(), result)
 			} else {
 				w := &writer{out: cmd.OutOrStdout()}
 				verdict(w, result)
@@ -48,8 +58,8 @@ difference is within the tolerance, 1 when not.`,
 			return err
 		},
 	}
-	cmd.Flags().Int64Var(&opts.Length, "length", 64, "`TOKENS` of the sequences")
-	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", 1e-4, "largest allowed difference, as a `SHARE` of the logits' range")
+	cmd.Flags().Int64Var(&opts.Length, "length", validate.DefaultLength, "`TOKENS` of the sequences")
+	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", validate.DefaultTolerance, "largest allowed difference, as a `SHARE` of the logits' range")
 	return cmd
 }
 

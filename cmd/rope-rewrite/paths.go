@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// self is this program, as the child process that evaluates.
+func self() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("models are evaluated in a child process, and this program does not find its own file to start one: %w", err)
+	}
+	return path, nil
+}
+
+// checkOutput refuses an output that could not be written, before any work.
+// What onnx.Model.Save finds out later, it refuses too.
+func checkOutput(output, input string, force bool) error {
+	link, err := os.Lstat(output)
+	if errors.Is(err, fs.ErrNotExist) {
+		folder := filepath.Dir(output)
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is no folder to write to; make it first or give another name with -o", folder)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if link.IsDir() {
+		return fmt.Errorf("%s is a folder; give -o the name of a file", output)
+	}
+	original, errIn := os.Stat(input)
+	target, errOut := os.Stat(output)
+	if errIn == nil && errOut == nil && os.SameFile(original, target) {
+		return fmt.Errorf("%s is the input, which is never changed; give another name with -o", output)
+	}
+	if !force {
+		return errExists(output)
+	}
+	return nil
+}
+
+func errExists(output string) error {
+	return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
+}
+
+// save writes the model; an interrupt ends it and leaves nothing behind.
+func save(m *onnx.Model, output string, force bool, p *progress, interrupted func() error) error {
+	err := m.Save(output, onnx.SaveOptions{Force: force, Progress: func(written, total int64) error {
+		p.say(fmt.Sprintf("writing %d of %d MB", written>>20, total>>20))
+		return interrupted()
+	}})
+	if errors.Is(err, fs.ErrExist) {
+		return errExists(output)
+	}
+	return err
+}
