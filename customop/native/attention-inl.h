@@ -108,8 +108,7 @@ inline void MergePartials(const Run& run, const Plan& plan, const Partials& part
   }
 }
 
-inline bool ComputeAttention(const Run& run, Host& host) {
-  const Plan plan(run.params, run.args);
+inline bool ComputeAttention(const Run& run, const Plan& plan, Host& host) {
   if (plan.tasks() == 0) return true;
   const TileLayout layout(run.params, run.args, static_cast<size_t>(plan.rows_per_block()));
   const Partials partials(host, plan, run.args.v_head_size);
@@ -157,21 +156,43 @@ inline bool RunOnTarget(const AttentionParams& params, const AttentionArgs<float
     rotated = args.present_key;
     rotated.data += args.past * args.present_key.row_stride;
   }
-  CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
-  CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
+  const Plan plan(params, args);
+  // With one query block each key belongs to one task, which copies it while it
+  // reads it; a past that shares present's memory has been moved by then.
+  const bool shared = args.past > 0 && (args.past_key.data == args.present_key.data ||
+                                        args.past_value.data == args.present_value.data);
+  const bool copy = plan.in_place() && !shared && args.past > 0;
+  if (!copy) {
+    CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
+    CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
+  }
   AppendNew(params, args, tables, rotated, host);
 
-  const CachedRows keys = keep_keys ? CachedRows{Const(args.present_key), {}, args.total()}
-                                    : CachedRows{args.past_key, Const(rotated), args.past};
-  const CachedRows values = keep_values ? CachedRows{Const(args.present_value), {}, args.total()}
-                                        : CachedRows{args.past_value, args.value, args.past};
+  const CachedRows keys = keep_keys && !copy ? CachedRows{Const(args.present_key), {}, args.total()}
+                                             : CachedRows{args.past_key, Const(rotated), args.past};
+  Rows<const float> new_values = args.value;
+  if (keep_values) {
+    new_values = Const(args.present_value);
+    new_values.data += args.past * args.present_value.row_stride;
+  }
+  const CachedRows values = keep_values && !copy
+                                ? CachedRows{Const(args.present_value), {}, args.total()}
+                                : CachedRows{args.past_value, new_values, args.past};
   const float scale =
       params.scale != 0.0f
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
-  const Run run{params, args,   tables,          Geometry(params, args.total()),
-                keys,   values, std::abs(scale), scale < 0};
-  return ComputeAttention(run, host);
+  const Run run{params,
+                args,
+                tables,
+                Geometry(params, args.total()),
+                keys,
+                values,
+                std::abs(scale),
+                scale < 0,
+                plan.in_place(),
+                copy};
+  return ComputeAttention(run, plan, host);
 }
 
 }  // namespace HWY_NAMESPACE

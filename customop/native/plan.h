@@ -31,6 +31,8 @@ class Plan {
       : kv_heads_(params.kv_num_heads), length_(args.length), total_(args.total()) {
     // Rows of a block: enough to repay packing, few enough to stay in L2.
     constexpr int64_t kRows = 192;
+    // Up to this many rows, packing a tile costs more than it saves.
+    constexpr int64_t kRowsInPlace = 16;
     constexpr int64_t kFloats = 128 * 1024;
     const int64_t bands = static_cast<int64_t>(params.bands.size());
     const int64_t per_row = bands * args.head_size + args.v_head_size;
@@ -40,6 +42,7 @@ class Plan {
     rows_per_block_ = queries_per_block_ * params.group();
     blocks_ = DivideUp(length_, queries_per_block_);
     units_ = args.batch * kv_heads_ * blocks_;
+    in_place_ = blocks_ == 1 && rows_per_block_ <= kRowsInPlace;
     if (units_ == 0) return;
 
     // Few query blocks against many keys: also split the keys.
@@ -61,6 +64,9 @@ class Plan {
   size_t units() const { return static_cast<size_t>(units_); }
   int64_t splits() const { return splits_; }
   int64_t rows_per_block() const { return rows_per_block_; }
+
+  // Whether tiles are read where they stand. Each key then belongs to one task.
+  bool in_place() const { return in_place_; }
 
   // Later query blocks see more keys and come first, so that threads end together.
   Task At(size_t index) const {
@@ -88,6 +94,7 @@ class Plan {
   int64_t blocks_ = 0;
   int64_t units_ = 0;
   int64_t splits_ = 1;
+  bool in_place_ = false;
   int64_t keys_per_split_ = 0;
 };
 

@@ -113,10 +113,11 @@ HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_REST
 #endif
 }
 
-// Packs keys as the columns of a packed [channels][keys] matrix; row(j) points
-// to key j. Columns that pad the last vector are zero.
-template <typename Row>
-void PackTransposed(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT out) {
+// Packs keys, `stride` apart, as the columns of a packed [channels][keys] matrix.
+// Columns that pad the last vector are zero.
+inline void PackTransposed(size_t keys, size_t channels, const float* from, size_t stride,
+                           float* HWY_RESTRICT out) {
+  const auto row = [=](size_t j) { return from + j * stride; };
   for (size_t begin = 0; begin < keys; begin += kPanel) {
     const size_t width = PanelVectors(begin, keys) * kLanes;
     const size_t real = HWY_MIN(keys - begin, width);
@@ -131,17 +132,17 @@ void PackTransposed(size_t keys, size_t channels, const Row& row, float* HWY_RES
       }
     }
     for (; n < width; ++n) {
-      const float* from = n < real ? row(begin + n) : nullptr;
-      for (size_t x = 0; x < channels; ++x) out[x * width + n] = from == nullptr ? 0.0f : from[x];
+      const float* key = n < real ? row(begin + n) : nullptr;
+      for (size_t x = 0; x < channels; ++x) out[x * width + n] = key == nullptr ? 0.0f : key[x];
     }
     out += channels * width;
   }
 }
 
-// Packs value rows as a packed [keys][channels] matrix; row(j) points to value
-// j. Returns whether every number is finite.
-template <typename Row>
-bool PackRows(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT out) {
+// Packs value rows, `stride` apart, as a packed [keys][channels] matrix. Returns
+// whether every number is finite.
+inline bool PackRows(size_t keys, size_t channels, const float* values, size_t stride,
+                     float* HWY_RESTRICT out) {
   const DF d;
   // x - x is 0 for finite x and NaN otherwise.
   VF odd = hn::Zero(d);
@@ -149,7 +150,7 @@ bool PackRows(size_t keys, size_t channels, const Row& row, float* HWY_RESTRICT 
     const size_t vectors = PanelVectors(begin, channels);
     const size_t width = vectors * kLanes;
     for (size_t j = 0; j < keys; ++j) {
-      const float* from = row(j) + begin;
+      const float* from = values + j * stride + begin;
       for (size_t v = 0; v < vectors; ++v) {
         const size_t left = channels - begin - v * kLanes;
         const VF x = left >= kLanes ? hn::LoadU(d, from + v * kLanes)

@@ -11,9 +11,9 @@
 
 #include "cache-inl.h"
 #include "plan.h"
-#include "product-inl.h"
 #include "rotation-inl.h"
 #include "softmax-inl.h"
+#include "tile_data-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
@@ -27,18 +27,19 @@ struct Run {
   const Geometry geometry;
   const CachedRows keys;
   const CachedRows values;
-  const float scale;  // positive: a negative scale stands as
-  const bool negate;  // the negative of the queries
+  const float scale;    // positive: a negative scale stands as
+  const bool negate;    // the negative of the queries
+  const bool in_place;  // few rows: keys and values are read where they stand
+  const bool copy;      // tasks copy their own past keys and values to present
 };
 
 // Where a task's parts stand in its working memory, in floats.
 struct TileLayout {
-  size_t rows, head_size, v_columns;  // v_columns: v_head_size in whole vectors
+  size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
   size_t queries, sums, maxima, totals, keys, values, scores, band_scores, shown, end;
 
-  TileLayout(const AttentionParams& params, const AttentionArgs<float>& args, size_t rows_per_block)
-      : rows(rows_per_block),
-        head_size(static_cast<size_t>(args.head_size)),
+  TileLayout(const AttentionParams& params, const AttentionArgs<float>& args, size_t rows)
+      : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
         v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {
     size_t next = 0;
     const auto take = [&next](size_t floats) {
@@ -47,11 +48,11 @@ struct TileLayout {
       return at;
     };
     constexpr size_t kKeys = static_cast<size_t>(kTileKeys);
-    queries = take(params.bands.size() * rows * head_size);
+    queries = take(params.bands.size() * rows * query_columns);
     sums = take(rows * v_columns);
     maxima = take(rows);
     totals = take(rows);
-    keys = take(kKeys * head_size);
+    keys = take(kKeys * static_cast<size_t>(args.head_size));
     values = take(kKeys * v_columns);
     scores = take(kBlockRows * kKeys);
     band_scores = take(kBlockRows * kKeys);
@@ -73,8 +74,8 @@ class TileAttention {
         sums_(memory + layout.sums),
         maxima_(memory + layout.maxima),
         totals_(memory + layout.totals),
-        keys_(memory + layout.keys),
-        values_(memory + layout.values),
+        data_(static_cast<size_t>(run.args.head_size), static_cast<size_t>(run.args.v_head_size),
+              memory + layout.keys, memory + layout.values),
         scores_(memory + layout.scores),
         band_scores_(memory + layout.band_scores),
         shown_(memory + layout.shown) {}
@@ -86,8 +87,16 @@ class TileAttention {
     std::fill(totals_, totals_ + rows_, 0.0f);
     const Range seen =
         task_.keys.Intersect(run_.geometry.KeysOfAny(IndexOf(0), IndexOf(rows_ - 1)));
-    for (int64_t begin = seen.begin; begin < seen.end; begin += kTileKeys) {
-      ComputeTile({begin, std::min(begin + kTileKeys, seen.end)});
+    const Range visited = run_.copy ? task_.keys : seen;
+    for (int64_t begin = visited.begin; begin < visited.end;) {
+      // Within a tile, keys stand in one tensor.
+      int64_t end = std::min(begin + kTileKeys, visited.end);
+      if (begin < run_.keys.split) end = std::min(end, run_.keys.split);
+      if (begin < run_.values.split) end = std::min(end, run_.values.split);
+      if (run_.copy) CopyPast({begin, std::min(end, run_.args.past)});
+      const Range tile = seen.Intersect({begin, end});
+      if (!tile.empty()) ComputeTile(tile);
+      begin = end;
     }
   }
 
@@ -104,6 +113,7 @@ class TileAttention {
 
   void PackQueries() {
     const AttentionArgs<float>& args = run_.args;
+    const size_t size = static_cast<size_t>(args.head_size);
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
       for (size_t r = 0; r < rows_; ++r) {
@@ -111,12 +121,10 @@ class TileAttention {
         const int64_t head = task_.kv_head * group_ + static_cast<int64_t>(r) % group_;
         const float* table =
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
-        RotateHead(run_.params, args.query.At(task_.batch, head, place), table, layout_.head_size,
-                   out);
-        if (run_.negate) {
-          for (size_t x = 0; x < layout_.head_size; ++x) out[x] = -out[x];
-        }
-        out += layout_.head_size;
+        RotateHead(run_.params, args.query.At(task_.batch, head, place), table, size, out);
+        for (size_t x = 0; x < size && run_.negate; ++x) out[x] = -out[x];
+        std::fill(out + size, out + layout_.query_columns, 0.0f);
+        out += layout_.query_columns;
       }
     }
   }
@@ -139,26 +147,23 @@ class TileAttention {
     const size_t count = static_cast<size_t>(tile.size());
     const size_t shown = LoadMask(tile);
     if (shown == 0) return;
-    PackTransposed(
-        count, layout_.head_size,
-        [&](size_t j) {
-          return run_.keys.At(task_.batch, task_.kv_head, tile.begin + static_cast<int64_t>(j));
-        },
-        keys_);
-    const bool finite = PackRows(
-        count, static_cast<size_t>(run_.args.v_head_size),
-        [&](size_t j) {
-          return run_.values.At(task_.batch, task_.kv_head, tile.begin + static_cast<int64_t>(j));
-        },
-        values_);
+    const float* keys = run_.keys.At(task_.batch, task_.kv_head, tile.begin);
+    const float* values = run_.values.At(task_.batch, task_.kv_head, tile.begin);
+    const size_t key_stride = static_cast<size_t>(run_.keys.Stride(tile.begin));
+    const size_t value_stride = static_cast<size_t>(run_.values.Stride(tile.begin));
+    if (run_.in_place) {
+      data_.Use(keys, key_stride, values, value_stride, count);
+    } else {
+      data_.Pack(keys, key_stride, values, value_stride, count);
+    }
     for (size_t r = 0; r < rows_; r += kBlockRows) {
       const size_t rows = std::min(kBlockRows, rows_ - r);
-      ComputeRows(tile, r, rows, shown < count ? shown_ : nullptr, finite);
+      ComputeRows(tile, r, rows, shown < count ? shown_ : nullptr);
     }
   }
 
   // A register block of rows against one tile.
-  void ComputeRows(Range tile, size_t first, size_t rows, const float* shown, bool finite) {
+  void ComputeRows(Range tile, size_t first, size_t rows, const float* shown) {
     const int64_t first_index = IndexOf(first);
     const int64_t last_index = IndexOf(first + rows - 1);
     const Range seen = tile.Intersect(run_.geometry.KeysOfAny(first_index, last_index));
@@ -170,25 +175,32 @@ class TileAttention {
     const size_t end = PaddedColumns(static_cast<size_t>(columns.end));
     RowMask masks[kBlockRows];
     float corrections[kBlockRows];
+    bool all_seen = shown == nullptr;
     for (size_t r = 0; r < rows; ++r) {
       const Range keys = run_.geometry.Keys(IndexOf(first + r));
       masks[r].visible = Range{keys.begin - tile.begin, keys.end - tile.begin}.Intersect(
           {0, static_cast<int64_t>(tile.size())});
       masks[r].shown = shown;
+      all_seen = all_seen && masks[r].visible.Intersect(columns) == columns;
       corrections[r] = SoftmaxRow(scores_ + r * kTileKeys, begin, end, run_.scale, masks[r],
                                   maxima_[first + r], totals_[first + r]);
     }
-    if (finite) {
-      Accumulate(tile, columns, first, rows, corrections);
-    } else {
-      for (size_t r = 0; r < rows; ++r) AccumulateSeen(tile, first, r, masks[r], corrections[r]);
+    float* sums = sums_ + first * layout_.v_columns;
+    if (all_seen || data_.ValuesAreFinite()) {
+      data_.Accumulate(rows, scores_, kTileKeys, static_cast<size_t>(columns.begin),
+                       static_cast<size_t>(columns.end), corrections, sums, layout_.v_columns);
+      return;
+    }
+    for (size_t r = 0; r < rows; ++r) {
+      AccumulateSeen(scores_ + r * kTileKeys, masks[r], corrections[r],
+                     sums + r * layout_.v_columns);
     }
   }
 
   // scores_ = queries · keys for the columns, each by the band of its distance.
   void Score(Range tile, Range columns, size_t first, size_t rows) {
     const size_t bands = run_.params.bands.size();
-    if (bands == 1) return ScoreBand(tile, columns, 0, first, rows, scores_);
+    if (bands == 1) return ScoreBand(columns, 0, first, rows, scores_);
     const int64_t total = run_.args.total();
     for (size_t b = 0; b < bands; ++b) {
       const Range any{BandKeys(run_.params, b, IndexOf(first), total).begin,
@@ -196,9 +208,9 @@ class TileAttention {
       const Range band_columns = columns.Intersect({any.begin - tile.begin, any.end - tile.begin});
       if (band_columns.empty()) continue;
       if (band_columns == columns && AllInBand(tile, columns, b, first, rows)) {
-        return ScoreBand(tile, columns, b, first, rows, scores_);
+        return ScoreBand(columns, b, first, rows, scores_);
       }
-      ScoreBand(tile, band_columns, b, first, rows, band_scores_);
+      ScoreBand(band_columns, b, first, rows, band_scores_);
       for (size_t r = 0; r < rows; ++r) {
         const Range keys = BandKeys(run_.params, b, IndexOf(first + r), total);
         const Range own = columns.Intersect({keys.begin - tile.begin, keys.end - tile.begin});
@@ -217,61 +229,37 @@ class TileAttention {
     return of_last.begin <= keys.begin && keys.end <= of_first.end;
   }
 
-  void ScoreBand(Range tile, Range columns, size_t band, size_t first, size_t rows, float* scores) {
-    const size_t count = static_cast<size_t>(tile.size());
-    const size_t size = layout_.head_size;
-    const float* queries = queries_ + (band * rows_ + first) * size;
-    // Products are summed up in pieces of this many channels, which about halves
-    // the rounding error of one long sum.
-    constexpr size_t kDepth = 32;
-    static constexpr float ones[kBlockRows] = {1, 1, 1, 1, 1, 1};
-    const size_t end = static_cast<size_t>(columns.end);
-    size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
-    while (begin < end) {
-      const size_t panel = begin / kPanel * kPanel;
-      const size_t width = PanelVectors(panel, count) * kLanes;
-      const size_t stop = std::min(panel + width, PaddedColumns(end));
-      const float* keys = keys_ + panel * size + (begin - panel);
-      for (size_t x = 0; x < size; x += kDepth) {
-        BlockOf(rows, (stop - begin) / kLanes, queries + x, size, keys + x * width, width,
-                std::min(kDepth, size - x), x == 0 ? nullptr : ones, scores + begin, kTileKeys);
-      }
-      begin = stop;
+  void ScoreBand(Range columns, size_t band, size_t first, size_t rows, float* scores) {
+    data_.Score(rows, queries_ + (band * rows_ + first) * layout_.query_columns,
+                layout_.query_columns, static_cast<size_t>(columns.begin),
+                static_cast<size_t>(columns.end), scores, kTileKeys);
+  }
+
+  // Accumulate for one row, touching only keys that it sees: 0 times the
+  // infinity or NaN of a hidden value would not be nothing.
+  void AccumulateSeen(const float* weights, const RowMask& mask, float correction, float* sums) {
+    data_.Accumulate(1, weights, 0, 0, 0, &correction, sums, 0);
+    const float one = 1.0f;
+    for (int64_t j = mask.visible.begin; j < mask.visible.end; ++j) {
+      const size_t k = static_cast<size_t>(j);
+      if (mask.shown != nullptr && mask.shown[k] == 0.0f) continue;
+      data_.Accumulate(1, weights, 0, k, k + 1, &one, sums, 0);
     }
   }
 
-  // sums = sums * corrections + scores · values over the columns.
-  void Accumulate(Range tile, Range columns, size_t first, size_t rows, const float* corrections) {
-    const size_t count = static_cast<size_t>(tile.size());
-    const size_t channels = static_cast<size_t>(run_.args.v_head_size);
-    const size_t begin = static_cast<size_t>(columns.begin);
-    for (size_t x = 0; x < channels; x += kPanel) {
-      const size_t vectors = PanelVectors(x, channels);
-      const size_t width = vectors * kLanes;
-      BlockOf(rows, vectors, scores_ + begin, kTileKeys, values_ + count * x + begin * width, width,
-              static_cast<size_t>(columns.size()), corrections,
-              sums_ + first * layout_.v_columns + x, layout_.v_columns);
-    }
+  // This task's part of past -> present; nothing if past ends before it.
+  void CopyPast(Range keys) {
+    if (keys.empty()) return;
+    CopyRows(run_.args.past_key, run_.args.present_key, run_.args.head_size, keys);
+    CopyRows(run_.args.past_value, run_.args.present_value, run_.args.v_head_size, keys);
   }
 
-  // The same for one row, touching only keys that it sees: 0 times the infinity
-  // or NaN of a hidden value would not be nothing.
-  void AccumulateSeen(Range tile, size_t first, size_t row, const RowMask& mask, float correction) {
-    const float* p = scores_ + row * static_cast<size_t>(kTileKeys);
-    const size_t count = static_cast<size_t>(tile.size());
-    const size_t channels = static_cast<size_t>(run_.args.v_head_size);
-    for (size_t x = 0; x < channels; x += kPanel) {
-      const size_t vectors = PanelVectors(x, channels);
-      const size_t width = vectors * kLanes;
-      float* sums = sums_ + (first + row) * layout_.v_columns + x;
-      BlockOf(1, vectors, p, 0, values_, width, 0, &correction, sums, 0);
-      const float one = 1.0f;
-      for (int64_t j = mask.visible.begin; j < mask.visible.end; ++j) {
-        const size_t k = static_cast<size_t>(j);
-        if (mask.shown != nullptr && mask.shown[k] == 0.0f) continue;
-        BlockOf(1, vectors, p + k, 0, values_ + count * x + k * width, width, 1, &one, sums, 0);
-      }
-    }
+  void CopyRows(const Rows<const float>& past, const Rows<float>& present, int64_t channels,
+                Range keys) {
+    if (present.data == nullptr) return;
+    memcpy(present.At(task_.batch, task_.kv_head, keys.begin),
+           past.At(task_.batch, task_.kv_head, keys.begin),
+           static_cast<size_t>(keys.size() * channels) * sizeof(float));
   }
 
   const Run& run_;
@@ -279,13 +267,12 @@ class TileAttention {
   const int64_t group_;
   const TileLayout& layout_;
   const size_t rows_;
-  float* const queries_;  // [bands][rows][head_size], rotated
+  float* const queries_;  // [bands][rows][query_columns], rotated
   float* const sums_;     // [rows][v_columns]
   float* const maxima_;   // [rows]
   float* const totals_;   // [rows]: the softmax's denominator so far
-  float* const keys_;     // packed [head_size][tile]
-  float* const values_;   // packed [tile][v_head_size]
-  float* const scores_;   // [kBlockRows][kTileKeys]
+  TileData data_;
+  float* const scores_;  // [kBlockRows][kTileKeys]
   float* const band_scores_;
   float* const shown_;  // [kTileKeys]
 };

@@ -33,6 +33,16 @@ bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
+// The largest difference; NaN if there is one.
+double Farthest(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]);
+    if (!(d <= largest)) largest = d;
+  }
+  return largest;
+}
+
 // Query rows before the first real key see nothing and give exact zeros.
 void TestRowsThatSeeNothing(const std::string& target) {
   for (const int64_t length : {1, 9, 200}) {
@@ -62,15 +72,10 @@ void TestHiddenKeysAreNothing(const std::string& target) {
         }
         Compute(clean, target);
         Compute(poisoned, target);
-        double largest = 0;
-        for (size_t i = 0; i < clean.output.size(); ++i) {
-          const double d = std::abs(clean.output[i] - poisoned.output[i]);
-          if (!(d <= largest)) largest = d;
-        }
         // The order of sums may differ between the plain and the careful path.
-        Expect(largest <= 1e-6, target + ": hidden " + std::to_string(poison) +
-                                    " leaks into the output, length " + std::to_string(length) +
-                                    " past " + std::to_string(past));
+        Expect(Farthest(clean.output, poisoned.output) <= 1e-6,
+               target + ": hidden " + std::to_string(poison) + " leaks into the output, length " +
+                   std::to_string(length) + " past " + std::to_string(past));
       }
     }
   }
@@ -136,9 +141,12 @@ void TestSharedBuffer(const std::string& target) {
     args.past_value.data = args.present_value.data;
     TestHost host(2);
     Expect(RunAttention(shared.params, args, host), target + ": no memory");
-    Expect(shared.output == separate.output && shared.present_key == separate.present_key &&
+    Expect(shared.present_key == separate.present_key &&
                shared.present_value == separate.present_value,
-           target + ": past and present in one buffer give another result");
+           target + ": past and present in one buffer give another cache");
+    // Tiles may be cut elsewhere, so sums may differ in the last bits.
+    Expect(Farthest(shared.output, separate.output) <= 1e-6,
+           target + ": past and present in one buffer give another output");
   }
 }
 

@@ -1,0 +1,138 @@
+// The keys and values of one tile, packed or as they stand in the cache, and
+// the two products with them.
+#if defined(ROPE_TILE_DATA_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_TILE_DATA_INL_H_
+#undef ROPE_TILE_DATA_INL_H_
+#else
+#define ROPE_TILE_DATA_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "dot-inl.h"
+#include "product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+class TileData {
+ public:
+  // The memory is for packed tiles: kTileKeys keys and values in whole vectors.
+  TileData(size_t channels, size_t v_channels, float* key_memory, float* value_memory)
+      : channels_(channels),
+        v_channels_(v_channels),
+        key_memory_(key_memory),
+        value_memory_(value_memory) {}
+
+  // Packs `count` keys and values that stand key_stride and value_stride apart:
+  // repaid when many rows share the tile.
+  void Pack(const float* keys, size_t key_stride, const float* values, size_t value_stride,
+            size_t count) {
+    count_ = count;
+    in_place_ = false;
+    PackTransposed(count, channels_, keys, key_stride, key_memory_);
+    PackValues(values, value_stride);
+  }
+
+  // Takes keys and values where they stand. Values that do not fill whole
+  // vectors are packed all the same.
+  void Use(const float* keys, size_t key_stride, const float* values, size_t value_stride,
+           size_t count) {
+    count_ = count;
+    in_place_ = true;
+    keys_ = keys;
+    key_stride_ = key_stride;
+    if (v_channels_ % kLanes != 0) return PackValues(values, value_stride);
+    values_in_place_ = true;
+    values_ = values;
+    value_stride_ = value_stride;
+  }
+
+  size_t count() const { return count_; }
+
+  // scores[r][begin, end) = queries · keys; up to a vector more on either side
+  // may be written. Query rows are padded with zeros to whole vectors.
+  void Score(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
+             float* scores, size_t stride) const {
+    if (in_place_) {
+      DotProducts(rows, queries, query_stride, keys_, key_stride_, begin, end, channels_, scores,
+                  stride);
+    } else {
+      ScorePacked(rows, queries, query_stride, begin, end, scores, stride);
+    }
+  }
+
+  // sums[r] = sums[r] * corrections[r] + weights[r][begin, end) · values.
+  void Accumulate(size_t rows, const float* weights, size_t weight_stride, size_t begin, size_t end,
+                  const float* corrections, float* sums, size_t sum_stride) const {
+    for (size_t x = 0; x < v_channels_; x += kPanel) {
+      const size_t vectors = PanelVectors(x, v_channels_);
+      const size_t width = vectors * kLanes;
+      const float* values = values_in_place_ ? values_ + begin * value_stride_ + x
+                                             : value_memory_ + count_ * x + begin * width;
+      BlockOf(rows, vectors, weights + begin, weight_stride, values,
+              values_in_place_ ? value_stride_ : width, end - begin, corrections, sums + x,
+              sum_stride);
+    }
+  }
+
+  // Whether all values are finite numbers.
+  bool ValuesAreFinite() const {
+    if (!values_in_place_) return values_are_finite_;
+    const DF d;
+    VF odd = hn::Zero(d);  // x - x is 0 for finite x and NaN otherwise
+    for (size_t j = 0; j < count_; ++j) {
+      for (size_t x = 0; x < v_channels_; x += kLanes) {
+        const VF v = hn::LoadU(d, values_ + j * value_stride_ + x);
+        odd = hn::Add(odd, hn::Sub(v, v));
+      }
+    }
+    return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
+  }
+
+ private:
+  void PackValues(const float* values, size_t stride) {
+    values_in_place_ = false;
+    values_are_finite_ = PackRows(count_, v_channels_, values, stride, value_memory_);
+  }
+
+  void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
+                   float* scores, size_t stride) const {
+    // Products are summed up in pieces of this many channels, which about halves
+    // the rounding error of one long sum.
+    constexpr size_t kDepth = 32;
+    static constexpr float ones[kBlockRows] = {1, 1, 1, 1, 1, 1};
+    begin = begin / kLanes * kLanes;
+    while (begin < end) {
+      const size_t panel = begin / kPanel * kPanel;
+      const size_t width = PanelVectors(panel, count_) * kLanes;
+      const size_t stop = std::min(panel + width, PaddedColumns(end));
+      const float* keys = key_memory_ + panel * channels_ + (begin - panel);
+      for (size_t x = 0; x < channels_; x += kDepth) {
+        BlockOf(rows, (stop - begin) / kLanes, queries + x, query_stride, keys + x * width, width,
+                std::min(kDepth, channels_ - x), x == 0 ? nullptr : ones, scores + begin, stride);
+      }
+      begin = stop;
+    }
+  }
+
+  const size_t channels_;
+  const size_t v_channels_;
+  float* const key_memory_;    // packed [channels][count]
+  float* const value_memory_;  // packed [count][v_channels]
+  size_t count_ = 0;
+  bool in_place_ = false;
+  bool values_in_place_ = false;
+  bool values_are_finite_ = false;
+  const float* keys_ = nullptr;
+  size_t key_stride_ = 0;
+  const float* values_ = nullptr;
+  size_t value_stride_ = 0;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#endif  // ROPE_TILE_DATA_INL_H_
