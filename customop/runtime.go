@@ -64,7 +64,7 @@ func InitRuntime(explicit string) error {
 		return explain(path, err)
 	}
 	loaded.path = path
-	return checkRuntime(path, ort.GetVersion())
+	return nil
 }
 
 // explain turns the binding's and the dynamic loader's texts into what to do.
@@ -78,20 +78,6 @@ func explain(path string, err error) error {
 		found = "is " + dotted(v)
 	}
 	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s %s; %s: %w", MinRuntime, path, found, runtimeAdvice, err)
-}
-
-// checkRuntime refuses a version below MinRuntime, should a later binding load it.
-func checkRuntime(path, version string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("ONNX Runtime %s reports the version %q, which is not understood; %s", path, version, runtimeAdvice)
-	}
-	var needMajor, needMinor int
-	fmt.Sscanf(MinRuntime, "%d.%d", &needMajor, &needMinor)
-	if major < needMajor || (major == needMajor && minor < needMinor) {
-		return fmt.Errorf("ONNX Runtime %s or newer is needed and %s is %s; %s", MinRuntime, path, version, runtimeAdvice)
-	}
-	return nil
 }
 
 func dotted(version []int) string {

@@ -123,6 +123,21 @@ func TestLibraryBesideModelAndInCache(t *testing.T) {
 	}
 }
 
+func TestRuntimeBesideExecutable(t *testing.T) {
+	t.Setenv(RuntimeVariable, "")
+	executable, err := os.Executable() // in a folder that go test has made for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"onnxruntime", "."} { // the second comes before the first
+		library := file(t, filepath.Dir(executable), folder, fileName("onnxruntime"))
+		defer os.Remove(library)
+		if got, err := FindRuntime(""); err != nil || got != library {
+			t.Errorf("found %q, %v; want %q", got, err, library)
+		}
+	}
+}
+
 func TestInspectLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lib")
 	if err := os.WriteFile(path, []byte("\x7fELF...rope_ops version=0.3.0-rc.1 spec=12\x00..."), 0o644); err != nil {
