@@ -53,6 +53,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
 	root.SetUsageFunc(usage)
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)

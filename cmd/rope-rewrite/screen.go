@@ -31,11 +31,12 @@ func (w *writer) line(format string, args ...any) {
 func wrap(text, indent string) string {
 	var out strings.Builder
 	column := 0
+	filled := false // a word stands on this line
 	for i, word := range strings.Split(strings.ReplaceAll(text, "\n", " "), " ") {
 		n := len([]rune(word))
 		switch {
 		case i == 0:
-		case n > 0 && column+1+n > width && column > len(indent):
+		case n > 0 && column+1+n > width && filled:
 			out.WriteString("\n" + indent)
 			column = len(indent)
 		default:
@@ -44,6 +45,7 @@ func wrap(text, indent string) string {
 		}
 		out.WriteString(word)
 		column += n
+		filled = filled || n > 0
 	}
 	return out.String()
 }
@@ -69,13 +71,16 @@ func newProgress(stderr io.Writer) *progress {
 
 func showAfter(out io.Writer, delay time.Duration) *progress {
 	p := &progress{out: out}
-	p.timer = time.AfterFunc(delay, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.shown = true
-		p.show()
-	})
+	p.timer = time.AfterFunc(delay, p.due)
 	return p
+}
+
+// due is called when the work has taken long enough to be shown.
+func (p *progress) due() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = true
+	p.show()
 }
 
 func (p *progress) say(what string) {

@@ -23,12 +23,18 @@ type TB interface {
 // with that reason.
 func Require(t TB) string {
 	t.Helper()
-	library := path(t, customop.LibraryVariable, "librope_ops.so")
-	onnxruntime := path(t, customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so")
+	onnxruntime, library := Paths(t)
 	if err := customop.InitRuntime(onnxruntime); err != nil {
 		t.Fatal(err)
 	}
 	return library
+}
+
+// Paths returns where both libraries are, for tests that start other processes.
+func Paths(t TB) (onnxruntime, library string) {
+	t.Helper()
+	return path(t, customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so"),
+		path(t, customop.LibraryVariable, "librope_ops.so")
 }
 
 // path returns what the variable names, else the file in the repository's build

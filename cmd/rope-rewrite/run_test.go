@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+)
+
+// An interrupt ends the command with a sentence and leaves no file.
+func TestInterrupt(t *testing.T) {
+	testruntime.Require(t)
+	model, err := os.ReadFile("../../testdata/models/llama__optimum/model.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{}, {"inspect"}} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "model.onnx")
+		if err := os.WriteFile(path, model, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		var stdout, stderr bytes.Buffer
+		if code := run(ctx, append(args, path), &stdout, &stderr); code != exitInterrupted {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		if stderr.String() != "rope-rewrite: interrupted; no model was written\n" || stdout.Len() > 0 {
+			t.Errorf("%v: said %q and %q", args, stdout.String(), stderr.String())
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Errorf("%v: left %v, %v", args, files, err)
+		}
+	}
+}
+
+// Work that takes its time is shown on one line, which is cleared.
+func TestProgress(t *testing.T) {
+	var screen bytes.Buffer
+	p := showAfter(&screen, time.Hour)
+	p.say("too early")
+	if p.done(); screen.Len() > 0 {
+		t.Errorf("quick work was shown: %q", screen.String())
+	}
+
+	p = showAfter(&screen, time.Hour)
+	p.say("loading")
+	p.due()
+	p.say(strings.Repeat("x", 100))
+	p.done()
+	p.say("too late")
+	want := "\r\x1b[Kloading …\r\x1b[K" + strings.Repeat("x", width-1) + "\r\x1b[K"
+	if screen.String() != want {
+		t.Errorf("screen %q, want %q", screen.String(), want)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	long := strings.Repeat("x", 90)
+	for _, c := range []struct{ text, indent, want string }{
+		{"short", "  ", "short"},
+		{"  a    b", "  ", "  a    b"},
+		{strings.Repeat("abcd ", 16) + "e", "  ", strings.Repeat("abcd ", 15) + "abcd\n  e"},
+		{strings.Repeat("abcd ", 15) + "abcde", "  ", strings.Repeat("abcd ", 15) + "abcde"},
+		{"a " + long + " b", "    ", "a\n    " + long + "\n    b"},
+		{strings.Repeat("äöüß ", 16) + "e", "", strings.Repeat("äöüß ", 15) + "äöüß\ne"},
+	} {
+		if got := wrap(c.text, c.indent); got != c.want {
+			t.Errorf("wrap(%q) = %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func TestLayers(t *testing.T) {
+	l, err := parseLayers("0-3, 7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, want := range map[int]bool{0: true, 3: true, 4: false, 7: true, 8: false} {
+		if l.has(layer) != want {
+			t.Errorf("layer %d: %v", layer, !want)
+		}
+	}
+	if l.check(8) != nil || l.check(7) == nil {
+		t.Error("layer 7 is in a model of 8 layers and in none of 7")
+	}
+	for _, bad := range []string{"", "a", "1-", "-1", "3-2", "1,,2", "1-2-3", "99999999999999999999"} {
+		if _, err := parseLayers(bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// spoil writes a changed copy of a model:
+//
+//	site-N   the scores of the N-th attention go through a sine: it cannot be lifted
+//	still    every angle is zero: attention without rotation
+//	shift    the scores of the first attention are doubled: another model, which runs
+//	bare     no node but an identity: no attention
+func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	m, err := onnx.Open(ts.MkAbs(args[1]))
+	ts.Check(err)
+	defer m.Close()
+	g := m.Graph
+	switch args[0] {
+	case "site-0":
+		before(g, nth(ts, g, "Softmax", 0), "Sin")
+	case "site-1":
+		before(g, nth(ts, g, "Softmax", 1), "Sin")
+	case "still":
+		for _, n := range g.Nodes {
+			if n.OpType == "Sin" || n.OpType == "Cos" {
+				before(g, n, "Sub")
+			}
+		}
+	case "shift":
+		before(g, nth(ts, g, "Softmax", 0), "Add")
+	case "bare":
+		g.RemoveNodes(func(*onnx.Node) bool { return true })
+		g.RemoveInitializers(func(*onnx.Tensor) bool { return true })
+		for _, o := range g.Outputs[1:] {
+			g.RemoveOutput(o.Name)
+		}
+		for _, i := range g.Inputs[1:] {
+			g.RemoveInput(i.Name)
+		}
+		g.ValueInfo = nil
+		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{g.Outputs[0].Name}))
+	default:
+		ts.Fatalf("spoil %s?", args[0])
+	}
+	ts.Check(m.Save(ts.MkAbs(args[2]), onnx.SaveOptions{}))
+}
+
+// before puts an op of one argument, or of the same argument twice, before n.
+func before(g *onnx.Graph, n *onnx.Node, opType string) {
+	inputs := []string{n.Inputs[0]}
+	if opType != "Sin" {
+		inputs = append(inputs, n.Inputs[0])
+	}
+	changed := n.Inputs[0] + "/" + opType + "/" + n.Name
+	g.InsertNode(n, onnx.NewNode(opType, inputs, []string{changed}))
+	n.Inputs[0] = changed
+}
+
+func nth(ts *testscript.TestScript, g *onnx.Graph, opType string, i int) *onnx.Node {
+	for _, n := range g.Nodes {
+		if n.OpType == opType {
+			if i == 0 {
+				return n
+			}
+			i--
+		}
+	}
+	ts.Fatalf("the model has too few nodes of %s", opType)
+	return nil
+}
