@@ -168,6 +168,9 @@ func (l *lifter) keyRepeat(ctx context.Context, s *site, ly *layouts) (float64, 
 	if err != nil {
 		return 0, refuse(s.key.cache.concat, "the key cache has an unexpected shape: %v", err)
 	}
+	if !in.canonical() {
+		return 0, refuse(s.key.cache.concat, "the key cache has the shape %v; [batch, heads, past + length, channels] was expected", l.table.dims[cached])
+	}
 	factor, err := repeatFactor(ctx, loaded, cached, s.key.operand, in, ly.keyOperand)
 	if err != nil {
 		return 0, refuse(s.product, "its key operand differs from the cache: %v", err)
@@ -200,6 +203,11 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		if err := grouped(from, v.in.heads); err != nil {
 			return refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
 		}
+		if v.branch.cache != nil {
+			if err := l.steady(ctx, v.at, "the way of its "+v.what, v.branch.operand, v.branch.cache.concat.Outputs); err != nil {
+				return err
+			}
+		}
 	}
 	start, in := s.value.cut, ly.value
 	if s.value.cache != nil {
@@ -207,6 +215,9 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		var err error
 		if in, err = layoutOf(l.table.dims[start], ly.value.channels); err != nil {
 			return refuse(s.value.cache.concat, "the value cache has an unexpected shape: %v", err)
+		}
+		if !in.canonical() {
+			return refuse(s.value.cache.concat, "the value cache has the shape %v; [batch, heads, past + length, channels] was expected", l.table.dims[start])
 		}
 	}
 	loaded, refusal := l.open(ctx, s.mix, "the way of its value", []string{s.value.operand}, []string{start})
@@ -227,7 +238,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 func (l *lifter) probabilities(ctx context.Context, s *site, ly *layouts) error {
 	in, out := s.softmax.Outputs[0], s.mix.Inputs[0]
 	if rank := int64(len(ly.scores)); softmaxAxis(l.graph.model, s.softmax, rank) != rank-1 {
-		return refuse(s.softmax, "its axis is not the last one")
+		return refuse(s.softmax, "its axis is %d, %d was expected", softmaxAxis(l.graph.model, s.softmax, rank), rank-1)
 	}
 	if in == out {
 		return nil
@@ -240,7 +251,7 @@ func (l *lifter) probabilities(ctx context.Context, s *site, ly *layouts) error 
 	if err := probabilitiesKept(ctx, loaded, in, out, ly.query.heads); err != nil {
 		return refuse(s.softmax, "its probabilities are changed before they are used: %v", err)
 	}
-	return nil
+	return l.steady(ctx, s.softmax, "what follows the softmax", out, []string{in})
 }
 
 // softmaxAxis returns the axis of a softmax, as a number ≥ 0 where it can be.

@@ -82,6 +82,23 @@ func (r *Report) keepAll(found []analysed, reason error) error {
 	return nil
 }
 
+// keepShared keeps the sites that share a cache and returns the others.
+func (r *Report) keepShared(found []analysed) (rest []analysed) {
+	var sites []*site
+	for _, f := range found {
+		sites = append(sites, f.site)
+	}
+	refused := sharesCache(sites)
+	for _, f := range found {
+		if refusal := refused[f.site]; refusal != nil {
+			r.Sites[f.index].Reason = refusal.Error()
+			continue
+		}
+		rest = append(rest, f)
+	}
+	return rest
+}
+
 // number gives the sites their places.
 func (r *Report) number() {
 	for i := range r.Sites {

@@ -141,6 +141,7 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	if len(report.Sites) == 0 {
 		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
 	}
+	found = report.keepShared(found)
 	if len(found) == 0 {
 		report.number()
 		return nil, nil

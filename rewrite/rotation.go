@@ -17,6 +17,7 @@ type rotator struct {
 	cut, out string
 	in, to   layout
 	position string // graph input that holds positions; "" when they follow from past
+	past     int64  // cached tokens, where positions are an input
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -33,7 +34,7 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 	// consecutive ones, past giving the first.
 	for start := 0; start < len(positions); {
 		end := len(positions)
-		pt := point{B: int64(len(vectors)), L: int64(end - start)}
+		pt := point{B: int64(len(vectors)), L: int64(end - start), P: r.past}
 		feeds := map[string]engine.Tensor{}
 		if r.position == "" {
 			end = start + 1
@@ -306,7 +307,8 @@ func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
 }
 
 // verify compares the fit with the function at every position up to 4095 and
-// at many beyond, so that one wrong entry of a table is seen.
+// at many beyond, so that one wrong entry of a table is seen, and with many
+// cached tokens, on which frequencies and factors may depend as well.
 func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 	var positions []int64
 	for p := int64(0); p < min(4096, limit+1); p++ {
@@ -323,6 +325,23 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 			positions = append(positions, p)
 		}
 	}
+	if err := r.compare(ctx, fit, positions); err != nil {
+		return err
+	}
+	if r.position == "" || !r.loaded.table.past {
+		return nil
+	}
+	for _, past := range []int64{1, 4097, 20011, 131071} {
+		r.past = past
+		if err := r.compare(ctx, fit, []int64{min(past, limit), min(3, limit)}); err != nil {
+			return fmt.Errorf("with %d cached tokens %w", past, err)
+		}
+	}
+	return nil
+}
+
+// compare checks the fit at the given positions.
+func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) error {
 	d := int(r.in.channels)
 	e := fit.encoding
 	n := len(e.Frequencies)

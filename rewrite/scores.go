@@ -70,6 +70,121 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask 
 	return in, out, nil
 }
 
+// sample is one evaluation: scores in, the softmax's input out.
+type sample struct {
+	pt      point
+	mask    []int64
+	in, out [][]float64
+}
+
+func (s *scorer) sample(ctx context.Context, pt point, mask []int64, score func() float64) (sample, error) {
+	in, out, err := s.rows(ctx, pt, score, mask)
+	return sample{pt, mask, in, out}, err
+}
+
+// extremes checks the fit where small samples do not reach: one query with very
+// many keys before it (windows, chunks, biases and factors that begin far away)
+// and scores so large that a softcap or a clip bends them.
+func (s *scorer) extremes(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
+	far := []int64{4095, 20011, 100_003, longest}
+	if w := fit.mask.Window; w > 0 {
+		far = append(far, w-1, w, w+w/2+1)
+	}
+	for i, past := range far {
+		pt := point{B: 1, L: 1, P: min(past, longest)}
+		smp, err := s.sample(ctx, pt, padding(rng, pt, 3*(i%2)), func() float64 { return 5 * rng.NormFloat64() })
+		if err != nil {
+			return err
+		}
+		if err := s.seesAsExpected(fit, smp); err != nil {
+			return err
+		}
+		if err := s.linear(fit, smp); err != nil {
+			return err
+		}
+	}
+	pt := point{B: 2, L: 5, P: 4}
+	smp, err := s.sample(ctx, pt, padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
+	if err != nil {
+		return err
+	}
+	// Where hidden keys get −1e4, such scores would make them visible: only those that are seen count.
+	return s.linear(fit, smp)
+}
+
+// seesAsExpected compares which keys are visible with the fitted mask.
+func (s *scorer) seesAsExpected(fit *scoreFit, smp sample) error {
+	total := smp.pt.L + smp.pt.P
+	for r := range smp.out {
+		h, b, i := s.place(smp.pt, r)
+		if fit.first(smp, b, i) < 0 {
+			continue // a query that sees no key carries no meaning
+		}
+		for j := range total {
+			if want, got := fit.visible(smp.pt, smp.mask, b, i, j), smp.out[r][j] > masked; want != got {
+				return fmt.Errorf("head %d, query %d, key %d (past %d%s): visible is %v, %v was expected of %s",
+					h, i, j, smp.pt.P, describePadding(smp.mask[b*total:(b+1)*total]), got, want, describeMask(fit.mask))
+			}
+		}
+	}
+	return nil
+}
+
+// describePadding shows a row of padding where it is short enough to be read.
+func describePadding(row []int64) string {
+	if len(row) > 32 {
+		return ""
+	}
+	return fmt.Sprintf(", padding %v", row)
+}
+
+// linear compares the values of visible keys with factor · score, up to one
+// constant per row, which a softmax does not see.
+func (s *scorer) linear(fit *scoreFit, smp sample) (wrong error) {
+	s.visit(fit, smp, func(h, i int64, x, y, x0, y0 float64) {
+		want := fit.factor * (x - x0)
+		tolerance := 16 * float32eps * (math.Abs(y) + math.Abs(y0) + math.Abs(fit.factor*x) + math.Abs(fit.factor*x0))
+		if wrong == nil && !(math.Abs(y-y0-want) <= tolerance) {
+			wrong = fmt.Errorf("head %d, query %d (past %d): scores %g and %g become %g and %g, which is not a factor of %g (a softcap or a bias is not lifted yet)",
+				h, i, smp.pt.P, x, x0, y, y0, fit.factor)
+		}
+	})
+	return wrong
+}
+
+// visit calls f for every visible key with its score x and value y, beside
+// those of the first visible key of its row.
+func (s *scorer) visit(fit *scoreFit, smp sample, f func(h, i int64, x, y, x0, y0 float64)) {
+	total := smp.pt.L + smp.pt.P
+	for r := range smp.in {
+		h, b, i := s.place(smp.pt, r)
+		first := fit.first(smp, b, i)
+		if first < 0 {
+			continue
+		}
+		for j := first; j < total; j++ {
+			if fit.visible(smp.pt, smp.mask, b, i, j) {
+				f(h, i, smp.in[r][j], smp.out[r][j], smp.in[r][first], smp.out[r][first])
+			}
+		}
+	}
+}
+
+// place returns head, batch row and query of a row of scores.
+func (s *scorer) place(pt point, r int) (h, b, i int64) {
+	return int64(r) / pt.L % s.heads, int64(r) / pt.L / s.heads, int64(r) % pt.L
+}
+
+// first returns the first key that query i of row b sees, −1 when it sees none.
+func (f *scoreFit) first(smp sample, b, i int64) int64 {
+	for j := range smp.pt.L + smp.pt.P {
+		if f.visible(smp.pt, smp.mask, b, i, j) {
+			return j
+		}
+	}
+	return -1
+}
+
 func zero() float64 { return 0 }
 
 // measure recovers the mask and the factor on scores, and checks both on
@@ -81,81 +196,36 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	var dot, norm float64
-	type sample struct {
-		pt      point
-		mask    []int64
-		in, out [][]float64
-	}
 	var samples []sample
 	for _, magnitude := range []float64{0.5, 5, 40} {
 		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
 			if !s.loaded.table.past {
 				pt.P, pt.L = 0, pt.L+pt.P
 			}
-			mask := padding(rng, pt, i)
-			in, out, err := s.rows(ctx, pt, func() float64 { return magnitude * rng.NormFloat64() }, mask)
+			smp, err := s.sample(ctx, pt, padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
 			if err != nil {
 				return nil, err
 			}
-			samples = append(samples, sample{pt, mask, in, out})
+			if err := s.seesAsExpected(fit, smp); err != nil {
+				return nil, err
+			}
+			samples = append(samples, smp)
 		}
-	}
-	visit := func(smp sample, f func(h, i int64, x, y, x0, y0 float64)) error {
-		total := smp.pt.L + smp.pt.P
-		for r := range smp.in {
-			i := int64(r) % smp.pt.L
-			h := int64(r) / smp.pt.L % s.heads
-			b := int64(r) / smp.pt.L / s.heads
-			reference := int64(-1)
-			for j := range total {
-				want := fit.visible(smp.pt, smp.mask, b, i, j)
-				if want && reference < 0 {
-					reference = j
-				}
-			}
-			if reference < 0 {
-				continue // a query that sees no key carries no meaning
-			}
-			for j := range total {
-				want, got := fit.visible(smp.pt, smp.mask, b, i, j), smp.out[r][j] > masked
-				if want != got {
-					return fmt.Errorf("head %d, query %d, key %d (past %d, padding %v): visible is %v, %v was expected of %s",
-						h, i, j, smp.pt.P, smp.mask[b*total:(b+1)*total], got, want, describeMask(fit.mask))
-				}
-				if want {
-					f(h, i, smp.in[r][j], smp.out[r][j], smp.in[r][reference], smp.out[r][reference])
-				}
-			}
-		}
-		return nil
 	}
 	for _, smp := range samples {
-		if err := visit(smp, func(_, _ int64, x, y, x0, y0 float64) {
+		s.visit(fit, smp, func(_, _ int64, x, y, x0, y0 float64) {
 			dot += (x - x0) * (y - y0)
 			norm += (x - x0) * (x - x0)
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if norm == 0 {
-		return nil, errors.New("no query sees two keys, so what happens to scores cannot be measured")
+		})
 	}
 	fit.factor = dot / norm
-	var wrong error
 	for _, smp := range samples {
-		if err := visit(smp, func(h, i int64, x, y, x0, y0 float64) {
-			want := fit.factor * (x - x0)
-			tolerance := 16 * float32eps * (math.Abs(y) + math.Abs(y0) + math.Abs(fit.factor*x) + math.Abs(fit.factor*x0))
-			if wrong == nil && !(math.Abs(y-y0-want) <= tolerance) {
-				wrong = fmt.Errorf("head %d, query %d: scores %g and %g become %g and %g, which is not a factor of %g (a softcap or a bias is not lifted yet)",
-					h, i, x, x0, y, y0, fit.factor)
-			}
-		}); err != nil {
+		if err := s.linear(fit, smp); err != nil {
 			return nil, err
 		}
 	}
-	if wrong != nil {
-		return nil, wrong
+	if err := s.extremes(ctx, fit, rng); err != nil {
+		return nil, err
 	}
 	if !(fit.factor > 0) {
 		return nil, fmt.Errorf("scores are multiplied by %g", fit.factor)

@@ -82,6 +82,28 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	return s, nil
 }
 
+// sharesCache returns refusals for the sites whose keys or values stand in one
+// cache with another site's: what one writes there the other reads, so one
+// cannot be replaced without the other.
+func sharesCache(sites []*site) map[*site]*Refusal {
+	users := map[*onnx.Node]*site{}
+	refused := map[*site]*Refusal{}
+	for _, s := range sites {
+		for _, b := range []branch{s.key, s.value} {
+			if b.cache == nil {
+				continue
+			}
+			other := users[b.cache.concat]
+			users[b.cache.concat] = s
+			if other != nil && other != s {
+				refused[s] = refuse(s.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(other.softmax))
+				refused[other] = refuse(other.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(s.softmax))
+			}
+		}
+	}
+	return refused
+}
+
 func (g *graph) branch(operand string) branch {
 	b := branch{operand: operand}
 	links := g.dominators(operand)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
 	"unsafe"
 
@@ -114,7 +115,8 @@ func (s *localSession) Run(ctx context.Context, feeds map[string]Tensor) (map[st
 
 func destroy(values []ort.Value) {
 	for _, v := range values {
-		if v != nil {
+		// The binding leaves a nil pointer where it could not take an output.
+		if v != nil && !reflect.ValueOf(v).IsNil() {
 			v.Destroy()
 		}
 	}

@@ -1,0 +1,263 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// runnable is a whole model in ONNX Runtime.
+type runnable struct {
+	session engine.Session
+	inputs  []*onnx.ValueInfo
+	caches  map[string][]int64 // dims of the cache inputs, 0 for what is not fixed
+}
+
+func load(t testing.TB, eng engine.Engine, m *onnx.Model, path string, optimize bool, caches map[string][]int64) *runnable {
+	t.Helper()
+	r := &runnable{caches: caches}
+	em := engine.Model{Path: path, Optimize: optimize, Library: m.Opset(opsDomain) > 0}
+	for _, v := range m.Graph.Inputs {
+		r.inputs = append(r.inputs, v)
+		em.Inputs = append(em.Inputs, v.Name)
+	}
+	for _, v := range m.Graph.Outputs {
+		em.Outputs = append(em.Outputs, v.Name)
+	}
+	var err error
+	if r.session, err = eng.Load(context.Background(), em); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	t.Cleanup(func() { r.session.Close() })
+	return r
+}
+
+// inDouble writes the model in float64, its angles excepted: what both the
+// original and the patched model are held against.
+func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
+	t.Helper()
+	g, err := newGraph(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &piece{graph: g, nodes: g.nodes}
+	for _, c := range m.Graph.Initializers {
+		p.consts = append(p.consts, c)
+	}
+	for _, v := range m.Graph.Inputs {
+		if isFloat(v.Type) {
+			p.cuts = append(p.cuts, v.Name)
+		} else {
+			p.inputs = append(p.inputs, v)
+		}
+	}
+	for _, v := range m.Graph.Outputs {
+		p.outputs = append(p.outputs, v.Name)
+	}
+	d := p.double()
+	// ONNX Runtime has no Erf of doubles.
+	for _, n := range slices.Clone(d.Graph.Nodes) {
+		if n.OpType == "Erf" {
+			in, out := n.Inputs[0], n.Outputs[0]
+			n.Inputs[0], n.Outputs[0] = in+"/single", out+"/single"
+			d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{in}, []string{in + "/single"}, onnx.IntAttr("to", int64(onnx.Float))))
+			d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{out + "/single"}, []string{out}, onnx.IntAttr("to", int64(onnx.Double))))
+		}
+	}
+	for i, v := range d.Graph.Inputs {
+		d.Graph.Inputs[i] = &onnx.ValueInfo{Name: v.Name, Type: v.Type}
+	}
+	if err := order(d.Graph); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "double.onnx")
+	if err := d.Save(path, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return d, path
+}
+
+// sequence is a batch: one row full, one padded on the left, one with a hole.
+type sequence struct {
+	batch, length        int64
+	ids, mask, positions []int64
+}
+
+func newSequence(length, start int64) sequence {
+	rng := rand.New(rand.NewPCG(21, 22))
+	s := sequence{batch: 3, length: length}
+	for b := range s.batch {
+		next := start
+		for i := range length {
+			hidden := b == 1 && i < 5 || b == 2 && i >= 6 && i < 9
+			s.ids = append(s.ids, 1+rng.Int64N(127))
+			s.mask = append(s.mask, b2i(!hidden))
+			s.positions = append(s.positions, next)
+			if !hidden {
+				next++
+			}
+		}
+	}
+	return s
+}
+
+// column returns [batch, from:to] of rows of the sequence's length.
+func (s sequence) column(rows []int64, from, to int64) []int64 {
+	var out []int64
+	for b := range s.batch {
+		out = append(out, rows[b*s.length+from:b*s.length+to]...)
+	}
+	return out
+}
+
+// run evaluates chunks and returns every output of every call.
+func (r *runnable) run(t testing.TB, s sequence, chunks []int64) []map[string]engine.Tensor {
+	t.Helper()
+	var calls []map[string]engine.Tensor
+	start := int64(0)
+	for _, length := range chunks {
+		feeds := map[string]engine.Tensor{}
+		for _, v := range r.inputs {
+			var err error
+			end := start + length
+			switch {
+			case v.Name == "input_ids":
+				feeds[v.Name], err = engine.Integers(v.Type, s.column(s.ids, start, end), s.batch, length)
+			case v.Name == "attention_mask":
+				feeds[v.Name], err = engine.Integers(v.Type, s.column(s.mask, 0, end), s.batch, end)
+			case v.Name == "position_ids":
+				feeds[v.Name], err = engine.Integers(v.Type, s.column(s.positions, start, end), s.batch, length)
+			case start > 0:
+				feeds[v.Name] = calls[len(calls)-1][strings.Replace(v.Name, "past_key_values", "present", 1)]
+			default:
+				dims := slices.Clone(r.caches[v.Name])
+				dims[0] = s.batch
+				feeds[v.Name] = engine.Tensor{Type: v.Type, Dims: dims, Data: []byte{}}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := r.session.Run(context.Background(), feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, out)
+		start += length
+	}
+	return calls
+}
+
+// compareModels holds the patched model's outputs against the original's, both
+// against the original in float64: at most twice the error, as root mean
+// square and as the largest. Hidden tokens are left out.
+func compareModels(t testing.TB, eng engine.Engine, original, patched string, farthest int64) {
+	t.Helper()
+	before, after := open(t, original), open(t, patched)
+	caches := map[string][]int64{}
+	for _, v := range before.Graph.Inputs {
+		if isFloat(v.Type) {
+			dims := make([]int64, len(v.Shape))
+			for i, d := range v.Shape {
+				dims[i] = max(d.Value, 0)
+			}
+			caches[v.Name] = dims
+		}
+	}
+	double, doublePath := inDouble(t, before)
+	runs := []*runnable{
+		load(t, eng, before, original, true, caches),
+		load(t, eng, double, doublePath, false, caches),
+		load(t, eng, after, patched, true, caches),
+	}
+	errs := map[string]*resultErrors{}
+	for _, c := range []struct {
+		start  int64
+		chunks []int64
+	}{
+		{0, []int64{24}},
+		{0, []int64{10, 14}},
+		{3, []int64{19, 1, 1, 1, 2}},
+		{max(farthest-30, 0), []int64{20, 3, 1}},
+	} {
+		s := newSequence(24, c.start)
+		var calls [3][]map[string]engine.Tensor
+		for i, r := range runs {
+			calls[i] = r.run(t, s, c.chunks)
+		}
+		past := int64(0)
+		for k, length := range c.chunks {
+			for name, want := range calls[1][k] {
+				if errs[name] == nil {
+					errs[name] = &resultErrors{}
+				}
+				counts := func(i int64) bool { return s.visible(want.Dims, i, past, length) }
+				if err := errs[name].add(calls[0][k][name], want, calls[2][k][name], counts); err != nil {
+					t.Errorf("chunk %d of %v, output %s: %v", k, c.chunks, name, err)
+				}
+			}
+			past += length
+		}
+	}
+	if len(errs) == 0 {
+		t.Error("nothing was compared")
+	}
+	for name, e := range errs {
+		if e.count == 0 || e.largest == 0 {
+			t.Errorf("%s: nothing was compared", name)
+		}
+		if err := e.judge(math.Inf(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if allowed := math.Max(2*e.original, 2*float32eps*e.largest); !(e.op <= allowed) {
+			t.Errorf("%s: off by %.3g, the original by %.3g", name, e.op, e.original)
+		}
+	}
+}
+
+// visible says whether element i of an output belongs to a token that is not
+// hidden: the tokens are those of the call, or all so far in a cache.
+func (s sequence) visible(dims []int64, i, past, length int64) bool {
+	axis := 1
+	for i := 2; i < 4 && len(dims) == 4; i++ {
+		if dims[i] == length || dims[i] == past+length {
+			axis = i
+			break
+		}
+	}
+	inner := engine.Elements(dims[axis+1:])
+	row := i / inner % dims[axis]
+	b := i / engine.Elements(dims[1:])
+	if dims[axis] == length {
+		row += past
+	}
+	return s.mask[b*s.length+row] == 1
+}
+
+func open(t testing.TB, path string) *onnx.Model {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func newWorker(t testing.TB) engine.Engine {
+	t.Helper()
+	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close() })
+	return eng
+}

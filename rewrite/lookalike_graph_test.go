@@ -1,0 +1,249 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// tile repeats a group's heads as h mod kv, not as h / group.
+func (p *patient) tile(operand *onnx.Node, i int, cached string) {
+	p.into(operand, i, func(string) string {
+		t := p.op("Tile", cached, p.ints(1, 2, 1, 1))
+		if i == 1 && operand == p.sites[0].product {
+			t = p.node("Transpose", []string{t}, onnx.IntsAttr("perm", 0, 1, 3, 2))
+		}
+		return t
+	})
+}
+
+func second(scale float64) func(int, rope.Attention) error {
+	return func(layer int, a rope.Attention) error { return hasScale([]float64{1, scale}[layer])(layer, a) }
+}
+
+func TestLookalikeGraphs(t *testing.T) {
+	perHead := func(p *patient) string { return p.floats([]int64{16}, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1) }
+	runLookalikes(t, []lookalike{
+		{
+			name: "value turned as well",
+			change: func(p *patient) {
+				s := p.sites[0]
+				r := p.rotation(s.key.stored())
+				p.into(s.value.cache.concat, 1, func(v string) string {
+					half := p.node("Split", []string{v}, onnx.IntAttr("axis", 3))
+					n := p.Graph.Nodes[len(p.Graph.Nodes)-1]
+					n.Outputs = []string{half, half + "/2"}
+					n.Inputs = append(n.Inputs, p.ints(8, 8))
+					turned := p.node("Concat", []string{p.op("Neg", half+"/2"), half}, onnx.IntAttr("axis", 3))
+					return p.op("Add", p.op("Mul", v, r.cos.Inputs[1]), p.op("Mul", turned, r.sin.Inputs[1]))
+				})
+			},
+			models: llamas,
+			kept:   []string{"off by", ""},
+		},
+		{
+			name: "value doubled before the cache",
+			change: func(p *patient) {
+				p.into(p.sites[1].value.cache.concat, 1, func(v string) string { return p.op("Mul", v, p.float(2)) })
+			},
+			is: hasScale(1),
+		},
+		{
+			name: "value doubled after the cache",
+			change: func(p *patient) {
+				p.value(func(v string) string { return p.op("Mul", v, p.float(2)) })
+			},
+			kept: both("its value is multiplied by 2"),
+		},
+		{
+			name: "value halved where there are many keys",
+			change: func(p *patient) {
+				p.value(func(v string) string {
+					many := p.op("Greater", p.size("attention_mask", 1), p.int(5000))
+					return p.op("Mul", v, p.op("Where", many, p.float(0.5), p.float(1)))
+				})
+			},
+			kept: both("one value was expected"),
+		},
+		{
+			name: "key halved where there are many keys",
+			change: func(p *patient) {
+				p.key(func(v string) string {
+					many := p.op("Greater", p.size("attention_mask", 1), p.int(5000))
+					return p.op("Mul", v, p.op("Where", many, p.float(0.5), p.float(1)))
+				})
+			},
+			kept: both("one value was expected"),
+		},
+		{
+			name: "query halved where there are many keys",
+			change: func(p *patient) {
+				p.query(func(v string) string {
+					many := p.op("Greater", p.size("attention_mask", 1), p.int(5000))
+					return p.op("Mul", v, p.op("Where", many, p.float(0.5), p.float(1)))
+				})
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "probabilities halved where there are many keys",
+			change: func(p *patient) {
+				p.probabilities(func(v string) string {
+					many := p.op("Greater", p.size("attention_mask", 1), p.int(5000))
+					return p.op("Mul", v, p.op("Where", many, p.float(0.5), p.float(1)))
+				})
+			},
+			kept: both("one value was expected"),
+		},
+		{
+			name: "channel of the value scaled after the cache",
+			change: func(p *patient) {
+				p.value(func(v string) string { return p.op("Mul", v, perHead(p)) })
+			},
+			kept: both("its value operand differs"),
+		},
+		{
+			name: "key scaled after the cache",
+			change: func(p *patient) {
+				p.into(p.sites[1].product, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
+			},
+			is: second(1.25),
+		},
+		{
+			name: "key scaled before the cache",
+			change: func(p *patient) {
+				p.into(p.sites[0].key.cache.concat, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
+			},
+			models: llamas,
+		},
+		{
+			name: "channel of the key scaled after the cache",
+			change: func(p *patient) {
+				p.key(func(v string) string {
+					return p.op("Mul", v, p.op("Unsqueeze", perHead(p), p.ints(1)))
+				})
+			},
+			kept: both("its key operand differs"),
+		},
+		{
+			name: "query and key exchanged",
+			change: func(p *patient) {
+				n := p.sites[0].product
+				turn := func(v string) string { return p.node("Transpose", []string{v}, onnx.IntsAttr("perm", 0, 1, 3, 2)) }
+				n.Inputs[0], n.Inputs[1] = turn(n.Inputs[1]), turn(n.Inputs[0])
+				p.after(n.Outputs[0], turn)
+			},
+			kept: []string{"the query was expected", ""},
+		},
+		{
+			name: "two query heads exchanged",
+			change: func(p *patient) {
+				p.query(func(v string) string {
+					return p.node("Gather", []string{v, p.ints(1, 0, 2, 3)}, onnx.IntAttr("axis", 1))
+				})
+			},
+			kept: both("off by"),
+		},
+		{
+			name: "two key heads exchanged",
+			change: func(p *patient) {
+				p.key(func(v string) string {
+					return p.node("Gather", []string{v, p.ints(1, 0, 3, 2)}, onnx.IntAttr("axis", 1))
+				})
+			},
+			kept:   both("kv head"),
+			models: []string{"gpt_neox__dynamo18", "gpt_neox__optimum"},
+		},
+		{
+			name:   "key heads tiled, not repeated",
+			change: func(p *patient) { p.tile(p.sites[0].product, 1, p.sites[0].key.cache.concat.Outputs[0]) },
+			models: []string{"llama__dynamo18-eager"},
+			kept:   []string{"reads kv head", ""},
+		},
+		{
+			name:   "value heads tiled, not repeated",
+			change: func(p *patient) { p.tile(p.sites[0].mix, 1, p.sites[0].value.cache.concat.Outputs[0]) },
+			models: llamas,
+			kept:   []string{"reads kv head", ""},
+		},
+		{
+			name: "probabilities, scores and rotated keys as outputs",
+			change: func(p *patient) {
+				s := p.sites[0]
+				for _, v := range []string{s.softmax.Outputs[0], s.query.operand, s.key.stored()} {
+					p.output(v)
+				}
+			},
+			is: hasScale(1),
+		},
+		{
+			name: "rotated key used by another node",
+			change: func(p *patient) {
+				p.output(p.op("Mul", p.sites[0].key.stored(), p.float(3)))
+				p.output(p.op("Mul", p.sites[1].key.cache.concat.Outputs[0], p.float(3)))
+			},
+			is: hasScale(1),
+		},
+		{
+			name:   "attention output as an output",
+			change: func(p *patient) { p.output(p.sites[0].output()) },
+			is:     hasScale(1),
+		},
+		{
+			name: "past behind the new keys",
+			change: func(p *patient) {
+				for _, n := range []*onnx.Node{p.sites[0].key.cache.concat, p.sites[0].value.cache.concat} {
+					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
+				}
+			},
+			kept: []string{"is made of no head", ""},
+		},
+		{
+			name: "cache with its keys transposed",
+			change: func(p *patient) {
+				s := p.sites[1] // the sizes are read from the first layer's cache
+				c := s.key.cache.concat
+				turn := func(v string) string { return p.node("Transpose", []string{v}, onnx.IntsAttr("perm", 0, 1, 3, 2)) }
+				p.after(c.Outputs[0], turn)
+				c.Inputs[1] = turn(c.Inputs[1])
+				c.SetAttribute(onnx.IntAttr("axis", 3))
+				p.transposeCache(s.key.cache.past, c.Outputs[0])
+			},
+			models: []string{"gpt_neox__dynamo18"},
+			kept:   []string{"", "the key cache has the shape"},
+		},
+		{
+			name: "the second layer reads the first one's cache",
+			change: func(p *patient) {
+				a, b := p.sites[0], p.sites[1]
+				p.after(b.key.cache.concat.Outputs[0], func(string) string { return a.key.cache.concat.Outputs[0] })
+				p.after(b.value.cache.concat.Outputs[0], func(string) string { return a.value.cache.concat.Outputs[0] })
+			},
+			kept: both("shares the cache"),
+		},
+		{
+			name: "two softmaxes over one product",
+			change: func(p *patient) {
+				s := p.sites[0]
+				again := p.node("Softmax", []string{s.softmaxInput()}, onnx.IntAttr("axis", -1))
+				p.after(s.output(), func(old string) string {
+					return p.op("Add", old, p.op("MatMul", again, s.value.operand))
+				})
+			},
+			kept: []string{"shares the cache", "shares the cache", ""},
+		},
+	})
+}
+
+// transposeCache says that a cache input and its output have their last two
+// axes exchanged.
+func (p *patient) transposeCache(past, present string) {
+	for _, list := range [][]*onnx.ValueInfo{p.Graph.Inputs, p.Graph.Outputs} {
+		for _, v := range list {
+			if v.Name == past || v.Name == present {
+				v.Shape[2], v.Shape[3] = v.Shape[3], v.Shape[2]
+			}
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// angleFactors multiplies the angles that a Cos or Sin reads, one factor per pair.
+func (p *patient) angleFactors(n *onnx.Node, change func(f []float32)) {
+	p.into(n, 0, func(angles string) string { return p.op("Mul", angles, p.perPair(change)) })
+}
+
+// perPair is a vector of ones over the rotated channels, both halves changed alike.
+func (p *patient) perPair(change func(f []float32)) string {
+	half := 8
+	if p.sites[0].product != nil && len(p.all("LayerNormalization")) > 0 || len(p.all("Erf")) > 0 {
+		half = 4 // gpt_neox turns half of its 16 channels
+	}
+	f := make([]float32, half)
+	for i := range f {
+		f[i] = 1
+	}
+	change(f)
+	return p.floats([]int64{int64(2 * half)}, append(f, f...)...)
+}
+
+// otherTables makes cosines and sines of other angles for one branch's products.
+func (p *patient) otherTables(value string, angles func(old string) string) {
+	cos, sin := p.tables()
+	r := p.rotation(value)
+	for _, x := range []struct {
+		product *onnx.Node
+		maker   *onnx.Node
+	}{{r.cos, cos}, {r.sin, sin}} {
+		table := p.op("Unsqueeze", p.op(x.maker.OpType, angles(x.maker.Inputs[0])), p.ints(1))
+		x.product.Inputs[1] = table
+	}
+}
+
+// gathered puts tables of cosines and sines, looked up by position, in the
+// place of computed ones; change may spoil them.
+func (p *patient) gathered(rows int, change func(cos, sin []float32, width int)) {
+	var inv []float64
+	f := p.inverseFrequencies()
+	inv = append(append(inv, f...), f...)
+	cos, sin := make([]float32, 0, rows*len(inv)), make([]float32, 0, rows*len(inv))
+	for r := range rows {
+		for _, w := range inv {
+			angle := float64(float32(r) * float32(w))
+			cos, sin = append(cos, float32(math.Cos(angle))), append(sin, float32(math.Sin(angle)))
+		}
+	}
+	change(cos, sin, len(inv))
+	dims := []int64{int64(rows), int64(len(inv))}
+	c, s := p.floats(dims, cos...), p.floats(dims, sin...)
+	cn, sn := p.tables()
+	for _, x := range []struct {
+		node  *onnx.Node
+		table string
+	}{{cn, c}, {sn, s}} {
+		p.after(x.node.Outputs[0], func(string) string { return p.op("Gather", x.table, "position_ids") })
+	}
+}
+
+// inverseFrequencies are those of the export.
+func (p *patient) inverseFrequencies() []float64 {
+	cos, _ := p.tables()
+	product := p.up(cos.Inputs[0], "MatMul")
+	v := product.Inputs[0]
+	for {
+		for _, t := range p.Graph.Initializers {
+			if t.Name == v {
+				f, err := t.Float64s()
+				if err != nil {
+					p.t.Fatal(err)
+				}
+				return f
+			}
+		}
+		for _, n := range p.Graph.Nodes {
+			if n.Outputs[0] != v {
+				continue
+			}
+			if t := constantValue(n); t != nil {
+				f, err := t.Float64s()
+				if err != nil {
+					p.t.Fatal(err)
+				}
+				return f
+			}
+			v = n.Inputs[0]
+			break
+		}
+	}
+}
+
+func (p *patient) positions(change func(old string) string) { p.after("position_ids", change) }
+
+func frequencies(times float64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		base := 1.0
+		return near("the first frequency", a.Encoding.Frequencies[0], base*times)
+	}
+}
+
+func TestLookalikeRotations(t *testing.T) {
+	runLookalikes(t, []lookalike{
+		{name: "nothing changed", change: func(p *patient) {}, is: hasScale(1)},
+		{
+			name: "sine of one other frequency",
+			change: func(p *patient) {
+				_, sin := p.tables()
+				p.angleFactors(sin, func(f []float32) { f[2] = 1.01 })
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "sine of one hardly other frequency",
+			change: func(p *patient) {
+				_, sin := p.tables()
+				p.angleFactors(sin, func(f []float32) { f[len(f)-1] = 1 + 1e-6 })
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "query with one other frequency",
+			change: func(p *patient) {
+				for _, s := range p.sites {
+					p.otherTables(s.query.operand, func(old string) string {
+						return p.op("Mul", old, p.perPair(func(f []float32) { f[1] = 1.001 }))
+					})
+				}
+			},
+			kept: both("turns by"),
+		},
+		{
+			name:     "gathered tables",
+			change:   func(p *patient) { p.gathered(3000, func(_, _ []float32, _ int) {}) },
+			farthest: 2999,
+		},
+		{
+			name:   "gathered tables with one wrong entry",
+			change: func(p *patient) { p.gathered(600, func(cos, _ []float32, w int) { cos[301*w+2] += 1e-3 }) },
+			kept:   both("at position 301"),
+		},
+		{
+			name:   "long gathered tables with one wrong entry",
+			change: func(p *patient) { p.gathered(6000, func(_, sin []float32, w int) { sin[5777*w+3] += 1e-3 }) },
+			kept:   both("at position 5777"),
+		},
+		{
+			name:   "positions clamped",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Min", v, p.int(1000)) }) },
+			kept:   both("is not rotated by position"),
+		},
+		{
+			name:   "positions clamped far away",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Min", v, p.int(100_000)) }) },
+			kept:   both("is not rotated by position"),
+		},
+		{
+			name:   "positions modulo",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Mod", v, p.int(4096)) }) },
+			kept:   both("is not rotated by position"),
+		},
+		{
+			name:   "positions scaled by two",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Mul", v, p.int(2)) }) },
+			is:     frequencies(2),
+		},
+		{
+			name:   "positions scaled by four",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Mul", v, p.int(4)) }) },
+			kept:   both("off by"),
+		},
+		{
+			name:   "positions plus one",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Add", v, p.int(1)) }) },
+			kept:   both("is not rotated by position"),
+		},
+		{
+			name:   "positions by halves, rounded down",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Div", v, p.int(2)) }) },
+			kept:   both("is not rotated by position"),
+		},
+		{
+			name: "positions of the first row for all",
+			change: func(p *patient) {
+				p.positions(func(v string) string { return p.op("Slice", v, p.ints(0), p.ints(1), p.ints(0)) })
+			},
+			models: []string{"llama__dynamo18", "llama__dynamo18-eager"},
+			kept:   both("off by"),
+		},
+		{
+			name: "positions plus past",
+			change: func(p *patient) {
+				p.positions(func(v string) string { return p.op("Add", v, p.size("past_key_values.0.key", 2)) })
+			},
+			kept: both("with 1 cached tokens"),
+		},
+		{
+			name:   "the other sense",
+			change: func(p *patient) { p.positions(func(v string) string { return p.op("Neg", v) }) },
+			is:     frequencies(-1),
+		},
+		{
+			name: "the query in the other sense",
+			change: func(p *patient) {
+				for _, s := range p.sites {
+					p.otherTables(s.query.operand, func(old string) string { return p.op("Neg", old) })
+				}
+			},
+			kept: both("turns by"),
+		},
+		{
+			name:   "no minus in the turned half",
+			change: func(p *patient) { p.rotation(p.sites[0].query.operand).neg.OpType = "Identity" },
+			kept:   []string{"is not rotated by position", ""},
+		},
+		{
+			name: "no minus in the turned half of the key",
+			change: func(p *patient) {
+				for _, s := range p.sites {
+					p.rotation(s.key.stored()).neg.OpType = "Identity"
+				}
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "frequencies that follow the number of tokens",
+			change: func(p *patient) {
+				cos, sin := p.tables()
+				total := p.op("Add", p.size("past_key_values.0.key", 2), p.size("input_ids", 1))
+				factor := p.op("Where", p.op("Greater", total, p.int(5000)), p.float(0.5), p.float(1))
+				for _, n := range []*onnx.Node{cos, sin} {
+					p.into(n, 0, func(angles string) string { return p.op("Mul", angles, factor) })
+				}
+			},
+			kept: both("with 20011 cached tokens"),
+		},
+		{
+			name: "frequencies that follow the largest position",
+			change: func(p *patient) {
+				cos, sin := p.tables()
+				largest := p.node("ReduceMax", []string{"position_ids"}, onnx.IntAttr("keepdims", 0))
+				factor := p.op("Where", p.op("Greater", largest, p.int(5000)), p.float(0.5), p.float(1))
+				for _, n := range []*onnx.Node{cos, sin} {
+					p.into(n, 0, func(angles string) string { return p.op("Mul", angles, factor) })
+				}
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "a gain on the second layer's tables",
+			change: func(p *patient) {
+				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+					r := p.rotation(v)
+					for _, n := range []*onnx.Node{r.cos, r.sin} {
+						p.into(n, 1, func(old string) string { return p.op("Mul", old, p.float(1.25)) })
+					}
+				}
+			},
+			is: func(layer int, a rope.Attention) error {
+				want := []float64{1, 1.25}[layer]
+				return near("the gain", a.Encoding.EffectiveGain(), want)
+			},
+		},
+		{
+			name: "other frequencies in the second layer",
+			change: func(p *patient) {
+				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+					p.otherTables(v, func(old string) string { return p.op("Mul", old, p.float(0.5)) })
+				}
+			},
+			is: func(layer int, a rope.Attention) error {
+				return near("the first frequency", a.Encoding.Frequencies[0], []float64{1, 0.5}[layer])
+			},
+		},
+		{
+			name: "channels of the query scaled before the rotation",
+			change: func(p *patient) {
+				v := make([]float32, 16)
+				for i := range v {
+					v[i] = 1 + float32(i)/8
+				}
+				p.after(p.sites[0].query.cut, func(old string) string { return p.op("Mul", old, p.floats([]int64{16}, v...)) })
+			},
+			is: hasScale(1),
+		},
+		{
+			name: "channels of the query scaled after the rotation",
+			change: func(p *patient) {
+				v := make([]float32, 16)
+				for i := range v {
+					v[i] = 1 + float32(i)/8
+				}
+				p.query(func(old string) string { return p.op("Mul", old, p.floats([]int64{16}, v...)) })
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "heads of the query scaled after the rotation",
+			change: func(p *patient) {
+				p.query(func(old string) string {
+					return p.op("Mul", old, p.floats([]int64{1, 4, 1, 1}, 1, 1.5, 1, 1))
+				})
+			},
+			kept: both("heads 0 and 1"),
+		},
+		{
+			name: "bias on the rotated query",
+			change: func(p *patient) {
+				v := make([]float32, 16)
+				v[3] = 0.5
+				p.query(func(old string) string { return p.op("Add", old, p.floats([]int64{16}, v...)) })
+			},
+			kept: both("query and key are rotated differently"),
+		},
+		{
+			name: "tokens of the query scaled by their position",
+			change: func(p *patient) {
+				f := p.op("Add", p.op("Div", p.cast("position_ids", onnx.Float), p.float(1e4)), p.float(1))
+				f = p.op("Unsqueeze", f, p.ints(1, 3))
+				p.query(func(old string) string { return p.op("Mul", old, f) })
+			},
+			kept: both("is not rotated by position"),
+		},
+		{
+			name: "scaled rotated query",
+			change: func(p *patient) {
+				p.query(func(old string) string { return p.op("Mul", old, p.float(1.5)) })
+			},
+			is: hasScale(1.5),
+		},
+		{
+			name: "no rotation in the second layer",
+			change: func(p *patient) {
+				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+					r := p.rotation(v)
+					p.after(r.sum.Outputs[0], func(string) string { return r.cos.Inputs[0] })
+				}
+			},
+			models: llamas,
+			is: func(layer int, a rope.Attention) error {
+				if want := []int{16, 0}[layer]; a.Encoding.RotaryDim() != want {
+					return fmt.Errorf("%d channels are rotated, %d were expected", a.Encoding.RotaryDim(), want)
+				}
+				return nil
+			},
+		},
+	})
+}

@@ -1,0 +1,132 @@
+package rewrite
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+var everyExport = flag.Bool("every-export", false, "operate on every export, not only on those that a case names")
+
+var llamas = []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager"}
+
+// lookalike is a real export with something changed. Every site must either be
+// proven, and then the patched model computes what the changed one does, or be
+// kept with a reason.
+type lookalike struct {
+	name     string
+	models   []string // the first is operated on, all with -every-export; nil is all exports of llama and gpt_neox
+	change   func(p *patient)
+	kept     []string                                // per layer what the reason says; "" is rewritten
+	is       func(layer int, a rope.Attention) error // checks what was measured of a rewritten site
+	farthest int64                                   // largest position that the model knows; 0 is 50,000
+}
+
+var exports = []string{"llama__dynamo18", "llama__optimum", "gpt_neox__dynamo18", "llama__dynamo18-eager", "gpt_neox__optimum"}
+
+// both says that both layers are kept for one reason.
+func both(reason string) []string { return []string{reason, reason} }
+
+func runLookalikes(t *testing.T, cases []lookalike) {
+	if _, err := customop.FindRuntime(""); err != nil {
+		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
+	}
+	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
+		t.Skipf("run make test, which builds the op library: %v", err)
+	}
+	eng, err := engine.NewLocal(engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		models := c.models
+		if models == nil {
+			models = append(exports[i%len(exports):], exports[:i%len(exports)]...) // each route gets its share
+		}
+		if !*everyExport {
+			models = models[:1]
+		}
+		for _, name := range models {
+			t.Run(c.name+"/"+name, func(t *testing.T) { c.run(t, eng, name) })
+		}
+	}
+}
+
+func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
+	p := newPatient(t, name)
+	c.change(p)
+	original := p.save()
+	m := open(t, original)
+	report, err := Rewrite(context.Background(), m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := c.kept
+	if kept == nil {
+		kept = make([]string, 2)
+	}
+	if len(report.Sites) != len(kept) {
+		t.Fatalf("%d sites, %d were expected", len(report.Sites), len(kept))
+	}
+	for i, s := range report.Sites {
+		switch want := kept[i]; {
+		case want == "" && s.Status != Rewritten:
+			t.Errorf("layer %d is kept: %s", i, s.Reason)
+		case want != "" && s.Status == Rewritten:
+			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be kept", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies)
+		case want != "" && !strings.Contains(s.Reason, want):
+			t.Errorf("layer %d is kept for another reason than %q: %s", i, want, s.Reason)
+		case want != "":
+			t.Logf("layer %d is kept: %s", i, s.Reason)
+		case c.is != nil:
+			if err := c.is(i, *s.Attention); err != nil {
+				t.Errorf("layer %d: %v", i, err)
+			}
+		}
+	}
+	if report.Rewritten() == 0 {
+		return
+	}
+	patched := filepath.Join(t.TempDir(), "patched.onnx")
+	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	farthest := c.farthest
+	if farthest == 0 {
+		farthest = 50_000
+	}
+	compareModels(t, eng, original, patched, farthest)
+}
+
+// Checks of what was measured.
+
+func near(what string, got, want float64) error {
+	if math.Abs(got-want) > 1e-6*math.Abs(want) {
+		return fmt.Errorf("%s is %g, %g was expected", what, got, want)
+	}
+	return nil
+}
+
+func hasScale(times float64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		return near("the scale", a.EffectiveScale(), times/math.Sqrt(float64(a.HeadSize)))
+	}
+}
+
+func hasWindow(w int64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		if a.Mask.Window != w || !a.Mask.Causal {
+			return fmt.Errorf("the mask is %s, a causal window of %d was expected", describeMask(a.Mask), w)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,134 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// sides returns the values computed from sizes that enter the nodes between
+// cuts and output beside the hidden states: factors, which change what is
+// computed, and arguments (shapes, bounds of slices), which change where it lies.
+func (g *graph) sides(output string, cuts []string) (factors, arguments []string) {
+	seen := map[string]bool{}
+	for _, c := range cuts {
+		seen[c] = true
+	}
+	stack := []string{output}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		n := g.producer[v]
+		if seen[v] || !g.isData(v) || n == nil {
+			continue
+		}
+		seen[v] = true
+		places := standard(n, "Reshape", "Expand", "Slice", "Tile", "Unsqueeze", "Squeeze", "Pad", "Split", "Gather", "GatherND")
+		for _, in := range n.Inputs {
+			made := g.producer[in]
+			switch {
+			case g.classes[in] != shapeClass:
+				stack = append(stack, in)
+			case standard(made, "Shape", "Size"): // what was measured already
+			case places:
+				arguments = append(arguments, in)
+			default:
+				factors = append(factors, in)
+			}
+		}
+	}
+	return unique(factors), unique(arguments)
+}
+
+// steady checks that what is done between cuts and output stays the same when
+// there are very many tokens: everything else is measured with few, since
+// hidden states of 131,072 tokens are large. Only sizes are computed here.
+func (l *lifter) steady(ctx context.Context, at *onnx.Node, what, output string, cuts []string) error {
+	factors, arguments := l.graph.sides(output, cuts)
+	asked := unique(append(slices.Clone(factors), arguments...))
+	if len(asked) == 0 {
+		return nil
+	}
+	loaded, err := l.loadFlat(ctx, asked)
+	if err != nil {
+		return refuse(at, "%s depends on sizes in a way that cannot be evaluated: %v", what, err)
+	}
+	defer loaded.session.Close()
+	points := samplePoints(l.table.past)
+	few := len(points)
+	for _, far := range []int64{longest, 20_011, 4_097} {
+		pt := point{B: 1, L: 1, P: far}
+		if !l.table.past {
+			pt = point{B: 1, L: far}
+		}
+		points = append(points, pt)
+	}
+	values := map[string][][]float64{}
+	for _, pt := range points {
+		results, err := loaded.run(ctx, pt, nil)
+		if err != nil {
+			return refuse(at, "%s cannot be evaluated with %v: %v", what, pt, err)
+		}
+		for _, name := range asked {
+			values[name] = append(values[name], results[name+flatSuffix].Values())
+		}
+	}
+	for _, name := range factors {
+		for i, v := range values[name] {
+			if !slices.Equal(v, values[name][0]) {
+				return refuse(at, "%s is changed by %q, which is %s with %v and %s with %v; one value was expected",
+					what, name, brief(values[name][0]), points[0], brief(v), points[i])
+			}
+		}
+	}
+	for _, name := range arguments {
+		var rows [][]int64
+		for _, v := range values[name] {
+			row := make([]int64, len(v))
+			for i, x := range v {
+				row[i] = int64(x)
+			}
+			rows = append(rows, row)
+		}
+		fit, ok := fitAll(points[:few], rows[:few])
+		if !ok {
+			return refuse(at, "%s reads %q, which does not follow from batch, length and past: it is %v with %v and %v with %v",
+				what, name, rows[0], points[0], rows[few-1], points[few-1])
+		}
+		for i := few; i < len(points); i++ {
+			if want := evaluate(fit, points[i]); !slices.Equal(rows[i], want) {
+				return refuse(at, "%s reads %q, which is %v with %v; %v was expected", what, name, rows[i], points[i], want)
+			}
+		}
+	}
+	return nil
+}
+
+const flatSuffix = "/rope-rewrite/flat"
+
+// loadFlat loads the piece that computes values from sizes alone, each as a
+// list: the binding has no tensors without dimensions.
+func (l *lifter) loadFlat(ctx context.Context, values []string) (*loaded, error) {
+	p, err := l.graph.extract(slices.Clone(values), nil)
+	if err != nil {
+		return nil, err
+	}
+	list := int64Tensor(flatSuffix, []int64{1}, -1)
+	p.consts = append(p.consts, list)
+	for i, v := range values {
+		flat := onnx.NewNode("Reshape", []string{v, list.Name}, []string{v + flatSuffix})
+		p.nodes = append(p.nodes, flat)
+		p.outputs[i] = v + flatSuffix
+	}
+	return l.load(ctx, p)
+}
+
+// brief shows a value by its first elements.
+func brief(v []float64) string {
+	if len(v) > 4 {
+		return fmt.Sprintf("%g and %d more", v[:4], len(v)-4)
+	}
+	return fmt.Sprintf("%g", v)
+}
