@@ -141,7 +141,7 @@ func TestAgainstReference(t *testing.T) {
 	for name, p := range cases() {
 		t.Run(name, func(t *testing.T) {
 			for _, flat := range []bool{false, true} {
-				solve(t, filled(p, 1), flat)
+				settle(t, p, flat)
 			}
 		})
 	}

@@ -54,23 +54,6 @@ func drawn(t *rapid.T) ref.Problem {
 func TestAgainstReferenceAnywhere(t *testing.T) {
 	testruntime.Require(t)
 	rapid.Check(t, func(t *rapid.T) {
-		p, flat := drawn(t), rapid.Bool().Draw(t, "flat")
-		first := filled(p, 0)
-		s, err := newSession(t, nodeOf(t, p), typesOf(feedsOf(first, flat)), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Small problems are solved often enough to know the errors of their shape.
-		const numbers, most = 4096, 256
-		var j judge
-		for seed := range uint64(min(most, 1+numbers/max(1, len(first.Query)))) {
-			p := filled(p, seed)
-			got, err := s.run(feedsOf(p, flat))
-			if err != nil {
-				t.Fatal(err)
-			}
-			j.add(t, p, flat, got)
-		}
-		j.verdict(t)
+		settle(t, drawn(t), rapid.Bool().Draw(t, "flat"))
 	})
 }
