@@ -17,8 +17,7 @@ double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
   if (a.size() != truth.size()) return INFINITY;
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(static_cast<double>(a[i]) - truth[i]);
-    if (!(d <= largest)) largest = d;  // NaN stays
+    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
   }
   return largest;
 }
@@ -155,8 +154,8 @@ void CheckSamples(const std::vector<Sample>& samples, const std::string& target)
   double error = 0, key_error = 0, allowed = 0, key_allowed = 0;
   for (const Sample& sample : samples) {
     const Errors errors = RunSample(sample, target);
-    if (!(errors.output <= error)) error = errors.output;  // NaN stays
-    if (!(errors.key <= key_error)) key_error = errors.key;
+    error = Worse(error, errors.output);
+    key_error = Worse(key_error, errors.key);
     allowed = std::max(allowed, Allowed(sample.plain_output, sample.exact.output));
     key_allowed = std::max(key_allowed, Allowed(sample.plain_key, sample.exact.present_key));
   }

@@ -37,8 +37,7 @@ bool AllFinite(const std::vector<float>& values) {
 double Farthest(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    if (!(d <= largest)) largest = d;
+    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - b[i]));
   }
   return largest;
 }
@@ -96,6 +95,11 @@ void TestFutureIsNothing(const std::string& target) {
   }
 }
 
+bool AnyNumber(const std::vector<float>& values, int64_t count) {
+  return std::any_of(values.begin(), values.begin() + count,
+                     [](float v) { return !std::isnan(v); });
+}
+
 // What is visible and not a number must show in the output.
 void TestNanIsNotHidden(const std::string& target) {
   for (const int64_t length : {1, 40}) {
@@ -103,15 +107,35 @@ void TestNanIsNotHidden(const std::string& target) {
       Call call = Small(length, past);
       call.params.causal = false;
       call.Draw(4);
-      std::fill_n(call.key.begin(), 16, std::nanf(""));  // first new key of kv head 0
-      Compute(call, target);
-      for (size_t i = 0; i < static_cast<size_t>(2 * length * 24); ++i) {
-        if (std::isnan(call.output[i])) continue;
-        Expect(false, target + ": a NaN key gives a number, length " + std::to_string(length) +
-                          " past " + std::to_string(past));
-        break;
-      }
+      const std::string size =
+          ", length " + std::to_string(length) + " past " + std::to_string(past);
+      // Query heads 0 and 1 read key-value head 0.
+      Call nan_key = call;
+      std::fill_n(nan_key.key.begin(), 16, std::nanf(""));
+      Compute(nan_key, target);
+      Expect(!AnyNumber(nan_key.output, 2 * length * 24),
+             target + ": a NaN key gives a number" + size);
+      if (past < 1500) continue;
+      Call nan_tiles = call;
+      std::fill_n(nan_tiles.past_key.begin(), 300 * 16, std::nanf(""));
+      Compute(nan_tiles, target);
+      Expect(!AnyNumber(nan_tiles.output, 2 * length * 24),
+             target + ": tiles of NaN keys give a number" + size);
     }
+  }
+}
+
+// Keys whose scores are all -inf are not "no keys": softmax is 0 / 0 there.
+void TestAllScoresMinusInfinity(const std::string& target) {
+  for (const int64_t length : {1, 40}) {
+    Call call = Small(length, 0);
+    call.params.frequencies.clear();
+    call.Draw(4);
+    std::fill(call.query.begin(), call.query.end(), -1e30f);
+    std::fill(call.key.begin(), call.key.end(), 1e30f);
+    Compute(call, target);
+    Expect(!AnyNumber(call.output, static_cast<int64_t>(call.output.size())),
+           target + ": scores of -inf give a number, length " + std::to_string(length));
   }
 }
 
@@ -228,6 +252,7 @@ void TestBehaviour(const std::string& target) {
   TestHiddenKeysAreNothing(target);
   TestFutureIsNothing(target);
   TestNanIsNotHidden(target);
+  TestAllScoresMinusInfinity(target);
   TestHugeScores(target);
   TestSharedBuffer(target);
   TestPieces(target);

@@ -2,6 +2,7 @@
 #ifndef ROPE_TEST_CHECK_H_
 #define ROPE_TEST_CHECK_H_
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -14,6 +15,9 @@ inline void Expect(bool ok, const std::string& what) {
   ++g_failures;
   std::fprintf(stderr, "FAILED: %s\n", what.c_str());
 }
+
+// The larger error; NaN is the largest of all and stays.
+inline double Worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 }  // namespace rope::test
 

@@ -6,9 +6,10 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "hwy/highway.h"
+#include "vector_test.h"
 
 int main(int argc, char** argv) {
-  const int cases = argc > 1 ? std::atoi(argv[1]) : 200;
+  const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 4000000;
   std::vector<int64_t> targets;
   std::vector<std::string> names;
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   const auto choose = [&](size_t t) { hwy::SetSupportedTargetsForTest(targets[t]); };
   for (size_t t = 0; t < targets.size(); ++t) {
     choose(t);
+    rope::test::TestVectors(names[t]);
     rope::test::TestBehaviour(names[t]);
   }
   rope::test::TestAccuracy(names, choose, cases, budget);

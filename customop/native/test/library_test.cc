@@ -87,7 +87,7 @@ Trial ValidTrial() {
 double Distance(const std::vector<float>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::fmax(largest, std::abs(a[i] - b[i]));
+  for (size_t i = 0; i < a.size(); ++i) largest = Worse(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 
