@@ -83,7 +83,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer eng.Close()
 
-	fmt.Fprintf(d.out, "%-7s %-31s %-16s %-10s  at most %.0e\n", "method", "run", "compared with", "difference", bound)
+	fmt.Fprintf(d.out, "%-7s %-31s %-16s %-10s  ≤ %.0e\n", "method", "run", "compared with", "difference", bound)
 	for _, name := range d.names {
 		if err := d.model(ctx, eng, name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -102,7 +102,8 @@ Difference is the largest of two logits. All %d are within the bound.
 What was done: two exports of one small Llama, as Optimum and torch.onnx wrote
 them, were rewritten three times each. Every attention was first proven equal to
 the fused op; then its meaning was kept (no method), or changed by YaRN or
-STRING, and what the patched models compute was compared. They are in %s.
+STRING, and what the patched models compute was compared. They are in
+%s.
 
 To type next:
   %[3]s inspect %[4]s/llama__optimum/model.onnx
