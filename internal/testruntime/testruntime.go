@@ -3,6 +3,8 @@
 package testruntime
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,6 +39,29 @@ func Paths(t TB) (onnxruntime, library string) {
 		path(t, customop.LibraryVariable, "librope_ops.so")
 }
 
+// Examples makes a package's examples find both libraries without being told,
+// or has them skipped and says so where they are not built. Call it in TestMain
+// before m.Run.
+func Examples() {
+	for variable, built := range map[string]string{
+		customop.RuntimeVariable: built("onnxruntime", "libonnxruntime.so"),
+		customop.LibraryVariable: built("librope_ops.so"),
+	} {
+		if os.Getenv(variable) != "" {
+			continue
+		}
+		_, err := os.Stat(built)
+		if err == nil {
+			err = os.Setenv(variable, built)
+		}
+		if err != nil {
+			fmt.Printf("examples are not run: %v; run make build\n", err)
+			flag.Set("test.skip", "^Example")
+			return
+		}
+	}
+}
+
 // path returns what the variable names, else the file in the repository's build
 // folder.
 func path(t TB, variable string, inBuild ...string) string {
@@ -44,10 +69,14 @@ func path(t TB, variable string, inBuild ...string) string {
 	if named := os.Getenv(variable); named != "" {
 		return named
 	}
-	_, self, _, _ := runtime.Caller(0)
-	built := filepath.Join(append([]string{filepath.Dir(self), "..", "..", "build"}, inBuild...)...)
+	built := built(inBuild...)
 	if _, err := os.Stat(built); err != nil {
 		t.Skipf("not tested: %s is not set and %s does not exist; run make build", variable, built)
 	}
 	return built
+}
+
+func built(inBuild ...string) string {
+	_, self, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(self), "..", "..", "build"}, inBuild...)...)
 }

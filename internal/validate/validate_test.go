@@ -1,0 +1,156 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func TestMain(m *testing.M) {
+	engine.ServeIfWorker()
+	testruntime.Examples()
+	os.Exit(m.Run())
+}
+
+func path(name string) string { return filepath.Join("../../testdata/models", name, "model.onnx") }
+
+// edited saves a model after a change and returns the new file.
+func edited(t *testing.T, from string, change func(*onnx.Model) error) string {
+	t.Helper()
+	m, err := onnx.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := change(m); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "model.onnx")
+	if err := m.Save(out, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRun(t *testing.T) {
+	runtime, library := testruntime.Paths(t)
+	patch := func(edits ...rope.Spec) func(*onnx.Model) error {
+		return func(m *onnx.Model) error {
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
+				Runtime: runtime, Library: library, Worker: []string{os.Args[0]}, Edits: edits,
+			})
+			if err == nil && report.Rewritten() != len(report.Sites) {
+				err = fmt.Errorf("%d of %d sites rewritten", report.Rewritten(), len(report.Sites))
+			}
+			return err
+		}
+	}
+	linear, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := path("llama__optimum")
+	patched := edited(t, original, patch())
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, c := range []struct {
+		name    string
+		patched string
+		same    bool
+	}{
+		{"the original itself", original, true},
+		{"proven equal", patched, true},
+		{"another meaning", edited(t, original, patch(linear)), false},
+		{"scores scaled by 1.01", edited(t, patched, each(func(n *onnx.Node) {
+			n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.01))
+		})), false},
+		{"one frequency off by a thousandth", edited(t, patched, each(func(n *onnx.Node) {
+			f := n.Floats("frequencies")
+			f[1] *= 1.001
+			n.SetAttribute(onnx.FloatsAttr("frequencies", f...))
+		})), false},
+		{"blind to padding", edited(t, patched, each(func(n *onnx.Node) { n.Inputs[6] = "" })), false},
+	} {
+		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if len(result.Cases) != 3 {
+			t.Errorf("%s: %d cases", c.name, len(result.Cases))
+		}
+		if result.Same != c.same {
+			t.Errorf("%s: same is %v, of %+v", c.name, result.Same, result.Cases)
+		}
+		for _, k := range result.Cases {
+			if k.Share() > result.Tolerance == c.same {
+				t.Errorf("%s, %s: %.1e of the range", c.name, k.Name, k.Share())
+			}
+		}
+	}
+}
+
+// each changes every node of ours.
+func each(change func(*onnx.Node)) func(*onnx.Model) error {
+	return func(m *onnx.Model) error {
+		for _, n := range m.Graph.Nodes {
+			if n.OpType == "RotaryAttention" {
+				change(n)
+			}
+		}
+		return nil
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	runtime, library := testruntime.Paths(t)
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	llama := path("llama__optimum")
+	for _, c := range []struct {
+		name, patched string
+		length        int64
+		want          string
+	}{
+		{"short", llama, 7, "a length of 7 is too short"},
+		{"missing", filepath.Join(t.TempDir(), "none.onnx"), 0, "none.onnx"},
+		{"another vocabulary", edited(t, llama, func(m *onnx.Model) error {
+			logits := m.Graph.Outputs[0]
+			logits.Shape[len(logits.Shape)-1] = onnx.Dim{Value: 100}
+			return nil
+		}), 0, "vocabularies of 128 and 100 tokens"},
+		{"a logit that is no number", edited(t, llama, func(m *onnx.Model) error {
+			last := m.Graph.Nodes[len(m.Graph.Nodes)-1]
+			for _, n := range m.Graph.Nodes {
+				if n.Outputs[0] == "logits" {
+					last = n
+				}
+			}
+			last.Outputs[0] = "finite"
+			m.Graph.InsertNode(nil, onnx.NewNode("Log", []string{"negative"}, []string{"logits"}))
+			m.Graph.InsertNode(m.Graph.Nodes[len(m.Graph.Nodes)-1], onnx.NewNode("Neg", []string{"finite"}, []string{"negative"}))
+			return nil
+		}), 0, "NaN"},
+	} {
+		_, err := validate.Run(context.Background(), eng, llama, c.patched, validate.Options{Length: c.length})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
