@@ -117,7 +117,8 @@ void TestNanIsNotHidden(const std::string& target) {
              target + ": a NaN key gives a number" + size);
       if (past < 1500) continue;
       Call nan_tiles = call;
-      std::fill_n(nan_tiles.past_key.begin(), 300 * 16, std::nanf(""));
+      // Whole tiles only: a tile with a number in it would show the NaN anyhow.
+      std::fill_n(nan_tiles.past_key.begin(), 256 * 16, std::nanf(""));
       Compute(nan_tiles, target);
       Expect(!AnyNumber(nan_tiles.output, 2 * length * 24),
              target + ": tiles of NaN keys give a number" + size);
