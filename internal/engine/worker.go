@@ -43,7 +43,7 @@ func ServeIfWorker() {
 	// The protocol owns stdout; what ONNX Runtime prints goes to stderr.
 	out := os.Stdout
 	os.Stdout = os.Stderr
-	if err := serve(os.Stdin, out); err != nil && !errors.Is(err, io.EOF) {
+	if err := serve(os.Stdin, out); !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -96,10 +96,15 @@ type Worker struct {
 	command string
 	args    []string
 
-	mu     sync.Mutex
-	child  *child
-	nextID int
+	mu       sync.Mutex
+	child    *child
+	nextID   int
+	timeouts int
 }
+
+// maxTimeouts is how many evaluations may take too long before the engine
+// gives up: a graph with many such parts must not take many times as long.
+const maxTimeouts = 3
 
 type child struct {
 	cmd     *exec.Cmd
@@ -175,6 +180,7 @@ func (w *Worker) call(ctx context.Context, q request) (response, error) {
 		return res.r, nil
 	case <-timer.C:
 		w.bury()
+		w.timeouts++
 		return response{}, fmt.Errorf("%w (more than %v)", ErrTimeout, w.config.Timeout)
 	case <-ctx.Done():
 		w.bury()
@@ -230,6 +236,9 @@ type workerSession struct {
 // ensure loads the model into the living child, which may be a new one.
 func (s *workerSession) ensure(ctx context.Context) error {
 	w := s.worker
+	if w.timeouts >= maxTimeouts {
+		return fmt.Errorf("%w: %d evaluations before it did", ErrTimeout, w.timeouts)
+	}
 	if w.child == nil {
 		if err := w.start(); err != nil {
 			return err
