@@ -47,6 +47,9 @@ func newGraph(m *onnx.Model) (*graph, error) {
 		g.outputs[v.Name] = true
 	}
 	for _, n := range m.Graph.Nodes {
+		if need := fewestInputs(n); len(n.Inputs) < need {
+			return nil, fmt.Errorf("node %s (%s) has %d inputs, at least %d are needed: the model is broken", label(n), n.OpType, len(n.Inputs), need)
+		}
 		for _, o := range n.Outputs {
 			if o == "" {
 				continue
@@ -70,6 +73,18 @@ func newGraph(m *onnx.Model) (*graph, error) {
 	}
 	g.classify()
 	return g, nil
+}
+
+// fewestInputs is the number of inputs without which a node makes no sense, of
+// the ops whose inputs are looked at one by one.
+func fewestInputs(n *onnx.Node) int {
+	switch {
+	case standard(n, "MatMul", "Gemm", "Gather", "Reshape", "Expand", "Tile"), n.Domain == "com.microsoft" && n.OpType == "FusedMatMul":
+		return 2
+	case standard(n, "Identity", "Slice", "Split", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Shape", "Size", "Cos", "Sin", "Concat"):
+		return 1
+	}
+	return 0
 }
 
 // sortLive fills nodes with what the graph's outputs need, producers first.

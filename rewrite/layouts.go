@@ -21,6 +21,11 @@ func (s *site) measured() []string {
 }
 
 func (s *site) layouts(t *shapeTable) (*layouts, error) {
+	for _, v := range s.measured() {
+		if err := t.refused[v]; err != nil {
+			return nil, refuse(s.softmax, "the shape of %q cannot be measured: %v", v, err)
+		}
+	}
 	ly := &layouts{scores: t.dims[s.scores()], cached: s.key.cache != nil}
 	if len(ly.scores) != 4 || ly.scores[0] != batchExtent || !ly.scores[1].constant() ||
 		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
@@ -77,6 +82,9 @@ func totalOf(t *shapeTable) extent {
 	return lengthExtent
 }
 
+// maxWidth bounds heads · channels; the largest models have some 20,000.
+const maxWidth = 1 << 18
+
 func (ly *layouts) check(heads int64) error {
 	for _, v := range []struct {
 		what     string
@@ -96,6 +104,9 @@ func (ly *layouts) check(heads int64) error {
 		if v.layout.channels != v.channels {
 			return fmt.Errorf("the %s has %d channels per head, %d were expected", v.what, v.layout.channels, v.channels)
 		}
+	}
+	if width := saturated(heads, max(ly.query.channels, ly.value.channels)); width > maxWidth {
+		return fmt.Errorf("%d heads of %d channels are more than the %d channels that are evaluated", heads, ly.query.channels, maxWidth)
 	}
 	if ly.key.heads != ly.value.heads {
 		return fmt.Errorf("the key has %d heads, the value %d", ly.key.heads, ly.value.heads)

@@ -34,6 +34,9 @@ func (l *lifter) open(ctx context.Context, at *onnx.Node, what string, outputs, 
 		return nil, refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
 	for _, s := range p.sizes {
+		if err := l.table.refused[s]; err != nil {
+			return nil, refuse(at, "%s reads the size %q, which cannot be measured: %v", what, s, err)
+		}
 		if _, ok := l.table.sizes[s]; !ok {
 			return nil, refuse(at, "%s reads the size %q, which does not follow from batch, length and past", what, s)
 		}

@@ -197,7 +197,7 @@ func TestLookalikeGraphs(t *testing.T) {
 					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
 				}
 			},
-			kept: []string{"is made of no head", ""},
+			kept: []string{"are not", ""},
 		},
 		{
 			name: "cache with its keys transposed",
@@ -231,7 +231,8 @@ func TestLookalikeGraphs(t *testing.T) {
 					return p.op("Add", old, p.op("MatMul", again, s.value.operand))
 				})
 			},
-			kept: []string{"shares the cache", "shares the cache", ""},
+			models: []string{"llama__dynamo18-eager"}, // whose rows without keys are no NaN
+			kept:   []string{"shares the cache", "shares the cache", ""},
 		},
 	})
 }

@@ -101,6 +101,13 @@ func evaluable(n *onnx.Node) error {
 	if standard(n, "Loop", "Scan") {
 		return fmt.Errorf("node %s is a %s, which is not evaluated", label(n), n.OpType)
 	}
+	for sub := range n.Subgraphs() {
+		for inner := range sub.AllNodes() {
+			if err := evaluable(inner); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -210,6 +217,9 @@ func (l *loaded) run(ctx context.Context, pt point, feeds map[string]engine.Tens
 	}
 	for name, t := range feeds {
 		all[name] = t
+	}
+	if err := bounded(l.piece.nodes, l.piece.consts, all); err != nil {
+		return nil, err
 	}
 	return l.session.Run(ctx, all)
 }

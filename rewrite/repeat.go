@@ -17,7 +17,11 @@ func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, 
 		pt.P = 0
 	}
 	dims := evaluate(l.table.dims[b.cut], pt)
-	x := make([]float32, engine.Elements(dims))
+	elements, err := room(dims)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float32, elements)
 	for h := range in.heads {
 		for c := range in.channels {
 			x[in.index(dims, h, h, 0, c)] = 1

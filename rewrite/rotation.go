@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -50,7 +51,11 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			feeds[r.position] = t
 		}
 		dims := evaluate(r.loaded.table.dims[r.cut], pt)
-		x := make([]float32, engine.Elements(dims))
+		elements, err := room(dims)
+		if err != nil {
+			return nil, err
+		}
+		x := make([]float32, elements)
 		for b, v := range vectors {
 			for h := range r.in.heads {
 				for l := range pt.L {
@@ -157,8 +162,11 @@ func (r *rotator) limit(ctx context.Context) (int64, error) {
 	if err := probe(0); err != nil {
 		return 0, fmt.Errorf("ONNX Runtime does not evaluate the rotation: %w", err)
 	}
-	if probe(topPosition) == nil {
+	switch err := probe(topPosition); {
+	case err == nil:
 		return topPosition, nil
+	case errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil:
+		return 0, err // no end of a table
 	}
 	low, high := int64(0), int64(topPosition) // low works, high does not
 	for high-low > 1 {

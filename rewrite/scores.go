@@ -37,7 +37,11 @@ const masked = -9e3
 func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask []int64) (in, out [][]float64, err error) {
 	total := pt.L + pt.P
 	dims := []int64{pt.B, s.heads, pt.L, total}
-	x := make([]float32, engine.Elements(dims))
+	elements, err := room(dims)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := make([]float32, elements)
 	for i := range x {
 		x[i] = float32(score())
 	}

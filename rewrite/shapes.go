@@ -19,19 +19,33 @@ type shapeTable struct {
 	sizes  map[string][]extent // outputs of Shape and Size nodes
 	dims   map[string][]extent // dims of the values asked for
 	past   bool                // the model has a cache
+
+	refused map[string]error // values that could not be measured because of what makes them
 }
+
+// maxReadings bounds how many readings of the input shapes are tried; three
+// integer inputs whose dimensions have no names have 64.
+const maxReadings = 256
 
 const dimsSuffix = "/rope-rewrite/dims"
 
 // measureShapes fills a table for all Shape nodes of the graph and for values.
 func measureShapes(ctx context.Context, eng engine.Engine, g *graph, values []string) (*shapeTable, error) {
+	sk := newSkeleton(g)
 	var wanted []string
+	blocked := sk.blocked()
 	for _, n := range g.nodes {
-		if standard(n, "Shape", "Size") && g.classes[n.Outputs[0]] == shapeClass {
+		if standard(n, "Shape", "Size") && g.classes[n.Outputs[0]] == shapeClass && blocked[n] == nil {
 			wanted = append(wanted, n.Outputs[0])
 		}
 	}
-	sk := newSkeleton(g)
+	refused := map[string]error{}
+	for v, n := range g.producer {
+		if err := blocked[n]; err != nil {
+			refused[v] = err
+		}
+	}
+	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
 	for _, v := range values {
 		sk.nodes = append(sk.nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))
 		sk.need(v)
@@ -53,15 +67,18 @@ func measureShapes(ctx context.Context, eng engine.Engine, g *graph, values []st
 
 	var failures []error
 	for inputs := range inputRoles(g) {
-		t := &shapeTable{inputs: inputs, sizes: map[string][]extent{}, dims: map[string][]extent{}, past: usesPast(inputs)}
+		t := &shapeTable{inputs: inputs, sizes: map[string][]extent{}, dims: map[string][]extent{}, past: usesPast(inputs), refused: refused}
 		err := t.sample(ctx, session, m, values, wanted)
 		if err == nil {
 			return t, nil
 		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			return nil, err
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) {
+			return nil, err // another reading of the inputs would fare no better
 		}
-		failures = append(failures, err)
+		if failures = append(failures, err); len(failures) == maxReadings {
+			break
+		}
 	}
 	if len(failures) == 0 {
 		return nil, errors.New("the graph's inputs have shapes that no batch, length and past explain")
@@ -92,6 +109,9 @@ func (t *shapeTable) sample(ctx context.Context, session engine.Session, m *onnx
 				return err
 			}
 			feeds[v.Name] = feed
+		}
+		if err := bounded(m.Graph.Nodes, m.Graph.Initializers, feeds); err != nil {
+			return err
 		}
 		outputs, err := session.Run(ctx, feeds)
 		if err != nil {
@@ -147,7 +167,11 @@ func (t *shapeTable) fill(v *onnx.ValueInfo, pt point, value int64) (engine.Tens
 		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
 	}
 	sizes := evaluate(dims, pt)
-	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(engine.Elements(sizes))), sizes...)
+	elements, err := room(sizes)
+	if err != nil {
+		return engine.Tensor{}, fmt.Errorf("input %q: %w", v.Name, err)
+	}
+	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(elements)), sizes...)
 }
 
 func evaluate(dims []extent, pt point) []int64 {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -53,6 +54,28 @@ func (s *skeleton) need(value string) {
 			stack = append(stack, u)
 		}
 	}
+}
+
+// blocked returns the nodes that the skeleton cannot hold, with the reason:
+// those that must not be evaluated and what needs them.
+func (s *skeleton) blocked() map[*onnx.Node]error {
+	blocked := map[*onnx.Node]error{}
+	for _, n := range s.graph.nodes {
+		_, reads := s.replacement(n)
+		if reads == nil {
+			if err := evaluable(n); err != nil {
+				blocked[n] = err
+				continue
+			}
+			reads = slices.Collect(uses(n))
+		}
+		for _, v := range reads {
+			if err := blocked[s.graph.producer[v]]; err != nil {
+				blocked[n] = err
+			}
+		}
+	}
+	return blocked
 }
 
 func (s *skeleton) constant(name string, t *onnx.Tensor) {
