@@ -17,15 +17,15 @@ func (p *patient) endless(value string) string {
 	body := &onnx.Graph{
 		Name: "forever",
 		Inputs: []*onnx.ValueInfo{
-			{Name: count, Type: onnx.Int64, Shape: []onnx.Dim{}},
-			{Name: condition, Type: onnx.Bool, Shape: []onnx.Dim{}},
+			onnx.NewValueInfo(count, onnx.Int64),
+			onnx.NewValueInfo(condition, onnx.Bool),
 			{Name: carried, Type: onnx.Int64},
 		},
 		Nodes: []*onnx.Node{
 			onnx.NewNode("Identity", []string{condition}, []string{same}),
 			onnx.NewNode("Identity", []string{carried}, []string{out}),
 		},
-		Outputs: []*onnx.ValueInfo{{Name: same, Type: onnx.Bool, Shape: []onnx.Dim{}}, {Name: out, Type: onnx.Int64}},
+		Outputs: []*onnx.ValueInfo{onnx.NewValueInfo(same, onnx.Bool), {Name: out, Type: onnx.Int64}},
 	}
 	return p.node("Loop", []string{"", p.op("Equal", p.int(1), p.int(1)), value}, onnx.GraphAttr("body", body))
 }
@@ -130,7 +130,7 @@ func TestHostileGraphs(t *testing.T) {
 		{"many inputs without names for their sizes", func(p *patient) {
 			for range 14 {
 				name := p.fresh("input")
-				p.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: onnx.Int64, Shape: []onnx.Dim{{Value: onnx.UnknownDim}, {Value: onnx.UnknownDim}}})
+				p.Graph.AddInput(onnx.NewValueInfo(name, onnx.Int64, onnx.Dim{Value: onnx.UnknownDim}, onnx.Dim{Value: onnx.UnknownDim}))
 				p.hidden(func() string {
 					return p.op("Add", name, p.op("Squeeze", p.op("Shape", p.op("MatMul", p.cast(name, onnx.Float), p.floats([]int64{7, 1}, make([]float32, 7)...)))))
 				})

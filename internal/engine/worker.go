@@ -195,10 +195,7 @@ func (w *Worker) bury() string {
 	c.in.Close()
 	c.cmd.Process.Kill()
 	err := c.cmd.Wait()
-	last := strings.TrimSpace(c.stderr.String())
-	if i := strings.LastIndexByte(last, '\n'); i >= 0 {
-		last = last[i+1:]
-	}
+	last := lastWords(c.stderr.String())
 	if last == "" && err != nil {
 		last = err.Error()
 	}
@@ -206,6 +203,24 @@ func (w *Worker) bury() string {
 		return ""
 	}
 	return ": " + last
+}
+
+// lastWords finds in what a process wrote the line that says why it ended:
+// that of a signal or a panic, behind which stacks and registers follow, or
+// the last one.
+func lastWords(stderr string) (last string) {
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(line)
+		for _, start := range []string{"SIG", "fatal error: ", "panic: ", "terminate called", "runtime: "} {
+			if strings.HasPrefix(line, start) {
+				return line
+			}
+		}
+		if line != "" {
+			last = line
+		}
+	}
+	return last
 }
 
 // Load loads the model in the child.
