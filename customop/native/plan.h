@@ -12,7 +12,7 @@
 
 namespace rope {
 
-inline constexpr int64_t kTileKeys = 128;  // keys that are packed and scored at a time
+inline constexpr int64_t kTileKeys = 256;  // keys that are packed and scored at a time
 
 // One piece of work: queries [queries) of the heads of one key-value head
 // against keys [keys). Row r of a task is query queries.begin + r / group of
@@ -29,14 +29,16 @@ class Plan {
  public:
   Plan(const AttentionParams& params, const AttentionArgs<float>& args)
       : kv_heads_(params.kv_num_heads), length_(args.length), total_(args.total()) {
-    // Rows of a block: enough to repay packing, few enough to stay in L2.
-    constexpr int64_t kRows = 192;
+    // Rows of a block: enough to repay packing, few enough that a task stays
+    // within kFloats of working memory, and in L2.
+    constexpr int64_t kRows = 384;
     // Up to this many rows, packing a tile costs more than it saves.
     constexpr int64_t kRowsInPlace = 16;
-    constexpr int64_t kFloats = 128 * 1024;
+    constexpr int64_t kFloats = 256 * 1024;
     const int64_t bands = static_cast<int64_t>(params.bands.size());
     const int64_t per_row = bands * args.head_size + args.v_head_size;
-    const int64_t rows = std::clamp<int64_t>(kFloats / per_row, 1, kRows);
+    const int64_t per_tile = kTileKeys * (args.head_size + args.v_head_size + 16);
+    const int64_t rows = std::clamp<int64_t>((kFloats - per_tile) / per_row, 1, kRows);
     queries_per_block_ =
         std::clamp<int64_t>(rows / params.group(), 1, std::max<int64_t>(1, length_));
     rows_per_block_ = queries_per_block_ * params.group();

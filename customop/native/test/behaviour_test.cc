@@ -228,6 +228,21 @@ void TestMemory(const std::string& target) {
   Expect(peaks[1] - peaks[0] <= 1500 * 2 * 8 * sizeof(float) + 4096,
          target + ": memory grows from " + std::to_string(peaks[0]) + " to " +
              std::to_string(peaks[1]) + " bytes with the length");
+  // A thread's own memory is bounded whatever the shape; the rest is the angle tables.
+  for (const int64_t size : {16, 128, 256}) {
+    Call wide = Small(400, 100);
+    wide.params.num_heads = 16;
+    wide.params.bands.push_back({20, 1, -10});
+    wide.params.frequencies = Frequencies(size);
+    wide.head_size = wide.v_head_size = size;
+    wide.Draw(9);
+    TestHost wide_host(1);
+    Expect(RunAttention(wide.params, wide.Args(), wide_host), target + ": no memory");
+    const size_t tables = 2 * 400 * static_cast<size_t>(size) * sizeof(float);
+    Expect(wide_host.peak() <= tables + (1 << 20) + 4096,
+           target + ": " + std::to_string(wide_host.peak()) + " bytes of memory at head size " +
+               std::to_string(size));
+  }
   Call call = Small(2000, 0);
   call.Draw(9);
   TestHost host(1);
