@@ -182,6 +182,25 @@ func (e *estimate) shape(n *onnx.Node) (dims []int64, ok bool) {
 		return slices.Concat(first[:axis], indices, first[axis+1:]), true
 	case standard(n, "Concat"):
 		return e.concatShape(n)
+	case standard(n, "MatMul"):
+		second, ok := in(1)
+		if !ok || !known || len(first) < 2 || len(second) < 2 {
+			return nil, false
+		}
+		front, ok := broadcast(first[:len(first)-2], second[:len(second)-2])
+		return append(front, first[len(first)-2], second[len(second)-1]), ok
+	case standard(n, "Transpose"):
+		perm := n.Ints("perm")
+		if !known || len(perm) != len(first) {
+			return nil, false
+		}
+		for _, axis := range perm {
+			if axis < 0 || axis >= int64(len(first)) {
+				return nil, false
+			}
+			dims = append(dims, first[axis])
+		}
+		return dims, true
 	case standard(n, "Cast", "Neg", "Not", "Abs", "Identity", "Floor", "Ceil", "Sqrt", "Exp", "Log", "Tanh", "Cos", "Sin",
 		"IsNaN", "Softmax", "Clip", "Reciprocal", "Sigmoid", "Relu"):
 		return first, known

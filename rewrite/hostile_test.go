@@ -71,6 +71,12 @@ func TestHostileGraphs(t *testing.T) {
 				return p.op("Mul", p.op("Unsqueeze", line, p.ints(0)), p.op("Unsqueeze", line, p.ints(1)))
 			})
 		}, "would make a tensor"},
+		{"a matrix of terabytes", func(p *patient) {
+			p.hidden(func() string {
+				line := p.cast(p.op("Unsqueeze", p.op("Range", p.int(0), p.int(1<<20), p.int(1)), p.ints(0)), onnx.Float)
+				return p.op("MatMul", p.node("Transpose", []string{line}, onnx.IntsAttr("perm", 1, 0)), line)
+			})
+		}, "would make a tensor"},
 		{"a range as long as the past squared", func(p *patient) {
 			p.hidden(func() string {
 				past := p.size("past_key_values.0.key", 2)

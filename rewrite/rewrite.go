@@ -229,7 +229,7 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 }
 
 func (o Options) engine() (engine.Engine, error) {
-	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1}
+	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: 16 << 30}
 	if len(o.Worker) > 0 {
 		return engine.NewWorker(c, o.Worker[0], o.Worker[1:]...)
 	}
