@@ -58,7 +58,7 @@ demo: build ## Rewrite a small real export and check it against its goldens
 test: test-native test-go ## Run every test
 
 test-go: build
-	$(GO) test ./...
+	$(GO) tool gotestsum --format pkgname --no-color -- ./...
 
 test-native: native
 	@sh scripts/build-native.sh $(BUILD)/native all -DCMAKE_BUILD_TYPE=Release
