@@ -1,6 +1,6 @@
 module github.com/rope-rewrite/rope-rewrite
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/bufbuild/protocompile v0.14.1
