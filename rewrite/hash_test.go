@@ -102,6 +102,14 @@ func TestHashOfDifferentSites(t *testing.T) {
 		{"one bit of a constant", func(p *patient, _ *shapeTable) {
 			p.replaceFloats(p.up(p.sites[0].softmaxInput(), "Mul"), 1, func(v []float32) { v[0] = nextUp(v[0]) })
 		}},
+		{"the shape of a constant", func(p *patient, _ *shapeTable) {
+			n := p.up(p.sites[0].softmaxInput(), "Mul")
+			v, err := p.Graph.Initializer(n.Inputs[1]).Floats()
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			n.Inputs[1] = p.floats([]int64{1, 1, 1}, v[0])
+		}},
 		{"an attribute", func(p *patient, _ *shapeTable) { p.sites[0].softmax.SetAttribute(onnx.IntAttr("axis", 3)) }},
 		{"an attribute of the cache", func(p *patient, _ *shapeTable) {
 			p.sites[0].key.cache.concat.SetAttribute(onnx.IntAttr("axis", 2))
@@ -147,7 +155,24 @@ func TestHashOfDifferentSites(t *testing.T) {
 	}
 }
 
-// TestHashOfCapturedValues: a sub-graph that a node holds is not compared, so
+// TestHashOfInputs: two layers that are alike but read different inputs.
+func TestHashOfInputs(t *testing.T) {
+	h := hashes(t, func(p *patient, table *shapeTable) {
+		for i, s := range p.sites {
+			name := []string{"these", "those"}[i]
+			p.Graph.AddInput(onnx.NewValueInfo(name, onnx.Int64, onnx.Dim{Param: "batch"}, onnx.Dim{Param: "sequence"}))
+			table.inputs[name] = []extent{batchExtent, lengthExtent}
+			p.into(s.softmax, 0, func(old string) string {
+				return p.op("Add", old, p.op("Unsqueeze", p.cast(name, onnx.Float), p.ints(1, 3)))
+			})
+		}
+	})
+	if h[0] == h[1] {
+		t.Error("two sites that read different inputs share a hash")
+	}
+}
+
+// TestHashOfSubgraphs: a sub-graph that a node holds is not compared, so
 // sites with one are never equal.
 func TestHashOfSubgraphs(t *testing.T) {
 	h := hashes(t, func(p *patient, _ *shapeTable) {
