@@ -1,0 +1,42 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestSharedProofs: equal layers are proven once, layers of other frequencies
+// by themselves.
+func TestSharedProofs(t *testing.T) {
+	needRuntime(t)
+	for _, c := range []struct {
+		name   string
+		change func(p *patient)
+		proofs int
+	}{
+		{"equal layers", func(*patient) {}, 1},
+		{"other frequencies in the second layer", func(p *patient) {
+			for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+				p.otherTables(v, func(old string) string {
+					return p.op("Mul", old, p.perPair(func(f []float32) { f[3] = 0.5 }))
+				})
+			}
+		}, 2},
+	} {
+		p := newPatient(t, "llama__dynamo18")
+		c.change(p)
+		proofs := 0
+		report, err := Rewrite(context.Background(), open(t, p.save()), Options{Progress: func(what string) {
+			if strings.HasPrefix(what, "proving") {
+				proofs++
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if proofs != c.proofs || report.Rewritten() != 2 {
+			t.Errorf("%s: %d proofs of %d rewritten sites, %d proofs of 2 were expected", c.name, proofs, report.Rewritten(), c.proofs)
+		}
+	}
+}
