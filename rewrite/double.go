@@ -34,22 +34,20 @@ func (p *piece) double() *onnx.Model {
 
 // angles returns the nodes whose values a Cos or Sin reads.
 func (p *piece) angles() map[*onnx.Node]bool {
-	var stack []string
+	var angles []string
 	for _, n := range p.nodes {
 		if standard(n, "Cos", "Sin") {
-			stack = append(stack, n.Inputs[0])
+			angles = append(angles, n.Inputs[0])
 		}
 	}
 	inside := map[*onnx.Node]bool{}
-	for len(stack) > 0 {
-		n := p.graph.producer[stack[len(stack)-1]]
-		stack = stack[:len(stack)-1]
-		if n == nil || inside[n] || !slices.Contains(p.nodes, n) {
-			continue
+	p.graph.upstream(angles, func(_ string, n *onnx.Node) []string {
+		if n == nil || !slices.Contains(p.nodes, n) {
+			return nil
 		}
 		inside[n] = true
-		stack = slices.AppendSeq(stack, uses(n))
-	}
+		return reads(n)
+	})
 	return inside
 }
 

@@ -69,17 +69,9 @@ func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
 // scoreSources walks back from the softmax's input to the products of two
 // hidden states; other is a hidden state that comes in beside them.
 func (g *graph) scoreSources(value string) (products []*onnx.Node, other string) {
-	seen := map[string]bool{}
-	stack := []string{value}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[v] || !g.isData(v) {
-			continue
-		}
-		seen[v] = true
-		n := g.producer[v]
+	g.upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		switch {
+		case !g.isData(v):
 		case n == nil || g.weightProduct(n):
 			other = v
 		case standard(n, "MatMul") && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
@@ -87,9 +79,10 @@ func (g *graph) scoreSources(value string) (products []*onnx.Node, other string)
 				products = append(products, n)
 			}
 		default:
-			stack = append(stack, n.Inputs...)
+			return reads(n)
 		}
-	}
+		return nil
+	})
 	return products, other
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -99,7 +100,7 @@ func writeTensor(w hash.Hash, t *onnx.Tensor) {
 
 func writeAttributes(w hash.Hash, n *onnx.Node) {
 	attrs := slices.Clone(n.Attributes)
-	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return compareStrings(a.Name, b.Name) })
+	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	for _, a := range attrs {
 		fmt.Fprintf(w, "attr %q %d %d %q %v %q", a.Name, a.Type, a.Int, a.Bytes, a.Ints, a.Strings)
 		binary.Write(w, binary.LittleEndian, math.Float32bits(a.Float))

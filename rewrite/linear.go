@@ -101,14 +101,14 @@ func (g *graph) dominators(root string) []link {
 
 // nearestCut returns the link nearest to the root with nothing essential
 // upstream.
-func nearestCut(links []link) (value string, crossed bool) {
+func nearestCut(links []link) string {
 	cut := 0
 	for i, l := range links {
 		if l.essential {
-			cut, crossed = i, true
+			cut = i
 		}
 	}
-	return links[cut].value, crossed
+	return links[cut].value
 }
 
 // cache is a Concat that appends new keys or values to those of earlier calls.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,9 +48,7 @@ func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 		t.Fatal(err)
 	}
 	p := &piece{graph: g, nodes: g.nodes}
-	for _, c := range m.Graph.Initializers {
-		p.consts = append(p.consts, c)
-	}
+	p.consts = append(p.consts, m.Graph.Initializers...)
 	for _, v := range m.Graph.Inputs {
 		if isFloat(v.Type) {
 			p.cuts = append(p.cuts, v.Name)
@@ -250,14 +247,4 @@ func open(t testing.TB, path string) *onnx.Model {
 	}
 	t.Cleanup(func() { m.Close() })
 	return m
-}
-
-func newWorker(t testing.TB) engine.Engine {
-	t.Helper()
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close() })
-	return eng
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -29,25 +30,20 @@ const maxRank = 16
 // extract cuts the piece that makes outputs out of cuts.
 func (g *graph) extract(outputs, cuts []string) (*piece, error) {
 	p := &piece{graph: g, cuts: cuts, outputs: outputs}
-	seen := map[string]bool{}
-	for _, c := range cuts {
-		seen[c] = true
-	}
 	needed := map[*onnx.Node]bool{}
-	stack := slices.Clone(outputs)
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[v] {
-			continue
+	var wrong error
+	fail := func(format string, args ...any) {
+		if wrong == nil {
+			wrong = fmt.Errorf(format, args...)
 		}
-		seen[v] = true
-		n := g.producer[v]
+	}
+	g.upstream(outputs, func(v string, n *onnx.Node) []string {
 		switch {
+		case slices.Contains(cuts, v):
 		case g.constants[v] != nil:
 			t := g.constants[v]
 			if len(t.Dims) > maxRank {
-				return nil, fmt.Errorf("constant %q has %d dimensions", v, len(t.Dims))
+				fail("constant %q has %d dimensions", v, len(t.Dims))
 			}
 			if t.Name != v {
 				t = t.Clone()
@@ -57,20 +53,22 @@ func (g *graph) extract(outputs, cuts []string) (*piece, error) {
 		case n == nil && g.classes[v] == positionClass:
 			p.inputs = append(p.inputs, g.inputs[v])
 		case n == nil:
-			return nil, fmt.Errorf("it reads the graph input %q", v)
+			fail("it reads the graph input %q", v)
 		case g.classes[v] == shapeClass && standard(n, "Shape", "Size"):
 			p.sizes = append(p.sizes, v)
 		case g.weightProduct(n):
-			return nil, fmt.Errorf("it reads %q, the product with weights at %s", v, label(n))
+			fail("it reads %q, the product with weights at %s", v, label(n))
 		default:
 			if err := evaluable(n); err != nil {
-				return nil, err
+				fail("%w", err)
 			}
-			if !needed[n] {
-				needed[n] = true
-				stack = slices.AppendSeq(stack, uses(n))
-			}
+			needed[n] = true
+			return reads(n)
 		}
+		return nil
+	})
+	if wrong != nil {
+		return nil, wrong
 	}
 	for _, n := range g.nodes {
 		if needed[n] {
@@ -78,18 +76,8 @@ func (g *graph) extract(outputs, cuts []string) (*piece, error) {
 		}
 	}
 	slices.Sort(p.sizes)
-	slices.SortFunc(p.inputs, func(a, b *onnx.ValueInfo) int { return compareStrings(a.Name, b.Name) })
+	slices.SortFunc(p.inputs, func(a, b *onnx.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // evaluable refuses nodes that must not be run while probing: ops of other

@@ -222,6 +222,9 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 			norm += (x - x0) * (x - x0)
 		})
 	}
+	if norm == 0 {
+		return nil, errors.New("no query sees two keys, so what happens to scores cannot be measured")
+	}
 	fit.factor = dot / norm
 	for _, smp := range samples {
 		if err := s.linear(fit, smp); err != nil {

@@ -12,25 +12,16 @@ import (
 // cuts and output beside the hidden states: factors, which change what is
 // computed, and arguments (shapes, bounds of slices), which change where it lies.
 func (g *graph) sides(output string, cuts []string) (factors, arguments []string) {
-	seen := map[string]bool{}
-	for _, c := range cuts {
-		seen[c] = true
-	}
-	stack := []string{output}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		n := g.producer[v]
-		if seen[v] || !g.isData(v) || n == nil {
-			continue
+	g.upstream([]string{output}, func(v string, n *onnx.Node) (next []string) {
+		if slices.Contains(cuts, v) || !g.isData(v) || n == nil {
+			return nil
 		}
-		seen[v] = true
 		places := standard(n, "Reshape", "Expand", "Slice", "Tile", "Unsqueeze", "Squeeze", "Pad", "Split", "Gather", "GatherND")
 		for _, in := range n.Inputs {
 			made := g.producer[in]
 			switch {
 			case g.classes[in] != shapeClass:
-				stack = append(stack, in)
+				next = append(next, in)
 			case standard(made, "Shape", "Size"): // what was measured already
 			case places:
 				arguments = append(arguments, in)
@@ -38,7 +29,8 @@ func (g *graph) sides(output string, cuts []string) (factors, arguments []string
 				factors = append(factors, in)
 			}
 		}
-	}
+		return next
+	})
 	return unique(factors), unique(arguments)
 }
 

@@ -1,13 +1,16 @@
 package rewrite
 
-import "github.com/rope-rewrite/rope-rewrite/onnx"
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
 
 // branch is one of query, key and value on its way from where it is still
 // un-rotated to the MatMul that uses it.
 type branch struct {
 	cut     string // the un-rotated value
 	operand string // what enters the MatMul
-	rotated bool   // something that depends on positions lies between them
 	cache   *cache // nil for the query and for models without cache
 }
 
@@ -108,72 +111,28 @@ func (g *graph) branch(operand string) branch {
 	b := branch{operand: operand}
 	links := g.dominators(operand)
 	last := links[len(links)-1].value
-	crossed := false
 	if n := g.producer[last]; n != nil {
 		b.cache = g.cacheConcat(n)
 	}
 	if b.cache != nil {
 		links = g.dominators(b.cache.fresh)
 	}
-	b.cut, crossed = nearestCut(links)
-	b.rotated = crossed
+	b.cut = nearestCut(links)
 	return b
 }
 
 // leak walks back by value from an output and returns the first hidden state
 // that is reached beside the cuts, "" when there is none.
-func (g *graph) leak(output string, cuts []string) string {
-	seen := map[string]bool{}
-	for _, c := range cuts {
-		seen[c] = true
-	}
-	stack := []string{output}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[v] || !g.isData(v) {
-			continue
+func (g *graph) leak(output string, cuts []string) (leak string) {
+	g.upstream([]string{output}, func(v string, n *onnx.Node) []string {
+		switch {
+		case !g.isData(v) || slices.Contains(cuts, v):
+		case n == nil || g.weightProduct(n):
+			leak = v
+		default:
+			return reads(n)
 		}
-		seen[v] = true
-		n := g.producer[v]
-		if n == nil || g.weightProduct(n) {
-			return v
-		}
-		for u := range uses(n) {
-			stack = append(stack, u)
-		}
-	}
-	return ""
-}
-
-// sources returns the integer graph inputs that a value depends on by value,
-// in the graph's order.
-func (g *graph) sources(cuts []string, values ...string) []*onnx.ValueInfo {
-	seen := map[string]bool{}
-	for _, c := range cuts {
-		seen[c] = true
-	}
-	stack := append([]string{}, values...)
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[v] {
-			continue
-		}
-		seen[v] = true
-		n := g.producer[v]
-		if n == nil || standard(n, "Shape", "Size") {
-			continue
-		}
-		for u := range uses(n) {
-			stack = append(stack, u)
-		}
-	}
-	var out []*onnx.ValueInfo
-	for _, v := range g.model.Graph.Inputs {
-		if seen[v.Name] && g.inputs[v.Name] != nil && g.classes[v.Name] == positionClass {
-			out = append(out, v)
-		}
-	}
-	return out
+		return nil
+	})
+	return leak
 }

@@ -28,32 +28,24 @@ func newSkeleton(g *graph) *skeleton {
 
 // need marks what the value is made of.
 func (s *skeleton) need(value string) {
-	g := s.graph
-	stack := []string{value}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if v == "" || s.seen[v] {
-			continue
+	s.graph.upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		if s.seen[v] {
+			return nil
 		}
 		s.seen[v] = true
-		if t := g.constants[v]; t != nil {
+		if t := s.graph.constants[v]; t != nil {
 			s.constant(v, t)
-			continue
+			return nil
 		}
-		n := g.producer[v]
-		if n == nil || s.needed[n] {
-			continue
+		if n == nil {
+			return nil
 		}
 		s.needed[n] = true
 		if _, reads := s.replacement(n); reads != nil {
-			stack = append(stack, reads...)
-			continue
+			return reads
 		}
-		for u := range uses(n) {
-			stack = append(stack, u)
-		}
-	}
+		return reads(n)
+	})
 }
 
 // blocked returns the nodes that the skeleton cannot hold, with the reason:

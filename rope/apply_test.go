@@ -256,3 +256,26 @@ func TestAliases(t *testing.T) {
 		t.Errorf("pair %d %v, want pair 1", pair, ok)
 	}
 }
+
+// TestNegativeFrequencies: rope_theta= cannot say that pairs turn the other
+// way round, so it must not silently turn them back.
+func TestNegativeFrequencies(t *testing.T) {
+	a := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 4, Encoding: rope.Encoding{Frequencies: []float64{-1, -0.01}}}
+	for _, text := range []string{"theta:rope_theta=500000", "yarn:factor=2,original_max_position_embeddings=64,rope_theta=10000"} {
+		spec, err := rope.ParseSpec(rope.ScalingAxis, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := spec.Apply(a, rope.Context{}); err == nil {
+			t.Errorf("%s gives %v", text, got.Encoding.Frequencies)
+		}
+	}
+	spec, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := spec.Apply(a, rope.Context{})
+	if err != nil || got.Encoding.Frequencies[0] != -0.5 {
+		t.Errorf("linear gives %v, %v", got.Encoding.Frequencies, err)
+	}
+}
