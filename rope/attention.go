@@ -36,7 +36,7 @@ const (
 // Mask says which keys a query sees. The zero value sees every key.
 type Mask struct {
 	Causal    bool  // key index ≤ query index
-	Window    int64 // 0 = no window, else keys with 0 ≤ i − j < Window (the key itself counts)
+	Window    int64 // 0 = no window, else keys with |i − j| < Window (the key itself counts)
 	FirstKeys int64 // keys with j < FirstKeys stay visible outside the window
 	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
 }
