@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -23,12 +23,7 @@ type measured struct {
 // measureSite lifts a site of a model after edit, if any, changed the model.
 func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) measured {
 	t.Helper()
-	if _, err := customop.FindRuntime(""); err != nil {
-		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
-	}
-	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
-		t.Skipf("run make test, which builds the op library: %v", err)
-	}
+	testruntime.Require(t)
 	ctx := context.Background()
 	m, err := onnx.Open("../testdata/models/" + name + "/model.onnx")
 	if err != nil {

@@ -11,27 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 const testdata = "../testdata"
-
-// needLibraries skips a test, with the reason, where what it runs is not built.
-func needLibraries(t *testing.T) {
-	t.Helper()
-	if _, err := customop.FindRuntime(""); err != nil {
-		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
-	}
-	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
-		t.Skipf("run make test, which builds the op library: %v", err)
-	}
-}
 
 func worker(t *testing.T) engine.Engine {
 	t.Helper()
@@ -144,7 +133,7 @@ var ways = map[string][]int64{
 // TestGoldens compares patched models with transformers and with the eager
 // reference of STRING, in prefill, with a cache, in a batch and padded.
 func TestGoldens(t *testing.T) {
-	needLibraries(t)
+	testruntime.Require(t)
 	methods := []struct {
 		golden    string
 		scaling   string
