@@ -2,7 +2,6 @@ package rewrite_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -209,14 +208,22 @@ func ExampleRewrite() {
 		return
 	}
 	defer m.Close()
-	yarn, _ := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")
+	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Edits: []rope.Spec{yarn}})
-	if errors.Is(err, rewrite.ErrNoAttention) {
-		fmt.Println("nothing to do")
+	if err != nil {
+		fmt.Println(err) // rewrite.ErrNoAttention: there was nothing to do
 		return
 	}
 	for _, s := range report.Sites {
-		fmt.Println(s.Layer, s.Status, s.Heads, s.RotaryDim, s.Theta, s.Mask)
+		fmt.Println("layer", s.Layer, s.Status, "heads", s.Heads, "rotary", s.RotaryDim, "theta", s.Theta, s.Mask)
 	}
 	// m.Save("model.rope.onnx", onnx.SaveOptions{}) writes the patched model.
+
+	// Output:
+	// layer 0 rewritten heads 4 rotary 16 theta 10000 causal + padding
+	// layer 1 rewritten heads 4 rotary 16 theta 10000 causal + padding
 }
