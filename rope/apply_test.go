@@ -279,3 +279,55 @@ func TestNegativeFrequencies(t *testing.T) {
 		t.Errorf("linear gives %v, %v", got.Encoding.Frequencies, err)
 	}
 }
+
+// TestNTK compares with the definition: the base times alpha^(n/(n−2)).
+func TestNTK(t *testing.T) {
+	for _, c := range []struct {
+		n           int
+		base, alpha float64
+	}{{4, 10000, 2}, {16, 10000, 4}, {64, 500000, 8}, {128, 1e6, 1}, {6, 10000, 40}} {
+		var frequencies, want []float64
+		for i := range c.n / 2 {
+			frequencies = append(frequencies, math.Pow(c.base, -2*float64(i)/float64(c.n)))
+			raised := c.base * math.Pow(c.alpha, float64(c.n)/float64(c.n-2))
+			want = append(want, math.Pow(raised, -2*float64(i)/float64(c.n)))
+		}
+		a := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: c.n, Encoding: rope.Encoding{Frequencies: frequencies}}
+		got, _, err := rope.Spec{Axis: rope.ScalingAxis, Name: "ntk", Params: map[string]rope.Value{"alpha": rope.Number(c.alpha)}}.Apply(a, rope.Context{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			if off := ulps(got.Encoding.Frequencies[i], w); off > 1 {
+				t.Errorf("%+v: pair %d turns by %v, want %v (%.1f ulp)", c, i, got.Encoding.Frequencies[i], w, off)
+			}
+		}
+	}
+}
+
+// TestScalingNeeds: what a method cannot do without is asked for by its key.
+func TestScalingNeeds(t *testing.T) {
+	two := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 4, Encoding: rope.Encoding{Frequencies: []float64{1, 0.01}}}
+	one := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 2, Encoding: rope.Encoding{Frequencies: []float64{1}}}
+	for _, c := range []struct {
+		spec string
+		a    rope.Attention
+		want string
+	}{
+		{"ntk", two, "alpha="},
+		{"ntk:alpha=2", one, "two"},
+		{"llama3:factor=8,low_freq_factor=1,high_freq_factor=4", two, "original_max_position_embeddings="},
+		{"llama3:factor=8,high_freq_factor=4,original_max_position_embeddings=64", two, "low_freq_factor="},
+		{"llama3:factor=8,low_freq_factor=1,original_max_position_embeddings=64", two, "high_freq_factor="},
+		{"llama3:factor=8,low_freq_factor=4,high_freq_factor=4,original_max_position_embeddings=64", two, "must be above low_freq_factor"},
+		{"llama3:low_freq_factor=1,high_freq_factor=4,original_max_position_embeddings=64", two, "factor="},
+	} {
+		spec, err := rope.ParseSpec(rope.ScalingAxis, c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := spec.Apply(c.a, rope.Context{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error %v does not say %q", c.spec, err, c.want)
+		}
+	}
+}

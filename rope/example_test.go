@@ -63,7 +63,9 @@ func ExampleMethods() {
 	// scaling none
 	// scaling theta
 	// scaling linear
+	// scaling ntk
 	// scaling yarn
+	// scaling llama3
 	// positions identity
 	// positions string
 }

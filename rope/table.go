@@ -8,7 +8,9 @@ func table() []Method {
 		none,
 		theta,
 		linear,
+		ntk,
 		yarn,
+		llama3,
 
 		identity,
 		stringMap,

@@ -64,6 +64,9 @@ def cases():
         for factor in (1.0, 1.5, 4.0, 32.0, 64.0):
             for original in (2048, 8192):
                 yield case(head_dim, theta, partial, rope_type="yarn", factor=factor, original_max_position_embeddings=original)
+        for factor, original, low, high in ((8.0, 8192, 1.0, 4.0), (32.0, 8192, 1.0, 4.0), (4.0, 512, 2.0, 3.0)):
+            yield case(head_dim, theta, partial, rope_type="llama3", factor=factor, low_freq_factor=low, high_freq_factor=high,
+                       original_max_position_embeddings=original)
         four = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=4096)
         yield case(head_dim, theta, partial, **four, truncate=False)
         yield case(head_dim, theta, partial, **four, attention_factor=1.25)
