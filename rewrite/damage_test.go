@@ -42,8 +42,8 @@ func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) m
 	if err != nil {
 		t.Fatal(err)
 	}
-	cores, _ := g.find()
-	s, refusal := g.delimit(cores[layer])
+	found := g.find()
+	s, refusal := g.delimit(*found[layer].core)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

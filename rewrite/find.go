@@ -13,26 +13,30 @@ type core struct {
 	mix     *onnx.Node // MatMul of probabilities and value
 }
 
-// find returns the attention cores of the graph in topological order. A
-// softmax that is no attention (a router, a sampler) gives nothing; one that
-// looks like attention but has no clear core gives a refusal.
-func (g *graph) find() (cores []core, refusals []*Refusal) {
+// candidate is what looks like an attention: a core, or why there is no clear one.
+type candidate struct {
+	node    *onnx.Node // the softmax or the fused op
+	core    *core
+	refusal *Refusal
+}
+
+// find returns the candidates of the graph in topological order. A softmax
+// that is no attention (a router, a sampler) is none.
+func (g *graph) find() []candidate {
+	var list []candidate
 	for _, n := range g.nodes {
 		if fusedAttention(n) {
-			refusals = append(refusals, refuse(n, "the fused op %s is not lifted by this version, which reads attention written as MatMul, Softmax, MatMul", n.OpType))
+			list = append(list, candidate{node: n, refusal: refuse(n, "the fused op %s is not lifted by this version, which reads attention written as MatMul, Softmax, MatMul", n.OpType)})
 			continue
 		}
 		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
 			continue
 		}
-		c, refusal := g.core(n)
-		if refusal != nil {
-			refusals = append(refusals, refusal)
-		} else if c != nil {
-			cores = append(cores, *c)
+		if c, refusal := g.core(n); c != nil || refusal != nil {
+			list = append(list, candidate{n, c, refusal})
 		}
 	}
-	return cores, refusals
+	return list
 }
 
 // fusedAttention reports whether n is a whole attention in one op.

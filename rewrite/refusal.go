@@ -11,12 +11,10 @@ type Refusal struct {
 	Node   string // the node at which it was seen
 	Op     string // what kind of node that is
 	Reason string // what was expected and what was measured
-
-	node *onnx.Node
 }
 
 func (r *Refusal) Error() string { return r.Node + ": " + r.Reason }
 
 func refuse(n *onnx.Node, format string, args ...any) *Refusal {
-	return &Refusal{Node: label(n), Op: n.OpType, Reason: fmt.Sprintf(format, args...), node: n}
+	return &Refusal{Node: label(n), Op: n.OpType, Reason: fmt.Sprintf(format, args...)}
 }

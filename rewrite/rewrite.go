@@ -112,29 +112,17 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	}
 	var found []analysed
 	var values []string
-	cores, refusals := g.find()
-	refused, whole := map[*onnx.Node]*Refusal{}, map[*onnx.Node]core{}
-	for _, r := range refusals {
-		refused[r.node] = r
-	}
-	for _, c := range cores {
-		whole[c.softmax] = c
-	}
-	for _, n := range g.nodes { // both kinds in the graph's order
-		c, ok := whole[n]
-		refusal := refused[n]
-		if !ok && refusal == nil {
-			continue
-		}
+	for _, c := range g.find() {
 		var s *site
-		if ok {
-			s, refusal = g.delimit(c)
+		refusal := c.refusal
+		if refusal == nil {
+			s, refusal = g.delimit(*c.core)
 		}
 		if refusal != nil {
 			report.keep(refusal)
 			continue
 		}
-		report.Sites = append(report.Sites, Site{Node: label(n), Op: n.OpType, Status: Kept})
+		report.Sites = append(report.Sites, Site{Node: label(c.node), Op: c.node.OpType, Status: Kept})
 		found = append(found, analysed{index: len(report.Sites) - 1, site: s})
 		values = append(values, s.measured()...)
 	}
