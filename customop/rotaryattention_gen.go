@@ -9,23 +9,25 @@ package customop
 // stands for it; integers are taken as they are.
 type RotaryAttention struct {
 	// Inputs
-	Query         string // T [batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]
-	Key           string // T [batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]
-	Value         string // T [batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]
-	PastKey       string // T [batch, kv_num_heads, past, head_size], optional
-	PastValue     string // T [batch, kv_num_heads, past, v_head_size], optional
-	PositionIDs   string // int64 [batch or 1, length], optional
-	AttentionMask string // int64 [batch or 1, past + length], optional
-	AttentionBias string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
-	CacheLength   string // int32 [batch], optional; reserved
-	DocumentIDs   string // int64 [batch, past + length], optional; reserved
-	SinkLogits    string // T [num_heads], optional; reserved
+	Query             string // T [batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]
+	Key               string // T [batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]
+	Value             string // T [batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]
+	PastKey           string // T [batch, kv_num_heads, past, head_size], optional
+	PastValue         string // T [batch, kv_num_heads, past, v_head_size], optional
+	PositionIDs       string // int64 [batch or 1, length], optional
+	AttentionMask     string // int64 [batch or 1, past + length], optional
+	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
+	CacheLength       string // int32 [batch], optional; reserved
+	DocumentIDs       string // int64 [batch or 1, past + length], optional; reserved
+	SinkLogits        string // T [num_heads], optional; reserved
+	BiasBeforeSoftcap string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
+	TotalLength       string // int32 one element, optional; reserved
 
 	// Outputs
 	Output       string // T query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]
 	PresentKey   string // T [batch, kv_num_heads, past + length, head_size], optional
 	PresentValue string // T [batch, kv_num_heads, past + length, v_head_size], optional
-	LogSumExp    string // T [batch, num_heads, length], optional; reserved
+	LogSumExp    string // float [batch, num_heads, length], optional; reserved
 
 	// Attributes
 	NumHeads         int64     // Query heads, a multiple of kv_num_heads.
@@ -44,6 +46,10 @@ type RotaryAttention struct {
 	BandQueryScales  []float32 // One per band; empty means all 1.
 	BandQueryOffsets []float32 // One per band; empty means all 0.
 	BandKeyScales    []float32 // One per band; empty means all 1. A rotated cache needs 1.
+	DocumentMask     string    // With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's.
+	DocumentRestart  int64     // 1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, and position_ids are not used; readers keep theirs. Needs one band.
+	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
+	Precision        string    // exact keeps rotated queries and this call's rotated keys in float32 for the product; fast may round them to T first, as the cache does. The same for float32.
 	Cache            string    // rotated stores rotated keys; raw stores keys as they come.
 }
 
@@ -59,14 +65,16 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.input("past_value", r.PastValue, true, 1)
 	b.input("position_ids", r.PositionIDs, true, 1)
 	b.input("attention_mask", r.AttentionMask, true, 1)
-	b.input("attention_bias", r.AttentionBias, true, 1)
-	b.input("cache_length", r.CacheLength, true, 1)
-	b.input("document_ids", r.DocumentIDs, true, 1)
-	b.input("sink_logits", r.SinkLogits, true, 1)
+	b.input("attention_bias", r.AttentionBias, true, 2)
+	b.input("cache_length", r.CacheLength, true, 2)
+	b.input("document_ids", r.DocumentIDs, true, 2)
+	b.input("sink_logits", r.SinkLogits, true, 2)
+	b.input("bias_before_softcap", r.BiasBeforeSoftcap, true, 2)
+	b.input("total_length", r.TotalLength, true, 2)
 	b.output("output", r.Output, false, 1)
 	b.output("present_key", r.PresentKey, true, 1)
 	b.output("present_value", r.PresentValue, true, 1)
-	b.output("log_sum_exp", r.LogSumExp, true, 1)
+	b.output("log_sum_exp", r.LogSumExp, true, 2)
 	b.required(NodeAttribute{Name: "num_heads", Kind: Int, Int: r.NumHeads}, 1)
 	b.required(NodeAttribute{Name: "kv_num_heads", Kind: Int, Int: r.KVNumHeads}, 1)
 	b.optional(NodeAttribute{Name: "scale", Kind: Float, Float: r.Scale}, r.Scale == 0, 1)
@@ -77,12 +85,16 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "exact_angles", Kind: Int, Int: r.ExactAngles}, r.ExactAngles == 0, 1)
 	b.optional(NodeAttribute{Name: "causal", Kind: Int, Int: r.Causal}, r.Causal == 1, 1)
 	b.optional(NodeAttribute{Name: "window", Kind: Int, Int: r.Window}, r.Window == 0, 1)
-	b.optional(NodeAttribute{Name: "first_keys", Kind: Int, Int: r.FirstKeys}, r.FirstKeys == 0, 1)
-	b.optional(NodeAttribute{Name: "softcap", Kind: Float, Float: r.Softcap}, r.Softcap == 0, 1)
+	b.optional(NodeAttribute{Name: "first_keys", Kind: Int, Int: r.FirstKeys}, r.FirstKeys == 0, 2)
+	b.optional(NodeAttribute{Name: "softcap", Kind: Float, Float: r.Softcap}, r.Softcap == 0, 2)
 	b.optional(NodeAttribute{Name: "band_starts", Kind: Ints, Ints: r.BandStarts}, len(r.BandStarts) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_query_scales", Kind: Floats, Floats: r.BandQueryScales}, len(r.BandQueryScales) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_query_offsets", Kind: Floats, Floats: r.BandQueryOffsets}, len(r.BandQueryOffsets) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_key_scales", Kind: Floats, Floats: r.BandKeyScales}, len(r.BandKeyScales) == 0, 1)
+	b.optional(NodeAttribute{Name: "document_mask", Kind: Text, Text: r.DocumentMask}, r.DocumentMask == "" || r.DocumentMask == "intra", 2)
+	b.optional(NodeAttribute{Name: "document_restart", Kind: Int, Int: r.DocumentRestart}, r.DocumentRestart == 0, 2)
+	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)
+	b.optional(NodeAttribute{Name: "precision", Kind: Text, Text: r.Precision}, r.Precision == "" || r.Precision == "exact", 2)
 	b.optional(NodeAttribute{Name: "cache", Kind: Text, Text: r.Cache}, r.Cache == "" || r.Cache == "rotated", 1)
 	return b.node()
 }

@@ -5,7 +5,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 1
+const SpecVersion = 2
 
 // Spec is the one description of an op; the C header, the Go node builder and
 // docs/ops.md are generated from it (go generate ./customop).
@@ -20,7 +20,7 @@ type Spec struct {
 // Value describes one input or output of an op.
 type Value struct {
 	Name     string
-	Type     string // "T" (the node's element type), "int64", "int32"
+	Type     string // "T" (the node's element type), "float", "int64", "int32"
 	Shape    string
 	Optional bool
 	Since    int  // spec version that brought it
@@ -45,9 +45,9 @@ var RotaryAttentionSpec = Spec{
 		"For a query at index i = past + its place in the call, with position p_i, and a key at index j: " +
 		"c(i,j) = scale · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
 		"a_b = band_query_scales[b]·p_i + band_query_offsets[b] and c_b = band_key_scales[b]·p_j; " +
-		"s = softcap·tanh((c + bias)/softcap), or c + bias; output = Σ over visible j of softmax(s)·v_j. " +
+		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias, where no softcap leaves c + bias_before_softcap; output = Σ over visible j of softmax(s)·v_j. " +
 		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain. " +
-		"A query that sees no key gives zeros.",
+		"A query that sees no key gives zeros. More than one band needs causal = 1.",
 	Inputs: []Value{
 		{Name: "query", Type: "T", Shape: "[batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]", Since: 1, Doc: "Query before rotation."},
 		{Name: "key", Type: "T", Shape: "[batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]", Since: 1, Doc: "New keys before rotation."},
@@ -56,16 +56,18 @@ var RotaryAttentionSpec = Spec{
 		{Name: "past_value", Type: "T", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
 		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band, position − index must be the same for all real (unpadded) tokens of a row."},
 		{Name: "attention_mask", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 1, Doc: "0 hides the key; any other value shows it."},
-		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 1, Reserved: true, Doc: "Added to the scores."},
-		{Name: "cache_length", Type: "int32", Shape: "[batch]", Optional: true, Since: 1, Reserved: true, Doc: "Valid length of each row of a fixed-capacity cache."},
-		{Name: "document_ids", Type: "int64", Shape: "[batch, past + length]", Optional: true, Since: 1, Reserved: true, Doc: "Document of each token: 0 anchor, ≥ 1 documents, −1 reader."},
-		{Name: "sink_logits", Type: "T", Shape: "[num_heads]", Optional: true, Since: 1, Reserved: true, Doc: "One more logit per head, in the softmax's denominator only."},
+		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Reserved: true, Doc: "Added to the scores after the softcap."},
+		{Name: "cache_length", Type: "int32", Shape: "[batch]", Optional: true, Since: 2, Reserved: true, Doc: "Past of each row, each ≥ 0: how many rows of past_key and past_value, which are then buffers [batch, kv_num_heads, capacity, …], hold tokens. Row b's new tokens have the indices cache_length[b] + place. attention_mask, attention_bias and document_ids then have any width ≥ the largest cache_length + length."},
+		{Name: "document_ids", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 2, Reserved: true, Doc: "Document of each token: 0 anchor, ≥ 1 documents, −1 reader; document_mask says who sees whom."},
+		{Name: "sink_logits", Type: "T", Shape: "[num_heads]", Optional: true, Since: 2, Reserved: true, Doc: "One more logit per head, in the softmax's denominator only."},
+		{Name: "bias_before_softcap", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Reserved: true, Doc: "Added to the scores before the softcap."},
+		{Name: "total_length", Type: "int32", Shape: "one element", Optional: true, Since: 2, Reserved: true, Doc: "With cache_length: present has max(capacity, total_length) rows instead of capacity, as GroupQueryAttention's has."},
 	},
 	Outputs: []Value{
 		{Name: "output", Type: "T", Shape: "query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]", Since: 1, Doc: "Attention output."},
 		{Name: "present_key", Type: "T", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw)."},
 		{Name: "present_value", Type: "T", Shape: "[batch, kv_num_heads, past + length, v_head_size]", Optional: true, Since: 1, Doc: "past_value followed by the new values."},
-		{Name: "log_sum_exp", Type: "T", Shape: "[batch, num_heads, length]", Optional: true, Since: 1, Reserved: true, Doc: "Logarithm of the softmax's denominator, sink excluded."},
+		{Name: "log_sum_exp", Type: "float", Shape: "[batch, num_heads, length]", Optional: true, Since: 2, Reserved: true, Doc: "Logarithm of the softmax's denominator, sink excluded; −∞ for a query that sees no key."},
 	},
 	Attributes: []Attribute{
 		{Name: "spec_version", Type: "int", Since: 1, Doc: "Version of this specification that the node was written for."},
@@ -79,12 +81,16 @@ var RotaryAttentionSpec = Spec{
 		{Name: "exact_angles", Type: "int", Default: "0", Since: 1, Doc: "1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do."},
 		{Name: "causal", Type: "int", Default: "1", Since: 1, Doc: "1 hides keys with j > i."},
 		{Name: "window", Type: "int", Default: "0", Since: 1, Doc: "n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window."},
-		{Name: "first_keys", Type: "int", Default: "0", Since: 1, Reserved: "keys that stay visible outside the window come with a later library", Doc: "Keys with j < first_keys stay visible outside the window."},
-		{Name: "softcap", Type: "float", Default: "0", Since: 1, Reserved: "the softcap comes with a later library", Doc: "c > 0 maps the score s to c·tanh(s/c)."},
+		{Name: "first_keys", Type: "int", Default: "0", Since: 2, Reserved: "keys that stay visible outside the window come with a later library", Doc: "Keys with j < first_keys stay visible outside the window."},
+		{Name: "softcap", Type: "float", Default: "0", Since: 2, Reserved: "the softcap comes with a later library", Doc: "c > 0 maps the score s to c·tanh(s/c)."},
 		{Name: "band_starts", Type: "ints", Default: "nil", Since: 1, Doc: "Smallest distance i − j of each band, ascending, the first 0. Empty means one band of true positions."},
 		{Name: "band_query_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1."},
 		{Name: "band_query_offsets", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 0."},
 		{Name: "band_key_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1. A rotated cache needs 1."},
+		{Name: "document_mask", Type: "string", Default: `"intra"`, Since: 2, Reserved: "masks over documents come with a later library", Doc: "With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's."},
+		{Name: "document_restart", Type: "int", Default: "0", Since: 2, Reserved: "masks over documents come with a later library", Doc: "1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, and position_ids are not used; readers keep theirs. Needs one band."},
+		{Name: "document_start", Type: "int", Default: "0", Since: 2, Reserved: "masks over documents come with a later library", Doc: "Position of the first token of each document when positions restart, ≥ 0."},
+		{Name: "precision", Type: "string", Default: `"exact"`, Since: 2, Reserved: "16-bit types come with a later library", Doc: "exact keeps rotated queries and this call's rotated keys in float32 for the product; fast may round them to T first, as the cache does. The same for float32."},
 		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come."},
 	},
 }

@@ -6,16 +6,17 @@ package rope
 // a key at index j, and the band b that holds the distance i − j:
 //
 //	c(i,j) = Scale · ⟨R(a_b) q_i, R(c_b) k_j⟩
-//	s(i,j) = Softcap · tanh((c + bias) / Softcap), or c + bias without a softcap
+//	s(i,j) = Softcap · tanh((c + bias before) / Softcap) + bias after, or c + bias without a softcap
 //	out_i  = Σ_{j visible} softmax_j(s(i,·)) v_j
 //
 // A query that sees no key gives zeros.
 type Attention struct {
-	Heads    int     // query heads
-	KVHeads  int     // key and value heads; query head h reads kv head h / (Heads / KVHeads)
-	HeadSize int     // channels per head of query and key
-	Scale    float64 // on the content score; 0 means 1/√HeadSize
-	Softcap  float64 // 0 means none
+	Heads    int       // query heads
+	KVHeads  int       // key and value heads; query head h reads kv head h / (Heads / KVHeads)
+	HeadSize int       // channels per head of query and key
+	Scale    float64   // on the content score; 0 means 1/√HeadSize
+	Softcap  float64   // 0 means none
+	Sinks    []float64 // one more logit per head, in the softmax's denominator only; nil means none
 
 	Encoding Encoding
 	Bands    []Band // position map; nil is plain RoPE (one band, true positions)
@@ -39,7 +40,25 @@ type Mask struct {
 	Window    int64 // 0 = no window, else keys with |i − j| < Window (the key itself counts)
 	FirstKeys int64 // keys with j < FirstKeys stay visible outside the window
 	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
+
+	Documents Documents // who sees whom when tokens carry document ids
+	Restart   bool      // positions restart in each document, at Start (in document 0 at 0)
+	Start     int64
 }
+
+// Documents says what ids [batch, past + length] do to visibility: 0 is the
+// anchor, documents count from 1, −1 is a reader. A reader sees every key, and
+// only readers see a reader's. (AnchorAttention, arXiv:2411.13476, section 3.)
+type Documents uint8
+
+const (
+	// NoDocuments gives tokens no ids.
+	NoDocuments Documents = iota
+	// IntraDocument shows a query the keys of its own document.
+	IntraDocument
+	// AnchorDocument shows it those of document 0 as well.
+	AnchorDocument
+)
 
 // EffectiveScale returns Scale with its default filled in.
 func (a Attention) EffectiveScale() float64 {

@@ -8,9 +8,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 1;
+inline constexpr int kSpecVersion = 2;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=1";
+[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=2";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
@@ -27,6 +27,8 @@ enum RotaryAttentionInput {
   kCacheLength,
   kDocumentIds,
   kSinkLogits,
+  kBiasBeforeSoftcap,
+  kTotalLength,
   kInputCount,
 };
 
@@ -51,6 +53,8 @@ inline constexpr const char* kInputNames[] = {
     "cache_length",
     "document_ids",
     "sink_logits",
+    "bias_before_softcap",
+    "total_length",
 };
 inline constexpr const char* kInputTypes[] = {
     "T",
@@ -64,11 +68,15 @@ inline constexpr const char* kInputTypes[] = {
     "int32",
     "int64",
     "T",
+    "T",
+    "int32",
 };
 inline constexpr bool kInputOptional[] = {
     false,
     false,
     false,
+    true,
+    true,
     true,
     true,
     true,
@@ -88,7 +96,7 @@ inline constexpr const char* kOutputTypes[] = {
     "T",
     "T",
     "T",
-    "T",
+    "float",
 };
 inline constexpr bool kOutputOptional[] = {
     false,
@@ -115,6 +123,10 @@ inline constexpr char kAttrBandStarts[] = "band_starts";
 inline constexpr char kAttrBandQueryScales[] = "band_query_scales";
 inline constexpr char kAttrBandQueryOffsets[] = "band_query_offsets";
 inline constexpr char kAttrBandKeyScales[] = "band_key_scales";
+inline constexpr char kAttrDocumentMask[] = "document_mask";
+inline constexpr char kAttrDocumentRestart[] = "document_restart";
+inline constexpr char kAttrDocumentStart[] = "document_start";
+inline constexpr char kAttrPrecision[] = "precision";
 inline constexpr char kAttrCache[] = "cache";
 inline constexpr float kDefaultScale = 0;
 inline constexpr float kDefaultGain = 1;
@@ -125,6 +137,10 @@ inline constexpr int64_t kDefaultCausal = 1;
 inline constexpr int64_t kDefaultWindow = 0;
 inline constexpr int64_t kDefaultFirstKeys = 0;
 inline constexpr float kDefaultSoftcap = 0;
+inline constexpr char kDefaultDocumentMask[] = "intra";
+inline constexpr int64_t kDefaultDocumentRestart = 0;
+inline constexpr int64_t kDefaultDocumentStart = 0;
+inline constexpr char kDefaultPrecision[] = "exact";
 inline constexpr char kDefaultCache[] = "rotated";
 
 // What is named, but refused by the kernels of this version.
@@ -139,18 +155,24 @@ struct ReservedAttribute {
   const char* reason;
 };
 
-inline constexpr std::array<ReservedSlot, 4> kReservedInputs = {{
+inline constexpr std::array<ReservedSlot, 6> kReservedInputs = {{
     {kAttentionBias, "it comes with a later library"},
     {kCacheLength, "it comes with a later library"},
     {kDocumentIds, "it comes with a later library"},
     {kSinkLogits, "it comes with a later library"},
+    {kBiasBeforeSoftcap, "it comes with a later library"},
+    {kTotalLength, "it comes with a later library"},
 }};
 inline constexpr std::array<ReservedSlot, 1> kReservedOutputs = {{
     {kLogSumExp, "it comes with a later library"},
 }};
-inline constexpr std::array<ReservedAttribute, 2> kReservedAttributes = {{
+inline constexpr std::array<ReservedAttribute, 6> kReservedAttributes = {{
     {"first_keys", "int", "0", "keys that stay visible outside the window come with a later library"},
     {"softcap", "float", "0", "the softcap comes with a later library"},
+    {"document_mask", "string", "\"intra\"", "masks over documents come with a later library"},
+    {"document_restart", "int", "0", "masks over documents come with a later library"},
+    {"document_start", "int", "0", "masks over documents come with a later library"},
+    {"precision", "string", "\"exact\"", "16-bit types come with a later library"},
 }};
 
 }  // namespace rope::spec
