@@ -1,8 +1,10 @@
 package lm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +53,7 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	}
 	defer model.Close()
 	d := &Decoder{}
-	if err := d.signature(model.Graph); err != nil {
+	if err := d.signature(model.Graph, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	so, err := ort.NewSessionOptions()
@@ -73,8 +75,9 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	return d, nil
 }
 
-// signature finds inputs, outputs and caches by their names.
-func (d *Decoder) signature(g *onnx.Graph) error {
+// signature finds inputs, outputs and caches by their names. A size that the
+// model leaves open, as ONNX Runtime GenAI's builder does, is in config.json.
+func (d *Decoder) signature(g *onnx.Graph, folder string) error {
 	for _, out := range g.Outputs {
 		d.outputs = append(d.outputs, out.Name)
 	}
@@ -87,13 +90,19 @@ func (d *Decoder) signature(g *onnx.Graph) error {
 			}
 		case strings.HasPrefix(in.Name, pastPrefix):
 			c := cache{past: in.Name, present: presentPrefix + strings.TrimPrefix(in.Name, pastPrefix)}
-			if in.Type != onnx.Float || len(in.Shape) != 4 || !in.Shape[1].Known() || !in.Shape[3].Known() {
-				return fmt.Errorf("input %s is %v %v, want float32 [batch, heads, past, size] with known heads and size", in.Name, in.Type, in.Shape)
+			if in.Type != onnx.Float || len(in.Shape) != 4 || !in.Shape[1].Known() {
+				return fmt.Errorf("input %s is %v %v, want float32 [batch, heads, past, size] with known heads", in.Name, in.Type, in.Shape)
 			}
 			if !slices.Contains(d.outputs, c.present) {
 				return fmt.Errorf("input %s has no output %s that continues it", c.past, c.present)
 			}
 			c.heads, c.size = in.Shape[1].Value, in.Shape[3].Value
+			if !in.Shape[3].Known() {
+				var err error
+				if c.size, err = headSize(folder); err != nil {
+					return fmt.Errorf("input %s leaves its last size open: %w", in.Name, err)
+				}
+			}
 			d.caches = append(d.caches, c)
 		default:
 			return fmt.Errorf("input %s is none that this example knows (input_ids, attention_mask, position_ids, %sN.key|value)", in.Name, pastPrefix)
@@ -106,6 +115,29 @@ func (d *Decoder) signature(g *onnx.Graph) error {
 		return errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
 	}
 	return nil
+}
+
+// headSize reads the size of a head from the model's config.json.
+func headSize(folder string) (int64, error) {
+	b, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	if err != nil {
+		return 0, err
+	}
+	var config struct {
+		Head   int64 `json:"head_dim"`
+		Hidden int64 `json:"hidden_size"`
+		Heads  int64 `json:"num_attention_heads"`
+	}
+	if err := json.Unmarshal(b, &config); err != nil {
+		return 0, fmt.Errorf("%s: %w", filepath.Join(folder, "config.json"), err)
+	}
+	if config.Head == 0 && config.Heads > 0 {
+		config.Head = config.Hidden / config.Heads
+	}
+	if config.Head <= 0 {
+		return 0, fmt.Errorf("%s gives neither head_dim nor hidden_size and num_attention_heads", filepath.Join(folder, "config.json"))
+	}
+	return config.Head, nil
 }
 
 // Length is the number of tokens that the cache holds.
