@@ -42,7 +42,7 @@ type Mask struct {
 	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
 
 	Documents Documents // who sees whom when tokens carry document ids
-	Restart   bool      // positions restart in each document, at Start (in document 0 at 0)
+	Restart   bool      // positions restart in each document, at Start (in document 0 at 0); padding is not counted
 	Start     int64
 }
 

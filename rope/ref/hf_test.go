@@ -23,7 +23,7 @@ func (f *float32s) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// transformers' llama attention (float32) differs from the reference by at most
+// transformers' attention (float32) differs from the reference by at most
 // twice what a plain float32 implementation does.
 func TestHuggingFaceAttention(t *testing.T) {
 	data, err := os.ReadFile("../testdata/hf.json")
@@ -46,6 +46,11 @@ func TestHuggingFaceAttention(t *testing.T) {
 			PresentKey     float32s `json:"present_key"`
 			Positions      []int64
 			KeyMask        []bool `json:"key_mask"`
+			Softcap        float64
+			Sinks, Bias    float32s
+			Window         int64
+			Documents      []int64
+			Restart        bool
 		}
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -63,15 +68,22 @@ func TestHuggingFaceAttention(t *testing.T) {
 			a, _, err := spec.Apply(rope.Attention{
 				Heads: c.Heads, KVHeads: c.KVHeads, HeadSize: c.HeadDim,
 				Encoding: rope.Encoding{Frequencies: c.DefaultInvFreq},
-				Mask:     rope.Mask{Causal: true, Padding: true},
+				Mask:     rope.Mask{Causal: true, Padding: true, Window: c.Window, Restart: c.Restart},
+				Softcap:  c.Softcap, Sinks: c.Sinks,
 			}, rope.Context{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			if c.Documents != nil {
+				a.Mask.Documents = rope.IntraDocument
+			}
 			p := ref.Problem{
 				Attention: a, Batch: c.Batch, Length: c.Length, Past: c.Past,
 				Query: c.Query, Key: c.Key, Value: c.Value, PastKey: c.PastKey, PastValue: c.PastValue,
-				Positions: c.Positions, KeyMask: c.KeyMask,
+				Positions: c.Positions, KeyMask: c.KeyMask, Documents: c.Documents, Bias: c.Bias,
+			}
+			if c.Restart {
+				p.Positions = nil // the reference finds them
 			}
 			exact, plain := mustRun(t, p), mustRun32(t, p)
 			size := c.HeadDim

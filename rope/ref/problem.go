@@ -16,6 +16,15 @@ type Problem struct {
 	Batch, Length, Past int
 	ValueSize           int // 0 means HeadSize
 
+	// Pasts gives every row a past of its own, as a cache of fixed capacity has
+	// it: row b holds Pasts[b] ≤ Past tokens, the rest of its P = Past rows is
+	// never read, its new tokens have the indices Pasts[b] + place, and W is the
+	// largest of Pasts + L. Present then has R = max(P, PresentRows) rows, and
+	// what no token stands in keeps what the past had there, or zeros. nil means
+	// that all rows hold P tokens and that W = R = P + L.
+	Pasts       []int
+	PresentRows int
+
 	Query []float64 // [B, H, L, D], before the rotation
 	Key   []float64 // [B, K, L, D], before the rotation
 	Value []float64 // [B, K, L, V]
@@ -23,17 +32,20 @@ type Problem struct {
 	PastKey   []float64 // [B, K, P, D] as the cache holds it: rotated or raw, see Attention.Cache
 	PastValue []float64 // [B, K, P, V]
 
-	Positions []int64   // [B, L]; nil means the index, P + place
-	KeyMask   []bool    // [B, P + L], true for real keys; nil means all are; needs Mask.Padding
-	Bias      []float64 // [B, H, L, P + L], added to the scaled score before the softcap; nil means none
+	Positions []int64 // [B, L]; nil means the index, P + place
+	KeyMask   []bool  // [B, W], true for real keys; nil means all are; needs Mask.Padding
+	Documents []int64 // [B, W], the tokens' ids where Mask.Documents asks for them
+
+	BiasBeforeSoftcap []float64 // [B, H, L, W], added to the scaled score; nil means none
+	Bias              []float64 // [B, H, L, W], added after the softcap; nil means none
 }
 
 // Result is what an attention gives.
 type Result struct {
 	Output       []float64 // [B, H, L, V]; zeros for a query that sees no key
-	PresentKey   []float64 // [B, K, P + L, D], as the cache will hold it
-	PresentValue []float64 // [B, K, P + L, V]
-	LogSumExp    []float64 // [B, H, L]; −∞ for a query that sees no key
+	PresentKey   []float64 // [B, K, R, D], as the cache will hold it
+	PresentValue []float64 // [B, K, R, V]
+	LogSumExp    []float64 // [B, H, L], of the scores without the sink; −∞ for a query that sees no key
 	Visible      []int     // [B, L], how many keys each query sees
 }
 
@@ -44,19 +56,49 @@ func (p Problem) valueSize() int {
 	return p.ValueSize
 }
 
-func (p Problem) total() int { return p.Past + p.Length }
+// past is how many tokens a row's cache holds.
+func (p Problem) past(batch int) int {
+	if p.Pasts == nil {
+		return p.Past
+	}
+	return p.Pasts[batch]
+}
+
+// total is the number of keys of a row.
+func (p Problem) total(batch int) int { return p.past(batch) + p.Length }
+
+// width is W, the keys of the longest row.
+func (p Problem) width() int {
+	width := 0
+	for b := range p.Batch {
+		width = max(width, p.total(b))
+	}
+	return width
+}
+
+// presentRows is R.
+func (p Problem) presentRows() int {
+	if p.Pasts == nil {
+		return p.Past + p.Length
+	}
+	return max(p.Past, p.PresentRows)
+}
 
 // position is the position of a new token.
 func (p Problem) position(batch, place int) int64 {
-	if p.Positions == nil {
-		return int64(p.Past + place)
+	index := p.past(batch) + place
+	switch {
+	case p.restarts(batch, index):
+		return p.restarted(batch, index)
+	case p.Positions == nil:
+		return int64(index)
 	}
 	return p.Positions[batch*p.Length+place]
 }
 
 // isReal says whether the key at an index is no padding.
 func (p Problem) isReal(batch, index int) bool {
-	return p.KeyMask == nil || p.KeyMask[batch*p.total()+index]
+	return p.KeyMask == nil || p.KeyMask[batch*p.width()+index]
 }
 
 // sees says whether a query sees a key, both given by index.
@@ -69,7 +111,7 @@ func (p Problem) sees(batch, query, key int) bool {
 	if outside && int64(key) >= m.FirstKeys {
 		return false
 	}
-	return p.isReal(batch, key)
+	return p.isReal(batch, key) && p.mayRead(batch, query, key)
 }
 
 // plainBands is the position map of an attention that names none.
@@ -94,15 +136,16 @@ func (p Problem) band(distance int64) int {
 }
 
 // shift returns position − index of a row, which must be one number for all its
-// real new tokens. A row without a real token has shift 0.
+// real new tokens whose positions do not restart. A row without one has shift 0.
 func (p Problem) shift(batch int) (int64, error) {
 	var shift int64
 	first := -1
 	for l := range p.Length {
-		if !p.isReal(batch, p.Past+l) {
+		index := p.past(batch) + l
+		if !p.isReal(batch, index) || p.restarts(batch, index) {
 			continue
 		}
-		s := p.position(batch, l) - int64(p.Past+l)
+		s := p.position(batch, l) - int64(index)
 		if first < 0 {
 			first, shift = l, s
 		}
@@ -125,6 +168,10 @@ func (p Problem) check() error {
 	if a.Encoding.Offset < 0 || a.Encoding.Offset+a.Encoding.RotaryDim() > a.HeadSize {
 		return fmt.Errorf("%d rotated channels from channel %d do not fit into %d", a.Encoding.RotaryDim(), a.Encoding.Offset, a.HeadSize)
 	}
+	if err := p.checkPasts(); err != nil {
+		return err
+	}
+	biased := p.Batch * a.Heads * p.Length * p.width()
 	for _, n := range []struct {
 		name     string
 		got      int
@@ -137,8 +184,11 @@ func (p Problem) check() error {
 		{"past key", len(p.PastKey), p.Batch * a.KVHeads * p.Past * a.HeadSize, false},
 		{"past value", len(p.PastValue), p.Batch * a.KVHeads * p.Past * p.valueSize(), false},
 		{"positions", len(p.Positions), p.Batch * p.Length, p.Positions == nil},
-		{"key mask", len(p.KeyMask), p.Batch * p.total(), p.KeyMask == nil},
-		{"bias", len(p.Bias), p.Batch * a.Heads * p.Length * p.total(), p.Bias == nil},
+		{"key mask", len(p.KeyMask), p.Batch * p.width(), p.KeyMask == nil},
+		{"document ids", len(p.Documents), p.Batch * p.width(), p.Documents == nil},
+		{"sinks", len(a.Sinks), a.Heads, a.Sinks == nil},
+		{"bias before the softcap", len(p.BiasBeforeSoftcap), biased, p.BiasBeforeSoftcap == nil},
+		{"bias", len(p.Bias), biased, p.Bias == nil},
 	} {
 		if n.got != n.want && !n.optional {
 			return fmt.Errorf("%s has %d elements, its shape has %d", n.name, n.got, n.want)
@@ -147,7 +197,32 @@ func (p Problem) check() error {
 	if p.KeyMask != nil && !a.Mask.Padding {
 		return errors.New("a key mask is given to an attention that has none (Mask.Padding is false)")
 	}
+	if err := p.checkDocuments(); err != nil {
+		return err
+	}
 	return p.checkBands()
+}
+
+// checkPasts refuses rows that their buffers do not hold.
+func (p Problem) checkPasts() error {
+	if p.Pasts == nil {
+		if p.PresentRows != 0 {
+			return errors.New("present's rows are given without the pasts of the rows (Pasts)")
+		}
+		return nil
+	}
+	if len(p.Pasts) != p.Batch {
+		return fmt.Errorf("%d pasts are given for a batch of %d", len(p.Pasts), p.Batch)
+	}
+	for b, past := range p.Pasts {
+		if past < 0 || past > p.Past {
+			return fmt.Errorf("row %d: a past of %d, the cache has %d rows", b, past, p.Past)
+		}
+		if p.total(b) > p.presentRows() {
+			return fmt.Errorf("row %d: %d tokens on a past of %d do not fit into the %d rows of present", b, p.Length, past, p.presentRows())
+		}
+	}
+	return nil
 }
 
 func (p Problem) checkBands() error {

@@ -75,8 +75,8 @@ func normal(r *rand.Rand, n int) []float64 {
 	return x
 }
 
-// draw makes a causal problem of random shape, rotation, window, softcap and
-// bias, without past or padding.
+// draw makes a causal problem of random shape, rotation, window, softcap,
+// biases and sinks, without past or padding.
 func draw(t *rapid.T) ref.Problem {
 	kvHeads := rapid.IntRange(1, 2).Draw(t, "kv heads")
 	a := rope.Attention{
@@ -114,6 +114,12 @@ func draw(t *rapid.T) ref.Problem {
 	p.Value = normal(r, p.Batch*a.KVHeads*p.Length*p.ValueSize)
 	if rapid.Bool().Draw(t, "biased") {
 		p.Bias = normal(r, p.Batch*a.Heads*p.Length*p.Length)
+	}
+	if rapid.Bool().Draw(t, "biased before the softcap") {
+		p.BiasBeforeSoftcap = normal(r, p.Batch*a.Heads*p.Length*p.Length)
+	}
+	if rapid.Bool().Draw(t, "sinks") {
+		p.Attention.Sinks = normal(r, a.Heads)
 	}
 	return p
 }

@@ -57,7 +57,7 @@ func TestStringIdentities(t *testing.T) {
 func TestEveryKeyCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)
-		p.Bias = nil
+		p.Bias, p.BiasBeforeSoftcap, p.Attention.Sinks = nil, nil, nil
 		if rapid.Bool().Draw(t, "banded") {
 			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
 		}
@@ -117,7 +117,7 @@ func TestCommonShift(t *testing.T) {
 func TestChunkedIsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)
-		p.Bias = nil
+		p.Bias, p.BiasBeforeSoftcap = nil, nil
 		p.Attention.Encoding.ExactAngles = rapid.Bool().Draw(t, "exact angles")
 		p.Attention.Cache = rapid.SampledFrom([]rope.Cache{rope.Rotated, rope.Raw}).Draw(t, "cache")
 		if rapid.Bool().Draw(t, "banded") {
@@ -182,7 +182,7 @@ func TestYarnFactorOne(t *testing.T) {
 func TestLeftPaddingAndBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)
-		p.Bias, p.Attention.Mask.FirstKeys = nil, 0 // first keys are counted by index
+		p.Bias, p.BiasBeforeSoftcap, p.Attention.Mask.FirstKeys = nil, nil, 0 // first keys are counted by index
 		if rapid.Bool().Draw(t, "banded") {
 			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
 		}

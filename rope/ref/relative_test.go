@@ -29,11 +29,14 @@ func relative(p ref.Problem, distances func(i, j int) (distance float64, visible
 					k := p.Key[((b*a.KVHeads+kv)*p.Length+j)*a.HeadSize:][:a.HeadSize]
 					v := p.Value[((b*a.KVHeads+kv)*p.Length+j)*p.ValueSize:][:p.ValueSize]
 					s := product(a.Encoding, q, k, delta) * a.EffectiveScale()
-					if p.Bias != nil {
-						s += p.Bias[row*p.Length+j]
+					if p.BiasBeforeSoftcap != nil {
+						s += p.BiasBeforeSoftcap[row*p.Length+j]
 					}
 					if a.Softcap > 0 {
 						s = a.Softcap * math.Tanh(s/a.Softcap)
+					}
+					if p.Bias != nil {
+						s += p.Bias[row*p.Length+j]
 					}
 					sum += math.Exp(s)
 					for x := range out {
@@ -42,7 +45,10 @@ func relative(p ref.Problem, distances func(i, j int) (distance float64, visible
 				}
 				logSumExp = append(logSumExp, math.Log(sum))
 				for _, x := range out {
-					if sum > 0 {
+					switch {
+					case sum > 0 && a.Sinks != nil:
+						x /= sum + math.Exp(a.Sinks[h])
+					case sum > 0:
 						x /= sum
 					}
 					output = append(output, x)

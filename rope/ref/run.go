@@ -22,22 +22,22 @@ func run[T float](p Problem) (Result, error) {
 	a, size := p.Attention, p.valueSize()
 	result := Result{
 		Output:       make([]float64, p.Batch*a.Heads*p.Length*size),
-		PresentKey:   make([]float64, p.Batch*a.KVHeads*p.total()*a.HeadSize),
-		PresentValue: make([]float64, p.Batch*a.KVHeads*p.total()*size),
+		PresentKey:   make([]float64, p.Batch*a.KVHeads*p.presentRows()*a.HeadSize),
+		PresentValue: make([]float64, p.Batch*a.KVHeads*p.presentRows()*size),
 		LogSumExp:    make([]float64, p.Batch*a.Heads*p.Length),
 		Visible:      make([]int, p.Batch*p.Length),
 	}
 	for b := range p.Batch {
 		var shift int64 // position − index; needed where a key's position is not given
-		if len(p.bands()) > 1 || (a.Cache == rope.Raw && p.Past > 0) {
+		if len(p.bands()) > 1 || (a.Cache == rope.Raw && p.past(b) > 0) {
 			var err error
 			if shift, err = p.shift(b); err != nil {
 				return Result{}, err
 			}
 		}
 		for l := range p.Length {
-			for j := range p.total() {
-				if p.sees(b, p.Past+l, j) {
+			for j := range p.total(b) {
+				if p.sees(b, p.past(b)+l, j) {
 					result.Visible[b*p.Length+l]++
 				}
 			}
@@ -46,8 +46,8 @@ func run[T float](p Problem) (Result, error) {
 			group := head[T]{Problem: p, batch: b, kv: kv, shift: shift}
 			group.load()
 			row := b*a.KVHeads + kv
-			copyOut(result.PresentKey[row*p.total()*a.HeadSize:], group.cached)
-			copyOut(result.PresentValue[row*p.total()*size:], group.values)
+			fill(result.PresentKey, p.PastKey, row, p.presentRows(), p.Past, a.HeadSize, group.cached)
+			fill(result.PresentValue, p.PastValue, row, p.presentRows(), p.Past, size, group.values)
 			for h := kv * a.Heads / a.KVHeads; h < (kv+1)*a.Heads/a.KVHeads; h++ {
 				for l := range p.Length {
 					at := (b*a.Heads+h)*p.Length + l
@@ -66,24 +66,28 @@ type head[T float] struct {
 	batch, kv int
 	shift     int64
 
-	cached [][]T   // [P + L][D], keys as the cache holds them
-	keys   [][][]T // [band][P + L][D], keys as the band sees them
-	values [][]T   // [P + L][V]
+	cached [][]T   // [past + L][D], keys as the cache holds them
+	keys   [][][]T // [band][past + L][D], keys as the band sees them
+	values [][]T   // [past + L][V]
 }
 
 // load gathers past and new keys and values, and turns the keys.
 func (g *head[T]) load() {
 	a, row := g.Attention, g.batch*g.Attention.KVHeads+g.kv
 	g.keys = make([][][]T, len(g.bands()))
-	for j := range g.total() {
+	past := g.past(g.batch)
+	for j := range g.total(g.batch) {
 		var stored []T
 		var value []T
 		position := int64(j) + g.shift
-		if j < g.Past {
+		if j < past {
+			if g.restarts(g.batch, j) {
+				position = g.restarted(g.batch, j)
+			}
 			stored = vector[T](g.PastKey, row*g.Past+j, a.HeadSize)
 			value = vector[T](g.PastValue, row*g.Past+j, g.valueSize())
 		} else {
-			l := j - g.Past
+			l := j - past
 			position = g.position(g.batch, l)
 			stored = vector[T](g.Key, row*g.Length+l, a.HeadSize)
 			value = vector[T](g.Value, row*g.Length+l, g.valueSize())
@@ -105,7 +109,7 @@ func (g *head[T]) load() {
 
 // attend computes one query's output and returns the log-sum-exp of its scores.
 func (g *head[T]) attend(h, l int, out []float64) float64 {
-	a, i := g.Attention, g.Past+l
+	a, i := g.Attention, g.past(g.batch)+l
 	at := (g.batch*a.Heads+h)*g.Length + l
 	raw := vector[T](g.Query, at, a.HeadSize)
 	queries := make([][]T, len(g.bands())) // the query where each band sees it
@@ -114,20 +118,24 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 		queries[b] = rotate(a.Encoding, raw, band.QueryScale*position+band.QueryOffset)
 	}
 
-	scores := make([]T, g.total())
+	width := g.width()
+	scores := make([]T, g.total(g.batch))
 	highest := T(math.Inf(-1))
-	for j := range g.total() {
+	for j := range scores {
 		scores[j] = T(math.Inf(-1))
 		if !g.sees(g.batch, i, j) {
 			continue
 		}
 		b := g.band(int64(i - j))
 		score := T(a.EffectiveScale()) * dot(queries[b], g.keys[b][j])
-		if g.Bias != nil {
-			score += T(g.Bias[at*g.total()+j])
+		if g.BiasBeforeSoftcap != nil {
+			score += T(g.BiasBeforeSoftcap[at*width+j])
 		}
 		if a.Softcap != 0 {
 			score = T(a.Softcap) * T(math.Tanh(float64(score/T(a.Softcap))))
+		}
+		if g.Bias != nil {
+			score += T(g.Bias[at*width+j])
 		}
 		scores[j] = score
 		highest = max(highest, score)
@@ -148,8 +156,12 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 			weighted[x] += weight * v
 		}
 	}
+	all := sum
+	if a.Sinks != nil {
+		all += T(math.Exp(a.Sinks[h] - float64(highest)))
+	}
 	for x := range out {
-		out[x] = float64(weighted[x] / sum)
+		out[x] = float64(weighted[x] / all)
 	}
 	return float64(highest + T(math.Log(float64(sum))))
 }
@@ -190,12 +202,14 @@ func vector[T float](data []float64, row, size int) []T {
 	return v
 }
 
-func copyOut[T float](to []float64, rows [][]T) {
-	i := 0
-	for _, row := range rows {
-		for _, x := range row {
-			to[i] = float64(x)
-			i++
+// fill writes the present buffer [rows, size] of one kv head: its keys or
+// values, and behind them what the past's buffer [pastRows, size] holds.
+func fill[T float](present, past []float64, head, rows, pastRows, size int, tokens [][]T) {
+	to := present[head*rows*size : (head+1)*rows*size]
+	copy(to, past[head*pastRows*size:(head+1)*pastRows*size])
+	for j, token := range tokens {
+		for x, v := range token {
+			to[j*size+x] = float64(v)
 		}
 	}
 }

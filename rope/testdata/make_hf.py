@@ -5,7 +5,8 @@ Needs torch and transformers (written with 2.11.0 and 5.17.0); only this script 
     python make_hf.py
 
 cases      inv_freq and attention_scaling of transformers' rope functions
-attention  outputs of transformers' llama rotary embedding and eager attention
+attention  outputs of transformers' llama rotary embedding and of the eager attention of llama,
+           gemma2 (softcap) and gpt_oss (sinks), under masks of transformers.masking_utils
 """
 
 import json
@@ -13,8 +14,10 @@ import os
 
 import torch
 import transformers
-from transformers import LlamaConfig
+from transformers import LlamaConfig, masking_utils
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.gemma2 import modeling_gemma2 as gemma2
+from transformers.models.gpt_oss import modeling_gpt_oss as gpt_oss
 from transformers.models.llama import modeling_llama as llama
 
 
@@ -84,7 +87,10 @@ def cases():
                mscale=1.0, mscale_all_dim=1.0, beta_fast=32, beta_slow=1)
 
 
-def attention(name, parameters, length, past=0, padding=0, start=0):
+DOCUMENTS = [[1] * 4 + [2] * 5 + [3] * 4, [1] * 7 + [3] * 2 + [2] * 4]
+
+
+def attention(name, parameters, length, past=0, padding=0, start=0, softcap=None, bias=False, sinks=False, window=0, documents=None, restart=False):
     """Eager attention on random q, k, v; past keys are rotated as the model's cache holds them."""
     torch.manual_seed(len(name))
     batch, heads, kv_heads, head_dim = 2, 4, 2, 16
@@ -96,19 +102,37 @@ def attention(name, parameters, length, past=0, padding=0, start=0):
     real = torch.ones(batch, total, dtype=torch.bool)
     real[1, :padding] = False
     positions = (real.long().cumsum(-1) - 1).clamp(min=0) + start
+    ids = torch.tensor(DOCUMENTS) if documents else torch.zeros(batch, total, dtype=torch.long)
+    if restart:
+        positions = torch.tensor([[int((row[:i] == row[i]).sum()) for i in range(total)] for row in ids])
     cos, sin = rotary(value, positions)
     rotated_query, rotated_key = llama.apply_rotary_pos_emb(query, key, cos, sin)
-    visible = torch.ones(total, total, dtype=torch.bool).tril()[None] & real[:, None, :]
+    rule = masking_utils.sliding_window_causal_mask_function(window) if window else masking_utils.causal_mask_function
+    rule = masking_utils.and_masks(rule, masking_utils.packed_sequence_mask_function(ids))
+    row, index = torch.arange(batch), torch.arange(total)
+    visible = rule(row[:, None, None], row[:1], index[:, None], index) & real[:, None, :]
     mask = torch.where(visible, 0.0, torch.finfo(torch.float32).min)[:, None]
+    added = torch.randn(batch, heads, total, total) if bias else None
+    if bias:
+        mask = torch.where(visible[:, None], added, mask)
 
     class Module:
         num_key_value_groups = heads // kv_heads
         training = False
 
-    output, _ = llama.eager_attention_forward(
-        Module(), rotated_query[:, :, past:], rotated_key, value, mask[:, :, past:], scaling=head_dim**-0.5)
+    Module.sinks = torch.randn(heads) if sinks else None
+    eager = gpt_oss if sinks else gemma2 if softcap else llama
+    output, _ = eager.eager_attention_forward(
+        Module(), rotated_query[:, :, past:], rotated_key, value, mask[:, :, past:], scaling=head_dim**-0.5, softcap=softcap)
+    modified = {"softcap": softcap, "window": window, "restart": restart}
+    if bias:
+        modified["bias"] = floats(added[:, :, past:])
+    if sinks:
+        modified["sinks"] = floats(Module.sinks)
+    if documents:
+        modified["documents"] = ids.flatten().tolist()
     return {
-        "name": name, "rope_parameters": parameters, "default_inv_freq": floats(frequencies(head_dim, {"rope_type": "default", "rope_theta": parameters["rope_theta"]}, 64)[0]),
+        "name": name, **{k: v for k, v in modified.items() if v}, "rope_parameters": parameters, "default_inv_freq": floats(frequencies(head_dim, {"rope_type": "default", "rope_theta": parameters["rope_theta"]}, 64)[0]),
         "batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "length": length, "past": past,
         "query": floats(query[:, :, past:]), "key": floats(key[:, :, past:]), "value": floats(value[:, :, past:]),
         "past_key": floats(rotated_key[:, :, :past]), "past_value": floats(value[:, :, :past]),
@@ -132,6 +156,14 @@ def main():
             attention("plain prefill far out", plain, 13, start=131000),
             attention("yarn chunk, left padding", yarn, 4, past=9, padding=3),
             attention("linear prefill", linear, 13),
+            attention("gemma2's softcap", plain, 13, padding=3, softcap=1.5),
+            attention("gemma2's softcap and a bias after it, decode", plain, 2, past=11, softcap=1.5, bias=True),
+            attention("gpt_oss's sinks", plain, 13, padding=2, sinks=True),
+            attention("gpt_oss's sinks and window, decode", plain, 1, past=12, sinks=True, window=5),
+            attention("documents", plain, 13, documents=True),
+            attention("documents, chunk", plain, 5, past=8, documents=True),
+            attention("documents with positions of their own", plain, 13, documents=True, restart=True),
+            attention("documents with positions of their own, decode", plain, 1, past=12, documents=True, restart=True),
         ],
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hf.json"), "w") as f:
