@@ -89,7 +89,7 @@ func TestSessionRefuses(t *testing.T) {
 		"sinks":           {input(10, "sink_logits"), []string{"sink_logits", "later library"}},
 		"log-sum-exp":     {func(n *onnx.Node) { n.Outputs = append(n.Outputs, "log_sum_exp") }, []string{"log_sum_exp", "later library"}},
 		"required input":  {input(1, ""), []string{"key"}},
-		"too many inputs": {input(11, "query"), []string{"Node(attention 3)", "input size 12"}},
+		"too many inputs": {input(13, "query"), []string{"Node(attention 3)", "input size 14"}},
 		"float16 is for later": {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 1)); n.Inputs[0] = "half" },
 			[]string{"attention 3"}},
 	} {

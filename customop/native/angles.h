@@ -22,13 +22,13 @@ inline double Angle(double position, float frequency, bool exact) {
 // table 0 unless the band moves the query.
 class AngleTables {
  public:
-  AngleTables(const AttentionParams& params, Host& host, int64_t batch, int64_t length,
-              int64_t positions_batch_stride)
+  // With `shared` positions one row of tables serves the whole batch.
+  AngleTables(const AttentionParams& params, Host& host, int64_t batch, int64_t length, bool shared)
       : params_(params),
         length_(length),
         pairs_(static_cast<int64_t>(params.frequencies.size())),
-        batch_stride_(positions_batch_stride == 0 ? 0 : length),
-        rows_(positions_batch_stride == 0 ? length : batch * length),
+        batch_stride_(shared ? 0 : length),
+        rows_(shared ? length : batch * length),
         values_(host, static_cast<size_t>(CountTables(params) * rows_ * 2 * pairs_)) {}
 
   bool ok() const { return pairs_ == 0 || rows_ == 0 || values_.data() != nullptr; }
@@ -39,7 +39,7 @@ class AngleTables {
     return Row(TableOf(band), batch, row);
   }
 
-  // Fills every table. `position(r)` gives the position of row r of the tables.
+  // Fills every table. `position(batch, place)` gives the position of a token.
   template <typename Position>
   void Fill(Host& host, const Position& position) {
     if (!rotates()) return;
@@ -75,7 +75,9 @@ class AngleTables {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
       const int64_t end = begin + rows_per_task < rows_ ? begin + rows_per_task : rows_;
       for (int64_t r = begin; r < end; ++r) {
-        const double p = band.query_scale * static_cast<double>(position(r)) + band.query_offset;
+        const double p =
+            band.query_scale * static_cast<double>(position(r / length_, r % length_)) +
+            band.query_offset;
         float* cos_row = Row(table, 0, r);
         float* sin_row = cos_row + pairs_;
         for (int64_t x = 0; x < pairs_; ++x) {

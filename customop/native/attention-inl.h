@@ -15,8 +15,9 @@ namespace rope {
 namespace HWY_NAMESPACE {
 
 // Whether the query at `index` sees any key at all.
-inline bool SeesAnyKey(const Run& run, int64_t batch, int64_t index) {
-  const Range keys = run.geometry.Keys(index);
+template <typename T>
+bool SeesAnyKey(const Run<T>& run, int64_t batch, int64_t index) {
+  const Range keys = Geometry(run.params, run.args.total(batch)).Keys(index);
   if (run.args.mask == nullptr) return !keys.empty();
   const int64_t* mask = run.args.mask + batch * run.args.mask_batch_stride;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
@@ -26,27 +27,29 @@ inline bool SeesAnyKey(const Run& run, int64_t batch, int64_t index) {
 }
 
 // The factor that turns a row's sums into its output.
-inline float Normaliser(const Run& run, int64_t batch, int64_t index, float total) {
+template <typename T>
+float Normaliser(const Run<T>& run, int64_t batch, int64_t index, float total) {
   if (total != 0.0f) return 1.0f / total;
   // No key, or keys whose scores are all -inf, where softmax is 0 / 0.
   return SeesAnyKey(run, batch, index) ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
 }
 
-inline float* OutputRow(const Run& run, const Task& task, size_t row, int64_t* index) {
+template <typename T>
+T* OutputRow(const Run<T>& run, const Task& task, size_t row, int64_t* index) {
   const int64_t group = run.params.group();
   const int64_t place = task.queries.begin + static_cast<int64_t>(row) / group;
-  *index = run.args.past + place;
+  *index = run.args.past(task.batch) + place;
   return run.args.output.At(task.batch, task.kv_head * group + static_cast<int64_t>(row) % group,
                             place);
 }
 
-inline void WriteOutput(const Run& run, const Task& task, const TileAttention& tile) {
+template <typename T>
+void WriteOutput(const Run<T>& run, const Task& task, const TileAttention<T>& tile) {
   for (size_t r = 0; r < tile.rows(); ++r) {
     int64_t index = 0;
-    float* out = OutputRow(run, task, r, &index);
+    T* out = OutputRow(run, task, r, &index);
     const float factor = Normaliser(run, task.batch, index, tile.total(r));
-    const float* sums = tile.sums(r);
-    for (int64_t x = 0; x < run.args.v_head_size; ++x) out[x] = sums[x] * factor;
+    StoreScaled(tile.sums(r), factor, static_cast<size_t>(run.args.v_head_size), out);
   }
 }
 
@@ -70,8 +73,9 @@ class Partials {
   ScratchFloats values_;
 };
 
-inline void WritePartial(const Partials& partials, const Task& task, const TileAttention& tile,
-                         size_t channels) {
+template <typename T>
+void WritePartial(const Partials& partials, const Task& task, const TileAttention<T>& tile,
+                  size_t channels) {
   for (size_t r = 0; r < tile.rows(); ++r) {
     float* out = partials.Row(task.index, r);
     memcpy(out, tile.sums(r), channels * sizeof(float));
@@ -80,8 +84,9 @@ inline void WritePartial(const Partials& partials, const Task& task, const TileA
   }
 }
 
-// Adds up the splits of one unit, always in the same order.
-inline void MergePartials(const Run& run, const Plan& plan, const Partials& partials, size_t unit) {
+// Adds up the splits of one unit in the first one's place, always in the same order.
+template <typename T>
+void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials, size_t unit) {
   const size_t splits = static_cast<size_t>(plan.splits());
   const size_t channels = static_cast<size_t>(run.args.v_head_size);
   const Task task = plan.At(unit * splits);
@@ -92,23 +97,25 @@ inline void MergePartials(const Run& run, const Plan& plan, const Partials& part
       const float m = partials.Row(task.index + s, r)[channels];
       if (m > maximum || std::isnan(m)) maximum = m;
     }
-    int64_t index = 0;
-    float* out = OutputRow(run, task, r, &index);
-    std::fill(out, out + channels, 0.0f);
+    float* sums = partials.Row(task.index, r);
     float total = 0.0f;
     for (size_t s = 0; s < splits; ++s) {
       const float* part = partials.Row(task.index + s, r);
-      if (part[channels + 1] == 0.0f) continue;
+      if (part[channels + 1] == 0.0f) continue;  // has seen nothing: its sums are zeros
       const float weight = std::exp(part[channels] - maximum);
       total += part[channels + 1] * weight;
-      for (size_t x = 0; x < channels; ++x) out[x] += part[x] * weight;
+      for (size_t x = 0; x < channels; ++x) {
+        sums[x] = (s == 0 ? 0.0f : sums[x]) + part[x] * weight;
+      }
     }
-    const float factor = Normaliser(run, task.batch, index, total);
-    for (size_t x = 0; x < channels; ++x) out[x] *= factor;
+    int64_t index = 0;
+    T* out = OutputRow(run, task, r, &index);
+    StoreScaled(sums, Normaliser(run, task.batch, index, total), channels, out);
   }
 }
 
-inline bool ComputeAttention(const Run& run, const Plan& plan, Host& host) {
+template <typename T>
+bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
   if (plan.tasks() == 0) return true;
   const TileLayout layout(run.params, run.args, static_cast<size_t>(plan.rows_per_block()));
   const Partials partials(host, plan, run.args.v_head_size);
@@ -118,7 +125,7 @@ inline bool ComputeAttention(const Run& run, const Plan& plan, Host& host) {
     const WorkspacePool::Lease memory(pool);
     if (memory.data() == nullptr) return;
     const Task task = plan.At(i);
-    TileAttention tile(run, task, layout, memory.data());
+    TileAttention<T> tile(run, task, layout, memory.data());
     tile.Compute();
     if (plan.splits() == 1) {
       WriteOutput(run, task, tile);
@@ -133,65 +140,54 @@ inline bool ComputeAttention(const Run& run, const Plan& plan, Host& host) {
   return true;
 }
 
-inline bool RunOnTarget(const AttentionParams& params, const AttentionArgs<float>& args,
-                        Host& host) {
-  if (args.batch == 0 || args.total() == 0) return true;
-  AngleTables tables(params, host, args.batch, args.length, args.positions_batch_stride);
+template <typename T>
+bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Host& host) {
+  if (args.batch == 0 || args.max_total() == 0) return true;
+  const bool given = args.positions != nullptr;
+  AngleTables tables(params, host, args.batch, args.length,
+                     given ? args.positions_batch_stride == 0 : args.row_past == nullptr);
   if (!tables.ok()) return false;
-  tables.Fill(host, [&](int64_t row) {
-    return args.positions == nullptr ? args.past + row : args.positions[row];
+  tables.Fill(host, [&](int64_t batch, int64_t place) {
+    return given ? args.positions[batch * args.positions_batch_stride + place]
+                 : args.past(batch) + place;
   });
 
   // New keys are rotated into present_key, or into memory of this run when no
-  // one asked for them.
+  // one asked for them, or when present_key would round what is still to be read.
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
+  const bool own = !keep_keys || !kIsFloat<T>;
   const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
-  const ScratchFloats own_keys(host, keep_keys ? 0 : static_cast<size_t>(new_keys));
-  if (!keep_keys && new_keys != 0 && own_keys.data() == nullptr) return false;
-  Rows<float> rotated{own_keys.data(), kv_heads * args.length * args.head_size,
-                      args.length * args.head_size, args.head_size};
-  if (keep_keys) {
-    rotated = args.present_key;
-    rotated.data += args.past * args.present_key.row_stride;
-  }
+  const ScratchFloats own_keys(host, own ? static_cast<size_t>(new_keys) : 0);
+  if (own && new_keys != 0 && own_keys.data() == nullptr) return false;
+  const Rows<float> rotated{own_keys.data(), kv_heads * args.length * args.head_size,
+                            args.length * args.head_size, args.head_size};
   const Plan plan(params, args);
   // With one query block each key belongs to one task, which copies it while it
   // reads it; a past that shares present's memory has been moved by then.
-  const bool shared = args.past > 0 && (args.past_key.data == args.present_key.data ||
-                                        args.past_value.data == args.present_value.data);
-  const bool copy = plan.in_place() && !shared && args.past > 0;
+  const bool shared = args.max_past > 0 && (args.past_key.data == args.present_key.data ||
+                                            args.past_value.data == args.present_value.data);
+  const bool copy = plan.in_place() && !shared && args.max_past > 0;
   if (!copy) {
     CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
     CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
   }
   AppendNew(params, args, tables, rotated, host);
 
-  const CachedRows keys = keep_keys && !copy ? CachedRows{Const(args.present_key), {}, args.total()}
-                                             : CachedRows{args.past_key, Const(rotated), args.past};
-  Rows<const float> new_values = args.value;
-  if (keep_values) {
-    new_values = Const(args.present_value);
-    new_values.data += args.past * args.present_value.row_stride;
-  }
-  const CachedRows values = keep_values && !copy
-                                ? CachedRows{Const(args.present_value), {}, args.total()}
-                                : CachedRows{args.past_value, new_values, args.past};
+  const Rows<const T> present_key = Const(args.present_key);
+  const Rows<const T> present_value = Const(args.present_value);
+  const CachedRows<T, float> keys{keep_keys && !copy ? present_key : args.past_key,
+                                  own ? Rows<const T>{} : present_key, Const(rotated),
+                                  !own && !copy};
+  const CachedRows<T, T> values{keep_values && !copy ? present_value : args.past_value,
+                                present_value, args.value, keep_values && !copy};
   const float scale =
       params.scale != 0.0f
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
-  const Run run{params,
-                args,
-                tables,
-                Geometry(params, args.total()),
-                keys,
-                values,
-                std::abs(scale),
-                scale < 0,
-                plan.in_place(),
-                copy};
+  const Run<T> run{params,          args,      tables,          keys, values,
+                   std::abs(scale), scale < 0, plan.in_place(), copy};
   return ComputeAttention(run, plan, host);
 }
 

@@ -56,22 +56,27 @@ struct Rows {
 template <typename T>
 struct AttentionArgs {
   int64_t batch = 0;
-  int64_t length = 0;  // new tokens
-  int64_t past = 0;    // cached tokens
+  int64_t length = 0;    // new tokens
+  int64_t max_past = 0;  // cached tokens: of every row, or of the longest if row_past is given
+  const int32_t* row_past = nullptr;  // [batch]: cached tokens of each row
   int64_t head_size = 0;
   int64_t v_head_size = 0;
 
   Rows<const T> query, key, value;
-  Rows<const T> past_key, past_value;  // absent when past is 0
+  Rows<const T> past_key, past_value;  // absent when max_past is 0
   Rows<T> output;
   Rows<T> present_key, present_value;  // absent when nobody asked for them
 
   const int64_t* positions = nullptr;  // [batch or 1, length]; null means past + place
   int64_t positions_batch_stride = 0;  // 0 when all rows share one
-  const int64_t* mask = nullptr;       // [batch or 1, past + length]; null shows every key
+  const int64_t* mask = nullptr;       // [batch or 1, max_total or more]; null shows every key
   int64_t mask_batch_stride = 0;
 
-  int64_t total() const { return past + length; }
+  // Cached tokens of a row, which is also the index of its first new token.
+  int64_t past(int64_t batch) const { return row_past == nullptr ? max_past : row_past[batch]; }
+  // Keys of a row, cached and new.
+  int64_t total(int64_t batch) const { return past(batch) + length; }
+  int64_t max_total() const { return max_past + length; }
 };
 
 // What the kernel asks of its host. Callbacks given to ParallelFor never throw.

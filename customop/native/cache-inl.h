@@ -18,51 +18,69 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Rows 0 … count − 1 of keys or values: the first `split` from one tensor, the
-// others from another.
+// Where the keys or values of a run stand: cached ones in one tensor, those of
+// this call in the same, in another of its type, or in memory of another type.
+template <typename T, typename New>
 struct CachedRows {
-  Rows<const float> front;
-  Rows<const float> back;
-  int64_t split = 0;
+  Rows<const T> cached;    // by index
+  Rows<const T> appended;  // by index, if present
+  Rows<const New> fresh;   // by place in the call, if there is no `appended`
+  bool whole = false;      // `cached` holds the new ones too
 
-  const float* At(int64_t batch, int64_t head, int64_t row) const {
-    return row < split ? front.At(batch, head, row) : back.At(batch, head, row - split);
+  // The end of the rows that stand in `cached`.
+  int64_t Split(const AttentionArgs<T>& args, int64_t batch) const {
+    return whole ? args.total(batch) : args.past(batch);
   }
-  int64_t Stride(int64_t row) const { return row < split ? front.row_stride : back.row_stride; }
+
+  // Calls take(first row, stride) for the rows from `row` on to the split or the end.
+  template <typename Take>
+  void At(const AttentionArgs<T>& args, int64_t batch, int64_t head, int64_t row,
+          const Take& take) const {
+    if (row < Split(args, batch)) {
+      take(cached.At(batch, head, row), static_cast<size_t>(cached.row_stride));
+    } else if (appended.data != nullptr) {
+      take(appended.At(batch, head, row), static_cast<size_t>(appended.row_stride));
+    } else {
+      take(fresh.At(batch, head, row - args.past(batch)), static_cast<size_t>(fresh.row_stride));
+    }
+  }
 };
 
-inline Rows<const float> Const(const Rows<float>& rows) {
+template <typename T>
+Rows<const T> Const(const Rows<T>& rows) {
   return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
 }
 
 // Copies the past rows of one tensor to its present form.
-inline void CopyPast(const AttentionArgs<float>& args, int64_t heads, int64_t channels,
-                     const Rows<const float>& past, const Rows<float>& present, Host& host) {
-  if (args.past == 0 || present.data == nullptr) return;
+template <typename T>
+void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
+              const Rows<const T>& past, const Rows<T>& present, Host& host) {
+  if (args.max_past == 0 || present.data == nullptr) return;
+  const auto bytes = [&](int64_t rows) { return static_cast<size_t>(rows * channels) * sizeof(T); };
   if (past.data == present.data) {
     // One buffer for both: rows of later heads move up, the last ones first.
     for (int64_t i = args.batch * heads - 1; i > 0; --i) {
       memmove(present.At(i / heads, i % heads, 0), past.At(i / heads, i % heads, 0),
-              static_cast<size_t>(args.past * channels) * sizeof(float));
+              bytes(args.past(i / heads)));
     }
     return;
   }
   constexpr int64_t kFloatsPerTask = 1 << 16;
   const int64_t rows_per_task = std::max<int64_t>(1, kFloatsPerTask / channels);
-  const int64_t tasks_per_head = DivideUp(args.past, rows_per_task);
+  const int64_t tasks_per_head = DivideUp(args.max_past, rows_per_task);
   ForEach(host, static_cast<size_t>(args.batch * heads * tasks_per_head), [&](size_t task) {
     const int64_t head = static_cast<int64_t>(task) / tasks_per_head;
     const int64_t begin = static_cast<int64_t>(task) % tasks_per_head * rows_per_task;
-    const int64_t rows = std::min(rows_per_task, args.past - begin);
+    const int64_t rows = std::min(rows_per_task, args.past(head / heads) - begin);
+    if (rows <= 0) return;
     memcpy(present.At(head / heads, head % heads, begin),
-           past.At(head / heads, head % heads, begin),
-           static_cast<size_t>(rows * channels) * sizeof(float));
+           past.At(head / heads, head % heads, begin), bytes(rows));
   });
 }
 
 // Calls body(batch, head, row) for the new tokens of every key-value head.
-template <typename Body>
-void ForEachNewRow(const AttentionParams& params, const AttentionArgs<float>& args, Host& host,
+template <typename T, typename Body>
+void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, Host& host,
                    const Body& body) {
   constexpr int64_t kFloatsPerTask = 1 << 14;
   const int64_t heads = params.kv_num_heads;
@@ -78,16 +96,29 @@ void ForEachNewRow(const AttentionParams& params, const AttentionArgs<float>& ar
   });
 }
 
-// Rotates the new keys into `rotated` (row 0 is the first new one) and, where
-// present_value is wanted, copies the new values behind the past ones.
-inline void AppendNew(const AttentionParams& params, const AttentionArgs<float>& args,
-                      const AngleTables& tables, const Rows<float>& rotated, Host& host) {
-  ForEachNewRow(params, args, host, [&](int64_t batch, int64_t head, int64_t row) {
-    RotateHead(params, args.key.At(batch, head, row), tables.KeyRow(batch, row),
-               static_cast<size_t>(args.head_size), rotated.At(batch, head, row));
+// Puts the rotated new keys and the new values behind the past ones, as far as
+// present_key and present_value are wanted. The rotated keys are also left in
+// `rotated` by their place in the call, if that is present.
+template <typename T>
+void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
+               const AngleTables& tables, const Rows<float>& rotated, Host& host) {
+  const size_t head_size = static_cast<size_t>(args.head_size);
+  ForEachNewRow(params, args, host, [&](int64_t batch, int64_t head, int64_t place) {
+    const int64_t index = args.past(batch) + place;
+    const T* key = args.key.At(batch, head, place);
+    const float* table = tables.KeyRow(batch, place);
+    if (rotated.data != nullptr) {
+      float* row = rotated.At(batch, head, place);
+      RotateHead(params, key, table, head_size, row);
+      if (args.present_key.data != nullptr) {
+        Convert(row, head_size, args.present_key.At(batch, head, index));
+      }
+    } else {
+      RotateHead(params, key, table, head_size, args.present_key.At(batch, head, index));
+    }
     if (args.present_value.data != nullptr) {
-      memcpy(args.present_value.At(batch, head, args.past + row), args.value.At(batch, head, row),
-             static_cast<size_t>(args.v_head_size) * sizeof(float));
+      Convert(args.value.At(batch, head, place), static_cast<size_t>(args.v_head_size),
+              args.present_value.At(batch, head, index));
     }
   });
 }

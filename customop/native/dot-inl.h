@@ -7,7 +7,7 @@
 #define ROPE_DOT_INL_H_
 #endif
 
-#include "vector-inl.h"
+#include "element-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
@@ -48,9 +48,9 @@ HWY_INLINE void StoreSums(const VF* v, float* HWY_RESTRICT out) {
 
 // out[r][k] = the dot product of query row r and key k, kRows x kDotKeys of
 // them. Query rows are padded with zeros to whole vectors, keys are not.
-template <size_t kRows>
+template <size_t kRows, typename T>
 HWY_INLINE void DotBlock(const float* HWY_RESTRICT queries, size_t query_stride,
-                         const float* const* keys, size_t channels, float* HWY_RESTRICT out,
+                         const T* const* keys, size_t channels, float* HWY_RESTRICT out,
                          size_t out_stride) {
   const DF d;
   VF sum[kRows][kDotKeys];
@@ -67,21 +67,22 @@ HWY_INLINE void DotBlock(const float* HWY_RESTRICT queries, size_t query_stride,
     }
   };
   for (; x + kLanes <= channels; x += kLanes) {
-    add([&](const float* from) HWY_ATTR { return hn::LoadU(d, from); });
+    add([&](const T* from) HWY_ATTR { return LoadFloats(d, from); });
   }
   if (x < channels) {
-    add([&](const float* from) HWY_ATTR { return hn::LoadN(d, from, channels - x); });
+    add([&](const T* from) HWY_ATTR { return LoadFloatsN(d, from, channels - x); });
   }
   for (size_t r = 0; r < kRows; ++r) StoreSums(sum[r], out + r * out_stride);
 }
 
 // out[r][begin, end) = queries · keys for any number of rows. Key k starts at
 // keys + k * key_stride. Columns up to the next multiple of kDotKeys are written.
-inline void DotProducts(size_t rows, const float* queries, size_t query_stride, const float* keys,
-                        size_t key_stride, size_t begin, size_t end, size_t channels, float* out,
-                        size_t out_stride) {
+template <typename T>
+void DotProducts(size_t rows, const float* queries, size_t query_stride, const T* keys,
+                 size_t key_stride, size_t begin, size_t end, size_t channels, float* out,
+                 size_t out_stride) {
   for (size_t k = begin; k < end; k += kDotKeys) {
-    const float* four[kDotKeys];
+    const T* four[kDotKeys];
     for (size_t i = 0; i < kDotKeys; ++i) four[i] = keys + HWY_MIN(k + i, end - 1) * key_stride;
     for (size_t r = 0; r < rows; r += kDotRows) {
       const float* from = queries + r * query_stride;

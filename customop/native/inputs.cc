@@ -11,12 +11,13 @@ using spec::RotaryAttentionInput;
 // reaches them, and float32 products would have lost every digit.
 constexpr int64_t kMaxPosition = std::numeric_limits<int32_t>::max();
 
+template <typename T>
 class Checker {
  public:
   Checker(const AttentionParams& params, const Inputs& inputs, const std::string& node)
       : params_(params), inputs_(inputs), node_(node) {}
 
-  AttentionArgs<float> Run() {
+  AttentionArgs<T> Run() {
     CheckQuery();
     CheckKey();
     CheckValue();
@@ -44,7 +45,7 @@ class Checker {
   // [batch, length, heads * channels] or [batch, heads, length, channels].
   struct Heads {
     int64_t batch, length, channels;
-    Rows<const float> rows;
+    Rows<const T> rows;
   };
 
   Heads SplitHeads(RotaryAttentionInput i, int64_t heads, const char* heads_name) const {
@@ -57,12 +58,12 @@ class Checker {
         Refuse(WithShape(i) + ": the last dimension is not a multiple of " + count);
       }
       result = {shape[0], shape[1], shape[2] / heads, {}};
-      result.rows = {inputs_[i].As<float>(), shape[1] * shape[2], result.channels, shape[2]};
+      result.rows = {inputs_[i].template As<T>(), shape[1] * shape[2], result.channels, shape[2]};
     } else if (shape.size() == 4) {
       if (shape[1] != heads) Refuse(WithShape(i) + ": dimension 1 must be " + count);
       result = {shape[0], shape[2], shape[3], {}};
-      result.rows = {inputs_[i].As<float>(), shape[1] * shape[2] * shape[3], shape[2] * shape[3],
-                     shape[3]};
+      result.rows = {inputs_[i].template As<T>(), shape[1] * shape[2] * shape[3],
+                     shape[2] * shape[3], shape[3]};
     } else {
       Refuse(WithShape(i) + " must have 3 or 4 dimensions");
     }
@@ -118,20 +119,21 @@ class Checker {
     if (key.present != value.present) Refuse("past_key and past_value must be given together");
     if (!key.present) return;
     if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey) + " must have 4 dimensions");
-    args_.past = key.shape[2];
+    args_.max_past = key.shape[2];
     args_.past_key = PastRows(spec::kPastKey, args_.head_size, spec::kKey);
     args_.past_value = PastRows(spec::kPastValue, args_.v_head_size, spec::kValue);
   }
 
-  Rows<const float> PastRows(RotaryAttentionInput i, int64_t channels,
-                             RotaryAttentionInput with) const {
-    const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, args_.past, channels};
+  Rows<const T> PastRows(RotaryAttentionInput i, int64_t channels,
+                         RotaryAttentionInput with) const {
+    const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, args_.max_past,
+                                         channels};
     if (inputs_[i].shape != wanted) {
       Refuse(WithShape(i) + " must be " + ShapeText(wanted) + " to fit " + WithShape(with) +
              (i == spec::kPastValue ? " and " + WithShape(spec::kPastKey) : ""));
     }
-    return {inputs_[i].As<float>(), params_.kv_num_heads * args_.past * channels,
-            args_.past * channels, channels};
+    return {inputs_[i].template As<T>(), params_.kv_num_heads * args_.max_past * channels,
+            args_.max_past * channels, channels};
   }
 
   // Checks [batch or 1, columns] and gives the stride from row to row.
@@ -148,7 +150,7 @@ class Checker {
   void CheckMask() {
     const Tensor& mask = inputs_[spec::kAttentionMask];
     if (!mask.present) return;
-    args_.mask_batch_stride = RowStride(spec::kAttentionMask, args_.total(), "past + length");
+    args_.mask_batch_stride = RowStride(spec::kAttentionMask, args_.max_total(), "past + length");
     args_.mask = mask.As<int64_t>();
   }
 
@@ -163,8 +165,8 @@ class Checker {
   // Tokens that the mask hides may stand anywhere.
   void CheckPositionsOfRow(int64_t batch) const {
     const int64_t* positions = args_.positions + batch * args_.positions_batch_stride;
-    const int64_t* mask =
-        args_.mask == nullptr ? nullptr : args_.mask + batch * args_.mask_batch_stride + args_.past;
+    const int64_t* mask = args_.mask;
+    if (mask != nullptr) mask += batch * args_.mask_batch_stride + args_.past(batch);
     int64_t first = -1;
     for (int64_t place = 0; place < args_.length; ++place) {
       if (mask != nullptr && mask[place] == 0) continue;
@@ -192,7 +194,7 @@ class Checker {
   const AttentionParams& params_;
   const Inputs& inputs_;
   const std::string& node_;
-  AttentionArgs<float> args_;
+  AttentionArgs<T> args_;
 };
 
 }  // namespace
@@ -207,9 +209,13 @@ Inputs ReadInputs(const OrtApi& api, OrtKernelContext* context) {
   return inputs;
 }
 
-AttentionArgs<float> CheckInputs(const AttentionParams& params, const Inputs& inputs,
-                                 const std::string& node) {
-  return Checker(params, inputs, node).Run();
+template <typename T>
+AttentionArgs<T> CheckInputs(const AttentionParams& params, const Inputs& inputs,
+                             const std::string& node) {
+  return Checker<T>(params, inputs, node).Run();
 }
+
+template AttentionArgs<float> CheckInputs(const AttentionParams&, const Inputs&,
+                                          const std::string&);
 
 }  // namespace rope

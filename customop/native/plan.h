@@ -15,8 +15,8 @@ namespace rope {
 inline constexpr int64_t kTileKeys = 256;  // keys that are packed and scored at a time
 
 // One piece of work: queries [queries) of the heads of one key-value head
-// against keys [keys). Row r of a task is query queries.begin + r / group of
-// head kv_head * group + r % group.
+// against keys [keys), of which shorter batch rows have only some. Row r of a task is query
+// queries.begin + r / group of head kv_head * group + r % group.
 struct Task {
   int64_t batch = 0;
   int64_t kv_head = 0;
@@ -27,8 +27,9 @@ struct Task {
 
 class Plan {
  public:
-  Plan(const AttentionParams& params, const AttentionArgs<float>& args)
-      : kv_heads_(params.kv_num_heads), length_(args.length), total_(args.total()) {
+  template <typename T>
+  Plan(const AttentionParams& params, const AttentionArgs<T>& args)
+      : kv_heads_(params.kv_num_heads), length_(args.length), total_(args.max_total()) {
     // Rows of a block: enough to repay packing, few enough that a task stays
     // within kFloats of working memory, and in L2.
     constexpr int64_t kRows = 384;

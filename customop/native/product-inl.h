@@ -6,7 +6,7 @@
 #define ROPE_PRODUCT_INL_H_
 #endif
 
-#include "vector-inl.h"
+#include "element-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
@@ -14,11 +14,11 @@ namespace HWY_NAMESPACE {
 
 // C[kRows][kVectors] = C * row_scale + A[kRows][depth] · B[depth][kVectors],
 // or A · B alone when row_scale is null. Strides count floats; B's rows stand
-// b_stride apart, so B is a packed panel or rows of a tensor. The product is
-// summed up by itself before C joins: a long sum in pieces is more exact than
+// b_stride apart, so B is a packed panel or rows of a tensor of any type. The
+// product is summed up by itself before C joins: a long sum in pieces is more exact than
 // in one run.
-template <size_t kRows, size_t kVectors>
-HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY_RESTRICT b,
+template <size_t kRows, size_t kVectors, typename T>
+HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const T* HWY_RESTRICT b,
                       size_t b_stride, size_t depth, const float* row_scale, float* HWY_RESTRICT c,
                       size_t c_stride) {
   const DF d;
@@ -28,7 +28,7 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float*
   }
   for (size_t k = 0; k < depth; ++k) {
     VF bk[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) bk[v] = hn::LoadU(d, b + k * b_stride + v * kLanes);
+    for (size_t v = 0; v < kVectors; ++v) bk[v] = LoadFloats(d, b + k * b_stride + v * kLanes);
     for (size_t r = 0; r < kRows; ++r) {
       const VF ak = hn::Set(d, a[r * a_stride + k]);
       for (size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(ak, bk[v], sum[r][v]);
@@ -46,8 +46,8 @@ HWY_INLINE void Block(const float* HWY_RESTRICT a, size_t a_stride, const float*
 }
 
 // Block for a number of vectors known at run time, 1 to kBlockVectors.
-template <size_t kRows>
-HWY_NOINLINE void BlockOfRows(size_t vectors, const float* a, size_t a_stride, const float* b,
+template <size_t kRows, typename T>
+HWY_NOINLINE void BlockOfRows(size_t vectors, const float* a, size_t a_stride, const T* b,
                               size_t b_stride, size_t depth, const float* row_scale, float* c,
                               size_t c_stride) {
   if constexpr (kBlockVectors >= 4) {
@@ -65,10 +65,10 @@ HWY_NOINLINE void BlockOfRows(size_t vectors, const float* a, size_t a_stride, c
 }
 
 // The same for a number of rows known at run time, 1 to kBlockRows.
-template <size_t kRows = kBlockRows>
-HWY_INLINE void BlockOf(size_t rows, size_t vectors, const float* a, size_t a_stride,
-                        const float* b, size_t b_stride, size_t depth, const float* row_scale,
-                        float* c, size_t c_stride) {
+template <size_t kRows = kBlockRows, typename T>
+HWY_INLINE void BlockOf(size_t rows, size_t vectors, const float* a, size_t a_stride, const T* b,
+                        size_t b_stride, size_t depth, const float* row_scale, float* c,
+                        size_t c_stride) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
       return BlockOf<kRows - 1>(rows, vectors, a, a_stride, b, b_stride, depth, row_scale, c,
@@ -89,19 +89,20 @@ HWY_INLINE size_t PanelVectors(size_t column, size_t columns) {
 }
 
 // Writes 4 keys x 4 channels, transposed, to out[channel][key].
-HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_RESTRICT out,
+template <typename T>
+HWY_INLINE void Transpose4x4(const T* const* rows, size_t x, float* HWY_RESTRICT out,
                              size_t out_stride) {
 #if HWY_TARGET == HWY_SCALAR
   for (size_t i = 0; i < 4; ++i) {
-    for (size_t y = 0; y < 4; ++y) out[y * out_stride + i] = rows[i][x + y];
+    for (size_t y = 0; y < 4; ++y) out[y * out_stride + i] = ToFloat(rows[i][x + y]);
   }
 #else
   const hn::FixedTag<float, 4> d4;
   const hn::RepartitionToWide<decltype(d4)> d2;
-  const auto r0 = hn::LoadU(d4, rows[0] + x);
-  const auto r1 = hn::LoadU(d4, rows[1] + x);
-  const auto r2 = hn::LoadU(d4, rows[2] + x);
-  const auto r3 = hn::LoadU(d4, rows[3] + x);
+  const auto r0 = LoadFloats(d4, rows[0] + x);
+  const auto r1 = LoadFloats(d4, rows[1] + x);
+  const auto r2 = LoadFloats(d4, rows[2] + x);
+  const auto r3 = LoadFloats(d4, rows[3] + x);
   const auto a = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
   const auto b = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
   const auto c = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
@@ -115,25 +116,28 @@ HWY_INLINE void Transpose4x4(const float* const* rows, size_t x, float* HWY_REST
 
 // Packs keys, `stride` apart, as the columns of a packed [channels][keys] matrix.
 // Columns that pad the last vector are zero.
-inline void PackTransposed(size_t keys, size_t channels, const float* from, size_t stride,
-                           float* HWY_RESTRICT out) {
+template <typename T>
+void PackTransposed(size_t keys, size_t channels, const T* from, size_t stride,
+                    float* HWY_RESTRICT out) {
   const auto row = [=](size_t j) { return from + j * stride; };
   for (size_t begin = 0; begin < keys; begin += kPanel) {
     const size_t width = PanelVectors(begin, keys) * kLanes;
     const size_t real = HWY_MIN(keys - begin, width);
     size_t n = 0;
     for (; n + 4 <= real; n += 4) {
-      const float* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
-                              row(begin + n + 3)};
+      const T* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
+                          row(begin + n + 3)};
       size_t x = 0;
       for (; x + 4 <= channels; x += 4) Transpose4x4(rows, x, out + x * width + n, width);
       for (; x < channels; ++x) {
-        for (size_t i = 0; i < 4; ++i) out[x * width + n + i] = rows[i][x];
+        for (size_t i = 0; i < 4; ++i) out[x * width + n + i] = ToFloat(rows[i][x]);
       }
     }
     for (; n < width; ++n) {
-      const float* key = n < real ? row(begin + n) : nullptr;
-      for (size_t x = 0; x < channels; ++x) out[x * width + n] = key == nullptr ? 0.0f : key[x];
+      const T* key = n < real ? row(begin + n) : nullptr;
+      for (size_t x = 0; x < channels; ++x) {
+        out[x * width + n] = key == nullptr ? 0.0f : ToFloat(key[x]);
+      }
     }
     out += channels * width;
   }
@@ -141,8 +145,9 @@ inline void PackTransposed(size_t keys, size_t channels, const float* from, size
 
 // Packs value rows, `stride` apart, as a packed [keys][channels] matrix. Returns
 // whether every number is finite.
-inline bool PackRows(size_t keys, size_t channels, const float* values, size_t stride,
-                     float* HWY_RESTRICT out) {
+template <typename T>
+bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
+              float* HWY_RESTRICT out) {
   const DF d;
   // x - x is 0 for finite x and NaN otherwise.
   VF odd = hn::Zero(d);
@@ -150,11 +155,11 @@ inline bool PackRows(size_t keys, size_t channels, const float* values, size_t s
     const size_t vectors = PanelVectors(begin, channels);
     const size_t width = vectors * kLanes;
     for (size_t j = 0; j < keys; ++j) {
-      const float* from = values + j * stride + begin;
+      const T* from = values + j * stride + begin;
       for (size_t v = 0; v < vectors; ++v) {
         const size_t left = channels - begin - v * kLanes;
-        const VF x = left >= kLanes ? hn::LoadU(d, from + v * kLanes)
-                                    : hn::LoadN(d, from + v * kLanes, left);
+        const VF x = left >= kLanes ? LoadFloats(d, from + v * kLanes)
+                                    : LoadFloatsN(d, from + v * kLanes, left);
         odd = hn::Add(odd, hn::Sub(x, x));
         hn::StoreU(x, d, out + j * width + v * kLanes);
       }

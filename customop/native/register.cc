@@ -21,7 +21,7 @@ bool CanInferShapes(const char* version) {
 // The op and its domain live as long as the process: sessions share them.
 OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
   SetApi(&api);
-  static const OrtCustomOp op = MakeRotaryAttentionF32(CanInferShapes(version));
+  static const OrtCustomOp op = MakeRotaryAttention<float>(CanInferShapes(version));
   OrtCustomOpDomain* domain = nullptr;
   Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
   Check(api, api.CustomOpDomain_Add(domain, &op), "CustomOpDomain_Add");

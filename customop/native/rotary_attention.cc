@@ -14,6 +14,7 @@ namespace {
 const OrtApi* g_api = nullptr;
 
 // One node of a session. Runs may come at the same time, so nothing here changes.
+template <typename T>
 class RotaryAttention {
  public:
   RotaryAttention(const OrtApi& api, const OrtKernelInfo* info)
@@ -27,7 +28,7 @@ class RotaryAttention {
 
   void Compute(OrtKernelContext* context) const {
     const Inputs inputs = ReadInputs(api_, context);
-    AttentionArgs<float> args = CheckInputs(params_, inputs, node_);
+    AttentionArgs<T> args = CheckInputs<T>(params_, inputs, node_);
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
     OrtHost host(api_, context, memory_);
     if (!RunAttention(params_, args, host)) {
@@ -40,14 +41,12 @@ class RotaryAttention {
     return std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text;
   }
 
-  void CreateOutputs(OrtKernelContext* context, size_t query_rank,
-                     AttentionArgs<float>& args) const {
+  void CreateOutputs(OrtKernelContext* context, size_t query_rank, AttentionArgs<T>& args) const {
     size_t count = 0;
     Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
     const auto create = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
-      return static_cast<float*>(
-          OutputOf(api_, context, static_cast<size_t>(i), count, shape,
-                   Describe(std::string("output ") + spec::kOutputNames[i])));
+      return static_cast<T*>(OutputOf(api_, context, static_cast<size_t>(i), count, shape,
+                                      Describe(std::string("output ") + spec::kOutputNames[i])));
     };
     const int64_t heads = params_.num_heads;
     const int64_t kv_heads = params_.kv_num_heads;
@@ -60,8 +59,9 @@ class RotaryAttention {
                      args.length * heads * v, v, heads * v};
     }
     const auto create_present = [&](spec::RotaryAttentionOutput i, int64_t channels) {
-      return Rows<float>{create(i, {args.batch, kv_heads, args.total(), channels}),
-                         kv_heads * args.total() * channels, args.total() * channels, channels};
+      const int64_t rows = args.max_total();
+      return Rows<T>{create(i, {args.batch, kv_heads, rows, channels}), kv_heads * rows * channels,
+                     rows * channels, channels};
     };
     args.present_key = create_present(spec::kPresentKey, args.head_size);
     args.present_value = create_present(spec::kPresentValue, args.v_head_size);
@@ -76,16 +76,21 @@ class RotaryAttention {
   OrtMemoryInfo* memory_ = nullptr;
 };
 
+template <typename T>
 OrtStatusPtr ORT_API_CALL CreateKernel(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo* info,
                                        void** kernel) {
-  return Guarded(Api(), [&] { *kernel = new RotaryAttention(Api(), info); });
+  return Guarded(Api(), [&] { *kernel = new RotaryAttention<T>(Api(), info); });
 }
 
+template <typename T>
 OrtStatusPtr ORT_API_CALL Compute(void* kernel, OrtKernelContext* context) {
-  return Guarded(Api(), [&] { static_cast<const RotaryAttention*>(kernel)->Compute(context); });
+  return Guarded(Api(), [&] { static_cast<const RotaryAttention<T>*>(kernel)->Compute(context); });
 }
 
-void ORT_API_CALL Destroy(void* kernel) { delete static_cast<RotaryAttention*>(kernel); }
+template <typename T>
+void ORT_API_CALL Destroy(void* kernel) {
+  delete static_cast<RotaryAttention<T>*>(kernel);
+}
 
 const char* ORT_API_CALL Name(const OrtCustomOp*) { return spec::kRotaryAttention; }
 const char* ORT_API_CALL Provider(const OrtCustomOp*) { return nullptr; }
@@ -94,18 +99,27 @@ size_t ORT_API_CALL OutputCount(const OrtCustomOp*) { return spec::kOutputCount;
 OrtMemType ORT_API_CALL MemoryType(const OrtCustomOp*, size_t) { return OrtMemTypeDefault; }
 int ORT_API_CALL One(const OrtCustomOp*) { return 1; }
 
+template <typename T>
+constexpr ONNXTensorElementDataType kElementType = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+template <>
+constexpr ONNXTensorElementDataType kElementType<float> = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+
+template <typename T>
 ONNXTensorElementDataType ElementType(const std::string& type) {
   if (type == "int64") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   if (type == "int32") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
-  return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;  // T
+  if (type == "float") return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  return kElementType<T>;
 }
 
+template <typename T>
 ONNXTensorElementDataType ORT_API_CALL InputType(const OrtCustomOp*, size_t i) {
-  return ElementType(spec::kInputTypes[i]);
+  return ElementType<T>(spec::kInputTypes[i]);
 }
 
-ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t) {
-  return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+template <typename T>
+ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t i) {
+  return ElementType<T>(spec::kOutputTypes[i]);
 }
 
 OrtCustomOpInputOutputCharacteristic ORT_API_CALL InputKind(const OrtCustomOp*, size_t i) {
@@ -121,24 +135,27 @@ OrtCustomOpInputOutputCharacteristic ORT_API_CALL OutputKind(const OrtCustomOp*,
 void SetApi(const OrtApi* api) { g_api = api; }
 const OrtApi& Api() { return *g_api; }
 
-OrtCustomOp MakeRotaryAttentionF32(bool infer_shapes) {
+template <typename T>
+OrtCustomOp MakeRotaryAttention(bool infer_shapes) {
   OrtCustomOp op{};
   op.version = kApiVersion;
   op.GetName = Name;
   op.GetExecutionProviderType = Provider;
-  op.GetInputType = InputType;
+  op.GetInputType = InputType<T>;
   op.GetInputTypeCount = InputCount;
-  op.GetOutputType = OutputType;
+  op.GetOutputType = OutputType<T>;
   op.GetOutputTypeCount = OutputCount;
-  op.KernelDestroy = Destroy;
+  op.KernelDestroy = Destroy<T>;
   op.GetInputCharacteristic = InputKind;
   op.GetOutputCharacteristic = OutputKind;
   op.GetInputMemoryType = MemoryType;
-  op.CreateKernelV2 = CreateKernel;
-  op.KernelComputeV2 = Compute;
+  op.CreateKernelV2 = CreateKernel<T>;
+  op.KernelComputeV2 = Compute<T>;
   op.InferOutputShapeFn = infer_shapes ? InferRotaryAttentionShapes : nullptr;
   op.GetStartVersion = One;
   return op;
 }
+
+template OrtCustomOp MakeRotaryAttention<float>(bool);
 
 }  // namespace rope

@@ -6,9 +6,10 @@
 
 namespace rope {
 
-// The op for float32 tensors. Without `infer_shapes` the runtime gets no shape
-// function. `api` must outlive the op.
-OrtCustomOp MakeRotaryAttentionF32(bool infer_shapes);
+// The op for tensors of one element type. Without `infer_shapes` the runtime
+// gets no shape function.
+template <typename T>
+OrtCustomOp MakeRotaryAttention(bool infer_shapes);
 
 // The API that every callback uses; set once before the op is registered.
 void SetApi(const OrtApi* api);

@@ -20,13 +20,13 @@ namespace rope {
 namespace HWY_NAMESPACE {
 
 // What all tasks of one run read.
+template <typename T>
 struct Run {
   const AttentionParams& params;
-  const AttentionArgs<float>& args;
+  const AttentionArgs<T>& args;
   const AngleTables& tables;
-  const Geometry geometry;
-  const CachedRows keys;
-  const CachedRows values;
+  const CachedRows<T, float> keys;
+  const CachedRows<T, T> values;
   const float scale;    // positive: a negative scale stands as
   const bool negate;    // the negative of the queries
   const bool in_place;  // few rows: keys and values are read where they stand
@@ -38,7 +38,8 @@ struct TileLayout {
   size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
   size_t queries, sums, maxima, totals, keys, values, scores, band_scores, shown, end;
 
-  TileLayout(const AttentionParams& params, const AttentionArgs<float>& args, size_t rows)
+  template <typename T>
+  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args, size_t rows)
       : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
         v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {
     size_t next = 0;
@@ -62,11 +63,15 @@ struct TileLayout {
 };
 
 // The running softmax of a task's rows, and the steps that carry it on.
+template <typename T>
 class TileAttention {
  public:
-  TileAttention(const Run& run, const Task& task, const TileLayout& layout, float* memory)
+  TileAttention(const Run<T>& run, const Task& task, const TileLayout& layout, float* memory)
       : run_(run),
         task_(task),
+        past_(run.args.past(task.batch)),
+        total_(run.args.total(task.batch)),
+        geometry_(run.params, total_),
         group_(run.params.group()),
         layout_(layout),
         rows_(static_cast<size_t>(task.queries.size() * group_)),
@@ -85,15 +90,17 @@ class TileAttention {
     std::fill(sums_, sums_ + rows_ * layout_.v_columns, 0.0f);
     std::fill(maxima_, maxima_ + rows_, kNegativeInfinity);
     std::fill(totals_, totals_ + rows_, 0.0f);
-    const Range seen =
-        task_.keys.Intersect(run_.geometry.KeysOfAny(IndexOf(0), IndexOf(rows_ - 1)));
-    const Range visited = run_.copy ? task_.keys : seen;
+    const Range keys = task_.keys.Intersect({0, total_});
+    const Range seen = keys.Intersect(geometry_.KeysOfAny(IndexOf(0), IndexOf(rows_ - 1)));
+    const Range visited = run_.copy ? keys : seen;
+    const int64_t key_split = run_.keys.Split(run_.args, task_.batch);
+    const int64_t value_split = run_.values.Split(run_.args, task_.batch);
     for (int64_t begin = visited.begin; begin < visited.end;) {
       // Within a tile, keys stand in one tensor.
       int64_t end = std::min(begin + kTileKeys, visited.end);
-      if (begin < run_.keys.split) end = std::min(end, run_.keys.split);
-      if (begin < run_.values.split) end = std::min(end, run_.values.split);
-      if (run_.copy) CopyPast({begin, std::min(end, run_.args.past)});
+      if (begin < key_split) end = std::min(end, key_split);
+      if (begin < value_split) end = std::min(end, value_split);
+      if (run_.copy) CopyPast({begin, std::min(end, past_)});
       const Range tile = seen.Intersect({begin, end});
       if (!tile.empty()) ComputeTile(tile);
       begin = end;
@@ -108,11 +115,11 @@ class TileAttention {
  private:
   // Index of a row's query among all keys.
   int64_t IndexOf(size_t row) const {
-    return run_.args.past + task_.queries.begin + static_cast<int64_t>(row) / group_;
+    return past_ + task_.queries.begin + static_cast<int64_t>(row) / group_;
   }
 
   void PackQueries() {
-    const AttentionArgs<float>& args = run_.args;
+    const AttentionArgs<T>& args = run_.args;
     const size_t size = static_cast<size_t>(args.head_size);
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
@@ -147,15 +154,11 @@ class TileAttention {
     const size_t count = static_cast<size_t>(tile.size());
     const size_t shown = LoadMask(tile);
     if (shown == 0) return;
-    const float* keys = run_.keys.At(task_.batch, task_.kv_head, tile.begin);
-    const float* values = run_.values.At(task_.batch, task_.kv_head, tile.begin);
-    const size_t key_stride = static_cast<size_t>(run_.keys.Stride(tile.begin));
-    const size_t value_stride = static_cast<size_t>(run_.values.Stride(tile.begin));
-    if (run_.in_place) {
-      data_.Use(keys, key_stride, values, value_stride, count);
-    } else {
-      data_.Pack(keys, key_stride, values, value_stride, count);
-    }
+    data_.Begin(count, run_.in_place);
+    run_.keys.At(run_.args, task_.batch, task_.kv_head, tile.begin,
+                 [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+    run_.values.At(run_.args, task_.batch, task_.kv_head, tile.begin,
+                   [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
     for (size_t r = 0; r < rows_; r += kBlockRows) {
       const size_t rows = std::min(kBlockRows, rows_ - r);
       ComputeRows(tile, r, rows, shown < count ? shown_ : nullptr);
@@ -166,7 +169,7 @@ class TileAttention {
   void ComputeRows(Range tile, size_t first, size_t rows, const float* shown) {
     const int64_t first_index = IndexOf(first);
     const int64_t last_index = IndexOf(first + rows - 1);
-    const Range seen = tile.Intersect(run_.geometry.KeysOfAny(first_index, last_index));
+    const Range seen = tile.Intersect(geometry_.KeysOfAny(first_index, last_index));
     if (seen.empty()) return;
     const Range columns{seen.begin - tile.begin, seen.end - tile.begin};
     Score(tile, columns, first, rows);
@@ -177,7 +180,7 @@ class TileAttention {
     float corrections[kBlockRows];
     bool all_seen = shown == nullptr;
     for (size_t r = 0; r < rows; ++r) {
-      const Range keys = run_.geometry.Keys(IndexOf(first + r));
+      const Range keys = geometry_.Keys(IndexOf(first + r));
       masks[r].visible = Range{keys.begin - tile.begin, keys.end - tile.begin}.Intersect(
           {0, static_cast<int64_t>(tile.size())});
       masks[r].shown = shown;
@@ -201,10 +204,9 @@ class TileAttention {
   void Score(Range tile, Range columns, size_t first, size_t rows) {
     const size_t bands = run_.params.bands.size();
     if (bands == 1) return ScoreBand(columns, 0, first, rows, scores_);
-    const int64_t total = run_.args.total();
     for (size_t b = 0; b < bands; ++b) {
-      const Range any{BandKeys(run_.params, b, IndexOf(first), total).begin,
-                      BandKeys(run_.params, b, IndexOf(first + rows - 1), total).end};
+      const Range any{BandKeys(run_.params, b, IndexOf(first), total_).begin,
+                      BandKeys(run_.params, b, IndexOf(first + rows - 1), total_).end};
       const Range band_columns = columns.Intersect({any.begin - tile.begin, any.end - tile.begin});
       if (band_columns.empty()) continue;
       if (band_columns == columns && AllInBand(tile, columns, b, first, rows)) {
@@ -212,7 +214,7 @@ class TileAttention {
       }
       ScoreBand(band_columns, b, first, rows, band_scores_);
       for (size_t r = 0; r < rows; ++r) {
-        const Range keys = BandKeys(run_.params, b, IndexOf(first + r), total);
+        const Range keys = BandKeys(run_.params, b, IndexOf(first + r), total_);
         const Range own = columns.Intersect({keys.begin - tile.begin, keys.end - tile.begin});
         if (own.empty()) continue;
         const size_t at = r * static_cast<size_t>(kTileKeys) + static_cast<size_t>(own.begin);
@@ -223,9 +225,8 @@ class TileAttention {
 
   bool AllInBand(Range tile, Range columns, size_t b, size_t first, size_t rows) const {
     const Range keys{tile.begin + columns.begin, tile.begin + columns.end};
-    const int64_t total = run_.args.total();
-    const Range of_first = BandKeys(run_.params, b, IndexOf(first), total);
-    const Range of_last = BandKeys(run_.params, b, IndexOf(first + rows - 1), total);
+    const Range of_first = BandKeys(run_.params, b, IndexOf(first), total_);
+    const Range of_last = BandKeys(run_.params, b, IndexOf(first + rows - 1), total_);
     return of_last.begin <= keys.begin && keys.end <= of_first.end;
   }
 
@@ -254,16 +255,18 @@ class TileAttention {
     CopyRows(run_.args.past_value, run_.args.present_value, run_.args.v_head_size, keys);
   }
 
-  void CopyRows(const Rows<const float>& past, const Rows<float>& present, int64_t channels,
-                Range keys) {
+  void CopyRows(const Rows<const T>& past, const Rows<T>& present, int64_t channels, Range keys) {
     if (present.data == nullptr) return;
     memcpy(present.At(task_.batch, task_.kv_head, keys.begin),
            past.At(task_.batch, task_.kv_head, keys.begin),
-           static_cast<size_t>(keys.size() * channels) * sizeof(float));
+           static_cast<size_t>(keys.size() * channels) * sizeof(T));
   }
 
-  const Run& run_;
+  const Run<T>& run_;
   const Task task_;
+  const int64_t past_;   // of the task's batch row,
+  const int64_t total_;  // as these are
+  const Geometry geometry_;
   const int64_t group_;
   const TileLayout& layout_;
   const size_t rows_;
@@ -271,7 +274,7 @@ class TileAttention {
   float* const sums_;     // [rows][v_columns]
   float* const maxima_;   // [rows]
   float* const totals_;   // [rows]: the softmax's denominator so far
-  TileData data_;
+  TileData<T> data_;
   float* const scores_;  // [kBlockRows][kTileKeys]
   float* const band_scores_;
   float* const shown_;  // [kTileKeys]

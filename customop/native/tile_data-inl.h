@@ -16,6 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
+template <typename T>
 class TileData {
  public:
   // The memory is for packed tiles: kTileKeys keys and values in whole vectors.
@@ -25,42 +26,51 @@ class TileData {
         key_memory_(key_memory),
         value_memory_(value_memory) {}
 
-  // Packs `count` keys and values that stand key_stride and value_stride apart:
-  // repaid when many rows share the tile.
-  void Pack(const float* keys, size_t key_stride, const float* values, size_t value_stride,
-            size_t count) {
+  // Begins a tile of `count` keys and values. In place they are read where they
+  // stand; otherwise they are packed, which is repaid when many rows share them.
+  void Begin(size_t count, bool in_place) {
     count_ = count;
-    in_place_ = false;
-    PackTransposed(count, channels_, keys, key_stride, key_memory_);
-    PackValues(values, value_stride);
+    in_place_ = in_place;
   }
 
-  // Takes keys and values where they stand. Values that do not fill whole
-  // vectors are packed all the same.
-  void Use(const float* keys, size_t key_stride, const float* values, size_t value_stride,
-           size_t count) {
-    count_ = count;
-    in_place_ = true;
-    keys_ = keys;
-    key_stride_ = key_stride;
-    if (v_channels_ % kLanes != 0) return PackValues(values, value_stride);
-    values_in_place_ = true;
+  // Takes the tile's keys, which stand `stride` apart.
+  template <typename Key>
+  void TakeKeys(const Key* keys, size_t stride) {
+    if (!in_place_) return PackTransposed(count_, channels_, keys, stride, key_memory_);
+    keys_are_floats_ = kIsFloat<Key>;
+    if constexpr (std::is_same_v<Key, T>) {
+      keys_ = keys;
+    } else {
+      float_keys_ = keys;
+    }
+    key_stride_ = stride;
+  }
+
+  // Takes the tile's values. Values that do not fill whole vectors are packed
+  // all the same.
+  void TakeValues(const T* values, size_t stride) {
+    values_in_place_ = in_place_ && v_channels_ % kLanes == 0;
+    if (!values_in_place_) {
+      values_are_finite_ = PackRows(count_, v_channels_, values, stride, value_memory_);
+      return;
+    }
     values_ = values;
-    value_stride_ = value_stride;
+    value_stride_ = stride;
   }
-
-  size_t count() const { return count_; }
 
   // scores[r][begin, end) = queries · keys; up to a vector more on either side
   // may be written. Query rows are padded with zeros to whole vectors.
   void Score(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
              float* scores, size_t stride) const {
-    if (in_place_) {
-      DotProducts(rows, queries, query_stride, keys_, key_stride_, begin, end, channels_, scores,
+    if (!in_place_) return ScorePacked(rows, queries, query_stride, begin, end, scores, stride);
+    const auto dot = [&](const auto* keys) {
+      DotProducts(rows, queries, query_stride, keys, key_stride_, begin, end, channels_, scores,
                   stride);
-    } else {
-      ScorePacked(rows, queries, query_stride, begin, end, scores, stride);
+    };
+    if constexpr (!kIsFloat<T>) {
+      if (keys_are_floats_) return dot(float_keys_);
     }
+    dot(keys_);
   }
 
   // sums[r] = sums[r] * corrections[r] + weights[r][begin, end) · values.
@@ -68,12 +78,16 @@ class TileData {
                   const float* corrections, float* sums, size_t sum_stride) const {
     for (size_t x = 0; x < v_channels_; x += kPanel) {
       const size_t vectors = PanelVectors(x, v_channels_);
-      const size_t width = vectors * kLanes;
-      const float* values = values_in_place_ ? values_ + begin * value_stride_ + x
-                                             : value_memory_ + count_ * x + begin * width;
-      BlockOf(rows, vectors, weights + begin, weight_stride, values,
-              values_in_place_ ? value_stride_ : width, end - begin, corrections, sums + x,
-              sum_stride);
+      const auto block = [&](const auto* values, size_t value_stride) {
+        BlockOf(rows, vectors, weights + begin, weight_stride, values, value_stride, end - begin,
+                corrections, sums + x, sum_stride);
+      };
+      if (values_in_place_) {
+        block(values_ + begin * value_stride_ + x, value_stride_);
+      } else {
+        const size_t width = vectors * kLanes;
+        block(value_memory_ + count_ * x + begin * width, width);
+      }
     }
   }
 
@@ -84,7 +98,7 @@ class TileData {
     VF odd = hn::Zero(d);  // x - x is 0 for finite x and NaN otherwise
     for (size_t j = 0; j < count_; ++j) {
       for (size_t x = 0; x < v_channels_; x += kLanes) {
-        const VF v = hn::LoadU(d, values_ + j * value_stride_ + x);
+        const VF v = LoadFloats(d, values_ + j * value_stride_ + x);
         odd = hn::Add(odd, hn::Sub(v, v));
       }
     }
@@ -92,11 +106,6 @@ class TileData {
   }
 
  private:
-  void PackValues(const float* values, size_t stride) {
-    values_in_place_ = false;
-    values_are_finite_ = PackRows(count_, v_channels_, values, stride, value_memory_);
-  }
-
   void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
                    float* scores, size_t stride) const {
     // Products are summed up in pieces of this many channels, which about halves
@@ -125,9 +134,11 @@ class TileData {
   bool in_place_ = false;
   bool values_in_place_ = false;
   bool values_are_finite_ = false;
-  const float* keys_ = nullptr;
+  bool keys_are_floats_ = kIsFloat<T>;
+  const T* keys_ = nullptr;
+  const float* float_keys_ = nullptr;  // instead of keys_, if they are floats and T is not
   size_t key_stride_ = 0;
-  const float* values_ = nullptr;
+  const T* values_ = nullptr;
   size_t value_stride_ = 0;
 };
 

@@ -19,7 +19,8 @@ struct Range {
   bool operator==(Range o) const { return begin == o.begin && end == o.end; }
 };
 
-// The causal and window part of the mask (padding comes on top).
+// The causal and window part of one batch row's mask (padding comes on top).
+// `total` is the number of the row's keys.
 class Geometry {
  public:
   Geometry(const AttentionParams& params, int64_t total)

@@ -74,6 +74,10 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     } else if (random() % 8 == 0) {
       p.bands[0] = {0, 1, -3};
     }
+    if (call.past > 0 && random() % 3 == 0) {
+      call.row_past = {static_cast<int32_t>(call.past)};
+      if (call.batch > 1) call.row_past.push_back(static_cast<int32_t>(random() % call.past));
+    }
     call.left_padding = Pick(random, {-1, -1, 0, 2, 70});
     call.flat = random() % 2 == 0;
     call.keep_cache = random() % 3 != 0;
@@ -84,7 +88,8 @@ Call DrawCall(uint32_t seed, int64_t budget) {
                 " bands " + std::to_string(p.bands.size()) + " window " + std::to_string(p.window) +
                 " causal " + std::to_string(p.causal) + " padding " +
                 std::to_string(call.left_padding) + " flat " + std::to_string(call.flat) +
-                " present " + std::to_string(call.keep_cache);
+                " present " + std::to_string(call.keep_cache) + " row past " +
+                (call.row_past.empty() ? "-" : std::to_string(call.row_past.back()));
     return call;
   }
 }
@@ -125,7 +130,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
     if (threads == 1) {
       first = call.output;
       errors.output = Distance(call.OutputByHead(), sample.exact.output);
-      if (call.keep_cache) errors.key = Distance(call.present_key, sample.exact.present_key);
+      if (call.keep_cache) errors.key = Distance(call.PresentKeys(), sample.exact.present_key);
     } else {
       Expect(call.output == first,
              name + ": " + std::to_string(threads) + " threads give another result than one");

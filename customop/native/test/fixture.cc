@@ -92,7 +92,8 @@ AttentionArgs<float> Call::Args() {
   AttentionArgs<float> args;
   args.batch = batch;
   args.length = length;
-  args.past = past;
+  args.max_past = past;
+  if (!row_past.empty()) args.row_past = row_past.data();
   args.head_size = head_size;
   args.v_head_size = v_head_size;
   args.query = rows(input(query), heads, length, head_size, flat);
@@ -113,6 +114,19 @@ AttentionArgs<float> Call::Args() {
     args.mask_batch_stride = static_cast<int64_t>(mask.size()) == total ? 0 : total;
   }
   return args;
+}
+
+std::vector<float> Call::PresentKeys() const {
+  std::vector<float> out;
+  const int64_t kv = params.kv_num_heads;
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t rows = (row_past.empty() ? past : row_past[static_cast<size_t>(b)]) + length;
+    for (int64_t h = 0; h < kv; ++h) {
+      const float* head = present_key.data() + (b * kv + h) * (past + length) * head_size;
+      out.insert(out.end(), head, head + rows * head_size);
+    }
+  }
+  return out;
 }
 
 std::vector<float> Call::OutputByHead() const {

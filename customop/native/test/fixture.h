@@ -37,6 +37,7 @@ struct Call {
   std::string name;
   AttentionParams params;
   int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
+  std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
   bool flat = false;            // query, key, value and output are [batch, rows, heads * channels]
   bool keep_cache = true;       // present_key and present_value are wanted
   int64_t first_position = -1;  // -1: no position_ids
@@ -50,6 +51,8 @@ struct Call {
   AttentionArgs<float> Args();
   // The output in the reference's order [batch, heads, length, channels].
   std::vector<float> OutputByHead() const;
+  // The rows of present_key that hold tokens, in the reference's order.
+  std::vector<float> PresentKeys() const;
 };
 
 // frequencies base^(-2i/rotary_dim)

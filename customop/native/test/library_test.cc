@@ -182,7 +182,7 @@ void TestBadNodes() {
   const std::vector<Bad> cases = {
       {"newer spec",
        attribute("spec_version", IntAttribute("spec_version", 3)),
-       {"layer.0/attention", "spec version 3", "this library knows 1", "update librope_ops"}},
+       {"layer.0/attention", "spec version 3", "this library knows 2", "update librope_ops"}},
       {"no spec", attribute("spec_version", IntAttribute("other", 1)), {"spec_version is missing"}},
       {"spec 0", attribute("spec_version", IntAttribute("spec_version", 0)), {"does not exist"}},
       {"no heads", attribute("num_heads", IntAttribute("num_heads", 0)), {"num_heads is 0"}},

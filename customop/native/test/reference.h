@@ -58,28 +58,29 @@ Real Dot(const std::vector<Real>& a, const Real* b) {
 
 template <typename Real>
 Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& args) {
-  const int64_t total = args.total();
   const int64_t group = p.num_heads / p.kv_num_heads;
   const Real scale = p.scale != 0
                          ? static_cast<Real>(p.scale)
                          : static_cast<Real>(1 / std::sqrt(static_cast<double>(args.head_size)));
   const auto position = [&](int64_t b, int64_t place) {
     return static_cast<double>(args.positions == nullptr
-                                   ? args.past + place
+                                   ? args.past(b) + place
                                    : args.positions[b * args.positions_batch_stride + place]);
   };
   Result<Real> result;
   for (int64_t b = 0; b < args.batch; ++b) {
     for (int64_t h = 0; h < p.num_heads; ++h) {
       const int64_t kv = h / group;
+      const int64_t past = args.past(b);
+      const int64_t total = args.total(b);
       std::vector<Real> keys;
       for (int64_t j = 0; j < total; ++j) {
-        if (j < args.past) {
+        if (j < past) {
           const float* row = args.past_key.At(b, kv, j);
           keys.insert(keys.end(), row, row + args.head_size);
         } else {
-          const auto row = Turn<Real>(p, args.key.At(b, kv, j - args.past), args.head_size,
-                                      position(b, j - args.past));
+          const auto row =
+              Turn<Real>(p, args.key.At(b, kv, j - past), args.head_size, position(b, j - past));
           keys.insert(keys.end(), row.begin(), row.end());
         }
       }
@@ -87,7 +88,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         result.present_key.insert(result.present_key.end(), keys.begin(), keys.end());
       }
       for (int64_t place = 0; place < args.length; ++place) {
-        const int64_t i = args.past + place;
+        const int64_t i = past + place;
         std::vector<std::vector<Real>> queries;
         for (const Band& band : p.bands) {
           queries.push_back(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
@@ -112,7 +113,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           const Real weight = std::exp(scores[static_cast<size_t>(j)] - largest);
           sum += weight;
           const float* value =
-              j < args.past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - args.past);
+              j < past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - past);
           for (size_t x = 0; x < out.size(); ++x) out[x] += weight * static_cast<Real>(value[x]);
         }
         for (Real& x : out) result.output.push_back(any ? x / sum : Real{0});

@@ -1,0 +1,115 @@
+// Element types of tensors: every one is read as float32 and written rounded
+// to nearest even, so that the kernels compute in float32 alone.
+#if defined(ROPE_ELEMENT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_ELEMENT_INL_H_
+#undef ROPE_ELEMENT_INL_H_
+#else
+#define ROPE_ELEMENT_INL_H_
+#endif
+
+#include <cstring>
+#include <type_traits>
+
+#include "vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+template <typename T>
+inline constexpr bool kIsFloat = std::is_same_v<T, float>;
+
+template <typename T>
+HWY_INLINE float ToFloat(T x) {
+  return hwy::ConvertScalarTo<float>(x);
+}
+template <typename T>
+HWY_INLINE T FromFloat(float x) {
+  return hwy::ConvertScalarTo<T>(x);
+}
+
+// A vector of numbers of type T as float32. D is a float32 tag.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const T* from) {
+  if constexpr (kIsFloat<T>) {
+    return hn::LoadU(d, from);
+  } else {
+    return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), from));
+  }
+}
+
+// The first n of them, the others zero.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* from, size_t n) {
+  if constexpr (kIsFloat<T>) {
+    return hn::LoadN(d, from, n);
+  } else {
+    return hn::PromoteTo(d, hn::LoadN(hn::Rebind<T, D>(), from, n));
+  }
+}
+
+template <class D, typename T>
+HWY_INLINE void StoreFloats(hn::Vec<D> v, D d, T* to) {
+  if constexpr (kIsFloat<T>) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Rebind<T, D> dt;
+    hn::StoreU(hn::DemoteTo(dt, v), dt, to);
+  }
+}
+
+// Even elements into `a`, odd ones into `b`.
+template <typename T>
+HWY_INLINE void LoadFloatPairs(DF d, const T* from, VF& a, VF& b) {
+  if constexpr (kIsFloat<T>) {
+    hn::LoadInterleaved2(d, from, a, b);
+  } else {
+    float wide[2 * kLanes];
+    hn::StoreU(LoadFloats(d, from), d, wide);
+    hn::StoreU(LoadFloats(d, from + kLanes), d, wide + kLanes);
+    hn::LoadInterleaved2(d, wide, a, b);
+  }
+}
+
+template <typename T>
+HWY_INLINE void StoreFloatPairs(VF a, VF b, DF d, T* to) {
+  if constexpr (kIsFloat<T>) {
+    hn::StoreInterleaved2(a, b, d, to);
+  } else {
+    float wide[2 * kLanes];
+    hn::StoreInterleaved2(a, b, d, wide);
+    StoreFloats(hn::LoadU(d, wide), d, to);
+    StoreFloats(hn::LoadU(d, wide + kLanes), d, to + kLanes);
+  }
+}
+
+// Copies numbers from one type to another.
+template <typename In, typename Out>
+HWY_INLINE void Convert(const In* in, size_t count, Out* out) {
+  if constexpr (std::is_same_v<In, Out>) {
+    if (in != out) memcpy(out, in, count * sizeof(In));
+  } else {
+    const DF d;
+    size_t x = 0;
+    for (; x + kLanes <= count; x += kLanes) StoreFloats(LoadFloats(d, in + x), d, out + x);
+    for (; x < count; ++x) out[x] = FromFloat<Out>(ToFloat(in[x]));
+  }
+}
+
+// out = in * factor.
+template <typename Out>
+HWY_INLINE void StoreScaled(const float* in, float factor, size_t count, Out* out) {
+  const DF d;
+  const VF times = hn::Set(d, factor);
+  size_t x = 0;
+  for (; x + kLanes <= count; x += kLanes) {
+    StoreFloats(hn::Mul(hn::LoadU(d, in + x), times), d, out + x);
+  }
+  for (; x < count; ++x) out[x] = FromFloat<Out>(in[x] * factor);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#endif  // ROPE_ELEMENT_INL_H_
