@@ -86,7 +86,7 @@ func TestNodeWritesEverything(t *testing.T) {
 		Inputs:  []string{"q", "k", "v", "pk", "pv", "p", "m", "b", "c", "d", "s"},
 		Outputs: []string{"y", "nk", "nv", "lse"},
 		Attributes: []NodeAttribute{
-			{Name: "spec_version", Kind: Int, Int: 1},
+			{Name: "spec_version", Kind: Int, Int: 2},
 			{Name: "num_heads", Kind: Int, Int: 4}, {Name: "kv_num_heads", Kind: Int, Int: 2},
 			{Name: "scale", Kind: Float, Float: 0.5}, {Name: "frequencies", Kind: Floats, Floats: []float32{1}},
 			{Name: "gain", Kind: Float, Float: 2}, {Name: "rotary_layout", Kind: Text, Text: "interleaved"},
