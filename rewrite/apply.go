@@ -24,16 +24,13 @@ func apply(m *onnx.Model, changes []change) error {
 	removed := map[*onnx.Node]bool{}
 	for _, c := range changes {
 		for _, n := range c.nodes {
-			g.InsertNode(c.site.mix, n)
+			g.InsertNode(c.site.replaced[0], n)
 		}
 		for _, t := range c.constants {
 			g.AddInitializer(t)
 		}
-		removed[c.site.mix] = true
-		for _, b := range []branch{c.site.key, c.site.value} {
-			if b.cache != nil {
-				removed[b.cache.concat] = true
-			}
+		for _, n := range c.site.replaced {
+			removed[n] = true
 		}
 	}
 	sweep(g, removed)

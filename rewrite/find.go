@@ -26,17 +26,25 @@ func (g *graph) find() []candidate {
 	var list []candidate
 	for _, n := range g.nodes {
 		if fusedAttention(n) {
-			list = append(list, candidate{node: n, refusal: refuse(n, "the fused op %s is not lifted by this version, which reads attention written as MatMul, Softmax, MatMul", n.OpType)})
+			list = append(list, candidate{node: n, refusal: g.unreadable(n)})
 			continue
 		}
 		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
 			continue
 		}
 		if c, refusal := g.core(n); c != nil || refusal != nil {
-			list = append(list, candidate{n, c, refusal})
+			list = append(list, candidate{g.asWritten(n), c, refusal})
 		}
 	}
 	return list
+}
+
+// unreadable says why a fused attention was not expanded.
+func (g *graph) unreadable(n *onnx.Node) *Refusal {
+	if err := g.unread[n]; err != nil {
+		return refuse(n, "this %s cannot be read: %v", n.OpType, err)
+	}
+	return refuse(n, "the fused op %s is not lifted by this version", n.OpType)
 }
 
 // fusedAttention reports whether n is a whole attention in one op.

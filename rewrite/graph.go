@@ -12,6 +12,7 @@ import (
 // topological order, with who makes and who reads each value. The model itself
 // is not changed.
 type graph struct {
+	view
 	model     *onnx.Model
 	nodes     []*onnx.Node
 	order     map[*onnx.Node]int
@@ -23,8 +24,11 @@ type graph struct {
 	classes   map[string]class
 }
 
-func newGraph(m *onnx.Model) (*graph, error) {
+// buildGraph reads nodes, which are those of the model's main graph or stand for
+// them, and constants beside the model's own.
+func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v view) (*graph, error) {
 	g := &graph{
+		view:      v,
 		model:     m,
 		order:     map[*onnx.Node]int{},
 		producer:  map[string]*onnx.Node{},
@@ -43,10 +47,13 @@ func newGraph(m *onnx.Model) (*graph, error) {
 		delete(g.inputs, t.Name)
 		g.constants[t.Name] = t
 	}
+	for _, t := range constants {
+		g.constants[t.Name] = t
+	}
 	for _, v := range m.Graph.Outputs {
 		g.outputs[v.Name] = true
 	}
-	for _, n := range m.Graph.Nodes {
+	for _, n := range nodes {
 		if need := fewestInputs(n); len(n.Inputs) < need {
 			return nil, fmt.Errorf("node %s (%s) has %d inputs, at least %d are needed: the model is broken", label(n), n.OpType, len(n.Inputs), need)
 		}
@@ -60,7 +67,7 @@ func newGraph(m *onnx.Model) (*graph, error) {
 			g.producer[o] = n
 		}
 	}
-	if err := g.sortLive(); err != nil {
+	if err := g.sortLive(nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range g.nodes {
@@ -89,7 +96,7 @@ func fewestInputs(n *onnx.Node) int {
 
 // sortLive fills nodes with what the graph's outputs need, producers first.
 // A list that is already in order keeps it.
-func (g *graph) sortLive() error {
+func (g *graph) sortLive(nodes []*onnx.Node) error {
 	live := map[*onnx.Node]bool{}
 	var stack []*onnx.Node
 	mark := func(value string) {
@@ -113,7 +120,7 @@ func (g *graph) sortLive() error {
 		next []string
 	}
 	started := map[*onnx.Node]bool{}
-	for _, root := range g.model.Graph.Nodes {
+	for _, root := range nodes {
 		if !live[root] || started[root] {
 			continue
 		}

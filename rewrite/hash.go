@@ -71,10 +71,26 @@ func (h *hasher) value(v string) [32]byte {
 			w.Write(x[:])
 		}
 		writeAttributes(w, n)
+		h.fused(w, n)
 	}
 	w.Sum(sum[:0])
 	h.memo[v] = sum
 	return sum
+}
+
+// fused adds the model's node that a primitive one is a part of: it is what the
+// proof runs.
+func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
+	o := h.graph.written[n]
+	if o == nil {
+		return
+	}
+	fmt.Fprintf(w, "part of %s %s %d(", o.Domain, o.OpType, len(o.Outputs))
+	for _, in := range o.Inputs {
+		x := h.value(in)
+		w.Write(x[:])
+	}
+	writeAttributes(w, o)
 }
 
 func (h *hasher) constant(name string, t *onnx.Tensor) [32]byte {

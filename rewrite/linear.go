@@ -100,15 +100,20 @@ func (g *graph) dominators(root string) []link {
 }
 
 // nearestCut returns the link nearest to the root with nothing essential
-// upstream.
-func nearestCut(links []link) string {
+// upstream that is a value of the model, "" when there is none.
+func (g *graph) nearestCut(links []link) string {
 	cut := 0
 	for i, l := range links {
 		if l.essential {
 			cut = i
 		}
 	}
-	return links[cut].value
+	for _, l := range links[cut:] {
+		if !g.internal[l.value] {
+			return l.value
+		}
+	}
+	return ""
 }
 
 // cache is a Concat that appends new keys or values to those of earlier calls.

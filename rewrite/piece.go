@@ -54,12 +54,12 @@ func (g *graph) extract(outputs, cuts []string) (*piece, error) {
 			p.inputs = append(p.inputs, g.inputs[v])
 		case n == nil:
 			fail("it reads the graph input %q", v)
-		case g.classes[v] == shapeClass && standard(n, "Shape", "Size"):
+		case g.classes[v] == shapeClass && standard(n, "Shape", "Size") && !(g.evaluated && g.internal[v]):
 			p.sizes = append(p.sizes, v)
 		case g.weightProduct(n):
 			fail("it reads %q, the product with weights at %s", v, label(n))
 		default:
-			if err := evaluable(n); err != nil {
+			if err := g.evaluable(n); err != nil {
 				fail("%w", err)
 			}
 			needed[n] = true
@@ -78,6 +78,15 @@ func (g *graph) extract(outputs, cuts []string) (*piece, error) {
 	slices.Sort(p.sizes)
 	slices.SortFunc(p.inputs, func(a, b *onnx.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
+}
+
+// evaluable refuses nodes that must not be run while probing, fused ops that
+// their adapter does not read among them: nobody has looked at their attributes.
+func (g *graph) evaluable(n *onnx.Node) error {
+	if err := g.unread[n]; err != nil {
+		return fmt.Errorf("the %s at %s cannot be read: %w", n.OpType, label(n), err)
+	}
+	return evaluable(n)
 }
 
 // evaluable refuses nodes that must not be run while probing: ops of other

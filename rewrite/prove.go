@@ -69,7 +69,7 @@ func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, erro
 
 // compare proves lowered nodes against the site.
 func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
-	piece, err := l.graph.extract(s.results(), s.cuts())
+	piece, err := l.graph.source.extract(s.results(), s.cuts())
 	if err != nil {
 		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
 	}
@@ -78,12 +78,16 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 		return nil, refuse(s.softmax, "the site does not load: %v", err)
 	}
 	defer original.session.Close()
-	doubleSession, err := l.session(ctx, piece.double(), piece.outputs)
+	definition, err := l.graph.definition.extract(s.results(), s.cuts())
+	if err != nil {
+		return nil, refuse(s.softmax, "the site's definition cannot be evaluated by itself: %v", err)
+	}
+	doubleSession, err := l.session(ctx, definition.double(), definition.outputs)
 	if err != nil {
 		return nil, refuse(s.softmax, "the site does not load in float64: %v", err)
 	}
 	defer doubleSession.Close()
-	double := &loaded{session: doubleSession, piece: piece, table: l.table, elem: onnx.Double}
+	double := &loaded{session: doubleSession, piece: definition, table: l.table, elem: onnx.Double}
 	op, err := l.loadOp(ctx, s, lift, nodes, constants)
 	if err != nil {
 		return nil, refuse(s.softmax, "the op that should replace it does not load: %v", err)

@@ -116,7 +116,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		var s *site
 		refusal := c.refusal
 		if refusal == nil {
-			s, refusal = g.delimit(*c.core)
+			if s, refusal = g.delimit(*c.core); refusal != nil {
+				refusal.Op = c.node.OpType
+			}
 		}
 		if refusal != nil {
 			report.keep(refusal)

@@ -28,11 +28,13 @@ func (b branch) stored() string {
 type site struct {
 	core
 	query, key, value branch
+	attended          string       // the attention's output, as the model has it
+	replaced          []*onnx.Node // the model's nodes whose outputs the op makes in their place
 }
 
 func (s *site) scores() string       { return s.product.Outputs[0] }
 func (s *site) softmaxInput() string { return s.softmax.Inputs[0] }
-func (s *site) output() string       { return s.mix.Outputs[0] }
+func (s *site) output() string       { return s.attended }
 
 // cuts returns the data values that enter the site.
 func (s *site) cuts() []string {
@@ -69,10 +71,15 @@ func unique(list []string) []string {
 
 // delimit finds where a core's query, key and value come from.
 func (g *graph) delimit(c core) (*site, *Refusal) {
-	s := &site{core: c}
+	s := &site{core: c, attended: g.outward(c.mix.Outputs[0])}
 	s.query = g.branch(c.product.Inputs[0])
 	s.key = g.branch(c.product.Inputs[1])
 	s.value = g.branch(c.mix.Inputs[1])
+	for _, b := range []branch{s.query, s.key, s.value} {
+		if b.cut == "" {
+			return nil, refuse(c.product, "%q is made inside it of something else than a query, key or value that is given to it", b.operand)
+		}
+	}
 	if s.query.cache != nil {
 		return nil, refuse(c.product, "its first operand comes from a cache; the query was expected there")
 	}
@@ -82,7 +89,35 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	if leak := g.leak(s.output(), s.cuts()); leak != "" {
 		return nil, refuse(c.softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)
 	}
-	return s, nil
+	return s, g.replaces(s)
+}
+
+// replaces notes which nodes of the model a site's op stands for, and refuses a
+// site whose op would leave out one of their outputs.
+func (g *graph) replaces(s *site) *Refusal {
+	made := []*onnx.Node{s.mix}
+	if s.key.cache != nil {
+		made = append(made, s.key.cache.concat, s.value.cache.concat)
+	}
+	results := s.results()
+	for _, v := range results {
+		if v == "" || g.internal[v] {
+			return refuse(s.softmax, "its output or cache does not leave it in one piece")
+		}
+	}
+	for _, n := range made {
+		n = g.asWritten(n)
+		if slices.Contains(s.replaced, n) {
+			continue
+		}
+		s.replaced = append(s.replaced, n)
+		for _, o := range n.Outputs {
+			if o != "" && !slices.Contains(results, o) && (g.outputs[o] || len(g.source.consumers[o]) > 0) {
+				return refuse(n, "its output %q is used beside the attention's own and cannot be given", o)
+			}
+		}
+	}
+	return nil
 }
 
 // sharesCache returns refusals for the sites whose keys or values stand in one
@@ -117,7 +152,7 @@ func (g *graph) branch(operand string) branch {
 	if b.cache != nil {
 		links = g.dominators(b.cache.fresh)
 	}
-	b.cut = nearestCut(links)
+	b.cut = g.nearestCut(links)
 	return b
 }
 

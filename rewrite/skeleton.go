@@ -55,7 +55,7 @@ func (s *skeleton) blocked() map[*onnx.Node]error {
 	for _, n := range s.graph.nodes {
 		_, reads := s.replacement(n)
 		if reads == nil {
-			if err := evaluable(n); err != nil {
+			if err := s.graph.evaluable(n); err != nil {
 				blocked[n] = err
 				continue
 			}
