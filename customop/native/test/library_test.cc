@@ -2,6 +2,9 @@
 // everything that is wrong. Built with sanitizers by default.
 //
 //   library_test LIBONNXRUNTIME LIBROPE_OPS
+//
+// plain_library_test is the same without sanitizers, for the library as it is
+// shipped under the oldest and newest runtimes.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "calls_test.h"
 #include "check.h"
 #include "fixture.h"
 #include "model_bytes.h"
@@ -319,9 +323,16 @@ int main(int argc, char** argv) {
     std::printf("skipped: set ONNXRUNTIME_SHARED_LIBRARY_PATH to an ONNX Runtime library\n");
     return kSkipped;
   }
+  if (FILE* file = std::fopen(runtime, "rb"); file != nullptr) {
+    std::fclose(file);
+  } else {
+    std::printf("skipped: %s is not there\n", runtime);
+    return kSkipped;
+  }
   if (!OpenRuntime(runtime)) return 1;
   g_library = argv[2];
   TestValid();
+  TestCalls(g_library);
   TestConcurrentRuns();
   TestLeftOut();
   TestBadNodes();

@@ -1,0 +1,146 @@
+#include "calls_test.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "check.h"
+#include "fixture.h"
+#include "model_bytes.h"
+#include "ort_session.h"
+#include "reference.h"
+
+namespace rope::test {
+namespace {
+
+constexpr int kFloat = 1;
+constexpr int kInt64 = 7;
+
+// The call as a model of one node with its feeds. An empty tensor that the op
+// may do without is left out altogether.
+struct Prepared {
+  NodeModel model;
+  std::vector<Value> inputs, outputs;
+
+  void Input(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& floats,
+             const std::vector<int64_t>& ints) {
+    if (floats.empty() && ints.empty()) {
+      model.inputs.push_back({"", 0, 0});
+      return;
+    }
+    const int type = floats.empty() ? kInt64 : kFloat;
+    model.inputs.push_back({name, type, static_cast<int>(shape.size())});
+    inputs.push_back({name, std::move(shape), floats, ints});
+  }
+  void Output(const std::string& name, int rank, bool wanted) {
+    model.outputs.push_back({wanted ? name : "", kFloat, rank});
+    if (wanted) outputs.push_back({name, {}, {}, {}});
+  }
+};
+
+Prepared Prepare(const Call& c) {
+  const AttentionParams& p = c.params;
+  Prepared out;
+  const auto rows = [&](int64_t heads, int64_t size) {
+    return c.flat ? std::vector<int64_t>{c.batch, c.length, heads * size}
+                  : std::vector<int64_t>{c.batch, heads, c.length, size};
+  };
+  out.Input("query", rows(p.num_heads, c.head_size), c.query, {});
+  out.Input("key", rows(p.kv_num_heads, c.head_size), c.key, {});
+  out.Input("value", rows(p.kv_num_heads, c.v_head_size), c.value, {});
+  out.Input("past_key", {c.batch, p.kv_num_heads, c.past, c.head_size}, c.past_key, {});
+  out.Input("past_value", {c.batch, p.kv_num_heads, c.past, c.v_head_size}, c.past_value, {});
+  out.Input("position_ids", {1, c.length}, {}, c.positions);
+  out.Input("attention_mask", {c.batch, c.past + c.length}, {}, c.mask);
+  while (out.model.inputs.back().name.empty()) out.model.inputs.pop_back();
+  out.Output("output", c.flat ? 3 : 4, true);
+  out.Output("present_key", 4, c.keep_cache);
+  out.Output("present_value", 4, c.keep_cache);
+  std::vector<int64_t> starts;
+  std::vector<float> offsets;
+  for (const Band& b : p.bands) {
+    starts.push_back(b.start);
+    offsets.push_back(static_cast<float>(b.query_offset));
+  }
+  out.model.attributes = {IntAttribute("spec_version", 1),
+                          IntAttribute("num_heads", p.num_heads),
+                          IntAttribute("kv_num_heads", p.kv_num_heads),
+                          FloatsAttribute("frequencies", p.frequencies),
+                          StringAttribute("rotary_layout", p.interleaved ? "interleaved" : "half"),
+                          IntAttribute("window", p.window),
+                          IntsAttribute("band_starts", starts),
+                          FloatsAttribute("band_query_offsets", offsets)};
+  return out;
+}
+
+template <typename A>
+double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
+  if (a.size() != truth.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
+  }
+  return largest;
+}
+
+// Nothing rounded to float32 comes closer than half a unit in the last place.
+void Compare(const std::string& what, const std::vector<float>& got,
+             const std::vector<float>& plain, const std::vector<double>& truth) {
+  double largest = 0;
+  for (const double v : truth) largest = std::max(largest, std::abs(v));
+  const double allowed = 2 * std::max(Distance(plain, truth), std::ldexp(largest, -24));
+  const double error = Distance(got, truth);
+  Expect(error <= allowed,
+         what + " is off by " + std::to_string(error) + ", allowed " + std::to_string(allowed));
+}
+
+void Check(Call c, const std::string& library) {
+  c.Draw(7);
+  Prepared prepared = Prepare(c);
+  const Session session(prepared.model.Encode(), library, 2);
+  std::string error = session.error();
+  if (error.empty()) error = session.Run(prepared.inputs, prepared.outputs);
+  Expect(error.empty(), c.name + ": " + error);
+  if (!error.empty()) return;
+  const auto truth = Reference<double>(c.params, c.Args());
+  const auto plain = Reference<float>(c.params, c.Args());
+  c.output = prepared.outputs[0].floats;
+  if (c.output.size() != truth.output.size()) c.flat = false;  // of another size: compared as it is
+  Compare(c.name + ": output", c.OutputByHead(), plain.output, truth.output);
+  if (!c.keep_cache) return;
+  Compare(c.name + ": present_key", prepared.outputs[1].floats, plain.present_key,
+          truth.present_key);
+}
+
+}  // namespace
+
+void TestCalls(const std::string& library) {
+  Call plain;
+  plain.params.num_heads = 6;
+  plain.params.kv_num_heads = 2;
+  plain.params.frequencies = Frequencies(32);
+  plain.batch = 2;
+  plain.head_size = plain.v_head_size = 32;
+  const auto with = [&](const char* name, auto change) {
+    Call c = plain;
+    c.name = name;
+    change(c);
+    Check(c, library);
+  };
+  with("prefill", [](Call& c) { c.length = 13; });
+  with("prefill, no cache", [](Call& c) { c.length = 13, c.keep_cache = false; });
+  with("prefill, flat, positions, mask",
+       [](Call& c) { c.length = 13, c.flat = true, c.first_position = 0, c.left_padding = 2; });
+  with("decode", [](Call& c) { c.past = 41; });
+  with("decode, positions, mask",
+       [](Call& c) { c.past = 41, c.first_position = 41, c.left_padding = 3; });
+  with("decode far out", [](Call& c) { c.past = 41, c.first_position = 131071; });
+  with("chunk, bands", [](Call& c) {
+    c.past = 21, c.length = 9, c.params.bands.push_back({8, 1, -5}), c.left_padding = 1;
+  });
+  with("chunk, window, half of the channels interleaved", [](Call& c) {
+    c.past = 21, c.length = 9, c.params.window = 6, c.params.interleaved = true;
+    c.params.frequencies = Frequencies(16);
+  });
+}
+
+}  // namespace rope::test
