@@ -172,12 +172,15 @@ type loader struct {
 }
 
 func (l *loader) session(ctx context.Context, m *onnx.Model, outputs []string) (engine.Session, error) {
+	if err := contain(m); err != nil {
+		return nil, err
+	}
 	data, err := m.Marshal()
 	if err != nil {
 		return nil, err
 	}
 	if len(data) > maxPiece {
-		return nil, fmt.Errorf("the piece holds %d MB of constants, more than the %d MB that are evaluated", len(data)>>20, maxPiece>>20)
+		return nil, tooLarge(int64(len(data)))
 	}
 	return l.engine.Load(ctx, engine.Model{
 		Bytes: data, Inputs: inputNames(m), Outputs: outputs, Library: m.Opset(opsDomain) > 0,

