@@ -146,7 +146,8 @@ func TestGoldens(t *testing.T) {
 		{golden: "string", positions: "string:shift=16,window=4"},
 	}
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager",
-		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18",
+		"llama__dynamo23", "qwen3__dynamo23", "gpt_neox__dynamo23"} {
 		architecture, _, _ := strings.Cut(name, "__")
 		for _, m := range methods {
 			if m.only != "" && m.only != architecture {

@@ -77,6 +77,18 @@ func sites(w *writer, report *rewrite.Report) {
 	if cases > 0 {
 		w.line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
 		w.line("own: %.1e). Queries that see no key are left out: they carry no meaning.", original)
+		for _, s := range report.Sites {
+			if s.Proof != nil && s.Proof.Skipped > 0 {
+				w.line("%s", wrap(fmt.Sprintf("%d of these were run with one row in place of several, as ONNX Runtime runs the original no other way: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
+				break
+			}
+		}
+		for _, s := range report.Sites {
+			if s.Proof != nil && s.Proof.Skipped > 0 {
+				w.line("%s", wrap(fmt.Sprintf("%d of these kinds had to be run with one row in place of a batch, since the original does not run otherwise: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
+				break
+			}
+		}
 	}
 }
 

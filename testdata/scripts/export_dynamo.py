@@ -1,8 +1,9 @@
-"""Export the small models by torch.onnx.export(dynamo=True), opset 18, with a key-value cache.
+"""Export the small models by torch.onnx.export(dynamo=True), with a key-value cache.
 
-    export_dynamo.py OUT [ARCHITECTURE ...] [--attention sdpa|eager]
+    export_dynamo.py OUT [ARCHITECTURE ...] [--attention sdpa|eager] [--opset 18|23]
 
-Writes OUT/models/ARCHITECTURE__dynamo18[-eager]/{model.onnx,config.json}.
+Writes OUT/models/ARCHITECTURE__dynamoOPSET[-eager]/{model.onnx,config.json}. From opset 23 on, attention and rotation
+become ONNX's Attention and RotaryEmbedding.
 """
 import argparse
 import os
@@ -59,7 +60,7 @@ def without_metadata(model):
     return model
 
 
-def export(name, out, attention):
+def export(name, out, attention, opset):
     model = small.model(name, out, attention)
     cfg = model.config
     layers = cfg.num_hidden_layers
@@ -75,10 +76,10 @@ def export(name, out, attention):
     parts = [(i, t) for i in range(layers) for t in ("key", "value")]
     with torch.no_grad():
         program = torch.onnx.export(
-            WithCache(model).eval(), args, dynamo=True, opset_version=18, dynamic_shapes=axes, verbose=False, report=False,
+            WithCache(model).eval(), args, dynamo=True, opset_version=opset, dynamic_shapes=axes, verbose=False, report=False,
             input_names=["input_ids", "attention_mask", "position_ids"] + [f"past_key_values.{i}.{t}" for i, t in parts],
             output_names=["logits"] + [f"present.{i}.{t}" for i, t in parts])
-    folder = os.path.join(out, "models", name + "__dynamo18" + ("-eager" if attention == "eager" else ""))
+    folder = os.path.join(out, "models", f"{name}__dynamo{opset}" + ("-eager" if attention == "eager" else ""))
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.onnx")
     program.save(path, external_data=False)
@@ -92,6 +93,7 @@ if __name__ == "__main__":
     parser.add_argument("out")
     parser.add_argument("architectures", nargs="*", default=list(small.ARCHITECTURES))
     parser.add_argument("--attention", default="sdpa", choices=["sdpa", "eager"])
+    parser.add_argument("--opset", default=18, type=int)
     a = parser.parse_args()
     for name in a.architectures or small.ARCHITECTURES:
-        export(name, a.out, a.attention)
+        export(name, a.out, a.attention, a.opset)

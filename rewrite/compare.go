@@ -1,0 +1,244 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// comparison runs the original site, its definition in float64 and the op that
+// should replace it.
+type comparison struct {
+	lifter               *lifter
+	site                 *site
+	lift                 *lifted
+	original, double, op *loaded
+	rng                  *rand.Rand
+	proof                *Proof
+	groups               map[float64][3]resultErrors // by the size of the hidden states
+}
+
+// compare proves lowered nodes against the site.
+func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
+	piece, err := l.graph.source.extract(s.results(), s.cuts())
+	if err != nil {
+		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
+	}
+	original, err := l.load(ctx, piece)
+	if err != nil {
+		return nil, refuse(s.softmax, "the site does not load: %v", err)
+	}
+	defer original.session.Close()
+	definition, err := l.graph.definition.extract(s.results(), s.cuts())
+	if err != nil {
+		return nil, refuse(s.softmax, "the site's definition cannot be evaluated by itself: %v", err)
+	}
+	doubleSession, err := l.session(ctx, definition.double(), definition.outputs)
+	if err != nil {
+		return nil, refuse(s.softmax, "the site does not load in float64: %v", err)
+	}
+	defer doubleSession.Close()
+	op, err := l.loadOp(ctx, s, lift, nodes, constants)
+	if err != nil {
+		return nil, refuse(s.softmax, "the op that should replace it does not load: %v", err)
+	}
+	defer op.session.Close()
+	c := &comparison{
+		lifter: l, site: s, lift: lift,
+		original: original,
+		double:   &loaded{session: doubleSession, piece: definition, table: l.table, elem: onnx.Double},
+		op:       op,
+		rng:      rand.New(rand.NewPCG(7, 8)),
+		proof:    &Proof{},
+		groups:   map[float64][3]resultErrors{},
+	}
+	for _, t := range trials(lift) {
+		if err := c.trial(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	for _, group := range c.groups {
+		for i := range s.results() {
+			if err := group[i].judgeLargest(); err != nil {
+				return nil, refuse(s.softmax, "%s: %v", resultNames[i], err)
+			}
+		}
+	}
+	return c.proof, nil
+}
+
+// notRun says that ONNX Runtime does not run one of the three.
+type notRun struct {
+	which *loaded
+	*Refusal
+}
+
+func (n *notRun) Unwrap() error { return n.Refusal }
+
+// trial runs and judges one trial. Some exports, and some ops, run one row at a
+// time only. Every kind of input must still run: prefill, decode, each padding.
+func (c *comparison) trial(ctx context.Context, t trial) error {
+	errs, err := c.errors(ctx, t, c.original)
+	var stopped *notRun
+	if errors.As(err, &stopped) && stopped.which == c.original && t.pt.B > 1 {
+		c.proof.Skipped++
+		c.proof.SkippedWhy = stopped.Error()
+		several := t
+		t.pt.B = 1
+		if errs, err = c.errors(ctx, t, c.original); err == nil {
+			err = c.rows(ctx, several, errs)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.proof.Cases++
+	return c.judge(t, errs)
+}
+
+// rows runs a trial of several rows without the original: what the original is
+// off by itself is known from one row.
+func (c *comparison) rows(ctx context.Context, t trial, one [3]resultErrors) error {
+	errs, err := c.errors(ctx, t, nil)
+	var stopped *notRun
+	if errors.As(err, &stopped) && stopped.which == c.double {
+		return nil // it has no meaning for several rows
+	}
+	if err != nil {
+		return err
+	}
+	for i := range errs {
+		errs[i].lend(one[i])
+	}
+	return c.judge(t, errs)
+}
+
+// errors runs a trial with as many draws as it needs; original may be nil.
+func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (errs [3]resultErrors, _ error) {
+	s := c.site
+	names := map[*loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op"}
+	for range t.draws(c.lift.attention) {
+		feeds, mask := c.lifter.trialFeeds(c.rng, s, c.lift, t)
+		var results [3]map[string]engine.Tensor
+		for i, run := range []*loaded{original, c.double, c.op} {
+			if run == nil {
+				continue
+			}
+			var err error
+			if results[i], err = run.run(ctx, t.pt, run.cast(feeds)); err != nil {
+				refusal := refuse(s.softmax, "%s does not run with %v: %v", names[run], t.pt, err)
+				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
+					return errs, refusal
+				}
+				return errs, &notRun{run, refusal}
+			}
+		}
+		for i, name := range s.results() {
+			if err := errs[i].add(results[0][name], results[1][name], results[2][name], meaningful(i, c.lift, t.pt, mask)); err != nil {
+				return errs, refuse(s.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
+			}
+		}
+	}
+	return errs, nil
+}
+
+// judge applies the rule to a trial and notes its errors.
+func (c *comparison) judge(t trial, errs [3]resultErrors) error {
+	for i := range c.site.results() {
+		if err := errs[i].judge(apriori(i, c.lift, t)); err != nil {
+			return refuse(c.site.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
+		}
+		group := c.groups[t.magnitude]
+		group[i].merge(errs[i])
+		c.groups[t.magnitude] = group
+		c.proof.MaxError = math.Max(c.proof.MaxError, errs[i].op)
+		c.proof.OriginalError = math.Max(c.proof.OriginalError, errs[i].original)
+	}
+	return nil
+}
+
+// resultErrors holds the errors of one result against float64: the largest,
+// and the sums of their squares.
+type resultErrors struct {
+	original, op               float64
+	originalSquares, opSquares float64
+	largest                    float64 // element of the result
+	count                      float64
+}
+
+// add compares one result. Where the original did not run, its own error counts
+// as none.
+func (e *resultErrors) add(original, double, op engine.Tensor, counts func(i int64) bool) error {
+	if original.Dims == nil {
+		original = double
+	}
+	for _, t := range []engine.Tensor{original, op} {
+		if !slices.Equal(t.Dims, double.Dims) {
+			return fmt.Errorf("its shape is %v, %v was expected", t.Dims, double.Dims)
+		}
+	}
+	x, y, z := original.Values(), double.Values(), op.Values()
+	for i := range y {
+		if !counts(int64(i)) {
+			continue
+		}
+		if math.IsNaN(x[i]) || math.IsNaN(y[i]) || math.IsNaN(z[i]) {
+			return fmt.Errorf("element %d is %g in the original, %g in float64 and %g in the op", i, x[i], y[i], z[i])
+		}
+		e.original = math.Max(e.original, math.Abs(x[i]-y[i]))
+		e.op = math.Max(e.op, math.Abs(z[i]-y[i]))
+		e.originalSquares += (x[i] - y[i]) * (x[i] - y[i])
+		e.opSquares += (z[i] - y[i]) * (z[i] - y[i])
+		e.largest = math.Max(e.largest, math.Abs(y[i]))
+		e.count++
+	}
+	return nil
+}
+
+// lend gives e, which has no errors of an original, those of another trial.
+func (e *resultErrors) lend(from resultErrors) {
+	e.original = from.original
+	if from.count > 0 {
+		e.originalSquares = from.originalSquares * e.count / from.count
+	}
+}
+
+func (e *resultErrors) merge(other resultErrors) {
+	e.original = math.Max(e.original, other.original)
+	e.op = math.Max(e.op, other.op)
+	e.largest = math.Max(e.largest, other.largest)
+}
+
+// judge applies the rule to one trial: the op is off by at most twice what the
+// original is off by itself, as root mean square (which hardly varies from
+// draw to draw), and the original by no more than float32 explains. A quarter
+// of a unit in the last place of the largest element is never held against the op.
+func (e resultErrors) judge(limit float64) error {
+	if e.original > limit {
+		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that float32 explains", e.original, limit)
+	}
+	if e.count == 0 {
+		return nil
+	}
+	rms := func(squares float64) float64 { return math.Sqrt(squares / e.count) }
+	if allowed := math.Max(2*rms(e.originalSquares), e.largest*float32eps/4); !(rms(e.opSquares) <= allowed) {
+		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; at most %.3g, twice the original's own error, was expected",
+			rms(e.opSquares), allowed)
+	}
+	return nil
+}
+
+// judgeLargest applies the rule to the largest error of several trials, so
+// that one wrong element among many is seen.
+func (e resultErrors) judgeLargest() error {
+	if allowed := math.Max(2*e.original, e.largest*float32eps/2); !(e.op <= allowed) {
+		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the original's own error, was expected", e.op, allowed)
+	}
+	return nil
+}
