@@ -84,7 +84,8 @@ func TestSessionRefuses(t *testing.T) {
 		"first keys":      {set(onnx.IntAttr("first_keys", 4)), []string{"first_keys", "later library"}},
 		"softcap":         {set(onnx.FloatAttr("softcap", 30)), []string{"softcap", "later library"}},
 		"attention bias":  {input(7, "attention_bias"), []string{"attention_bias", "later library"}},
-		"cache length":    {input(8, "cache_length"), []string{"cache_length", "later library"}},
+		"cache length":    {input(8, "cache_length"), []string{"cache_length", "past_key"}},
+		"total length":    {input(12, "total_length"), []string{"total_length", "cache_length"}},
 		"document ids":    {input(9, "document_ids"), []string{"document_ids", "later library"}},
 		"sinks":           {input(10, "sink_logits"), []string{"sink_logits", "later library"}},
 		"log-sum-exp":     {func(n *onnx.Node) { n.Outputs = append(n.Outputs, "log_sum_exp") }, []string{"log_sum_exp", "later library"}},
@@ -99,7 +100,7 @@ func TestSessionRefuses(t *testing.T) {
 			c.damage(node)
 			types := map[string]onnx.DataType{
 				"query": onnx.Float, "key": onnx.Float, "value": onnx.Float, "past_key": onnx.Float,
-				"attention_bias": onnx.Float, "cache_length": onnx.Int32, "document_ids": onnx.Int64,
+				"attention_bias": onnx.Float, "cache_length": onnx.Int32, "total_length": onnx.Int32, "document_ids": onnx.Int64,
 				"sink_logits": onnx.Float, "half": onnx.Float16,
 			}
 			_, err := newSession(t, node, types, 1)

@@ -17,25 +17,31 @@ type tensor struct {
 	dims     []int64
 	floats   []float32
 	integers []int64
-	isInt    bool
+	typ      onnx.DataType // Float, Int64 or Int32
 }
 
-func floats(values []float32, dims ...int64) tensor { return tensor{dims: dims, floats: values} }
+func floats(values []float32, dims ...int64) tensor {
+	return tensor{dims: dims, floats: values, typ: onnx.Float}
+}
 
 func integers(values []int64, dims ...int64) tensor {
-	return tensor{dims: dims, integers: values, isInt: true}
+	return tensor{dims: dims, integers: values, typ: onnx.Int64}
 }
 
-func (x tensor) elementType() onnx.DataType {
-	if x.isInt {
-		return onnx.Int64
-	}
-	return onnx.Float
+func integers32(values []int64, dims ...int64) tensor {
+	return tensor{dims: dims, integers: values, typ: onnx.Int32}
 }
 
 func (x tensor) value() (ort.Value, error) {
-	if x.isInt {
+	switch x.typ {
+	case onnx.Int64:
 		return ort.NewTensor(x.dims, x.integers)
+	case onnx.Int32:
+		narrow := make([]int32, len(x.integers))
+		for i, v := range x.integers {
+			narrow[i] = int32(v)
+		}
+		return ort.NewTensor(x.dims, narrow)
 	}
 	return ort.NewTensor(x.dims, x.floats)
 }
@@ -179,7 +185,7 @@ func (s opSession) run(in feeds) (map[string]tensor, error) {
 func typesOf(in feeds) map[string]onnx.DataType {
 	types := map[string]onnx.DataType{}
 	for name, x := range in {
-		types[name] = x.elementType()
+		types[name] = x.typ
 	}
 	return types
 }

@@ -15,6 +15,8 @@ func (r RotaryAttention) check() error {
 	}
 	return cmp.Or(
 		paired("past_key", r.PastKey, "past_value", r.PastValue),
+		needs("cache_length", r.CacheLength, "past_key", r.PastKey),
+		needs("total_length", r.TotalLength, "cache_length", r.CacheLength),
 		oneOf("rotary_layout", r.RotaryLayout, "half", "interleaved"),
 		oneOf("cache", r.Cache, "rotated", "raw"),
 		flag("exact_angles", r.ExactAngles),
@@ -73,6 +75,13 @@ func (r RotaryAttention) checkBands() error {
 func paired(name1, tensor1, name2, tensor2 string) error {
 	if (tensor1 == "") != (tensor2 == "") {
 		return fmt.Errorf("%s and %s are given together or not at all", name1, name2)
+	}
+	return nil
+}
+
+func needs(name, tensor, other, otherTensor string) error {
+	if tensor != "" && otherTensor == "" {
+		return fmt.Errorf("%s needs %s", name, other)
 	}
 	return nil
 }

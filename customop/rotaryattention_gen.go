@@ -17,11 +17,11 @@ type RotaryAttention struct {
 	PositionIDs       string // int64 [batch or 1, length], optional
 	AttentionMask     string // int64 [batch or 1, past + length], optional
 	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
-	CacheLength       string // int32 [batch], optional; reserved
+	CacheLength       string // int32 [batch], optional
 	DocumentIDs       string // int64 [batch or 1, past + length], optional; reserved
 	SinkLogits        string // T [num_heads], optional; reserved
 	BiasBeforeSoftcap string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
-	TotalLength       string // int32 one element, optional; reserved
+	TotalLength       string // int32 one element, optional
 
 	// Outputs
 	Output       string // T query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]

@@ -142,7 +142,7 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
 
 template <typename T>
 bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Host& host) {
-  if (args.batch == 0 || args.max_total() == 0) return true;
+  if (args.batch == 0) return true;
   const bool given = args.positions != nullptr;
   AngleTables tables(params, host, args.batch, args.length,
                      given ? args.positions_batch_stride == 0 : args.row_past == nullptr);
@@ -165,7 +165,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
                             args.length * args.head_size, args.head_size};
   const Plan plan(params, args);
   // With one query block each key belongs to one task, which copies it while it
-  // reads it; a past that shares present's memory has been moved by then.
+  // reads it; a past that shares present's memory stays or has been moved by then.
   const bool shared = args.max_past > 0 && (args.past_key.data == args.present_key.data ||
                                             args.past_value.data == args.present_value.data);
   const bool copy = plan.in_place() && !shared && args.max_past > 0;
@@ -173,6 +173,9 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
     CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
     CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
   }
+  // Before new rows come: present may share past's memory without standing in its place.
+  ClearRest(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
+  ClearRest(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
   AppendNew(params, args, tables, rotated, host);
 
   const Rows<const T> present_key = Const(args.present_key);

@@ -65,7 +65,11 @@ struct AttentionArgs {
   Rows<const T> query, key, value;
   Rows<const T> past_key, past_value;  // absent when max_past is 0
   Rows<T> output;
-  Rows<T> present_key, present_value;  // absent when nobody asked for them
+  // Absent when nobody asked for them. One that has past's memory and strides is
+  // appended to in place; otherwise the cached tokens are copied and the rows
+  // after the last token become zero.
+  Rows<T> present_key, present_value;
+  int64_t present_rows = 0;  // of each head, at least max_total
 
   const int64_t* positions = nullptr;  // [batch or 1, length]; null means past + place
   int64_t positions_batch_stride = 0;  // 0 when all rows share one

@@ -70,6 +70,12 @@ void CheckPairs(const NodeInfo& node) {
   if (node.HasInput(spec::kPastKey) != node.HasInput(spec::kPastValue)) {
     node.Refuse("past_key and past_value must be given together");
   }
+  if (node.HasInput(spec::kCacheLength) && !node.HasInput(spec::kPastKey)) {
+    node.Refuse("cache_length needs past_key and past_value, whose rows it counts");
+  }
+  if (node.HasInput(spec::kTotalLength) && !node.HasInput(spec::kCacheLength)) {
+    node.Refuse("total_length needs cache_length");
+  }
 }
 
 int64_t RequiredHeads(const NodeInfo& node, const char* name) {

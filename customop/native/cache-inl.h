@@ -51,22 +51,29 @@ Rows<const T> Const(const Rows<T>& rows) {
   return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
 }
 
-// Copies the past rows of one tensor to its present form.
+// Whether present's rows stand where past's do, so that nothing needs to move.
+template <typename T>
+bool InPlace(const Rows<const T>& past, const Rows<T>& present) {
+  return past.data == present.data && past.batch_stride == present.batch_stride &&
+         past.head_stride == present.head_stride;
+}
+
+// Copies the cached rows of one tensor to its present form.
 template <typename T>
 void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
               const Rows<const T>& past, const Rows<T>& present, Host& host) {
-  if (args.max_past == 0 || present.data == nullptr) return;
+  if (args.max_past == 0 || present.data == nullptr || InPlace(past, present)) return;
   const auto bytes = [&](int64_t rows) { return static_cast<size_t>(rows * channels) * sizeof(T); };
   if (past.data == present.data) {
-    // One buffer for both: rows of later heads move up, the last ones first.
+    // One buffer, but present has more rows: later heads move up, the last ones first.
     for (int64_t i = args.batch * heads - 1; i > 0; --i) {
       memmove(present.At(i / heads, i % heads, 0), past.At(i / heads, i % heads, 0),
               bytes(args.past(i / heads)));
     }
     return;
   }
-  constexpr int64_t kFloatsPerTask = 1 << 16;
-  const int64_t rows_per_task = std::max<int64_t>(1, kFloatsPerTask / channels);
+  constexpr int64_t kNumbersPerTask = 1 << 16;
+  const int64_t rows_per_task = std::max<int64_t>(1, kNumbersPerTask / channels);
   const int64_t tasks_per_head = DivideUp(args.max_past, rows_per_task);
   ForEach(host, static_cast<size_t>(args.batch * heads * tasks_per_head), [&](size_t task) {
     const int64_t head = static_cast<int64_t>(task) / tasks_per_head;
@@ -75,6 +82,20 @@ void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
     if (rows <= 0) return;
     memcpy(present.At(head / heads, head % heads, begin),
            past.At(head / heads, head % heads, begin), bytes(rows));
+  });
+}
+
+// Zeroes present's rows after each batch row's last token, unless they are past's.
+template <typename T>
+void ClearRest(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
+               const Rows<const T>& past, const Rows<T>& present, Host& host) {
+  if (present.data == nullptr || InPlace(past, present)) return;
+  if (args.row_past == nullptr && args.present_rows == args.max_total()) return;
+  ForEach(host, static_cast<size_t>(args.batch * heads), [&](size_t i) {
+    const int64_t batch = static_cast<int64_t>(i) / heads;
+    const int64_t total = args.total(batch);
+    memset(static_cast<void*>(present.At(batch, static_cast<int64_t>(i) % heads, total)), 0,
+           static_cast<size_t>((args.present_rows - total) * channels) * sizeof(T));
   });
 }
 

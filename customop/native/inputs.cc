@@ -1,5 +1,6 @@
 #include "inputs.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace rope {
@@ -117,23 +118,79 @@ class Checker {
     const Tensor& key = inputs_[spec::kPastKey];
     const Tensor& value = inputs_[spec::kPastValue];
     if (key.present != value.present) Refuse("past_key and past_value must be given together");
+    args_.present_rows = args_.length;
     if (!key.present) return;
     if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey) + " must have 4 dimensions");
-    args_.max_past = key.shape[2];
+    capacity_ = key.shape[2];
+    args_.max_past = capacity_;
+    args_.present_rows = capacity_ + args_.length;
+    if (inputs_[spec::kCacheLength].present) CheckCapacity();
     args_.past_key = PastRows(spec::kPastKey, args_.head_size, spec::kKey);
     args_.past_value = PastRows(spec::kPastValue, args_.v_head_size, spec::kValue);
   }
 
+  // past_key and past_value are buffers, of which the first cache_length[b] rows
+  // hold tokens.
+  void CheckCapacity() {
+    const Tensor& lengths = inputs_[spec::kCacheLength];
+    if (lengths.shape != std::vector<int64_t>{args_.batch}) {
+      Refuse(WithShape(spec::kCacheLength) + " must be " + ShapeText({args_.batch}) + " to fit " +
+             WithShape(spec::kQuery));
+    }
+    args_.present_rows = std::max(capacity_, TotalLength());
+    args_.max_past = 0;
+    const int32_t* row_past = lengths.As<int32_t>();
+    bool uniform = true;
+    for (int64_t b = 0; b < args_.batch; ++b) {
+      CheckCacheLength(b, row_past[b]);
+      args_.max_past = std::max<int64_t>(args_.max_past, row_past[b]);
+      uniform = uniform && row_past[b] == row_past[0];
+    }
+    if (!uniform) args_.row_past = row_past;
+  }
+
+  int64_t TotalLength() const {
+    const Tensor& total = inputs_[spec::kTotalLength];
+    if (!total.present) return 0;
+    int64_t count = 1;
+    for (const int64_t dim : total.shape) count *= dim;
+    if (count != 1) Refuse(WithShape(spec::kTotalLength) + " must have one element");
+    const int32_t length = *total.As<int32_t>();
+    if (length < 0) {
+      Refuse(WithShape(spec::kTotalLength) + " is " + std::to_string(length) +
+             "; it must not be negative");
+    }
+    return length;
+  }
+
+  void CheckCacheLength(int64_t batch, int64_t past) const {
+    const std::string given = WithShape(spec::kCacheLength) + " has " + std::to_string(past) +
+                              " in row " + std::to_string(batch);
+    if (past < 0) Refuse(given + "; it must not be negative");
+    if (past > capacity_) {
+      Refuse(given + ", but " + WithShape(spec::kPastKey) + " has room for " +
+             std::to_string(capacity_) + " tokens");
+    }
+    if (past + args_.length > args_.present_rows) {
+      const std::string rows = std::to_string(args_.present_rows);
+      Refuse(given + ", which with the " + std::to_string(args_.length) + " new tokens of " +
+             WithShape(spec::kQuery) + " makes " + std::to_string(past + args_.length) + ", but " +
+             (args_.present_rows > capacity_
+                  ? Named(spec::kTotalLength) + " asks for room for " + rows + " tokens"
+                  : WithShape(spec::kPastKey) + " has room for " + rows + " tokens") +
+             "; give a larger cache or fewer tokens");
+    }
+  }
+
   Rows<const T> PastRows(RotaryAttentionInput i, int64_t channels,
                          RotaryAttentionInput with) const {
-    const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, args_.max_past,
-                                         channels};
+    const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, capacity_, channels};
     if (inputs_[i].shape != wanted) {
       Refuse(WithShape(i) + " must be " + ShapeText(wanted) + " to fit " + WithShape(with) +
              (i == spec::kPastValue ? " and " + WithShape(spec::kPastKey) : ""));
     }
-    return {inputs_[i].template As<T>(), params_.kv_num_heads * args_.max_past * channels,
-            args_.max_past * channels, channels};
+    return {inputs_[i].template As<T>(), params_.kv_num_heads * capacity_ * channels,
+            capacity_ * channels, channels};
   }
 
   // Checks [batch or 1, columns] and gives the stride from row to row.
@@ -147,10 +204,23 @@ class Checker {
     return shape[0] == 1 ? 0 : columns;
   }
 
+  // The same for one column per key: exactly so many, or with cache_length any
+  // number that serves the longest row.
+  int64_t KeyStride(RotaryAttentionInput i) const {
+    if (!inputs_[spec::kCacheLength].present) {
+      return RowStride(i, args_.max_total(), "past + length");
+    }
+    const auto& shape = inputs_[i].shape;
+    if (shape.size() == 2 && shape[1] >= args_.max_total()) return RowStride(i, shape[1], "any");
+    Refuse(WithShape(i) + " must be " + ShapeText({args_.batch, args_.max_total()}) +
+           " or wider (the largest cache_length " + std::to_string(args_.max_past) + " + length " +
+           std::to_string(args_.length) + ") to fit " + WithShape(spec::kQuery));
+  }
+
   void CheckMask() {
     const Tensor& mask = inputs_[spec::kAttentionMask];
     if (!mask.present) return;
-    args_.mask_batch_stride = RowStride(spec::kAttentionMask, args_.max_total(), "past + length");
+    args_.mask_batch_stride = KeyStride(spec::kAttentionMask);
     args_.mask = mask.As<int64_t>();
   }
 
@@ -195,6 +265,7 @@ class Checker {
   const Inputs& inputs_;
   const std::string& node_;
   AttentionArgs<T> args_;
+  int64_t capacity_ = 0;  // rows of past_key and past_value
 };
 
 }  // namespace

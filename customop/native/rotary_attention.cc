@@ -59,15 +59,40 @@ class RotaryAttention {
                      args.length * heads * v, v, heads * v};
     }
     const auto create_present = [&](spec::RotaryAttentionOutput i, int64_t channels) {
-      const int64_t rows = args.max_total();
+      const int64_t rows = args.present_rows;
       return Rows<T>{create(i, {args.batch, kv_heads, rows, channels}), kv_heads * rows * channels,
                      rows * channels, channels};
     };
     args.present_key = create_present(spec::kPresentKey, args.head_size);
     args.present_value = create_present(spec::kPresentValue, args.v_head_size);
+    CheckSharing(args);
     // A tensor without elements may have no address.
     const bool empty = args.batch == 0 || args.length == 0;
     if (args.output.data == nullptr && !empty) throw Failure(Describe("the output is missing"));
+  }
+
+  // A host may bind one buffer to a past and its present; anything else that
+  // overlaps would be overwritten while it is read.
+  void CheckSharing(const AttentionArgs<T>& args) const {
+    const auto check = [&](spec::RotaryAttentionInput past, const Rows<const T>& from,
+                           spec::RotaryAttentionOutput present, const Rows<T>& to, bool pair) {
+      if (from.data == nullptr || to.data == nullptr || (pair && from.data == to.data)) return;
+      const auto begin = reinterpret_cast<uintptr_t>(from.data);
+      const auto other = reinterpret_cast<uintptr_t>(to.data);
+      const auto bytes = [&](int64_t stride) {
+        return static_cast<uintptr_t>(args.batch * stride) * sizeof(T);
+      };
+      if (begin >= other + bytes(to.batch_stride) || other >= begin + bytes(from.batch_stride)) {
+        return;
+      }
+      throw Failure(Describe(std::string("output ") + spec::kOutputNames[present] +
+                             " overlaps input " + spec::kInputNames[past] +
+                             " in memory; past and present need one buffer or two separate ones"));
+    };
+    check(spec::kPastKey, args.past_key, spec::kPresentKey, args.present_key, true);
+    check(spec::kPastKey, args.past_key, spec::kPresentValue, args.present_value, false);
+    check(spec::kPastValue, args.past_value, spec::kPresentKey, args.present_key, false);
+    check(spec::kPastValue, args.past_value, spec::kPresentValue, args.present_value, true);
   }
 
   const OrtApi& api_;

@@ -155,13 +155,11 @@ struct ReservedAttribute {
   const char* reason;
 };
 
-inline constexpr std::array<ReservedSlot, 6> kReservedInputs = {{
+inline constexpr std::array<ReservedSlot, 4> kReservedInputs = {{
     {kAttentionBias, "it comes with a later library"},
-    {kCacheLength, "it comes with a later library"},
     {kDocumentIds, "it comes with a later library"},
     {kSinkLogits, "it comes with a later library"},
     {kBiasBeforeSoftcap, "it comes with a later library"},
-    {kTotalLength, "it comes with a later library"},
 }};
 inline constexpr std::array<ReservedSlot, 1> kReservedOutputs = {{
     {kLogSumExp, "it comes with a later library"},

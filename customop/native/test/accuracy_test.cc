@@ -81,15 +81,20 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     call.left_padding = Pick(random, {-1, -1, 0, 2, 70});
     call.flat = random() % 2 == 0;
     call.keep_cache = random() % 3 != 0;
-    call.name = "case " + std::to_string(seed) + ": heads " + std::to_string(p.num_heads) + "/" +
-                std::to_string(p.kv_num_heads) + " d " + std::to_string(call.head_size) + "/" +
-                std::to_string(call.v_head_size) + " batch " + std::to_string(call.batch) +
-                " length " + std::to_string(call.length) + " past " + std::to_string(call.past) +
-                " bands " + std::to_string(p.bands.size()) + " window " + std::to_string(p.window) +
-                " causal " + std::to_string(p.causal) + " padding " +
-                std::to_string(call.left_padding) + " flat " + std::to_string(call.flat) +
-                " present " + std::to_string(call.keep_cache) + " row past " +
-                (call.row_past.empty() ? "-" : std::to_string(call.row_past.back()));
+    if (random() % 3 == 0) {
+      call.capacity = call.past + call.length + Pick(random, {0, 1, 50});
+      call.in_place = call.keep_cache && random() % 2 == 0;
+    }
+    call.name =
+        "case " + std::to_string(seed) + ": heads " + std::to_string(p.num_heads) + "/" +
+        std::to_string(p.kv_num_heads) + " d " + std::to_string(call.head_size) + "/" +
+        std::to_string(call.v_head_size) + " batch " + std::to_string(call.batch) + " length " +
+        std::to_string(call.length) + " past " + std::to_string(call.past) + " bands " +
+        std::to_string(p.bands.size()) + " window " + std::to_string(p.window) + " causal " +
+        std::to_string(p.causal) + " padding " + std::to_string(call.left_padding) + " flat " +
+        std::to_string(call.flat) + " present " + std::to_string(call.keep_cache) + " row past " +
+        (call.row_past.empty() ? "-" : std::to_string(call.row_past.back())) + " capacity " +
+        std::to_string(call.capacity) + " in place " + std::to_string(call.in_place);
     return call;
   }
 }
@@ -127,6 +132,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
     const std::string name = target + ", " + call.name;
     Expect(RunAttention(call.params, call.Args(), host), name + ": no memory");
     Expect(host.in_use() == 0, name + ": memory not given back");
+    Expect(call.RestIsRight(), name + ": the cache behind the last token is wrong");
     if (threads == 1) {
       first = call.output;
       errors.output = Distance(call.OutputByHead(), sample.exact.output);

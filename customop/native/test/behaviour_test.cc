@@ -175,6 +175,67 @@ void TestSharedBuffer(const std::string& target) {
   }
 }
 
+// One buffer whose present has more rows than its past: heads move up.
+void TestSharedBufferWithMoreRows(const std::string& target) {
+  for (const int64_t length : {0, 1, 30}) {
+    Call wide = Small(length, 50);
+    wide.batch = 2;
+    wide.row_past = {50, 13};
+    wide.capacity = 90;
+    wide.Draw(6);
+    Call moved = wide;
+    Compute(wide, target);
+    AttentionArgs<float> args = moved.Args();
+    const auto narrow = [&](Rows<const float>& past, const std::vector<float>& from,
+                            std::vector<float>& to, int64_t size) {
+      for (int64_t i = 0; i < 4; ++i) {
+        std::copy_n(from.begin() + i * 90 * size, 55 * size, to.begin() + i * 55 * size);
+      }
+      past = {to.data(), 2 * 55 * size, 55 * size, size};
+    };
+    narrow(args.past_key, moved.past_key, moved.present_key, 16);
+    narrow(args.past_value, moved.past_value, moved.present_value, 24);
+    TestHost host(2);
+    Expect(RunAttention(moved.params, args, host), target + ": no memory");
+    Expect(moved.present_key == wide.present_key && moved.present_value == wide.present_value,
+           target + ": a buffer that gets more rows gives another cache");
+    Expect(Farthest(moved.output, wide.output) <= 1e-6,
+           target + ": a buffer that gets more rows gives another output");
+  }
+}
+
+// Appending in place needs no memory that grows with the context, and writes
+// nothing but the new rows.
+void TestInPlaceMemory(const std::string& target) {
+  size_t peaks[2];
+  for (const int i : {0, 1}) {
+    Call call = Small(1, i == 0 ? 20000 : 60000);
+    call.capacity = call.past + 5;
+    call.in_place = true;
+    call.Draw(11);
+    AttentionArgs<float> args = call.Args();
+    TestHost host(1);
+    Expect(RunAttention(call.params, args, host), target + ": no memory");
+    peaks[i] = host.peak();
+    const auto untouched = [&](const std::vector<float>& now, const std::vector<float>& before,
+                               int64_t size) {
+      for (int64_t x = 0; x < static_cast<int64_t>(now.size()); ++x) {
+        const bool added = x / size % call.capacity == call.past;
+        const float a = now[static_cast<size_t>(x)];
+        const float b = before[static_cast<size_t>(x)];
+        if (added ? std::isnan(a) : a != b && !(std::isnan(a) && std::isnan(b))) return false;
+      }
+      return true;
+    };
+    Expect(untouched(call.present_key, call.past_key, 16) &&
+               untouched(call.present_value, call.past_value, 24),
+           target + ": appending in place writes elsewhere");
+  }
+  Expect(peaks[0] == peaks[1], target + ": decoding in place takes " + std::to_string(peaks[0]) +
+                                   " bytes at 20,000 keys and " + std::to_string(peaks[1]) +
+                                   " at 60,000");
+}
+
 // Tokens fed in pieces give what they give at once.
 void TestPieces(const std::string& target) {
   Call whole = Small(61, 0);
@@ -271,6 +332,8 @@ void TestBehaviour(const std::string& target) {
   TestAllScoresMinusInfinity(target);
   TestHugeScores(target);
   TestSharedBuffer(target);
+  TestSharedBufferWithMoreRows(target);
+  TestInPlaceMemory(target);
   TestPieces(target);
   TestMemory(target);
   TestEmpty(target);

@@ -1,5 +1,6 @@
 #include "fixture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -60,12 +61,22 @@ void Call::Draw(uint32_t seed) {
   query = draw(batch * heads * length * head_size, magnitude);
   key = draw(batch * kv * length * head_size, magnitude);
   value = draw(batch * kv * length * v_head_size, 1);
-  past_key = draw(batch * kv * past * head_size, magnitude);
-  past_value = draw(batch * kv * past * v_head_size, 1);
+  past_key = draw(batch * kv * PastRows() * head_size, magnitude);
+  past_value = draw(batch * kv * PastRows() * v_head_size, 1);
+  // What stands behind the tokens must not matter.
+  for (int64_t i = 0; i < batch * kv && capacity >= 0; ++i) {
+    const int64_t tokens = Total(i / kv) - length;
+    const auto poison = [&](std::vector<float>& buffer, int64_t size) {
+      const auto head = buffer.begin() + i * capacity * size;
+      std::fill(head + tokens * size, head + capacity * size, NAN);
+    };
+    poison(past_key, head_size);
+    poison(past_value, v_head_size);
+  }
   output.assign(static_cast<size_t>(batch * heads * length * v_head_size), NAN);
   if (keep_cache) {
-    present_key.assign(static_cast<size_t>(batch * kv * (past + length) * head_size), NAN);
-    present_value.assign(static_cast<size_t>(batch * kv * (past + length) * v_head_size), NAN);
+    present_key.assign(static_cast<size_t>(batch * kv * PresentRows() * head_size), NAN);
+    present_value.assign(static_cast<size_t>(batch * kv * PresentRows() * v_head_size), NAN);
   }
   positions.clear();
   mask.clear();
@@ -83,6 +94,10 @@ AttentionArgs<float> Call::Args() {
   const int64_t heads = params.num_heads;
   const int64_t kv = params.kv_num_heads;
   const int64_t total = past + length;
+  if (in_place) {
+    present_key = past_key;
+    present_value = past_value;
+  }
   const auto rows = [&](auto* data, int64_t n, int64_t count, int64_t size, bool by_token) {
     using T = std::remove_reference_t<decltype(*data)>;
     return by_token ? Rows<T>{data, count * n * size, size, n * size}
@@ -99,12 +114,15 @@ AttentionArgs<float> Call::Args() {
   args.query = rows(input(query), heads, length, head_size, flat);
   args.key = rows(input(key), kv, length, head_size, flat);
   args.value = rows(input(value), kv, length, v_head_size, flat);
-  args.past_key = rows(input(past_key), kv, past, head_size, false);
-  args.past_value = rows(input(past_value), kv, past, v_head_size, false);
+  args.past_key = rows(input(in_place ? present_key : past_key), kv, PastRows(), head_size, false);
+  args.past_value =
+      rows(input(in_place ? present_value : past_value), kv, PastRows(), v_head_size, false);
   args.output = rows(output.data(), heads, length, v_head_size, flat);
-  args.present_key = rows(keep_cache ? present_key.data() : nullptr, kv, total, head_size, false);
+  args.present_rows = PresentRows();
+  args.present_key =
+      rows(keep_cache ? present_key.data() : nullptr, kv, PresentRows(), head_size, false);
   args.present_value =
-      rows(keep_cache ? present_value.data() : nullptr, kv, total, v_head_size, false);
+      rows(keep_cache ? present_value.data() : nullptr, kv, PresentRows(), v_head_size, false);
   if (!positions.empty()) {
     args.positions = positions.data();
     args.positions_batch_stride = static_cast<int64_t>(positions.size()) == length ? 0 : length;
@@ -120,13 +138,25 @@ std::vector<float> Call::PresentKeys() const {
   std::vector<float> out;
   const int64_t kv = params.kv_num_heads;
   for (int64_t b = 0; b < batch; ++b) {
-    const int64_t rows = (row_past.empty() ? past : row_past[static_cast<size_t>(b)]) + length;
     for (int64_t h = 0; h < kv; ++h) {
-      const float* head = present_key.data() + (b * kv + h) * (past + length) * head_size;
-      out.insert(out.end(), head, head + rows * head_size);
+      const float* head = present_key.data() + (b * kv + h) * PresentRows() * head_size;
+      out.insert(out.end(), head, head + Total(b) * head_size);
     }
   }
   return out;
+}
+
+bool Call::RestIsRight() const {
+  const auto right = [&](const std::vector<float>& present, int64_t size) {
+    for (int64_t i = 0; i < batch * params.kv_num_heads; ++i) {
+      const float* head = present.data() + i * PresentRows() * size;
+      for (int64_t x = Total(i / params.kv_num_heads) * size; x < PresentRows() * size; ++x) {
+        if (in_place ? !std::isnan(head[x]) : head[x] != 0) return false;
+      }
+    }
+    return true;
+  };
+  return !keep_cache || (right(present_key, head_size) && right(present_value, v_head_size));
 }
 
 std::vector<float> Call::OutputByHead() const {

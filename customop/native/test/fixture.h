@@ -38,6 +38,8 @@ struct Call {
   AttentionParams params;
   int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
   std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
+  int64_t capacity = -1;          // rows of past and present buffers; -1: past grows to present
+  bool in_place = false;          // with a capacity: past and present are one buffer
   bool flat = false;            // query, key, value and output are [batch, rows, heads * channels]
   bool keep_cache = true;       // present_key and present_value are wanted
   int64_t first_position = -1;  // -1: no position_ids
@@ -53,6 +55,16 @@ struct Call {
   std::vector<float> OutputByHead() const;
   // The rows of present_key that hold tokens, in the reference's order.
   std::vector<float> PresentKeys() const;
+  // Whether all rows after the tokens of present_key and present_value are as
+  // they must be: zero, or untouched where past and present are one buffer.
+  bool RestIsRight() const;
+
+ private:
+  int64_t PastRows() const { return capacity < 0 ? past : capacity; }
+  int64_t PresentRows() const { return capacity < 0 ? past + length : capacity; }
+  int64_t Total(int64_t row) const {
+    return (row_past.empty() ? past : row_past[static_cast<size_t>(row)]) + length;
+  }
 };
 
 // frequencies base^(-2i/rotary_dim)

@@ -221,7 +221,12 @@ void TestBadNodes() {
        {"band_key_scales", "0.5", "needs 1"}},
       {"bidirectional bands", attribute("causal", IntAttribute("causal", 0)), {"causal = 1"}},
       {"bias", [](Trial& t) { AddInput(t, 7, "attention_bias", kFloat, 4); }, {"attention_bias"}},
-      {"lengths", [](Trial& t) { AddInput(t, 8, "cache_length", kInt32, 1); }, {"cache_length"}},
+      {"lengths of nothing",
+       [](Trial& t) {
+         AddInput(t, 8, "cache_length", kInt32, 1);
+         for (const size_t i : {3, 4}) t.model.inputs[i].name.clear();
+       },
+       {"cache_length needs past_key"}},
       {"documents", [](Trial& t) { AddInput(t, 9, "document_ids", kInt64, 2); }, {"document_ids"}},
       {"sinks", [](Trial& t) { AddInput(t, 10, "sink_logits", kFloat, 1); }, {"sink_logits"}},
       {"log-sum-exp",

@@ -1,0 +1,479 @@
+package customop_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	ort "github.com/yalue/onnxruntime_go"
+	"pgregory.net/rapid"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// fixed is one call with a cache of fixed capacity. Each row is a problem of its
+// own, of batch 1 and with its own past; what they share are attention, length,
+// value size, and whether there are positions and a mask.
+type fixed struct {
+	rows     []ref.Problem
+	capacity int
+	total    int // total_length; 0 means that the node has no such input
+	wider    int // columns of attention_mask that no row reaches
+}
+
+// fixedRows are rows of one shape with these pasts.
+func fixedRows(p ref.Problem, pasts ...int) []ref.Problem {
+	var rows []ref.Problem
+	for _, past := range pasts {
+		row := p
+		row.Batch, row.Past = 1, past
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// fill gives every row random tensors.
+func (f fixed) fill(seed uint64) fixed {
+	f.rows = slices.Clone(f.rows)
+	for b, p := range f.rows {
+		f.rows[b] = filled(p, seed*100+uint64(b))
+	}
+	return f
+}
+
+func (f fixed) maxPast() int {
+	return slices.MaxFunc(f.rows, func(a, b ref.Problem) int { return a.Past - b.Past }).Past
+}
+
+func (f fixed) presentRows() int { return max(f.capacity, f.total) }
+
+func (f fixed) node(t tester) *onnx.Node {
+	t.Helper()
+	p := f.rows[0]
+	p.Past = 1 // so that the node has a past whatever this row's
+	node := nodeOf(t, p)
+	for len(node.Inputs) < 8 {
+		node.Inputs = append(node.Inputs, "")
+	}
+	node.Inputs = append(node.Inputs, "cache_length")
+	if f.total > 0 {
+		node.Inputs = append(node.Inputs, "", "", "", "total_length")
+	}
+	node.SetAttribute(onnx.IntAttr("spec_version", 2))
+	return node
+}
+
+// feeds stacks the rows. What stands in the buffers behind the tokens is NaN,
+// and what stands in the mask behind them is random: neither may matter.
+func (f fixed) feeds(flat bool) feeds {
+	r := rand.New(rand.NewPCG(1, 2))
+	in := feeds{}
+	stack := func(name string, x tensor) {
+		if _, ok := in[name]; !ok {
+			in[name] = tensor{dims: slices.Clone(x.dims), typ: x.typ}
+			in[name].dims[0] = 0
+		}
+		all := in[name]
+		all.dims[0]++
+		all.floats = append(all.floats, x.floats...)
+		all.integers = append(all.integers, x.integers...)
+		in[name] = all
+	}
+	var lengths []int64
+	width := f.maxPast() + f.rows[0].Length + f.wider
+	for _, p := range f.rows {
+		lengths = append(lengths, int64(p.Past))
+		row := feedsOf(p, flat)
+		for _, name := range []string{"query", "key", "value", "position_ids"} {
+			if x, ok := row[name]; ok {
+				stack(name, x)
+			}
+		}
+		stack("past_key", roomy(p.PastKey, p.Attention.KVHeads, p.Past, f.capacity, p.Attention.HeadSize))
+		stack("past_value", roomy(p.PastValue, p.Attention.KVHeads, p.Past, f.capacity, p.ValueSize))
+		if mask, ok := row["attention_mask"]; ok {
+			for len(mask.integers) < width {
+				mask.integers = append(mask.integers, r.Int64N(2))
+			}
+			stack("attention_mask", integers(mask.integers, 1, int64(width)))
+		}
+	}
+	in["cache_length"] = integers32(lengths, int64(len(lengths)))
+	if f.total > 0 {
+		in["total_length"] = integers32([]int64{int64(f.total)}, 1)
+	}
+	return in
+}
+
+// roomy puts [heads, past, size] into a buffer [1, heads, capacity, size] of NaN.
+func roomy(values []float64, heads, past, capacity, size int) tensor {
+	buffer := floats(make([]float32, heads*capacity*size), 1, int64(heads), int64(capacity), int64(size))
+	for i := range buffer.floats {
+		buffer.floats[i] = float32(math.NaN())
+	}
+	for h := range heads {
+		copy(buffer.floats[h*capacity*size:], float32s(values[h*past*size:][:past*size]))
+	}
+	return buffer
+}
+
+// row is one batch row of a tensor.
+func (x tensor) row(b int) tensor {
+	size := len(x.floats) / int(x.dims[0])
+	return floats(x.floats[b*size:][:size], append([]int64{1}, x.dims[1:]...)...)
+}
+
+// judgeRows adds the outputs of one call to the judge of each row and checks
+// the rows behind the tokens with `rest`.
+func (f fixed) judgeRows(t tester, judges []judge, flat bool, got map[string]tensor, rest func(float32) bool) {
+	t.Helper()
+	present := int64(f.presentRows())
+	for b, p := range f.rows {
+		row := map[string]tensor{"output": got["output"].row(b)}
+		for _, name := range []string{"present_key", "present_value"} {
+			x := got[name].row(b)
+			if x.dims[2] != present {
+				t.Fatalf("%s has shape %v, want %d rows", name, got[name].dims, present)
+			}
+			total, size := p.Past+p.Length, int(x.dims[3])
+			for _, v := range rows(x.floats, int(present), size, total, int(present)) {
+				if !rest(v) {
+					t.Fatalf("%s of row %d holds %g behind its %d tokens", name, b, v, total)
+				}
+			}
+			row[name] = floats(rows(x.floats, int(present), size, 0, total), 1, x.dims[1], int64(total), x.dims[3])
+		}
+		judges[b].add(t, p, flat, row)
+	}
+}
+
+func isZero(v float32) bool { return v == 0 }
+func isNaN(v float32) bool  { return math.IsNaN(float64(v)) }
+
+func (f fixed) settle(t tester, flat bool) {
+	t.Helper()
+	in := f.fill(0).feeds(flat)
+	s, err := newSession(t, f.node(t), typesOf(in), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judges := make([]judge, len(f.rows))
+	runs := uint64(1 + 4096/max(1, len(in["query"].floats)/len(f.rows)))
+	for seed, round := uint64(0), 0; round < 3; round++ {
+		for ; seed < runs; seed++ {
+			f := f.fill(seed)
+			got, err := s.run(f.feeds(flat))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.judgeRows(t, judges, flat, got, isZero)
+		}
+		if !slices.ContainsFunc(judges, func(j judge) bool { return !j.holds() }) {
+			return
+		}
+		runs *= 16
+	}
+	for _, j := range judges {
+		j.verdict(t)
+	}
+}
+
+func TestFixedCacheAgainstReference(t *testing.T) {
+	const last = 131071
+	llama := attention(4, 2, 64)
+	banded := with(llama, func(a *rope.Attention) { a.Bands = stringBands(40, 9) })
+	windowed := with(llama, func(a *rope.Attention) { a.Mask.Window = 7 })
+	both := with(llama, func(a *rope.Attention) { a.Mask.Causal = false })
+	decode, chunk := problem(llama, 1, 1, 0), problem(llama, 1, 29, 0)
+	odd := problem(attention(9, 3, 10), 1, 5, 0)
+	odd.ValueSize = 23
+	holed := func(rows []ref.Problem) []ref.Problem {
+		for b, p := range rows {
+			rows[b] = holes(p, uint64(b))
+		}
+		return rows
+	}
+	far := fixedRows(chunk, 40, 7)
+	far[0], far[1] = from(far[0], last-28), from(far[1], 60000)
+	padded := fixedRows(problem(banded, 1, 3, 0), 90, 31)
+	padded[0], padded[1] = leftPadded(padded[0], 13), leftPadded(padded[1], 0)
+	for name, f := range map[string]fixed{
+		"decode":             {rows: fixedRows(decode, 301, 0, 17), capacity: 400},
+		"one row":            {rows: fixedRows(decode, 33), capacity: 64},
+		"long decode":        {rows: fixedRows(decode, 4097, 600), capacity: 5000},
+		"equal rows":         {rows: fixedRows(decode, 33, 33), capacity: 64},
+		"empty":              {rows: fixedRows(chunk, 0, 0), capacity: 64},
+		"full":               {rows: fixedRows(chunk, 71, 40), capacity: 100},
+		"full decode":        {rows: fixedRows(decode, 99), capacity: 100},
+		"chunk":              {rows: fixedRows(chunk, 50, 3, 128), capacity: 200},
+		"long chunk":         {rows: fixedRows(problem(llama, 1, 300, 0), 50, 300), capacity: 601},
+		"total":              {rows: fixedRows(chunk, 50, 3), capacity: 60, total: 79},
+		"total below":        {rows: fixedRows(decode, 50, 3), capacity: 60, total: 51},
+		"both ways":          {rows: fixedRows(problem(both, 1, 29, 0), 50, 3, 0), capacity: 80},
+		"bands":              {rows: fixedRows(problem(banded, 1, 29, 0), 90, 3, 45), capacity: 131},
+		"bands decode":       {rows: fixedRows(problem(banded, 1, 1, 0), 90, 3, 45), capacity: 131},
+		"window":             {rows: fixedRows(problem(windowed, 1, 29, 0), 90, 3), capacity: 131},
+		"window decode":      {rows: fixedRows(problem(windowed, 1, 1, 0), 90, 3), capacity: 131},
+		"far":                {rows: far, capacity: 70},
+		"left padding":       {rows: padded, capacity: 93, wider: 5},
+		"mask, as wide":      {rows: holed(fixedRows(chunk, 50, 3, 0)), capacity: 80},
+		"mask, wide":         {rows: holed(fixedRows(decode, 50, 3, 0)), capacity: 80, wider: 1},
+		"mask over capacity": {rows: holed(fixedRows(chunk, 50, 3, 0)), capacity: 80, wider: 77},
+		"odd sizes":          {rows: fixedRows(odd, 11, 2), capacity: 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.settle(t, false)
+			f.settle(t, true)
+		})
+	}
+}
+
+func TestFixedCacheAnywhere(t *testing.T) {
+	testruntime.Require(t)
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawn(t)
+		p.Positions, p.KeyMask = nil, nil
+		f := fixed{wider: rapid.IntRange(0, 9).Draw(t, "wider")}
+		masked, placed := rapid.Bool().Draw(t, "masked"), rapid.Bool().Draw(t, "placed")
+		for range rapid.IntRange(1, 3).Draw(t, "rows") {
+			row := fixedRows(p, rapid.IntRange(0, 70).Draw(t, "row past"))[0]
+			if placed {
+				row = from(row, rapid.Int64Range(0, 131000).Draw(t, "first"))
+			}
+			if masked {
+				row = holes(row, rapid.Uint64().Draw(t, "mask seed"))
+			}
+			f.rows = append(f.rows, row)
+		}
+		f.capacity = f.maxPast() + p.Length + rapid.IntRange(0, 9).Draw(t, "room")
+		if rapid.Bool().Draw(t, "total length") {
+			f.total = f.maxPast() + p.Length + rapid.IntRange(0, 20).Draw(t, "total")
+			f.capacity = rapid.IntRange(f.maxPast(), f.capacity).Draw(t, "capacity")
+			f.total = max(f.total, 1)
+		}
+		f.settle(t, rapid.Bool().Draw(t, "flat"))
+	})
+}
+
+// runShared runs the session with the memory of two tensors as the outputs
+// present_key and present_value; the inputs may be parts of the same memory.
+func runShared(t tester, s opSession, in feeds, key, value tensor) (map[string]tensor, error) {
+	t.Helper()
+	var made []ort.Value
+	defer func() {
+		for _, v := range made {
+			v.Destroy()
+		}
+	}()
+	make1 := func(x tensor) ort.Value {
+		v, err := x.value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, v)
+		return v
+	}
+	var inputs []ort.Value
+	for _, name := range s.inputs {
+		inputs = append(inputs, make1(in[name]))
+	}
+	outputs := []ort.Value{nil, make1(key), make1(value)}
+	if err := s.session.Run(inputs, outputs); err != nil {
+		return nil, err
+	}
+	made = append(made, outputs[0])
+	output := outputs[0].(*ort.Tensor[float32])
+	return map[string]tensor{
+		"output":      floats(slices.Clone(output.GetData()), slices.Clone(output.GetShape())...),
+		"present_key": key, "present_value": value,
+	}, nil
+}
+
+// tokens are the first `past` rows of one batch row of a buffer.
+func tokens(buffer tensor, b, past int) []float64 {
+	x := buffer.row(b)
+	x.floats = rows(x.floats, int(x.dims[2]), int(x.dims[3]), 0, past)
+	return float64s(x)
+}
+
+// One buffer for past and present: tokens are appended where they stand, call
+// after call, and nothing else is written.
+func TestFixedCacheInPlace(t *testing.T) {
+	for name, a := range map[string]rope.Attention{
+		"plain": attention(4, 2, 32),
+		"bands": with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(9, 4) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixed{rows: fixedRows(problem(a, 1, 1, 0), 30, 0, 7), capacity: 60}.fill(0)
+			first := f.feeds(false)
+			s, err := newSession(t, f.node(t), typesOf(first), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, value := first["past_key"], first["past_value"]
+			for step, length := range []int{5, 1, 1, 20, 1, 2} { // full at the end
+				for b, p := range f.rows {
+					p.Length = length
+					past, pastValue := tokens(key, b, p.Past), tokens(value, b, p.Past)
+					f.rows[b] = filled(p, uint64(10*step+b))
+					f.rows[b].PastKey, f.rows[b].PastValue = past, pastValue
+				}
+				in := f.feeds(false)
+				in["past_key"], in["past_value"] = key, value
+				before := [2][]float32{slices.Clone(key.floats), slices.Clone(value.floats)}
+				got, err := runShared(t, s, in, key, value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				judges := make([]judge, len(f.rows))
+				f.judgeRows(t, judges, false, got, isNaN)
+				for b, j := range judges {
+					j.verdict(t)
+					for i, was := range before {
+						now := []tensor{key, value}[i]
+						old := tokens(floats(was, now.dims...), b, f.rows[b].Past)
+						if !slices.Equal(old, tokens(now, b, f.rows[b].Past)) {
+							t.Errorf("step %d: the cached tokens of row %d have changed", step, b)
+						}
+					}
+					f.rows[b].Past += length
+				}
+			}
+		})
+	}
+}
+
+// With total_length the same memory may serve a past of few rows and a present
+// of more: heads move up.
+func TestFixedCacheGrowsInItsMemory(t *testing.T) {
+	f := fixed{rows: fixedRows(problem(attention(4, 2, 32), 1, 3, 0), 30, 0, 7), capacity: 31, total: 50}.fill(1)
+	in := f.feeds(false)
+	s, err := newSession(t, f.node(t), typesOf(in), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := map[string]tensor{}
+	for _, name := range []string{"key", "value"} {
+		past := in["past_"+name]
+		dims := slices.Clone(past.dims)
+		dims[2] = 50
+		memory := make([]float32, len(past.floats)/31*50)
+		copy(memory, past.floats)
+		present[name] = floats(memory, dims...)
+		in["past_"+name] = floats(memory[:len(past.floats)], past.dims...)
+	}
+	got, err := runShared(t, s, in, present["key"], present["value"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	judges := make([]judge, len(f.rows))
+	f.judgeRows(t, judges, false, got, isZero)
+	for _, j := range judges {
+		j.verdict(t)
+	}
+}
+
+// Memory that is shared in any other way would be overwritten while it is read.
+func TestFixedCacheRefusesOverlap(t *testing.T) {
+	f := fixed{rows: fixedRows(problem(attention(4, 2, 32), 1, 3, 0), 30), capacity: 40}.fill(1)
+	in := f.feeds(false)
+	s, err := newSession(t, f.node(t), typesOf(in), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, value := in["past_key"], in["past_value"]
+	_, err = runShared(t, s, in, value, key)
+	refused(t, err, "present_value", "past_key", "overlaps")
+	memory := make([]float32, len(key.floats)+8)
+	in["past_key"] = floats(memory[:len(key.floats)], key.dims...)
+	_, err = runShared(t, s, in, floats(memory[8:], key.dims...), value)
+	refused(t, err, "present_key", "past_key", "overlaps")
+}
+
+// Each is refused before anything is written: the shared buffer stays as it was.
+func TestFixedCacheRefuses(t *testing.T) {
+	p := holes(problem(attention(4, 2, 8), 1, 3, 0), 1)
+	p.KeyMask = nil
+	f := fixed{rows: fixedRows(p, 30, 9), capacity: 33, total: 20}.fill(1)
+	for b := range f.rows {
+		f.rows[b] = holes(f.rows[b], 1)
+	}
+	good := f.feeds(false)
+	s, err := newSession(t, f.node(t), typesOf(good), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lengths := func(a, b int64) tensor { return integers32([]int64{a, b}, 2) }
+	for name, c := range map[string]struct {
+		input string
+		bad   tensor
+		want  []string
+	}{
+		"one token too many": {"cache_length", lengths(30, 31), []string{"cache_length", "31", "row 1", "3 new tokens", "makes 34", "33 tokens"}},
+		"more than capacity": {"cache_length", lengths(34, 0), []string{"cache_length", "34", "row 0", "past_key [2, 2, 33, 8]", "33 tokens"}},
+		"negative":           {"cache_length", lengths(0, -1), []string{"cache_length", "-1", "row 1", "negative"}},
+		"immense":            {"cache_length", lengths(0, math.MaxInt32), []string{"cache_length", "2147483647", "row 1"}},
+		"one for two rows":   {"cache_length", integers32([]int64{5}, 1), []string{"cache_length [1]", "[2]"}},
+		"rank 2":             {"cache_length", integers32([]int64{5, 5}, 2, 1), []string{"cache_length [2, 1]", "[2]"}},
+		"two totals":         {"total_length", integers32([]int64{5, 5}, 2), []string{"total_length [2]", "one element"}},
+		"negative total":     {"total_length", integers32([]int64{-5}, 1), []string{"total_length", "-5", "negative"}},
+		"mask too narrow":    {"attention_mask", integers(make([]int64, 64), 2, 32), []string{"attention_mask [2, 32]", "[2, 33]", "cache_length 30", "length 3"}},
+		"mask batch":         {"attention_mask", integers(make([]int64, 99), 3, 33), []string{"attention_mask [3, 33]"}},
+		"past value rows":    {"past_value", floats(make([]float32, 2*2*32*8), 2, 2, 32, 8), []string{"past_value [2, 2, 32, 8]", "[2, 2, 33, 8]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := f.feeds(false)
+			key, value := in["past_key"], in["past_value"]
+			before := slices.Clone(key.floats)
+			in[c.input] = c.bad
+			_, err := runShared(t, s, in, key, value)
+			refused(t, err, c.want...)
+			for i, v := range key.floats {
+				if v != before[i] && !(isNaN(v) && isNaN(before[i])) {
+					t.Fatal("the cache has been written")
+				}
+			}
+		})
+	}
+}
+
+// Runs at the same time, each with its own buffer in place.
+func TestFixedCacheConcurrentRuns(t *testing.T) {
+	f := fixed{rows: fixedRows(problem(attention(4, 2, 64), 1, 1, 0), 700, 20), capacity: 720}.fill(1)
+	s, err := newSession(t, f.node(t), typesOf(f.feeds(false)), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := f.feeds(false)
+	want, err := runShared(t, s, in, in["past_key"], in["past_value"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	judges := make([]judge, len(f.rows))
+	f.judgeRows(t, judges, false, want, isNaN)
+	for _, j := range judges {
+		j.verdict(t)
+	}
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 20 {
+				in := f.feeds(false)
+				got, err := runShared(t, s, in, in["past_key"], in["past_value"])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !slices.Equal(got["output"].floats, want["output"].floats) {
+					t.Error("the output is not the same")
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
