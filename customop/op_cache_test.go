@@ -128,9 +128,9 @@ func (x tensor) row(b int) tensor {
 	return floats(x.floats[b*size:][:size], append([]int64{1}, x.dims[1:]...)...)
 }
 
-// judgeRows adds the outputs of one call to the judge of each row and checks
+// judgeRows adds the outputs of one call to a judge, row by row, and checks
 // the rows behind the tokens with `rest`.
-func (f fixed) judgeRows(t tester, judges []judge, flat bool, got map[string]tensor, rest func(float32) bool) {
+func (f fixed) judgeRows(t tester, j *judge, flat bool, got map[string]tensor, rest func(float32) bool) {
 	t.Helper()
 	present := int64(f.presentRows())
 	for b, p := range f.rows {
@@ -148,7 +148,7 @@ func (f fixed) judgeRows(t tester, judges []judge, flat bool, got map[string]ten
 			}
 			row[name] = floats(rows(x.floats, int(present), size, 0, total), 1, x.dims[1], int64(total), x.dims[3])
 		}
-		judges[b].add(t, p, flat, row)
+		j.add(t, p, flat, row)
 	}
 }
 
@@ -162,8 +162,8 @@ func (f fixed) settle(t tester, flat bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judges := make([]judge, len(f.rows))
-	runs := uint64(1 + 4096/max(1, len(in["query"].floats)/len(f.rows)))
+	var j judge
+	runs := uint64(1 + 4096/max(1, len(in["query"].floats)))
 	for seed, round := uint64(0), 0; round < 3; round++ {
 		for ; seed < runs; seed++ {
 			f := f.fill(seed)
@@ -171,16 +171,14 @@ func (f fixed) settle(t tester, flat bool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.judgeRows(t, judges, flat, got, isZero)
+			f.judgeRows(t, &j, flat, got, isZero)
 		}
-		if !slices.ContainsFunc(judges, func(j judge) bool { return !j.holds() }) {
+		if j.holds() {
 			return
 		}
 		runs *= 16
 	}
-	for _, j := range judges {
-		j.verdict(t)
-	}
+	j.verdict(t)
 }
 
 func TestFixedCacheAgainstReference(t *testing.T) {
@@ -330,10 +328,10 @@ func TestFixedCacheInPlace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				judges := make([]judge, len(f.rows))
-				f.judgeRows(t, judges, false, got, isNaN)
-				for b, j := range judges {
-					j.verdict(t)
+				var j judge
+				f.judgeRows(t, &j, false, got, isNaN)
+				j.verdict(t)
+				for b := range f.rows {
 					for i, was := range before {
 						now := []tensor{key, value}[i]
 						old := tokens(floats(was, now.dims...), b, f.rows[b].Past)
@@ -371,11 +369,9 @@ func TestFixedCacheGrowsInItsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judges := make([]judge, len(f.rows))
-	f.judgeRows(t, judges, false, got, isZero)
-	for _, j := range judges {
-		j.verdict(t)
-	}
+	var j judge
+	f.judgeRows(t, &j, false, got, isZero)
+	j.verdict(t)
 }
 
 // Memory that is shared in any other way would be overwritten while it is read.
@@ -454,11 +450,9 @@ func TestFixedCacheConcurrentRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judges := make([]judge, len(f.rows))
-	f.judgeRows(t, judges, false, want, isNaN)
-	for _, j := range judges {
-		j.verdict(t)
-	}
+	var j judge
+	f.judgeRows(t, &j, false, want, isNaN)
+	j.verdict(t)
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
