@@ -48,6 +48,10 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 	banded.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}}
 	windowed := llama()
 	windowed.Mask.Window = 1000
+	twoBands := llama()
+	twoBands.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 100, QueryScale: 1, QueryOffset: -60, KeyScale: 1}}
+	restarted := llama()
+	restarted.Mask.Documents, restarted.Mask.Restart = rope.IntraDocument, true
 	sinks := windowed
 	sinks.Mask.FirstKeys = 4
 
@@ -114,6 +118,30 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: both, err: "bidirectional"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: banded, err: "already has a position map"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: still, err: "no rotation"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: restarted, err: "positions begin anew in each document (--mask)"},
+
+		{axis: rope.MaskAxis, text: "keep", a: windowed},
+		{axis: rope.MaskAxis, text: "causal", a: both},
+		{axis: rope.MaskAxis, text: "causal", a: llama(), warning: "causal already"},
+		{axis: rope.MaskAxis, text: "sliding-window:window=512", a: windowed},
+		{axis: rope.MaskAxis, text: "sliding-window:window=512", a: both},
+		{axis: rope.MaskAxis, text: "sliding-window", a: llama(), err: "give window="},
+		{axis: rope.MaskAxis, text: "sliding-window:window=1001", a: windowed, warning: "own window of 1000 keys is narrower than window=1001 and stays"},
+		{axis: rope.MaskAxis, text: "sliding-window:window=1000", a: windowed},
+		{axis: rope.MaskAxis, text: "sliding-window:window=512", a: llama(), c: rope.Context{Length: 512}, warning: "no effect within the context"},
+		{axis: rope.MaskAxis, text: "first-keys:window=512", a: llama()},
+		{axis: rope.MaskAxis, text: "first-keys:window=512", a: both, warning: "bidirectional"},
+		{axis: rope.MaskAxis, text: "first-keys:count=4", a: llama(), err: "give window="},
+		{axis: rope.MaskAxis, text: "intra-document", a: llama()},
+		{axis: rope.MaskAxis, text: "intra-document", a: both},
+		{axis: rope.MaskAxis, text: "intra-document", a: twoBands},
+		{axis: rope.MaskAxis, text: "intra-document-reset", a: llama()},
+		{axis: rope.MaskAxis, text: "intra-document-reset", a: still},
+		{axis: rope.MaskAxis, text: "intra-document-reset", a: twoBands, err: "cannot be combined with a position map"},
+		{axis: rope.MaskAxis, text: "anchor", a: llama()},
+		{axis: rope.MaskAxis, text: "anchor", a: both, warning: "bidirectional"},
+		{axis: rope.MaskAxis, text: "anchor:start=3", a: llama(), err: "without restart=true"},
+		{axis: rope.MaskAxis, text: "anchor:restart=true", a: twoBands, err: "cannot be combined with a position map"},
 	} {
 		_, warnings, err := apply(t, c.axis, c.text, c.a, c.c)
 		title := c.axis.String() + " " + strings.Split(c.text, ":")[0] + ": "

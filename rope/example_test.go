@@ -68,4 +68,11 @@ func ExampleMethods() {
 	// scaling llama3
 	// positions identity
 	// positions string
+	// mask keep
+	// mask causal
+	// mask sliding-window
+	// mask first-keys
+	// mask intra-document
+	// mask intra-document-reset
+	// mask anchor
 }

@@ -26,6 +26,9 @@ func TestParseSpec(t *testing.T) {
 		{rope.ScalingAxis, "yarn:mscale=1e-9", "yarn:mscale=1e-09"},
 		{rope.ScalingAxis, "yarn:mscale=-0", "yarn:mscale=0"},
 		{rope.PositionsAxis, "string:window=128,shift=2730", "string:shift=2730,window=128"},
+		{rope.MaskAxis, "keep", "keep"},
+		{rope.MaskAxis, "first-keys:window=1024,count=4", "first-keys:count=4,window=1024"},
+		{rope.MaskAxis, "anchor:start=2,restart=true", "anchor:restart=true,start=2"},
 	} {
 		s, err := rope.ParseSpec(c.axis, c.text)
 		if err != nil {
@@ -52,7 +55,12 @@ func TestParseSpecErrors(t *testing.T) {
 		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, ntk, yarn, llama3`},
 		{rope.ScalingAxis, "string", `scaling: unknown method "string"`},
 		{rope.PositionsAxis, "yarn:factor=2", "methods: identity, string"},
-		{rope.MaskAxis, "anchor", "no mask methods"},
+		{rope.MaskAxis, "anchors", `unknown method "anchors" (did you mean "anchor"?); methods: keep, causal, sliding-window, first-keys, intra-document, intra-document-reset, anchor`},
+		{rope.MaskAxis, "sliding-window:window=0", "window=0 must be ≥ 1"},
+		{rope.MaskAxis, "first-keys:count=0", "count=0 must be ≥ 1"},
+		{rope.MaskAxis, "intra-document:start=1", "takes none"},
+		{rope.MaskAxis, "intra-document-reset:start=-1", "start=-1 must be ≥ 0"},
+		{rope.MaskAxis, "anchor:restart=1", "neither true nor false"},
 		{rope.Axis(9), "x", "axis 9"},
 		{rope.ScalingAxis, "yarn:", "not key=value"},
 		{rope.ScalingAxis, "yarn:factor=4,", "not key=value"},
@@ -157,10 +165,11 @@ func TestSpecRoundTrip(t *testing.T) {
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
 		"none", "yarn:factor=4,original_max_position_embeddings=8192,truncate=false", "theta:rope_theta=1e6",
-		"string:shift=2730,window=128", "linear:factor=1.5,rope_theta=500000", "yarn:factor=[1;2]", "yarn:,", ":", "yarn:factor=-0",
+		"string:shift=2730,window=128", "linear:factor=1.5,rope_theta=500000", "first-keys:count=4,window=1024", "anchor:restart=true,start=1", "yarn:factor=[1;2]", "yarn:,", ":", "yarn:factor=-0",
 	} {
 		f.Add(uint8(0), seed)
 		f.Add(uint8(1), seed)
+		f.Add(uint8(2), seed)
 	}
 	f.Fuzz(func(t *testing.T, axis uint8, text string) {
 		s, err := rope.ParseSpec(rope.Axis(axis), text)

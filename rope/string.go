@@ -28,6 +28,9 @@ func applyString(e edit) (Attention, []string, error) {
 	if len(e.Bands) > 0 {
 		return Attention{}, nil, errors.New("the attention already has a position map; two cannot be combined")
 	}
+	if e.Mask.Restart {
+		return Attention{}, nil, errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
+	}
 	if !e.Mask.Causal {
 		return Attention{}, nil, errors.New("the attention is bidirectional, and the map is defined for keys before the query only")
 	}

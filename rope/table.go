@@ -14,5 +14,13 @@ func table() []Method {
 
 		identity,
 		stringMap,
+
+		keep,
+		causal,
+		slidingWindow,
+		firstKeys,
+		intraDocument,
+		intraDocumentReset,
+		anchor,
 	}
 }

@@ -1,0 +1,25 @@
+package rope
+
+// firstKeys is StreamingLLM's mask with the tokens' own positions: softmax
+// needs somewhere to put weight that it does not want, and the first keys are
+// where models learnt to put it.
+var firstKeys = Method{
+	Axis: MaskAxis,
+	Name: "first-keys",
+	Doc: "A sliding window beside which the first keys stay visible, so that text can run on beyond the window without the collapse that follows the loss of the first tokens. " +
+		"First keys are counted by their place in the row: under left padding that is where the padding stands.",
+	Formula: "key j is visible to query i if i − j < window or j < count, and if the graph shows it",
+	Source:  "Xiao et al., StreamingLLM, arXiv:2309.17453, §3.2 (positions are those of the text, not those inside the cache)",
+	Params: []Param{
+		{Name: "count", Kind: Whole, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
+		paramWindow,
+	},
+	apply: func(e edit) (Attention, []string, error) {
+		warnings, err := e.narrow()
+		e.Mask.FirstKeys = max(e.Mask.FirstKeys, e.integer("count"))
+		if !e.Mask.Causal {
+			warnings = append(warnings, "the attention is bidirectional: the window has two sides, and the first keys are visible beside both")
+		}
+		return e.Attention, warnings, err
+	},
+}

@@ -1,0 +1,41 @@
+package rope
+
+import "errors"
+
+const readers = " A token with id −1 is a reader: it sees every key, and only readers see its own."
+
+var intraDocument = Method{
+	Axis:    MaskAxis,
+	Name:    "intra-document",
+	Doc:     "Packs independent texts into one row: a token sees the keys that carry its own document id. Positions run on through the row; inside a document only distances matter." + readers,
+	Formula: "key j is visible to query i if id_j = id_i or id_i = −1, and if the graph shows it",
+	Source:  "Zhao et al., Analysing the Impact of Sequence Composition, arXiv:2402.13991, §2; Wang et al., AnchorAttention, arXiv:2411.13476, §3",
+	apply: func(e edit) (Attention, []string, error) {
+		e.Mask.Documents = IntraDocument
+		return e.Attention, nil, nil
+	},
+}
+
+var intraDocumentReset = Method{
+	Axis:    MaskAxis,
+	Name:    "intra-document-reset",
+	Doc:     "The same with positions that begin anew in each document, whatever position ids are given. Inside a document that makes no difference to rotary attention, but long rows stay at positions that were trained. A reader keeps the position that it is given." + readers,
+	Formula: "visible as in intra-document; position = start + number of earlier tokens of the row with the same id (from 0 in document 0), padding not counted",
+	Source:  "Wang et al., AnchorAttention, arXiv:2411.13476, §3",
+	Params:  []Param{paramStart},
+	apply: func(e edit) (Attention, []string, error) {
+		e.Mask.Documents = IntraDocument
+		return e.Attention, nil, e.restart()
+	},
+}
+
+var paramStart = Param{Name: "start", Kind: Whole, Default: Integer(0), Rule: atLeastZero, Doc: "position of a document's first token (document 0 starts at 0)"}
+
+// restart makes positions begin anew in each document.
+func (e *edit) restart() error {
+	if len(e.Bands) > 1 {
+		return errors.New("positions that begin anew in each document cannot be combined with a position map (--positions), which goes by the distance of places in the row")
+	}
+	e.Mask.Restart, e.Mask.Start = true, e.integer("start")
+	return nil
+}
