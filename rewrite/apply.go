@@ -5,11 +5,14 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // change replaces one site by nodes.
 type change struct {
 	site      *site
+	mask      *onnx.ValueInfo // the graph's own padding mask, nil without one
+	reads     rope.Mask       // what the nodes compute of it
 	nodes     []*onnx.Node
 	constants []*onnx.Tensor
 }

@@ -15,6 +15,7 @@ type wiring struct {
 	pastKey, pastValue                string
 	output, presentKey, presentValue  string
 	position, mask                    *onnx.ValueInfo
+	documents, cacheLength            string // graph inputs, empty without
 	queryLayout, keyLayout, valLayout layout
 	outLayout                         layout
 }
@@ -46,6 +47,7 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 		PastValue:    w.pastValue,
 		PresentKey:   w.presentKey,
 		PresentValue: w.presentValue,
+		CacheLength:  w.cacheLength,
 		NumHeads:     int64(a.Heads),
 		KVNumHeads:   int64(a.KVHeads),
 		Scale:        float32(a.EffectiveScale()),
@@ -54,6 +56,19 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 		Window:       a.Mask.Window,
 		FirstKeys:    a.Mask.FirstKeys,
 		Softcap:      float32(a.Softcap),
+	}
+	if a.Mask.Documents != rope.NoDocuments {
+		op.DocumentIDs = w.documents
+		op.DocumentMask = "intra"
+		if a.Mask.Documents == rope.AnchorDocument {
+			op.DocumentMask = "anchor"
+		}
+	}
+	if a.Mask.Restart {
+		op.DocumentRestart, op.DocumentStart = 1, a.Mask.Start
+	}
+	if a.Sinks != nil {
+		op.SinkLogits = b.float32s("sink_logits", a.Sinks)
 	}
 	if w.position != nil {
 		op.PositionIDs = b.int64s(w.position)
@@ -126,6 +141,16 @@ func (b *builder) value(part string) string { return fmt.Sprintf("%s/%s", b.stem
 func (b *builder) constant(part string, values ...int64) string {
 	name := b.value(part)
 	b.constants = append(b.constants, int64Tensor(name, []int64{int64(len(values))}, values...))
+	return name
+}
+
+func (b *builder) float32s(part string, values []float64) string {
+	name := b.value(part)
+	list := make([]float32, len(values))
+	for i, x := range values {
+		list[i] = float32(x)
+	}
+	b.constants = append(b.constants, float32Tensor(name, []int64{int64(len(list))}, list...))
 	return name
 }
 

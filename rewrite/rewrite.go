@@ -24,20 +24,33 @@ type Options struct {
 	Context     rope.Context   // what methods need to know of the model
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
 	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
-	Progress    func(string)   // told what is being done; may be nil
+
+	Documents     string // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
+	FixedCapacity int64  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
+	CacheLength   string // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
+
+	Progress func(string) // told what is being done; may be nil
 }
 
 // ErrNoAttention says that a model has no rotary attention.
 var ErrNoAttention = errors.New("no rotary attention in the model")
 
-// EditError says that a method that was asked for does not fit what was
-// measured, or lacks a parameter.
+// EditError says that what was asked for does not fit what was measured, or
+// lacks a parameter.
 type EditError struct {
-	Layer int
+	Layer int // WholeModel when it is no matter of one layer
 	Err   error
 }
 
-func (e *EditError) Error() string { return fmt.Sprintf("layer %d: %v", e.Layer, e.Err) }
+// WholeModel is the Layer of what concerns all of them.
+const WholeModel = -1
+
+func (e *EditError) Error() string {
+	if e.Layer == WholeModel {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("layer %d: %v", e.Layer, e.Err)
+}
 func (e *EditError) Unwrap() error { return e.Err }
 
 // ServeIfWorker makes the process an evaluating worker when it was started as
@@ -51,20 +64,40 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // The report has every site, rewritten or kept with the reason. The error is
 // ErrNoAttention when the model has no rotary attention, or says what kept the
 // whole work from being done (ONNX Runtime missing; *EditError when a method
-// does not fit).
+// does not fit; ErrPartial when a fixed cache was asked for and a site is kept).
+// After an error m is no model to be saved.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 	defer func() { report.Seconds = time.Since(start).Seconds() }()
+	inputs, err := additions(m, opts)
+	if err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
+	}
+	cache, err := opts.fixed()
+	if err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
+	}
 	found, err := analyse(ctx, m, opts, report)
 	if err != nil {
 		return report, err
+	}
+	if cache != nil {
+		if err := cache.whole(report); err != nil {
+			return report, err
+		}
 	}
 	config := readConfig(m.Path)
 	opts.Context = config.fill(opts.Context)
 	report.warn(config.compare(found)...)
 	for _, spec := range opts.Edits {
 		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
+	}
+	if inputs.documents != "" {
+		report.Edits = append(report.Edits, "documents input:"+inputs.documents)
+	}
+	if cache != nil {
+		report.Edits = append(report.Edits, fmt.Sprintf("kv fixed:capacity=%d,input=%s", cache.capacity, inputs.cacheLength))
 	}
 	var changes []change
 	for _, f := range found {
@@ -77,14 +110,36 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
-		nodes, constants, err := lower(f.site.wiring(f.lifted), a)
+		if err := inputs.check(a.Mask); err != nil {
+			return report, &EditError{Layer: site.Layer, Err: err}
+		}
+		w := f.site.wiring(f.lifted)
+		if cache != nil {
+			if err := cache.takes(m, w); err != nil {
+				return report, &EditError{Layer: site.Layer, Err: err}
+			}
+			w.cacheLength = inputs.cacheLength
+		}
+		w.documents = inputs.documents
+		nodes, constants, err := lower(w, a)
 		if err != nil {
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
 		}
-		changes = append(changes, change{site: f.site, nodes: nodes, constants: constants})
+		changes = append(changes, change{site: f.site, mask: w.mask, reads: a.Mask, nodes: nodes, constants: constants})
+	}
+	if err := inputs.used(changes); err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
 	}
 	if err := apply(m, changes); err != nil {
 		return report, err
+	}
+	if cache != nil {
+		if err := cache.finish(m, changes); err != nil {
+			return report, &EditError{Layer: WholeModel, Err: err}
+		}
+	}
+	if len(changes) > 0 {
+		inputs.declare(m.Graph, changes)
 	}
 	return report, nil
 }
@@ -238,14 +293,15 @@ func ownNodes(m *onnx.Model) int {
 }
 
 // edit applies the methods to a value. A site that turns nothing has no
-// frequencies to scale and no distances to map.
+// frequencies to scale and no distances to map, but a mask.
 func edit(a rope.Attention, opts Options) (rope.Attention, []string, error) {
-	if len(a.Encoding.Frequencies) == 0 {
-		return a, nil, nil
-	}
-	a.Encoding.ExactAngles = opts.ExactAngles
+	still := len(a.Encoding.Frequencies) == 0
+	a.Encoding.ExactAngles = opts.ExactAngles && !still
 	var warnings []string
 	for _, spec := range opts.Edits {
+		if still && spec.Axis != rope.MaskAxis {
+			continue
+		}
 		var more []string
 		var err error
 		if a, more, err = spec.Apply(a, opts.Context); err != nil {

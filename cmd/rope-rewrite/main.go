@@ -1,6 +1,6 @@
 // Command rope-rewrite gives exported ONNX models longer and better context.
 //
-//	rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--positions SPEC]
+//	rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...
 //	rope-rewrite inspect MODEL.onnx
 //	rope-rewrite validate ORIGINAL.onnx PATCHED.onnx
 //	rope-rewrite ops path|version

@@ -19,6 +19,9 @@ type rewriteCommand struct {
 	output         string
 	scaling        string
 	positions      string
+	mask           string
+	documents      string
+	kv             string
 	ropeParameters string
 	context        int64
 	layers         string
@@ -34,6 +37,9 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
 	f.StringVar(&r.scaling, "scaling", "", "frequencies: "+names(rope.Methods(), rope.ScalingAxis)+", as `SPEC`")
 	f.StringVar(&r.positions, "positions", "", "distances: "+names(rope.Methods(), rope.PositionsAxis)+", as `SPEC`")
+	f.StringVar(&r.mask, "mask", "", "who sees whom: "+names(rope.Methods(), rope.MaskAxis)+", as `SPEC`")
+	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it")
+	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
 	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -70,6 +76,10 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		progress.done()
 		return r.none(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
+	if errors.Is(err, rewrite.ErrPartial) {
+		progress.done()
+		return r.partial(cmd, report, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -94,6 +104,14 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		return &exitError{exitPartial, errReported}
 	}
 	return nil
+}
+
+// partial reports a model of which not enough could be rewritten.
+func (r *rewriteCommand) partial(cmd *cobra.Command, report *rewrite.Report, err error) error {
+	if printed := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { sites(w, report) }); printed != nil {
+		return printed
+	}
+	return &exitError{exitPartial, fmt.Errorf("%w; nothing written", err)}
 }
 
 // none reports a model without rotary attention.
@@ -129,6 +147,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		{"scaling", r.scaling, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.ScalingAxis, s) }},
 		{"rope-parameters", r.ropeParameters, parseRopeParameters},
 		{"positions", r.positions, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.PositionsAxis, s) }},
+		{"mask", r.mask, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.MaskAxis, s) }},
 	} {
 		if !given(f.flag) {
 			continue
@@ -138,6 +157,19 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--%s", flagged(f.flag, err))
 		}
 		opts.Edits = append(opts.Edits, spec)
+	}
+	if given("documents") {
+		if opts.Documents, err = parseDocuments(r.documents); err != nil {
+			return opts, nil, usageError("--documents %w", err)
+		}
+	}
+	if given("kv") {
+		if err := parseKV(r.kv, &opts); err != nil {
+			return opts, nil, usageError("--kv %w", err)
+		}
+	}
+	if opts.FixedCapacity > 0 && (given("layers") || r.allowPartial) {
+		return opts, nil, usageError("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
 	}
 	if given("layers") {
 		if selected, err = parseLayers(r.layers); err != nil {

@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 	c := &common{}
 	r := &rewriteCommand{common: c}
 	root := &cobra.Command{
-		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--positions SPEC]",
+		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...",
 		Short:   "Give an exported ONNX model longer and better context",
 		Version: customop.Version,
 		Long: `Finds the rotary attention of a model, proves for each site that the fused op
@@ -43,6 +43,8 @@ meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE.
   --scaling linear:factor=2
   --scaling theta:rope_theta=500000
   --positions string:shift=2730,window=128
+  --mask anchor --documents input
+  --kv fixed:capacity=8192
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention sites could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,

@@ -68,6 +68,9 @@ func verdict(w *writer, r *validate.Result) {
 	for _, c := range r.Cases {
 		w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
 	}
+	for _, note := range r.Notes {
+		w.line("%s", wrap(note, ""))
+	}
 	if r.Same {
 		w.line("SAME: every difference is at most %.0e of the logits' range.", r.Tolerance)
 	} else {

@@ -13,10 +13,13 @@ import (
 // Decoder is a loaded model.
 type Decoder struct {
 	Vocabulary int64 // size of the last dimension of the logits; 0 when the model does not say
+	Capacity   int64 // tokens that a cache of fixed capacity holds; 0 when the cache grows or there is none
+	Documents  bool  // tokens carry document ids
 
 	path    string
 	session engine.Session
 	inputs  []*onnx.ValueInfo
+	roles   map[string]role
 	past    []*onnx.ValueInfo // float inputs of rank 4, in order
 	logits  string
 	present []string // outputs of rank 4, in order
@@ -30,8 +33,10 @@ type Step struct {
 	Batch, Length int64
 	IDs           []int64 // [Batch, Length]
 	Mask          []int64 // [Batch, past + Length]
+	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
 	Positions     []int64 // [Batch, Length]
 	Cache         Cache   // of the call before; nil for the first
+	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
 }
 
 // Open loads a model file.
@@ -47,15 +52,27 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 		if m.Graph.Initializer(v.Name) != nil {
 			continue
 		}
-		c := v.Clone()
-		d.inputs = append(d.inputs, c)
+		d.inputs = append(d.inputs, v.Clone())
 		inputs = append(inputs, v.Name)
-		switch {
-		case isFloat(v.Type) && len(v.Shape) == 4:
-			d.past = append(d.past, c)
-		case !slices.Contains([]string{"input_ids", "attention_mask", "position_ids", "token_type_ids"}, v.Name):
-			return nil, fmt.Errorf("%s: the input %q is none that can be fed here (input_ids, attention_mask, position_ids and caches can)", path, v.Name)
+	}
+	if d.roles, err = roles(m.Graph, d.inputs); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, v := range d.inputs {
+		switch d.roles[v.Name] {
+		case past:
+			d.past = append(d.past, v)
+		case documents:
+			d.Documents = true
+		case cacheLength:
+			d.Capacity = -1
 		}
+	}
+	if d.Capacity != 0 {
+		if len(d.past) == 0 || !d.past[0].Shape[2].Known() {
+			return nil, fmt.Errorf("%s: its caches have a length beside them but no capacity", path)
+		}
+		d.Capacity = d.past[0].Shape[2].Value
 	}
 	for _, v := range m.Graph.Outputs {
 		outputs = append(outputs, v.Name)
@@ -91,20 +108,30 @@ func (d *Decoder) Cached() bool { return len(d.past) > 0 }
 // and the cache for the next.
 func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error) {
 	total := int64(len(s.Mask)) / s.Batch
+	if s.Documents == nil {
+		s.Documents = slices.Repeat([]int64{1}, len(s.Mask))
+	}
+	if s.Pasts == nil {
+		s.Pasts = slices.Repeat([]int64{total - s.Length}, int(s.Batch))
+	}
 	feeds := map[string]engine.Tensor{}
 	for _, v := range d.inputs {
 		var t engine.Tensor
 		var err error
-		switch {
-		case isFloat(v.Type):
+		switch d.roles[v.Name] {
+		case past:
 			t = d.feedCache(v, s)
-		case v.Name == "attention_mask":
+		case padding:
 			t, err = engine.Integers(v.Type, s.Mask, s.Batch, total)
-		case v.Name == "position_ids":
+		case documents:
+			t, err = engine.Integers(v.Type, s.Documents, s.Batch, total)
+		case cacheLength:
+			t, err = engine.Integers(v.Type, s.Pasts, s.Batch)
+		case positions:
 			t, err = engine.Integers(v.Type, s.Positions, s.Batch, s.Length)
-		case v.Name == "token_type_ids":
+		case types:
 			t, err = engine.Integers(v.Type, make([]int64, len(s.IDs)), s.Batch, s.Length)
-		default:
+		case tokens:
 			t, err = engine.Integers(v.Type, s.IDs, s.Batch, s.Length)
 		}
 		if err != nil {
@@ -140,43 +167,4 @@ func (d *Decoder) feedCache(v *onnx.ValueInfo, s Step) engine.Tensor {
 
 func isFloat(t onnx.DataType) bool {
 	return t == onnx.Float || t == onnx.Float16 || t == onnx.BFloat16 || t == onnx.Double
-}
-
-// Sequence is a batch of whole sequences.
-type Sequence struct {
-	Batch, Length        int64
-	IDs, Mask, Positions []int64 // [Batch, Length]
-}
-
-// Chunks evaluates a sequence in calls of the given lengths, whose sum is the
-// sequence's, and returns the logits [Batch][Length][vocabulary] as one
-// tensor's values. A model without cache takes only one chunk.
-func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
-	var cache Cache
-	var out []float64
-	var vocabulary int64
-	start := int64(0)
-	for _, length := range lengths {
-		step := Step{Batch: s.Batch, Length: length, Cache: cache}
-		for b := range s.Batch {
-			row := b * s.Length
-			step.IDs = append(step.IDs, s.IDs[row+start:row+start+length]...)
-			step.Positions = append(step.Positions, s.Positions[row+start:row+start+length]...)
-			step.Mask = append(step.Mask, s.Mask[row:row+start+length]...)
-		}
-		logits, next, err := d.Run(ctx, step)
-		if err != nil {
-			return nil, err
-		}
-		vocabulary = logits.Dims[2]
-		if out == nil {
-			out = make([]float64, s.Batch*s.Length*vocabulary)
-		}
-		values := logits.Values()
-		for b := range s.Batch {
-			copy(out[(b*s.Length+start)*vocabulary:], values[b*length*vocabulary:(b+1)*length*vocabulary])
-		}
-		cache, start = next, start+length
-	}
-	return out, nil
 }

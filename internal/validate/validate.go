@@ -24,11 +24,12 @@ func (c Case) Share() float64 { return c.Difference / c.Range }
 
 // Result is what a comparison found.
 type Result struct {
-	Original  string  `json:"original"`
-	Patched   string  `json:"patched"`
-	Cases     []Case  `json:"cases"`
-	Tolerance float64 `json:"tolerance"` // of the range
-	Same      bool    `json:"same"`
+	Original  string   `json:"original"`
+	Patched   string   `json:"patched"`
+	Cases     []Case   `json:"cases"`
+	Tolerance float64  `json:"tolerance"` // of the range
+	Same      bool     `json:"same"`
+	Notes     []string `json:"notes"` // what the comparison does not show
 }
 
 // Options says what is fed. The zero value is what the command does.
@@ -74,8 +75,20 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	if models[0].Vocabulary != models[1].Vocabulary {
 		return nil, fmt.Errorf("the models have vocabularies of %d and %d tokens", models[0].Vocabulary, models[1].Vocabulary)
 	}
-	result := &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Same: true}
-	for i, kind := range kinds(opts.Length, models[0].Cached()) {
+	for i, path := range []string{original, patched} {
+		if c := models[i].Capacity; c > 0 && c < opts.Length {
+			return nil, fmt.Errorf("%s has a cache of %d tokens, and sequences of %d are fed; give --length %d or rewrite it with a larger capacity", path, c, opts.Length, c)
+		}
+	}
+	result := &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Same: true, Notes: []string{}}
+	if models[0].Documents || models[1].Documents {
+		result.Notes = append(result.Notes, "Every row is fed as one document, in which a mask over documents hides nothing; what it does to several documents is another meaning, which is not compared.")
+	}
+	kinds := kinds(opts.Length, models[0].Cached())
+	if models[1].Capacity > 0 {
+		kinds = append(kinds, kind{name: "rows of different length", chunks: kinds[len(kinds)-1].chunks, ragged: true})
+	}
+	for i, kind := range kinds {
 		opts.Progress(kind.name)
 		c, err := compare(ctx, models, sequence(opts.Length, models[0].Vocabulary, uint64(i)), kind)
 		if err != nil {
@@ -90,19 +103,20 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 type kind struct {
 	name   string
 	chunks []int64
+	ragged bool // the patched model, whose cache is fixed, gets its rows without padding
 }
 
 // kinds are the ways of running: token by token at most sixteen steps, so that
 // long comparisons end.
 func kinds(length int64, cached bool) []kind {
-	list := []kind{{"prefill", []int64{length}}}
+	list := []kind{{name: "prefill", chunks: []int64{length}}}
 	if cached {
 		first := length / 3
 		steps := min(length/2, 16)
 		list = append(list,
-			kind{"prefill in two chunks", []int64{first, length - first}},
-			kind{fmt.Sprintf("prefill, then %d single tokens", steps),
-				slices.Concat([]int64{length - steps}, slices.Repeat([]int64{1}, int(steps)))})
+			kind{name: "prefill in two chunks", chunks: []int64{first, length - first}},
+			kind{name: fmt.Sprintf("prefill, then %d single tokens", steps),
+				chunks: slices.Concat([]int64{length - steps}, slices.Repeat([]int64{1}, int(steps)))})
 	}
 	return list
 }
@@ -140,7 +154,12 @@ func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence
 	var logits [2][]float64
 	for i, d := range models {
 		var err error
-		if logits[i], err = d.Chunks(ctx, s, k.chunks...); err != nil {
+		if k.ragged && i == 1 {
+			logits[i], err = d.Ragged(ctx, s, k.chunks[0])
+		} else {
+			logits[i], err = d.Chunks(ctx, s, k.chunks...)
+		}
+		if err != nil {
 			return c, err
 		}
 	}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// parseDocuments reads input or input:NAME and returns the name.
+func parseDocuments(text string) (string, error) {
+	kind, name, named := strings.Cut(text, ":")
+	switch {
+	case kind != "input" || named && name == "":
+		return "", fmt.Errorf("%q: input or input:NAME was expected", text)
+	case named:
+		return name, nil
+	}
+	return rewrite.DocumentsInput, nil
+}
+
+// parseKV reads growing, or fixed:capacity=N and its options, into opts.
+func parseKV(text string, opts *rewrite.Options) error {
+	kind, list, found := strings.Cut(text, ":")
+	if kind == "growing" && !found {
+		return nil
+	}
+	if kind != "fixed" {
+		return fmt.Errorf("%q: growing or fixed:capacity=N was expected", text)
+	}
+	given := map[string]bool{}
+	if found {
+		for item := range strings.SplitSeq(list, ",") {
+			key, value, _ := strings.Cut(item, "=")
+			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+			if given[key] {
+				return fmt.Errorf("%s is given twice", key)
+			}
+			given[key] = true
+			switch key {
+			case "capacity":
+				n, err := strconv.ParseInt(value, 10, 64)
+				if err != nil || n < 1 || n > math.MaxInt32 {
+					return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected", value, math.MaxInt32)
+				}
+				opts.FixedCapacity = n
+			case "input":
+				if value == "" {
+					return errors.New("input=: the name of the new input for the cache's lengths was expected")
+				}
+				opts.CacheLength = value
+			default:
+				return fmt.Errorf("unknown key %q; keys: capacity, input", key)
+			}
+		}
+	}
+	if opts.FixedCapacity == 0 {
+		return errors.New("fixed: how many tokens? Write fixed:capacity=N")
+	}
+	return nil
+}

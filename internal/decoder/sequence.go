@@ -1,0 +1,114 @@
+package decoder
+
+import (
+	"context"
+	"fmt"
+)
+
+// Sequence is a batch of whole sequences.
+type Sequence struct {
+	Batch, Length        int64
+	IDs, Mask, Positions []int64 // [Batch, Length]
+	Documents            []int64 // the same; nil puts every token into document 1
+}
+
+// Chunks evaluates a sequence in calls of the given lengths, whose sum is the
+// sequence's, and returns the logits [Batch][Length][vocabulary] as one
+// tensor's values. A model without cache takes only one chunk.
+func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
+	var cache Cache
+	var out []float64
+	var vocabulary int64
+	start := int64(0)
+	for _, length := range lengths {
+		step := Step{Batch: s.Batch, Length: length, Cache: cache}
+		for b := range s.Batch {
+			row := b * s.Length
+			step.IDs = append(step.IDs, s.IDs[row+start:row+start+length]...)
+			step.Positions = append(step.Positions, s.Positions[row+start:row+start+length]...)
+			step.Mask = append(step.Mask, s.Mask[row:row+start+length]...)
+			if s.Documents != nil {
+				step.Documents = append(step.Documents, s.Documents[row:row+start+length]...)
+			}
+		}
+		logits, next, err := d.Run(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		vocabulary = logits.Dims[2]
+		if out == nil {
+			out = make([]float64, s.Batch*s.Length*vocabulary)
+		}
+		values := logits.Values()
+		for b := range s.Batch {
+			copy(out[(b*s.Length+start)*vocabulary:], values[b*length*vocabulary:(b+1)*length*vocabulary])
+		}
+		cache, start = next, start+length
+	}
+	return out, nil
+}
+
+// Ragged evaluates a sequence with padding on the left in a cache of fixed
+// capacity and without its padding: every row stands at index 0 and has a past
+// of its own. The first prefill places are one call, in which shorter rows are
+// filled up on the right, and the others single tokens. The logits are those
+// of Chunks, zero for padding.
+func (d *Decoder) Ragged(ctx context.Context, s Sequence, prefill int64) ([]float64, error) {
+	if d.Capacity == 0 {
+		return nil, fmt.Errorf("%s: rows of different length need a cache of fixed capacity", d.path)
+	}
+	skipped := make([]int64, s.Batch) // padding of each row
+	for b := range skipped {
+		for s.Mask[int64(b)*s.Length+skipped[b]] == 0 {
+			skipped[b]++
+		}
+	}
+	var cache Cache
+	var out []float64
+	for start := int64(0); start < s.Length; {
+		length := int64(1)
+		if start == 0 {
+			length = prefill
+		}
+		step := Step{Batch: s.Batch, Length: length, Cache: cache}
+		width := start + length // as long as the longest row
+		for b, skip := range skipped {
+			row := s.IDs[int64(b)*s.Length:][:s.Length]
+			held := max(start-skip, 0)
+			step.Pasts = append(step.Pasts, held)
+			for i := held; i < held+length; i++ {
+				at := min(i+skip, start+length-1) // the last token fills up
+				step.IDs, step.Positions = append(step.IDs, row[at]), append(step.Positions, i)
+			}
+			for j := range width {
+				real, document := int64(0), int64(1)
+				if at := j + skip; at < start+length {
+					real = 1
+					if s.Documents != nil {
+						document = s.Documents[int64(b)*s.Length+at]
+					}
+				}
+				step.Mask, step.Documents = append(step.Mask, real), append(step.Documents, document)
+			}
+		}
+		logits, next, err := d.Run(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		vocabulary := logits.Dims[2]
+		if out == nil {
+			out = make([]float64, s.Batch*s.Length*vocabulary)
+		}
+		values := logits.Values()
+		for b, skip := range skipped {
+			for i := range length {
+				at := max(start, skip) + i
+				if at < start+length {
+					copy(out[(int64(b)*s.Length+at)*vocabulary:], values[(int64(b)*length+i)*vocabulary:][:vocabulary])
+				}
+			}
+		}
+		cache, start = next, start+length
+	}
+	return out, nil
+}

@@ -1,0 +1,159 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// ErrPartial says that some attention sites stay as they are where all of them
+// must be rewritten.
+var ErrPartial = errors.New("every attention must be rewritten for a cache of fixed capacity")
+
+// fixed turns growing caches into buffers of one capacity: the past inputs and
+// present outputs of every site become [batch, kv heads, capacity, head size],
+// and the input cache_length says how many tokens each row holds. Whatever else
+// would read the length of the past from a buffer's shape must be gone.
+type fixed struct {
+	capacity int64
+	caches   map[string]bool // the past inputs and present outputs
+	masks    map[string]bool // the padding masks, whose width says the length no more
+}
+
+func (o Options) fixed() (*fixed, error) {
+	if o.FixedCapacity == 0 {
+		return nil, nil
+	}
+	if o.FixedCapacity < 0 || o.FixedCapacity > math.MaxInt32 {
+		return nil, fmt.Errorf("a cache of %d tokens: a capacity from 1 to %d was expected", o.FixedCapacity, math.MaxInt32)
+	}
+	return &fixed{capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}, nil
+}
+
+// takes notes the cache of one site, or says why it cannot be of fixed capacity.
+func (f *fixed) takes(m *onnx.Model, w wiring) error {
+	switch {
+	case w.cacheLength != "":
+		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
+	case w.pastKey == "":
+		return errors.New("it has no key-value cache that could be of fixed capacity")
+	}
+	for _, past := range []string{w.pastKey, w.pastValue} {
+		if v := named(m.Graph.Inputs, past); v == nil || len(v.Shape) != 4 {
+			return fmt.Errorf("its cache %q is no input of the model of rank 4, which could be given a fixed capacity", past)
+		}
+	}
+	for _, present := range []string{w.presentKey, w.presentValue} {
+		if named(m.Graph.Outputs, present) == nil {
+			return fmt.Errorf("its cache %q is no output of the model", present)
+		}
+	}
+	for _, v := range []string{w.pastKey, w.pastValue, w.presentKey, w.presentValue} {
+		f.caches[v] = true
+	}
+	if w.mask != nil {
+		f.masks[w.mask.Name] = true
+	}
+	return nil
+}
+
+// finish changes the shapes of the buffers, after the sites were replaced by
+// the given nodes, and refuses a graph in which another node reads them.
+func (f *fixed) finish(m *onnx.Model, changes []change) error {
+	ours := map[*onnx.Node]bool{}
+	for _, c := range changes {
+		for _, n := range c.nodes {
+			ours[n] = true
+		}
+	}
+	g, err := newGraph(m)
+	if err != nil {
+		return err
+	}
+	for _, n := range g.source.nodes {
+		if ours[n] {
+			continue
+		}
+		for v := range uses(n) {
+			if f.caches[v] && g.source.readsAxis(n, 4, 2) {
+				return fmt.Errorf("node %s (%s) also reads %q, which it would not understand as a buffer of fixed capacity: without --kv the model can be rewritten", label(n), n.OpType, v)
+			}
+			if f.masks[v] && g.source.readsAxis(n, 2, 1) {
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width says nothing of the past with a cache of fixed capacity: without --kv the model can be rewritten", label(n), n.OpType, v)
+			}
+		}
+	}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
+		for i, v := range list {
+			if f.caches[v.Name] && len(v.Shape) == 4 {
+				v = v.Clone()
+				v.Shape[2] = onnx.Dim{Value: f.capacity}
+				list[i] = v
+			}
+		}
+	}
+	return nil
+}
+
+// readsAxis reports whether a reader of a value of some rank may see more of it
+// than the sizes of its other axes.
+func (g *graph) readsAxis(n *onnx.Node, rank, axis int64) bool {
+	if !standard(n, "Shape") {
+		return true
+	}
+	bound := func(i int64) int64 {
+		if i < 0 {
+			i += rank
+		}
+		return min(max(i, 0), rank)
+	}
+	start, end := bound(n.Int("start", 0)), bound(n.Int("end", rank))
+	if axis < start || axis >= end {
+		return false
+	}
+	dims := n.Outputs[0]
+	if g.outputs[dims] {
+		return true
+	}
+	for _, reader := range g.consumers[dims] {
+		if !standard(reader, "Gather") || reader.Inputs[0] != dims {
+			return true
+		}
+		t := g.constants[reader.Inputs[1]]
+		if t == nil {
+			return true
+		}
+		index, err := t.Int64s()
+		if err != nil {
+			return true
+		}
+		for _, i := range index {
+			if i < 0 {
+				i += end - start
+			}
+			if start+i == axis {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whole refuses a report in which a site is kept.
+func (f *fixed) whole(r *Report) error {
+	i := slices.IndexFunc(r.Sites, func(s Site) bool { return s.Status == Kept })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, and layer %d is kept: %s", ErrPartial, i, r.Sites[i].Reason)
+}
+
+func named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
+	if i := slices.IndexFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
