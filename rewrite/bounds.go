@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,9 @@ import (
 // at once on terabytes, but allocates what a machine just has.
 const maxTensor = 2 << 30
 
+// errTooLarge says that evaluating would take more memory than is given to it.
+var errTooLarge = errors.New("too large to be evaluated")
+
 // room returns the number of elements of a tensor that is to be fed, or an
 // error when it exceeds maxTensor.
 func room(dims []int64) (int64, error) {
@@ -24,7 +28,7 @@ func room(dims []int64) (int64, error) {
 		n = saturated(n, d)
 	}
 	if n > maxTensor/4 {
-		return 0, fmt.Errorf("a tensor of the shape %v would be needed, more than the %d MB that are evaluated", dims, maxTensor>>20)
+		return 0, fmt.Errorf("%w: a tensor of the shape %v would be needed, more than %d MB", errTooLarge, dims, maxTensor>>20)
 	}
 	return n, nil
 }
@@ -74,7 +78,7 @@ func bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engi
 			size *= float64(d)
 		}
 		if size > maxTensor {
-			return fmt.Errorf("node %s would make a tensor of the shape %v, about %.0f MB; at most %d MB are evaluated", label(n), dims, size/(1<<20), maxTensor>>20)
+			return fmt.Errorf("%w: node %s would make a tensor of the shape %v, about %.0f MB; at most %d MB are evaluated", errTooLarge, label(n), dims, size/(1<<20), maxTensor>>20)
 		}
 		e.dims[n.Outputs[0]] = dims
 		if engine.Elements(dims) <= maxFolded {

@@ -17,7 +17,38 @@ func (s *site) measured() []string {
 	list := []string{s.query.cut, s.query.operand, s.key.cut, s.key.stored(), s.key.operand,
 		s.value.cut, s.value.stored(), s.value.operand, s.scores(), s.softmaxInput(), s.output()}
 	list = append(list, s.results()...)
+	for _, b := range []branch{s.query, s.key, s.value} {
+		list = append(list, b.before...)
+	}
 	return unique(append(list, s.cuts()...))
+}
+
+// settle moves cuts of a shape that is not understood (exporters repeat heads
+// with a dimension of its own) back to the nearest rearrangement that is.
+func (s *site) settle(t *shapeTable) {
+	for _, b := range []*branch{&s.query, &s.key, &s.value} {
+		operand := b.operand
+		if b == &s.key {
+			operand = s.query.operand // the key's own is transposed
+		}
+		channels := lastConstant(t.dims[operand])
+		for _, v := range append([]string{b.cut}, b.before...) {
+			if dims, ok := t.dims[v]; !ok {
+				continue
+			} else if _, err := layoutOf(dims, channels); err == nil {
+				b.cut = v
+				break
+			}
+		}
+	}
+}
+
+// lastConstant returns the last dimension if it is constant, 0 otherwise.
+func lastConstant(dims []extent) int64 {
+	if len(dims) == 0 || !dims[len(dims)-1].constant() {
+		return 0
+	}
+	return dims[len(dims)-1].One
 }
 
 func (s *site) layouts(t *shapeTable) (*layouts, error) {
@@ -32,17 +63,11 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)
 	}
 	heads := ly.scores[1].One
-	channels := int64(0)
-	if dims := t.dims[s.query.operand]; len(dims) > 0 && dims[len(dims)-1].constant() {
-		channels = dims[len(dims)-1].One
-	}
+	channels := lastConstant(t.dims[s.query.operand])
 	if channels == 0 {
 		return nil, refuse(s.product, "the head size of its query is not constant")
 	}
-	valueChannels := int64(0)
-	if dims := t.dims[s.value.operand]; len(dims) > 0 && dims[len(dims)-1].constant() {
-		valueChannels = dims[len(dims)-1].One
-	}
+	valueChannels := lastConstant(t.dims[s.value.operand])
 	for _, v := range []struct {
 		into     *layout
 		name     string

@@ -16,6 +16,7 @@ type lifted struct {
 	position      *onnx.ValueInfo // graph input [batch, length]; nil when positions are indices
 	mask          *onnx.ValueInfo // graph input [batch, past + length]; nil without padding mask
 	positionLimit int64           // the largest position that the original can compute
+	tokenLimit    int64           // how many tokens, cached ones included, the original can compute
 }
 
 // rotary reports whether the site turns anything.
@@ -33,6 +34,11 @@ func (l *lifter) open(ctx context.Context, at *onnx.Node, what string, outputs, 
 	if err != nil {
 		return nil, refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
+	return l.openPiece(ctx, at, what, p)
+}
+
+// openPiece loads a piece whose sizes are all known.
+func (l *lifter) openPiece(ctx context.Context, at *onnx.Node, what string, p *piece) (*loaded, *Refusal) {
 	for _, s := range p.sizes {
 		if err := l.table.refused[s]; err != nil {
 			return nil, refuse(at, "%s reads the size %q, which cannot be measured: %v", what, s, err)
@@ -71,6 +77,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 		return nil, err
 	}
 	a.Mask, out.mask = fit.mask, mask
+	out.tokenLimit = fit.tokens
 
 	query, position, err := l.rotation(ctx, s.query, s.product, "query", s.query.operand, ly.query, ly.queryOperand)
 	if err != nil {
@@ -87,11 +94,14 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.position = position
-	out.positionLimit = min(query.limit, key.limit)
 	scale, err := s.join(a, query, key)
 	if err != nil {
 		return nil, err
+	}
+	out.position = position
+	out.positionLimit = min(query.limit, key.limit)
+	if position == nil && out.rotary() {
+		out.tokenLimit = min(out.tokenLimit, out.positionLimit+1)
 	}
 	a.Scale = scale * factor * fit.factor
 	return out, nil
@@ -113,14 +123,21 @@ func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
 	a.Encoding = k
 	scale := query.factor
 	partial := 2*len(k.Frequencies) < a.HeadSize
+	// Without a cache nobody sees the rotated keys, so what they are multiplied
+	// by is part of the scale: exporters split it over query and key.
+	stored := s.key.cache != nil
 	switch {
-	case !partial:
+	case !partial && stored:
 		// A gain on every channel of the query cannot be told from the scale.
 		scale = q.EffectiveGain() / k.EffectiveGain()
+	case !partial:
+		scale, a.Encoding.Gain = q.EffectiveGain()*k.EffectiveGain(), 1
 	case math.Abs(q.EffectiveGain()-k.EffectiveGain()) > 16*float32eps*k.EffectiveGain():
 		return 0, refuse(s.product, "the rotation multiplies the query by %g and the key by %g", q.EffectiveGain(), k.EffectiveGain())
+	case !stored:
+		scale *= key.factor
 	}
-	if math.Abs(key.factor-1) > 16*float32eps {
+	if stored && math.Abs(key.factor-1) > 16*float32eps {
 		return 0, refuse(s.product, "the key is multiplied by %g before it is stored", key.factor)
 	}
 	if math.Abs(a.Encoding.Gain-1) <= 16*float32eps {
@@ -137,6 +154,14 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 	}
 	defer loaded.session.Close()
 	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to}
+	if !l.table.past && len(loaded.piece.inputs) == 0 {
+		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cut)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer fed.session.Close()
+		r.loaded, r.tables = fed, t
+	}
 	var position *onnx.ValueInfo
 	switch inputs := loaded.piece.inputs; {
 	case len(inputs) == 1:
@@ -206,10 +231,17 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		if err := grouped(from, v.in.heads); err != nil {
 			return refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
 		}
-		if v.branch.cache != nil {
-			if err := l.steady(ctx, v.at, "the way of its "+v.what, v.branch.operand, v.branch.cache.concat.Outputs); err != nil {
-				return err
-			}
+		var start []string // from where nothing may depend on the number of tokens
+		switch {
+		case v.branch.cache != nil:
+			start = v.branch.cache.concat.Outputs
+		case v.what == "key": // the rotation reaches up to the operand
+			continue
+		default:
+			start = []string{v.branch.cut}
+		}
+		if err := l.steady(ctx, v.at, "the way of its "+v.what, v.branch.operand, start); err != nil {
+			return err
 		}
 	}
 	start, in := s.value.cut, ly.value
@@ -290,6 +322,13 @@ func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *
 	}
 	if mask != nil {
 		sc.mask = mask.Name
+	}
+	if !l.table.past {
+		chosen, err := l.chooseRows(ctx, loaded, sc)
+		if err != nil {
+			return nil, nil, refuse(s.softmax, "its mask is not understood: the model has no cache, so one query with many keys before it cannot be asked, and %v", err)
+		}
+		defer chosen.session.Close()
 	}
 	fit, err := sc.measure(ctx)
 	if err != nil {

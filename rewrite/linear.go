@@ -116,6 +116,20 @@ func (g *graph) nearestCut(links []link) string {
 	return ""
 }
 
+// before returns the values that v is a mere rearrangement of, nearest first:
+// the same elements under another shape or order of dimensions.
+func (g *graph) before(v string) (list []string) {
+	for {
+		n := g.producer[v]
+		if !standard(n, "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose") || !g.isData(n.Inputs[0]) {
+			return list
+		}
+		if v = n.Inputs[0]; !g.internal[v] {
+			list = append(list, v)
+		}
+	}
+}
+
 // cache is a Concat that appends new keys or values to those of earlier calls.
 type cache struct {
 	concat *onnx.Node

@@ -185,6 +185,9 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		{3, []int64{19, 1, 1, 1, 2}},
 		{max(farthest-30, 0), []int64{20, 3, 1}},
 	} {
+		if len(caches) == 0 && len(c.chunks) > 1 {
+			continue // without a cache every call stands alone
+		}
 		s := newSequence(24, c.start)
 		var calls [3][]map[string]engine.Tensor
 		for i, r := range runs {

@@ -9,9 +9,17 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
+// past returns how many tokens are cached.
+func (p *patient) past() string {
+	if p.sites[0].key.cache == nil {
+		return p.int(0)
+	}
+	return p.size("past_key_values.0.key", 2)
+}
+
 // distance returns [length, past + length] of query index − key index.
 func (p *patient) distance() string {
-	past := p.size("past_key_values.0.key", 2)
+	past := p.past()
 	length := p.size("input_ids", 1)
 	total := p.op("Add", past, length)
 	queries := p.op("Unsqueeze", p.op("Range", past, total, p.int(1)), p.ints(1))
@@ -75,7 +83,7 @@ func (p *patient) window(w int64) {
 // chunked lets tokens see those of their own chunk only.
 func (p *patient) chunked(size int64) {
 	p.visibleIf(func() string {
-		past := p.size("past_key_values.0.key", 2)
+		past := p.past()
 		total := p.op("Add", past, p.size("input_ids", 1))
 		q := p.op("Unsqueeze", p.op("Range", past, total, p.int(1)), p.ints(1))
 		k := p.op("Unsqueeze", p.op("Range", p.int(0), total, p.int(1)), p.ints(0))

@@ -18,6 +18,7 @@ type piece struct {
 	nodes   []*onnx.Node
 	cuts    []string
 	inputs  []*onnx.ValueInfo // integer graph inputs
+	typed   []*onnx.ValueInfo // other values that are fed, of a type of their own
 	sizes   []string          // outputs of Shape nodes, fed from the shape table
 	consts  []*onnx.Tensor
 	outputs []string
@@ -115,7 +116,7 @@ func (p *piece) model(elem onnx.DataType) *onnx.Model {
 	for _, c := range p.cuts {
 		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: c, Type: elem})
 	}
-	for _, v := range p.inputs {
+	for _, v := range slices.Concat(p.inputs, p.typed) {
 		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.Name, Type: v.Type})
 	}
 	for _, s := range p.sizes {

@@ -47,10 +47,26 @@ func trials(l *lifted) []trial {
 		{pt: point{1, 131, 5}, padding: 2, positions: 5, magnitude: 3},
 		{pt: point{2, 19, 6}, padding: 4, positions: -2, magnitude: 0.3},
 	}
-	if w := l.attention.Mask.Window; w > 0 && w < 8192 {
+	if !l.layouts.cached {
+		list = append(list,
+			trial{pt: point{1, 1, 0}, positions: 0, magnitude: 1},
+			trial{pt: point{3, 17, 0}, padding: 1, positions: -1, magnitude: 1},
+			trial{pt: point{2, 64, 0}, padding: 2, positions: -2, magnitude: 1},
+			trial{pt: point{1, 257, 0}, positions: 0, magnitude: 1})
+	}
+	if w := l.attention.Mask.Window; w > 0 && (w < 8192 && l.layouts.cached || w < 512) {
 		list = append(list,
 			trial{pt: point{1, 3, w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: point{2, min(w, 300) + 7, w}, padding: 1, positions: -1, magnitude: 1})
+	}
+	for i := range list {
+		pt := &list[i].pt
+		if !l.layouts.cached {
+			pt.L, pt.P = pt.L+pt.P, 0 // all tokens are new
+		}
+		over := max(pt.L+pt.P-l.tokenLimit, 0)
+		fewer := min(over, pt.P)
+		pt.P, pt.L = pt.P-fewer, pt.L-(over-fewer)
 	}
 	if l.position == nil {
 		for i := range list {

@@ -207,6 +207,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		}
 		return found, report.keepAll(found, fmt.Errorf("the shapes of the graph could not be measured: %w", err))
 	}
+	for _, f := range found {
+		f.site.settle(table)
+	}
 	if err := measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,8 +16,9 @@ type rotator struct {
 	loaded   *loaded
 	cut, out string
 	in, to   layout
-	position string // graph input that holds positions; "" when they follow from past
-	past     int64  // cached tokens, where positions are an input
+	position string  // graph input that holds positions; "" when they follow from past
+	past     int64   // cached tokens, where positions are an input
+	tables   *tables // what the graph computes for each place, without cache and position input
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -31,19 +31,29 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			out[b][h] = make([][]float64, len(positions))
 		}
 	}
-	// With a position input all positions go into one call; else a call holds
-	// consecutive ones, past giving the first.
+	// With a position input or tables all positions go into one call; else a
+	// call holds consecutive ones, past giving the first.
 	for start := 0; start < len(positions); {
 		end := len(positions)
 		pt := point{B: int64(len(vectors)), L: int64(end - start), P: r.past}
 		feeds := map[string]engine.Tensor{}
-		if r.position == "" {
+		switch {
+		case r.tables != nil:
+			for _, p := range positions {
+				if p > r.tables.limit {
+					return nil, fmt.Errorf("position %d is beyond %d, the last that the graph computes", p, r.tables.limit)
+				}
+			}
+			for _, t := range r.tables.list {
+				feeds[t.name] = t.rows(positions, pt.B)
+			}
+		case r.position == "":
 			end = start + 1
 			for end < len(positions) && positions[end] == positions[end-1]+1 {
 				end++
 			}
 			pt.L, pt.P = int64(end-start), positions[start]
-		} else {
+		default:
 			t, err := r.positionFeed(positions, pt)
 			if err != nil {
 				return nil, err
@@ -162,22 +172,18 @@ func (r *rotator) limit(ctx context.Context) (int64, error) {
 	if err := probe(0); err != nil {
 		return 0, fmt.Errorf("ONNX Runtime does not evaluate the rotation: %w", err)
 	}
-	switch err := probe(topPosition); {
-	case err == nil:
-		return topPosition, nil
-	case errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil:
-		return 0, err // no end of a table
+	if r.tables != nil {
+		return r.tables.limit, nil
 	}
-	low, high := int64(0), int64(topPosition) // low works, high does not
-	for high-low > 1 {
-		mid := (low + high) / 2
-		if probe(mid) == nil {
-			low = mid
-		} else {
-			high = mid
-		}
+	return farthest(topPosition, func(p int64) (int64, error) { return p, probe(p) })
+}
+
+// top is the largest position that is asked for.
+func (r *rotator) top() int64 {
+	if r.tables != nil {
+		return longest
 	}
-	return low, nil
+	return topPosition
 }
 
 func sameOverHeads(m [][][][]float64) error {
@@ -327,14 +333,16 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 			positions = append(positions, p)
 		}
 	}
-	if limit < topPosition && limit >= 4096 {
+	if limit < r.top() && limit >= 4096 {
 		// A table: every row of it is looked at.
 		for p := int64(4096); p <= limit; p++ {
 			positions = append(positions, p)
 		}
 	}
-	if err := r.compare(ctx, fit, positions); err != nil {
-		return err
+	for some := range slices.Chunk(positions, 4096) {
+		if err := r.compare(ctx, fit, some); err != nil {
+			return err
+		}
 	}
 	if r.position == "" || !r.loaded.table.past {
 		return nil

@@ -12,13 +12,17 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// scorer evaluates the function from scores to the softmax's input.
+// scorer evaluates the function from scores to the softmax's input. Without a
+// cache the queries of a point are the last ones of its tokens: byRows computes
+// their rows alone.
 type scorer struct {
-	loaded *loaded
-	in     string
-	out    string
-	heads  int64
-	mask   string // graph input [batch, total] that may hide keys; "" when there is none
+	loaded  *loaded
+	in      string
+	out     string
+	heads   int64
+	mask    string // graph input [batch, total] that may hide keys; "" when there is none
+	byRows  bool   // loaded computes the rows that it is asked for
+	longest int64  // how many keys can stand before a query
 }
 
 // scoreFit is what the function was measured to be: factor·s on visible keys,
@@ -26,6 +30,7 @@ type scorer struct {
 type scoreFit struct {
 	factor float64
 	mask   rope.Mask
+	tokens int64 // how many the graph can compute: a mask kept as a table ends
 }
 
 // masked is the value below which a key counts as hidden, absolutely: after
@@ -46,6 +51,15 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask 
 		x[i] = float32(score())
 	}
 	feeds := map[string]engine.Tensor{s.in: engine.Float32s(x, dims...)}
+	sizes := pt
+	if s.byRows {
+		var rows []int64
+		for i := range pt.L {
+			rows = append(rows, pt.P+i)
+		}
+		feeds[rowsInput] = engine.Int64s(rows, pt.L)
+		sizes = point{B: pt.B, L: total}
+	}
 	if s.mask != "" && mask != nil {
 		for _, v := range s.loaded.piece.inputs {
 			if v.Name == s.mask {
@@ -55,7 +69,7 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask 
 			}
 		}
 	}
-	result, err := s.loaded.run(ctx, pt, feeds)
+	result, err := s.loaded.run(ctx, sizes, feeds)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
 	}
@@ -90,12 +104,12 @@ func (s *scorer) sample(ctx context.Context, pt point, mask []int64, score func(
 // many keys before it (windows, chunks, biases and factors that begin far away)
 // and scores so large that a softcap or a clip bends them.
 func (s *scorer) extremes(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
-	far := []int64{4095, 20011, 100_003, longest}
+	far := []int64{4095, 20011, 100_003, s.longest}
 	if w := fit.mask.Window; w > 0 {
 		far = append(far, w-1, w, w+w/2+1)
 	}
 	for i, past := range far {
-		pt := point{B: 1, L: 1, P: min(past, longest)}
+		pt := point{B: 1, L: 1, P: min(past, s.longest)}
 		smp, err := s.sample(ctx, pt, padding(rng, pt, 3*(i%2)), func() float64 { return 5 * rng.NormFloat64() })
 		if err != nil {
 			return err
@@ -114,6 +128,36 @@ func (s *scorer) extremes(ctx context.Context, fit *scoreFit, rng *rand.Rand) er
 	}
 	// Where hidden keys get −1e4, such scores would make them visible: only those that are seen count.
 	return s.linear(fit, smp)
+}
+
+// maxTable is the number of tokens up to which a mask that is kept as a table
+// is looked at, row by row.
+const maxTable = 8192
+
+// everyRow checks the fit at every query of a mask that ends somewhere: it is a
+// table, of which each entry may be anything.
+func (s *scorer) everyRow(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
+	if s.longest == longest {
+		return nil
+	}
+	if s.longest >= maxTable {
+		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
+	}
+	some := max(1<<20/(s.heads*(s.longest+1)), 1)
+	for first := int64(0); first <= s.longest; first += some {
+		pt := point{B: 1, L: min(some, s.longest+1-first), P: first}
+		smp, err := s.sample(ctx, pt, padding(rng, pt, 0), rng.NormFloat64)
+		if err != nil {
+			return err
+		}
+		if err := s.seesAsExpected(fit, smp); err != nil {
+			return err
+		}
+		if err := s.linear(fit, smp); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seesAsExpected compares which keys are visible with the fitted mask.
@@ -203,9 +247,6 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 	var samples []sample
 	for _, magnitude := range []float64{0.5, 5, 40} {
 		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
-			if !s.loaded.table.past {
-				pt.P, pt.L = 0, pt.L+pt.P
-			}
 			smp, err := s.sample(ctx, pt, padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
 			if err != nil {
 				return nil, err
@@ -232,6 +273,9 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 		}
 	}
 	if err := s.extremes(ctx, fit, rng); err != nil {
+		return nil, err
+	}
+	if err := s.everyRow(ctx, fit, rng); err != nil {
 		return nil, err
 	}
 	if !(fit.factor > 0) {
@@ -292,9 +336,6 @@ const longest = 131071
 // padding mask hides keys.
 func (s *scorer) structure(ctx context.Context, fit *scoreFit) error {
 	pt := point{B: 2, L: 5, P: 4}
-	if !s.loaded.table.past {
-		pt = point{B: 2, L: 9}
-	}
 	ones := slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P)))
 	_, out, err := s.rows(ctx, pt, zero, ones)
 	if err != nil {
@@ -306,12 +347,15 @@ func (s *scorer) structure(ctx context.Context, fit *scoreFit) error {
 			fit.mask.Causal = false
 		}
 	}
-	if !s.loaded.table.past {
-		return errors.New("the model has no cache, so one query with many keys before it cannot be asked, and a long window would go unseen")
-	}
 	// One row as long as windows get: the last query and all keys before it.
-	long := point{B: 1, L: 1, P: longest}
-	if _, out, err = s.rows(ctx, long, zero, slices.Repeat([]int64{1}, longest+1)); err != nil {
+	s.longest, err = farthest(longest, func(past int64) (int64, error) {
+		_, row, err := s.rows(ctx, point{B: 1, L: 1, P: past}, zero, slices.Repeat([]int64{1}, int(past)+1))
+		if err == nil {
+			out = row
+		}
+		return past, err
+	})
+	if err != nil {
 		return err
 	}
 	seen := int64(0)
@@ -322,6 +366,7 @@ func (s *scorer) structure(ctx context.Context, fit *scoreFit) error {
 		fit.mask.Window = seen
 	}
 	fit.mask.Padding = s.mask != ""
+	fit.tokens = s.longest + 1
 	return nil
 }
 

@@ -39,6 +39,12 @@ func (g *graph) sides(output string, cuts []string) (factors, arguments []string
 // hidden states of 131,072 tokens are large. Only sizes are computed here.
 func (l *lifter) steady(ctx context.Context, at *onnx.Node, what, output string, cuts []string) error {
 	factors, arguments := l.graph.sides(output, cuts)
+	return l.steadySides(ctx, at, what, factors, arguments)
+}
+
+// steadySides checks that factors are always the same and that arguments
+// follow from batch, length and past.
+func (l *lifter) steadySides(ctx context.Context, at *onnx.Node, what string, factors, arguments []string) error {
 	asked := unique(append(slices.Clone(factors), arguments...))
 	if len(asked) == 0 {
 		return nil

@@ -9,9 +9,10 @@ import (
 // branch is one of query, key and value on its way from where it is still
 // un-rotated to the MatMul that uses it.
 type branch struct {
-	cut     string // the un-rotated value
-	operand string // what enters the MatMul
-	cache   *cache // nil for the query and for models without cache
+	cut     string   // the un-rotated value
+	before  []string // what the cut is a mere rearrangement of, nearest first
+	operand string   // what enters the MatMul
+	cache   *cache   // nil for the query and for models without cache
 }
 
 // stored returns the value that holds keys as the cache does: the Concat's
@@ -153,6 +154,7 @@ func (g *graph) branch(operand string) branch {
 		links = g.dominators(b.cache.fresh)
 	}
 	b.cut = g.nearestCut(links)
+	b.before = g.before(b.cut)
 	return b
 }
 

@@ -110,7 +110,11 @@ func describe(s rewrite.Site) string {
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
-	text += fmt.Sprintf(", %s, %s cache", s.Mask, s.Cache)
+	cache := s.Cache
+	if cache == "none" {
+		cache = "no"
+	}
+	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
 	if s.Status == rewrite.Kept {
 		text += "; kept: " + s.Reason
 	}

@@ -1,9 +1,9 @@
 """Export the small models by torch.onnx.export(dynamo=True), with a key-value cache.
 
-    export_dynamo.py OUT [ARCHITECTURE ...] [--attention sdpa|eager] [--opset 18|23]
+    export_dynamo.py OUT [ARCHITECTURE ...] [--attention sdpa|eager] [--opset 18|23] [--half]
 
-Writes OUT/models/ARCHITECTURE__dynamoOPSET[-eager]/{model.onnx,config.json}. From opset 23 on, attention and rotation
-become ONNX's Attention and RotaryEmbedding.
+Writes OUT/models/ARCHITECTURE__dynamoOPSET[-eager][-fp16]/{model.onnx,config.json}. From opset 23 on, attention and
+rotation become ONNX's Attention and RotaryEmbedding. --half rounds the weights to float16, then the type of everything.
 """
 import argparse
 import os
@@ -60,15 +60,17 @@ def without_metadata(model):
     return model
 
 
-def export(name, out, attention, opset):
+def export(name, out, attention, opset, half):
     model = small.model(name, out, attention)
+    if half:
+        model = model.half()
     cfg = model.config
     layers = cfg.num_hidden_layers
     kv_heads = getattr(cfg, "num_key_value_heads", None) or cfg.num_attention_heads
     head_size = getattr(cfg, "head_dim", None) or cfg.hidden_size // cfg.num_attention_heads
     batch, length, past = 3, 7, 5
     generator = torch.Generator().manual_seed(3)
-    cache = [tuple(torch.randn(batch, kv_heads, past, head_size, generator=generator) for _ in "kv") for _ in range(layers)]
+    cache = [tuple(torch.randn(batch, kv_heads, past, head_size, generator=generator).to(model.dtype) for _ in "kv") for _ in range(layers)]
     args = (torch.randint(4, 128, (batch, length), generator=generator), torch.ones(batch, past + length, dtype=torch.int64),
             torch.arange(past, past + length).expand(batch, length).contiguous(), cache)
     axes = ({0: "batch", 1: "sequence"}, {0: "batch", 1: "total_sequence"}, {0: "batch", 1: "sequence"},
@@ -79,7 +81,7 @@ def export(name, out, attention, opset):
             WithCache(model).eval(), args, dynamo=True, opset_version=opset, dynamic_shapes=axes, verbose=False, report=False,
             input_names=["input_ids", "attention_mask", "position_ids"] + [f"past_key_values.{i}.{t}" for i, t in parts],
             output_names=["logits"] + [f"present.{i}.{t}" for i, t in parts])
-    folder = os.path.join(out, "models", f"{name}__dynamo{opset}" + ("-eager" if attention == "eager" else ""))
+    folder = os.path.join(out, "models", f"{name}__dynamo{opset}" + ("-eager" if attention == "eager" else "") + ("-fp16" if half else ""))
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.onnx")
     program.save(path, external_data=False)
@@ -94,6 +96,7 @@ if __name__ == "__main__":
     parser.add_argument("architectures", nargs="*", default=list(small.ARCHITECTURES))
     parser.add_argument("--attention", default="sdpa", choices=["sdpa", "eager"])
     parser.add_argument("--opset", default=18, type=int)
+    parser.add_argument("--half", action="store_true")
     a = parser.parse_args()
     for name in a.architectures or small.ARCHITECTURES:
-        export(name, a.out, a.attention, a.opset)
+        export(name, a.out, a.attention, a.opset, a.half)

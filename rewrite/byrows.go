@@ -1,0 +1,435 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// A model without a cache computes its mask for all pairs of tokens at once,
+// which nobody can evaluate for 131,072 of them. So the exporter's graph is
+// rewritten to compute chosen rows only (queries), each with all its keys:
+// choosing rows is moved from the result back through the nodes that treat
+// rows alike, up to where a value has but one row per token.
+
+// rowsInput is the list of rows that a piece by rows computes.
+const rowsInput = "rope-rewrite/rows"
+
+// byRows returns a piece that computes only the rows of p's one output that are
+// listed in rowsInput; the cut, which has the same axes, is fed these rows.
+func (l *lifter) byRows(ctx context.Context, p *piece, axis int) (*piece, error) {
+	dims, err := l.dims(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	r := &rowChooser{piece: p, dims: dims, axis: axis, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
+		axesInput: p.graph.model.Opset("") >= 13}
+	for _, n := range p.nodes {
+		for _, o := range n.Outputs {
+			r.producer[o] = n
+		}
+	}
+	out, err := r.rows(p.outputs[0], axis)
+	if err != nil {
+		return nil, err
+	}
+	q := *p
+	q.nodes, q.outputs = r.nodes, []string{out}
+	q.consts = append(slices.Clone(p.consts), r.consts...)
+	q.typed = append(slices.Clone(p.typed), &onnx.ValueInfo{Name: rowsInput, Type: onnx.Int64})
+	return &q, nil
+}
+
+// chooseRows makes a scorer compute chosen rows, and checks that they are those
+// of the whole.
+func (l *lifter) chooseRows(ctx context.Context, whole *loaded, s *scorer) (*loaded, error) {
+	p, err := l.byRows(ctx, whole.piece, 2)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := l.load(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("it does not load row by row: %w", err)
+	}
+	fail := func(err error) (*loaded, error) {
+		chosen.session.Close()
+		return nil, err
+	}
+	all := *s
+	s.loaded, s.out, s.byRows = chosen, p.outputs[0], true
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, pt := range []point{{2, 9, 0}, {1, 4, 8}, {3, 1, 20}, {1, 33, 300}} {
+		tokens := point{B: pt.B, L: pt.L + pt.P}
+		mask := padding(rng, tokens, int(pt.L))
+		in, want, err := all.rows(ctx, tokens, rng.NormFloat64, mask)
+		if err != nil {
+			return fail(err)
+		}
+		var scores []float64 // of the chosen rows
+		for r, row := range in {
+			if int64(r)%tokens.L >= pt.P {
+				scores = append(scores, row...)
+			}
+		}
+		_, got, err := s.rows(ctx, pt, func() float64 { x := scores[0]; scores = scores[1:]; return x }, mask)
+		if err != nil {
+			return fail(err)
+		}
+		for r, row := range want {
+			if int64(r)%tokens.L < pt.P {
+				continue
+			}
+			if !slices.Equal(row, got[0]) {
+				return fail(fmt.Errorf("row %d of %d does not come out the same by itself", int64(r)%tokens.L, tokens.L))
+			}
+			got = got[1:]
+		}
+	}
+	return chosen, nil
+}
+
+// rowChooser writes nodes that compute chosen rows.
+type rowChooser struct {
+	piece     *piece
+	dims      map[string][]extent
+	axis      int // of the rows in the cut
+	producer  map[string]*onnx.Node
+	nodes     []*onnx.Node
+	consts    []*onnx.Tensor
+	kept      map[*onnx.Node]bool // nodes that stay as they are, written already
+	memo      map[string]string
+	axesInput bool // Unsqueeze and Squeeze read their axes (opset 13)
+}
+
+// elementwise are ops whose output element depends on the input elements at
+// the same place, with broadcasting.
+var elementwise = []string{"Identity", "Cast", "Not", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Exp", "Log", "Tanh",
+	"Sigmoid", "Relu", "Reciprocal", "IsNaN", "IsInf", "Clip", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max",
+	"And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where"}
+
+// rows returns the value that holds the chosen rows of v along axis.
+func (r *rowChooser) rows(v string, axis int) (string, error) {
+	dims, ok := r.dims[v]
+	n := r.producer[v]
+	switch {
+	case !ok:
+		return "", fmt.Errorf("the size of %q does not follow from batch and length", v)
+	case axis < 0 || axis >= len(dims) || dims[axis] != lengthExtent:
+		return "", fmt.Errorf("%q has the shape %v, without rows at dimension %d", v, dims, axis)
+	case slices.Contains(r.piece.cuts, v):
+		if axis != r.axis {
+			return "", fmt.Errorf("%q is read with its rows at dimension %d, %d was expected", v, axis, r.axis)
+		}
+		return v, nil
+	}
+	name := fmt.Sprintf("%s/rope-rewrite/rows%d", v, axis)
+	if r.memo[name] != "" {
+		return name, nil
+	}
+	r.memo[name] = name
+	var inputs []string
+	var err error
+	switch {
+	case n == nil || len(n.Outputs) != 1:
+		return name, r.gather(v, name, axis)
+	case standard(n, elementwise...):
+		for _, in := range n.Inputs {
+			x, err := r.aligned(in, len(dims)-axis)
+			if err != nil {
+				return "", err
+			}
+			inputs = append(inputs, x)
+		}
+	case standard(n, "Unsqueeze", "Squeeze", "Reshape", "Flatten"):
+		return name, r.reshaped(v, name, axis)
+	case standard(n, "Transpose"):
+		return name, r.transposed(n, name, axis)
+	case standard(n, "Expand"):
+		inputs, err = r.expanded(n, name, axis, len(dims))
+	case standard(n, "ConstantOfShape"):
+		shape, err := r.shorter(n.Inputs[0], name, axis)
+		if err != nil {
+			return "", err
+		}
+		inputs = []string{shape}
+	case standard(n, "Concat"):
+		at := n.Int("axis", 0)
+		if at < 0 {
+			at += int64(len(dims))
+		}
+		if at == int64(axis) {
+			return name, r.gather(v, name, axis)
+		}
+		for _, in := range n.Inputs {
+			x, err := r.rows(in, axis)
+			if err != nil {
+				return "", err
+			}
+			inputs = append(inputs, x)
+		}
+	case standard(n, "Slice"):
+		if dims[axis] != r.dims[n.Inputs[0]][axis] || !r.elsewhere(n, axis, len(dims)) {
+			return name, r.gather(v, name, axis)
+		}
+		inputs, err = r.rest(n, 0, axis)
+	case standard(n, "GatherND") && n.Int("batch_dims", 0) == 0 && axis < len(r.dims[n.Inputs[1]])-1:
+		inputs, err = r.rest(n, 1, axis)
+	case standard(n, "Gather"):
+		at := int(n.Int("axis", 0))
+		if at < 0 {
+			at += len(r.dims[n.Inputs[0]])
+		}
+		switch ranks := len(r.dims[n.Inputs[1]]); {
+		case axis < at:
+			inputs, err = r.rest(n, 0, axis)
+		case axis < at+ranks:
+			inputs, err = r.rest(n, 1, axis-at)
+		default:
+			inputs, err = r.rest(n, 0, axis-ranks+1)
+		}
+	case standard(n, "Trilu") && axis == len(dims)-2:
+		return name, r.triangle(n, name, axis)
+	default:
+		return name, r.gather(v, name, axis)
+	}
+	if err != nil {
+		return "", err
+	}
+	c := n.Clone()
+	c.Inputs, c.Outputs = inputs, []string{name}
+	r.nodes = append(r.nodes, c)
+	return name, nil
+}
+
+// aligned returns an operand of a broadcasting op: its chosen rows, or all of
+// it where one row serves for all. The rows stand fromEnd dimensions before
+// the end.
+func (r *rowChooser) aligned(v string, fromEnd int) (string, error) {
+	dims, ok := r.dims[v]
+	if v == "" || !ok {
+		return v, r.whole(v)
+	}
+	if at := len(dims) - fromEnd; at >= 0 && dims[at] != constantExtent(1) {
+		return r.rows(v, at)
+	}
+	return v, r.whole(v)
+}
+
+// rest returns n's inputs with rows chosen in one of them.
+func (r *rowChooser) rest(n *onnx.Node, chosen, axis int) ([]string, error) {
+	inputs := slices.Clone(n.Inputs)
+	for i, in := range n.Inputs {
+		var err error
+		if i == chosen {
+			inputs[i], err = r.rows(in, axis)
+		} else {
+			err = r.whole(in)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// whole writes the nodes that make v as it is. A value with two dimensions of
+// tokens is what must not be made.
+func (r *rowChooser) whole(v string) error {
+	lengths := 0
+	for _, e := range r.dims[v] {
+		if e.L != 0 || e.BL != 0 {
+			lengths++
+		}
+	}
+	if lengths > 1 {
+		return fmt.Errorf("%q, of the shape %v, cannot be computed row by row", v, r.dims[v])
+	}
+	n := r.producer[v]
+	if n == nil || r.kept[n] {
+		return nil
+	}
+	r.kept[n] = true
+	for u := range uses(n) {
+		if _, ok := r.dims[u]; !ok && r.producer[u] != nil {
+			return fmt.Errorf("the size of %q does not follow from batch and length", u)
+		}
+		if err := r.whole(u); err != nil {
+			return err
+		}
+	}
+	r.nodes = append(r.nodes, n)
+	return nil
+}
+
+// gather makes all of v and picks the rows.
+func (r *rowChooser) gather(v, name string, axis int) error {
+	if err := r.whole(v); err != nil {
+		return err
+	}
+	r.nodes = append(r.nodes, onnx.NewNode("Gather", []string{v, rowsInput}, []string{name}, onnx.IntAttr("axis", int64(axis))))
+	return nil
+}
+
+// reshaped goes back through a chain of reshapes to where the value has the
+// same dimensions but for those of size 1, and reshapes its rows instead.
+func (r *rowChooser) reshaped(v, name string, axis int) error {
+	for x := v; standard(r.producer[x], "Unsqueeze", "Squeeze", "Reshape", "Flatten"); {
+		x = r.producer[x].Inputs[0]
+		from, ok := r.dims[x]
+		if !ok || !slices.Equal(wide(from), wide(r.dims[v])) {
+			continue
+		}
+		place := len(wide(r.dims[v][:axis])) // among the wide ones
+		at := 0
+		for ; at < len(from); at++ {
+			if from[at] == constantExtent(1) {
+				continue
+			}
+			if place == 0 {
+				break
+			}
+			place--
+		}
+		value, err := r.rows(x, at)
+		if err != nil {
+			return err
+		}
+		value = r.ones("Squeeze", value, name+"/squeezed", from)
+		value = r.ones("Unsqueeze", value, name+"/unsqueezed", r.dims[v])
+		r.nodes = append(r.nodes, onnx.NewNode("Identity", []string{value}, []string{name}))
+		return nil
+	}
+	return r.gather(v, name, axis)
+}
+
+// wide returns the dimensions that are not 1.
+func wide(dims []extent) []extent {
+	return slices.DeleteFunc(slices.Clone(dims), func(e extent) bool { return e == constantExtent(1) })
+}
+
+// ones squeezes or unsqueezes the dimensions of size 1.
+func (r *rowChooser) ones(op, value, name string, dims []extent) string {
+	var axes []int64
+	for i, e := range dims {
+		if e == constantExtent(1) {
+			axes = append(axes, int64(i))
+		}
+	}
+	if len(axes) == 0 {
+		return value
+	}
+	n := onnx.NewNode(op, []string{value}, []string{name})
+	if r.axesInput {
+		n.Inputs = append(n.Inputs, r.list(name+"/axes", axes...))
+	} else {
+		n.SetAttribute(onnx.IntsAttr("axes", axes...))
+	}
+	r.nodes = append(r.nodes, n)
+	return name
+}
+
+func (r *rowChooser) list(name string, values ...int64) string {
+	r.consts = append(r.consts, int64Tensor(name, []int64{int64(len(values))}, values...))
+	return name
+}
+
+func (r *rowChooser) transposed(n *onnx.Node, name string, axis int) error {
+	perm := n.Ints("perm")
+	at := len(r.dims[n.Outputs[0]]) - 1 - axis // without perm the dimensions are reversed
+	if axis < len(perm) {
+		at = int(perm[axis])
+	}
+	x, err := r.rows(n.Inputs[0], at)
+	if err != nil {
+		return err
+	}
+	c := n.Clone()
+	c.Inputs, c.Outputs = []string{x}, []string{name}
+	r.nodes = append(r.nodes, c)
+	return nil
+}
+
+// expanded returns the inputs of an Expand to fewer rows.
+func (r *rowChooser) expanded(n *onnx.Node, name string, axis, rank int) ([]string, error) {
+	x, err := r.aligned(n.Inputs[0], rank-axis)
+	if err != nil {
+		return nil, err
+	}
+	to := r.dims[n.Inputs[1]]
+	if len(to) != 1 || !to[0].constant() {
+		return nil, fmt.Errorf("%q is expanded to an unknown number of dimensions", n.Inputs[0])
+	}
+	at := axis - rank + int(to[0].One)
+	if at < 0 { // the shape says nothing of this dimension
+		return []string{x, n.Inputs[1]}, r.whole(n.Inputs[1])
+	}
+	shape, err := r.shorter(n.Inputs[1], name, at)
+	return []string{x, shape}, err
+}
+
+// shorter returns a shape with the number of chosen rows at a place.
+func (r *rowChooser) shorter(shape, name string, at int) (string, error) {
+	if err := r.whole(shape); err != nil {
+		return "", err
+	}
+	count, out := name+"/count", name+"/shape"
+	r.nodes = append(r.nodes,
+		onnx.NewNode("Shape", []string{rowsInput}, []string{count}),
+		onnx.NewNode("ScatterElements", []string{shape, r.list(name+"/at", int64(at)), count}, []string{out}, onnx.IntAttr("axis", 0)))
+	return out, nil
+}
+
+// elsewhere reports whether a Slice leaves one axis alone; its axes must be constant.
+func (r *rowChooser) elsewhere(n *onnx.Node, axis, rank int) bool {
+	if len(n.Inputs) < 4 {
+		return false
+	}
+	for _, t := range r.piece.consts {
+		if t.Name != n.Inputs[3] {
+			continue
+		}
+		axes, err := t.Float64s()
+		return err == nil && !slices.Contains(axes, float64(axis)) && !slices.Contains(axes, float64(axis-rank))
+	}
+	return false
+}
+
+// triangle writes Trilu on chosen rows: an element stays where its column is
+// at least (upper) or at most (lower) its row plus k.
+func (r *rowChooser) triangle(n *onnx.Node, name string, axis int) error {
+	x, err := r.rows(n.Inputs[0], axis)
+	if err != nil {
+		return err
+	}
+	step := func(op string, inputs []string, attrs ...*onnx.Attribute) string {
+		out := fmt.Sprintf("%s/%d", name, len(r.nodes))
+		r.nodes = append(r.nodes, onnx.NewNode(op, inputs, []string{out}, attrs...))
+		return out
+	}
+	k := r.list(name+"/k", 0)
+	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
+		k = n.Inputs[1]
+		if err := r.whole(k); err != nil {
+			return err
+		}
+	}
+	scalar := func(part string, v int64) string {
+		r.consts = append(r.consts, int64Tensor(name+part, []int64{}, v))
+		return name + part
+	}
+	width := step("Gather", []string{step("Shape", []string{x}), scalar("/last", -1)})
+	columns := step("Range", []string{scalar("/zero", 0), width, scalar("/one", 1)})
+	edge := step("Reshape", []string{step("Add", []string{rowsInput, k}), r.list(name+"/column", -1, 1)})
+	compare := "LessOrEqual"
+	if n.Int("upper", 1) != 0 {
+		compare = "GreaterOrEqual"
+	}
+	zero := name + "/nothing"
+	r.consts = append(r.consts, float32Tensor(zero, []int64{}, 0))
+	r.nodes = append(r.nodes, onnx.NewNode("Where", []string{
+		step(compare, []string{columns, edge}), x, step("CastLike", []string{zero, x})}, []string{name}))
+	return nil
+}

@@ -1,0 +1,199 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// In a model without a cache and without position input, the token at place i
+// is rotated by what the graph computes for i: cosines and sines of Range(L).
+// Rotating 131,072 tokens takes gigabytes, making their cosines does not. So
+// what depends on the place is computed once for all places, and the branch is
+// then run on few tokens with the rows of places chosen at will.
+
+// tables holds what enters a branch beside the hidden states, for every place.
+type tables struct {
+	list  []table
+	limit int64 // the largest place that the graph can compute
+}
+
+// table is one value with a row per token.
+type table struct {
+	name  string
+	dims  []extent
+	whole engine.Tensor // with batch 1
+}
+
+// input describes the table as something that is fed.
+func (t table) input() *onnx.ValueInfo { return &onnx.ValueInfo{Name: t.name, Type: t.whole.Type} }
+
+// axis returns the dimension of rows, −1 if the value has none.
+func (t table) axis() int { return slices.Index(t.dims, lengthExtent) }
+
+// rows returns the value that a batch has whose tokens are at these places.
+func (t table) rows(positions []int64, batch int64) engine.Tensor {
+	out := engine.Tensor{Type: t.whole.Type, Dims: evaluate(t.dims, point{B: batch, L: int64(len(positions))})}
+	axis, wide := t.axis(), slices.Index(t.dims, batchExtent)
+	var copyFrom func(from []byte, d int)
+	copyFrom = func(from []byte, d int) {
+		if d == len(t.dims) {
+			out.Data = append(out.Data, from...)
+			return
+		}
+		step := int64(len(from)) / t.whole.Dims[d]
+		switch d {
+		case axis:
+			for _, p := range positions {
+				copyFrom(from[p*step:(p+1)*step], d+1)
+			}
+		case wide:
+			for range batch {
+				copyFrom(from, d+1)
+			}
+		default:
+			for i := range t.whole.Dims[d] {
+				copyFrom(from[i*step:(i+1)*step], d+1)
+			}
+		}
+	}
+	copyFrom(t.whole.Data, 0)
+	return out
+}
+
+// byPlace computes what enters between a cut and out for every place, and
+// loads the piece that is fed rows of it.
+func (l *lifter) byPlace(ctx context.Context, at *onnx.Node, what, out, cut string) (*tables, *loaded, error) {
+	factors, arguments := l.graph.sides(out, []string{cut})
+	if err := l.steadySides(ctx, at, what, nil, arguments); err != nil {
+		return nil, nil, err
+	}
+	t, err := l.tables(ctx, factors)
+	if err != nil {
+		return nil, nil, refuse(at, "%s cannot be evaluated place by place: %v", what, err)
+	}
+	p, err := l.graph.extract([]string{out}, append([]string{cut}, factors...))
+	if err != nil {
+		return nil, nil, refuse(at, "%s cannot be evaluated by itself: %v", what, err)
+	}
+	p.cuts = []string{cut}
+	for _, x := range t.list {
+		p.typed = append(p.typed, x.input())
+	}
+	fed, refusal := l.openPiece(ctx, at, what, p)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	return t, fed, nil
+}
+
+// tables computes values for every place up to longest, or up to where the
+// graph's own tables end. That a row does not change with the number of tokens
+// or the batch is checked.
+func (l *lifter) tables(ctx context.Context, values []string) (*tables, error) {
+	if len(values) == 0 {
+		return &tables{limit: longest}, nil
+	}
+	p, err := l.graph.extract(values, nil)
+	if err != nil {
+		return nil, err
+	}
+	dims, err := l.dims(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		rows := 0
+		for _, e := range dims[v] {
+			switch {
+			case e == lengthExtent:
+				rows++
+			case e != batchExtent && !e.constant():
+				rows = 2
+			}
+		}
+		if _, ok := dims[v]; !ok || rows > 1 {
+			return nil, fmt.Errorf("%q has the shape %v; one row per token was expected", v, dims[v])
+		}
+	}
+	loaded, err := l.load(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer loaded.session.Close()
+	compute := func(pt point) (*tables, error) {
+		results, err := loaded.run(ctx, pt, nil)
+		if err != nil {
+			return nil, err
+		}
+		t := &tables{limit: pt.L - 1}
+		for _, v := range values {
+			if want := evaluate(dims[v], pt); !slices.Equal(results[v].Dims, want) {
+				return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, results[v].Dims, pt, want)
+			}
+			t.list = append(t.list, table{v, dims[v], results[v]})
+		}
+		return t, nil
+	}
+	far, err := farthest(longest+1, func(length int64) (*tables, error) { return compute(point{B: 1, L: length}) })
+	if err != nil {
+		return nil, err
+	}
+	for _, pt := range []point{{B: 3, L: 1}, {B: 2, L: 5}, {B: 1, L: 4096}, {B: 1, L: 20_011}, {B: 1, L: 65_537}} {
+		if pt.L > far.limit {
+			continue
+		}
+		near, err := compute(pt)
+		if err != nil {
+			return nil, err
+		}
+		places := make([]int64, pt.L)
+		for i := range places {
+			places[i] = int64(i)
+		}
+		for i, t := range near.list {
+			if !bytes.Equal(t.whole.Data, far.list[i].rows(places, pt.B).Data) {
+				return nil, fmt.Errorf("%q is not the same with %v and with %d tokens", t.name, pt, far.limit+1)
+			}
+		}
+	}
+	return far, nil
+}
+
+// farthest returns what f makes of the largest length up to top for which it
+// does not fail: a table that the graph holds ends somewhere.
+func farthest[T any](top int64, f func(length int64) (T, error)) (T, error) {
+	best, err := f(top)
+	if err == nil || ended(err) {
+		return best, err
+	}
+	low, high := int64(0), top // low works, high does not
+	for high-low > 1 {
+		mid := (low + high) / 2
+		v, midErr := f(mid)
+		switch {
+		case ended(midErr):
+			return best, midErr
+		case midErr != nil:
+			high = mid
+		default:
+			low, best = mid, v
+		}
+	}
+	if low == 0 {
+		return best, err
+	}
+	return best, nil
+}
+
+// ended says that an evaluation was broken off or not begun, which tells nothing
+// of a table.
+func ended(err error) bool {
+	return errors.Is(err, errTooLarge) || errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
