@@ -64,8 +64,13 @@ func ExampleMethods() {
 	// scaling theta
 	// scaling linear
 	// scaling ntk
+	// scaling partial-ntk
+	// scaling ntk-by-parts
 	// scaling yarn
 	// scaling llama3
+	// scaling beta-ary
+	// scaling resonance
+	// scaling nope
 	// positions identity
 	// positions string
 	// mask keep

@@ -1,7 +1,6 @@
 package rope
 
 import (
-	"errors"
 	"fmt"
 	"math"
 )
@@ -20,7 +19,7 @@ var llama3 = Method{
 	HF: true,
 	Params: []Param{
 		paramFactor,
-		{Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne, Doc: "trained context L0; if not given, the configuration's"},
+		paramOriginal,
 		{Name: "low_freq_factor", Kind: Real, Rule: aboveZero, Doc: "wavelengths above L0/low_freq_factor are interpolated"},
 		{Name: "high_freq_factor", Kind: Real, Rule: aboveZero, Doc: "wavelengths below L0/high_freq_factor are kept"},
 		paramTheta,
@@ -30,12 +29,9 @@ var llama3 = Method{
 }
 
 func applyLlama3(e edit) (Attention, []string, error) {
-	original := e.Original
-	if e.given("original_max_position_embeddings") {
-		original = e.integer("original_max_position_embeddings")
-	}
-	if original == 0 {
-		return Attention{}, nil, errors.New("the trained context is unknown: give original_max_position_embeddings=")
+	original, err := e.trained()
+	if err != nil {
+		return Attention{}, nil, err
 	}
 	for _, key := range []string{"low_freq_factor", "high_freq_factor"} {
 		if !e.given(key) {

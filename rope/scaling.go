@@ -16,6 +16,22 @@ var (
 		Name: "partial_rotary_factor", Kind: Real, Rule: share,
 		Doc: "rotated share of the head's channels; the graph has its own, which must be the same",
 	}
+	paramOriginal = Param{
+		Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne,
+		Doc: "trained context L0; if not given, the configuration's",
+	}
+	paramBetaFast = Param{
+		Name: "beta_fast", Kind: Real, Default: Number(32), Rule: aboveZero,
+		Doc: "turns within L0 above which a frequency is kept",
+	}
+	paramBetaSlow = Param{
+		Name: "beta_slow", Kind: Real, Default: Number(1), Rule: aboveZero,
+		Doc: "turns within L0 below which a frequency is divided by factor",
+	}
+	paramTruncate = Param{
+		Name: "truncate", Kind: Switch, Default: Bool(true),
+		Doc: "round the ends of the ramp outwards to whole pairs",
+	}
 	paramFactor = Param{
 		Name: "factor", Kind: Real, Rule: atLeastOne,
 		Doc: "how many times longer the context becomes; if not given, context / trained context",
@@ -81,6 +97,17 @@ func (e edit) base() (float64, error) {
 		hint += formatNumber(e.Theta) + " (the configuration's)"
 	}
 	return 0, fmt.Errorf("the method needs the base of the frequencies, and the graph's have none (%w); give %s to compute them afresh", err, hint)
+}
+
+// trained returns the trained context L0: the given one, else the configuration's.
+func (e edit) trained() (int64, error) {
+	if e.given("original_max_position_embeddings") {
+		return e.integer("original_max_position_embeddings"), nil
+	}
+	if e.Original == 0 {
+		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=")
+	}
+	return e.Original, nil
 }
 
 // factor returns the given factor, else the one that the context asks for.

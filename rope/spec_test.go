@@ -52,7 +52,7 @@ func TestParseSpecErrors(t *testing.T) {
 	}{
 		{rope.ScalingAxis, "", "names no method"},
 		{rope.ScalingAxis, ":factor=2", "names no method"},
-		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, ntk, yarn, llama3`},
+		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, ntk, partial-ntk, ntk-by-parts, yarn, llama3`},
 		{rope.ScalingAxis, "string", `scaling: unknown method "string"`},
 		{rope.PositionsAxis, "yarn:factor=2", "methods: identity, string"},
 		{rope.MaskAxis, "anchors", `unknown method "anchors" (did you mean "anchor"?); methods: keep, causal, sliding-window, first-keys, intra-document, intra-document-reset, anchor`},

@@ -9,8 +9,13 @@ func table() []Method {
 		theta,
 		linear,
 		ntk,
+		partialNTK,
+		ntkByParts,
 		yarn,
 		llama3,
+		betaAry,
+		resonance,
+		nope,
 
 		identity,
 		stringMap,

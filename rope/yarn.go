@@ -1,7 +1,6 @@
 package rope
 
 import (
-	"errors"
 	"fmt"
 	"math"
 )
@@ -21,13 +20,13 @@ var yarn = Method{
 	HF: true,
 	Params: []Param{
 		paramFactor,
-		{Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne, Doc: "trained context L0; if not given, the configuration's"},
+		paramOriginal,
 		{Name: "attention_factor", Kind: Real, Rule: aboveZero, Doc: "gain on the rotated channels of query and key; if not given, from mscale and mscale_all_dim or from factor"},
-		{Name: "beta_fast", Kind: Real, Default: Number(32), Rule: aboveZero, Doc: "turns within L0 above which a frequency is kept"},
-		{Name: "beta_slow", Kind: Real, Default: Number(1), Rule: aboveZero, Doc: "turns within L0 below which a frequency is divided by factor"},
+		paramBetaFast,
+		paramBetaSlow,
 		{Name: "mscale", Kind: Real, Rule: atLeastZero, Doc: "with mscale_all_dim: numerator of the gain's ratio; 0 counts as not given"},
 		{Name: "mscale_all_dim", Kind: Real, Rule: atLeastZero, Doc: "with mscale: denominator of the gain's ratio; 0 counts as not given"},
-		{Name: "truncate", Kind: Switch, Default: Bool(true), Doc: "round the ends of the ramp outwards to whole pairs"},
+		paramTruncate,
 		{Name: "temperature", Kind: Real, Rule: aboveZero, Doc: "λ on the whole content score, in place of the gain (the paper's is (0.1·ln factor + 1)²)"},
 		paramTheta,
 		paramPartial,
@@ -36,32 +35,11 @@ var yarn = Method{
 }
 
 func applyYarn(e edit) (Attention, []string, error) {
-	original := e.Original
-	if e.given("original_max_position_embeddings") {
-		original = e.integer("original_max_position_embeddings")
-	}
-	if original == 0 {
-		return Attention{}, nil, errors.New("the trained context is unknown: give original_max_position_embeddings=")
-	}
-	frequencies, warnings, err := e.source()
+	frequencies, factor, warnings, err := e.yarnFrequencies()
 	if err != nil {
 		return Attention{}, nil, err
 	}
-	factor, more, err := e.factor(original)
-	if err != nil {
-		return Attention{}, nil, err
-	}
-	warnings = append(warnings, more...)
-	low, high, more, err := e.yarnRange(original)
-	if err != nil {
-		return Attention{}, nil, err
-	}
-	warnings = append(warnings, more...)
-	for i, theta := range frequencies {
-		keep := 1 - ramp(i, low, high)
-		frequencies[i] = theta/factor*float64(1-keep) + theta*float64(keep)
-	}
-	e.Encoding.Frequencies = toFloat32(frequencies)
+	e.Encoding.Frequencies = frequencies
 
 	if e.given("temperature") {
 		for _, key := range []string{"attention_factor", "mscale", "mscale_all_dim"} {
@@ -82,13 +60,40 @@ func applyYarn(e edit) (Attention, []string, error) {
 	return e.Attention, warnings, nil
 }
 
-// yarnRange returns the pairs between which the ramp rises from 0 to 1.
-func (e edit) yarnRange(original int64) (low, high float64, warnings []string, err error) {
+// yarnFrequencies returns the blended frequencies and the factor.
+func (e edit) yarnFrequencies() (frequencies []float64, factor float64, warnings []string, err error) {
+	original, err := e.trained()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	frequencies, warnings, err = e.source()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	factor, more, err := e.factor(original)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	warnings = append(warnings, more...)
+	low, high, more, err := e.pairRange(original, e.number("beta_fast"), e.number("beta_slow"), e.isTrue("truncate"))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	warnings = append(warnings, more...)
+	for i, theta := range frequencies {
+		keep := 1 - ramp(i, low, high)
+		frequencies[i] = theta/factor*float64(1-keep) + theta*float64(keep)
+	}
+	return toFloat32(frequencies), factor, warnings, nil
+}
+
+// pairRange returns the pairs between which the ramp rises from 0 to 1: those
+// that turn fast and slow times within the trained context.
+func (e edit) pairRange(original int64, fast, slow float64, truncate bool) (low, high float64, warnings []string, err error) {
 	base, err := e.base()
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	fast, slow := e.number("beta_fast"), e.number("beta_slow")
 	if fast < slow {
 		return 0, 0, nil, fmt.Errorf("beta_fast=%v must not be below beta_slow=%v", e.value("beta_fast"), e.value("beta_slow"))
 	}
@@ -97,12 +102,12 @@ func (e edit) yarnRange(original int64) (low, high float64, warnings []string, e
 		return n * math.Log(float64(original)/(turns*2*math.Pi)) / (2 * math.Log(base))
 	}
 	low, high = pair(fast), pair(slow)
-	if e.isTrue("truncate") {
+	if truncate {
 		low, high = math.Floor(low), math.Ceil(high)
 	}
 	low, high = max(low, 0), min(high, n-1)
 	if high < low {
-		warnings = append(warnings, fmt.Sprintf("original_max_position_embeddings=%d leaves the ramp from beta_fast to beta_slow no room among %g pairs", original, n/2))
+		warnings = append(warnings, fmt.Sprintf("original_max_position_embeddings=%d leaves the ramp from %g to %g turns no room among %g pairs", original, fast, slow, n/2))
 	}
 	if low == high {
 		high += 0.001
