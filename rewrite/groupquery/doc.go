@@ -1,0 +1,2 @@
+// Package groupquery lifts com.microsoft GroupQueryAttention.
+package groupquery
