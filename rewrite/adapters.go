@@ -3,6 +3,7 @@ package rewrite
 import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/groupquery"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxattention"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxrotary"
 )
@@ -10,6 +11,7 @@ import (
 // adapters lists the fused ops that are read as primitive nodes.
 func adapters() []fused.Adapter {
 	return []fused.Adapter{
+		groupquery.Adapter(),
 		onnxattention.Adapter(),
 		onnxrotary.Adapter(),
 	}

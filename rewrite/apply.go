@@ -25,12 +25,19 @@ func apply(m *onnx.Model, changes []change) error {
 	}
 	g := m.Graph
 	removed := map[*onnx.Node]bool{}
+	made := map[string]bool{} // sites may share nodes and constants
 	for _, c := range changes {
 		for _, n := range c.nodes {
-			g.InsertNode(c.site.replaced[0], n)
+			if !made[n.Outputs[0]] {
+				g.InsertNode(c.site.replaced[0], n)
+			}
+			made[n.Outputs[0]] = true
 		}
 		for _, t := range c.constants {
-			g.AddInitializer(t)
+			if !made[t.Name] {
+				g.AddInitializer(t)
+			}
+			made[t.Name] = true
 		}
 		for _, n := range c.site.replaced {
 			removed[n] = true

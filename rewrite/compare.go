@@ -26,7 +26,7 @@ type comparison struct {
 
 // compare proves lowered nodes against the site.
 func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
-	piece, err := l.graph.source.extract(s.results(), s.cuts())
+	piece, err := l.graph.source.extractSite(s)
 	if err != nil {
 		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
 	}
@@ -35,7 +35,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 		return nil, refuse(s.softmax, "the site does not load: %v", err)
 	}
 	defer original.session.Close()
-	definition, err := l.graph.definition.extract(s.results(), s.cuts())
+	definition, err := l.graph.definition.extractSite(s)
 	if err != nil {
 		return nil, refuse(s.softmax, "the site's definition cannot be evaluated by itself: %v", err)
 	}
@@ -86,7 +86,7 @@ func (n *notRun) Unwrap() error { return n.Refusal }
 func (c *comparison) trial(ctx context.Context, t trial) error {
 	errs, err := c.errors(ctx, t, c.original)
 	var stopped *notRun
-	if errors.As(err, &stopped) && stopped.which == c.original && t.pt.B > 1 {
+	if errors.As(err, &stopped) && stopped.which == c.original && t.pt.B > 1 && t.counts == nil {
 		c.proof.Skipped++
 		c.proof.SkippedWhy = stopped.Error()
 		several := t
@@ -140,7 +140,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 			}
 		}
 		for i, name := range s.results() {
-			if err := errs[i].add(results[0][name], results[1][name], results[2][name], meaningful(i, c.lift, t.pt, mask)); err != nil {
+			if err := errs[i].add(results[0][name], results[1][name], results[2][name], meaningful(i, c.lift, t, mask)); err != nil {
 				return errs, refuse(s.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 			}
 		}

@@ -17,12 +17,14 @@ import (
 
 // view is what the expansion of fused ops adds to a graph.
 type view struct {
-	source     *graph                    // the graph as the model has it
-	definition *graph                    // with the ops' whole definitions
-	written    map[*onnx.Node]*onnx.Node // primitive node → the model's node that it is a part of
-	internal   map[string]bool           // values that only an expansion has
-	unread     map[*onnx.Node]error      // the model's nodes that their adapter does not read
-	evaluated  bool                      // sizes inside expansions are evaluated, not measured and fed
+	source     *graph                             // the graph as the model has it
+	definition *graph                             // with the ops' whole definitions
+	written    map[*onnx.Node]*onnx.Node          // primitive node → the model's node that it is a part of
+	internal   map[string]bool                    // values that only an expansion has
+	unread     map[*onnx.Node]error               // the model's nodes that their adapter does not read
+	counted    map[*onnx.Node]*fused.CountedCache // the model's nodes that count their cache
+	dims       map[string]map[int]int64           // dimensions that values must have for expanded nodes to run
+	evaluated  bool                               // sizes inside expansions are evaluated, not measured and fed
 }
 
 // newGraph reads a model's main graph.
@@ -58,7 +60,8 @@ type expander = func(*onnx.Node, fused.Context) (*fused.Expansion, error)
 
 // expanded returns the graph with every fused op replaced by its expansion.
 func (g *graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander) (*graph, error) {
-	v := view{written: map[*onnx.Node]*onnx.Node{}, internal: map[string]bool{}, unread: map[*onnx.Node]error{}}
+	v := view{written: map[*onnx.Node]*onnx.Node{}, internal: map[string]bool{}, unread: map[*onnx.Node]error{},
+		counted: map[*onnx.Node]*fused.CountedCache{}, dims: map[string]map[int]int64{}}
 	c := g.context()
 	var nodes []*onnx.Node
 	var constants []*onnx.Tensor
@@ -76,6 +79,10 @@ func (g *graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 			v.unread[n] = err
 			nodes = append(nodes, n)
 			continue
+		}
+		v.counted[n] = e.Cache
+		for value, dims := range e.Dims {
+			v.dims[value] = dims
 		}
 		for _, p := range e.Nodes {
 			v.written[p] = n
@@ -99,6 +106,7 @@ func (g *graph) context() fused.Context {
 		Rank:     k.rank,
 		Type:     k.element,
 		Constant: func(value string) *onnx.Tensor { return g.constants[value] },
+		Width:    k.width,
 	}
 }
 

@@ -36,7 +36,7 @@ func (o Options) fixed() (*fixed, error) {
 // takes notes the cache of one site, or says why it cannot be of fixed capacity.
 func (f *fixed) takes(m *onnx.Model, w wiring) error {
 	switch {
-	case w.cacheLength != "":
+	case w.counted != nil:
 		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
 	case w.pastKey == "":
 		return errors.New("it has no key-value cache that could be of fixed capacity")

@@ -19,6 +19,7 @@ type layout struct {
 	axes            []axis
 	heads, channels int64
 	rows            extent
+	first, all      int64 // where query, key and value stand in one value: the first head of this one, and the heads of all three; 0 otherwise
 }
 
 // layoutOf recognises the axes of a value by their sizes: one is the batch,
@@ -78,15 +79,15 @@ func (ly layout) index(dims []int64, b, h, r, c int64) int64 {
 		case batchAxis:
 			at += b
 		case headAxis:
-			at += h
+			at += ly.first + h
 		case rowAxis:
 			at += r
 		case channelAxis:
 			at += c
 		case mergedAxis:
-			at += h*ly.channels + c
+			at += (ly.first+h)*ly.channels + c
 		case batchHeadAxis:
-			at += b*ly.heads + h
+			at += b*max(ly.heads, ly.all) + ly.first + h
 		}
 	}
 	return at

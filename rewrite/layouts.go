@@ -62,7 +62,6 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
 		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)
 	}
-	heads := ly.scores[1].One
 	channels := lastConstant(t.dims[s.query.operand])
 	if channels == 0 {
 		return nil, refuse(s.product, "the head size of its query is not constant")
@@ -93,9 +92,6 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 			return nil, refuse(s.product, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
 		}
 	}
-	if err := ly.check(heads); err != nil {
-		return nil, refuse(s.product, "%v", err)
-	}
 	return ly, nil
 }
 
@@ -110,7 +106,8 @@ func totalOf(t *shapeTable) extent {
 // maxWidth bounds heads · channels; the largest models have some 20,000.
 const maxWidth = 1 << 18
 
-func (ly *layouts) check(heads int64) error {
+func (ly *layouts) check() error {
+	heads := ly.scores[1].One
 	for _, v := range []struct {
 		what     string
 		layout   layout

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -13,10 +14,11 @@ import (
 type lifted struct {
 	attention     rope.Attention
 	layouts       *layouts
-	position      *onnx.ValueInfo // graph input [batch, length]; nil when positions are indices
-	mask          *onnx.ValueInfo // graph input [batch, past + length]; nil without padding mask
-	positionLimit int64           // the largest position that the original can compute
-	tokenLimit    int64           // how many tokens, cached ones included, the original can compute
+	position      *onnx.ValueInfo     // graph input [batch, length]; nil when positions are indices
+	mask          *onnx.ValueInfo     // graph input [batch, past + length]; nil without padding mask
+	positionLimit int64               // the largest position that the original can compute
+	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
+	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }
 
 // rotary reports whether the site turns anything.
@@ -60,7 +62,13 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &lifted{layouts: ly}
+	if err := l.unpack(ctx, s, ly); err != nil {
+		return nil, err
+	}
+	if err := ly.check(); err != nil {
+		return nil, refuse(s.product, "%v", err)
+	}
+	out := &lifted{layouts: ly, counted: s.counted}
 	a := &out.attention
 	a.Heads, a.KVHeads = int(ly.query.heads), int(ly.key.heads)
 	a.HeadSize = int(ly.query.channels)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -16,6 +17,7 @@ type wiring struct {
 	output, presentKey, presentValue  string
 	position, mask                    *onnx.ValueInfo
 	documents, cacheLength            string // graph inputs, empty without
+	counted                           *fused.CountedCache
 	queryLayout, keyLayout, valLayout layout
 	outLayout                         layout
 }
@@ -25,7 +27,7 @@ func (s *site) wiring(l *lifted) wiring {
 		name:  "rope_rewrite/" + s.output(),
 		query: s.query.cut, key: s.key.cut, value: s.value.cut,
 		output:   s.output(),
-		position: l.position, mask: l.mask,
+		position: l.position, mask: l.mask, counted: s.counted,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
 	}
 	if s.key.cache != nil {
@@ -69,6 +71,9 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	}
 	if a.Sinks != nil {
 		op.SinkLogits = b.float32s("sink_logits", a.Sinks)
+	}
+	if w.counted != nil {
+		op.CacheLength, op.TotalLength = b.cacheLength(w), w.counted.Total
 	}
 	if w.position != nil {
 		op.PositionIDs = b.int64s(w.position)
@@ -171,6 +176,9 @@ func (b *builder) int64s(v *onnx.ValueInfo) string {
 
 // canonical brings a hidden state into [batch, heads, length, channels].
 func (b *builder) canonical(value string, ly layout, part string) string {
+	if ly.all > 0 {
+		return b.canonical(b.unpacked(value, ly, part), layout{axes: ly.axes, heads: ly.heads, channels: ly.channels, rows: ly.rows}, part)
+	}
 	switch {
 	case ly.canonical():
 		return value
@@ -198,6 +206,24 @@ func (b *builder) canonical(value string, ly layout, part string) string {
 		}
 	}
 	return b.add("Transpose", []string{value}, b.value(part), onnx.IntsAttr("perm", perm...))
+}
+
+// unpacked takes the heads of one of query, key and value out of a value that
+// holds others too.
+func (b *builder) unpacked(value string, ly layout, part string) string {
+	for i, a := range ly.axes {
+		step := int64(1)
+		switch a {
+		case mergedAxis:
+			step = ly.channels
+		case headAxis:
+		default:
+			continue
+		}
+		return b.add("Slice", []string{value, b.constant(part+"_begin", ly.first*step), b.constant(part+"_end", (ly.first+ly.heads)*step),
+			b.constant(part+"_axis", int64(i))}, b.value(part+"_only"))
+	}
+	return value
 }
 
 // tail is what stands between the op's output and the value it replaces.

@@ -29,12 +29,16 @@ type trial struct {
 	padding   int   // kind of padding, as padding makes them
 	positions int64 // first position; −1 follows the padding as tokenisers do, −2 takes random ones
 	magnitude float64
+	counts    *counts // of a counted cache; nil for others
 }
 
 // trials are chosen to reach every part of the op: lengths that are multiples
 // of nothing, several tiles, decode, chunked prefill, batches, padding on
 // either side and with holes, positions up to 100,000 or the table's end.
 func trials(l *lifted) []trial {
+	if l.counted != nil {
+		return countedTrials(l)
+	}
 	last := min(100_000, l.positionLimit)
 	list := []trial{
 		{pt: point{1, 5, 0}, positions: 0, magnitude: 1},
@@ -116,7 +120,11 @@ func apriori(result int, l *lifted, t trial) float64 {
 
 // meaningful says which elements of a result are compared: all of the caches,
 // and of the output the rows that see a key.
-func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) bool {
+func meaningful(result int, l *lifted, t trial, mask []int64) func(i int64) bool {
+	if t.counts != nil {
+		return t.meaningful(result, l)
+	}
+	pt := t.pt
 	if result != 0 {
 		return func(int64) bool { return true }
 	}
@@ -129,6 +137,12 @@ func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) boo
 			}
 		}
 	}
+	return l.rowsOfOutput(pt, func(b, i int64) bool { return sees[b*pt.L+i] })
+}
+
+// rowsOfOutput says of each element of the output whether it belongs to a row
+// that is kept.
+func (l *lifted) rowsOfOutput(pt point, kept func(b, i int64) bool) func(i int64) bool {
 	// The output's element → row map, by walking its layout once.
 	ly := l.layouts.output
 	dims := make([]int64, len(ly.axes))
@@ -141,7 +155,7 @@ func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) boo
 		for i := range pt.L {
 			for h := range ly.heads {
 				for c := range ly.channels {
-					keep[ly.index(dims, b, h, i, c)] = sees[b*pt.L+i]
+					keep[ly.index(dims, b, h, i, c)] = kept(b, i)
 				}
 			}
 		}
@@ -151,7 +165,7 @@ func meaningful(result int, l *lifted, pt point, mask []int64) func(i int64) boo
 
 // loadOp loads the lowered op by itself.
 func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*loaded, error) {
-	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), outputs: s.results()}
+	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), typed: s.counts(), outputs: s.results()}
 	if lift.position != nil {
 		p.inputs = append(p.inputs, lift.position)
 	}
@@ -178,6 +192,7 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 		}
 		feeds[c] = engine.Float32s(x, dims...)
 	}
+	t.counts.feed(s, feeds)
 	mask = padding(rng, t.pt, t.padding)
 	total := t.pt.L + t.pt.P
 	if lift.mask != nil {
@@ -226,6 +241,9 @@ func (l *loaded) cast(feeds map[string]engine.Tensor) map[string]engine.Tensor {
 	}
 	for _, c := range l.piece.cuts {
 		reads[c] = true
+	}
+	for _, v := range l.piece.typed {
+		reads[v.Name] = true
 	}
 	out := map[string]engine.Tensor{}
 	for name, t := range feeds {

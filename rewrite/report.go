@@ -134,4 +134,7 @@ func (s *Site) describe(l *lifted) {
 	if l.layouts.cached {
 		s.Cache = "growing"
 	}
+	if l.counted != nil {
+		s.Cache = "counted"
+	}
 }

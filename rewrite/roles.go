@@ -33,7 +33,10 @@ func inputRoles(g *graph) iter.Seq[map[string][]extent] {
 				if _, done := choices[s]; done {
 					continue
 				}
+				needed, given := g.dims[v.Name][axis]
 				switch {
+				case given:
+					choices[s] = []extent{constantExtent(needed)}
 				case axis == 0 && len(v.Shape) > 1:
 					choices[s] = []extent{batchExtent}
 				case isFloat(v.Type) && len(v.Shape) == 4:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 )
 
 // branch is one of query, key and value on its way from where it is still
@@ -29,8 +30,9 @@ func (b branch) stored() string {
 type site struct {
 	core
 	query, key, value branch
-	attended          string       // the attention's output, as the model has it
-	replaced          []*onnx.Node // the model's nodes whose outputs the op makes in their place
+	attended          string              // the attention's output, as the model has it
+	replaced          []*onnx.Node        // the model's nodes whose outputs the op makes in their place
+	counted           *fused.CountedCache // nil where past holds nothing but past tokens
 }
 
 func (s *site) scores() string       { return s.product.Outputs[0] }
@@ -72,7 +74,7 @@ func unique(list []string) []string {
 
 // delimit finds where a core's query, key and value come from.
 func (g *graph) delimit(c core) (*site, *Refusal) {
-	s := &site{core: c, attended: g.outward(c.mix.Outputs[0])}
+	s := &site{core: c, attended: g.outward(c.mix.Outputs[0]), counted: g.counted[g.asWritten(c.softmax)]}
 	s.query = g.branch(c.product.Inputs[0])
 	s.key = g.branch(c.product.Inputs[1])
 	s.value = g.branch(c.mix.Inputs[1])

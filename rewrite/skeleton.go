@@ -103,6 +103,11 @@ func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads [
 			return func() []*onnx.Node { return s.project(n, n.Inputs[0], 0, -1, width, w.Type) }, n.Inputs[:1]
 		}
 	}
+	if n.Domain == "com.microsoft" && n.OpType == "MatMulNBits" && len(n.Inputs) > 2 && !g.weight(n.Inputs[0]) {
+		if scales := g.constants[n.Inputs[2]]; scales != nil && n.Int("N", 0) > 0 {
+			return func() []*onnx.Node { return s.project(n, n.Inputs[0], 0, -1, n.Int("N", 0), scales.Type) }, n.Inputs[:1]
+		}
+	}
 	if standard(n, "Gather") && n.Int("axis", 0) == 0 {
 		if w := g.constants[n.Inputs[0]]; w != nil && len(w.Dims) == 2 && isFloat(w.Type) && w.Len() > maxKept {
 			return func() []*onnx.Node { return s.project(n, n.Inputs[1], 0, maxRank, w.Dims[1], w.Type) }, n.Inputs[1:2]

@@ -23,6 +23,7 @@ type Context struct {
 	Rank     func(value string) (int, bool)   // number of dimensions, where the graph tells it
 	Type     func(value string) onnx.DataType // element type; Undefined where the graph does not tell it
 	Constant func(value string) *onnx.Tensor  // contents of an initializer or Constant; nil for other values
+	Width    func(value string) (int64, bool) // last dimension, where the graph tells it
 }
 
 // Expansion is what a node is read as: nodes in topological order, and the
@@ -30,4 +31,23 @@ type Context struct {
 type Expansion struct {
 	Nodes     []*onnx.Node
 	Constants []*onnx.Tensor
+
+	// Cache says how the op counts its cache; nil where past holds nothing but
+	// past tokens.
+	Cache *CountedCache
+
+	// Dims are dimensions that values must have for the node to run, by axis,
+	// for graph inputs whose own declaration leaves them open.
+	Dims map[string]map[int]int64
+}
+
+// CountedCache is the key-value cache of an op whose past and present are
+// buffers, of which each row of the batch holds as many tokens as an input
+// says. Expand is then written for rows without padding in buffers that are
+// full; Define, and the op that takes the node's place, read the counts. Rows
+// are padded on the right only: a token's index is its place in its row, and
+// what stands behind a row's tokens carries no meaning.
+type CountedCache struct {
+	Last  string // int32 [batch]: index of each row's last token after the call
+	Total string // int32, one element: the largest number of tokens of a row; a present has max(past's rows, Total) rows
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 )
 
 func TestMain(m *testing.M) {
@@ -70,10 +71,10 @@ func drawCall(t *rapid.T) call {
 
 // site is a node and the shapes around it.
 type site struct {
-	node     *onnx.Node
-	o        op
-	headSize int64
-	rotary   int64
+	node            *onnx.Node
+	width, headSize int64
+	heads, kvHeads  int64
+	rotary          int64
 }
 
 const tableRows = 40
@@ -100,18 +101,22 @@ func drawSite(t *rapid.T) site {
 		onnx.FloatAttr("scale", rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")))
 	s.node = onnx.NewNode("GroupQueryAttention", inputs, []string{"output", "present_key", "present_value"}, attrs...)
 	s.node.Domain = "com.microsoft"
-	var err error
-	if s.o, err = read(s.node, s.table, width); err != nil {
-		t.Fatal(err)
-	}
+	s.width, s.heads, s.kvHeads = width, heads, kv
 	return s
 }
 
-func (s site) table(name string) []int64 {
-	if name == "cos" || name == "sin" {
-		return []int64{tableRows, s.rotary / 2}
+// context answers as a graph of float64 hidden states would.
+func (s site) context() fused.Context {
+	return fused.Context{
+		Type:  func(string) onnx.DataType { return onnx.Double },
+		Width: func(string) (int64, bool) { return s.width, true },
+		Constant: func(name string) *onnx.Tensor {
+			if name == "cos" || name == "sin" {
+				return onnx.NewTensor(name, onnx.Float, []int64{tableRows, s.rotary / 2}, make([]byte, 2*tableRows*s.rotary))
+			}
+			return nil
+		},
 	}
-	return nil
 }
 
 // feeds are standard normal but for the tables.
@@ -130,15 +135,15 @@ func (s site) feeds(c call, seed uint64) map[string]engine.Tensor {
 	}
 	batch := int64(len(c.tokens))
 	f := map[string]engine.Tensor{
-		"past_key":              random(batch, s.o.kvHeads, c.capacity, s.headSize),
-		"past_value":            random(batch, s.o.kvHeads, c.capacity, s.headSize),
+		"past_key":              random(batch, s.kvHeads, c.capacity, s.headSize),
+		"past_value":            random(batch, s.kvHeads, c.capacity, s.headSize),
 		"total_sequence_length": int32s(c.total),
 	}
-	if s.o.key == "" {
-		f["query"] = random(batch, c.length, (s.o.heads+2*s.o.kvHeads)*s.headSize)
+	if s.node.Inputs[1] == "" {
+		f["query"] = random(batch, c.length, (s.heads+2*s.kvHeads)*s.headSize)
 	} else {
-		f["query"] = random(batch, c.length, s.o.heads*s.headSize)
-		f["key"], f["value"] = random(batch, c.length, s.o.kvHeads*s.headSize), random(batch, c.length, s.o.kvHeads*s.headSize)
+		f["query"] = random(batch, c.length, s.heads*s.headSize)
+		f["key"], f["value"] = random(batch, c.length, s.kvHeads*s.headSize), random(batch, c.length, s.kvHeads*s.headSize)
 	}
 	last := make([]int64, batch)
 	for b, n := range c.tokens {
@@ -217,7 +222,7 @@ func (s site) worst(c call, got, want map[string]engine.Tensor) (float64, error)
 			if name == "output" {
 				row += c.past(b)
 			} else {
-				b /= int(s.o.kvHeads)
+				b /= int(s.kvHeads)
 			}
 			if row >= c.tokens[b] {
 				continue
@@ -238,14 +243,18 @@ func TestAgainstKernel(t *testing.T) {
 		s, c := drawSite(t), drawCall(t)
 		feeds := s.feeds(c, rapid.Uint64().Draw(t, "seed"))
 		kernel := evaluate(t, onnx.Float, []*onnx.Node{s.node}, nil, feeds)
-		b := &builder{stem: "written", elem: onnx.Double}
-		s.o.define(b)
-		written := evaluate(t, onnx.Double, b.nodes, b.constants, feeds)
+		definition, err := Adapter().Define(s.node, s.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := evaluate(t, onnx.Double, definition.Nodes, definition.Constants, feeds)
 		if d, err := s.worst(c, kernel, written); err != nil || !(d < 2e-6) {
 			t.Fatalf("%v: the definition differs from the kernel by %g (%v)", c, d, err)
 		}
-		b = &builder{stem: "short", elem: onnx.Double}
-		s.o.expand(b)
+		expansion, err := Adapter().Expand(s.node, s.context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		plain := true
 		for i, n := range c.tokens {
 			plain = plain && n == c.total && c.capacity == c.past(i)
@@ -259,7 +268,7 @@ func TestAgainstKernel(t *testing.T) {
 				short[name] = f
 			}
 		}
-		if d, err := s.worst(c, evaluate(t, onnx.Double, b.nodes, b.constants, short), written); err != nil || !(d < 1e-13) {
+		if d, err := s.worst(c, evaluate(t, onnx.Double, expansion.Nodes, expansion.Constants, short), written); err != nil || !(d < 1e-13) {
 			t.Fatalf("%v: the short form differs from the definition by %g (%v)", c, d, err)
 		}
 	})

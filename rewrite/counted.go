@@ -1,0 +1,152 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// counts says how many tokens a call of a counted cache finds and leaves.
+type counts struct {
+	tokens []int64 // in each row, after the call
+	total  int64   // what the op is told of the longest row
+}
+
+// past returns the tokens in row b before a call with length new ones.
+func (c *counts) past(b, length int64) int64 { return max(c.tokens[b]-length, 0) }
+
+// counts lists the values that count a site's cache.
+func (s *site) counts() []*onnx.ValueInfo {
+	if s.counted == nil {
+		return nil
+	}
+	var list []*onnx.ValueInfo
+	for _, v := range unique([]string{s.counted.Last, s.counted.Total}) {
+		list = append(list, &onnx.ValueInfo{Name: v, Type: onnx.Int32})
+	}
+	return list
+}
+
+// extractSite cuts the piece that is a whole site. How a cache is counted is
+// fed, whatever it is computed from.
+func (g *graph) extractSite(s *site) (*piece, error) {
+	cuts := s.cuts()
+	for _, v := range s.counts() {
+		cuts = append(cuts, v.Name)
+	}
+	p, err := g.extract(s.results(), cuts)
+	if err != nil {
+		return nil, err
+	}
+	p.cuts, p.typed = s.cuts(), s.counts()
+	return p, nil
+}
+
+// feed adds what counts the cache.
+func (c *counts) feed(s *site, feeds map[string]engine.Tensor) {
+	if c == nil {
+		return
+	}
+	last := make([]int64, len(c.tokens))
+	for b, n := range c.tokens {
+		last[b] = n - 1
+	}
+	// int32 is a type that Integers takes.
+	feeds[s.counted.Last], _ = engine.Integers(onnx.Int32, last, int64(len(last)))
+	feeds[s.counted.Total], _ = engine.Integers(onnx.Int32, []int64{c.total}, 1)
+}
+
+// maxProofRows bounds rows · heads · channels of the caches in a proof: all of
+// them together take some 20 times as many bytes.
+const maxProofRows = 1 << 22
+
+// countedTrials reach every part of an op on a counted cache: a first call with
+// right padding, decode from rows of different lengths, a chunk of a longer
+// text, buffers with room to spare (what lies there is random), and the last
+// position that the original has.
+func countedTrials(l *lifted) []trial {
+	a := l.attention
+	end := min(l.positionLimit+1, maxProofRows/int64(a.KVHeads*a.HeadSize), 100_000)
+	var list []trial
+	// add takes past's capacity and each row's tokens after the call, the largest first.
+	add := func(length, capacity int64, magnitude float64, tokens ...int64) {
+		for i, n := range tokens {
+			tokens[i] = max(min(n, end), 1)
+		}
+		total := slices.Max(tokens)
+		if length > 1 && length > total {
+			length = total
+		}
+		first := length == total
+		if !first && capacity < total-length || first && capacity > 0 && capacity < total {
+			capacity = total
+		}
+		list = append(list, trial{
+			pt: point{B: int64(len(tokens)), L: length, P: capacity}, magnitude: magnitude,
+			positions: total - length, counts: &counts{tokens: tokens, total: total},
+		})
+	}
+	add(5, 0, 1, 5)
+	add(7, 0, 1, 7, 2, 5) // padded on the right
+	add(6, 19, 1, 6, 3)   // into buffers with room to spare
+	add(33, 0, 0.3, 33, 1, 20)
+	add(1, 9, 1, 10, 4)     // decode, rows of different lengths
+	add(1, 40, 1, 20, 7, 2) // the same in buffers with room to spare
+	add(1, 300, 1, 301)
+	add(8, 11, 1, 19) // a chunk of a longer text
+	add(9, 40, 1, 22)
+	add(70, 131, 1, 201)
+	add(19, 25, 3, 25)
+	add(8, max(end-8, 0), 1, end) // the last positions
+	add(1, end-1, 3, end, end/2)
+	if w := a.Mask.Window; w > 0 && w < 8192 {
+		add(3, w+5, 1, w+8)
+		add(1, w+9, 1, w+10, w, w+1)
+	}
+	return list
+}
+
+// meaningful says which elements of a result are compared: outputs of tokens,
+// not of padding, and the rows of a present that hold tokens.
+func (t trial) meaningful(result int, l *lifted) func(i int64) bool {
+	if result == 0 {
+		return l.rowsOfOutput(t.pt, func(b, i int64) bool { return t.counts.past(b, t.pt.L)+i < t.counts.tokens[b] })
+	}
+	channels := l.layouts.key.channels
+	if result == 2 {
+		channels = l.layouts.value.channels
+	}
+	rows := max(t.pt.P, t.counts.total)
+	return func(i int64) bool {
+		row, b := i/channels%rows, i/channels/rows/l.layouts.key.heads
+		return row < t.counts.tokens[b]
+	}
+}
+
+// cacheLength makes the number of tokens that each row holds before the call:
+//
+//	max(last + 1 − length, 0)
+//
+// which is 0 for the padded rows of a first call. The nodes are named after
+// last, so that all sites that count by it share them.
+func (b *builder) cacheLength(w wiring) string {
+	shared := &builder{stem: "rope_rewrite/" + w.counted.Last}
+	rows := int64(slices.Index(w.queryLayout.axes, rowAxis))
+	dims := shared.add("Shape", []string{w.query}, shared.value("query_dims"))
+	length := shared.add("Slice", []string{dims, shared.constant("rows_from", rows), shared.constant("rows_to", rows+1)}, shared.value("length"))
+	length = shared.add("Cast", []string{length}, shared.value("length_int32"), onnx.IntAttr("to", int64(onnx.Int32)))
+	last := shared.add("Reshape", []string{w.counted.Last, shared.constant("flat", -1)}, shared.value("last"))
+	tokens := shared.add("Add", []string{last, shared.int32("one", 1)}, shared.value("tokens"))
+	past := shared.add("Sub", []string{tokens, length}, shared.value("before"))
+	out := shared.add("Max", []string{past, shared.int32("zero", 0)}, shared.value("cache_length"))
+	b.nodes, b.constants = append(b.nodes, shared.nodes...), append(b.constants, shared.constants...)
+	return out
+}
+
+func (b *builder) int32(part string, value int32) string {
+	name := b.value(part)
+	b.constants = append(b.constants, onnx.NewTensor(name, onnx.Int32, []int64{1}, binary.LittleEndian.AppendUint32(nil, uint32(value))))
+	return name
+}
