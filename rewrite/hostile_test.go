@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,7 @@ func TestHostileGraphs(t *testing.T) {
 				return v
 			})
 		}, "is of the domain \"evil.library\""},
-		{"an op that ends ONNX Runtime's process", func(p *patient) {
+		{"an attribute that ends ONNX Runtime's process", func(p *patient) {
 			p.hidden(func() string {
 				x := p.floats([]int64{1, 1, 8}, make([]float32, 8)...)
 				v := p.node("GroupQueryAttention", []string{x, x, x, "", "", p.cast(p.ints(1), onnx.Int32), p.cast(p.int(1), onnx.Int32)},
@@ -120,6 +121,9 @@ func TestHostileGraphs(t *testing.T) {
 				p.RequireOpset("com.microsoft", 1)
 				return v
 			})
+		}, "its attribute kv_num_heads is 1099511627776"},
+		{"a quotient that ends ONNX Runtime's process", func(p *patient) {
+			p.hidden(func() string { return p.op("Div", p.int(math.MinInt64), p.int(-1)) })
 		}, "ended its own process"},
 		{"an axis out of all bounds", func(p *patient) {
 			for _, s := range p.sites {

@@ -12,8 +12,9 @@ func newValidate(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Run two models on the same inputs and compare their logits",
-		Long: `Feeds both models the same random tokens, one row padded on the left: in one
-call, in two chunks, and token by token with the cache. Exit code 0 when every
+		Long: `Feeds both models the same random tokens, one row padded (on the left, or on the
+right where the model counts its rows as GroupQueryAttention does): in one call,
+in two chunks, and token by token with the cache. Exit code 0 when every
 difference is within the tolerance, 1 when not.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {

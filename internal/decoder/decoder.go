@@ -15,6 +15,7 @@ type Decoder struct {
 	Vocabulary int64 // size of the last dimension of the logits; 0 when the model does not say
 	Capacity   int64 // tokens that a cache of fixed capacity holds; 0 when the cache grows or there is none
 	Documents  bool  // tokens carry document ids
+	Counted    bool  // rows are counted, not masked: padding stands on the right, and only single rows take several tokens after the first call
 
 	path    string
 	session engine.Session
@@ -46,7 +47,7 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 		return nil, err
 	}
 	defer m.Close()
-	d := &Decoder{path: path}
+	d := &Decoder{path: path, Counted: countsTokens(m)}
 	var inputs, outputs []string
 	for _, v := range m.Graph.Inputs {
 		if m.Graph.Initializer(v.Name) != nil {
@@ -61,6 +62,9 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 	for _, v := range d.inputs {
 		switch d.roles[v.Name] {
 		case past:
+			if err := d.closeHeadSize(m, v); err != nil {
+				return nil, err
+			}
 			d.past = append(d.past, v)
 		case documents:
 			d.Documents = true

@@ -3,6 +3,7 @@ package decoder
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Sequence is a batch of whole sequences.
@@ -16,6 +17,9 @@ type Sequence struct {
 // sequence's, and returns the logits [Batch][Length][vocabulary] as one
 // tensor's values. A model without cache takes only one chunk.
 func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
+	if d.Counted && s.Batch > 1 && slices.ContainsFunc(lengths[min(1, len(lengths)):], func(n int64) bool { return n > 1 }) {
+		return d.rowByRow(ctx, s, lengths)
+	}
 	var cache Cache
 	var out []float64
 	var vocabulary int64

@@ -90,7 +90,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	}
 	for i, kind := range kinds {
 		opts.Progress(kind.name)
-		c, err := compare(ctx, models, sequence(opts.Length, models[0].Vocabulary, uint64(i)), kind)
+		c, err := compare(ctx, models, sequence(kind.chunks[0], opts.Length, models[0].Vocabulary, models[0].Counted, uint64(i)), kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.name, err)
 		}
@@ -122,28 +122,30 @@ func kinds(length int64, cached bool) []kind {
 }
 
 // sequence makes two rows of random tokens, the second with padding on the
-// left. Every case has a seed of its own: on the same tokens the largest
-// difference would often be the very same number in all of them, at a token
-// that comes out bit for bit equal however the sequence is cut.
-func sequence(length, vocabulary int64, seed uint64) decoder.Sequence {
+// left or, where rows are counted, on the right of the first call. Every case
+// has a seed of its own: on the same tokens the largest difference would often
+// be the very same number in all of them, at a token that comes out bit for bit
+// equal however the sequence is cut.
+func sequence(first, length, vocabulary int64, counted bool, seed uint64) decoder.Sequence {
 	if vocabulary == 0 {
 		vocabulary = 100
 	}
 	rng := rand.New(rand.NewPCG(9, seed))
 	s := decoder.Sequence{Batch: 2, Length: length}
-	pad := length / 5
+	from, to := int64(0), length/5
+	if counted {
+		from, to = first-min(length/5, first/2), first
+	}
 	for b := range s.Batch {
+		position := int64(0)
 		for i := range length {
-			real := b == 0 || i >= pad
 			s.IDs = append(s.IDs, rng.Int64N(vocabulary))
-			switch {
-			case !real:
+			if b == 1 && i >= from && i < to {
 				s.Mask, s.Positions = append(s.Mask, 0), append(s.Positions, 1)
-			case b == 0:
-				s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i)
-			default:
-				s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i-pad)
+				continue
 			}
+			s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, position)
+			position++
 		}
 	}
 	return s
