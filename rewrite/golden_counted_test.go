@@ -1,0 +1,122 @@
+package rewrite_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// rightPadded moves the padding of the second row, which the goldens have on the
+// left, to the right end of a first call of the given length. back brings
+// logits into the goldens' order.
+func (g golden) rightPadded(first int64) (s decoder.Sequence, back func(logits []float64) []float64) {
+	if !g.padded {
+		return g.sequence, func(logits []float64) []float64 { return logits }
+	}
+	length := g.sequence.Length
+	row := func(list []int64) []int64 { return list[length:] }
+	pad := int64(slices.Index(row(g.sequence.Mask), 1))
+	var order []int64 // the golden's place of each place
+	for i := pad; i < first; i++ {
+		order = append(order, i)
+	}
+	for i := range pad {
+		order = append(order, i)
+	}
+	for i := first; i < length; i++ {
+		order = append(order, i)
+	}
+	s = decoder.Sequence{Batch: 2, Length: length}
+	for _, c := range []struct{ into, from *[]int64 }{{&s.IDs, &g.sequence.IDs}, {&s.Mask, &g.sequence.Mask}, {&s.Positions, &g.sequence.Positions}} {
+		*c.into = slices.Clone((*c.from)[:length])
+		for _, i := range order {
+			*c.into = append(*c.into, row(*c.from)[i])
+		}
+	}
+	return s, func(logits []float64) []float64 {
+		width := int64(len(logits)) / (2 * length)
+		out := slices.Clone(logits)
+		for to, from := range order {
+			copy(out[(length+from)*width:][:width], logits[(length+int64(to))*width:][:width])
+		}
+		return out
+	}
+}
+
+// TestGoldensCounted: exports of the GenAI builder, which count the tokens of
+// their rows, against transformers and the eager reference of STRING.
+func TestGoldensCounted(t *testing.T) {
+	testruntime.Require(t)
+	countedWays := map[string][]int64{
+		"prefill":        {48},
+		"two chunks":     {17, 31},
+		"token by token": append([]int64{11}, slices.Repeat([]int64{1}, 37)...),
+		"then decode":    append([]int64{32}, slices.Repeat([]int64{1}, 16)...),
+	}
+	for _, m := range []struct {
+		golden string
+		axis   rope.Axis
+		method string
+	}{
+		{golden: "plain"},
+		{"linear4", rope.ScalingAxis, "linear:factor=4"},
+		{"yarn4", rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16"},
+		{"theta500k", rope.ScalingAxis, "theta:rope_theta=500000"},
+		{"string", rope.PositionsAxis, "string:shift=16,window=4"},
+	} {
+		t.Run(m.golden, func(t *testing.T) {
+			var opts rewrite.Options
+			if m.method != "" {
+				opts.Edits = []rope.Spec{spec(t, m.axis, m.method)}
+			}
+			patched, _ := patch(t, model("llama__genai-fp32"), opts)
+			d, err := decoder.Open(context.Background(), worker(t), patched)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			for _, padded := range []bool{false, true} {
+				g := readGolden(t, "llama", m.golden, padded)
+				for way, chunks := range countedWays {
+					s, back := g.rightPadded(chunks[0])
+					logits, err := d.Chunks(context.Background(), s, chunks...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := g.distance(t, back(logits))
+					t.Logf("%s, padded %v: off by %.2g", way, padded, got)
+					if !(got <= 1e-4) {
+						t.Errorf("%s, padded %v: off by %.2g", way, padded, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestQuantisedWeights: what an int4 model computes has no golden but itself.
+func TestQuantisedWeights(t *testing.T) {
+	testruntime.Require(t)
+	original := model("llama__genai-int4")
+	patched, _ := patch(t, original, rewrite.Options{})
+	result, err := validate.Run(context.Background(), worker(t), original, patched, validate.Options{Length: 48})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range result.Cases {
+		t.Logf("%s: %.1e of the range", c.Name, c.Share())
+	}
+	if !result.Same || len(result.Cases) != 3 {
+		t.Errorf("%+v", result)
+	}
+	other, _ := patch(t, original, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=2")}})
+	if result, err = validate.Run(context.Background(), worker(t), original, other, validate.Options{Length: 48}); err != nil || result.Same {
+		t.Errorf("a model that is not the same passes: %+v, %v", result, err)
+	}
+}
