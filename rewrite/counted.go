@@ -69,6 +69,9 @@ const maxProofRows = 1 << 22
 func countedTrials(l *lifted) []trial {
 	a := l.attention
 	end := min(l.positionLimit+1, maxProofRows/int64(a.KVHeads*a.HeadSize), 100_000)
+	if l.counted.Limit > 0 {
+		end = min(end, l.counted.Limit)
+	}
 	var list []trial
 	// add takes past's capacity and each row's tokens after the call, the largest first.
 	add := func(length, capacity int64, magnitude float64, tokens ...int64) {

@@ -50,4 +50,5 @@ type Expansion struct {
 type CountedCache struct {
 	Last  string // int32 [batch]: index of each row's last token after the call
 	Total string // int32, one element: the largest number of tokens of a row; a present has max(past's rows, Total) rows
+	Limit int64  // the most tokens of a row that the node runs with; 0 is any number
 }

@@ -22,6 +22,7 @@ type op struct {
 	heads, kvHeads int64
 	headSize       int64
 	rotaryDim      int64
+	tableRows      int64 // of the tables, beyond which the node does not run; 0 without tables
 	interleaved    bool
 	scale, softcap float64
 	window         int64 // keys that a query sees, its own included; 0 is all
@@ -67,6 +68,14 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	o.elem = c.Type(o.query)
 	if err := o.width(c); err != nil {
 		return nil, err
+	}
+	for _, name := range []string{o.cos, o.sin} { // also looked at where they are not used
+		if name == "" {
+			continue
+		}
+		if t := c.Constant(name); t != nil && len(t.Dims) > 0 && (o.tableRows == 0 || t.Dims[0] < o.tableRows) {
+			o.tableRows = t.Dims[0]
+		}
 	}
 	rotates, err := fused.Int(n, "do_rotary", 0, 0, 1)
 	if err != nil {

@@ -1,0 +1,278 @@
+package rewrite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+const genai = "llama__genai-fp32"
+
+// counting is a GenAI export to be changed.
+type counting struct {
+	*testing.T
+	*onnx.Model
+	nodes []*onnx.Node // GroupQueryAttention of each layer
+}
+
+func (c counting) attribute(a *onnx.Attribute) {
+	for _, n := range c.nodes {
+		n.SetAttribute(a)
+	}
+}
+
+// table replaces cos_cache (7) or sin_cache (8) of the given layers.
+func (c counting) table(input int, name string, change func(row, pair int, v float32) float32, layers ...int) {
+	old := c.Graph.Initializer(c.nodes[0].Inputs[input])
+	v, err := old.Floats()
+	if err != nil {
+		c.Fatal(err)
+	}
+	raw := []byte{}
+	for i, x := range v {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(change(i/int(old.Dims[1]), i%int(old.Dims[1]), x)))
+	}
+	c.Graph.AddInitializer(onnx.NewTensor(name, onnx.Float, old.Dims, raw))
+	for _, l := range layers {
+		c.nodes[l].Inputs[input] = name
+	}
+}
+
+// input gives layer 0 a constant input that GroupQueryAttention may have.
+func (c counting) input(place int, t *onnx.Tensor) {
+	c.Graph.AddInitializer(t)
+	for len(c.nodes[0].Inputs) <= place {
+		c.nodes[0].Inputs = append(c.nodes[0].Inputs, "")
+	}
+	c.nodes[0].Inputs[place] = t.Name
+}
+
+// TestLookalikesCounted: GroupQueryAttention that is changed is either proven,
+// and then computes what the changed one does, or kept with a reason.
+func TestLookalikesCounted(t *testing.T) {
+	needRuntime(t)
+	both := func(reason string) []string { return []string{reason, reason} }
+	for _, x := range []struct {
+		name   string
+		change func(c counting)
+		kept   []string // per layer what the reason says; "" is rewritten
+		is     func(a rope.Attention) bool
+		deadly bool // ONNX Runtime does not run the original
+	}{
+		{"neighbours", func(c counting) { c.attribute(onnx.IntAttr("rotary_interleaved", 1)) }, both(""),
+			func(a rope.Attention) bool { return a.Encoding.Layout == rope.Interleaved }, false},
+		{"a window", func(c counting) { c.attribute(onnx.IntAttr("local_window_size", 5)) }, both(""),
+			func(a rope.Attention) bool { return a.Mask.Window == 5 }, false},
+		{"a window of one", func(c counting) { c.attribute(onnx.IntAttr("local_window_size", 1)) }, both("no query sees two keys"), nil, false},
+		{"another scale", func(c counting) { c.attribute(onnx.FloatAttr("scale", 0.3)) }, both(""),
+			func(a rope.Attention) bool { return math.Abs(a.Scale-0.3) < 1e-7 }, false},
+		{"no scale", func(c counting) { c.attribute(onnx.FloatAttr("scale", 0)) }, both(""),
+			func(a rope.Attention) bool { return a.Scale == 0.25 }, false},
+		{"a layer without rotation", func(c counting) { c.nodes[0].SetAttribute(onnx.IntAttr("do_rotary", 0)) }, both(""), nil, false},
+		{"a gain", func(c counting) {
+			for _, place := range []int{7, 8} {
+				c.table(place, []string{"cosines", "sines"}[place-7], func(_, _ int, v float32) float32 { return 1.25 * v }, 0, 1)
+			}
+		}, both(""), func(a rope.Attention) bool { return math.Abs(a.Encoding.Gain-1.25) < 1e-6 }, false},
+		{"a softcap", func(c counting) { c.attribute(onnx.FloatAttr("softcap", 2)) }, both("softcap"), nil, false},
+		{"one wrong entry", func(c counting) {
+			c.table(7, "cosines", func(row, pair int, v float32) float32 {
+				if row == 37 && pair == 3 {
+					return v + 1e-3
+				}
+				return v
+			}, 0)
+		}, []string{"at position 37", ""}, nil, false},
+		{"a wrong last row", func(c counting) {
+			c.table(8, "sines", func(row, _ int, v float32) float32 {
+				if row == 63 {
+					return -v
+				}
+				return v
+			}, 1)
+		}, []string{"", "at position 63"}, nil, false},
+		{"no rotation", func(c counting) {
+			c.table(8, "sines", func(_, _ int, v float32) float32 { return 1.1 * v }, 0, 1)
+		}, both("rotat"), nil, false},
+		{"random tables", func(c counting) {
+			c.table(7, "cosines", func(row, pair int, _ float32) float32 { return float32(math.Sin(float64(row*row*7 + pair*3))) }, 0, 1)
+		}, both("rotat"), nil, false},
+		{"sine for cosine", func(c counting) {
+			c.nodes[0].Inputs[7], c.nodes[0].Inputs[8] = c.nodes[0].Inputs[8], c.nodes[0].Inputs[7]
+		}, []string{"rotat", ""}, nil, false},
+		{"negative heads", func(c counting) { c.nodes[0].SetAttribute(onnx.IntAttr("num_heads", -4)) }, []string{"num_heads is -4", "num_heads is -4"}, nil, false},
+		{"heads beyond all bounds", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("kv_num_heads", 1<<40)) }, []string{"", "kv_num_heads is 1099511627776"}, nil, true},
+		{"other heads", func(c counting) {
+			c.nodes[1].SetAttribute(onnx.IntAttr("num_heads", 3))
+			c.nodes[1].SetAttribute(onnx.IntAttr("kv_num_heads", 3))
+		}, []string{"", "no multiple of 9 heads"}, nil, true},
+		{"a table of one dimension", func(c counting) {
+			c.Graph.AddInitializer(onnx.NewTensor("flat", onnx.Float, []int64{64}, make([]byte, 256)))
+			c.nodes[1].Inputs[7] = "flat"
+		}, []string{"", "has the shape [64]"}, nil, true},
+		{"a table that is computed", func(c counting) {
+			c.Graph.InsertNode(c.nodes[1], onnx.NewNode("Cos", []string{c.nodes[1].Inputs[7]}, []string{"computed"}))
+			c.nodes[1].Inputs[7] = "computed"
+		}, []string{"", "is no constant"}, nil, false},
+		{"rotation without tables", func(c counting) { c.nodes[1].Inputs[7], c.nodes[1].Inputs[8] = "", "" }, []string{"", "without cos_cache"}, nil, true},
+		{"positions", func(c counting) {
+			c.input(9, onnx.NewTensor("places", onnx.Int64, []int64{1, 1}, make([]byte, 8)))
+		}, both("position_ids is not expanded"), nil, false},
+		{"a bias", func(c counting) {
+			c.input(10, onnx.NewTensor("bias", onnx.Float, []int64{1, 1, 1, 1}, make([]byte, 4)))
+		}, both("attention_bias is not expanded"), nil, false},
+		{"sinks", func(c counting) {
+			c.input(11, onnx.NewTensor("sinks", onnx.Float, []int64{4}, make([]byte, 16)))
+		}, both("head_sink is not expanded"), nil, false},
+		{"a smooth softmax", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("smooth_softmax", 1)) }, []string{"", "smooth_softmax is 1"}, nil, false},
+		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal is 0"}, nil, false},
+		{"an unknown attribute", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("surprise", 0)) }, []string{"", "attribute surprise"}, nil, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			m := open(t, "../testdata/models/"+genai+"/model.onnx")
+			c := counting{T: t, Model: m}
+			for _, n := range m.Graph.Nodes {
+				if n.OpType == "GroupQueryAttention" {
+					c.nodes = append(c.nodes, n)
+				}
+			}
+			x.change(c)
+			changed := filepath.Join(t.TempDir(), "changed.onnx")
+			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			m = open(t, changed)
+			report, err := Rewrite(context.Background(), m, Options{Worker: []string{os.Args[0]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range report.Sites {
+				switch want := x.kept[i]; {
+				case want == "":
+					if s.Status != Rewritten {
+						t.Errorf("layer %d is kept: %s", i, s.Reason)
+					} else if x.is != nil && !x.is(*s.Attention) {
+						t.Errorf("layer %d is measured as %+v", i, *s.Attention)
+					}
+				default:
+					if s.Status == Rewritten || !strings.Contains(s.Reason, want) {
+						t.Errorf("layer %d is %s: %s; kept for %q was expected", i, s.Status, s.Reason, want)
+					} else {
+						t.Logf("layer %d: %s", i, s.Reason)
+					}
+				}
+			}
+			if report.Rewritten() == 0 || x.deadly {
+				return // nothing to compare, or an original that ONNX Runtime does not survive
+			}
+			patched := filepath.Join(t.TempDir(), "patched.onnx")
+			if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer eng.Close()
+			result, err := validate.Run(context.Background(), eng, changed, patched, validate.Options{Length: 48})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !result.Same {
+				t.Errorf("the patched model computes something else: %+v", result.Cases)
+			}
+		})
+	}
+}
+
+// TestProofRefusesDamageCounted spoils what was lifted from GroupQueryAttention.
+func TestProofRefusesDamageCounted(t *testing.T) {
+	m := measureSite(t, genai, 0, nil)
+	if err := m.prove(m.lifted.attention, nil); err != nil {
+		t.Fatalf("the undamaged site is refused: %v", err)
+	}
+	for what, damage := range map[string]func(*rope.Attention){
+		"first frequency by 1e-3": func(a *rope.Attention) { a.Encoding.Frequencies[0] *= 1.001 },
+		"last frequency by 1e-2":  func(a *rope.Attention) { a.Encoding.Frequencies[7] *= 1.01 },
+		"scale by 1 %":            func(a *rope.Attention) { a.Scale *= 1.01 },
+		"gain by 0.1 %":           func(a *rope.Attention) { a.Encoding.Gain = 1.001 },
+		"layout":                  func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved },
+		"a window of 50":          func(a *rope.Attention) { a.Mask.Window = 50 },
+		"not causal":              func(a *rope.Attention) { a.Mask.Causal = false },
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := m.lifted.attention.Clone()
+			damage(&a)
+			refused(t, m.prove(a, nil))
+		})
+	}
+	for what, damage := range map[string]func(*wiring){
+		"the query one head on":   func(w *wiring) { w.queryLayout.first++ },
+		"key and value exchanged": func(w *wiring) { w.keyLayout, w.valLayout = w.valLayout, w.keyLayout },
+		"counts of the longest":   func(w *wiring) { w.counted = &fused.CountedCache{Last: w.counted.Total, Total: w.counted.Total} },
+		"the counts forgotten":    func(w *wiring) { w.counted = nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			var refusal *Refusal
+			if err := m.prove(m.lifted.attention, damage); !errors.As(err, &refusal) {
+				t.Errorf("got %v, want a refusal", err)
+			}
+		})
+	}
+}
+
+// TestSharedCounts: the layers share one proof, and the nodes that count.
+func TestSharedCounts(t *testing.T) {
+	needRuntime(t)
+	m := open(t, "../testdata/models/"+genai+"/model.onnx")
+	before := map[string]string{}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
+		for _, v := range list {
+			before[v.Name] = describe(v)
+		}
+	}
+	report, err := Rewrite(context.Background(), m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Rewritten() != 2 || report.Sites[0].Proof != report.Sites[1].Proof {
+		t.Errorf("%d sites are rewritten, with proofs %p and %p", report.Rewritten(), report.Sites[0].Proof, report.Sites[1].Proof)
+	}
+	counts := map[string]int{}
+	for _, n := range m.Graph.Nodes {
+		counts[n.OpType]++
+	}
+	if counts["Max"] != 1 || counts["GroupQueryAttention"] != 0 || counts["RotaryAttention"] != 2 {
+		t.Errorf("the patched model has %v", counts)
+	}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
+		for _, v := range list {
+			if before[v.Name] != describe(v) {
+				t.Errorf("%s became %s", before[v.Name], describe(v))
+			}
+			delete(before, v.Name)
+		}
+	}
+	if len(before) > 0 {
+		t.Errorf("lost: %v", before)
+	}
+}
+
+func describe(v *onnx.ValueInfo) string {
+	text := v.Name + " " + v.Type.String()
+	for _, d := range v.Shape {
+		text += " " + d.String()
+	}
+	return text
+}
