@@ -57,12 +57,15 @@ func (f fixed) node(t tester) *onnx.Node {
 	p := f.rows[0]
 	p.Past = 1 // so that the node has a past whatever this row's
 	node := nodeOf(t, p)
-	for len(node.Inputs) < 8 {
+	for len(node.Inputs) < 13 {
 		node.Inputs = append(node.Inputs, "")
 	}
-	node.Inputs = append(node.Inputs, "cache_length")
+	node.Inputs[8] = "cache_length"
 	if f.total > 0 {
-		node.Inputs = append(node.Inputs, "", "", "", "total_length")
+		node.Inputs[12] = "total_length"
+	}
+	for node.Inputs[len(node.Inputs)-1] == "" {
+		node.Inputs = node.Inputs[:len(node.Inputs)-1]
 	}
 	node.SetAttribute(onnx.IntAttr("spec_version", 2))
 	return node
@@ -102,12 +105,39 @@ func (f fixed) feeds(flat bool) feeds {
 			}
 			stack("attention_mask", integers(mask.integers, 1, int64(width)))
 		}
+		if ids, ok := row["document_ids"]; ok {
+			for len(ids.integers) < width {
+				ids.integers = append(ids.integers, r.Int64N(9)-6)
+			}
+			stack("document_ids", integers(ids.integers, 1, int64(width)))
+		}
+		for _, name := range []string{"attention_bias", "bias_before_softcap"} {
+			if bias, ok := row[name]; ok {
+				stack(name, widened(bias, width))
+			}
+		}
+		if sinks, ok := row["sink_logits"]; ok {
+			in["sink_logits"] = sinks
+		}
 	}
 	in["cache_length"] = integers32(lengths, int64(len(lengths)))
 	if f.total > 0 {
 		in["total_length"] = integers32([]int64{int64(f.total)}, 1)
 	}
 	return in
+}
+
+// widened puts NaN behind the rows of a bias [1, heads, length, total].
+func widened(bias tensor, width int) tensor {
+	total := int(bias.dims[3])
+	wide := floats(nil, bias.dims[0], bias.dims[1], bias.dims[2], int64(width))
+	for i := 0; i < len(bias.floats); i += total {
+		wide.floats = append(wide.floats, bias.floats[i:i+total]...)
+		for range width - total {
+			wide.floats = append(wide.floats, float32(math.NaN()))
+		}
+	}
+	return wide
 }
 
 // roomy puts [heads, past, size] into a buffer [1, heads, capacity, size] of NaN.
@@ -134,7 +164,7 @@ func (f fixed) judgeRows(t tester, j *judge, flat bool, got map[string]tensor, r
 	t.Helper()
 	present := int64(f.presentRows())
 	for b, p := range f.rows {
-		row := map[string]tensor{"output": got["output"].row(b)}
+		row := map[string]tensor{"output": got["output"].row(b), "log_sum_exp": got["log_sum_exp"].row(b)}
 		for _, name := range []string{"present_key", "present_value"} {
 			x := got[name].row(b)
 			if x.dims[2] != present {
@@ -200,7 +230,21 @@ func TestFixedCacheAgainstReference(t *testing.T) {
 	far[0], far[1] = from(far[0], last-28), from(far[1], 60000)
 	padded := fixedRows(problem(banded, 1, 3, 0), 90, 31)
 	padded[0], padded[1] = leftPadded(padded[0], 13), leftPadded(padded[1], 0)
+	documented := func(rows []ref.Problem) []ref.Problem {
+		for b, p := range rows {
+			p.Bias = biases(p, uint64(b), 6)
+			rows[b] = scattered(p, uint64(b), 9, -1, 0, 1, 2)
+		}
+		return rows
+	}
+	rules := with(llama, func(a *rope.Attention) {
+		a.Mask = rope.Mask{Causal: true, Documents: rope.AnchorDocument, Restart: true, Start: 1}
+		a.Sinks, a.Softcap = []float64{1, 2, 3, 4}, 5
+	})
 	for name, f := range map[string]fixed{
+		"documents":          {rows: documented(fixedRows(problem(rules, 1, 29, 0), 50, 3, 0)), capacity: 80},
+		"documents, decode":  {rows: documented(fixedRows(problem(rules, 1, 1, 0), 50, 600)), capacity: 640, wider: 9},
+		"first keys":         {rows: fixedRows(problem(with(windowed, func(a *rope.Attention) { a.Mask.FirstKeys = 4 }), 1, 29, 0), 90, 3), capacity: 131},
 		"decode":             {rows: fixedRows(decode, 301, 0, 17), capacity: 400},
 		"one row":            {rows: fixedRows(decode, 33), capacity: 64},
 		"long decode":        {rows: fixedRows(decode, 4097, 600), capacity: 5000},
@@ -236,6 +280,8 @@ func TestFixedCacheAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		p.Positions, p.KeyMask = nil, nil
+		documents, bias, before := p.Documents != nil, p.Bias != nil, p.BiasBeforeSoftcap != nil
+		p.Documents, p.Bias, p.BiasBeforeSoftcap = nil, nil, nil
 		f := fixed{wider: rapid.IntRange(0, 9).Draw(t, "wider")}
 		masked, placed := rapid.Bool().Draw(t, "masked"), rapid.Bool().Draw(t, "placed")
 		for range rapid.IntRange(1, 3).Draw(t, "rows") {
@@ -245,6 +291,15 @@ func TestFixedCacheAnywhere(t *testing.T) {
 			}
 			if masked {
 				row = holes(row, rapid.Uint64().Draw(t, "mask seed"))
+			}
+			if documents {
+				row = scattered(row, rapid.Uint64().Draw(t, "document seed"), 5, -1, 0, 1, 2)
+			}
+			if bias {
+				row.Bias = biases(row, rapid.Uint64().Draw(t, "bias seed"), 5)
+			}
+			if before {
+				row.BiasBeforeSoftcap = biases(row, rapid.Uint64().Draw(t, "bias seed"), 5)
 			}
 			f.rows = append(f.rows, row)
 		}
@@ -280,16 +335,16 @@ func runShared(t tester, s opSession, in feeds, key, value tensor) (map[string]t
 	for _, name := range s.inputs {
 		inputs = append(inputs, make1(in[name]))
 	}
-	outputs := []ort.Value{nil, make1(key), make1(value)}
+	outputs := []ort.Value{nil, make1(key), make1(value), nil}
 	if err := s.session.Run(inputs, outputs); err != nil {
 		return nil, err
 	}
-	made = append(made, outputs[0])
-	output := outputs[0].(*ort.Tensor[float32])
-	return map[string]tensor{
-		"output":      floats(slices.Clone(output.GetData()), slices.Clone(output.GetShape())...),
-		"present_key": key, "present_value": value,
-	}, nil
+	made = append(made, outputs[0], outputs[3])
+	number := func(i int) tensor {
+		x := outputs[i].(*ort.Tensor[float32])
+		return floats(slices.Clone(x.GetData()), slices.Clone(x.GetShape())...)
+	}
+	return map[string]tensor{"output": number(0), "log_sum_exp": number(3), "present_key": key, "present_value": value}, nil
 }
 
 // tokens are the first `past` rows of one batch row of a buffer.

@@ -151,10 +151,12 @@ func TestAgainstReference(t *testing.T) {
 // its own call, and all the same to the reference of the whole.
 func TestChunksAreTheWhole(t *testing.T) {
 	for name, whole := range map[string]ref.Problem{
-		"plain":  problem(attention(4, 2, 32), 2, 90, 0),
-		"window": problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window = 20 }), 2, 90, 0),
-		"bands":  problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0),
-		"padded": leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0), 11, 0),
+		"plain":     problem(attention(4, 2, 32), 2, 90, 0),
+		"window":    problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window = 20 }), 2, 90, 0),
+		"bands":     problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0),
+		"padded":    leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0), 11, 0),
+		"streaming": problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 3 }), 2, 90, 0),
+		"documents": scattered(leftPadded(problem(restarting(documented(attention(4, 2, 32), rope.AnchorDocument), 1), 2, 90, 0), 11, 0), 3, 9, -1, 0, 1, 2),
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole := filled(whole, 2)
@@ -168,6 +170,7 @@ func TestChunksAreTheWhole(t *testing.T) {
 			}
 			for _, chunks := range [][]int{{40, 50}, {1, 88, 1}, {80, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 				var joined []tensor
+				var each judge
 				begin := 0
 				var cache map[string]tensor
 				for _, n := range chunks {
@@ -175,10 +178,12 @@ func TestChunksAreTheWhole(t *testing.T) {
 					if cache != nil {
 						part.PastKey, part.PastValue = float64s(cache["present_key"]), float64s(cache["present_value"])
 					}
-					cache = solve(t, part, false)
+					cache = outputsOf(t, part, false)
+					each.add(t, part, false, cache)
 					joined = append(joined, cache["output"])
 					begin += n
 				}
+				each.verdict(t)
 				a := whole.Attention
 				within(t, "all chunks", join(joined), want.Output, plain.Output, 2, int64(a.Heads), 90, int64(a.HeadSize))
 			}
@@ -199,6 +204,9 @@ func slice(p ref.Problem, begin, end int) ref.Problem {
 	}
 	if p.KeyMask != nil {
 		part.KeyMask = rows(p.KeyMask, length, 1, 0, end)
+	}
+	if p.Documents != nil {
+		part.Documents = rows(p.Documents, length, 1, 0, end)
 	}
 	return part
 }

@@ -50,10 +50,10 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	a := p.Attention
 	r := customop.RotaryAttention{
 		Query: "query", Key: "key", Value: "value",
-		Output: "output", PresentKey: "present_key", PresentValue: "present_value",
+		Output: "output", PresentKey: "present_key", PresentValue: "present_value", LogSumExp: "log_sum_exp",
 		NumHeads: int64(a.Heads), KVNumHeads: int64(a.KVHeads), Scale: float32(a.Scale),
 		Gain: float32(a.Encoding.Gain), RotaryOffset: int64(a.Encoding.Offset),
-		Window: a.Mask.Window,
+		Window: a.Mask.Window, FirstKeys: a.Mask.FirstKeys, Softcap: float32(a.Softcap),
 	}
 	for _, f := range a.Encoding.Frequencies {
 		r.Frequencies = append(r.Frequencies, float32(f))
@@ -81,6 +81,25 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	}
 	if p.KeyMask != nil {
 		r.AttentionMask = "attention_mask"
+	}
+	if p.Bias != nil {
+		r.AttentionBias = "attention_bias"
+	}
+	if p.BiasBeforeSoftcap != nil {
+		r.BiasBeforeSoftcap = "bias_before_softcap"
+	}
+	if a.Sinks != nil {
+		r.SinkLogits = "sink_logits"
+	}
+	if p.Documents != nil {
+		r.DocumentIDs = "document_ids"
+		r.DocumentStart = a.Mask.Start
+		if a.Mask.Documents == rope.AnchorDocument {
+			r.DocumentMask = "anchor"
+		}
+		if a.Mask.Restart {
+			r.DocumentRestart = 1
+		}
 	}
 	node, err := r.Node("attention 3")
 	if err != nil {
@@ -120,6 +139,18 @@ func feedsOf(p ref.Problem, flat bool) feeds {
 		}
 		in["attention_mask"] = integers(mask, batch, past+length)
 	}
+	if p.Bias != nil {
+		in["attention_bias"] = floats(float32s(p.Bias), batch, heads, length, past+length)
+	}
+	if p.BiasBeforeSoftcap != nil {
+		in["bias_before_softcap"] = floats(float32s(p.BiasBeforeSoftcap), batch, heads, length, past+length)
+	}
+	if a.Sinks != nil {
+		in["sink_logits"] = floats(float32s(a.Sinks), heads)
+	}
+	if p.Documents != nil {
+		in["document_ids"] = integers(slices.Clone(p.Documents), batch, past+length)
+	}
 	return in
 }
 
@@ -146,6 +177,14 @@ func float32s(values []float64) []float32 {
 // reference, and returns them.
 func solve(t tester, p ref.Problem, flat bool) map[string]tensor {
 	t.Helper()
+	got := outputsOf(t, p, flat)
+	compare(t, p, flat, got)
+	return got
+}
+
+// outputsOf runs the problem through the op.
+func outputsOf(t tester, p ref.Problem, flat bool) map[string]tensor {
+	t.Helper()
 	in := feedsOf(p, flat)
 	s, err := newSession(t, nodeOf(t, p), typesOf(in), 2)
 	if err != nil {
@@ -155,7 +194,6 @@ func solve(t tester, p ref.Problem, flat bool) map[string]tensor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, p, flat, got)
 	return got
 }
 
@@ -200,7 +238,7 @@ func compare(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 // judge compares outputs with the float64 reference: their error may be twice
 // that of the plain float32 implementation. It pools runs, because the largest
 // error of a handful of numbers is a matter of luck.
-type judge struct{ output, presentKey, presentValue pool }
+type judge struct{ output, presentKey, presentValue, logSumExp pool }
 
 func (j *judge) add(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 	t.Helper()
@@ -221,10 +259,13 @@ func (j *judge) add(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 	j.output.add(t, "output", output, want.Output, plain.Output, batch, int64(a.Heads), int64(p.Length), int64(p.ValueSize))
 	j.presentKey.add(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
 	j.presentValue.add(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
+	if sums, ok := got["log_sum_exp"]; ok {
+		j.logSumExp.add(t, "log_sum_exp", sums, want.LogSumExp, plain.LogSumExp, batch, int64(a.Heads), int64(p.Length))
+	}
 }
 
 func (j *judge) holds() bool {
-	return j.output.holds() && j.presentKey.holds() && j.presentValue.holds()
+	return j.output.holds() && j.presentKey.holds() && j.presentValue.holds() && j.logSumExp.holds()
 }
 
 func (j *judge) verdict(t tester) {
@@ -232,6 +273,7 @@ func (j *judge) verdict(t tester) {
 	j.output.verdict(t, "output")
 	j.presentKey.verdict(t, "present_key")
 	j.presentValue.verdict(t, "present_value")
+	j.logSumExp.verdict(t, "log_sum_exp")
 }
 
 // splitHeads turns [B, L, H·D] into [B, H, L, D]; other ranks stay, for the
@@ -271,8 +313,11 @@ func (p *pool) add(t tester, name string, got tensor, want, plain []float64, dim
 	}
 	for i, w := range want {
 		g := float64(got.floats[i])
-		if math.IsNaN(g) {
-			t.Fatalf("%s[%d] is NaN, want %g", name, i, w)
+		if math.IsNaN(g) || math.IsInf(g, 0) != math.IsInf(w, 0) {
+			t.Fatalf("%s[%d] is %g, want %g", name, i, g, w)
+		}
+		if g == w { // infinities have no difference
+			continue
 		}
 		if e := math.Abs(g - w); e > p.err {
 			p.err, p.got, p.want = e, g, w

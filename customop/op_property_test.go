@@ -33,6 +33,15 @@ func drawn(t *rapid.T) ref.Problem {
 	a.Mask.Causal = yes("causal")
 	if yes("windowed") {
 		a.Mask.Window = int64(number("window", 1, 80))
+		a.Mask.FirstKeys = int64(rapid.SampledFrom([]int{0, 1, 4, 70, 200}).Draw(t, "first keys"))
+	}
+	if yes("capped") {
+		a.Softcap = rapid.SampledFrom([]float64{0.5, 2, 30}).Draw(t, "softcap")
+	}
+	if yes("sunk") {
+		for range a.Heads {
+			a.Sinks = append(a.Sinks, float64(number("sink", -4, 4)))
+		}
 	}
 	p := problem(a, number("batch", 1, 3), number("length", 1, 70), number("past", 0, 70))
 	p.ValueSize = number("value size", 1, 70)
@@ -48,7 +57,27 @@ func drawn(t *rapid.T) ref.Problem {
 	case "holes":
 		p = holes(p, rapid.Uint64().Draw(t, "mask seed"))
 	}
+	if yes("documents") {
+		p = withDocuments(t, p)
+	}
+	if yes("bias") {
+		p.Bias = biases(p, rapid.Uint64().Draw(t, "bias seed"), number("bias hides", 0, 4))
+	}
+	if yes("bias before") {
+		p.BiasBeforeSoftcap = biases(p, rapid.Uint64().Draw(t, "bias seed"), number("bias hides", 0, 4))
+	}
 	return p
+}
+
+// withDocuments gives the tokens any ids in any order.
+func withDocuments(t *rapid.T, p ref.Problem) ref.Problem {
+	rule := rapid.SampledFrom([]rope.Documents{rope.IntraDocument, rope.AnchorDocument})
+	p.Attention.Mask.Documents = rule.Draw(t, "document mask")
+	if len(p.Attention.Bands) == 0 && rapid.Bool().Draw(t, "restart") {
+		p.Attention.Mask.Restart, p.Attention.Mask.Start = true, rapid.Int64Range(0, 9).Draw(t, "start")
+	}
+	ids := rapid.SliceOfN(rapid.Int64Range(-1, 5), 1, 6).Draw(t, "ids")
+	return scattered(p, rapid.Uint64().Draw(t, "document seed"), rapid.IntRange(1, 30).Draw(t, "change every"), ids...)
 }
 
 func TestAgainstReferenceAnywhere(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // refused demands one sentence that holds the node's name and every wanted part.
@@ -78,17 +79,25 @@ func TestSessionRefuses(t *testing.T) {
 			n.SetAttribute(onnx.IntAttr("causal", 0))
 			n.SetAttribute(onnx.IntsAttr("band_starts", 0, 9))
 		}, []string{"band", "causal"}},
-		"half a past":     {input(3, "past_key"), []string{"past_key", "past_value"}},
-		"unknown cache":   {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
-		"raw cache":       {set(onnx.StringAttr("cache", "raw")), []string{"cache", "raw", "not support"}},
-		"first keys":      {set(onnx.IntAttr("first_keys", 4)), []string{"first_keys", "later library"}},
-		"softcap":         {set(onnx.FloatAttr("softcap", 30)), []string{"softcap", "later library"}},
-		"attention bias":  {input(7, "attention_bias"), []string{"attention_bias", "later library"}},
-		"cache length":    {input(8, "cache_length"), []string{"cache_length", "past_key"}},
-		"total length":    {input(12, "total_length"), []string{"total_length", "cache_length"}},
-		"document ids":    {input(9, "document_ids"), []string{"document_ids", "later library"}},
-		"sinks":           {input(10, "sink_logits"), []string{"sink_logits", "later library"}},
-		"log-sum-exp":     {func(n *onnx.Node) { n.Outputs = append(n.Outputs, "log_sum_exp") }, []string{"log_sum_exp", "later library"}},
+		"half a past":            {input(3, "past_key"), []string{"past_key", "past_value"}},
+		"unknown cache":          {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
+		"raw cache":              {set(onnx.StringAttr("cache", "raw")), []string{"cache", "raw", "not support"}},
+		"cache length":           {input(8, "cache_length"), []string{"cache_length", "past_key"}},
+		"total length":           {input(12, "total_length"), []string{"total_length", "cache_length"}},
+		"negative first keys":    {set(onnx.IntAttr("first_keys", -1)), []string{"first_keys", "-1"}},
+		"negative softcap":       {set(onnx.FloatAttr("softcap", -30)), []string{"softcap", "-30"}},
+		"infinite softcap":       {set(onnx.FloatAttr("softcap", float32(math.Inf(1)))), []string{"softcap", "inf"}},
+		"document mask":          {set(onnx.StringAttr("document_mask", "packed")), []string{"document_mask", "packed", "intra", "anchor"}},
+		"anchor without ids":     {set(onnx.StringAttr("document_mask", "anchor")), []string{"document_mask", "document_ids"}},
+		"restart without ids":    {set(onnx.IntAttr("document_restart", 1)), []string{"document_restart", "document_ids"}},
+		"document restart":       {set(onnx.IntAttr("document_restart", 2)), []string{"document_restart", "2"}},
+		"negative start":         {set(onnx.IntAttr("document_start", -2)), []string{"document_start", "-2"}},
+		"document start too far": {set(onnx.IntAttr("document_start", 1<<31)), []string{"document_start", "2147483648"}},
+		"restart and bands": {func(n *onnx.Node) {
+			input(9, "document_ids")(n)
+			n.SetAttribute(onnx.IntAttr("document_restart", 1))
+			n.SetAttribute(onnx.IntsAttr("band_starts", 0, 5))
+		}, []string{"document_restart", "one band", "band_starts"}},
 		"required input":  {input(1, ""), []string{"key"}},
 		"too many inputs": {input(13, "query"), []string{"Node(attention 3)", "input size 14"}},
 		"float16 is for later": {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 1)); n.Inputs[0] = "half" },
@@ -112,12 +121,13 @@ func TestSessionRefuses(t *testing.T) {
 	}
 }
 
-// A node with defaults of reserved attributes spelled out is as good as without.
-func TestReservedDefaultsAreAccepted(t *testing.T) {
+// A node with defaults spelled out is as good as without.
+func TestDefaultsAreAccepted(t *testing.T) {
 	p := filled(problem(attention(4, 2, 8), 1, 3, 0), 1)
 	node := nodeOf(t, p)
 	node.SetAttribute(onnx.IntAttr("first_keys", 0))
 	node.SetAttribute(onnx.FloatAttr("softcap", 0))
+	node.SetAttribute(onnx.StringAttr("document_mask", "intra"))
 	node.SetAttribute(onnx.StringAttr("cache", "rotated"))
 	in := feedsOf(p, false)
 	s, err := newSession(t, node, typesOf(in), 1)
@@ -149,41 +159,57 @@ func TestRunRefuses(t *testing.T) {
 		}
 		return list
 	}
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	for name, c := range map[string]struct {
 		input string
 		bad   tensor
 		want  []string
 	}{
-		"rank 2":             {"query", zeros(2, 20), []string{"query [2, 20]", "3 or 4"}},
-		"rank 5":             {"key", zeros(2, 2, 5, 8, 1), []string{"key [2, 2, 5, 8, 1]", "3 or 4"}},
-		"heads, rank 4":      {"query", zeros(2, 3, 5, 8), []string{"query [2, 3, 5, 8]", "num_heads 4"}},
-		"heads, rank 3":      {"query", zeros(2, 5, 30), []string{"query [2, 5, 30]", "num_heads 4"}},
-		"no channels":        {"query", zeros(2, 4, 5, 0), []string{"query [2, 4, 5, 0]"}},
-		"odd head":           {"query", zeros(2, 4, 5, 10), []string{"query [2, 4, 5, 10]", "key [2, 2, 5, 8]"}},
-		"too small a head":   {"query", zeros(2, 4, 5, 6), []string{"query [2, 4, 5, 6]"}},
-		"key batch":          {"key", zeros(1, 2, 5, 8), []string{"key [1, 2, 5, 8]", "query [2, 4, 5, 8]"}},
-		"key length":         {"key", zeros(2, 2, 6, 8), []string{"key [2, 2, 6, 8]", "query [2, 4, 5, 8]"}},
-		"value length":       {"value", zeros(2, 2, 4, 8), []string{"value [2, 2, 4, 8]", "query [2, 4, 5, 8]"}},
-		"value heads":        {"value", zeros(2, 4, 5, 8), []string{"value [2, 4, 5, 8]", "kv_num_heads 2"}},
-		"past key rank":      {"past_key", zeros(2, 4, 16), []string{"past_key [2, 4, 16]"}},
-		"past key batch":     {"past_key", zeros(1, 2, 4, 8), []string{"past_key [1, 2, 4, 8]", "[2, 2, 4, 8]"}},
-		"past key channels":  {"past_key", zeros(2, 2, 4, 10), []string{"past_key [2, 2, 4, 10]", "key [2, 2, 5, 8]"}},
-		"past value length":  {"past_value", zeros(2, 2, 3, 8), []string{"past_value [2, 2, 3, 8]", "past_key [2, 2, 4, 8]"}},
-		"mask length":        {"attention_mask", number(ones(10), 2, 5), []string{"attention_mask [2, 5]", "[2, 9]", "query [2, 4, 5, 8]"}},
-		"mask batch":         {"attention_mask", number(ones(27), 3, 9), []string{"attention_mask [3, 9]"}},
-		"mask rank":          {"attention_mask", number(ones(18), 2, 1, 1, 9), []string{"attention_mask [2, 1, 1, 9]"}},
-		"positions length":   {"position_ids", number(ones(18), 2, 9), []string{"position_ids [2, 9]", "[2, 5]"}},
-		"positions rank":     {"position_ids", number(ones(5), 5), []string{"position_ids [5]"}},
-		"negative position":  {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, -6, 7, 8}, 2, 5), []string{"position_ids", "-6", "row 1", "place 2"}},
-		"immense position":   {"position_ids", number([]int64{4, 5, 6, 7, 1 << 62, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "4611686018427387904", "row 0", "place 4"}},
-		"gap between bands":  {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, 7, 8, 9}, 2, 5), []string{"position_ids", "row 1", "place 2", "band"}},
-		"restart in a band":  {"position_ids", number([]int64{0, 1, 0, 1, 2, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "row 0", "place 2", "band"}},
+		"rank 2":            {"query", zeros(2, 20), []string{"query [2, 20]", "3 or 4"}},
+		"rank 5":            {"key", zeros(2, 2, 5, 8, 1), []string{"key [2, 2, 5, 8, 1]", "3 or 4"}},
+		"heads, rank 4":     {"query", zeros(2, 3, 5, 8), []string{"query [2, 3, 5, 8]", "num_heads 4"}},
+		"heads, rank 3":     {"query", zeros(2, 5, 30), []string{"query [2, 5, 30]", "num_heads 4"}},
+		"no channels":       {"query", zeros(2, 4, 5, 0), []string{"query [2, 4, 5, 0]"}},
+		"odd head":          {"query", zeros(2, 4, 5, 10), []string{"query [2, 4, 5, 10]", "key [2, 2, 5, 8]"}},
+		"too small a head":  {"query", zeros(2, 4, 5, 6), []string{"query [2, 4, 5, 6]"}},
+		"key batch":         {"key", zeros(1, 2, 5, 8), []string{"key [1, 2, 5, 8]", "query [2, 4, 5, 8]"}},
+		"key length":        {"key", zeros(2, 2, 6, 8), []string{"key [2, 2, 6, 8]", "query [2, 4, 5, 8]"}},
+		"value length":      {"value", zeros(2, 2, 4, 8), []string{"value [2, 2, 4, 8]", "query [2, 4, 5, 8]"}},
+		"value heads":       {"value", zeros(2, 4, 5, 8), []string{"value [2, 4, 5, 8]", "kv_num_heads 2"}},
+		"past key rank":     {"past_key", zeros(2, 4, 16), []string{"past_key [2, 4, 16]"}},
+		"past key batch":    {"past_key", zeros(1, 2, 4, 8), []string{"past_key [1, 2, 4, 8]", "[2, 2, 4, 8]"}},
+		"past key channels": {"past_key", zeros(2, 2, 4, 10), []string{"past_key [2, 2, 4, 10]", "key [2, 2, 5, 8]"}},
+		"past value length": {"past_value", zeros(2, 2, 3, 8), []string{"past_value [2, 2, 3, 8]", "past_key [2, 2, 4, 8]"}},
+		"mask length":       {"attention_mask", number(ones(10), 2, 5), []string{"attention_mask [2, 5]", "[2, 9]", "query [2, 4, 5, 8]"}},
+		"mask batch":        {"attention_mask", number(ones(27), 3, 9), []string{"attention_mask [3, 9]"}},
+		"mask rank":         {"attention_mask", number(ones(18), 2, 1, 1, 9), []string{"attention_mask [2, 1, 1, 9]"}},
+		"positions length":  {"position_ids", number(ones(18), 2, 9), []string{"position_ids [2, 9]", "[2, 5]"}},
+		"positions rank":    {"position_ids", number(ones(5), 5), []string{"position_ids [5]"}},
+		"negative position": {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, -6, 7, 8}, 2, 5), []string{"position_ids", "-6", "row 1", "place 2"}},
+		"immense position":  {"position_ids", number([]int64{4, 5, 6, 7, 1 << 62, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "4611686018427387904", "row 0", "place 4"}},
+		"gap between bands": {"position_ids", number([]int64{4, 5, 6, 7, 8, 4, 5, 7, 8, 9}, 2, 5), []string{"position_ids", "row 1", "place 2", "band"}},
+		"restart in a band": {"position_ids", number([]int64{0, 1, 0, 1, 2, 4, 5, 6, 7, 8}, 2, 5), []string{"position_ids", "row 0", "place 2", "band"}},
+		"bias rank":         {"attention_bias", zeros(1, 1, 1, 5, 9), []string{"attention_bias [1, 1, 1, 5, 9]", "[2, 4, 5, 9]", "past_key [2, 2, 4, 8]"}},
+		"bias keys":         {"attention_bias", zeros(2, 4, 5, 5), []string{"attention_bias [2, 4, 5, 5]", "[2, 4, 5, 9]", "query [2, 4, 5, 8]"}},
+		"bias kv heads":     {"attention_bias", zeros(2, 1, 9), []string{"attention_bias [2, 1, 9]", "[2, 4, 5, 9]"}},
+		"bias of nothing":   {"bias_before_softcap", zeros(0), []string{"bias_before_softcap [0]", "[2, 4, 5, 9]"}},
+		"bias too wide":     {"bias_before_softcap", zeros(10), []string{"bias_before_softcap [10]", "[2, 4, 5, 9]"}},
+		"sinks of kv heads": {"sink_logits", zeros(2), []string{"sink_logits [2]", "[4]", "num_heads", "query [2, 4, 5, 8]"}},
+		"sinks rank":        {"sink_logits", zeros(1, 4), []string{"sink_logits [1, 4]", "[4]"}},
+		"NaN sink":          {"sink_logits", floats([]float32{0, 1, nan, 2}, 4), []string{"sink_logits", "nan", "head 2"}},
+		"infinite sink":     {"sink_logits", floats([]float32{0, inf, 1, 2}, 4), []string{"sink_logits", "inf", "head 1"}},
+		"ids width":         {"document_ids", number(ones(20), 2, 10), []string{"document_ids [2, 10]", "[2, 9]", "past_key [2, 2, 4, 8]"}},
+		"ids batch":         {"document_ids", number(ones(27), 3, 9), []string{"document_ids [3, 9]", "[2, 9]"}},
+		"id below a reader's": {"document_ids", number([]int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, -1, 1, 1, -2, 1}, 2, 9),
+			[]string{"document_ids [2, 9]", "-2", "row 1", "place 7"}},
 		"no tokens, bad key": {"query", zeros(2, 4, 0, 8), []string{"key [2, 2, 5, 8]", "query [2, 4, 0, 8]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := attention(4, 2, 8)
 			a.Bands = stringBands(3, 1)
-			p := leftPadded(problem(a, batch, length, past), 0)
+			a.Mask.Documents, a.Sinks = rope.AnchorDocument, []float64{0, 1, 2, 3}
+			p := packed(leftPadded(problem(a, batch, length, past), 0), 0, 4)
+			p.Bias, p.BiasBeforeSoftcap = biases(p, 1, 0), biases(p, 2, 0)
 			p = filled(p, 1)
 			in := feedsOf(p, false)
 			s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)

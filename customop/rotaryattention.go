@@ -2,6 +2,7 @@ package customop
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -19,18 +20,32 @@ func (r RotaryAttention) check() error {
 		needs("total_length", r.TotalLength, "cache_length", r.CacheLength),
 		oneOf("rotary_layout", r.RotaryLayout, "half", "interleaved"),
 		oneOf("cache", r.Cache, "rotated", "raw"),
+		oneOf("document_mask", r.DocumentMask, "intra", "anchor"),
 		flag("exact_angles", r.ExactAngles),
 		flag("causal", r.Causal),
+		flag("document_restart", r.DocumentRestart),
 		notNegative("rotary_offset", r.RotaryOffset),
 		notNegative("window", r.Window),
 		notNegative("first_keys", r.FirstKeys),
 		notNegative("softcap", r.Softcap),
+		notNegative("document_start", r.DocumentStart),
 		finite("scale", r.Scale),
 		finite("gain", r.Gain),
 		finite("softcap", r.Softcap),
 		finite("frequencies", r.Frequencies...),
 		r.checkBands(),
+		r.checkDocuments(),
 	)
+}
+
+func (r RotaryAttention) checkDocuments() error {
+	if r.DocumentRestart == 1 && len(r.BandStarts) > 1 {
+		return fmt.Errorf("document_restart needs one band, band_starts has %d: bands follow the distance of indices", len(r.BandStarts))
+	}
+	if r.DocumentIDs == "" && (r.DocumentRestart == 1 || r.DocumentMask == "anchor") {
+		return errors.New("document_mask and document_restart need document_ids")
+	}
+	return nil
 }
 
 func (r RotaryAttention) checkBands() error {

@@ -16,18 +16,18 @@ type RotaryAttention struct {
 	PastValue         string // T [batch, kv_num_heads, past, v_head_size], optional
 	PositionIDs       string // int64 [batch or 1, length], optional
 	AttentionMask     string // int64 [batch or 1, past + length], optional
-	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
+	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional
 	CacheLength       string // int32 [batch], optional
-	DocumentIDs       string // int64 [batch or 1, past + length], optional; reserved
-	SinkLogits        string // T [num_heads], optional; reserved
-	BiasBeforeSoftcap string // T broadcastable to [batch, num_heads, length, past + length], optional; reserved
+	DocumentIDs       string // int64 [batch or 1, past + length], optional
+	SinkLogits        string // T [num_heads], optional
+	BiasBeforeSoftcap string // T broadcastable to [batch, num_heads, length, past + length], optional
 	TotalLength       string // int32 one element, optional
 
 	// Outputs
 	Output       string // T query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]
 	PresentKey   string // T [batch, kv_num_heads, past + length, head_size], optional
 	PresentValue string // T [batch, kv_num_heads, past + length, v_head_size], optional
-	LogSumExp    string // float [batch, num_heads, length], optional; reserved
+	LogSumExp    string // float [batch, num_heads, length], optional
 
 	// Attributes
 	NumHeads         int64     // Query heads, a multiple of kv_num_heads.

@@ -8,48 +8,88 @@
 
 #include <cmath>
 
+#include "positions.h"
 #include "tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Whether the query at `index` sees any key at all.
+// One query of one head.
+struct QueryHead {
+  int64_t batch, head, place;
+};
+
 template <typename T>
-bool SeesAnyKey(const Run<T>& run, int64_t batch, int64_t index) {
-  const Range keys = Geometry(run.params, run.args.total(batch)).Keys(index);
-  if (run.args.mask == nullptr) return !keys.empty();
-  const int64_t* mask = run.args.mask + batch * run.args.mask_batch_stride;
-  for (int64_t j = keys.begin; j < keys.end; ++j) {
-    if (mask[j] != 0) return true;
+bool Hides(const Bias<T>& bias, const QueryHead& q, int64_t key) {
+  return bias.data != nullptr &&
+         ToFloat(*bias.At(q.batch, q.head, q.place, key)) == kNegativeInfinity;
+}
+
+// Whether a query sees any key at all.
+template <typename T>
+bool SeesAnyKey(const Run<T>& run, const QueryHead& q) {
+  const AttentionArgs<T>& args = run.args;
+  const Geometry geometry(run.params, args.total(q.batch));
+  const int64_t index = args.past(q.batch) + q.place;
+  const int64_t* mask =
+      args.mask == nullptr ? nullptr : args.mask + q.batch * args.mask_batch_stride;
+  const int64_t* ids =
+      args.documents == nullptr ? nullptr : args.documents + q.batch * args.documents_batch_stride;
+  for (const Range section : {geometry.FirstSection(), geometry.SecondSection()}) {
+    const Range keys = geometry.Keys(index, section);
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      if ((mask == nullptr || mask[j] != 0) &&
+          (ids == nullptr || DocumentShows(run.params.document_mask, ids[index], ids[j])) &&
+          !Hides(args.bias, q, j) && !Hides(args.bias_before_softcap, q, j)) {
+        return true;
+      }
+    }
   }
   return false;
 }
 
-// The factor that turns a row's sums into its output.
+// Writes a query's output and its log-sum-exp. `maximum` is its largest score,
+// `sums` and `total` are what its weights relative to that add up to.
 template <typename T>
-float Normaliser(const Run<T>& run, int64_t batch, int64_t index, float total) {
-  if (total != 0.0f) return 1.0f / total;
-  // No key, or keys whose scores are all -inf, where softmax is 0 / 0.
-  return SeesAnyKey(run, batch, index) ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float maximum,
+              float total) {
+  const AttentionArgs<T>& args = run.args;
+  float factor = 0.0f;
+  float log_sum_exp = kNegativeInfinity;
+  if (total != 0.0f) {
+    factor = 1.0f / total;
+    log_sum_exp = maximum + std::log(total);
+    if (args.sinks != nullptr) {
+      const float sink = ToFloat(args.sinks[q.head]);
+      const float largest = std::max(maximum, sink);  // NaN if the maximum is
+      const float weight = std::exp(maximum - largest);
+      factor = weight / (total * weight + std::exp(sink - largest));
+    }
+  } else if (SeesAnyKey(run, q)) {
+    // Keys whose scores are all -inf, where softmax is 0 / 0.
+    factor = log_sum_exp = std::numeric_limits<float>::quiet_NaN();
+  }
+  StoreScaled(sums, factor, static_cast<size_t>(args.v_head_size),
+              args.output.At(q.batch, q.head, q.place));
+  if (args.log_sum_exp != nullptr) {
+    args.log_sum_exp[(q.batch * run.params.num_heads + q.head) * args.length + q.place] =
+        log_sum_exp;
+  }
 }
 
+// The query and head of a task's row.
 template <typename T>
-T* OutputRow(const Run<T>& run, const Task& task, size_t row, int64_t* index) {
+QueryHead QueryOf(const Run<T>& run, const Task& task, size_t row) {
   const int64_t group = run.params.group();
-  const int64_t place = task.queries.begin + static_cast<int64_t>(row) / group;
-  *index = run.args.past(task.batch) + place;
-  return run.args.output.At(task.batch, task.kv_head * group + static_cast<int64_t>(row) % group,
-                            place);
+  const int64_t r = static_cast<int64_t>(row);
+  return {task.batch, task.kv_head * group + r % group, task.queries.begin + r / group};
 }
 
 template <typename T>
 void WriteOutput(const Run<T>& run, const Task& task, const TileAttention<T>& tile) {
   for (size_t r = 0; r < tile.rows(); ++r) {
-    int64_t index = 0;
-    T* out = OutputRow(run, task, r, &index);
-    const float factor = Normaliser(run, task.batch, index, tile.total(r));
-    StoreScaled(tile.sums(r), factor, static_cast<size_t>(run.args.v_head_size), out);
+    WriteRow(run, QueryOf(run, task, r), tile.sums(r), tile.maximum(r), tile.total(r));
   }
 }
 
@@ -108,9 +148,7 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
         sums[x] = (s == 0 ? 0.0f : sums[x]) + part[x] * weight;
       }
     }
-    int64_t index = 0;
-    T* out = OutputRow(run, task, r, &index);
-    StoreScaled(sums, Normaliser(run, task.batch, index, total), channels, out);
+    WriteRow(run, QueryOf(run, task, r), sums, maximum, total);
   }
 }
 
@@ -143,14 +181,10 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
 template <typename T>
 bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Host& host) {
   if (args.batch == 0) return true;
-  const bool given = args.positions != nullptr;
-  AngleTables tables(params, host, args.batch, args.length,
-                     given ? args.positions_batch_stride == 0 : args.row_past == nullptr);
+  const Positions<T> positions(params, args);
+  AngleTables tables(params, host, args.batch, args.length, positions.shared());
   if (!tables.ok()) return false;
-  tables.Fill(host, [&](int64_t batch, int64_t place) {
-    return given ? args.positions[batch * args.positions_batch_stride + place]
-                 : args.past(batch) + place;
-  });
+  tables.Fill(host, [&](int64_t batch, int64_t place) { return positions.At(batch, place); });
 
   // New keys are rotated into present_key, or into memory of this run when no
   // one asked for them, or when present_key would round what is still to be read.
@@ -189,8 +223,18 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
       params.scale != 0.0f
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
-  const Run<T> run{params,          args,      tables,          keys, values,
-                   std::abs(scale), scale < 0, plan.in_place(), copy};
+  const DocumentRuns documents(args);
+  const Run<T> run{params,
+                   args,
+                   tables,
+                   documents,
+                   keys,
+                   values,
+                   std::abs(scale),
+                   scale < 0,
+                   plan.in_place(),
+                   ScoreModifiers<T>::Any(params, args),
+                   copy};
   return ComputeAttention(run, plan, host);
 }
 

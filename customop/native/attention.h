@@ -9,6 +9,10 @@
 
 namespace rope {
 
+// Positions beyond this are taken for a mistake: no table, cache or model
+// reaches them, and float32 products would have lost every digit.
+inline constexpr int64_t kMaxPosition = INT32_MAX;
+
 // One piece of the position map: keys whose distance i - j is at least `start`
 // and less than the next band's start see the query at
 // query_scale * p + query_offset. Keys stand at their own position.
@@ -18,6 +22,13 @@ struct Band {
   double query_offset = 0;
 
   bool MovesQuery() const { return query_scale != 1 || query_offset != 0; }
+};
+
+// Who sees whom when tokens carry document ids: 0 is the anchor, documents count
+// from 1, -1 is a reader. A reader sees every key, and only readers see a reader's.
+enum class DocumentMask {
+  kIntra,   // a query sees the keys of its own document
+  kAnchor,  // and those of document 0
 };
 
 // What the node's attributes say; the same for every run.
@@ -31,7 +42,12 @@ struct AttentionParams {
   int64_t rotary_offset = 0;       // first rotated channel of a head
   bool exact_angles = false;       // false rounds the angle to float32, as exporters do
   bool causal = true;
-  int64_t window = 0;                  // 0 means none
+  int64_t window = 0;      // 0 means none
+  int64_t first_keys = 0;  // keys below this index stay visible outside the window
+  float softcap = 0;       // on the score; 0 means none
+  DocumentMask document_mask = DocumentMask::kIntra;
+  bool document_restart = false;       // positions start anew in each document
+  int64_t document_start = 0;          // the first position of documents, 0 in document 0
   std::vector<Band> bands = {Band{}};  // at least one, the first starting at 0
 
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
@@ -49,6 +65,21 @@ struct Rows {
 
   T* At(int64_t batch, int64_t head, int64_t row) const {
     return data + batch * batch_stride + head * head_stride + row * row_stride;
+  }
+};
+
+// Numbers [batch, heads, queries, keys]; dimensions that are broadcast have stride 0.
+template <typename T>
+struct Bias {
+  const T* data = nullptr;  // null when the tensor is absent
+  int64_t batch_stride = 0;
+  int64_t head_stride = 0;
+  int64_t query_stride = 0;
+  int64_t key_stride = 0;
+
+  const T* At(int64_t batch, int64_t head, int64_t place, int64_t key) const {
+    return data + batch * batch_stride + head * head_stride + place * query_stride +
+           key * key_stride;
   }
 };
 
@@ -75,6 +106,14 @@ struct AttentionArgs {
   int64_t positions_batch_stride = 0;  // 0 when all rows share one
   const int64_t* mask = nullptr;       // [batch or 1, max_total or more]; null shows every key
   int64_t mask_batch_stride = 0;
+  const int64_t* documents = nullptr;  // [batch or 1, max_total or more]; null means no ids
+  int64_t documents_batch_stride = 0;
+
+  // Added to the scores; -inf hides a key.
+  Bias<T> bias;                  // after the softcap
+  Bias<T> bias_before_softcap;   // before it
+  const T* sinks = nullptr;      // [num_heads]: one more logit in the softmax's denominator
+  float* log_sum_exp = nullptr;  // [batch, num_heads, length]; absent when nobody asked for it
 
   // Cached tokens of a row, which is also the index of its first new token.
   int64_t past(int64_t batch) const { return row_past == nullptr ? max_past : row_past[batch]; }

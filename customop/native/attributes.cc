@@ -136,6 +136,48 @@ bool Interleaved(const NodeInfo& node) {
   return layout == "interleaved";
 }
 
+float Softcap(const NodeInfo& node) {
+  const float softcap = FiniteFloat(node, spec::kAttrSoftcap, spec::kDefaultSoftcap);
+  if (softcap < 0) {
+    node.Refuse(std::string("attribute ") + spec::kAttrSoftcap + " is " + std::to_string(softcap) +
+                "; it must not be negative");
+  }
+  return softcap;
+}
+
+DocumentMask ReadDocumentMask(const NodeInfo& node) {
+  const std::string mask =
+      node.GetString(spec::kAttrDocumentMask).value_or(spec::kDefaultDocumentMask);
+  if (mask != "intra" && mask != "anchor") {
+    node.Refuse(std::string("attribute ") + spec::kAttrDocumentMask + " is '" + mask +
+                "'; it must be 'intra' or 'anchor'");
+  }
+  return mask == "anchor" ? DocumentMask::kAnchor : DocumentMask::kIntra;
+}
+
+int64_t DocumentStart(const NodeInfo& node) {
+  const int64_t start = NonNegative(node, spec::kAttrDocumentStart, spec::kDefaultDocumentStart);
+  if (start > kMaxPosition) {
+    node.Refuse(std::string("attribute ") + spec::kAttrDocumentStart + " is " +
+                std::to_string(start) + "; it must be at most " + std::to_string(kMaxPosition));
+  }
+  return start;
+}
+
+void CheckDocuments(const NodeInfo& node, const AttentionParams& params) {
+  const bool anchor = params.document_mask == DocumentMask::kAnchor;
+  if ((anchor || params.document_restart) && !node.HasInput(spec::kDocumentIds)) {
+    node.Refuse(std::string("attribute ") +
+                (anchor ? spec::kAttrDocumentMask : spec::kAttrDocumentRestart) + " needs input " +
+                spec::kInputNames[spec::kDocumentIds]);
+  }
+  if (params.document_restart && params.bands.size() > 1) {
+    node.Refuse(std::string("attribute ") + spec::kAttrDocumentRestart + " needs one band, but " +
+                spec::kAttrBandStarts + " has " + std::to_string(params.bands.size()) +
+                ": bands follow the distance i - j, which positions that restart do not");
+  }
+}
+
 void CheckCache(const NodeInfo& node) {
   const std::string cache = node.GetString(spec::kAttrCache).value_or(spec::kDefaultCache);
   if (cache == "raw") {
@@ -222,7 +264,13 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.exact_angles = Flag(node, spec::kAttrExactAngles, spec::kDefaultExactAngles);
   params.causal = Flag(node, spec::kAttrCausal, spec::kDefaultCausal);
   params.window = NonNegative(node, spec::kAttrWindow, spec::kDefaultWindow);
+  params.first_keys = NonNegative(node, spec::kAttrFirstKeys, spec::kDefaultFirstKeys);
+  params.softcap = Softcap(node);
   params.bands = ReadBands(node, params.causal);
+  params.document_mask = ReadDocumentMask(node);
+  params.document_restart = Flag(node, spec::kAttrDocumentRestart, spec::kDefaultDocumentRestart);
+  params.document_start = DocumentStart(node);
+  CheckDocuments(node, params);
   return params;
 }
 

@@ -1,16 +1,15 @@
 #include "inputs.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+
+#include "documents.h"
+#include "hwy/base.h"
 
 namespace rope {
 namespace {
 
 using spec::RotaryAttentionInput;
-
-// Positions beyond this are taken for a mistake: no table, cache or model
-// reaches them, and float32 products would have lost every digit.
-constexpr int64_t kMaxPosition = std::numeric_limits<int32_t>::max();
 
 template <typename T>
 class Checker {
@@ -25,7 +24,11 @@ class Checker {
     CheckRotary();
     CheckPast();
     CheckMask();
+    CheckDocuments();
     CheckPositions();
+    args_.bias = CheckBias(spec::kAttentionBias);
+    args_.bias_before_softcap = CheckBias(spec::kBiasBeforeSoftcap);
+    CheckSinks();
     return args_;
   }
 
@@ -224,6 +227,69 @@ class Checker {
     args_.mask = mask.As<int64_t>();
   }
 
+  // Tokens that the mask hides may have any id.
+  void CheckDocuments() {
+    const Tensor& tensor = inputs_[spec::kDocumentIds];
+    if (!tensor.present) return;
+    args_.documents_batch_stride = KeyStride(spec::kDocumentIds);
+    args_.documents = tensor.As<int64_t>();
+    for (int64_t b = 0; b < args_.batch; ++b) {
+      const int64_t* ids = args_.documents + b * args_.documents_batch_stride;
+      const int64_t* mask =
+          args_.mask == nullptr ? nullptr : args_.mask + b * args_.mask_batch_stride;
+      for (int64_t j = 0; j < args_.total(b); ++j) {
+        if (ids[j] >= kReader || (mask != nullptr && mask[j] == 0)) continue;
+        Refuse(At(spec::kDocumentIds, b, j, ids[j]) +
+               "; ids are -1 (reader), 0 (anchor) or more (documents)");
+      }
+    }
+  }
+
+  // Dimensions from the last one on are 1 or what the scores have.
+  Bias<T> CheckBias(RotaryAttentionInput i) const {
+    const Tensor& tensor = inputs_[i];
+    if (!tensor.present) return {};
+    const std::vector<int64_t> wanted = {args_.batch, params_.num_heads, args_.length,
+                                         args_.max_total()};
+    const bool any_width = inputs_[spec::kCacheLength].present;
+    const size_t rank = tensor.shape.size();
+    bool fits = rank <= wanted.size();
+    int64_t strides[4] = {};
+    int64_t stride = 1;
+    for (size_t d = 0; d < rank && fits; ++d) {
+      const size_t at = wanted.size() - 1 - d;
+      const int64_t size = tensor.shape[rank - 1 - d];
+      fits = size == 1 || size == wanted[at] || (d == 0 && any_width && size > wanted[at]);
+      strides[at] = size == 1 ? 0 : stride;
+      stride *= size;
+    }
+    if (!fits) {
+      Refuse(WithShape(i) + " does not broadcast to " + ShapeText(wanted) +
+             " (batch, num_heads, length, " +
+             (any_width ? "largest cache_length + length or more" : "past + length") + ") of " +
+             WithShape(spec::kQuery) +
+             (inputs_[spec::kPastKey].present ? " and " + WithShape(spec::kPastKey) : ""));
+    }
+    return {tensor.As<T>(), strides[0], strides[1], strides[2], strides[3]};
+  }
+
+  void CheckSinks() {
+    const Tensor& tensor = inputs_[spec::kSinkLogits];
+    if (!tensor.present) return;
+    if (tensor.shape != std::vector<int64_t>{params_.num_heads}) {
+      Refuse(WithShape(spec::kSinkLogits) + " must be " + ShapeText({params_.num_heads}) +
+             ", one for each of the num_heads of " + WithShape(spec::kQuery));
+    }
+    args_.sinks = tensor.As<T>();
+    for (int64_t h = 0; h < params_.num_heads; ++h) {
+      const float sink = hwy::ConvertScalarTo<float>(args_.sinks[h]);
+      if (std::isnan(sink) || sink == INFINITY) {
+        Refuse(WithShape(spec::kSinkLogits) + " has " + std::to_string(sink) + " for head " +
+               std::to_string(h) + "; a sink is a finite number or -inf");
+      }
+    }
+  }
+
   void CheckPositions() {
     const Tensor& positions = inputs_[spec::kPositionIds];
     if (!positions.present) return;
@@ -232,33 +298,37 @@ class Checker {
     for (int64_t b = 0; b < args_.batch; ++b) CheckPositionsOfRow(b);
   }
 
-  // Tokens that the mask hides may stand anywhere.
+  // Tokens that the mask hides, and those of documents whose positions restart,
+  // may stand anywhere.
   void CheckPositionsOfRow(int64_t batch) const {
     const int64_t* positions = args_.positions + batch * args_.positions_batch_stride;
     const int64_t* mask = args_.mask;
     if (mask != nullptr) mask += batch * args_.mask_batch_stride + args_.past(batch);
+    const int64_t* ids = params_.document_restart ? args_.documents : nullptr;
+    if (ids != nullptr) ids += batch * args_.documents_batch_stride + args_.past(batch);
     int64_t first = -1;
     for (int64_t place = 0; place < args_.length; ++place) {
       if (mask != nullptr && mask[place] == 0) continue;
+      if (ids != nullptr && ids[place] != kReader) continue;
       const int64_t p = positions[place];
       if (p < 0 || p > kMaxPosition) {
-        Refuse(At(batch, place, p) + "; positions must be between 0 and " +
+        Refuse(At(spec::kPositionIds, batch, place, p) + "; positions must be between 0 and " +
                std::to_string(kMaxPosition));
       }
       if (first < 0) first = place;
       if (params_.bands.size() > 1 && p - place != positions[first] - first) {
         Refuse(
-            At(batch, place, p) + ", but " + std::to_string(positions[first] + place - first) +
-            " would follow from position " + std::to_string(positions[first]) + " at place " +
-            std::to_string(first) +
+            At(spec::kPositionIds, batch, place, p) + ", but " +
+            std::to_string(positions[first] + place - first) + " would follow from position " +
+            std::to_string(positions[first]) + " at place " + std::to_string(first) +
             "; with more than one band the positions of a row's real tokens must be consecutive");
       }
     }
   }
 
-  std::string At(int64_t batch, int64_t place, int64_t position) const {
-    return WithShape(spec::kPositionIds) + " has " + std::to_string(position) + " in row " +
-           std::to_string(batch) + " at place " + std::to_string(place);
+  std::string At(RotaryAttentionInput i, int64_t batch, int64_t place, int64_t value) const {
+    return WithShape(i) + " has " + std::to_string(value) + " in row " + std::to_string(batch) +
+           " at place " + std::to_string(place);
   }
 
   const AttentionParams& params_;

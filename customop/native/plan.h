@@ -38,7 +38,7 @@ class Plan {
     constexpr int64_t kFloats = 256 * 1024;
     const int64_t bands = static_cast<int64_t>(params.bands.size());
     const int64_t per_row = bands * args.head_size + args.v_head_size;
-    const int64_t per_tile = kTileKeys * (args.head_size + args.v_head_size + 16);
+    const int64_t per_tile = kTileKeys * (args.head_size + args.v_head_size + 24);
     const int64_t rows = std::clamp<int64_t>((kFloats - per_tile) / per_row, 1, kRows);
     queries_per_block_ =
         std::clamp<int64_t>(rows / params.group(), 1, std::max<int64_t>(1, length_));

@@ -44,9 +44,12 @@ class RotaryAttention {
   void CreateOutputs(OrtKernelContext* context, size_t query_rank, AttentionArgs<T>& args) const {
     size_t count = 0;
     Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
+    const auto memory_of = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
+      return OutputOf(api_, context, static_cast<size_t>(i), count, shape,
+                      Describe(std::string("output ") + spec::kOutputNames[i]));
+    };
     const auto create = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
-      return static_cast<T*>(OutputOf(api_, context, static_cast<size_t>(i), count, shape,
-                                      Describe(std::string("output ") + spec::kOutputNames[i])));
+      return static_cast<T*>(memory_of(i, shape));
     };
     const int64_t heads = params_.num_heads;
     const int64_t kv_heads = params_.kv_num_heads;
@@ -65,6 +68,8 @@ class RotaryAttention {
     };
     args.present_key = create_present(spec::kPresentKey, args.head_size);
     args.present_value = create_present(spec::kPresentValue, args.v_head_size);
+    args.log_sum_exp =
+        static_cast<float*>(memory_of(spec::kLogSumExp, {args.batch, heads, args.length}));
     CheckSharing(args);
     // A tensor without elements may have no address.
     const bool empty = args.batch == 0 || args.length == 0;

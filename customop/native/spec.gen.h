@@ -155,21 +155,11 @@ struct ReservedAttribute {
   const char* reason;
 };
 
-inline constexpr std::array<ReservedSlot, 4> kReservedInputs = {{
-    {kAttentionBias, "it comes with a later library"},
-    {kDocumentIds, "it comes with a later library"},
-    {kSinkLogits, "it comes with a later library"},
-    {kBiasBeforeSoftcap, "it comes with a later library"},
+inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
 }};
-inline constexpr std::array<ReservedSlot, 1> kReservedOutputs = {{
-    {kLogSumExp, "it comes with a later library"},
+inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
 }};
-inline constexpr std::array<ReservedAttribute, 6> kReservedAttributes = {{
-    {"first_keys", "int", "0", "keys that stay visible outside the window come with a later library"},
-    {"softcap", "float", "0", "the softcap comes with a later library"},
-    {"document_mask", "string", "\"intra\"", "masks over documents come with a later library"},
-    {"document_restart", "int", "0", "masks over documents come with a later library"},
-    {"document_start", "int", "0", "masks over documents come with a later library"},
+inline constexpr std::array<ReservedAttribute, 1> kReservedAttributes = {{
     {"precision", "string", "\"exact\"", "16-bit types come with a later library"},
 }};
 

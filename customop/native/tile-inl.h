@@ -10,10 +10,12 @@
 #include <cstring>
 
 #include "cache-inl.h"
+#include "modifiers-inl.h"
 #include "plan.h"
 #include "rotation-inl.h"
 #include "softmax-inl.h"
 #include "tile_data-inl.h"
+#include "tile_mask-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
@@ -25,18 +27,21 @@ struct Run {
   const AttentionParams& params;
   const AttentionArgs<T>& args;
   const AngleTables& tables;
+  const DocumentRuns& documents;
   const CachedRows<T, float> keys;
   const CachedRows<T, T> values;
   const float scale;    // positive: a negative scale stands as
   const bool negate;    // the negative of the queries
   const bool in_place;  // few rows: keys and values are read where they stand
+  const bool modify;    // scores are more than products times the scale
   const bool copy;      // tasks copy their own past keys and values to present
 };
 
 // Where a task's parts stand in its working memory, in floats.
 struct TileLayout {
   size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
-  size_t queries, sums, maxima, totals, keys, values, scores, band_scores, shown, end;
+  size_t queries, sums, maxima, totals, keys, values, scores, band_scores, shown, row_shown, biases,
+      ids, end;
 
   template <typename T>
   TileLayout(const AttentionParams& params, const AttentionArgs<T>& args, size_t rows)
@@ -58,6 +63,9 @@ struct TileLayout {
     scores = take(kBlockRows * kKeys);
     band_scores = take(kBlockRows * kKeys);
     shown = take(kKeys);
+    row_shown = take(kBlockRows * kKeys);
+    biases = take(ScoreModifiers<T>::kBuffers * kKeys);
+    ids = take(rows * sizeof(int64_t) / sizeof(float));
     end = next;
   }
 };
@@ -71,7 +79,6 @@ class TileAttention {
         task_(task),
         past_(run.args.past(task.batch)),
         total_(run.args.total(task.batch)),
-        geometry_(run.params, total_),
         group_(run.params.group()),
         layout_(layout),
         rows_(static_cast<size_t>(task.queries.size() * group_)),
@@ -83,7 +90,10 @@ class TileAttention {
               memory + layout.keys, memory + layout.values),
         scores_(memory + layout.scores),
         band_scores_(memory + layout.band_scores),
-        shown_(memory + layout.shown) {}
+        row_shown_(memory + layout.row_shown),
+        mask_(run.params, run.args, run.documents, task, memory + layout.shown,
+              reinterpret_cast<int64_t*>(memory + layout.ids)),
+        modifiers_(run.params, run.args, run.scale, memory + layout.biases, kTileKeys) {}
 
   void Compute() {
     PackQueries();
@@ -91,20 +101,25 @@ class TileAttention {
     std::fill(maxima_, maxima_ + rows_, kNegativeInfinity);
     std::fill(totals_, totals_ + rows_, 0.0f);
     const Range keys = task_.keys.Intersect({0, total_});
-    const Range seen = keys.Intersect(geometry_.KeysOfAny(IndexOf(0), IndexOf(rows_ - 1)));
-    const Range visited = run_.copy ? keys : seen;
-    const int64_t key_split = run_.keys.Split(run_.args, task_.batch);
-    const int64_t value_split = run_.values.Split(run_.args, task_.batch);
-    for (int64_t begin = visited.begin; begin < visited.end;) {
-      // Within a tile, keys stand in one tensor.
-      int64_t end = std::min(begin + kTileKeys, visited.end);
-      if (begin < key_split) end = std::min(end, key_split);
-      if (begin < value_split) end = std::min(end, value_split);
-      if (run_.copy) CopyPast({begin, std::min(end, past_)});
-      const Range tile = seen.Intersect({begin, end});
-      if (!tile.empty()) ComputeTile(tile);
-      begin = end;
-    }
+    int64_t copied = keys.begin;
+    const auto copy_to = [&](int64_t end) {
+      if (run_.copy) CopyPast({copied, std::min(end, past_)});
+      copied = end;
+    };
+    const int64_t splits[] = {run_.keys.Split(run_.args, task_.batch),
+                              run_.values.Split(run_.args, task_.batch), mask_.Split()};
+    mask_.ForEachSpan(keys, [&](Range span) {
+      for (Range tile = span; !tile.empty(); tile = {tile.end, span.end}) {
+        tile.end = std::min(tile.begin + kTileKeys, span.end);
+        // Within a tile, keys stand in one tensor and one section.
+        for (const int64_t split : splits) {
+          if (tile.begin < split) tile.end = std::min(tile.end, split);
+        }
+        copy_to(tile.end);
+        ComputeTile(tile);
+      }
+    });
+    copy_to(keys.end);
   }
 
   size_t rows() const { return rows_; }
@@ -113,9 +128,13 @@ class TileAttention {
   float total(size_t row) const { return totals_[row]; }
 
  private:
-  // Index of a row's query among all keys.
-  int64_t IndexOf(size_t row) const {
-    return past_ + task_.queries.begin + static_cast<int64_t>(row) / group_;
+  // A row's query by its place in the call and by its index among all keys.
+  int64_t PlaceOf(size_t row) const {
+    return task_.queries.begin + static_cast<int64_t>(row) / group_;
+  }
+  int64_t IndexOf(size_t row) const { return past_ + PlaceOf(row); }
+  int64_t HeadOf(size_t row) const {
+    return task_.kv_head * group_ + static_cast<int64_t>(row) % group_;
   }
 
   void PackQueries() {
@@ -124,11 +143,10 @@ class TileAttention {
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
       for (size_t r = 0; r < rows_; ++r) {
-        const int64_t place = task_.queries.begin + static_cast<int64_t>(r) / group_;
-        const int64_t head = task_.kv_head * group_ + static_cast<int64_t>(r) % group_;
+        const int64_t place = PlaceOf(r);
         const float* table =
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
-        RotateHead(run_.params, args.query.At(task_.batch, head, place), table, size, out);
+        RotateHead(run_.params, args.query.At(task_.batch, HeadOf(r), place), table, size, out);
         for (size_t x = 0; x < size && run_.negate; ++x) out[x] = -out[x];
         std::fill(out + size, out + layout_.query_columns, 0.0f);
         out += layout_.query_columns;
@@ -136,56 +154,42 @@ class TileAttention {
     }
   }
 
-  // Sets shown_ for the tile's padding mask. Returns how many keys it shows.
-  size_t LoadMask(Range tile) {
-    const size_t count = static_cast<size_t>(tile.size());
-    if (run_.args.mask == nullptr) return count;
-    const int64_t* mask = run_.args.mask + task_.batch * run_.args.mask_batch_stride + tile.begin;
-    size_t shown = 0;
-    for (size_t j = 0; j < count; ++j) {
-      shown_[j] = mask[j] != 0 ? 1.0f : 0.0f;
-      shown += mask[j] != 0;
-    }
-    for (size_t j = count; j < PaddedColumns(count); ++j) shown_[j] = 0.0f;
-    return shown;
-  }
-
   void ComputeTile(Range tile) {
-    const size_t count = static_cast<size_t>(tile.size());
-    const size_t shown = LoadMask(tile);
-    if (shown == 0) return;
-    data_.Begin(count, run_.in_place);
+    if (!mask_.Begin(tile)) return;
+    data_.Begin(static_cast<size_t>(tile.size()), run_.in_place);
     run_.keys.At(run_.args, task_.batch, task_.kv_head, tile.begin,
                  [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
     run_.values.At(run_.args, task_.batch, task_.kv_head, tile.begin,
                    [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
     for (size_t r = 0; r < rows_; r += kBlockRows) {
       const size_t rows = std::min(kBlockRows, rows_ - r);
-      ComputeRows(tile, r, rows, shown < count ? shown_ : nullptr);
+      ComputeRows(tile, r, rows);
     }
   }
 
   // A register block of rows against one tile.
-  void ComputeRows(Range tile, size_t first, size_t rows, const float* shown) {
-    const int64_t first_index = IndexOf(first);
-    const int64_t last_index = IndexOf(first + rows - 1);
-    const Range seen = tile.Intersect(geometry_.KeysOfAny(first_index, last_index));
-    if (seen.empty()) return;
-    const Range columns{seen.begin - tile.begin, seen.end - tile.begin};
+  void ComputeRows(Range tile, size_t first, size_t rows) {
+    RowMask masks[kBlockRows];
+    Range columns{};
+    for (size_t r = 0; r < rows; ++r) {
+      masks[r] = mask_.Row(IndexOf(first + r), row_shown_ + r * kTileKeys);
+      columns = columns.Hull(masks[r].visible);
+    }
+    if (columns.empty()) return;
     Score(tile, columns, first, rows);
 
     const size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
     const size_t end = PaddedColumns(static_cast<size_t>(columns.end));
-    RowMask masks[kBlockRows];
     float corrections[kBlockRows];
-    bool all_seen = shown == nullptr;
+    bool all_seen = true;
     for (size_t r = 0; r < rows; ++r) {
-      const Range keys = geometry_.Keys(IndexOf(first + r));
-      masks[r].visible = Range{keys.begin - tile.begin, keys.end - tile.begin}.Intersect(
-          {0, static_cast<int64_t>(tile.size())});
-      masks[r].shown = shown;
-      all_seen = all_seen && masks[r].visible.Intersect(columns) == columns;
-      corrections[r] = SoftmaxRow(scores_ + r * kTileKeys, begin, end, run_.scale, masks[r],
+      float* scores = scores_ + r * kTileKeys;
+      if (run_.modify) {
+        modifiers_.Apply(task_.batch, HeadOf(first + r), PlaceOf(first + r), tile, begin, end,
+                         scores, masks[r], row_shown_ + r * kTileKeys);
+      }
+      all_seen = all_seen && masks[r].shown == nullptr && masks[r].visible == columns;
+      corrections[r] = SoftmaxRow(scores, begin, end, run_.modify ? 1.0f : run_.scale, masks[r],
                                   maxima_[first + r], totals_[first + r]);
     }
     float* sums = sums_ + first * layout_.v_columns;
@@ -265,8 +269,7 @@ class TileAttention {
   const Run<T>& run_;
   const Task task_;
   const int64_t past_;   // of the task's batch row,
-  const int64_t total_;  // as these are
-  const Geometry geometry_;
+  const int64_t total_;  // as this is
   const int64_t group_;
   const TileLayout& layout_;
   const size_t rows_;
@@ -277,7 +280,9 @@ class TileAttention {
   TileData<T> data_;
   float* const scores_;  // [kBlockRows][kTileKeys]
   float* const band_scores_;
-  float* const shown_;  // [kTileKeys]
+  float* const row_shown_;  // [kBlockRows][kTileKeys]
+  TileMask<T> mask_;
+  ScoreModifiers<T> modifiers_;
 };
 
 }  // namespace HWY_NAMESPACE

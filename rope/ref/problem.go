@@ -36,8 +36,8 @@ type Problem struct {
 	KeyMask   []bool  // [B, W], true for real keys; nil means all are; needs Mask.Padding
 	Documents []int64 // [B, W], the tokens' ids where Mask.Documents asks for them
 
-	BiasBeforeSoftcap []float64 // [B, H, L, W], added to the scaled score; nil means none
-	Bias              []float64 // [B, H, L, W], added after the softcap; nil means none
+	BiasBeforeSoftcap []float64 // [B, H, L, W], added to the scaled score, −∞ hides the key; nil means none
+	Bias              []float64 // [B, H, L, W], added after the softcap, −∞ hides the key; nil means none
 }
 
 // Result is what an attention gives.

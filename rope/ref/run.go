@@ -129,7 +129,11 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 		b := g.band(int64(i - j))
 		score := T(a.EffectiveScale()) * dot(queries[b], g.keys[b][j])
 		if g.BiasBeforeSoftcap != nil {
-			score += T(g.BiasBeforeSoftcap[at*width+j])
+			bias := g.BiasBeforeSoftcap[at*width+j]
+			if math.IsInf(bias, -1) {
+				continue // hidden, not −Softcap
+			}
+			score += T(bias)
 		}
 		if a.Softcap != 0 {
 			score = T(a.Softcap) * T(math.Tanh(float64(score/T(a.Softcap))))

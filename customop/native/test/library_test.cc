@@ -205,8 +205,8 @@ void TestBadNodes() {
       {"offset", attribute("rotary_offset", IntAttribute("rotary_offset", -1)), {"negative"}},
       {"causal 2", attribute("causal", IntAttribute("causal", 2)), {"causal is 2"}},
       {"window", attribute("window", IntAttribute("window", -5)), {"window is -5"}},
-      {"first keys", attribute("first_keys", IntAttribute("first_keys", 4)), {"first_keys"}},
-      {"softcap", attribute("softcap", FloatAttribute("softcap", 30)), {"softcap"}},
+      {"first keys", attribute("first_keys", IntAttribute("first_keys", -4)), {"first_keys", "-4"}},
+      {"softcap", attribute("softcap", FloatAttribute("softcap", -30)), {"softcap", "-30"}},
       {"raw cache", attribute("cache", StringAttribute("cache", "raw")), {"raw"}},
       {"strange cache", attribute("cache", StringAttribute("cache", "x")), {"'x'"}},
       {"bands down", attribute("band_starts", IntsAttribute("band_starts", {0, 0})), {"ascend"}},
@@ -220,18 +220,21 @@ void TestBadNodes() {
        attribute("band_key_scales", FloatsAttribute("band_key_scales", {1, 0.5f})),
        {"band_key_scales", "0.5", "needs 1"}},
       {"bidirectional bands", attribute("causal", IntAttribute("causal", 0)), {"causal = 1"}},
-      {"bias", [](Trial& t) { AddInput(t, 7, "attention_bias", kFloat, 4); }, {"attention_bias"}},
+      {"no documents",
+       attribute("document_mask", StringAttribute("document_mask", "anchor")),
+       {"document_mask", "document_ids"}},
       {"lengths of nothing",
        [](Trial& t) {
          AddInput(t, 8, "cache_length", kInt32, 1);
          for (const size_t i : {3, 4}) t.model.inputs[i].name.clear();
        },
        {"cache_length needs past_key"}},
-      {"documents", [](Trial& t) { AddInput(t, 9, "document_ids", kInt64, 2); }, {"document_ids"}},
-      {"sinks", [](Trial& t) { AddInput(t, 10, "sink_logits", kFloat, 1); }, {"sink_logits"}},
-      {"log-sum-exp",
-       [](Trial& t) { t.model.outputs.push_back({"log_sum_exp", kFloat, 3}); },
-       {"log_sum_exp"}},
+      {"restart between bands",
+       [](Trial& t) {
+         AddInput(t, 9, "document_ids", kInt64, 2);
+         t.SetAttribute("document_restart", IntAttribute("document_restart", 1));
+       },
+       {"document_restart", "one band"}},
       {"half a past", [](Trial& t) { t.model.inputs[4].name.clear(); }, {"together"}},
   };
   for (const Bad& bad : cases) ExpectRefused(bad);
@@ -253,6 +256,13 @@ void TestBadInputs() {
     return [=](Trial& t) {
       t.model.inputs[index].rank = static_cast<int>(dims.size());
       shape(input, dims)(t);
+    };
+  };
+  const auto added = [](size_t index, const char* name, std::vector<int64_t> dims,
+                        std::vector<float> numbers, std::vector<int64_t> ids) {
+    return [=](Trial& t) {
+      AddInput(t, index, name, ids.empty() ? kFloat : kInt64, static_cast<int>(dims.size()));
+      t.inputs.push_back({name, dims, numbers, ids});
     };
   };
   const auto position = [](size_t place, int64_t value) {
@@ -291,6 +301,22 @@ void TestBadInputs() {
       {"negative position", position(3, -1), {"position_ids [1, 7]", "-1", "place 3"}},
       {"huge position", position(6, INT64_MAX), {"9223372036854775807", "place 6"}},
       {"position gap", position(4, 20), {"20 in row 0 at place 4", "consecutive"}},
+      {"bias",
+       added(7, "attention_bias", {2, 1, 7, 15}, std::vector<float>(210), {}),
+       {"attention_bias [2, 1, 7, 15]", "[2, 4, 7, 16]", "query [2, 7, 64]"}},
+      {"bias rank",
+       added(11, "bias_before_softcap", {1, 2, 4, 7, 16}, std::vector<float>(896), {}),
+       {"bias_before_softcap [1, 2, 4, 7, 16]", "[2, 4, 7, 16]"}},
+      {"sinks", added(10, "sink_logits", {2}, {0, 0}, {}), {"sink_logits [2]", "[4]", "num_heads"}},
+      {"NaN sink",
+       added(10, "sink_logits", {4}, {0, 1, NAN, 0}, {}),
+       {"sink_logits [4]", "nan", "head 2"}},
+      {"ids",
+       added(9, "document_ids", {2, 7}, {}, std::vector<int64_t>(14, 1)),
+       {"document_ids [2, 7]", "[2, 16]", "past_key"}},
+      {"id",
+       added(9, "document_ids", {1, 16}, {}, {0, 0, 0, 1, 1, 1, 1, 1, -1, 1, 1, 1, -3, 1, 1, 1}),
+       {"document_ids [1, 16]", "-3 in row 0 at place 12"}},
       {"bound output",
        [](Trial& t) {
          t.outputs[1].shape = {2, 2, 17, 16};
