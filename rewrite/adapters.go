@@ -4,6 +4,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/groupquery"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/msrotary"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxattention"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxrotary"
 )
@@ -12,6 +13,7 @@ import (
 func adapters() []fused.Adapter {
 	return []fused.Adapter{
 		groupquery.Adapter(),
+		msrotary.Adapter(),
 		onnxattention.Adapter(),
 		onnxrotary.Adapter(),
 	}

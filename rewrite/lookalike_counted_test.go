@@ -58,6 +58,21 @@ func (c counting) input(place int, t *onnx.Tensor) {
 	c.nodes[0].Inputs[place] = t.Name
 }
 
+// rotateBefore takes query, key and value apart before a node, and the rotation
+// out of it into com.microsoft RotaryEmbedding nodes, which read position_ids.
+func (c counting) rotateBefore(n *onnx.Node) {
+	part := func(s string) string { return n.Outputs[0] + s }
+	c.Graph.AddInitializer(int64Tensor(part("/sizes"), []int64{3}, 64, 32, 32))
+	c.Graph.InsertNode(n, onnx.NewNode("Split", []string{n.Inputs[0], part("/sizes")}, []string{part("/q"), part("/k"), part("/v")}, onnx.IntAttr("axis", -1)))
+	for _, x := range []string{"/q", "/k"} {
+		r := onnx.NewNode("RotaryEmbedding", []string{part(x), "position_ids", n.Inputs[7], n.Inputs[8]}, []string{part(x + "/turned")})
+		r.Domain = "com.microsoft"
+		c.Graph.InsertNode(n, r)
+	}
+	n.Inputs = append([]string{part("/q/turned"), part("/k/turned"), part("/v")}, n.Inputs[3:7]...)
+	n.SetAttribute(onnx.IntAttr("do_rotary", 0))
+}
+
 // TestLookalikesCounted: GroupQueryAttention that is changed is either proven,
 // and then computes what the changed one does, or kept with a reason.
 func TestLookalikesCounted(t *testing.T) {
@@ -85,6 +100,12 @@ func TestLookalikesCounted(t *testing.T) {
 				c.table(place, []string{"cosines", "sines"}[place-7], func(_, _ int, v float32) float32 { return 1.25 * v }, 0, 1)
 			}
 		}, both(""), func(a rope.Attention) bool { return math.Abs(a.Encoding.Gain-1.25) < 1e-6 }, false},
+		{"a rotation before it", func(c counting) {
+			for _, n := range c.nodes {
+				c.rotateBefore(n)
+			}
+			c.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
+		}, both(""), func(a rope.Attention) bool { return len(a.Encoding.Frequencies) == 8 }, false},
 		{"a softcap", func(c counting) { c.attribute(onnx.FloatAttr("softcap", 2)) }, both("softcap"), nil, false},
 		{"one wrong entry", func(c counting) {
 			c.table(7, "cosines", func(row, pair int, v float32) float32 {
