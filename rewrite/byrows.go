@@ -68,13 +68,13 @@ func (l *lifter) chooseRows(ctx context.Context, whole *loaded, s *scorer) (*loa
 		if err != nil {
 			return fail(err)
 		}
-		var scores []float64 // of the chosen rows
+		var scores []float32 // of the chosen rows
 		for r, row := range in {
 			if int64(r)%tokens.L >= pt.P {
 				scores = append(scores, row...)
 			}
 		}
-		_, got, err := s.rows(ctx, pt, func() float64 { x := scores[0]; scores = scores[1:]; return x }, mask)
+		_, got, err := s.rows(ctx, pt, func() float64 { x := scores[0]; scores = scores[1:]; return float64(x) }, mask)
 		if err != nil {
 			return fail(err)
 		}

@@ -320,6 +320,10 @@ func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
 	return float64(float32(omega))
 }
 
+// maxPositions is how many positions are looked at in one call: those of a
+// table of 131,072 rows would take gigabytes, here and in the evaluating process.
+const maxPositions = 512
+
 // verify compares the fit with the function at every position up to 4095 and
 // at many beyond, so that one wrong entry of a table is seen, and with many
 // cached tokens, on which frequencies and factors may depend as well.
@@ -339,7 +343,7 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 			positions = append(positions, p)
 		}
 	}
-	for some := range slices.Chunk(positions, 4096) {
+	for some := range slices.Chunk(positions, maxPositions) {
 		if err := r.compare(ctx, fit, some); err != nil {
 			return err
 		}

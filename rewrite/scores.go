@@ -39,7 +39,7 @@ const masked = -9e3
 
 // rows evaluates the function on scores and returns its values and the scores
 // row by row, as [batch·heads·length][total].
-func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask []int64) (in, out [][]float64, err error) {
+func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask []int64) (in [][]float32, out [][]float64, err error) {
 	total := pt.L + pt.P
 	dims := []int64{pt.B, s.heads, pt.L, total}
 	elements, err := room(dims)
@@ -79,20 +79,17 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask 
 	}
 	values := y.Values()
 	for i := int64(0); i < int64(len(values)); i += total {
-		row := make([]float64, total)
-		for j := range row {
-			row[j] = float64(x[i+int64(j)])
-		}
-		in, out = append(in, row), append(out, values[i:i+total])
+		in, out = append(in, x[i:i+total]), append(out, values[i:i+total])
 	}
 	return in, out, nil
 }
 
 // sample is one evaluation: scores in, the softmax's input out.
 type sample struct {
-	pt      point
-	mask    []int64
-	in, out [][]float64
+	pt   point
+	mask []int64
+	in   [][]float32
+	out  [][]float64
 }
 
 func (s *scorer) sample(ctx context.Context, pt point, mask []int64, score func() float64) (sample, error) {
@@ -212,7 +209,7 @@ func (s *scorer) visit(fit *scoreFit, smp sample, f func(h, i int64, x, y, x0, y
 		}
 		for j := first; j < total; j++ {
 			if fit.visible(smp.pt, smp.mask, b, i, j) {
-				f(h, i, smp.in[r][j], smp.out[r][j], smp.in[r][first], smp.out[r][first])
+				f(h, i, float64(smp.in[r][j]), smp.out[r][j], float64(smp.in[r][first]), smp.out[r][first])
 			}
 		}
 	}

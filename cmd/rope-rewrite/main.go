@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -53,6 +54,7 @@ var errReported = errors.New("")
 
 func main() {
 	rewrite.ServeIfWorker()
+	debug.SetGCPercent(25) // what is measured is large and soon of no use: 16 MB less here, no more time
 	os.Exit(interruptible())
 }
 

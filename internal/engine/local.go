@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -59,6 +60,13 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 	}
 	if e.config.Threads > 0 {
 		if err := options.SetIntraOpNumThreads(e.config.Threads); err != nil {
+			return err
+		}
+	}
+	// What a piece needed is given back at once, for the next may be large; the
+	// arena would keep the largest of everything until the session ends.
+	if !m.Optimize {
+		if err := errors.Join(options.SetCpuMemArena(false), options.SetMemPattern(false)); err != nil {
 			return err
 		}
 	}

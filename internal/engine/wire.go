@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"bufio"
+	"encoding/gob"
+	"fmt"
+	"io"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// wire carries messages between a worker and its parent: a value by gob and
+// behind it blobs of bytes as they are. Inside a gob they would be copied three
+// times on their way, and the pieces of a model are what memory goes into.
+type wire struct {
+	in      *bufio.Reader
+	out     *bufio.Writer
+	decoder *gob.Decoder
+	encoder *gob.Encoder
+}
+
+func newWire(in io.Reader, out io.Writer) *wire {
+	w := &wire{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, 1<<16)}
+	w.decoder, w.encoder = gob.NewDecoder(w.in), gob.NewEncoder(w.out)
+	return w
+}
+
+// maxBlob bounds what a message can make the reader allocate.
+const maxBlob = 16 << 30
+
+func (w *wire) send(v any, blobs [][]byte) error {
+	sizes := make([]int, len(blobs))
+	for i, b := range blobs {
+		sizes[i] = len(b)
+	}
+	if err := w.encoder.Encode(v); err != nil {
+		return err
+	}
+	if err := w.encoder.Encode(sizes); err != nil {
+		return err
+	}
+	for _, b := range blobs {
+		if _, err := w.out.Write(b); err != nil {
+			return err
+		}
+	}
+	return w.out.Flush()
+}
+
+func (w *wire) receive(v any) (blobs [][]byte, err error) {
+	if err := w.decoder.Decode(v); err != nil {
+		return nil, err
+	}
+	var sizes []int
+	if err := w.decoder.Decode(&sizes); err != nil {
+		return nil, err
+	}
+	for _, n := range sizes {
+		if n < 0 || n > maxBlob {
+			return nil, fmt.Errorf("a message of %d bytes", n)
+		}
+		b := make([]byte, n)
+		if _, err := io.ReadFull(w.in, b); err != nil {
+			return nil, err
+		}
+		blobs = append(blobs, b)
+	}
+	return blobs, nil
+}
+
+// head is a tensor without its data, which travels as a blob.
+type head struct {
+	Name string
+	Type onnx.DataType
+	Dims []int64
+}
+
+func pack(tensors map[string]Tensor) (heads []head, blobs [][]byte) {
+	for name, t := range tensors {
+		heads, blobs = append(heads, head{name, t.Type, t.Dims}), append(blobs, t.Data)
+	}
+	return heads, blobs
+}
+
+func unpack(heads []head, blobs [][]byte) (map[string]Tensor, error) {
+	if len(heads) != len(blobs) {
+		return nil, fmt.Errorf("%d tensors with the data of %d", len(heads), len(blobs))
+	}
+	tensors := make(map[string]Tensor, len(heads))
+	for i, h := range heads {
+		tensors[h.Name] = Tensor{Type: h.Type, Dims: h.Dims, Data: blobs[i]}
+	}
+	return tensors, nil
+}
