@@ -28,13 +28,15 @@ type view struct {
 }
 
 // newGraph reads a model's main graph.
-func newGraph(m *onnx.Model) (*graph, error) {
+func newGraph(m *onnx.Model) (*graph, error) { return newGraphWith(m, adapters()) }
+
+// newGraphWith reads it with the given adapters.
+func newGraphWith(m *onnx.Model, table []fused.Adapter) (*graph, error) {
 	source, err := buildGraph(m, m.Graph.Nodes, nil, view{})
 	if err != nil {
 		return nil, err
 	}
 	source.source, source.definition = source, source
-	table := adapters()
 	if !slices.ContainsFunc(source.nodes, func(n *onnx.Node) bool { return adapterOf(table, n) != nil }) {
 		return source, nil
 	}

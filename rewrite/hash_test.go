@@ -10,7 +10,12 @@ import (
 // sizes of the unchanged one.
 func hashes(t *testing.T, change func(p *patient, table *shapeTable)) [][32]byte {
 	t.Helper()
-	p := newPatient(t, "llama__dynamo18-eager")
+	return hashesOf(t, "llama__dynamo18-eager", change)
+}
+
+func hashesOf(t *testing.T, name string, change func(p *patient, table *shapeTable)) [][32]byte {
+	t.Helper()
+	p := newPatient(t, name)
 	table := &shapeTable{
 		inputs: map[string][]extent{
 			"input_ids":      {batchExtent, lengthExtent},

@@ -47,8 +47,14 @@ func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g = g.definition
 	p := &piece{graph: g, nodes: g.nodes}
 	p.consts = append(p.consts, m.Graph.Initializers...)
+	for name, t := range g.constants {
+		if g.internal[name] {
+			p.consts = append(p.consts, t)
+		}
+	}
 	for _, v := range m.Graph.Inputs {
 		if isFloat(v.Type) {
 			p.cuts = append(p.cuts, v.Name)
@@ -60,9 +66,9 @@ func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 		p.outputs = append(p.outputs, v.Name)
 	}
 	d := p.double()
-	// ONNX Runtime has no Erf of doubles.
+	// ONNX Runtime has no Erf of doubles, which Gelu is made of.
 	for _, n := range slices.Clone(d.Graph.Nodes) {
-		if n.OpType == "Erf" {
+		if n.OpType == "Erf" || n.OpType == "Gelu" {
 			in, out := n.Inputs[0], n.Outputs[0]
 			n.Inputs[0], n.Outputs[0] = in+"/single", out+"/single"
 			d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{in}, []string{in + "/single"}, onnx.IntAttr("to", int64(onnx.Float))))

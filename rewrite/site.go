@@ -32,6 +32,7 @@ type site struct {
 	query, key, value branch
 	attended          string              // the attention's output, as the model has it
 	replaced          []*onnx.Node        // the model's nodes whose outputs the op makes in their place
+	beside            *Refusal            // an output of those that the op would not make
 	counted           *fused.CountedCache // nil where past holds nothing but past tokens
 }
 
@@ -95,8 +96,8 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	return s, g.replaces(s)
 }
 
-// replaces notes which nodes of the model a site's op stands for, and refuses a
-// site whose op would leave out one of their outputs.
+// replaces notes which nodes of the model a site's op stands for, and which of
+// their outputs it would leave out.
 func (g *graph) replaces(s *site) *Refusal {
 	made := []*onnx.Node{s.mix}
 	if s.key.cache != nil {
@@ -116,7 +117,7 @@ func (g *graph) replaces(s *site) *Refusal {
 		s.replaced = append(s.replaced, n)
 		for _, o := range n.Outputs {
 			if o != "" && !slices.Contains(results, o) && (g.outputs[o] || len(g.source.consumers[o]) > 0) {
-				return refuse(n, "its output %q is used beside the attention's own and cannot be given", o)
+				s.beside = refuse(n, "its output %q is used beside the attention's own and cannot be given", o)
 			}
 		}
 	}
@@ -125,7 +126,8 @@ func (g *graph) replaces(s *site) *Refusal {
 
 // sharesCache returns refusals for the sites whose keys or values stand in one
 // cache with another site's: what one writes there the other reads, so one
-// cannot be replaced without the other.
+// cannot be replaced without the other. Of the rest it refuses those that would
+// leave out an output.
 func sharesCache(sites []*site) map[*site]*Refusal {
 	users := map[*onnx.Node]*site{}
 	refused := map[*site]*Refusal{}
@@ -140,6 +142,11 @@ func sharesCache(sites []*site) map[*site]*Refusal {
 				refused[s] = refuse(s.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(other.softmax))
 				refused[other] = refuse(other.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(s.softmax))
 			}
+		}
+	}
+	for _, s := range sites {
+		if refused[s] == nil && s.beside != nil {
+			refused[s] = s.beside
 		}
 	}
 	return refused

@@ -1,0 +1,255 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+)
+
+// TestWrongExpansions spoils what an adapter says of its op, a little each time:
+// the proof runs the op itself and sees it.
+func TestWrongExpansions(t *testing.T) {
+	spoil := func(opType string, damage func(e *fused.Expansion)) []fused.Adapter {
+		table := adapters()
+		for i, a := range table {
+			if a.OpType != opType {
+				continue
+			}
+			table[i].Expand = func(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
+				e, err := a.Expand(n, c)
+				if err == nil {
+					damage(e)
+				}
+				return e, err
+			}
+		}
+		return table
+	}
+	each := func(op string, change func(n *onnx.Node)) func(e *fused.Expansion) {
+		return func(e *fused.Expansion) {
+			for _, n := range e.Nodes {
+				if n.OpType == op {
+					change(n)
+				}
+			}
+		}
+	}
+	scaled := func(by float32) func(e *fused.Expansion) {
+		return func(e *fused.Expansion) {
+			for i, c := range e.Constants {
+				if v, err := c.Floats(); err == nil && len(v) == 1 && v[0] == 0.25 {
+					e.Constants[i] = float32Tensor(c.Name, []int64{}, 0.25*by)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		table  []fused.Adapter
+		reason string // "" is proven
+	}{
+		{"nothing", adapters(), ""},
+		{"scale of 1.001", spoil("Attention", scaled(1.001)), "is off by"},
+		{"mask negated", spoil("Attention", each("Where", func(n *onnx.Node) {
+			if n.Inputs[0] == "expand" {
+				n.Inputs[1], n.Inputs[2] = n.Inputs[2], n.Inputs[1]
+			}
+		})), "mask"},
+		{"rotated the other way", spoil("RotaryEmbedding", func(e *fused.Expansion) {
+			each("Sub", func(n *onnx.Node) { n.OpType = "Add" })(e)
+		}), "rotation"},
+		{"both senses exchanged", spoil("RotaryEmbedding", func(e *fused.Expansion) {
+			for _, n := range e.Nodes {
+				switch n.OpType {
+				case "Sub":
+					n.OpType = "Add"
+				case "Add":
+					n.OpType = "Sub"
+					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
+				}
+			}
+		}), "is off by"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := proveFirst(t, "llama__dynamo23", c.table)
+			switch {
+			case c.reason == "" && err != nil:
+				t.Error(err)
+			case c.reason != "" && (err == nil || !strings.Contains(err.Error(), c.reason)):
+				t.Errorf("the error is %v; %q was expected", err, c.reason)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// proveFirst lifts and proves the first site of a model read with a table.
+func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
+	t.Helper()
+	testruntime.Require(t)
+	ctx := context.Background()
+	m := open(t, "../testdata/models/"+name+"/model.onnx")
+	g, err := newGraphWith(m, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, refusal := g.delimit(*g.find()[0].core)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	eng, err := Options{Worker: []string{os.Args[0]}}.engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close() })
+	shapes, err := measureShapes(ctx, eng, g, s.measured())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lifter{graph: g, loader: loader{engine: eng, table: shapes}}
+	lifted, err := l.lift(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, err = l.prove(ctx, s, lifted)
+	return err
+}
+
+// TestOneRow: cosines that have one row for the whole batch, which ONNX Runtime
+// takes at batch 1 only.
+func TestOneRow(t *testing.T) {
+	testruntime.Require(t)
+	for _, c := range []struct {
+		name   string
+		change func(p *patient)
+		reason string
+	}{
+		{"positions counted", func(p *patient) {
+			past := p.size("past_key_values.0.key", 2)
+			row := p.op("Unsqueeze", p.op("Range", past, p.op("Add", past, p.size("input_ids", 1)), p.int(1)), p.ints(0))
+			p.after("position_ids", func(string) string { return row })
+		}, ""},
+		{"positions of the first row", func(p *patient) {
+			p.after("position_ids", func(v string) string { return p.op("Slice", v, p.ints(0), p.ints(1)) })
+		}, "is off by"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPatient(t, "llama__dynamo23")
+			// The export makes its frequencies as wide as the batch.
+			for _, n := range p.all("Expand") {
+				if n.Outputs[0] == p.up(p.first("Cos").Inputs[0], "MatMul").Inputs[0] {
+					p.after(n.Outputs[0], func(string) string { return n.Inputs[0] })
+				}
+			}
+			c.change(p)
+			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range report.Sites {
+				switch {
+				case c.reason != "":
+					if s.Status == Rewritten || !strings.Contains(s.Reason, c.reason) {
+						t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
+					}
+				case s.Status != Rewritten:
+					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+				case s.Proof.Skipped == 0 || !strings.Contains(s.Proof.SkippedWhy, "cos_cache"):
+					t.Errorf("layer %d: %d cases are skipped because of %q", s.Layer, s.Proof.Skipped, s.Proof.SkippedWhy)
+				default:
+					t.Logf("%d of %d cases with one row: %s", s.Proof.Skipped, s.Proof.Cases, s.Proof.SkippedWhy)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnFunction: a model that defines an op of a standard name itself.
+func TestOwnFunction(t *testing.T) {
+	p := newPatient(t, "llama__dynamo23")
+	p.Functions = append(p.Functions, &onnx.Function{Name: "Attention", Domain: "ai.onnx"})
+	g, err := newGraph(p.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range g.find() {
+		if c.refusal == nil || !strings.Contains(c.refusal.Reason, "defines Attention itself") {
+			t.Errorf("%v", c.refusal)
+		}
+	}
+}
+
+// TestHashOfFusedOps: what a fused op is made of counts, and what its expansion
+// does not show as well, since the proof runs the op itself.
+func TestHashOfFusedOps(t *testing.T) {
+	const name = "llama__dynamo23"
+	plain := hashesOf(t, name, nil)
+	if plain[0] != plain[1] {
+		t.Error("the two layers of an export have different hashes")
+	}
+	for what, change := range map[string]func(attention, rotary *onnx.Node){
+		"scale":             func(a, _ *onnx.Node) { a.SetAttribute(onnx.FloatAttr("scale", nextUp(0.25))) },
+		"softcap":           func(a, _ *onnx.Node) { a.SetAttribute(onnx.FloatAttr("softcap", 50)) },
+		"softmax precision": func(a, _ *onnx.Node) { a.SetAttribute(onnx.IntAttr("softmax_precision", 11)) },
+		"no mask":           func(a, _ *onnx.Node) { a.Inputs = a.Inputs[:3] },
+		"interleaved":       func(_, r *onnx.Node) { r.SetAttribute(onnx.IntAttr("interleaved", 1)) },
+		"heads":             func(_, r *onnx.Node) { r.SetAttribute(onnx.IntAttr("num_heads", 2)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := hashesOf(t, name, func(p *patient, _ *shapeTable) { change(p.fused(0), p.first("RotaryEmbedding")) })
+			if h[0] == plain[0] {
+				t.Error("the changed site has the hash of the plain one")
+			}
+			if h[1] != plain[1] {
+				t.Error("the other site's hash changed as well")
+			}
+		})
+	}
+}
+
+// TestHostileFusedOps: attributes that end ONNX Runtime's process are refused
+// before it sees them.
+func TestHostileFusedOps(t *testing.T) {
+	testruntime.Require(t)
+	for _, c := range []struct {
+		name   string
+		change func(p *patient)
+		reason string
+	}{
+		{"no query heads", fusedAttribute(onnx.IntAttr("q_num_heads", 0)), "q_num_heads is 0"},
+		{"2^40 query heads", fusedAttribute(onnx.IntAttr("q_num_heads", 1<<40)), "outside 1 to 65536"},
+		{"-1 key heads", fusedAttribute(onnx.IntAttr("kv_num_heads", -1)), "kv_num_heads is -1"},
+		{"2^40 heads to turn", rotaries(onnx.IntAttr("num_heads", 1<<40)), "outside 0 to 65536"},
+		{"2^40 channels to turn", rotaries(onnx.IntAttr("rotary_embedding_dim", 1<<40)), "outside 0 to 65536"},
+		{"more channels than there are", rotaries(onnx.IntAttr("rotary_embedding_dim", 64)), ""},
+		{"heads that do not divide", func(p *patient) {
+			p.flatten(4)
+			p.fusedEach(func(n *onnx.Node) {
+				n.SetAttribute(onnx.IntAttr("q_num_heads", 7))
+				n.SetAttribute(onnx.IntAttr("kv_num_heads", 7))
+			})
+		}, ""},
+		{"NaN as scale", fusedAttribute(onnx.FloatAttr("scale", float32(math.NaN()))), "scale is NaN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPatient(t, "llama__dynamo23")
+			c.change(p)
+			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range report.Sites {
+				if s.Status == Rewritten || !strings.Contains(s.Reason, c.reason) || strings.Contains(s.Reason, "ended its own process") {
+					t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
+				}
+				t.Log(s.Reason)
+			}
+		})
+	}
+}

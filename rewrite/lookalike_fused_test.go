@@ -1,0 +1,304 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+var opset23 = []string{"llama__dynamo23", "gpt_neox__dynamo23"}
+
+// fused returns a layer's Attention.
+func (p *patient) fused(layer int) *onnx.Node { return p.sites[layer].replaced[0] }
+
+// fusedEach changes the Attention of every layer.
+func (p *patient) fusedEach(change func(n *onnx.Node)) {
+	for layer := range p.sites {
+		change(p.fused(layer))
+	}
+}
+
+// fusedAttribute sets an attribute of every layer's Attention.
+func fusedAttribute(a *onnx.Attribute) func(p *patient) {
+	return func(p *patient) { p.fusedEach(func(n *onnx.Node) { n.SetAttribute(a) }) }
+}
+
+// rotaries sets an attribute of every RotaryEmbedding.
+func rotaries(a *onnx.Attribute) func(p *patient) {
+	return func(p *patient) {
+		for _, n := range p.all("RotaryEmbedding") {
+			n.SetAttribute(a)
+		}
+	}
+}
+
+// cacheInside makes the Attention of every layer append to the cache itself.
+func (p *patient) cacheInside() {
+	for _, s := range p.sites {
+		n := s.replaced[0]
+		for len(n.Inputs) < 4 {
+			n.Inputs = append(n.Inputs, "")
+		}
+		n.Inputs = append(n.Inputs[:4], s.key.cache.past, s.value.cache.past)
+		n.Inputs[1], n.Inputs[2] = s.key.cache.fresh, s.value.cache.fresh
+		n.Outputs = []string{n.Outputs[0], s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0]}
+		p.Graph.RemoveNodes(func(n *onnx.Node) bool { return n == s.key.cache.concat || n == s.value.cache.concat })
+	}
+}
+
+// flat brings [batch, heads, rows, channels] into [batch, rows, heads · channels].
+func (p *patient) flat(v string) string {
+	return p.op("Reshape", p.node("Transpose", []string{v}, onnx.IntsAttr("perm", 0, 2, 1, 3)), p.ints(0, 0, -1))
+}
+
+// deep is the way back.
+func (p *patient) deep(v string, heads int64) string {
+	return p.node("Transpose", []string{p.op("Reshape", v, p.ints(0, 0, heads, -1))}, onnx.IntsAttr("perm", 0, 2, 1, 3))
+}
+
+// flatten gives the Attention of every layer inputs and output of 3 dimensions.
+func (p *patient) flatten(keyHeads int64) {
+	p.fusedEach(func(n *onnx.Node) {
+		p.after(n.Outputs[0], func(v string) string { return p.deep(v, 4) })
+		for i := range 3 {
+			p.into(n, i, p.flat)
+		}
+		n.SetAttribute(onnx.IntAttr("q_num_heads", 4))
+		n.SetAttribute(onnx.IntAttr("kv_num_heads", keyHeads))
+	})
+}
+
+// fromTables makes every RotaryEmbedding gather from tables by position_ids.
+func (p *patient) fromTables(rows, pairs int, theta float64) {
+	var cos, sin []float32
+	for position := range rows {
+		for i := range pairs {
+			s, c := math.Sincos(float64(float32(position) * float32(math.Pow(theta, -float64(i)/float64(pairs)))))
+			cos, sin = append(cos, float32(c)), append(sin, float32(s))
+		}
+	}
+	dims := []int64{int64(rows), int64(pairs)}
+	c, s := p.floats(dims, cos...), p.floats(dims, sin...)
+	for _, n := range p.all("RotaryEmbedding") {
+		n.Inputs = []string{n.Inputs[0], c, s, "position_ids"}
+	}
+}
+
+func isInterleaved(_ int, a rope.Attention) error {
+	if a.Encoding.Layout != rope.Interleaved {
+		return errors.New("the layout is half")
+	}
+	return nil
+}
+
+func hasRotaryDim(want int) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		if got := a.Encoding.RotaryDim(); got != want {
+			return fmt.Errorf("%d channels are rotated, %d were expected", got, want)
+		}
+		return nil
+	}
+}
+
+func TestLookalikeFusedAttention(t *testing.T) {
+	runLookalikes(t, []lookalike{
+		{name: "nothing", change: func(*patient) {}, models: opset23, is: hasScale(1)},
+		{name: "scale 1 % larger", change: fusedAttribute(onnx.FloatAttr("scale", 0.2525)), models: opset23, is: hasScale(1.01)},
+		{
+			name:   "no scale given",
+			change: func(p *patient) { p.fusedEach(func(n *onnx.Node) { n.Attributes = nil }) },
+			models: opset23, is: hasScale(1),
+		},
+		{name: "softcap", change: fusedAttribute(onnx.FloatAttr("softcap", 5)), models: opset23, kept: both("softcap")},
+		{
+			name: "causal from the first key on", change: fusedAttribute(onnx.IntAttr("is_causal", 1)),
+			models: opset23, kept: both("its mask is not understood"),
+		},
+		{
+			name: "no mask", models: opset23, kept: nil, is: func(_ int, a rope.Attention) error {
+				if a.Mask != (rope.Mask{}) {
+					return fmt.Errorf("the mask is %s", describeMask(a.Mask))
+				}
+				return nil
+			},
+			change: func(p *patient) { p.fusedEach(func(n *onnx.Node) { n.Inputs = n.Inputs[:3] }) },
+		},
+		{
+			name: "cache inside", models: []string{"gpt_neox__dynamo23", "llama__dynamo23"},
+			change: (*patient).cacheInside, is: hasScale(1),
+		},
+		{
+			name: "cache inside, grouped heads", models: []string{"llama__dynamo23"},
+			change: (*patient).cacheInside, is: hasScale(1),
+		},
+		{
+			name: "cache inside, causal, no mask", models: opset23, is: noPadding,
+			change: func(p *patient) {
+				p.cacheInside()
+				p.fusedEach(func(n *onnx.Node) { n.Inputs[3] = ""; n.SetAttribute(onnx.IntAttr("is_causal", 1)) })
+			},
+		},
+		{
+			name: "cache inside, causal and mask", models: opset23, is: hasWindow(0),
+			change: func(p *patient) {
+				p.cacheInside()
+				p.fusedEach(func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("is_causal", 1)) })
+			},
+		},
+		{name: "3 dimensions", models: opset23, change: func(p *patient) { p.flatten(4) }, is: hasScale(1)},
+		{
+			name: "3 dimensions, cache inside, grouped heads", models: []string{"llama__dynamo23"}, is: hasScale(1),
+			change: func(p *patient) { p.cacheInside(); p.flatten(2) },
+		},
+		{
+			name: "3 dimensions that make other heads", models: []string{"llama__dynamo23"}, kept: both("the query has 4 heads, the scores have 2"),
+			change: func(p *patient) {
+				p.flatten(4)
+				p.fusedEach(func(n *onnx.Node) {
+					n.SetAttribute(onnx.IntAttr("q_num_heads", 2))
+					n.SetAttribute(onnx.IntAttr("kv_num_heads", 2))
+					n.SetAttribute(onnx.FloatAttr("scale", 0.25))
+				})
+			},
+		},
+		{
+			name: "mask of numbers", models: opset23, is: hasScale(1),
+			change: func(p *patient) {
+				p.fusedEach(func(n *onnx.Node) {
+					p.into(n, 3, func(v string) string { return p.op("Where", v, p.float(0), p.float(-math.MaxFloat32)) })
+				})
+			},
+		},
+		{
+			name: "mask of numbers that are small", models: opset23, kept: both("its mask is not understood"),
+			change: func(p *patient) {
+				p.fusedEach(func(n *onnx.Node) {
+					p.into(n, 3, func(v string) string { return p.op("Where", v, p.float(0), p.float(-3)) })
+				})
+			},
+		},
+		{name: "window", models: opset23, is: hasWindow(9), change: func(p *patient) { p.window(9) }},
+		{
+			name: "mask with a hole", models: opset23, kept: both("its mask is not understood"),
+			change: func(p *patient) {
+				p.visibleIf(func() string { return p.op("Not", p.op("Equal", p.distance(), p.int(2))) })
+			},
+		},
+		{
+			name: "product of query and key wanted", models: opset23, kept: []string{"qk_matmul_output", "cannot be measured"},
+			change: func(p *patient) {
+				n := p.fused(0)
+				n.Outputs = append(n.Outputs, "", "", p.fresh("qk"))
+				p.output(n.Outputs[3])
+			},
+		},
+		{
+			name: "outside cache length", models: opset23, kept: both("nonpad_kv_seqlen"),
+			change: func(p *patient) {
+				p.RequireOpset("", 24)
+				p.fusedEach(func(n *onnx.Node) { n.Inputs = append(n.Inputs, "", "", p.ints(5)) })
+			},
+		},
+		{
+			name: "keys of a call as an output", models: opset23, kept: []string{"is used beside the attention's own", ""},
+			change: func(p *patient) {
+				n := p.fused(0)
+				n.Outputs = append(n.Outputs, p.fresh("keys"))
+				p.output(n.Outputs[1])
+			},
+		},
+		{
+			name: "two attentions over one cache", models: []string{"gpt_neox__dynamo23"}, kept: both("shares the cache"),
+			change: func(p *patient) {
+				a, b := p.fused(0), p.fused(1)
+				b.Inputs[1], b.Inputs[2] = a.Inputs[1], a.Inputs[2]
+			},
+		},
+		{
+			name: "two attentions over one inner cache", models: []string{"gpt_neox__dynamo23"}, kept: both("shares the cache"),
+			change: func(p *patient) {
+				p.cacheInside()
+				a, b := p.fused(0), p.fused(1)
+				b.Inputs = []string{b.Inputs[0], a.Outputs[1], a.Outputs[2], b.Inputs[3]}
+				b.Outputs = b.Outputs[:1]
+				for _, v := range []string{"present.1.key", "present.1.value"} {
+					p.Graph.RemoveOutput(v)
+				}
+			},
+		},
+		{
+			name: "an op of another domain", models: opset23, kept: []string{"not evaluated"},
+			change: func(p *patient) { p.fused(0).Domain = "com.example"; p.RequireOpset("com.example", 1) },
+		},
+		{
+			name: "the standard domain by its long name", models: opset23, is: hasScale(1),
+			change: func(p *patient) { p.fusedEach(func(n *onnx.Node) { n.Domain = "ai.onnx" }) },
+		},
+	})
+}
+
+func TestLookalikeFusedRotation(t *testing.T) {
+	runLookalikes(t, []lookalike{
+		{name: "interleaved", models: opset23, change: rotaries(onnx.IntAttr("interleaved", 1)), is: isInterleaved},
+		{
+			name: "query interleaved alone", models: opset23, kept: []string{"rotated differently", ""},
+			change: func(p *patient) {
+				p.up(p.sites[0].query.operand, "RotaryEmbedding").SetAttribute(onnx.IntAttr("interleaved", 1))
+			},
+		},
+		{
+			name: "half of the channels", models: []string{"llama__dynamo23"}, is: hasRotaryDim(8),
+			change: func(p *patient) {
+				for _, n := range p.all("RotaryEmbedding") {
+					n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 8))
+					for i := 1; i < 3; i++ {
+						p.into(n, i, func(v string) string { return p.op("Slice", v, p.ints(0), p.ints(4), p.ints(2)) })
+					}
+				}
+			},
+		},
+		{
+			name: "3 dimensions", models: opset23, is: hasScale(1),
+			change: func(p *patient) {
+				for _, n := range p.all("RotaryEmbedding") {
+					heads := n.Int("num_heads", 0)
+					p.after(n.Outputs[0], func(v string) string { return p.deep(v, heads) })
+					p.into(n, 0, p.flat)
+				}
+			},
+		},
+		{
+			name: "gathered from tables", models: []string{"llama__dynamo23"}, farthest: 599, is: hasRotaryDim(16),
+			change: func(p *patient) { p.fromTables(600, 8, 10000) },
+		},
+		{
+			name: "cosine 1 % larger", models: opset23, kept: both("is not rotated by position"),
+			change: func(p *patient) {
+				for _, n := range p.all("RotaryEmbedding") {
+					p.into(n, 1, func(v string) string { return p.op("Mul", v, p.float(1.01)) })
+				}
+			},
+		},
+		{
+			name: "sine and cosine exchanged", models: opset23, kept: both("is not rotated by position"),
+			change: func(p *patient) {
+				for _, n := range p.all("RotaryEmbedding") {
+					n.Inputs[1], n.Inputs[2] = n.Inputs[2], n.Inputs[1]
+				}
+			},
+		},
+		{
+			name: "value rotated", models: []string{"llama__dynamo23"}, kept: []string{"off by", ""},
+			change: func(p *patient) {
+				n := p.up(p.sites[0].key.stored(), "RotaryEmbedding")
+				p.into(p.sites[0].value.cache.concat, 1, func(v string) string {
+					return p.node("RotaryEmbedding", []string{v, n.Inputs[1], n.Inputs[2]})
+				})
+			},
+		},
+	})
+}
