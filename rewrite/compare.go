@@ -76,6 +76,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 // notRun says that ONNX Runtime does not run one of the three.
 type notRun struct {
 	which *loaded
+	why   error
 	*Refusal
 }
 
@@ -88,7 +89,7 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 	var stopped *notRun
 	if errors.As(err, &stopped) && stopped.which == c.original && t.pt.B > 1 && t.counts == nil {
 		c.proof.Skipped++
-		c.proof.SkippedWhy = stopped.Error()
+		c.proof.SkippedWhy = stopped.why.Error()
 		several := t
 		t.pt.B = 1
 		if errs, err = c.errors(ctx, t, c.original); err == nil {
@@ -136,7 +137,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
 					return errs, refusal
 				}
-				return errs, &notRun{run, refusal}
+				return errs, &notRun{run, err, refusal}
 			}
 		}
 		for i, name := range s.results() {

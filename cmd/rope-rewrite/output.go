@@ -83,12 +83,6 @@ func sites(w *writer, report *rewrite.Report) {
 				break
 			}
 		}
-		for _, s := range report.Sites {
-			if s.Proof != nil && s.Proof.Skipped > 0 {
-				w.line("%s", wrap(fmt.Sprintf("%d of these kinds had to be run with one row in place of a batch, since the original does not run otherwise: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
-				break
-			}
-		}
 	}
 }
 

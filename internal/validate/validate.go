@@ -90,9 +90,12 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	}
 	for i, kind := range kinds {
 		opts.Progress(kind.name)
-		c, err := compare(ctx, models, sequence(kind.chunks[0], opts.Length, models[0].Vocabulary, models[0].Counted, uint64(i)), kind)
+		c, alone, err := compare(ctx, models, sequence(kind.chunks[0], opts.Length, models[0].Vocabulary, models[0].Counted, uint64(i)), kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		if alone != nil {
+			result.Notes = append(result.Notes, fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", kind.name, alone))
 		}
 		result.Cases = append(result.Cases, c)
 		result.Same = result.Same && c.Share() <= opts.Tolerance
@@ -151,22 +154,29 @@ func sequence(first, length, vocabulary int64, counted bool, seed uint64) decode
 	return s
 }
 
-func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence, k kind) (Case, error) {
-	c := Case{Name: k.name}
+// compare runs both models on a sequence. alone says why the original ran row
+// by row, where it did.
+func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence, k kind) (c Case, alone, err error) {
+	c.Name = k.name
 	var logits [2][]float64
 	for i, d := range models {
-		var err error
 		if k.ragged && i == 1 {
 			logits[i], err = d.Ragged(ctx, s, k.chunks[0])
 		} else {
 			logits[i], err = d.Chunks(ctx, s, k.chunks...)
 		}
+		if err != nil && i == 0 && ctx.Err() == nil {
+			alone = err
+			if logits[i], err = rows(ctx, d, s, k.chunks); err != nil {
+				err = alone
+			}
+		}
 		if err != nil {
-			return c, err
+			return c, alone, err
 		}
 	}
 	if len(logits[0]) != len(logits[1]) {
-		return c, fmt.Errorf("the models give %d and %d logits", len(logits[0]), len(logits[1]))
+		return c, alone, fmt.Errorf("the models give %d and %d logits", len(logits[0]), len(logits[1]))
 	}
 	width := len(logits[0]) / len(s.Mask)
 	low, high := math.Inf(1), math.Inf(-1)
@@ -177,10 +187,23 @@ func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence
 		low, high = min(low, x), max(high, x)
 		d := math.Abs(x - logits[1][i])
 		if math.IsNaN(d) {
-			return c, fmt.Errorf("a logit is %g in the original and %g in the patched model", x, logits[1][i])
+			return c, alone, fmt.Errorf("a logit is %g in the original and %g in the patched model", x, logits[1][i])
 		}
 		c.Difference = max(c.Difference, d)
 	}
 	c.Range = high - low
-	return c, nil
+	return c, alone, nil
+}
+
+// rows runs the rows of a sequence one by one.
+func rows(ctx context.Context, d *decoder.Decoder, s decoder.Sequence, chunks []int64) (logits []float64, _ error) {
+	for b := range s.Batch {
+		row := func(of []int64) []int64 { return of[b*s.Length : (b+1)*s.Length] }
+		one, err := d.Chunks(ctx, decoder.Sequence{Batch: 1, Length: s.Length, IDs: row(s.IDs), Mask: row(s.Mask), Positions: row(s.Positions)}, chunks...)
+		if err != nil {
+			return nil, err
+		}
+		logits = append(logits, one...)
+	}
+	return logits, nil
 }

@@ -154,3 +154,36 @@ func TestRunRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestRunRowByRow: an original that ONNX Runtime runs at batch 1 only.
+func TestRunRowByRow(t *testing.T) {
+	runtime, library := testruntime.Paths(t)
+	original := path("llama__dynamo23-nocache")
+	patched := edited(t, original, func(m *onnx.Model) error {
+		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
+		return err
+	})
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, c := range []struct {
+		patched string
+		same    bool
+	}{
+		{patched, true},
+		{edited(t, patched, each(func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.01)) })), false},
+	} {
+		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Same != c.same {
+			t.Errorf("same is %v, of %+v", result.Same, result.Cases)
+		}
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "one row at a time only") {
+			t.Errorf("the notes are %q", result.Notes)
+		}
+	}
+}

@@ -1,9 +1,9 @@
 """Export the small models without a key-value cache: token ids and attention mask in, logits out.
 
-    export_nocache.py OUT dynamo18|ts17 [ARCHITECTURE ...]
+    export_nocache.py OUT dynamo18|dynamo23|ts17 [ARCHITECTURE ...]
 
-dynamo18 is torch.onnx.export(dynamo=True) at opset 18, ts17 the older TorchScript exporter at opset 17. Writes
-OUT/models/ARCHITECTURE__dynamo18-nocache or OUT/models/ARCHITECTURE__ts17.
+dynamo18 and dynamo23 are torch.onnx.export(dynamo=True) at opset 18 and 23, ts17 the older TorchScript exporter at opset 17. Writes
+OUT/models/ARCHITECTURE__dynamo18-nocache, …23-nocache or OUT/models/ARCHITECTURE__ts17.
 """
 import argparse
 import os
@@ -33,12 +33,12 @@ def export(name, out, route):
     args = (torch.randint(4, 128, (batch, length), generator=generator), mask)
     names = dict(input_names=["input_ids", "attention_mask"], output_names=["logits"])
     axes = {0: "batch", 1: "sequence"}
-    folder = os.path.join(out, "models", name + {"dynamo18": "__dynamo18-nocache", "ts17": "__ts17"}[route])
+    folder = os.path.join(out, "models", name + ("__ts17" if route == "ts17" else f"__{route}-nocache"))
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "model.onnx")
     with torch.no_grad():
-        if route == "dynamo18":
-            program = torch.onnx.export(WithoutCache(model).eval(), args, dynamo=True, opset_version=18,
+        if route != "ts17":
+            program = torch.onnx.export(WithoutCache(model).eval(), args, dynamo=True, opset_version=int(route[-2:]),
                                         dynamic_shapes=(axes, axes), verbose=False, report=False, **names)
             program.save(path, external_data=False)
         else:
@@ -52,7 +52,7 @@ def export(name, out, route):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("route", choices=["dynamo18", "ts17"])
+    parser.add_argument("route", choices=["dynamo18", "dynamo23", "ts17"])
     parser.add_argument("architectures", nargs="*")
     a = parser.parse_args()
     for name in a.architectures or small.ARCHITECTURES:
