@@ -79,31 +79,43 @@ func toONNX(n customop.Node) *onnx.Node {
 	return node
 }
 
-// oneOp is a model of one node; its inputs have types but no shapes, so that
-// the kernel is the one who checks these.
-func oneOp(t tester, node *onnx.Node, types map[string]onnx.DataType) []byte {
+// modelOf is a model of these nodes, among which one is the op; its inputs, those
+// with a type, have no shapes, so that the kernel is the one who checks these.
+// What no node reads is an output.
+func modelOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType) (data []byte, inputs, outputs []string) {
 	t.Helper()
 	m := onnx.New()
 	m.RequireIR(8)
 	m.RequireOpset("", 17)
 	m.RequireOpset(customop.Domain, 1)
 	m.Graph.Name = "one op"
-	for i, name := range node.Inputs {
-		if name != "" && !slices.Contains(node.Inputs[:i], name) {
-			m.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: types[name]})
+	made, read := map[string]bool{"": true}, map[string]bool{"": true}
+	for _, node := range nodes {
+		for _, name := range node.Inputs {
+			if !made[name] && !read[name] {
+				m.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: types[name]})
+				inputs = append(inputs, name)
+			}
+			read[name] = true
+		}
+		for _, name := range node.Outputs {
+			made[name] = true
+		}
+		m.Graph.InsertNode(nil, node)
+	}
+	for _, node := range nodes {
+		for _, name := range node.Outputs {
+			if !read[name] {
+				m.Graph.AddOutput(&onnx.ValueInfo{Name: name, Type: onnx.Float})
+				outputs = append(outputs, name)
+			}
 		}
 	}
-	for _, name := range node.Outputs {
-		if name != "" {
-			m.Graph.AddOutput(&onnx.ValueInfo{Name: name, Type: onnx.Float})
-		}
-	}
-	m.Graph.InsertNode(nil, node)
 	data, err := m.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	return data, inputs, outputs
 }
 
 // opSession is a session of one op.
@@ -114,6 +126,12 @@ type opSession struct {
 
 // newSession creates a session of a one-op model; threads 0 lets ONNX Runtime choose.
 func newSession(t tester, node *onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
+	t.Helper()
+	return sessionOf(t, []*onnx.Node{node}, types, threads)
+}
+
+// sessionOf creates a session of nodes in their order.
+func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
 	t.Helper()
 	library := testruntime.Require(t)
 	options, err := ort.NewSessionOptions()
@@ -133,11 +151,9 @@ func newSession(t tester, node *onnx.Node, types map[string]onnx.DataType, threa
 	if err := customop.Register(options, customop.Options{Library: library}); err != nil {
 		t.Fatal(err)
 	}
-	present := func(names []string) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
-	}
-	s := opSession{inputs: present(node.Inputs), outputs: present(node.Outputs)}
-	s.session, err = ort.NewDynamicAdvancedSessionWithONNXData(oneOp(t, node, types), s.inputs, s.outputs, options)
+	model, inputs, outputs := modelOf(t, nodes, types)
+	s := opSession{inputs: inputs, outputs: outputs}
+	s.session, err = ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, options)
 	if err != nil {
 		return opSession{}, err
 	}

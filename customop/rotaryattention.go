@@ -21,6 +21,7 @@ func (r RotaryAttention) check() error {
 		oneOf("rotary_layout", r.RotaryLayout, "half", "interleaved"),
 		oneOf("cache", r.Cache, "rotated", "raw"),
 		oneOf("document_mask", r.DocumentMask, "intra", "anchor"),
+		oneOf("precision", r.Precision, "exact", "fast"),
 		flag("exact_angles", r.ExactAngles),
 		flag("causal", r.Causal),
 		flag("document_restart", r.DocumentRestart),

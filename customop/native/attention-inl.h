@@ -191,7 +191,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
-  const bool own = !keep_keys || !kIsFloat<T>;
+  const bool own = !keep_keys || !(kIsFloat<T> || params.fast);
   const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
   const ScratchFloats own_keys(host, own ? static_cast<size_t>(new_keys) : 0);
   if (own && new_keys != 0 && own_keys.data() == nullptr) return false;

@@ -7,11 +7,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "hwy/base.h"  // the 16-bit types
+
 namespace rope {
 
 // Positions beyond this are taken for a mistake: no table, cache or model
 // reaches them, and float32 products would have lost every digit.
 inline constexpr int64_t kMaxPosition = INT32_MAX;
+
+using Float16 = hwy::float16_t;
+using BFloat16 = hwy::bfloat16_t;
 
 // One piece of the position map: keys whose distance i - j is at least `start`
 // and less than the next band's start see the query at
@@ -41,6 +46,7 @@ struct AttentionParams {
   bool interleaved = false;        // pairs (2x, 2x + 1) instead of (x, x + rotary_dim / 2)
   int64_t rotary_offset = 0;       // first rotated channel of a head
   bool exact_angles = false;       // false rounds the angle to float32, as exporters do
+  bool fast = false;               // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
   int64_t window = 0;      // 0 means none
   int64_t first_keys = 0;  // keys below this index stay visible outside the window
@@ -136,6 +142,8 @@ class Host {
 // Computes one run. False means that the host gave no memory; the outputs are
 // then undefined. The result does not depend on the host's number of threads.
 bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16>& args, Host& host);
 
 }  // namespace rope
 

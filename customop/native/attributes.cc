@@ -178,6 +178,16 @@ void CheckDocuments(const NodeInfo& node, const AttentionParams& params) {
   }
 }
 
+bool Fast(const NodeInfo& node) {
+  const std::string precision =
+      node.GetString(spec::kAttrPrecision).value_or(spec::kDefaultPrecision);
+  if (precision != "exact" && precision != "fast") {
+    node.Refuse(std::string("attribute ") + spec::kAttrPrecision + " is '" + precision +
+                "'; it must be 'exact' or 'fast'");
+  }
+  return precision == "fast";
+}
+
 void CheckCache(const NodeInfo& node) {
   const std::string cache = node.GetString(spec::kAttrCache).value_or(spec::kDefaultCache);
   if (cache == "raw") {
@@ -262,6 +272,7 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.interleaved = Interleaved(node);
   params.rotary_offset = NonNegative(node, spec::kAttrRotaryOffset, spec::kDefaultRotaryOffset);
   params.exact_angles = Flag(node, spec::kAttrExactAngles, spec::kDefaultExactAngles);
+  params.fast = Fast(node);
   params.causal = Flag(node, spec::kAttrCausal, spec::kDefaultCausal);
   params.window = NonNegative(node, spec::kAttrWindow, spec::kDefaultWindow);
   params.first_keys = NonNegative(node, spec::kAttrFirstKeys, spec::kDefaultFirstKeys);

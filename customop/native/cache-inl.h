@@ -131,6 +131,7 @@ void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
     if (rotated.data != nullptr) {
       float* row = rotated.At(batch, head, place);
       RotateHead(params, key, table, head_size, row);
+      if (params.fast) RoundTo<T>(row, head_size);
       if (args.present_key.data != nullptr) {
         Convert(row, head_size, args.present_key.At(batch, head, index));
       }

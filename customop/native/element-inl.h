@@ -10,6 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "attention.h"
 #include "vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,13 +29,37 @@ HWY_INLINE T FromFloat(float x) {
   return hwy::ConvertScalarTo<T>(x);
 }
 
+// float16 to float32. Highway's conversion takes infinity and NaN for numbers
+// where the CPU has none of its own.
+template <class D>
+HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<Float16, D>> v) {
+#if HWY_TARGET <= HWY_AVX2 || HWY_TARGET_IS_NEON
+  return hn::PromoteTo(d, v);
+#else
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::PromoteTo(du, hn::BitCast(hn::Rebind<uint16_t, D>(), v));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000u)));
+  const auto shifted = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFFu)));
+  // The exponent's bias differs by 112; a product is exact for subnormals too.
+  const auto number = hn::Mul(hn::BitCast(d, shifted), hn::Set(d, 0x1p112f));
+  const auto infinite = hn::Ge(number, hn::Set(d, 65536.0f));
+  const auto exponent = hn::IfThenElseZero(infinite, hn::BitCast(d, hn::Set(du, 0x7F800000u)));
+  return hn::Or(hn::Or(number, exponent), hn::BitCast(d, sign));
+#endif
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<BFloat16, D>> v) {
+  return hn::PromoteTo(d, v);
+}
+
 // A vector of numbers of type T as float32. D is a float32 tag.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> LoadFloats(D d, const T* from) {
   if constexpr (kIsFloat<T>) {
     return hn::LoadU(d, from);
   } else {
-    return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), from));
+    return Widen(d, hn::LoadU(hn::Rebind<T, D>(), from));
   }
 }
 
@@ -44,7 +69,7 @@ HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* from, size_t n) {
   if constexpr (kIsFloat<T>) {
     return hn::LoadN(d, from, n);
   } else {
-    return hn::PromoteTo(d, hn::LoadN(hn::Rebind<T, D>(), from, n));
+    return Widen(d, hn::LoadN(hn::Rebind<T, D>(), from, n));
   }
 }
 
@@ -93,6 +118,21 @@ HWY_INLINE void Convert(const In* in, size_t count, Out* out) {
     size_t x = 0;
     for (; x + kLanes <= count; x += kLanes) StoreFloats(LoadFloats(d, in + x), d, out + x);
     for (; x < count; ++x) out[x] = FromFloat<Out>(ToFloat(in[x]));
+  }
+}
+
+// Rounds float32 numbers to those of type T.
+template <typename T>
+HWY_INLINE void RoundTo(float* values, size_t count) {
+  if constexpr (!kIsFloat<T>) {
+    const DF d;
+    size_t x = 0;
+    for (; x + kLanes <= count; x += kLanes) {
+      T rounded[kLanes];
+      StoreFloats(hn::LoadU(d, values + x), d, rounded);
+      hn::StoreU(LoadFloats(d, rounded), d, values + x);
+    }
+    for (; x < count; ++x) values[x] = ToFloat(FromFloat<T>(values[x]));
   }
 }
 

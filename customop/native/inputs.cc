@@ -358,5 +358,9 @@ AttentionArgs<T> CheckInputs(const AttentionParams& params, const Inputs& inputs
 
 template AttentionArgs<float> CheckInputs(const AttentionParams&, const Inputs&,
                                           const std::string&);
+template AttentionArgs<Float16> CheckInputs(const AttentionParams&, const Inputs&,
+                                            const std::string&);
+template AttentionArgs<BFloat16> CheckInputs(const AttentionParams&, const Inputs&,
+                                             const std::string&);
 
 }  // namespace rope

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <string>
 
+#include "attention.h"
 #include "ort_api.h"
 #include "rotary_attention.h"
 #include "spec.gen.h"
@@ -18,13 +19,19 @@ bool CanInferShapes(const char* version) {
   return major > 1 || (major == 1 && minor >= 24);
 }
 
-// The op and its domain live as long as the process: sessions share them.
+// The op, once for each element type, and its domain live as long as the process: sessions share
+// them.
 OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
   SetApi(&api);
-  static const OrtCustomOp op = MakeRotaryAttention<float>(CanInferShapes(version));
+  const bool shapes = CanInferShapes(version);
+  static const OrtCustomOp ops[] = {MakeRotaryAttention<float>(shapes),
+                                    MakeRotaryAttention<Float16>(shapes),
+                                    MakeRotaryAttention<BFloat16>(shapes)};
   OrtCustomOpDomain* domain = nullptr;
   Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
-  Check(api, api.CustomOpDomain_Add(domain, &op), "CustomOpDomain_Add");
+  for (const OrtCustomOp& op : ops) {
+    Check(api, api.CustomOpDomain_Add(domain, &op), "CustomOpDomain_Add");
+  }
   return domain;
 }
 

@@ -133,6 +133,10 @@ template <typename T>
 constexpr ONNXTensorElementDataType kElementType = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 template <>
 constexpr ONNXTensorElementDataType kElementType<float> = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+template <>
+constexpr ONNXTensorElementDataType kElementType<Float16> = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
+template <>
+constexpr ONNXTensorElementDataType kElementType<BFloat16> = ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
 
 template <typename T>
 ONNXTensorElementDataType ElementType(const std::string& type) {
@@ -187,5 +191,7 @@ OrtCustomOp MakeRotaryAttention(bool infer_shapes) {
 }
 
 template OrtCustomOp MakeRotaryAttention<float>(bool);
+template OrtCustomOp MakeRotaryAttention<Float16>(bool);
+template OrtCustomOp MakeRotaryAttention<BFloat16>(bool);
 
 }  // namespace rope

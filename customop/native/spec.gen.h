@@ -159,8 +159,7 @@ inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
 }};
 inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
 }};
-inline constexpr std::array<ReservedAttribute, 1> kReservedAttributes = {{
-    {"precision", "string", "\"exact\"", "16-bit types come with a later library"},
+inline constexpr std::array<ReservedAttribute, 0> kReservedAttributes = {{
 }};
 
 }  // namespace rope::spec

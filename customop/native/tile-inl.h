@@ -147,6 +147,7 @@ class TileAttention {
         const float* table =
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
         RotateHead(run_.params, args.query.At(task_.batch, HeadOf(r), place), table, size, out);
+        if (run_.params.fast) RoundTo<T>(out, size);
         for (size_t x = 0; x < size && run_.negate; ++x) out[x] = -out[x];
         std::fill(out + size, out + layout_.query_columns, 0.0f);
         out += layout_.query_columns;

@@ -1,5 +1,5 @@
 // Every target of this CPU against the float64 reference: the error may be at
-// most twice that of the plain float32 implementation.
+// most twice that of a plain implementation in the same precision.
 #include "accuracy_test.h"
 
 #include <algorithm>
@@ -64,6 +64,8 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     p.exact_angles = random() % 4 == 0;
     p.causal = random() % 4 != 0;
     p.window = random() % 3 == 0 ? Pick(random, {1, 5, 64, 100, 1000000}) : 0;
+    call.element = static_cast<Element>(random() % 3);
+    p.fast = random() % 3 == 0;
     p.gain = random() % 4 == 0 ? 1.25f : 1.0f;
     p.scale = random() % 4 == 0 ? 0.3f : 0.0f;
     call.first_position = Pick(random, {-1, call.past, call.past + 1000, 131071 - call.length});
@@ -94,13 +96,14 @@ Call DrawCall(uint32_t seed, int64_t budget) {
         std::to_string(p.causal) + " padding " + std::to_string(call.left_padding) + " flat " +
         std::to_string(call.flat) + " present " + std::to_string(call.keep_cache) + " row past " +
         (call.row_past.empty() ? "-" : std::to_string(call.row_past.back())) + " capacity " +
-        std::to_string(call.capacity) + " in place " + std::to_string(call.in_place);
+        std::to_string(call.capacity) + " in place " + std::to_string(call.in_place) + " " +
+        NameOf(call.element) + (p.fast ? " fast" : "");
     return call;
   }
 }
 
-// What is measured of one drawn call: the truth, and how far the plain float32
-// implementation is from it.
+// What is measured of one drawn call: the truth, and how far a plain
+// implementation in the same precision is from it.
 struct Sample {
   Call call;
   Result<double> exact;
@@ -111,7 +114,7 @@ struct Sample {
 Sample Measure(Call call) {
   Sample sample{std::move(call), {}, 0, 0};
   sample.exact = Reference<double>(sample.call.params, sample.call.Args());
-  const auto plain = Reference<float>(sample.call.params, sample.call.Args());
+  const auto plain = Reference<float>(sample.call.params, sample.call.Args(), sample.call.element);
   sample.plain_output = Distance(plain.output, sample.exact.output);
   sample.plain_key = Distance(plain.present_key, sample.exact.present_key);
   return sample;
@@ -130,7 +133,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
     Call call = sample.call;
     TestHost host(threads);
     const std::string name = target + ", " + call.name;
-    Expect(RunAttention(call.params, call.Args(), host), name + ": no memory");
+    Expect(call.Run(host), name + ": no memory");
     Expect(host.in_use() == 0, name + ": memory not given back");
     Expect(call.RestIsRight(), name + ": the cache behind the last token is wrong");
     if (threads == 1) {

@@ -13,44 +13,53 @@ namespace rope::test {
 namespace {
 
 constexpr int kFloat = 1;
+constexpr int kInt32 = 6;
 constexpr int kInt64 = 7;
+constexpr int kFloat16 = 10;
+constexpr int kBFloat16 = 16;
 
 // The call as a model of one node with its feeds. An empty tensor that the op
 // may do without is left out altogether.
 struct Prepared {
   NodeModel model;
   std::vector<Value> inputs, outputs;
+  int element = kFloat;  // of the call's tensors
 
   void Input(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& floats,
-             const std::vector<int64_t>& ints) {
+             const std::vector<int64_t>& ints, int integer = kInt64) {
     if (floats.empty() && ints.empty()) {
       model.inputs.push_back({"", 0, 0});
       return;
     }
-    const int type = floats.empty() ? kInt64 : kFloat;
+    const int type = floats.empty() ? integer : element;
     model.inputs.push_back({name, type, static_cast<int>(shape.size())});
-    inputs.push_back({name, std::move(shape), floats, ints});
+    inputs.push_back({name, std::move(shape), floats, ints, type, {}});
   }
   void Output(const std::string& name, int rank, bool wanted) {
-    model.outputs.push_back({wanted ? name : "", kFloat, rank});
-    if (wanted) outputs.push_back({name, {}, {}, {}});
+    model.outputs.push_back({wanted ? name : "", element, rank});
+    if (wanted) outputs.push_back({name, {}, {}, {}, 0, {}});
   }
 };
 
 Prepared Prepare(const Call& c) {
   const AttentionParams& p = c.params;
   Prepared out;
+  if (c.element == Element::kFloat16) out.element = kFloat16;
+  if (c.element == Element::kBFloat16) out.element = kBFloat16;
   const auto rows = [&](int64_t heads, int64_t size) {
     return c.flat ? std::vector<int64_t>{c.batch, c.length, heads * size}
                   : std::vector<int64_t>{c.batch, heads, c.length, size};
   };
+  const int64_t cached = c.capacity < 0 ? c.past : c.capacity;
   out.Input("query", rows(p.num_heads, c.head_size), c.query, {});
   out.Input("key", rows(p.kv_num_heads, c.head_size), c.key, {});
   out.Input("value", rows(p.kv_num_heads, c.v_head_size), c.value, {});
-  out.Input("past_key", {c.batch, p.kv_num_heads, c.past, c.head_size}, c.past_key, {});
-  out.Input("past_value", {c.batch, p.kv_num_heads, c.past, c.v_head_size}, c.past_value, {});
+  out.Input("past_key", {c.batch, p.kv_num_heads, cached, c.head_size}, c.past_key, {});
+  out.Input("past_value", {c.batch, p.kv_num_heads, cached, c.v_head_size}, c.past_value, {});
   out.Input("position_ids", {1, c.length}, {}, c.positions);
   out.Input("attention_mask", {c.batch, c.past + c.length}, {}, c.mask);
+  out.Input("attention_bias", {}, {}, {});
+  out.Input("cache_length", {c.batch}, {}, {c.row_past.begin(), c.row_past.end()}, kInt32);
   while (out.model.inputs.back().name.empty()) out.model.inputs.pop_back();
   out.Output("output", c.flat ? 3 : 4, true);
   out.Output("present_key", 4, c.keep_cache);
@@ -61,14 +70,15 @@ Prepared Prepare(const Call& c) {
     starts.push_back(b.start);
     offsets.push_back(static_cast<float>(b.query_offset));
   }
-  out.model.attributes = {IntAttribute("spec_version", 1),
+  out.model.attributes = {IntAttribute("spec_version", 2),
                           IntAttribute("num_heads", p.num_heads),
                           IntAttribute("kv_num_heads", p.kv_num_heads),
                           FloatsAttribute("frequencies", p.frequencies),
                           StringAttribute("rotary_layout", p.interleaved ? "interleaved" : "half"),
                           IntAttribute("window", p.window),
                           IntsAttribute("band_starts", starts),
-                          FloatsAttribute("band_query_offsets", offsets)};
+                          FloatsAttribute("band_query_offsets", offsets),
+                          StringAttribute("precision", p.fast ? "fast" : "exact")};
   return out;
 }
 
@@ -102,13 +112,15 @@ void Check(Call c, const std::string& library) {
   Expect(error.empty(), c.name + ": " + error);
   if (!error.empty()) return;
   const auto truth = Reference<double>(c.params, c.Args());
-  const auto plain = Reference<float>(c.params, c.Args());
+  const auto plain = Reference<float>(c.params, c.Args(), c.element);
   c.output = prepared.outputs[0].floats;
   if (c.output.size() != truth.output.size()) c.flat = false;  // of another size: compared as it is
   Compare(c.name + ": output", c.OutputByHead(), plain.output, truth.output);
   if (!c.keep_cache) return;
-  Compare(c.name + ": present_key", prepared.outputs[1].floats, plain.present_key,
-          truth.present_key);
+  c.present_key = prepared.outputs[1].floats;
+  c.present_value = prepared.outputs[2].floats;
+  Compare(c.name + ": present_key", c.PresentKeys(), plain.present_key, truth.present_key);
+  Expect(c.RestIsRight(), c.name + ": the cache behind the last token is wrong");
 }
 
 }  // namespace
@@ -141,6 +153,21 @@ void TestCalls(const std::string& library) {
     c.past = 21, c.length = 9, c.params.window = 6, c.params.interleaved = true;
     c.params.frequencies = Frequencies(16);
   });
+  for (const Element element : {Element::kFloat, Element::kFloat16, Element::kBFloat16}) {
+    const auto typed = [&](const std::string& name, auto change) {
+      with((name + ", " + NameOf(element)).c_str(), [&](Call& c) {
+        c.element = element;
+        change(c);
+      });
+    };
+    typed("prefill", [](Call& c) { c.length = 113, c.flat = true; });
+    typed("fast prefill", [](Call& c) { c.length = 113, c.params.fast = true; });
+    typed("decode", [](Call& c) { c.past = 341, c.first_position = 131071; });
+    typed("decode with a fixed cache",
+          [](Call& c) { c.past = 341, c.row_past = {77, 341}, c.capacity = 350; });
+    typed("chunk with a full cache",
+          [](Call& c) { c.past = 41, c.length = 9, c.row_past = {41, 0}, c.capacity = 50; });
+  }
 }
 
 }  // namespace rope::test

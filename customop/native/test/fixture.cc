@@ -6,6 +6,20 @@
 #include <thread>
 
 namespace rope::test {
+const char* NameOf(Element element) {
+  if (element == Element::kFloat16) return "float16";
+  return element == Element::kBFloat16 ? "bfloat16" : "float";
+}
+
+float Rounded(Element element, float x) {
+  if (element == Element::kFloat16) {
+    return hwy::ConvertScalarTo<float>(hwy::ConvertScalarTo<Float16>(x));
+  }
+  if (element == Element::kBFloat16) {
+    return hwy::ConvertScalarTo<float>(hwy::ConvertScalarTo<BFloat16>(x));
+  }
+  return x;
+}
 
 void TestHost::ParallelFor(size_t count, void (*fn)(void*, size_t), void* data) {
   std::atomic<size_t> next{0};
@@ -53,7 +67,7 @@ void Call::Draw(uint32_t seed) {
   std::normal_distribution<float> normal;
   const auto draw = [&](int64_t count, float times) {
     std::vector<float> out(static_cast<size_t>(count));
-    for (float& x : out) x = normal(random) * times;
+    for (float& x : out) x = Rounded(element, normal(random) * times);
     return out;
   };
   const int64_t heads = params.num_heads;

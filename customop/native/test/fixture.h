@@ -32,10 +32,19 @@ class TestHost : public Host {
   size_t limit_ = SIZE_MAX;
 };
 
+enum class Element { kFloat, kFloat16, kBFloat16 };
+
+const char* NameOf(Element element);
+
+// The nearest number that an element can be.
+float Rounded(Element element, float x);
+
 // One call of the kernel: sizes and options first, tensors by Draw.
 struct Call {
   std::string name;
   AttentionParams params;
+  Element element =
+      Element::kFloat;  // of the tensors; the vectors below hold its numbers as float32
   int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
   std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
   int64_t capacity = -1;          // rows of past and present buffers; -1: past grows to present
@@ -51,6 +60,8 @@ struct Call {
 
   void Draw(uint32_t seed);
   AttentionArgs<float> Args();
+  // Runs the kernel of the call's element type.
+  bool Run(Host& host);
   // The output in the reference's order [batch, heads, length, channels].
   std::vector<float> OutputByHead() const;
   // The rows of present_key that hold tokens, in the reference's order.

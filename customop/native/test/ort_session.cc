@@ -2,7 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
+
+#include "attention.h"
 
 namespace rope::test {
 namespace {
@@ -19,15 +23,44 @@ std::string Text(OrtStatusPtr status) {
   return text.empty() ? "?" : text;
 }
 
+template <typename T, typename From>
+void Encode(const std::vector<From>& from, std::vector<char>& bytes) {
+  bytes.resize(std::max<size_t>(1, from.size() * sizeof(T)));
+  for (size_t i = 0; i < from.size(); ++i) {
+    const T x = hwy::ConvertScalarTo<T>(from[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &x, sizeof(T));
+  }
+}
+
+template <typename T>
+void Decode(const void* data, size_t count, std::vector<float>& to) {
+  const T* from = static_cast<const T*>(data);
+  to.clear();
+  for (size_t i = 0; i < count; ++i) to.push_back(hwy::ConvertScalarTo<float>(from[i]));
+}
+
 OrtValue* MakeTensor(Value& value, std::string& error) {
-  OrtValue* tensor = nullptr;
   const bool ints = value.floats.empty() && !value.ints.empty();
-  void* data = ints ? static_cast<void*>(value.ints.data()) : value.floats.data();
-  const size_t bytes = ints ? value.ints.size() * sizeof(int64_t) : value.floats.size() * 4;
-  static float nothing;
+  auto type = static_cast<ONNXTensorElementDataType>(value.type);
+  if (value.type == 0) {
+    type = ints ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  }
+  size_t size = 2;
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64) {
+    Encode<int64_t>(value.ints, value.bytes), size = 8;
+  } else if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32) {
+    Encode<int32_t>(value.ints, value.bytes), size = 4;
+  } else if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
+    Encode<float>(value.floats, value.bytes), size = 4;
+  } else if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16) {
+    Encode<Float16>(value.floats, value.bytes);
+  } else {
+    Encode<BFloat16>(value.floats, value.bytes);
+  }
+  OrtValue* tensor = nullptr;
   error = Text(Ort().CreateTensorWithDataAsOrtValue(
-      g_memory, bytes == 0 ? &nothing : data, bytes, value.shape.data(), value.shape.size(),
-      ints ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &tensor));
+      g_memory, value.bytes.data(), (ints ? value.ints.size() : value.floats.size()) * size,
+      value.shape.data(), value.shape.size(), type, &tensor));
   return tensor;
 }
 
@@ -42,11 +75,18 @@ std::string ReadTensor(OrtValue* tensor, Value& value) {
   value.shape.resize(rank);
   if (error.empty()) error = Text(Ort().GetDimensions(info, value.shape.data(), rank));
   if (error.empty()) error = Text(Ort().GetTensorShapeElementCount(info, &count));
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  if (error.empty()) error = Text(Ort().GetTensorElementType(info, &type));
   Ort().ReleaseTensorTypeAndShapeInfo(info);
   void* data = nullptr;
   if (error.empty()) error = Text(Ort().GetTensorMutableData(tensor, &data));
-  if (error.empty()) {
-    value.floats.assign(static_cast<float*>(data), static_cast<float*>(data) + count);
+  if (!error.empty()) return error;
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16) {
+    Decode<Float16>(data, count, value.floats);
+  } else if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16) {
+    Decode<BFloat16>(data, count, value.floats);
+  } else {
+    Decode<float>(data, count, value.floats);
   }
   return error;
 }

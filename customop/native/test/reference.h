@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "fixture.h"
 
 namespace rope::test {
 
@@ -56,8 +57,16 @@ Real Dot(const std::vector<Real>& a, const Real* b) {
   return sum;
 }
 
+// `element` rounds what an implementation in 16 bits rounds: new keys as the
+// cache stores them, queries where the node asks for speed, and the output.
 template <typename Real>
-Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& args) {
+Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& args,
+                       Element element = Element::kFloat) {
+  const auto round = [&](std::vector<Real> row) {
+    if (element == Element::kFloat) return row;
+    for (Real& x : row) x = static_cast<Real>(Rounded(element, static_cast<float>(x)));
+    return row;
+  };
   const int64_t group = p.num_heads / p.kv_num_heads;
   const Real scale = p.scale != 0
                          ? static_cast<Real>(p.scale)
@@ -79,8 +88,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           const float* row = args.past_key.At(b, kv, j);
           keys.insert(keys.end(), row, row + args.head_size);
         } else {
-          const auto row =
-              Turn<Real>(p, args.key.At(b, kv, j - past), args.head_size, position(b, j - past));
+          const auto row = round(
+              Turn<Real>(p, args.key.At(b, kv, j - past), args.head_size, position(b, j - past)));
           keys.insert(keys.end(), row.begin(), row.end());
         }
       }
@@ -93,6 +102,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         for (const Band& band : p.bands) {
           queries.push_back(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
                                        band.query_scale * position(b, place) + band.query_offset));
+          if (p.fast) queries.back() = round(queries.back());
         }
         std::vector<Real> scores(static_cast<size_t>(total));
         Real largest = -std::numeric_limits<Real>::infinity();
@@ -116,7 +126,9 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
               j < past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - past);
           for (size_t x = 0; x < out.size(); ++x) out[x] += weight * static_cast<Real>(value[x]);
         }
-        for (Real& x : out) result.output.push_back(any ? x / sum : Real{0});
+        for (Real& x : out) x = any ? x / sum : Real{0};
+        out = round(out);
+        result.output.insert(result.output.end(), out.begin(), out.end());
       }
     }
   }

@@ -1,0 +1,35 @@
+// RotaryAttention on float16, compiled once for each Highway target.
+#include "attention.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention_f16.cc"
+#include "hwy/foreach_target.h"  // must come before highway.h
+// clang-format off: the order of these two matters
+#include "hwy/highway.h"
+#include "attention-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace rope {
+namespace HWY_NAMESPACE {
+
+bool RunAttentionF16(const AttentionParams& params, const AttentionArgs<Float16>& args,
+                     Host& host) {
+  return RunOnTarget(params, args, host);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rope
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rope {
+
+HWY_EXPORT(RunAttentionF16);
+
+bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host& host) {
+  return HWY_DYNAMIC_DISPATCH(RunAttentionF16)(params, args, host);
+}
+
+}  // namespace rope
+#endif  // HWY_ONCE
