@@ -21,7 +21,7 @@ struct Value {
   std::vector<float> floats;  // one of the two
   std::vector<int64_t> ints;
   int type = 0;             // ONNX element type; 0: float32 or int64, by what is given
-  std::vector<char> bytes;  // the tensor's memory, made by the session
+  std::vector<char> bytes{};  // the tensor's memory, made by the session
 };
 
 // A session of one model with the op library registered. error() tells why
