@@ -77,7 +77,7 @@ func names(methods iter.Seq[rope.Method], axis rope.Axis) string {
 }
 
 // methodFlags lists what could be added to a command line:
-// "--scaling theta, linear or yarn and --positions string".
+// "--scaling theta, linear or yarn, --positions string and --mask causal or anchor".
 func methodFlags() string {
 	var axes []rope.Axis
 	var list []string
@@ -87,5 +87,6 @@ func methodFlags() string {
 			list = append(list, fmt.Sprintf("--%v %s", m.Axis, names(changing(), m.Axis)))
 		}
 	}
-	return strings.Join(list, " and ")
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }

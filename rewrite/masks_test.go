@@ -1,0 +1,221 @@
+package rewrite_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// readMaskGolden is readGolden for the goldens of masks.
+func readMaskGolden(t *testing.T, architecture, key, documents string, padded bool) golden {
+	t.Helper()
+	g := readGolden(t, architecture, "plain", padded)
+	f, err := npz.Open(filepath.Join(testdata, "goldens", architecture+"_masks.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	suffix := ""
+	if padded {
+		suffix = "_pad"
+	}
+	if g.want, _, err = f.Float32(key + suffix); err != nil {
+		t.Fatal(err)
+	}
+	if documents != "" {
+		if g.sequence.Documents, _, err = f.Int64(documents + suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// TestMaskGoldens compares patched models with an eager reference in which who
+// sees whom is a table: in prefill and decode, batched, padded, with a growing
+// and with a fixed cache.
+func TestMaskGoldens(t *testing.T) {
+	testruntime.Require(t)
+	for _, c := range []struct {
+		mask, golden, documents string
+		everywhere              bool // the golden exists for every architecture, else for llama
+	}{
+		{"anchor", "anchor", "documents", true},
+		{"intra-document", "intra", "documents", true},
+		{"intra-document-reset", "intra", "documents", true}, // inside a document only distances matter
+		{"intra-document-reset:start=9", "intra", "documents", false},
+		{"anchor:restart=true", "anchor_reset", "documents", false},
+		{"anchor", "readers", "documents_readers", false},
+		{"first-keys:count=2,window=8", "first_keys", "", false},
+	} {
+		for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo23",
+			"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+			architecture, _, _ := strings.Cut(name, "__")
+			llama := architecture == "llama"
+			if !c.everywhere && name != "llama__optimum" && name != "llama__dynamo18" {
+				continue
+			}
+			t.Run(name+"/"+c.mask+"/"+c.golden, func(t *testing.T) {
+				opts := rewrite.Options{Edits: []rope.Spec{spec(t, rope.MaskAxis, c.mask)}}
+				if c.documents != "" {
+					opts.Documents = rewrite.DocumentsInput
+				}
+				path, _ := patch(t, model(name), opts)
+				growing := open(t, path)
+				opts.FixedCapacity = 48
+				path, _ = patch(t, model(name), opts)
+				fixed := open(t, path)
+				worst := 0.0
+				check := func(g golden, way string, logits []float64, err error) {
+					t.Helper()
+					if err != nil {
+						t.Fatalf("%s, padded %v: %v", way, g.padded, err)
+					}
+					off := g.distance(t, logits)
+					worst = max(worst, off)
+					if !(off <= 1e-4) {
+						t.Errorf("%s, padded %v: off by %.2g", way, g.padded, off)
+					}
+				}
+				for _, padded := range []bool{false, true} {
+					if padded && !llama {
+						continue // there is no golden
+					}
+					g := readMaskGolden(t, architecture, c.golden, c.documents, padded)
+					for way, chunks := range ways {
+						if way == "token by token" {
+							continue // the decode of 16 tokens shows the same
+						}
+						logits, err := growing.Chunks(context.Background(), g.sequence, chunks...)
+						check(g, way, logits, err)
+						logits, err = fixed.Chunks(context.Background(), g.sequence, chunks...)
+						check(g, way+", fixed cache", logits, err)
+					}
+					if padded && c.documents == "" {
+						continue // first keys are counted by place, so padding matters
+					}
+					logits, err := fixed.Ragged(context.Background(), g.sequence, 32)
+					check(g, "rows of their own length", logits, err)
+				}
+				t.Logf("off by at most %.2g", worst)
+			})
+		}
+	}
+}
+
+// Eight documents packed into one row give the logits of eight runs of the
+// original model, and a reader behind them sees all of them.
+func TestPackedDocuments(t *testing.T) {
+	testruntime.Require(t)
+	ctx := context.Background()
+	for _, name := range []string{"llama__optimum", "llama__dynamo18", "qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+		for _, mask := range []string{"intra-document", "intra-document-reset"} {
+			if mask == "intra-document-reset" && name != "llama__dynamo18" {
+				continue
+			}
+			t.Run(name+"/"+mask, func(t *testing.T) {
+				path, _ := patch(t, model(name), rewrite.Options{
+					Edits: []rope.Spec{spec(t, rope.MaskAxis, mask)}, Documents: "packs",
+				})
+				packed, original := open(t, path), open(t, model(name))
+				lengths := []int64{3, 1, 17, 8, 5, 30, 2, 11}
+				rng := rand.New(rand.NewPCG(5, 6))
+				row := decoder.Sequence{Batch: 1}
+				for i, n := range lengths {
+					for range n {
+						row.IDs = append(row.IDs, 4+rng.Int64N(124))
+						row.Documents = append(row.Documents, int64(i+1))
+						row.Positions = append(row.Positions, row.Length)
+						row.Length++
+					}
+				}
+				for range 2 { // readers
+					row.IDs, row.Documents, row.Positions = append(row.IDs, 77), append(row.Documents, -1), append(row.Positions, row.Length)
+					row.Length++
+				}
+				row.Mask = slices.Repeat([]int64{1}, int(row.Length))
+				run := func(d *decoder.Decoder, s decoder.Sequence, chunks ...int64) []float64 {
+					t.Helper()
+					logits, err := d.Chunks(ctx, s, chunks...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return logits
+				}
+				all := run(packed, row, row.Length)
+				worst, start := 0.0, int64(0)
+				for _, n := range lengths {
+					one := decoder.Sequence{Batch: 1, Length: n, IDs: row.IDs[start : start+n], Mask: row.Mask[:n], Positions: row.Positions[:n]}
+					worst = max(worst, largest(run(original, one, n), all[start*128:(start+n)*128]))
+					start += n
+				}
+				if !(worst <= 1e-4) {
+					t.Errorf("packed documents are off by %.2g from separate runs", worst)
+				}
+				chunked := run(packed, row, 40, 20, row.Length-60)
+				if off := largest(chunked, all); !(off <= 1e-4) {
+					t.Errorf("in chunks they are off by %.2g", off)
+				}
+				t.Logf("packed documents are off by %.2g from separate runs", worst)
+
+				// Another first token in each document moves the readers and, beside
+				// its own document, nothing else.
+				at := int64(0)
+				for i, n := range lengths {
+					changed := row
+					changed.IDs = slices.Clone(row.IDs)
+					changed.IDs[at] = 3
+					other := run(packed, changed, row.Length)
+					for place := range row.Length {
+						moved := largest(other[place*128:(place+1)*128], all[place*128:(place+1)*128]) > 1e-4
+						inside := place >= at && place < at+n
+						reader := place >= row.Length-2
+						if moved != (inside || reader) {
+							t.Errorf("document %d changed: place %d moved is %v", i+1, place, moved)
+						}
+					}
+					at += n
+				}
+			})
+		}
+	}
+}
+
+// What documents need and do not get is said.
+func TestDocumentsRefused(t *testing.T) {
+	testruntime.Require(t)
+	anchor := []rope.Spec{spec(t, rope.MaskAxis, "anchor")}
+	for _, c := range []struct {
+		opts rewrite.Options
+		want string
+	}{
+		{rewrite.Options{Edits: anchor}, "layer 0: the mask goes by document ids, which the graph has not; give --documents input"},
+		{rewrite.Options{Documents: "ids"}, "nothing would read the document ids"},
+		{rewrite.Options{Edits: anchor, Documents: "logits"}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
+		{rewrite.Options{Edits: anchor, Documents: "x", FixedCapacity: 8, CacheLength: "x"}, "the new input for cache lengths needs another name"},
+		{rewrite.Options{FixedCapacity: -1}, "a cache of -1 tokens"},
+		{rewrite.Options{FixedCapacity: 1 << 31}, "a capacity from 1 to 2147483647 was expected"},
+	} {
+		m, err := onnx.Open(model("llama__optimum"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.opts.Worker = []string{os.Args[0]}
+		_, err = rewrite.Rewrite(context.Background(), m, c.opts)
+		m.Close()
+		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v lacks %q", err, c.want)
+		}
+	}
+}
