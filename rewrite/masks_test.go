@@ -119,7 +119,7 @@ func TestMaskGoldens(t *testing.T) {
 func TestPackedDocuments(t *testing.T) {
 	testruntime.Require(t)
 	ctx := context.Background()
-	for _, name := range []string{"llama__optimum", "llama__dynamo18", "qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+	for _, name := range []string{"llama__optimum", "llama__dynamo18", "qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18", "llama__genai-fp32"} {
 		for _, mask := range []string{"intra-document", "intra-document-reset"} {
 			if mask == "intra-document-reset" && name != "llama__dynamo18" {
 				continue
