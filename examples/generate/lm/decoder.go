@@ -1,13 +1,9 @@
 package lm
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -23,26 +19,24 @@ type Options struct {
 // Decoder is a loaded model and the cache of one sequence.
 // It must not be used by several goroutines at once.
 type Decoder struct {
-	session *ort.DynamicAdvancedSession
-	inputs  []string
-	outputs []string
-	caches  []cache
-	length  int64       // tokens in the cache
-	past    []ort.Value // one per cache; nil when the cache is empty
-	logits  ort.Value   // of the last call
+	session   *ort.DynamicAdvancedSession
+	signature *signature
+	memory    memory
+	length    int64   // tokens in the cache
+	documents []int64 // their ids, if the model takes any
 }
 
-// cache is one past input, float32 [batch, heads, past, size], and the present
-// output that continues it.
-type cache struct {
-	past, present string
-	heads, size   int64
+// memory keeps keys and values between calls: a cache that grows, or one of
+// fixed capacity.
+type memory interface {
+	// forward runs tokens after past ones. After an error what was kept for the
+	// past ones is as it was.
+	forward(tokens []int64, past int64, documents []int64) (Logits, error)
+	// reset forgets all tokens.
+	reset() error
+	// close frees everything.
+	close() error
 }
-
-const (
-	pastPrefix    = "past_key_values."
-	presentPrefix = "present."
-)
 
 // Open loads the model at path. The ONNX Runtime library must have been
 // initialised (customop.InitRuntime).
@@ -53,7 +47,7 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	}
 	defer model.Close()
 	d := &Decoder{}
-	if err := d.signature(model.Graph, filepath.Dir(path)); err != nil {
+	if d.signature, err = readSignature(model.Graph, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	so, err := ort.NewSessionOptions()
@@ -69,79 +63,24 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	if err := registerOps(so, model, path, options.OpsLibrary); err != nil {
 		return nil, err
 	}
-	if d.session, err = ort.NewDynamicAdvancedSession(path, d.inputs, d.outputs, so); err != nil {
+	if d.session, err = ort.NewDynamicAdvancedSession(path, d.signature.inputs, d.signature.outputs, so); err != nil {
 		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	if d.signature.capacity == 0 {
+		d.memory = &growing{signature: d.signature, session: d.session}
+		return d, nil
+	}
+	if d.memory, err = newFixed(d.session, d.signature); err != nil {
+		return nil, errors.Join(err, d.session.Destroy())
 	}
 	return d, nil
 }
 
-// signature finds inputs, outputs and caches by their names. A size that the
-// model leaves open, as ONNX Runtime GenAI's builder does, is in config.json.
-func (d *Decoder) signature(g *onnx.Graph, folder string) error {
-	for _, out := range g.Outputs {
-		d.outputs = append(d.outputs, out.Name)
-	}
-	for _, in := range g.Inputs {
-		d.inputs = append(d.inputs, in.Name)
-		switch {
-		case slices.Contains([]string{"input_ids", "attention_mask", "position_ids"}, in.Name):
-			if in.Type != onnx.Int64 {
-				return fmt.Errorf("input %s has element type %v, this example feeds int64", in.Name, in.Type)
-			}
-		case strings.HasPrefix(in.Name, pastPrefix):
-			c := cache{past: in.Name, present: presentPrefix + strings.TrimPrefix(in.Name, pastPrefix)}
-			if in.Type != onnx.Float || len(in.Shape) != 4 || !in.Shape[1].Known() {
-				return fmt.Errorf("input %s is %v %v, want float32 [batch, heads, past, size] with known heads", in.Name, in.Type, in.Shape)
-			}
-			if !slices.Contains(d.outputs, c.present) {
-				return fmt.Errorf("input %s has no output %s that continues it", c.past, c.present)
-			}
-			c.heads, c.size = in.Shape[1].Value, in.Shape[3].Value
-			if !in.Shape[3].Known() {
-				var err error
-				if c.size, err = headSize(folder); err != nil {
-					return fmt.Errorf("input %s leaves its last size open: %w", in.Name, err)
-				}
-			}
-			d.caches = append(d.caches, c)
-		default:
-			return fmt.Errorf("input %s is none that this example knows (input_ids, attention_mask, position_ids, %sN.key|value)", in.Name, pastPrefix)
-		}
-	}
-	if !slices.Contains(d.inputs, "input_ids") || !slices.Contains(d.outputs, "logits") {
-		return errors.New("not a language model: it has no input input_ids or no output logits")
-	}
-	if len(d.caches) == 0 {
-		return errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
-	}
-	return nil
-}
-
-// headSize reads the size of a head from the model's config.json.
-func headSize(folder string) (int64, error) {
-	b, err := os.ReadFile(filepath.Join(folder, "config.json"))
-	if err != nil {
-		return 0, err
-	}
-	var config struct {
-		Head   int64 `json:"head_dim"`
-		Hidden int64 `json:"hidden_size"`
-		Heads  int64 `json:"num_attention_heads"`
-	}
-	if err := json.Unmarshal(b, &config); err != nil {
-		return 0, fmt.Errorf("%s: %w", filepath.Join(folder, "config.json"), err)
-	}
-	if config.Head == 0 && config.Heads > 0 {
-		config.Head = config.Hidden / config.Heads
-	}
-	if config.Head <= 0 {
-		return 0, fmt.Errorf("%s gives neither head_dim nor hidden_size and num_attention_heads", filepath.Join(folder, "config.json"))
-	}
-	return config.Head, nil
-}
-
 // Length is the number of tokens that the cache holds.
 func (d *Decoder) Length() int { return int(d.length) }
+
+// Capacity is the number of tokens that the cache can hold; 0 when it grows.
+func (d *Decoder) Capacity() int { return int(d.signature.capacity) }
 
 // Logits are the scores of the next token after each token of a call. They
 // stand in ONNX Runtime's memory and are valid until the next call of Forward,
@@ -154,81 +93,57 @@ type Logits struct {
 // Last is the row after the last token.
 func (l Logits) Last() []float32 { return l.Data[len(l.Data)-l.Vocabulary:] }
 
+// Reader is the document id of tokens that see all documents, such as a
+// question; a document's tokens have its number from 1 on, and 0 is the anchor
+// that every document sees.
+const Reader = -1
+
 // Forward runs the model on further tokens of the sequence and keeps their
-// keys and values. After an error the cache is as it was before the call.
-func (d *Decoder) Forward(tokens []int64) (_ Logits, err error) {
-	if len(tokens) == 0 {
-		return Logits{}, errors.New("no tokens to run the model on")
+// keys and values. After an error the cache is as it was before the call. To a
+// model with document ids the tokens belong to document 1.
+func (d *Decoder) Forward(tokens []int64) (Logits, error) { return d.ForwardIn(1, tokens) }
+
+// ForwardIn is Forward with tokens that all belong to one document (or are the
+// anchor, or a reader), for models with document ids.
+func (d *Decoder) ForwardIn(document int64, tokens []int64) (Logits, error) {
+	ids := make([]int64, len(tokens))
+	for i := range ids {
+		ids[i] = document
 	}
-	inputs, release, err := d.feed(tokens)
-	defer func() { err = errors.Join(err, release()) }()
-	if err != nil {
-		return Logits{}, err
-	}
-	outputs := make([]ort.Value, len(d.outputs))
-	if err := d.session.Run(inputs, outputs); err != nil {
-		return Logits{}, errors.Join(fmt.Errorf("run the model on %d tokens after %d: %w", len(tokens), d.length, err), destroy(outputs))
-	}
-	at := slices.Index(d.outputs, "logits")
-	tensor, ok := outputs[at].(*ort.Tensor[float32])
-	if !ok || len(tensor.GetShape()) != 3 {
-		return Logits{}, errors.Join(fmt.Errorf("output logits is %T %v, want float32 [batch, tokens, vocabulary]", outputs[at], outputs[at].GetShape()), destroy(outputs))
-	}
-	outputs[at] = nil
-	present := make([]ort.Value, len(d.caches))
-	for i, c := range d.caches {
-		p := slices.Index(d.outputs, c.present)
-		present[i], outputs[p] = outputs[p], nil
-	}
-	old := append(d.past, d.logits)
-	d.past, d.logits, d.length = present, tensor, d.length+int64(len(tokens))
-	return Logits{Data: tensor.GetData(), Vocabulary: int(tensor.GetShape()[2])}, errors.Join(destroy(outputs), destroy(old))
+	return d.ForwardPacked(ids, tokens)
 }
 
-// feed makes the inputs of a call; release frees those that are not the cache.
-func (d *Decoder) feed(tokens []int64) (inputs []ort.Value, release func() error, err error) {
-	var own []ort.Value
-	release = func() error { return destroy(own) }
-	n := int64(len(tokens))
-	for _, name := range d.inputs {
-		var v ort.Value
-		switch name {
-		case "input_ids":
-			v, err = ort.NewTensor(ort.NewShape(1, n), tokens)
-		case "attention_mask":
-			v, err = ort.NewTensor(ort.NewShape(1, d.length+n), slices.Repeat([]int64{1}, int(d.length+n)))
-		case "position_ids":
-			positions := make([]int64, n)
-			for i := range positions {
-				positions[i] = d.length + int64(i)
-			}
-			v, err = ort.NewTensor(ort.NewShape(1, n), positions)
-		default:
-			i := slices.IndexFunc(d.caches, func(c cache) bool { return c.past == name })
-			if d.past != nil {
-				inputs = append(inputs, d.past[i])
-				continue
-			}
-			v, err = ort.NewEmptyTensor[float32](ort.NewShape(1, d.caches[i].heads, 0, d.caches[i].size))
-		}
-		if err != nil {
-			return nil, release, fmt.Errorf("input %s: %w", name, err)
-		}
-		own, inputs = append(own, v), append(inputs, v)
+// ForwardPacked is Forward with a document id for each token.
+func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
+	switch {
+	case len(tokens) == 0:
+		return Logits{}, errors.New("no tokens to run the model on")
+	case len(documents) != len(tokens):
+		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
 	}
-	return inputs, release, nil
+	if d.signature.takes(documentIDs) {
+		documents = append(d.documents, documents...)
+	}
+	logits, err := d.memory.forward(tokens, d.length, documents)
+	if err != nil {
+		return Logits{}, fmt.Errorf("run the model on %d tokens after %d: %w", len(tokens), d.length, err)
+	}
+	d.length += int64(len(tokens))
+	if d.signature.takes(documentIDs) {
+		d.documents = documents
+	}
+	return logits, nil
 }
 
 // Reset forgets the sequence.
 func (d *Decoder) Reset() error {
-	old := append(d.past, d.logits)
-	d.past, d.logits, d.length = nil, nil, 0
-	return destroy(old)
+	d.length, d.documents = 0, d.documents[:0]
+	return d.memory.reset()
 }
 
 // Close frees the cache and the model.
 func (d *Decoder) Close() error {
-	return errors.Join(d.Reset(), d.session.Destroy())
+	return errors.Join(d.memory.close(), d.session.Destroy())
 }
 
 // destroy frees the values that are not nil.

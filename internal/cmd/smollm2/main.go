@@ -24,7 +24,7 @@ func main() {
 		SilenceErrors: true,
 		RunE:          func(command *cobra.Command, _ []string) error { return p.run(command.Context(), command) },
 	}
-	root.Flags().StringVar(&p.variant, "variant", "optimum", "export to use")
+	root.Flags().StringSliceVar(&p.variants, "variant", []string{"optimum"}, "exports to use, with commas between")
 	root.Flags().StringVar(&p.rewriter, "rope-rewrite", "build/rope-rewrite", "the program under test")
 	root.AddCommand(fetchCommand(), checkCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
