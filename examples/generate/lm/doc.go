@@ -13,4 +13,8 @@
 // A model is recognised by the usual names of its inputs and outputs:
 // input_ids, attention_mask, position_ids, past_key_values.N.key and .value;
 // logits, present.N.key and .value. Heads and sizes come from its shapes.
+//
+// What rope-rewrite adds is fed, too. With --kv fixed the cache is one buffer
+// per layer that tokens are appended to in place. With --documents input the
+// tokens of a text may belong to several documents (ForwardIn).
 package lm
