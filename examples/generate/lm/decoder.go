@@ -14,6 +14,7 @@ import (
 type Options struct {
 	Threads    int    // of one operator; 0 leaves it to ONNX Runtime
 	OpsLibrary string // librope_ops.so; empty searches for it, if the model needs it
+	NoArena    bool   // memory comes from the system each time, slower, and seen by a profiler of the heap
 }
 
 // Decoder is a loaded model and the cache of one sequence.
@@ -57,6 +58,11 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	defer func() { err = errors.Join(err, so.Destroy()) }()
 	if options.Threads > 0 {
 		if err := so.SetIntraOpNumThreads(options.Threads); err != nil {
+			return nil, err
+		}
+	}
+	if options.NoArena {
+		if err := so.SetCpuMemArena(false); err != nil {
 			return nil, err
 		}
 	}

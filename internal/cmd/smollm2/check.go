@@ -39,6 +39,7 @@ type settings struct {
 	lengths []int // timed ones
 	threads []int
 	repeats int
+	noArena bool
 	work    string // folder for the logits, deleted after use
 	texts   string // folder of goldens.npz, whose text is used
 	log     io.Writer

@@ -26,7 +26,7 @@ func main() {
 	}
 	root.Flags().StringSliceVar(&p.variants, "variant", []string{"optimum"}, "exports to use, with commas between")
 	root.Flags().StringVar(&p.rewriter, "rope-rewrite", "build/rope-rewrite", "the program under test")
-	root.AddCommand(fetchCommand(), checkCommand(), goldenCommand(), probeCommand())
+	root.AddCommand(fetchCommand(), checkCommand(), decodeCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "smollm2:", err)
 		os.Exit(1)

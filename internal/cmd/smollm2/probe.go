@@ -28,6 +28,8 @@ type task struct {
 	Texts   [][]int64 `json:"texts"`
 	Logits  string    `json:"logits,omitempty"` // file for the logits of Texts[0], float32
 	Places  []int64   `json:"places,omitempty"` // only those rows of the logits
+	Steps   int       `json:"steps,omitempty"`  // single tokens to time after Texts[0], and nothing else
+	NoArena bool      `json:"no_arena,omitempty"`
 }
 
 // finding is what a probe reports.
@@ -35,6 +37,7 @@ type finding struct {
 	Tokens  [][]int64 `json:"tokens,omitempty"` // generated
 	Seconds []float64 `json:"seconds"`          // of the first pass over each text
 	Peak    int64     `json:"peak"`             // largest resident memory, bytes
+	Steps   *steps    `json:"steps,omitempty"`
 }
 
 // probe runs t in a process of its own.
@@ -80,11 +83,16 @@ func (t task) run() (f finding, err error) {
 	if err := customop.InitRuntime(""); err != nil {
 		return f, err
 	}
-	decoder, err := lm.Open(t.Model, lm.Options{Threads: t.Threads})
+	decoder, err := lm.Open(t.Model, lm.Options{Threads: t.Threads, NoArena: t.NoArena})
 	if err != nil {
 		return f, err
 	}
 	defer decoder.Close() // the process ends here
+	if t.Steps > 0 {
+		s, err := t.step(decoder)
+		f.Steps = &s
+		return f, err
+	}
 	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
 		return f, err // the first run of a session is slower than the others
 	}
@@ -177,4 +185,37 @@ func peakMemory() (int64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// consumption is what a process has taken from the system so far; zero where
+// the system does not tell (it needs Linux's /proc).
+type consumption struct {
+	faults  int64   // pages supplied without reading a file
+	seconds float64 // of processors
+}
+
+func consumed() (c consumption, err error) {
+	b, err := os.ReadFile("/proc/self/stat")
+	if os.IsNotExist(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	// The name of the program, in parentheses, may hold blanks.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 13 {
+		return c, fmt.Errorf("/proc/self/stat is %q", b)
+	}
+	if c.faults, err = strconv.ParseInt(fields[7], 10, 64); err != nil {
+		return c, err
+	}
+	for _, field := range fields[11:13] { // of the program and of the system for it, in hundredths
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return c, err
+		}
+		c.seconds += float64(ticks) / 100
+	}
+	return c, nil
 }

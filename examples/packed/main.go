@@ -1,0 +1,151 @@
+// Command packed puts one question to several documents that stand in one row,
+// under three masks: each token sees everything before it (keep), the documents
+// do not see each other (intra-document), and they share a beginning (anchor).
+// The question is a reader: it sees all of them under each mask.
+//
+//	go run ./examples/packed -model build/smollm2/dynamo18/model.onnx
+//	go run ./examples/packed -model MODEL.onnx -question "…" a.txt b.txt c.txt
+//
+// The model is an original one; the program rewrites it for each mask, which is
+// also how the library is used from Go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// samples are the documents when none are given.
+var samples = []string{
+	"The Lindqvist lighthouse was built in 1874 on a rock two miles off the coast. Its keeper is Maria Solberg.",
+	"The town library opens at nine o'clock. Its reading room has forty seats and a large blue clock.",
+	"The bakery on Mill Street sells rye bread and plum cake. It belongs to Peter Novak.",
+}
+
+func main() {
+	rewrite.ServeIfWorker()
+	model := flag.String("model", "", "the original .onnx file, with tokenizer.json beside it")
+	question := flag.String("question", "What does the bakery sell?", "what is asked of the documents")
+	limit := flag.Int("max-tokens", 32, "stop after this many tokens")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *model, *question, flag.Args(), *limit); err != nil {
+		fmt.Fprintln(os.Stderr, "packed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, model, question string, files []string, limit int) error {
+	if model == "" {
+		return errors.New("give -model FILE.onnx, the original of a model with a key-value cache")
+	}
+	documents, err := read(files)
+	if err != nil {
+		return err
+	}
+	// In the source tree the libraries are where make build leaves them.
+	runtime := inTree(customop.RuntimeVariable, "build/onnxruntime/libonnxruntime.so")
+	library := inTree(customop.LibraryVariable, "build/librope_ops.so")
+	if err := customop.InitRuntime(runtime); err != nil {
+		return err
+	}
+	tokenizer, err := lm.OpenTokenizer(filepath.Dir(model))
+	if err != nil {
+		return err
+	}
+	row, err := pack(tokenizer, documents, question)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d documents and a question in one row of %d tokens\nquestion        %s\n", len(documents), len(row.tokens), question)
+	for _, mask := range []string{"keep", "intra-document", "anchor"} {
+		decoder, err := open(ctx, model, mask, library)
+		if err != nil {
+			return fmt.Errorf("%s: %w", mask, err)
+		}
+		tokens, err := row.answer(ctx, decoder, tokenizer, limit)
+		if err := errors.Join(err, decoder.Close()); err != nil {
+			return fmt.Errorf("%s: %w", mask, err)
+		}
+		var text strings.Builder
+		for _, t := range tokens {
+			text.Write(tokenizer.Decode(t))
+		}
+		fmt.Fprintf(out, "%-15s %s\n", mask, strings.Join(strings.Fields(text.String()), " "))
+	}
+	return nil
+}
+
+func read(files []string) ([]string, error) {
+	if len(files) == 0 {
+		return samples, nil
+	}
+	var documents []string
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, string(b))
+	}
+	return documents, nil
+}
+
+// open rewrites the model for a mask and loads the result.
+func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) {
+	model, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	options := rewrite.Options{Library: library}
+	if mask != "keep" {
+		spec, err := rope.ParseSpec(rope.MaskAxis, mask)
+		if err != nil {
+			return nil, err
+		}
+		options.Edits, options.Documents = []rope.Spec{spec}, rewrite.DocumentsInput
+	}
+	report, err := rewrite.Rewrite(ctx, model, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, site := range report.Sites {
+		if site.Status != rewrite.Rewritten {
+			return nil, fmt.Errorf("the attention at %s is kept: %s", site.Node, site.Reason)
+		}
+	}
+	// In the model's own folder, so that its weights need not be copied.
+	patched := filepath.Join(filepath.Dir(path), fmt.Sprintf(".packed-%d.onnx", os.Getpid()))
+	if err := model.Save(patched, onnx.SaveOptions{}); err != nil {
+		return nil, err
+	}
+	decoder, err := lm.Open(patched, lm.Options{OpsLibrary: library})
+	return decoder, errors.Join(err, os.Remove(patched))
+}
+
+// inTree is what make build leaves in the source tree, unless the environment
+// names another.
+func inTree(variable, built string) string {
+	if os.Getenv(variable) != "" {
+		return ""
+	}
+	if _, err := os.Stat(built); err != nil {
+		return ""
+	}
+	return built
+}

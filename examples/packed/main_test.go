@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+)
+
+func tokenizer(t *testing.T) *lm.Tokenizer {
+	t.Helper()
+	tk, err := lm.OpenTokenizer("../../testdata/smollm2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tk
+}
+
+// Each token belongs to the piece of text that it comes from, and the whole is
+// the ChatML form of anchor, documents and question.
+func TestPack(t *testing.T) {
+	tk := tokenizer(t)
+	r, err := pack(tk, []string{"One.", "Two."}, "Which?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[int64]string{}
+	var order []int64
+	for i, token := range r.tokens {
+		id := r.documents[i]
+		texts[id] += string(tk.Decode(token))
+		if !slices.Contains(order, id) {
+			order = append(order, id)
+		}
+	}
+	if want := []int64{0, 1, 2, -1}; !slices.Equal(order, want) || len(r.tokens) != len(r.documents) {
+		t.Errorf("document ids in the order %v, want %v", order, want)
+	}
+	if texts[1] != "Note: One.\n" || texts[2] != "Note: Two.\n" || !strings.HasPrefix(texts[-1], "Question: Which?<|im_end|>") || !strings.HasPrefix(texts[0], "<|im_start|>user") {
+		t.Errorf("texts %v", texts)
+	}
+	if _, err := pack(tk, []string{"\xff"}, ""); err == nil || !strings.Contains(err.Error(), "document 1") {
+		t.Errorf("a document that is no text: %v", err)
+	}
+}
+
+// A reader sees all documents under each mask: one document alone gives the
+// answer that is given without a mask, several give the answer of a model in
+// which they do not see each other, and the question sees each of them.
+func TestAnswer(t *testing.T) {
+	library := testruntime.Require(t)
+	tk := tokenizer(t)
+	model := copyModel(t)
+	answers := func(mask string, rows ...*row) (list [][]int64) {
+		t.Helper()
+		decoder, err := open(context.Background(), model, mask, library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer decoder.Close()
+		for _, r := range rows {
+			if err := decoder.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			tokens, err := r.answer(t.Context(), decoder, tk, 12)
+			if err != nil || len(tokens) == 0 {
+				t.Fatal(tokens, err)
+			}
+			list = append(list, tokens)
+		}
+		return list
+	}
+	write := func(documents ...[]int64) *row {
+		r := &row{}
+		for i, tokens := range documents {
+			r.add(int64(i+1), tokens...)
+		}
+		r.add(lm.Reader, 60, 61, 62)
+		return r
+	}
+	one := write([]int64{90, 8, 77, 10})
+	several := write([]int64{90, 8, 77, 10}, []int64{20, 91, 22}, []int64{33, 104, 5})
+	first := write([]int64{99, 8, 70, 10}, []int64{20, 91, 22}, []int64{33, 104, 5})
+	keep := answers("keep", one, several)
+	intra := answers("intra-document", one, several, first)
+	if !slices.Equal(keep[0], intra[0]) {
+		t.Errorf("one document: %v with a mask, %v without", intra[0], keep[0])
+	}
+	if slices.Equal(keep[1], intra[1]) {
+		t.Errorf("three documents: the mask changes nothing: %v", keep[1])
+	}
+	if slices.Equal(intra[1], intra[2]) {
+		t.Errorf("the question does not see the first document: %v", intra[1])
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(model), ".packed-*")); err != nil || len(left) > 0 {
+		t.Errorf("files left behind: %v, %v", left, err)
+	}
+}
+
+func copyModel(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../testdata/models/llama__optimum/model.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRunRefuses(t *testing.T) {
+	for want, run := range map[string]error{
+		"-model":    run(t.Context(), nil, "", "?", nil, 1),
+		"none.text": run(t.Context(), nil, "x.onnx", "?", []string{"none.text"}, 1),
+	} {
+		if run == nil || !strings.Contains(run.Error(), want) {
+			t.Errorf("%v, want a word of %s", run, want)
+		}
+	}
+}
