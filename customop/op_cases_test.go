@@ -158,36 +158,39 @@ func TestChunksAreTheWhole(t *testing.T) {
 		"streaming": problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 3 }), 2, 90, 0),
 		"documents": scattered(leftPadded(problem(restarting(documented(attention(4, 2, 32), rope.AnchorDocument), 1), 2, 90, 0), 11, 0), 3, 9, -1, 0, 1, 2),
 	} {
-		t.Run(name, func(t *testing.T) {
-			whole := filled(whole, 2)
-			want, err := ref.Run(whole)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) { chunksAreTheWhole(t, whole) })
+	}
+}
+
+func chunksAreTheWhole(t *testing.T, whole ref.Problem) {
+	t.Helper()
+	whole = filled(whole, 2)
+	want, err := ref.Run(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := ref.RunFloat32(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chunks := range [][]int{{40, 50}, {1, 88, 1}, {80, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
+		var joined []tensor
+		var each judge
+		begin := 0
+		var cache map[string]tensor
+		for _, n := range chunks {
+			part := slice(whole, begin, begin+n)
+			if cache != nil {
+				part.PastKey, part.PastValue = float64s(cache["present_key"]), float64s(cache["present_value"])
 			}
-			plain, err := ref.RunFloat32(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, chunks := range [][]int{{40, 50}, {1, 88, 1}, {80, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
-				var joined []tensor
-				var each judge
-				begin := 0
-				var cache map[string]tensor
-				for _, n := range chunks {
-					part := slice(whole, begin, begin+n)
-					if cache != nil {
-						part.PastKey, part.PastValue = float64s(cache["present_key"]), float64s(cache["present_value"])
-					}
-					cache = outputsOf(t, part, false)
-					each.add(t, part, false, cache)
-					joined = append(joined, cache["output"])
-					begin += n
-				}
-				each.verdict(t)
-				a := whole.Attention
-				within(t, "all chunks", join(joined), want.Output, plain.Output, 2, int64(a.Heads), 90, int64(a.HeadSize))
-			}
-		})
+			cache = outputsOf(t, part, false)
+			each.add(t, part, false, cache)
+			joined = append(joined, cache["output"])
+			begin += n
+		}
+		each.verdict(t)
+		a := whole.Attention
+		within(t, "all chunks", join(joined), want.Output, plain.Output, 2, int64(a.Heads), 90, int64(a.HeadSize))
 	}
 }
 

@@ -72,6 +72,15 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 		r.BandQueryScales = append(r.BandQueryScales, float32(b.QueryScale))
 		r.BandQueryOffsets = append(r.BandQueryOffsets, float32(b.QueryOffset))
 		r.BandKeyScales = append(r.BandKeyScales, float32(b.KeyScale))
+		r.BandQueryLimits = append(r.BandQueryLimits, float32(b.QueryLimit))
+		r.BandGroups = append(r.BandGroups, max(1, b.Group))
+	}
+	r.BandChunk = a.Chunk
+	if t := a.Temperature; t != (rope.Temperature{}) {
+		r.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
+	}
+	if a.Cache == rope.Raw {
+		r.Cache = "raw"
 	}
 	if p.Past > 0 {
 		r.PastKey, r.PastValue = "past_key", "past_value"

@@ -79,9 +79,26 @@ func TestSessionRefuses(t *testing.T) {
 			n.SetAttribute(onnx.IntAttr("causal", 0))
 			n.SetAttribute(onnx.IntsAttr("band_starts", 0, 9))
 		}, []string{"band", "causal"}},
-		"half a past":            {input(3, "past_key"), []string{"past_key", "past_value"}},
-		"unknown cache":          {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
-		"raw cache":              {set(onnx.StringAttr("cache", "raw")), []string{"cache", "raw", "not support"}},
+		"half a past":          {input(3, "past_key"), []string{"past_key", "past_value"}},
+		"unknown cache":        {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
+		"groups, rotated":      {set(onnx.IntsAttr("band_groups", 2)), []string{"band_groups", "2", "rotated cache"}},
+		"group of none":        {set(onnx.IntsAttr("band_groups", 0)), []string{"band_groups", "0"}},
+		"groups, no bands":     {set(onnx.IntsAttr("band_groups", 1, 1)), []string{"band_groups", "2", "1"}},
+		"chunk, rotated":       {set(onnx.IntAttr("band_chunk", 9)), []string{"band_chunk", "9", "rotated cache"}},
+		"negative chunk":       {set(onnx.IntAttr("band_chunk", -9)), []string{"band_chunk", "-9"}},
+		"negative limit":       {set(onnx.FloatsAttr("band_query_limits", -9)), []string{"band_query_limits", "-9"}},
+		"temperature of three": {set(onnx.FloatsAttr("temperature", 1, 2, 3)), []string{"temperature", "3", "four"}},
+		"falling temperature":  {set(onnx.FloatsAttr("temperature", 1, -2, 3, 4)), []string{"temperature", "slope"}},
+		"chunk, not causal": {func(n *onnx.Node) {
+			n.SetAttribute(onnx.IntAttr("causal", 0))
+			n.SetAttribute(onnx.IntAttr("band_chunk", 9))
+			n.SetAttribute(onnx.StringAttr("cache", "raw"))
+		}, []string{"band_chunk", "causal"}},
+		"restart, raw": {func(n *onnx.Node) {
+			input(9, "document_ids")(n)
+			n.SetAttribute(onnx.IntAttr("document_restart", 1))
+			n.SetAttribute(onnx.StringAttr("cache", "raw"))
+		}, []string{"document_restart", "rotated cache"}},
 		"cache length":           {input(8, "cache_length"), []string{"cache_length", "past_key"}},
 		"total length":           {input(12, "total_length"), []string{"total_length", "cache_length"}},
 		"negative first keys":    {set(onnx.IntAttr("first_keys", -1)), []string{"first_keys", "-1"}},

@@ -34,7 +34,9 @@ func (r RotaryAttention) check() error {
 		finite("gain", r.Gain),
 		finite("softcap", r.Softcap),
 		finite("frequencies", r.Frequencies...),
+		notNegative("band_chunk", r.BandChunk),
 		r.checkBands(),
+		r.checkTemperature(),
 		r.checkDocuments(),
 	)
 }
@@ -68,6 +70,7 @@ func (r RotaryAttention) checkBands() error {
 	}{
 		{"band_query_scales", r.BandQueryScales},
 		{"band_query_offsets", r.BandQueryOffsets},
+		{"band_query_limits", r.BandQueryLimits},
 		{"band_key_scales", r.BandKeyScales},
 	} {
 		if n := len(list.values); n != 0 && n != bands {
@@ -77,7 +80,32 @@ func (r RotaryAttention) checkBands() error {
 			return err
 		}
 	}
+	for b, limit := range r.BandQueryLimits {
+		if limit < 0 {
+			return fmt.Errorf("band_query_limits[%d] is %g: it must not be negative (0 means none)", b, limit)
+		}
+	}
+	if n := len(r.BandGroups); n != 0 && n != bands {
+		return fmt.Errorf("band_groups has %d values for %d bands", n, bands)
+	}
+	for b, group := range r.BandGroups {
+		if group < 1 {
+			return fmt.Errorf("band_groups[%d] is %d: it must be at least 1", b, group)
+		}
+	}
+	if r.BandChunk > 0 && r.Causal == 0 {
+		return errors.New("band_chunk needs causal = 1: keys after the query belong to no band")
+	}
+	return r.checkRotatedCache()
+}
+
+// checkRotatedCache refuses maps for which a key would have to stand elsewhere
+// than where its cache has it.
+func (r RotaryAttention) checkRotatedCache() error {
 	if r.Cache == "raw" {
+		if r.DocumentRestart == 1 {
+			return errors.New(`document_restart needs cache "rotated": where a cached key's document began is not known`)
+		}
 		return nil
 	}
 	for b, scale := range r.BandKeyScales {
@@ -85,7 +113,28 @@ func (r RotaryAttention) checkBands() error {
 			return fmt.Errorf("band_key_scales[%d] is %g: a rotated cache needs 1 (cache \"raw\" does not)", b, scale)
 		}
 	}
+	for b, group := range r.BandGroups {
+		if group != 1 {
+			return fmt.Errorf("band_groups[%d] is %d: a rotated cache needs 1 (cache \"raw\" does not)", b, group)
+		}
+	}
+	if r.BandChunk != 0 {
+		return errors.New(`band_chunk needs cache "raw"`)
+	}
 	return nil
+}
+
+func (r RotaryAttention) checkTemperature() error {
+	t := r.Temperature
+	switch {
+	case len(t) == 0:
+		return nil
+	case len(t) != 4:
+		return fmt.Errorf("temperature has %d values: it takes offset, slope, start and group", len(t))
+	case t[0] < 0 || t[1] <= 0 || t[2] < 0 || t[3] < 1:
+		return fmt.Errorf("temperature is %v: offset must be ≥ 0, slope > 0, start ≥ 0 and group ≥ 1", t)
+	}
+	return finite("temperature", t...)
 }
 
 func paired(name1, tensor1, name2, tensor2 string) error {

@@ -46,11 +46,15 @@ type RotaryAttention struct {
 	BandQueryScales  []float32 // One per band; empty means all 1.
 	BandQueryOffsets []float32 // One per band; empty means all 0.
 	BandKeyScales    []float32 // One per band; empty means all 1. A rotated cache needs 1.
+	BandQueryLimits  []float32 // Largest position of the query, one per band, each ≥ 0; 0 and empty mean none.
+	BandGroups       []int64   // Positions that share one, one per band, each ≥ 1; empty means all 1. A rotated cache needs 1.
+	BandChunk        int64     // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, instead of distances of keys, and in the formulas of a_b and c_b positions are taken modulo n. Needs a raw cache.
+	Temperature      []float32 // Four numbers offset ≥ 0, slope > 0, start ≥ 0, group ≥ 1 of the temperature t(p) = max(1, offset + slope·ln(start + ⌊(p + 1)/group⌋)) of the query's position; empty means 1.
 	DocumentMask     string    // With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's.
 	DocumentRestart  int64     // 1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band.
 	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
 	Precision        string    // exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does. The same for float32.
-	Cache            string    // rotated stores rotated keys; raw stores keys as they come.
+	Cache            string    // rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart.
 }
 
 // Node returns the node with the given name, its spec_version the oldest that
@@ -91,6 +95,10 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "band_query_scales", Kind: Floats, Floats: r.BandQueryScales}, len(r.BandQueryScales) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_query_offsets", Kind: Floats, Floats: r.BandQueryOffsets}, len(r.BandQueryOffsets) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_key_scales", Kind: Floats, Floats: r.BandKeyScales}, len(r.BandKeyScales) == 0, 1)
+	b.optional(NodeAttribute{Name: "band_query_limits", Kind: Floats, Floats: r.BandQueryLimits}, len(r.BandQueryLimits) == 0, 3)
+	b.optional(NodeAttribute{Name: "band_groups", Kind: Ints, Ints: r.BandGroups}, len(r.BandGroups) == 0, 3)
+	b.optional(NodeAttribute{Name: "band_chunk", Kind: Int, Int: r.BandChunk}, r.BandChunk == 0, 3)
+	b.optional(NodeAttribute{Name: "temperature", Kind: Floats, Floats: r.Temperature}, len(r.Temperature) == 0, 3)
 	b.optional(NodeAttribute{Name: "document_mask", Kind: Text, Text: r.DocumentMask}, r.DocumentMask == "" || r.DocumentMask == "intra", 2)
 	b.optional(NodeAttribute{Name: "document_restart", Kind: Int, Int: r.DocumentRestart}, r.DocumentRestart == 0, 2)
 	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)

@@ -75,7 +75,8 @@ func TestNodeWritesEverything(t *testing.T) {
 		NumHeads: 4, KVNumHeads: 2, Scale: 0.5, Frequencies: []float32{1}, Gain: 2, RotaryLayout: "interleaved",
 		RotaryOffset: 1, ExactAngles: 1, Causal: 1, Window: 3, FirstKeys: 4, Softcap: 5,
 		BandStarts: []int64{0, 7}, BandQueryScales: []float32{1, 2}, BandQueryOffsets: []float32{0, -3},
-		BandKeyScales: []float32{1, 0.5}, Cache: "raw",
+		BandKeyScales: []float32{1, 0.5}, BandQueryLimits: []float32{0, 8}, BandGroups: []int64{1, 2}, BandChunk: 6,
+		Temperature: []float32{0, 1, 0, 1}, Cache: "raw",
 	}
 	got, err := r.Node("n")
 	if err != nil {
@@ -86,7 +87,7 @@ func TestNodeWritesEverything(t *testing.T) {
 		Inputs:  []string{"q", "k", "v", "pk", "pv", "p", "m", "b", "c", "d", "s"},
 		Outputs: []string{"y", "nk", "nv", "lse"},
 		Attributes: []NodeAttribute{
-			{Name: "spec_version", Kind: Int, Int: 2},
+			{Name: "spec_version", Kind: Int, Int: 3},
 			{Name: "num_heads", Kind: Int, Int: 4}, {Name: "kv_num_heads", Kind: Int, Int: 2},
 			{Name: "scale", Kind: Float, Float: 0.5}, {Name: "frequencies", Kind: Floats, Floats: []float32{1}},
 			{Name: "gain", Kind: Float, Float: 2}, {Name: "rotary_layout", Kind: Text, Text: "interleaved"},
@@ -96,6 +97,9 @@ func TestNodeWritesEverything(t *testing.T) {
 			{Name: "band_query_scales", Kind: Floats, Floats: []float32{1, 2}},
 			{Name: "band_query_offsets", Kind: Floats, Floats: []float32{0, -3}},
 			{Name: "band_key_scales", Kind: Floats, Floats: []float32{1, 0.5}},
+			{Name: "band_query_limits", Kind: Floats, Floats: []float32{0, 8}},
+			{Name: "band_groups", Kind: Ints, Ints: []int64{1, 2}}, {Name: "band_chunk", Kind: Int, Int: 6},
+			{Name: "temperature", Kind: Floats, Floats: []float32{0, 1, 0, 1}},
 			{Name: "cache", Kind: Text, Text: "raw"},
 		},
 	}
@@ -128,6 +132,16 @@ func TestNodeRefuses(t *testing.T) {
 		"band_query_scales has 1 values for 2 bands":          func(r *RotaryAttention) { r.BandStarts, r.BandQueryScales = []int64{0, 4}, []float32{1} },
 		"band_query_offsets is NaN":                           func(r *RotaryAttention) { r.BandQueryOffsets = []float32{nan} },
 		"band_key_scales[0] is 2: a rotated cache":            func(r *RotaryAttention) { r.BandKeyScales = []float32{2} },
+		"band_groups[0] is 3: a rotated cache":                func(r *RotaryAttention) { r.BandGroups = []int64{3} },
+		"band_groups[0] is 0: it must be at least 1":          func(r *RotaryAttention) { r.BandGroups = []int64{0} },
+		"band_groups has 2 values for 1 bands":                func(r *RotaryAttention) { r.BandGroups = []int64{1, 1} },
+		`band_chunk needs cache "raw"`:                        func(r *RotaryAttention) { r.BandChunk = 3 },
+		"band_chunk is -3":                                    func(r *RotaryAttention) { r.BandChunk = -3 },
+		"band_chunk needs causal = 1":                         func(r *RotaryAttention) { r.BandChunk, r.Causal = 3, 0 },
+		"band_query_limits[0] is -2":                          func(r *RotaryAttention) { r.BandQueryLimits = []float32{-2} },
+		"temperature has 1 values":                            func(r *RotaryAttention) { r.Temperature = []float32{2} },
+		"slope > 0":                                           func(r *RotaryAttention) { r.Temperature = []float32{0, 0, 0, 1} },
+		"document_restart needs cache":                        func(r *RotaryAttention) { r.Cache, r.DocumentIDs, r.DocumentRestart = "raw", "d", 1 },
 		"2 bands need causal = 1":                             func(r *RotaryAttention) { r.BandStarts, r.Causal = []int64{0, 4}, 0 },
 	} {
 		r := valid()

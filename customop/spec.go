@@ -5,7 +5,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 2
+const SpecVersion = 3
 
 // Spec is the one description of an op; the C header, the Go node builder and
 // docs/ops.md are generated from it (go generate ./customop).
@@ -43,8 +43,8 @@ var RotaryAttentionSpec = Spec{
 	Name: "RotaryAttention",
 	Doc: "Attention with the rotary encoding, position map, mask and key-value cache inside. " +
 		"For a query at index i = past + its place in the call, with position p_i, and a key at index j: " +
-		"c(i,j) = scale · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
-		"a_b = band_query_scales[b]·p_i + band_query_offsets[b] and c_b = band_key_scales[b]·p_j; " +
+		"c(i,j) = scale · t(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
+		"a_b = min(band_query_scales[b]·u_b(p_i) + band_query_offsets[b], band_query_limits[b]), c_b = band_key_scales[b]·u_b(p_j), u_b(p) = ⌊p / band_groups[b]⌋, and t(p) is 1 without a temperature; " +
 		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias, where no softcap leaves c + bias_before_softcap; output = Σ over visible j of softmax(s)·v_j. " +
 		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain. " +
 		"A query that sees no key gives zeros. More than one band needs causal = 1.",
@@ -54,7 +54,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "value", Type: "T", Shape: "[batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]", Since: 1, Doc: "New values."},
 		{Name: "past_key", Type: "T", Shape: "[batch, kv_num_heads, past, head_size]", Optional: true, Since: 1, Doc: "Keys of earlier calls, as present_key gave them. Absent means past = 0."},
 		{Name: "past_value", Type: "T", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
-		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band, position − index must be the same for all real (unpadded) tokens of a row."},
+		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band or a raw cache, position − index must be the same for all real (unpadded) tokens of a row, and a cached key stands at its index + that number."},
 		{Name: "attention_mask", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 1, Doc: "0 hides the key; any other value shows it."},
 		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Doc: "Added to the scores after the softcap. −∞ hides the key."},
 		{Name: "cache_length", Type: "int32", Shape: "[batch]", Optional: true, Since: 2, Doc: "Past of each row, each ≥ 0: how many rows of past_key and past_value, which are then buffers [batch, kv_num_heads, capacity, …], hold tokens. Row b's new tokens have the indices cache_length[b] + place. attention_mask, attention_bias and document_ids then have any width ≥ the largest cache_length + length."},
@@ -87,10 +87,14 @@ var RotaryAttentionSpec = Spec{
 		{Name: "band_query_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1."},
 		{Name: "band_query_offsets", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 0."},
 		{Name: "band_key_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1. A rotated cache needs 1."},
+		{Name: "band_query_limits", Type: "floats", Default: "nil", Since: 3, Doc: "Largest position of the query, one per band, each ≥ 0; 0 and empty mean none."},
+		{Name: "band_groups", Type: "ints", Default: "nil", Since: 3, Doc: "Positions that share one, one per band, each ≥ 1; empty means all 1. A rotated cache needs 1."},
+		{Name: "band_chunk", Type: "int", Default: "0", Since: 3, Doc: "n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, instead of distances of keys, and in the formulas of a_b and c_b positions are taken modulo n. Needs a raw cache."},
+		{Name: "temperature", Type: "floats", Default: "nil", Since: 3, Doc: "Four numbers offset ≥ 0, slope > 0, start ≥ 0, group ≥ 1 of the temperature t(p) = max(1, offset + slope·ln(start + ⌊(p + 1)/group⌋)) of the query's position; empty means 1."},
 		{Name: "document_mask", Type: "string", Default: `"intra"`, Since: 2, Doc: "With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's."},
 		{Name: "document_restart", Type: "int", Default: "0", Since: 2, Doc: "1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band."},
 		{Name: "document_start", Type: "int", Default: "0", Since: 2, Doc: "Position of the first token of each document when positions restart, ≥ 0."},
 		{Name: "precision", Type: "string", Default: `"exact"`, Since: 2, Doc: "exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does. The same for float32."},
-		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come."},
+		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart."},
 	},
 }

@@ -96,12 +96,7 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	for _, f := range a.Encoding.Frequencies {
 		op.Frequencies = append(op.Frequencies, float32(f))
 	}
-	for _, band := range a.Bands {
-		op.BandStarts = append(op.BandStarts, band.Start)
-		op.BandQueryScales = append(op.BandQueryScales, float32(band.QueryScale))
-		op.BandQueryOffsets = append(op.BandQueryOffsets, float32(band.QueryOffset))
-		op.BandKeyScales = append(op.BandKeyScales, float32(band.KeyScale))
-	}
+	lowerPositions(&op, a)
 	back := b.restore(w.output, w.outLayout)
 	op.Output = back.from
 	node, err := op.Node(w.name)

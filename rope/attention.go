@@ -5,21 +5,23 @@ package rope
 // computes. The formula is, for a query at index i = past + place in the call,
 // a key at index j, and the band b that holds the distance i − j:
 //
-//	c(i,j) = Scale · ⟨R(a_b) q_i, R(c_b) k_j⟩
+//	c(i,j) = Scale · Temperature(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩
 //	s(i,j) = Softcap · tanh((c + bias before) / Softcap) + bias after, or c + bias without a softcap
 //	out_i  = Σ_{j visible} softmax_j(s(i,·)) v_j
 //
 // A query that sees no key gives zeros.
 type Attention struct {
-	Heads    int       // query heads
-	KVHeads  int       // key and value heads; query head h reads kv head h / (Heads / KVHeads)
-	HeadSize int       // channels per head of query and key
-	Scale    float64   // on the content score; 0 means 1/√HeadSize
-	Softcap  float64   // 0 means none
-	Sinks    []float64 // one more logit per head, in the softmax's denominator only; nil means none
+	Heads       int         // query heads
+	KVHeads     int         // key and value heads; query head h reads kv head h / (Heads / KVHeads)
+	HeadSize    int         // channels per head of query and key
+	Scale       float64     // on the content score; 0 means 1/√HeadSize
+	Softcap     float64     // 0 means none
+	Temperature Temperature // on the content score, by the query's position
+	Sinks       []float64   // one more logit per head, in the softmax's denominator only; nil means none
 
 	Encoding Encoding
 	Bands    []Band // position map; nil is plain RoPE (one band, true positions)
+	Chunk    int64  // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
 	Mask     Mask
 	Cache    Cache
 }

@@ -35,14 +35,33 @@ func (e Encoding) EffectiveGain() float64 {
 }
 
 // Band is one piece of a position map: the keys whose distance d = i − j (of
-// indices) is at least Start and less than the next band's Start. There the
-// query stands at QueryScale·p + QueryOffset and the key at KeyScale·p, where
-// p is its own position. A rotated cache needs KeyScale 1 in every band.
+// indices, or of chunks where Attention.Chunk is set) is at least Start and less
+// than the next band's Start. With u(p) = ⌊p / Group⌋ the query stands at
+// QueryScale·u(p) + QueryOffset, at most at QueryLimit, and the key at
+// KeyScale·u(p), where p is its own position (modulo Chunk). A rotated cache
+// needs KeyScale 1 and no group in every band.
 type Band struct {
 	Start       int64
 	QueryScale  float64
 	QueryOffset float64
 	KeyScale    float64
+	QueryLimit  float64 // 0 means none
+	Group       int64   // 0 means 1
+}
+
+// Temperature is a factor max(1, Offset + Slope·ln(Start + ⌊(p + 1)/Group⌋)) on
+// the content score of a query at position p. The zero value is no factor.
+type Temperature struct {
+	Offset, Slope, Start float64
+	Group                int64 // 0 means 1
+}
+
+// At returns the factor at a position.
+func (t Temperature) At(p int64) float64 {
+	if t == (Temperature{}) {
+		return 1
+	}
+	return max(1, t.Offset+t.Slope*math.Log(t.Start+float64((p+1)/max(1, t.Group))))
 }
 
 func defaultScale(headSize int) float64 { return 1 / math.Sqrt(float64(headSize)) }

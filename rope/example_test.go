@@ -47,7 +47,7 @@ func ExampleSpec_Apply_positions() {
 	spec := rope.Spec{Axis: rope.PositionsAxis, Name: "string"}
 	edited, warnings, err := spec.Apply(small(), rope.Context{Length: 8192})
 	fmt.Println(edited.Bands, warnings, err)
-	// Output: [{0 1 0 1} {2730 1 -2602 1}] [] <nil>
+	// Output: [{0 1 0 1 0 0} {2730 1 -2602 1 0 0}] [] <nil>
 }
 
 func ExampleEncoding_Base() {
@@ -73,6 +73,10 @@ func ExampleMethods() {
 	// scaling nope
 	// positions identity
 	// positions string
+	// positions rerope
+	// positions leaky-rerope
+	// positions self-extend
+	// positions dual-chunk
 	// mask keep
 	// mask causal
 	// mask sliding-window

@@ -121,13 +121,16 @@ func (m Method) param(key string) (Param, error) {
 
 // check says whether the value has the parameter's kind and obeys its rule.
 func (p Param) check(v Value) error {
+	if p.Kind == Tokens && v.kind == Whole {
+		v.kind = Tokens
+	}
 	if v.kind != p.Kind {
 		return fmt.Errorf("%s=%v is %v; it takes %v", p.Name, v, v.kind, p.Kind)
 	}
 	if err := v.check(); err != nil {
 		return fmt.Errorf("%s=%v %w", p.Name, v, err)
 	}
-	if p.Rule.allow == nil {
+	if p.Rule.allow == nil || v.share {
 		return nil
 	}
 	for _, x := range v.numbers() {

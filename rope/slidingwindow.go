@@ -19,7 +19,7 @@ var slidingWindow = Method{
 	},
 }
 
-var paramWindow = Param{Name: "window", Kind: Whole, Rule: atLeastOne, Doc: "how many keys a query sees, itself included; must be given"}
+var paramWindow = Param{Name: "window", Kind: Tokens, Rule: atLeastOne, Doc: "how many keys a query sees, itself included; must be given"}
 
 // narrow sets the mask's window, unless the graph's own is narrower.
 func (e *edit) narrow() (warnings []string, err error) {

@@ -122,7 +122,11 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	if err := c.check(); err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
-	edited, warnings, err := m.apply(edit{Attention: a.Clone(), Context: c, method: m, params: s.Params})
+	params, err := m.settle(s.Params, c)
+	if err != nil {
+		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+	}
+	edited, warnings, err := m.apply(edit{Attention: a.Clone(), Context: c, method: m, params: params})
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
@@ -130,6 +134,29 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 		warnings[i] = m.title() + ": " + w
 	}
 	return edited, warnings, nil
+}
+
+// settle turns shares of the context into numbers.
+func (m Method) settle(params map[string]Value, c Context) (map[string]Value, error) {
+	settled := maps.Clone(params)
+	for key, v := range params {
+		if !v.share {
+			continue
+		}
+		if c.Length == 0 {
+			return nil, fmt.Errorf("%s=%v is a share of the context, which is not given (--context)", key, v)
+		}
+		whole := Value{kind: Tokens, number: math.Floor(float64(c.Length) / v.number)}
+		p, err := m.param(key)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.check(whole); err != nil {
+			return nil, fmt.Errorf("%s=%v of the context %d: %w", key, v, c.Length, err)
+		}
+		settled[key] = whole
+	}
+	return settled, nil
 }
 
 func (c Context) check() error {

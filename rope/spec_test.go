@@ -1,6 +1,7 @@
 package rope_test
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -26,6 +27,8 @@ func TestParseSpec(t *testing.T) {
 		{rope.ScalingAxis, "yarn:mscale=1e-9", "yarn:mscale=1e-09"},
 		{rope.ScalingAxis, "yarn:mscale=-0", "yarn:mscale=0"},
 		{rope.PositionsAxis, "string:window=128,shift=2730", "string:shift=2730,window=128"},
+		{rope.PositionsAxis, "string:shift=L/3", "string:shift=L/3"},
+		{rope.PositionsAxis, "self-extend:group=8,window=L/4", "self-extend:window=L/4,group=8"},
 		{rope.MaskAxis, "keep", "keep"},
 		{rope.MaskAxis, "first-keys:window=1024,count=4", "first-keys:count=4,window=1024"},
 		{rope.MaskAxis, "anchor:start=2,restart=true", "anchor:restart=true,start=2"},
@@ -84,6 +87,11 @@ func TestParseSpecErrors(t *testing.T) {
 		{rope.ScalingAxis, "theta:rope_theta=1", "rope_theta=1 must be > 1"},
 		{rope.PositionsAxis, "string:window=-1", "window=-1 must be ≥ 0"},
 		{rope.PositionsAxis, "string:shift=0", "shift=0 must be ≥ 1"},
+		{rope.PositionsAxis, "string:shift=L/0", "must divide the context by 1 or more"},
+		{rope.PositionsAxis, "string:shift=L/1.5", "must be an integer"},
+		{rope.PositionsAxis, "string:shift=L", "neither an integer nor a share"},
+		{rope.PositionsAxis, "self-extend:window=2,group=0", "group=0 must be ≥ 1"},
+		{rope.PositionsAxis, "leaky-rerope:window=2,factor=1", "factor=1 must be > 1"},
 	} {
 		s, err := rope.ParseSpec(c.axis, c.text)
 		if err == nil {
@@ -138,6 +146,14 @@ func drawSpec(t *rapid.T) rope.Spec {
 		switch {
 		case p.Kind == rope.Switch:
 			s.Params[p.Name] = rope.Bool(rapid.Bool().Draw(t, p.Name))
+		case p.Kind == rope.Tokens && rapid.Bool().Draw(t, p.Name+" share"):
+			s.Params[p.Name] = rope.Share(rapid.Int64Range(1, 1<<20).Draw(t, p.Name))
+		case p.Kind == rope.Tokens:
+			v, err := rope.ParseSpec(rope.PositionsAxis, fmt.Sprintf("rerope:window=%d", rapid.Int64Range(1, 1<<53).Draw(t, p.Name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Params[p.Name] = v.Params["window"]
 		case p.Kind == rope.Whole:
 			s.Params[p.Name] = rope.Integer(rapid.Int64Range(1, 1<<53).Draw(t, p.Name))
 		case p.Rule.Text == "> 0 and ≤ 1":
@@ -165,7 +181,7 @@ func TestSpecRoundTrip(t *testing.T) {
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
 		"none", "yarn:factor=4,original_max_position_embeddings=8192,truncate=false", "theta:rope_theta=1e6",
-		"string:shift=2730,window=128", "linear:factor=1.5,rope_theta=500000", "first-keys:count=4,window=1024", "anchor:restart=true,start=1", "yarn:factor=[1;2]", "yarn:,", ":", "yarn:factor=-0",
+		"string:shift=2730,window=128", "string:shift=L/3", "dual-chunk:chunk_size=64,local_size=8", "linear:factor=1.5,rope_theta=500000", "first-keys:count=4,window=1024", "anchor:restart=true,start=1", "yarn:factor=[1;2]", "yarn:,", ":", "yarn:factor=-0",
 	} {
 		f.Add(uint8(0), seed)
 		f.Add(uint8(1), seed)
@@ -192,7 +208,7 @@ func checkApplied(t *testing.T, s rope.Spec) {
 	}
 	values := append([]float64{a.Encoding.EffectiveGain(), a.EffectiveScale()}, a.Encoding.Frequencies...)
 	for _, b := range a.Bands {
-		values = append(values, b.QueryOffset)
+		values = append(values, b.QueryScale, b.QueryOffset, b.QueryLimit, b.KeyScale)
 	}
 	for _, x := range values {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -15,24 +15,15 @@ var stringMap = Method{
 	Formula: "distance d stays d if d < shift, else d − shift + window",
 	Source:  "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
 	Params: []Param{
-		{Name: "shift", Kind: Whole, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, a third of the context"},
-		{Name: "window", Kind: Whole, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
+		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, a third of the context"},
+		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
 	},
 	apply: applyString,
 }
 
 func applyString(e edit) (Attention, []string, error) {
-	if len(e.Encoding.Frequencies) == 0 {
-		return Attention{}, nil, errors.New("the attention has no rotation, so positions do not matter to it")
-	}
-	if len(e.Bands) > 0 {
-		return Attention{}, nil, errors.New("the attention already has a position map; two cannot be combined")
-	}
-	if e.Mask.Restart {
-		return Attention{}, nil, errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
-	}
-	if !e.Mask.Causal {
-		return Attention{}, nil, errors.New("the attention is bidirectional, and the map is defined for keys before the query only")
+	if err := e.checkMap(); err != nil {
+		return Attention{}, nil, err
 	}
 	if !e.given("shift") && e.Length == 0 {
 		return Attention{}, nil, errors.New("neither shift= nor the context is given; give shift=, or the context (--context), of which shift is a third")
@@ -51,11 +42,11 @@ func applyString(e edit) (Attention, []string, error) {
 	if window == shift {
 		return e.Attention, []string{fmt.Sprintf("window=%d equals shift, which changes nothing", window)}, nil
 	}
-	if w := e.Mask.Window; w > 0 && w <= shift && e.Mask.FirstKeys == 0 {
-		return e.Attention, []string{fmt.Sprintf("no effect: the attention's sliding window of %d keys ends before shift=%d", w, shift)}, nil
+	if warnings := e.hides(shift, "shift"); warnings != nil {
+		return e.Attention, warnings, nil
 	}
 	e.Bands = []Band{
-		{Start: 0, QueryScale: 1, KeyScale: 1},
+		near,
 		{Start: shift, QueryScale: 1, QueryOffset: float64(window - shift), KeyScale: 1},
 	}
 	return e.Attention, stringWarnings(e.Length, shift, window), nil

@@ -19,6 +19,10 @@ func table() []Method {
 
 		identity,
 		stringMap,
+		rerope,
+		leakyReRoPE,
+		selfExtend,
+		dualChunk,
 
 		keep,
 		causal,

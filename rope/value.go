@@ -21,6 +21,9 @@ const (
 	Whole
 	// Switch is true or false.
 	Switch
+	// Tokens is an integer of at most 53 bits, or a share of the context, written
+	// L/3; methods see the integer.
+	Tokens
 	// Reals is a list of finite numbers, written [1;1.5;2].
 	Reals
 )
@@ -32,6 +35,8 @@ func (k Kind) String() string {
 		return "a number"
 	case Whole:
 		return "an integer"
+	case Tokens:
+		return "an integer, or a share of the context such as L/3"
 	case Switch:
 		return "true or false"
 	case Reals:
@@ -43,7 +48,8 @@ func (k Kind) String() string {
 // Value is the value of one parameter. The zero Value stands for absence.
 type Value struct {
 	kind   Kind
-	number float64 // Real, Whole; Switch: 0 or 1
+	number float64 // Real, Whole, Tokens; Switch: 0 or 1
+	share  bool    // of Tokens: the context divided by number
 	list   []float64
 }
 
@@ -52,6 +58,9 @@ func Number(x float64) Value { return Value{kind: Real, number: x} }
 
 // Integer returns a value of kind Whole.
 func Integer(x int64) Value { return Value{kind: Whole, number: float64(x)} }
+
+// Share returns a value of kind Tokens: the context divided by n, rounded down.
+func Share(n int64) Value { return Value{kind: Tokens, number: float64(n), share: true} }
 
 // Bool returns a value of kind Switch.
 func Bool(x bool) Value {
@@ -69,13 +78,16 @@ func (v Value) Kind() Kind { return v.kind }
 
 // Equal says whether two values are of one kind and hold the same numbers.
 func (v Value) Equal(w Value) bool {
-	return v.kind == w.kind && v.number == w.number && slices.Equal(v.list, w.list)
+	return v.kind == w.kind && v.number == w.number && v.share == w.share && slices.Equal(v.list, w.list)
 }
 
 // String returns the value as ParseSpec reads it.
 func (v Value) String() string {
 	switch v.kind {
-	case Real, Whole:
+	case Real, Whole, Tokens:
+		if v.share {
+			return "L/" + formatNumber(v.number)
+		}
 		return formatNumber(v.number)
 	case Switch:
 		return strconv.FormatBool(v.number != 0)
@@ -92,7 +104,7 @@ func (v Value) String() string {
 // numbers returns what a Rule applies to.
 func (v Value) numbers() []float64 {
 	switch v.kind {
-	case Real, Whole:
+	case Real, Whole, Tokens:
 		return []float64{v.number}
 	case Reals:
 		return v.list
@@ -110,7 +122,10 @@ func (v Value) check() error {
 			return errors.New("must be finite")
 		}
 	}
-	if v.kind == Whole && (v.number != math.Trunc(v.number) || math.Abs(v.number) > maxWhole) {
+	if v.share && v.number < 1 {
+		return errors.New("must divide the context by 1 or more")
+	}
+	if (v.kind == Whole || v.kind == Tokens) && (v.number != math.Trunc(v.number) || math.Abs(v.number) > maxWhole) {
 		return errors.New("must be an integer of at most 53 bits")
 	}
 	if v.kind == Reals && len(v.list) == 0 {
@@ -147,6 +162,14 @@ func parseNumber(text string) (float64, error) {
 // parseValue reads a value of the given kind.
 func parseValue(kind Kind, text string) (Value, error) {
 	switch kind {
+	case Tokens:
+		divisor, share := strings.CutPrefix(text, "L/")
+		x, err := parseNumber(divisor)
+		if err != nil {
+			return Value{}, errors.New("is neither an integer nor a share of the context")
+		}
+		v := Value{kind: kind, number: x, share: share}
+		return v, v.check()
 	case Real, Whole:
 		x, err := parseNumber(text)
 		if err != nil {

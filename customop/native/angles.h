@@ -2,8 +2,11 @@
 #ifndef ROPE_ANGLES_H_
 #define ROPE_ANGLES_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "attention.h"
 #include "workspace.h"
@@ -17,8 +20,17 @@ inline double Angle(double position, float frequency, bool exact) {
   return static_cast<double>(static_cast<float>(position) * frequency);
 }
 
-// For each row of positions: rotary_dim / 2 cosines, then as many sines, both
-// times the gain. Table 0 turns keys; band b's queries use TableOf(b), which is
+// One row of a table: rotary_dim / 2 cosines, then as many sines, both times the gain.
+inline void FillRow(const AttentionParams& params, double position, float* row) {
+  const size_t pairs = params.frequencies.size();
+  for (size_t x = 0; x < pairs; ++x) {
+    const double angle = Angle(position, params.frequencies[x], params.exact_angles);
+    row[x] = static_cast<float>(std::cos(angle) * static_cast<double>(params.gain));
+    row[pairs + x] = static_cast<float>(std::sin(angle) * static_cast<double>(params.gain));
+  }
+}
+
+// A row for each row of positions. Table 0 turns keys; band b's queries use TableOf(b), which is
 // table 0 unless the band moves the query.
 class AngleTables {
  public:
@@ -75,17 +87,8 @@ class AngleTables {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
       const int64_t end = begin + rows_per_task < rows_ ? begin + rows_per_task : rows_;
       for (int64_t r = begin; r < end; ++r) {
-        const double p =
-            band.query_scale * static_cast<double>(position(r / length_, r % length_)) +
-            band.query_offset;
-        float* cos_row = Row(table, 0, r);
-        float* sin_row = cos_row + pairs_;
-        for (int64_t x = 0; x < pairs_; ++x) {
-          const double angle =
-              Angle(p, params_.frequencies[static_cast<size_t>(x)], params_.exact_angles);
-          cos_row[x] = static_cast<float>(std::cos(angle) * static_cast<double>(params_.gain));
-          sin_row[x] = static_cast<float>(std::sin(angle) * static_cast<double>(params_.gain));
-        }
+        const double p = band.QueryAt(position(r / length_, r % length_));
+        FillRow(params_, p, Row(table, 0, r));
       }
     });
   }
@@ -96,6 +99,60 @@ class AngleTables {
   const int64_t batch_stride_;
   const int64_t rows_;
   ScratchFloats values_;
+};
+
+// The angles of a raw cache's keys, one row for each key of a batch row and each
+// of the ways in which bands place keys.
+class RawKeyTables {
+ public:
+  // `shifts` are position - index of each row's tokens; one row of tables serves
+  // the whole batch where they are the same.
+  RawKeyTables(const AttentionParams& params, Host& host, const std::vector<int64_t>& shifts,
+               int64_t total)
+      : pairs_(params.raw_cache ? static_cast<int64_t>(params.frequencies.size()) : 0) {
+    for (const Band& band : params.bands) {
+      size_t map = 0;
+      while (map < maps_.size() && !maps_[map].SameKeys(band)) ++map;
+      if (map == maps_.size()) maps_.push_back(band);
+      map_of_.push_back(map);
+    }
+    if (pairs_ == 0) return;
+    const bool shared = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
+    batch_stride_ = shared ? 0 : total;
+    map_stride_ = total * (shared ? 1 : static_cast<int64_t>(shifts.size()));
+    const int64_t rows = static_cast<int64_t>(maps_.size()) * map_stride_;
+    values_.emplace(host, static_cast<size_t>(rows * 2 * pairs_));
+    if (values_->data() == nullptr) return;
+    constexpr int64_t kPairsPerTask = 2048;
+    const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
+    ForEach(host, static_cast<size_t>(DivideUp(rows, rows_per_task)), [&](size_t task) {
+      const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
+      for (int64_t r = begin; r < std::min(rows, begin + rows_per_task); ++r) {
+        const Band& band = maps_[static_cast<size_t>(r / map_stride_)];
+        const int64_t in_map = r % map_stride_;
+        const int64_t position = in_map % total + shifts[static_cast<size_t>(in_map / total)];
+        FillRow(params, band.KeyAt(position), values_->data() + r * 2 * pairs_);
+      }
+    });
+  }
+
+  bool ok() const { return !values_ || values_->data() != nullptr; }
+  size_t maps() const { return maps_.size(); }
+  size_t MapOf(size_t band) const { return map_of_[band]; }
+  // Null where nothing rotates.
+  const float* Row(size_t map, int64_t batch, int64_t key) const {
+    if (!values_) return nullptr;
+    return values_->data() +
+           (static_cast<int64_t>(map) * map_stride_ + batch * batch_stride_ + key) * 2 * pairs_;
+  }
+
+ private:
+  const int64_t pairs_;
+  std::vector<Band> maps_;      // the first band of each way
+  std::vector<size_t> map_of_;  // by band
+  int64_t batch_stride_ = 0;
+  int64_t map_stride_ = 0;
+  std::optional<ScratchFloats> values_;
 };
 
 }  // namespace rope

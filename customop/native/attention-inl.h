@@ -155,7 +155,8 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
 template <typename T>
 bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
   if (plan.tasks() == 0) return true;
-  const TileLayout layout(run.params, run.args, static_cast<size_t>(plan.rows_per_block()));
+  const TileLayout layout(run.params, run.args, run.raw_tables.maps(),
+                          static_cast<size_t>(plan.rows_per_block()));
   const Partials partials(host, plan, run.args.v_head_size);
   if (!partials.ok(plan)) return false;
   WorkspacePool pool(host, layout.end);
@@ -186,12 +187,17 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   if (!tables.ok()) return false;
   tables.Fill(host, [&](int64_t batch, int64_t place) { return positions.At(batch, place); });
 
+  std::vector<int64_t> shifts;
+  for (int64_t b = 0; params.raw_cache && b < args.batch; ++b) shifts.push_back(positions.Shift(b));
+  const RawKeyTables raw_tables(params, host, shifts, args.max_total());
+  if (!raw_tables.ok()) return false;
+
   // New keys are rotated into present_key, or into memory of this run when no
   // one asked for them, or when present_key would round what is still to be read.
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
-  const bool own = !keep_keys || !(kIsFloat<T> || params.fast);
+  const bool own = !keep_keys || !(kIsFloat<T> || params.fast || params.raw_cache);
   const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
   const ScratchFloats own_keys(host, own ? static_cast<size_t>(new_keys) : 0);
   if (own && new_keys != 0 && own_keys.data() == nullptr) return false;
@@ -227,6 +233,8 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const Run<T> run{params,
                    args,
                    tables,
+                   positions,
+                   raw_tables,
                    documents,
                    keys,
                    values,

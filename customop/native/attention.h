@@ -3,6 +3,8 @@
 #ifndef ROPE_ATTENTION_H_
 #define ROPE_ATTENTION_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,15 +20,49 @@ inline constexpr int64_t kMaxPosition = INT32_MAX;
 using Float16 = hwy::float16_t;
 using BFloat16 = hwy::bfloat16_t;
 
-// One piece of the position map: keys whose distance i - j is at least `start`
-// and less than the next band's start see the query at
-// query_scale * p + query_offset. Keys stand at their own position.
+// One piece of the position map: keys whose distance i - j (of chunks, with a
+// `chunk`) is at least `start` and less than the next band's start. Positions p
+// become u = (p modulo chunk) / group, rounded down; there the query stands at
+// query_scale * u + query_offset, at most at query_limit, and the key at
+// key_scale * u.
 struct Band {
   int64_t start = 0;
   double query_scale = 1;
   double query_offset = 0;
+  double key_scale = 1;
+  double query_limit = 0;  // 0 means none
+  int64_t group = 1;
+  int64_t chunk = 0;  // the same for all bands; 0 means none
 
-  bool MovesQuery() const { return query_scale != 1 || query_offset != 0; }
+  bool MovesQuery() const {
+    return query_scale != 1 || query_offset != 0 || query_limit != 0 || group != 1 || chunk != 0;
+  }
+  double Shared(int64_t p) const {
+    if (chunk > 0) p = p % chunk + (p % chunk < 0 ? chunk : 0);
+    return static_cast<double>(p / group - (p % group < 0 ? 1 : 0));
+  }
+  double QueryAt(int64_t p) const {
+    const double a = query_scale * Shared(p) + query_offset;
+    return query_limit > 0 && a > query_limit ? query_limit : a;
+  }
+  double KeyAt(int64_t p) const { return key_scale * Shared(p); }
+  bool SameKeys(const Band& other) const {
+    return key_scale == other.key_scale && group == other.group;
+  }
+};
+
+// A factor max(1, offset + slope * ln(start + floor((p + 1) / group))) on the
+// content score of a query at position p. No slope means no factor.
+struct Temperature {
+  double offset = 0;
+  double slope = 0;
+  double start = 0;
+  double group = 1;
+
+  double At(int64_t p) const {
+    const double steps = std::floor((static_cast<double>(p < 0 ? 0 : p) + 1) / group);
+    return std::max(1.0, offset + slope * std::log(start + steps));
+  }
 };
 
 // Who sees whom when tokens carry document ids: 0 is the anchor, documents count
@@ -46,6 +82,7 @@ struct AttentionParams {
   bool interleaved = false;        // pairs (2x, 2x + 1) instead of (x, x + rotary_dim / 2)
   int64_t rotary_offset = 0;       // first rotated channel of a head
   bool exact_angles = false;       // false rounds the angle to float32, as exporters do
+  bool raw_cache = false;          // keys are stored as they come, and rotated when read
   bool fast = false;               // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
   int64_t window = 0;      // 0 means none
@@ -55,6 +92,7 @@ struct AttentionParams {
   bool document_restart = false;       // positions start anew in each document
   int64_t document_start = 0;          // the first position of documents, 0 in document 0
   std::vector<Band> bands = {Band{}};  // at least one, the first starting at 0
+  Temperature temperature;
 
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
   int64_t group() const { return num_heads / kv_num_heads; }

@@ -188,17 +188,28 @@ bool Fast(const NodeInfo& node) {
   return precision == "fast";
 }
 
-void CheckCache(const NodeInfo& node) {
+bool RawCache(const NodeInfo& node) {
   const std::string cache = node.GetString(spec::kAttrCache).value_or(spec::kDefaultCache);
-  if (cache == "raw") {
-    node.Refuse(std::string("attribute ") + spec::kAttrCache +
-                " is 'raw', which this version of librope_ops does not support; it must be "
-                "'rotated'");
-  }
-  if (cache != "rotated") {
+  if (cache != "rotated" && cache != "raw") {
     node.Refuse(std::string("attribute ") + spec::kAttrCache + " is '" + cache +
                 "'; it must be 'rotated' or 'raw'");
   }
+  return cache == "raw";
+}
+
+Temperature ReadTemperature(const NodeInfo& node) {
+  const auto values = FiniteFloats(node, spec::kAttrTemperature);
+  if (values.empty()) return {};
+  if (values.size() != 4) {
+    node.Refuse(std::string("attribute ") + spec::kAttrTemperature + " has " +
+                std::to_string(values.size()) +
+                " values; it takes four: offset, slope, start and group");
+  }
+  if (values[0] < 0 || values[1] <= 0 || values[2] < 0 || values[3] < 1) {
+    node.Refuse(std::string("attribute ") + spec::kAttrTemperature +
+                " must have an offset >= 0, a slope > 0, a start >= 0 and a group >= 1");
+  }
+  return {values[0], values[1], values[2], values[3]};
 }
 
 std::vector<float> PerBand(const NodeInfo& node, const char* name, size_t bands, float fallback) {
@@ -229,15 +240,56 @@ std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
   }
   const auto scales = PerBand(node, spec::kAttrBandQueryScales, starts.size(), 1);
   const auto offsets = PerBand(node, spec::kAttrBandQueryOffsets, starts.size(), 0);
-  for (const float key_scale : PerBand(node, spec::kAttrBandKeyScales, starts.size(), 1)) {
-    if (key_scale != 1) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandKeyScales + " holds " +
-                  std::to_string(key_scale) + "; a rotated cache needs 1");
-    }
+  const auto limits = PerBand(node, spec::kAttrBandQueryLimits, starts.size(), 0);
+  const auto key_scales = PerBand(node, spec::kAttrBandKeyScales, starts.size(), 1);
+  auto groups = node.GetInts(spec::kAttrBandGroups).value_or(std::vector<int64_t>{});
+  if (groups.empty()) groups.assign(starts.size(), 1);
+  if (groups.size() != starts.size()) {
+    node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " has " +
+                std::to_string(groups.size()) + " values for " + std::to_string(starts.size()) +
+                " bands");
+  }
+  const int64_t chunk = NonNegative(node, spec::kAttrBandChunk, spec::kDefaultBandChunk);
+  if (chunk > 0 && !causal) {
+    node.Refuse(std::string("attribute ") + spec::kAttrBandChunk + " needs causal = 1");
   }
   std::vector<Band> bands(starts.size());
-  for (size_t b = 0; b < bands.size(); ++b) bands[b] = {starts[b], scales[b], offsets[b]};
+  for (size_t b = 0; b < bands.size(); ++b) {
+    bands[b] = {starts[b], scales[b], offsets[b], key_scales[b], limits[b], groups[b], chunk};
+  }
   return bands;
+}
+
+// A band's place for the query may be anything; one for keys may not, where
+// the cache has them rotated already.
+void CheckBands(const NodeInfo& node, const AttentionParams& params) {
+  for (const Band& band : params.bands) {
+    if (band.query_limit < 0) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandQueryLimits + " holds " +
+                  std::to_string(band.query_limit) + "; a limit must not be negative");
+    }
+    if (band.group < 1) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " holds " +
+                  std::to_string(band.group) + "; a group has at least 1 position");
+    }
+    if (params.raw_cache) continue;
+    if (band.key_scale != 1) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandKeyScales + " holds " +
+                  std::to_string(band.key_scale) + "; a rotated cache needs 1");
+    }
+    if (band.group != 1) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " holds " +
+                  std::to_string(band.group) + "; a rotated cache needs 1");
+    }
+    if (band.chunk != 0) {
+      node.Refuse(std::string("attribute ") + spec::kAttrBandChunk + " is " +
+                  std::to_string(band.chunk) + "; a rotated cache needs 0");
+    }
+  }
+  if (params.raw_cache && params.document_restart) {
+    node.Refuse(std::string("attribute ") + spec::kAttrDocumentRestart +
+                " needs a rotated cache: where a cached key's document began is not known");
+  }
 }
 
 }  // namespace
@@ -257,7 +309,6 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   CheckSpecVersion(node, name);
   CheckReserved(node);
   CheckPairs(node);
-  CheckCache(node);
 
   AttentionParams params;
   params.num_heads = RequiredHeads(node, spec::kAttrNumHeads);
@@ -277,11 +328,14 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.window = NonNegative(node, spec::kAttrWindow, spec::kDefaultWindow);
   params.first_keys = NonNegative(node, spec::kAttrFirstKeys, spec::kDefaultFirstKeys);
   params.softcap = Softcap(node);
+  params.raw_cache = RawCache(node);
   params.bands = ReadBands(node, params.causal);
+  params.temperature = ReadTemperature(node);
   params.document_mask = ReadDocumentMask(node);
   params.document_restart = Flag(node, spec::kAttrDocumentRestart, spec::kDefaultDocumentRestart);
   params.document_start = DocumentStart(node);
   CheckDocuments(node, params);
+  CheckBands(node, params);
   return params;
 }
 

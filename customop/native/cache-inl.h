@@ -117,9 +117,9 @@ void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, 
   });
 }
 
-// Puts the rotated new keys and the new values behind the past ones, as far as
-// present_key and present_value are wanted. The rotated keys are also left in
-// `rotated` by their place in the call, if that is present.
+// Puts the new keys, rotated unless the cache is raw, and the new values behind the past ones, as
+// far as present_key and present_value are wanted. These keys are also left in `rotated` by their
+// place in the call, if that is present.
 template <typename T>
 void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
                const AngleTables& tables, const Rows<float>& rotated, Host& host) {
@@ -128,7 +128,12 @@ void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
     const int64_t index = args.past(batch) + place;
     const T* key = args.key.At(batch, head, place);
     const float* table = tables.KeyRow(batch, place);
-    if (rotated.data != nullptr) {
+    if (params.raw_cache) {
+      if (rotated.data != nullptr) Convert(key, head_size, rotated.At(batch, head, place));
+      if (args.present_key.data != nullptr) {
+        Convert(key, head_size, args.present_key.At(batch, head, index));
+      }
+    } else if (rotated.data != nullptr) {
       float* row = rotated.At(batch, head, place);
       RotateHead(params, key, table, head_size, row);
       if (params.fast) RoundTo<T>(row, head_size);

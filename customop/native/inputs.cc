@@ -316,12 +316,14 @@ class Checker {
                std::to_string(kMaxPosition));
       }
       if (first < 0) first = place;
-      if (params_.bands.size() > 1 && p - place != positions[first] - first) {
-        Refuse(
-            At(spec::kPositionIds, batch, place, p) + ", but " +
-            std::to_string(positions[first] + place - first) + " would follow from position " +
-            std::to_string(positions[first]) + " at place " + std::to_string(first) +
-            "; with more than one band the positions of a row's real tokens must be consecutive");
+      const bool by_index =
+          params_.bands.size() > 1 || params_.raw_cache || params_.bands[0].chunk > 0;
+      if (by_index && p - place != positions[first] - first) {
+        Refuse(At(spec::kPositionIds, batch, place, p) + ", but " +
+               std::to_string(positions[first] + place - first) + " would follow from position " +
+               std::to_string(positions[first]) + " at place " + std::to_string(first) +
+               "; with more than one band or a raw cache the positions of a row's real tokens must "
+               "be consecutive");
       }
     }
   }

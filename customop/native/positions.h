@@ -33,6 +33,19 @@ class Positions {
            (args_.mask == nullptr || args_.mask_batch_stride == 0);
   }
 
+  // Position - index of a row's real tokens, which is one number where bands or a
+  // raw cache need it; 0 without a real token.
+  int64_t Shift(int64_t batch) const {
+    if (args_.positions == nullptr || restart_) return 0;
+    const int64_t past = args_.past(batch);
+    const int64_t* mask =
+        args_.mask == nullptr ? nullptr : args_.mask + batch * args_.mask_batch_stride + past;
+    for (int64_t place = 0; place < args_.length; ++place) {
+      if (mask == nullptr || mask[place] != 0) return Own(batch, place) - past - place;
+    }
+    return 0;
+  }
+
   int64_t At(int64_t batch, int64_t place) const {
     return restart_ ? restarted_[static_cast<size_t>(batch * args_.length + place)]
                     : Own(batch, place);

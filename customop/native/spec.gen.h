@@ -8,9 +8,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 2;
+inline constexpr int kSpecVersion = 3;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=2";
+[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=3";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
@@ -123,6 +123,10 @@ inline constexpr char kAttrBandStarts[] = "band_starts";
 inline constexpr char kAttrBandQueryScales[] = "band_query_scales";
 inline constexpr char kAttrBandQueryOffsets[] = "band_query_offsets";
 inline constexpr char kAttrBandKeyScales[] = "band_key_scales";
+inline constexpr char kAttrBandQueryLimits[] = "band_query_limits";
+inline constexpr char kAttrBandGroups[] = "band_groups";
+inline constexpr char kAttrBandChunk[] = "band_chunk";
+inline constexpr char kAttrTemperature[] = "temperature";
 inline constexpr char kAttrDocumentMask[] = "document_mask";
 inline constexpr char kAttrDocumentRestart[] = "document_restart";
 inline constexpr char kAttrDocumentStart[] = "document_start";
@@ -137,6 +141,7 @@ inline constexpr int64_t kDefaultCausal = 1;
 inline constexpr int64_t kDefaultWindow = 0;
 inline constexpr int64_t kDefaultFirstKeys = 0;
 inline constexpr float kDefaultSoftcap = 0;
+inline constexpr int64_t kDefaultBandChunk = 0;
 inline constexpr char kDefaultDocumentMask[] = "intra";
 inline constexpr int64_t kDefaultDocumentRestart = 0;
 inline constexpr int64_t kDefaultDocumentStart = 0;

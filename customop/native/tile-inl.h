@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "cache-inl.h"
 #include "modifiers-inl.h"
 #include "plan.h"
+#include "positions.h"
 #include "rotation-inl.h"
 #include "softmax-inl.h"
 #include "tile_data-inl.h"
@@ -27,6 +29,8 @@ struct Run {
   const AttentionParams& params;
   const AttentionArgs<T>& args;
   const AngleTables& tables;
+  const Positions<T>& positions;
+  const RawKeyTables& raw_tables;
   const DocumentRuns& documents;
   const CachedRows<T, float> keys;
   const CachedRows<T, T> values;
@@ -40,17 +44,19 @@ struct Run {
 // Where a task's parts stand in its working memory, in floats.
 struct TileLayout {
   size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
-  size_t queries, sums, maxima, totals, keys, values, scores, band_scores, shown, row_shown, biases,
-      ids, end;
+  size_t keys_of_map;               // packed keys as one of the bands' ways to place them has them
+  size_t queries, sums, maxima, totals, keys, turned, values, scores, band_scores, shown, row_shown,
+      biases, ids, end;
 
   template <typename T>
-  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args, size_t rows)
+  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args, size_t key_maps,
+             size_t rows)
       : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
         v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {
     size_t next = 0;
     const auto take = [&next](size_t floats) {
       const size_t at = next;
-      next += (floats + kPanel - 1) / kPanel * kPanel;
+      next += RoundUp(floats, kPanel);
       return at;
     };
     constexpr size_t kKeys = static_cast<size_t>(kTileKeys);
@@ -58,7 +64,9 @@ struct TileLayout {
     sums = take(rows * v_columns);
     maxima = take(rows);
     totals = take(rows);
-    keys = take(kKeys * static_cast<size_t>(args.head_size));
+    keys_of_map = RoundUp(kKeys * static_cast<size_t>(args.head_size), kPanel);
+    keys = take(keys_of_map * (params.raw_cache ? key_maps : 1));
+    turned = take(params.raw_cache ? keys_of_map : 0);
     values = take(kKeys * v_columns);
     scores = take(kBlockRows * kKeys);
     band_scores = take(kBlockRows * kKeys);
@@ -79,6 +87,7 @@ class TileAttention {
         task_(task),
         past_(run.args.past(task.batch)),
         total_(run.args.total(task.batch)),
+        shift_(run.positions.Shift(task.batch)),
         group_(run.params.group()),
         layout_(layout),
         rows_(static_cast<size_t>(task.queries.size() * group_)),
@@ -88,12 +97,16 @@ class TileAttention {
         totals_(memory + layout.totals),
         data_(static_cast<size_t>(run.args.head_size), static_cast<size_t>(run.args.v_head_size),
               memory + layout.keys, memory + layout.values),
+        keys_(memory + layout.keys),
+        turned_(memory + layout.turned),
         scores_(memory + layout.scores),
         band_scores_(memory + layout.band_scores),
         row_shown_(memory + layout.row_shown),
         mask_(run.params, run.args, run.documents, task, memory + layout.shown,
               reinterpret_cast<int64_t*>(memory + layout.ids)),
-        modifiers_(run.params, run.args, run.scale, memory + layout.biases, kTileKeys) {}
+        modifiers_(run.params, run.args, run.scale, memory + layout.biases, kTileKeys) {
+    packed_.resize(run.raw_tables.maps());
+  }
 
   void Compute() {
     PackQueries();
@@ -148,6 +161,10 @@ class TileAttention {
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
         RotateHead(run_.params, args.query.At(task_.batch, HeadOf(r), place), table, size, out);
         if (run_.params.fast) RoundTo<T>(out, size);
+        if (run_.params.temperature.slope > 0) {
+          const double factor = run_.params.temperature.At(run_.positions.At(task_.batch, place));
+          for (size_t x = 0; x < size; ++x) out[x] *= static_cast<float>(factor);
+        }
         for (size_t x = 0; x < size && run_.negate; ++x) out[x] = -out[x];
         std::fill(out + size, out + layout_.query_columns, 0.0f);
         out += layout_.query_columns;
@@ -158,8 +175,13 @@ class TileAttention {
   void ComputeTile(Range tile) {
     if (!mask_.Begin(tile)) return;
     data_.Begin(static_cast<size_t>(tile.size()), run_.in_place);
-    run_.keys.At(run_.args, task_.batch, task_.kv_head, tile.begin,
-                 [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+    if (run_.params.raw_cache) {
+      tile_ = tile;
+      std::fill(packed_.begin(), packed_.end(), false);
+    } else {
+      run_.keys.At(run_.args, task_.batch, task_.kv_head, tile.begin,
+                   [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+    }
     run_.values.At(run_.args, task_.batch, task_.kv_head, tile.begin,
                    [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
     for (size_t r = 0; r < rows_; r += kBlockRows) {
@@ -210,8 +232,7 @@ class TileAttention {
     const size_t bands = run_.params.bands.size();
     if (bands == 1) return ScoreBand(columns, 0, first, rows, scores_);
     for (size_t b = 0; b < bands; ++b) {
-      const Range any{BandKeys(run_.params, b, IndexOf(first), total_).begin,
-                      BandKeys(run_.params, b, IndexOf(first + rows - 1), total_).end};
+      const Range any{BandKeysOf(b, first).begin, BandKeysOf(b, first + rows - 1).end};
       const Range band_columns = columns.Intersect({any.begin - tile.begin, any.end - tile.begin});
       if (band_columns.empty()) continue;
       if (band_columns == columns && AllInBand(tile, columns, b, first, rows)) {
@@ -219,7 +240,7 @@ class TileAttention {
       }
       ScoreBand(band_columns, b, first, rows, band_scores_);
       for (size_t r = 0; r < rows; ++r) {
-        const Range keys = BandKeys(run_.params, b, IndexOf(first + r), total_);
+        const Range keys = BandKeysOf(b, first + r);
         const Range own = columns.Intersect({keys.begin - tile.begin, keys.end - tile.begin});
         if (own.empty()) continue;
         const size_t at = r * static_cast<size_t>(kTileKeys) + static_cast<size_t>(own.begin);
@@ -228,14 +249,43 @@ class TileAttention {
     }
   }
 
+  Range BandKeysOf(size_t band, size_t row) const {
+    return BandKeys(run_.params, band, IndexOf(row), shift_, total_);
+  }
+
+  // Turns the raw keys of the tile to where a band has them, once for all bands
+  // that have them there.
+  void UseKeysOf(size_t band) {
+    const size_t map = run_.raw_tables.MapOf(band);
+    float* memory = keys_ + map * layout_.keys_of_map;
+    data_.PackKeysInto(memory);
+    const size_t size = static_cast<size_t>(run_.args.head_size);
+    float* turned = run_.in_place ? memory : turned_;
+    if (packed_[map] && !run_.in_place) return;
+    if (!packed_[map]) {
+      run_.keys.At(
+          run_.args, task_.batch, task_.kv_head, tile_.begin, [&](const auto* keys, size_t stride) {
+            for (int64_t j = 0; j < tile_.size(); ++j) {
+              float* out = turned + static_cast<size_t>(j) * size;
+              RotateHead(run_.params, keys + static_cast<size_t>(j) * stride,
+                         run_.raw_tables.Row(map, task_.batch, tile_.begin + j), size, out);
+              if (run_.params.fast) RoundTo<T>(out, size);
+            }
+          });
+      packed_[map] = true;
+    }
+    data_.TakeKeys(turned, size);
+  }
+
   bool AllInBand(Range tile, Range columns, size_t b, size_t first, size_t rows) const {
     const Range keys{tile.begin + columns.begin, tile.begin + columns.end};
-    const Range of_first = BandKeys(run_.params, b, IndexOf(first), total_);
-    const Range of_last = BandKeys(run_.params, b, IndexOf(first + rows - 1), total_);
+    const Range of_first = BandKeysOf(b, first);
+    const Range of_last = BandKeysOf(b, first + rows - 1);
     return of_last.begin <= keys.begin && keys.end <= of_first.end;
   }
 
   void ScoreBand(Range columns, size_t band, size_t first, size_t rows, float* scores) {
+    if (run_.params.raw_cache) UseKeysOf(band);
     data_.Score(rows, queries_ + (band * rows_ + first) * layout_.query_columns,
                 layout_.query_columns, static_cast<size_t>(columns.begin),
                 static_cast<size_t>(columns.end), scores, kTileKeys);
@@ -270,7 +320,8 @@ class TileAttention {
   const Run<T>& run_;
   const Task task_;
   const int64_t past_;   // of the task's batch row,
-  const int64_t total_;  // as this is
+  const int64_t total_;  // as these are
+  const int64_t shift_;  // position - index of its tokens
   const int64_t group_;
   const TileLayout& layout_;
   const size_t rows_;
@@ -279,7 +330,11 @@ class TileAttention {
   float* const maxima_;   // [rows]
   float* const totals_;   // [rows]: the softmax's denominator so far
   TileData<T> data_;
-  float* const scores_;  // [kBlockRows][kTileKeys]
+  float* const keys_;    // [ways to place keys][kTileKeys * head_size], packed
+  float* const turned_;  // [kTileKeys][head_size], raw keys on the way there
+  Range tile_;
+  std::vector<bool> packed_;  // by way to place keys, of the tile
+  float* const scores_;       // [kBlockRows][kTileKeys]
   float* const band_scores_;
   float* const row_shown_;  // [kBlockRows][kTileKeys]
   TileMask<T> mask_;

@@ -33,6 +33,9 @@ class TileData {
     in_place_ = in_place;
   }
 
+  // Packs keys into other memory from here on.
+  void PackKeysInto(float* memory) { key_memory_ = memory; }
+
   // Takes the tile's keys, which stand `stride` apart.
   template <typename Key>
   void TakeKeys(const Key* keys, size_t stride) {
@@ -128,7 +131,7 @@ class TileData {
 
   const size_t channels_;
   const size_t v_channels_;
-  float* const key_memory_;    // packed [channels][count]
+  float* key_memory_;          // packed [channels][count]
   float* const value_memory_;  // packed [count][v_channels]
   size_t count_ = 0;
   bool in_place_ = false;

@@ -67,12 +67,22 @@ class Geometry {
   int64_t total_;
 };
 
-// Keys at the distances of band b from the query at index i.
-inline Range BandKeys(const AttentionParams& params, size_t b, int64_t i, int64_t total) {
+// Keys at the distances of band b from the query at index i, in a row whose
+// tokens stand at the positions index + shift. Both ends grow with i.
+inline Range BandKeys(const AttentionParams& params, size_t b, int64_t i, int64_t shift,
+                      int64_t total) {
+  const int64_t chunk = params.bands[0].chunk;
+  // The end of the keys that are at distance d or farther.
+  const auto end_of = [&](int64_t d) {
+    if (chunk == 0) return i - d + 1;
+    const int64_t p = i + shift;
+    const int64_t begin = p - p % chunk - (p % chunk < 0 ? chunk : 0) - shift;
+    return begin - std::min(d - 1, i / chunk + 1) * chunk;
+  };
   Range keys{0, total};
-  if (b > 0) keys.end = std::max<int64_t>(0, std::min(total, i - params.bands[b].start + 1));
+  if (b > 0) keys.end = std::clamp<int64_t>(end_of(params.bands[b].start), 0, total);
   if (b + 1 < params.bands.size()) {
-    keys.begin = std::max<int64_t>(0, i - params.bands[b + 1].start + 1);
+    keys.begin = std::max<int64_t>(0, end_of(params.bands[b + 1].start));
   }
   return keys;
 }

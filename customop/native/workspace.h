@@ -121,7 +121,10 @@ void ForEach(Host& host, size_t count, const Body& body) {
 }
 
 inline int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t RoundUp(int64_t a, int64_t b) { return DivideUp(a, b) * b; }
+template <typename N>
+N RoundUp(N a, N b) {
+  return (a + b - 1) / b * b;
+}
 
 }  // namespace rope
 

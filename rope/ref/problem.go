@@ -3,6 +3,7 @@ package ref
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -124,9 +125,13 @@ func (p Problem) bands() []rope.Band {
 	return p.Attention.Bands
 }
 
-// band returns the number of the band that holds a distance.
-func (p Problem) band(distance int64) int {
+// band returns the number of the band that holds a key, both given by index.
+func (p Problem) band(query, key int, shift int64) int {
 	bands := p.bands()
+	distance := int64(query - key)
+	if n := p.Attention.Chunk; n > 0 {
+		distance = floorDiv(int64(query)+shift, n) - floorDiv(int64(key)+shift, n)
+	}
 	for b := len(bands) - 1; b > 0; b-- {
 		if distance >= bands[b].Start {
 			return b
@@ -134,6 +139,29 @@ func (p Problem) band(distance int64) int {
 	}
 	return 0
 }
+
+// queryAt and keyAt are where a band sees a query and a key of a position.
+func (p Problem) queryAt(b rope.Band, position int64) float64 {
+	at := b.QueryScale*float64(p.shared(b, position)) + b.QueryOffset
+	if b.QueryLimit > 0 {
+		at = min(at, b.QueryLimit)
+	}
+	return at
+}
+
+func (p Problem) keyAt(b rope.Band, position int64) float64 {
+	return b.KeyScale * float64(p.shared(b, position))
+}
+
+// shared is the position that a token shares with its group.
+func (p Problem) shared(b rope.Band, position int64) int64 {
+	if n := p.Attention.Chunk; n > 0 {
+		position -= floorDiv(position, n) * n
+	}
+	return floorDiv(position, max(1, b.Group))
+}
+
+func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
 
 // shift returns position − index of a row, which must be one number for all its
 // real new tokens whose positions do not restart. A row without one has shift 0.
@@ -234,9 +262,18 @@ func (p Problem) checkBands() error {
 		if (i == 0 && b.Start != 0) || (i > 0 && b.Start <= bands[i-1].Start) {
 			return fmt.Errorf("band %d starts at distance %d: bands start at 0 and rise", i, b.Start)
 		}
+		if b.QueryLimit < 0 || b.Group < 0 {
+			return fmt.Errorf("band %d has the limit %g and the group %d: neither may be negative", i, b.QueryLimit, b.Group)
+		}
 		if a.Cache == rope.Rotated && b.KeyScale != 1 {
 			return fmt.Errorf("band %d scales key positions by %g, which a cache of rotated keys cannot do", i, b.KeyScale)
 		}
+		if a.Cache == rope.Rotated && (b.Group > 1 || a.Chunk > 0) {
+			return fmt.Errorf("band %d takes keys to other positions than their own, which a cache of rotated keys cannot do", i)
+		}
+	}
+	if a.Chunk < 0 || a.Chunk > 0 && !a.Mask.Causal {
+		return fmt.Errorf("chunks of %d positions: a map of chunks needs a causal mask and a positive number", a.Chunk)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func run[T float](p Problem) (Result, error) {
 	}
 	for b := range p.Batch {
 		var shift int64 // position − index; needed where a key's position is not given
-		if len(p.bands()) > 1 || (a.Cache == rope.Raw && p.past(b) > 0) {
+		if len(p.bands()) > 1 || a.Chunk > 0 || (a.Cache == rope.Raw && p.past(b) > 0) {
 			var err error
 			if shift, err = p.shift(b); err != nil {
 				return Result{}, err
@@ -100,7 +100,7 @@ func (g *head[T]) load() {
 		for b, band := range g.bands() {
 			key := stored
 			if a.Cache == rope.Raw {
-				key = rotate(a.Encoding, stored, band.KeyScale*float64(position))
+				key = rotate(a.Encoding, stored, g.keyAt(band, position))
 			}
 			g.keys[b] = append(g.keys[b], key)
 		}
@@ -114,10 +114,10 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 	raw := vector[T](g.Query, at, a.HeadSize)
 	queries := make([][]T, len(g.bands())) // the query where each band sees it
 	for b, band := range g.bands() {
-		position := float64(g.position(g.batch, l))
-		queries[b] = rotate(a.Encoding, raw, band.QueryScale*position+band.QueryOffset)
+		queries[b] = rotate(a.Encoding, raw, g.queryAt(band, g.position(g.batch, l)))
 	}
 
+	temperature := T(a.Temperature.At(max(0, g.position(g.batch, l))))
 	width := g.width()
 	scores := make([]T, g.total(g.batch))
 	highest := T(math.Inf(-1))
@@ -126,8 +126,8 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 		if !g.sees(g.batch, i, j) {
 			continue
 		}
-		b := g.band(int64(i - j))
-		score := T(a.EffectiveScale()) * dot(queries[b], g.keys[b][j])
+		b := g.band(i, j, g.shift)
+		score := T(a.EffectiveScale()) * temperature * dot(queries[b], g.keys[b][j])
 		if g.BiasBeforeSoftcap != nil {
 			bias := g.BiasBeforeSoftcap[at*width+j]
 			if math.IsInf(bias, -1) {

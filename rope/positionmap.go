@@ -1,0 +1,41 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+)
+
+// near is the band of the keys that are met at their own distances.
+var near = Band{QueryScale: 1, KeyScale: 1}
+
+// checkMap refuses an attention for which a map of distances has no meaning.
+func (e edit) checkMap() error {
+	switch {
+	case len(e.Encoding.Frequencies) == 0:
+		return errors.New("the attention has no rotation, so positions do not matter to it")
+	case len(e.Bands) > 0:
+		return errors.New("the attention already has a position map; two cannot be combined")
+	case e.Mask.Restart:
+		return errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
+	case !e.Mask.Causal:
+		return errors.New("the attention is bidirectional, and the map is defined for keys before the query only")
+	}
+	return nil
+}
+
+// hides says that the attention's own window ends before keys of a distance.
+func (e edit) hides(distance int64, key string) (warnings []string) {
+	if w := e.Mask.Window; w > 0 && w <= distance && e.Mask.FirstKeys == 0 {
+		return []string{fmt.Sprintf("no effect: the attention's sliding window of %d keys ends before %s=%d", w, key, distance)}
+	}
+	return nil
+}
+
+// reaches warns that distances beyond the trained context occur within the
+// context that was asked for.
+func (e edit) reaches(length int64) (warnings []string) {
+	return []string{fmt.Sprintf("within the trained context of %d tokens these settings reach %d, less than the context %d that was asked for", e.Original, length, e.Length)}
+}
+
+// rounded makes a position float32, as the op takes it.
+func rounded(x float64) float64 { return float64(float32(x)) }
