@@ -30,7 +30,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 bench-rewrite clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -93,6 +93,9 @@ smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its expor
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
 	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
 	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx
+
+coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
+	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
 
 clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/native $(BUILD)/native-sanitized

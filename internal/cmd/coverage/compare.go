@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+)
+
+// truth is what transformers computes in float64, as export.py wrote it, with
+// and without padding on the left.
+type truth [2]struct {
+	sequence decoder.Sequence
+	logits   []float32 // in one call
+	decode   []float32 // through transformers' own cache; nil without one
+}
+
+// prefill is how many tokens go before the single ones, as in models.py.
+const prefill = 20
+
+func readTruth(path string) (t truth, err error) {
+	f, err := npz.Open(path)
+	if err != nil {
+		return t, err
+	}
+	defer f.Close()
+	for i, suffix := range []string{"", "_pad"} {
+		s := &t[i].sequence
+		for name, into := range map[string]*[]int64{"ids": &s.IDs, "mask": &s.Mask, "pos": &s.Positions} {
+			data, shape, err := f.Int64(name + suffix)
+			if err != nil {
+				return t, err
+			}
+			*into = data
+			s.Batch, s.Length = int64(shape[len(shape)-2]), int64(shape[len(shape)-1])
+		}
+		if t[i].logits, _, err = f.Float32("logits" + suffix); err != nil {
+			return t, err
+		}
+		if slices.Contains(f.Keys(), "decode"+suffix) {
+			if t[i].decode, _, err = f.Float32("decode" + suffix); err != nil {
+				return t, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// compare runs the original and the patched model. The patched one may be off
+// from the truth by twice what the original is, and from the original by as
+// much. An export that does not compute what transformers does is held to the
+// original alone, within what validate grants.
+func (r *result) compare(ctx context.Context, t truth, original, patched string, approximate bool) error {
+	eng, err := worker()
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	var models [2]*decoder.Decoder
+	for i, path := range []string{original, patched} {
+		if models[i], err = decoder.Open(ctx, eng, path); err != nil {
+			if i == 0 {
+				r.Broken = err.Error()
+				return nil
+			}
+			return err
+		}
+		defer models[i].Close()
+	}
+	ways := map[string][]int64{"one call": nil}
+	if models[0].Cached() {
+		ways["two calls"] = []int64{11}
+		ways["single tokens"] = slices.Concat([]int64{prefill}, slices.Repeat([]int64{1}, 64))
+	}
+	var worst string
+	ran := 0
+	for i, padded := range []string{"", ", padded on the left"} {
+		if i == 1 && models[0].Counted {
+			continue // rows are counted: such models take padding on the right only
+		}
+		for way, lengths := range ways {
+			for _, s := range batches(t[i].sequence) {
+				want := t[i].logits
+				if way == "single tokens" && t[i].decode != nil {
+					want = t[i].decode
+				}
+				first, err := models[0].Chunks(ctx, s.Sequence, cut(lengths, s.Length)...)
+				if err != nil {
+					if r.Broken == "" {
+						r.Broken = way + padded + ": " + err.Error()
+					}
+					continue
+				}
+				ran++
+				second, err := models[1].Chunks(ctx, s.Sequence, cut(lengths, s.Length)...)
+				if err != nil {
+					r.Wrong = way + padded + ": " + err.Error()
+					return nil
+				}
+				noise, off, between, span := distances(s, want, first, second)
+				if math.IsNaN(noise) {
+					r.Broken, ran = way+padded+": it gives what is no number", ran-1
+					continue
+				}
+				if math.IsNaN(off) {
+					r.Wrong = way + padded + ": it gives what is no number"
+					return nil
+				}
+				r.Noise, r.Patched = max(r.Noise, noise), max(r.Patched, off)
+				bound := limit(noise, span)
+				if !approximate && noise > validate.DefaultTolerance*span {
+					off, bound = between, validate.DefaultTolerance*span
+				}
+				if !(off <= bound) || !(between <= bound) {
+					worst = fmt.Sprintf("%s%s, batch %d: off by %.2g, the original by %.2g; %.2g between them", way, padded, s.Batch, off, noise, between)
+				}
+			}
+		}
+	}
+	r.Wrong = worst
+	if ran > 0 {
+		r.Broken = "" // it runs at batch 1, or without padding; what runs was compared
+	}
+	return nil
+}
+
+// limit bounds the patched model's distance from the truth and from the
+// original. Where a few values happen to come out exact, the noise of a sum in
+// float32 is the least that is granted.
+func limit(noise, span float64) float64 { return 2 * max(noise, span*1e-6) }
+
+// part is a sequence, or one row of it.
+type part struct {
+	decoder.Sequence
+	row int64 // the first
+}
+
+// batches are the whole batch and its rows alone.
+func batches(s decoder.Sequence) []part {
+	list := []part{{Sequence: s}}
+	for b := range s.Batch {
+		row := func(v []int64) []int64 { return v[b*s.Length : (b+1)*s.Length] }
+		list = append(list, part{row: b, Sequence: decoder.Sequence{Batch: 1, Length: s.Length, IDs: row(s.IDs), Mask: row(s.Mask), Positions: row(s.Positions)}})
+	}
+	return list
+}
+
+// cut makes calls of the given lengths, as far as the tokens go, and one of the rest.
+func cut(lengths []int64, total int64) (calls []int64) {
+	for _, n := range lengths {
+		if n = min(n, total); n > 0 {
+			calls = append(calls, n)
+			total -= n
+		}
+	}
+	if total > 0 {
+		calls = append(calls, total)
+	}
+	return calls
+}
+
+// distances compares real tokens: of both models from the truth, and from each
+// other.
+func distances(s part, want []float32, first, second []float64) (noise, off, between, span float64) {
+	width := len(first) / len(s.Mask)
+	start := int(s.row*s.Length) * width
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, x := range first {
+		if s.Mask[i/width] == 0 {
+			continue
+		}
+		y := float64(want[start+i])
+		low, high = min(low, y), max(high, y)
+		noise, off, between = larger(noise, x-y), larger(off, second[i]-y), larger(between, x-second[i])
+	}
+	return noise, off, between, high - low
+}
+
+// larger keeps what is no number.
+func larger(a, b float64) float64 {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.NaN()
+	}
+	return max(a, math.Abs(b))
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// export is what export.py noted.
+type export struct {
+	Architecture string         `json:"architecture"`
+	Route        string         `json:"route"`
+	Rotary       bool           `json:"rotary"`
+	Skipped      string         `json:"skipped"`
+	Approximate  bool           `json:"approximate"` // float16 or quantised: far from transformers by nature
+	Difference   map[string]any `json:"difference"`  // a number, or why ONNX Runtime did not run it so
+}
+
+// broken says why ONNX Runtime runs the export in no way, or "".
+func (e export) broken() string {
+	why := ""
+	for _, way := range slices.Sorted(maps.Keys(e.Difference)) {
+		text, failed := e.Difference[way].(string)
+		if !failed {
+			return ""
+		}
+		why = text
+	}
+	return why
+}
+
+// result is what became of one export.
+type result struct {
+	Architecture string         `json:"architecture"`
+	Route        string         `json:"route"`
+	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
+	Skipped      string         `json:"skipped,omitempty"` // why there is no export
+	Sites        int            `json:"sites"`
+	Lifted       int            `json:"lifted"`
+	Kept         map[string]int `json:"kept,omitempty"`  // reasons, and how many sites each keeps
+	None         string         `json:"none,omitempty"`  // what is said of a model without rotation
+	Error        string         `json:"error,omitempty"` // why the rewriter ended
+	Broken       string         `json:"broken,omitempty"`
+	Wrong        string         `json:"wrong,omitempty"` // how the patched model differs
+	Noise        float64        `json:"noise"`           // distance of the original from transformers in float64
+	Patched      float64        `json:"patched"`         // of the patched model
+	Seconds      float64        `json:"seconds"`         // of finding, lifting and proving
+}
+
+// look rewrites an export without a method and runs both.
+func look(ctx context.Context, folder string) result {
+	var e export
+	data, err := os.ReadFile(filepath.Join(folder, "export.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	if err != nil {
+		return result{Error: err.Error()}
+	}
+	r := result{Architecture: e.Architecture, Route: e.Route, Rotary: e.Rotary, Skipped: e.Skipped}
+	if r.Skipped != "" {
+		return r
+	}
+	r.Broken = e.broken()
+	if err := r.rewrite(ctx, folder, e.Approximate); err != nil {
+		r.Error = err.Error()
+	}
+	return r
+}
+
+func (r *result) rewrite(ctx context.Context, folder string, approximate bool) error {
+	path := filepath.Join(folder, "model.onnx")
+	m, err := onnx.Open(path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{os.Args[0]}})
+	r.Sites, r.Lifted, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
+	if errors.Is(err, rewrite.ErrNoAttention) {
+		r.None = err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Kept = map[string]int{}
+	for _, s := range report.Sites {
+		if s.Status == rewrite.Kept {
+			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
+		}
+	}
+	if r.Lifted == 0 || r.Broken != "" {
+		return nil
+	}
+	patched := filepath.Join(folder, ".patched.onnx")
+	defer os.Remove(patched)
+	if err := m.Save(patched, onnx.SaveOptions{Force: true}); err != nil {
+		return err
+	}
+	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
+	if err != nil {
+		return err
+	}
+	return r.compare(ctx, truth, path, patched, approximate)
+}
+
+// line is what the terminal shows of a result.
+func (r result) line() string {
+	switch {
+	case r.Skipped != "":
+		return "no export: " + r.Skipped
+	case r.Error != "":
+		return "ERROR: " + r.Error
+	case r.None != "":
+		return "none: " + r.None
+	}
+	text := fmt.Sprintf("%d of %d", r.Lifted, r.Sites)
+	if r.Lifted > 0 && r.Broken == "" {
+		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)
+	}
+	for _, more := range []struct{ what, text string }{{"WRONG", r.Wrong}, {"does not run", r.Broken}} {
+		if more.text != "" {
+			text += "; " + more.what + ": " + more.text
+		}
+	}
+	for reason := range r.Kept {
+		text += "; kept: " + reason
+	}
+	return text
+}

@@ -1,0 +1,157 @@
+// Command coverage runs the rewriter over every export that
+// scripts/coverage/export.py made and writes docs/coverage.md: which sites of
+// which architecture, exported by which route, are lifted, and why others stay.
+//
+//	go run ./internal/cmd/coverage build/coverage
+//	go run ./internal/cmd/coverage -only 'gemma*__ts17*' build/coverage
+//
+// What a run did not look at stays as the run before left it (results.json in
+// the folder of the exports).
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+func main() {
+	rewrite.ServeIfWorker()
+	only := flag.String("only", "*", "exports to look at, as `PATTERN` of ARCHITECTURE__ROUTE; several with commas")
+	jobs := flag.Int("jobs", 1, "exports looked at side by side")
+	out := flag.String("o", filepath.Join("docs", "coverage.md"), "`FILE` to write the table to")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "coverage: name the folder that scripts/coverage/export.py wrote to; make coverage does")
+		os.Exit(2)
+	}
+	if err := run(ctx, flag.Arg(0), strings.Split(*only, ","), *jobs, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "coverage:", err)
+		os.Exit(1)
+	}
+}
+
+// run looks at the exports of a folder and writes the table. The error says how
+// many patched models were wrong, when any was.
+func run(ctx context.Context, folder string, only []string, jobs int, out string) error {
+	if err := libraries(); err != nil {
+		return err
+	}
+	records, err := filepath.Glob(filepath.Join(folder, "*__*", "export.json"))
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return fmt.Errorf("%s holds no exports; scripts/coverage/README.md says how they are made", folder)
+	}
+	kept := filepath.Join(folder, "results.json")
+	results := map[string]result{}
+	if data, err := os.ReadFile(kept); err == nil {
+		if err := json.Unmarshal(data, &results); err != nil {
+			return fmt.Errorf("%s: %w; remove it", kept, err)
+		}
+	}
+	present := map[string]bool{}
+	var todo []string
+	for _, record := range records {
+		name := filepath.Base(filepath.Dir(record))
+		present[name] = true
+		_, known := results[name]
+		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
+		if matches || !known {
+			todo = append(todo, name)
+		}
+	}
+	for name := range results {
+		if !present[name] {
+			delete(results, name)
+		}
+	}
+	names := make(chan string)
+	var done sync.WaitGroup
+	var mutex sync.Mutex
+	for range max(jobs, 1) {
+		done.Go(func() {
+			for name := range names {
+				r := look(ctx, filepath.Join(folder, name))
+				if ctx.Err() != nil {
+					return
+				}
+				mutex.Lock()
+				results[name] = r
+				fmt.Printf("%-36s %s\n", name, r.line())
+				mutex.Unlock()
+			}
+		})
+	}
+	for _, name := range todo {
+		select {
+		case names <- name:
+		case <-ctx.Done():
+		}
+	}
+	close(names)
+	done.Wait()
+	data, err := json.MarshalIndent(results, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kept, data, 0o666); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, []byte(page(results)), 0o666); err != nil {
+		return err
+	}
+	fmt.Println(summary(results) + " " + out + " has the table.")
+	wrong := 0
+	for _, r := range results {
+		if r.Wrong != "" {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d patched models are wrong", wrong)
+	}
+	return ctx.Err()
+}
+
+// libraries points the workers to what `make build` left, unless something else
+// is named.
+func libraries() error {
+	for variable, path := range map[string]string{
+		customop.RuntimeVariable: filepath.Join("build", "onnxruntime", "libonnxruntime.so"),
+		customop.LibraryVariable: filepath.Join("build", "librope_ops.so"),
+	} {
+		if os.Getenv(variable) != "" {
+			continue
+		}
+		full, err := filepath.Abs(path)
+		if err == nil {
+			_, err = os.Stat(full)
+		}
+		if err != nil {
+			return fmt.Errorf("%w; run make build first, in the repository's folder", err)
+		}
+		if err := os.Setenv(variable, full); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func worker() (engine.Engine, error) {
+	return engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
+}

@@ -1,0 +1,52 @@
+"""ONNX Runtime GenAI's model builder, run on a folder of the model's own."""
+import contextlib
+import io
+import os
+import runpy
+import shutil
+import sys
+import tempfile
+
+import onnx
+
+import models
+from architectures import ARCHITECTURES
+from models import Skip
+from routes import APPROXIMATE, route
+
+APPROXIMATE |= {"genai-int4", "genai-fp16"}
+
+
+def tokenizer(folder):
+    from tokenizers import Tokenizer, models as kinds, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+    words = {**{w: i for i, w in enumerate(("<pad>", "<s>", "</s>", "<unk>"))}, **{f"t{i}": i for i in range(4, 128)}}
+    t = Tokenizer(kinds.WordLevel(words, unk_token="<unk>"))
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=t, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>").save_pretrained(folder)
+
+
+@route("genai-fp32", precision="fp32")
+@route("genai-int4", precision="int4")
+@route("genai-fp16", precision="fp16", provider="cuda")
+def build(_, name, folder, precision, provider="cpu"):
+    if ARCHITECTURES[name].head != "causal" or not ARCHITECTURES[name].rotary:
+        raise Skip("the builder is for decoders")
+    import onnxruntime_genai
+    code = os.path.join(os.path.dirname(onnxruntime_genai.__file__), "models")
+    model = models.build(name, "eager" if name == "gemma2" else "sdpa")
+    if not os.path.exists(os.path.join(folder, "model.onnx")):
+        with tempfile.TemporaryDirectory() as work:
+            checkpoint, out = os.path.join(work, "checkpoint"), os.path.join(work, "out")
+            model.save_pretrained(checkpoint)
+            tokenizer(checkpoint)
+            arguments, path = list(sys.argv), list(sys.path)
+            sys.argv = ["builder.py", "-m", checkpoint, "-i", checkpoint, "-o", out, "-p", precision, "-e", provider, "-c", os.path.join(work, "cache")]
+            sys.path.insert(0, code)
+            try:
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    runpy.run_path(os.path.join(code, "builder.py"), run_name="__main__")
+            finally:
+                sys.argv, sys.path[:] = arguments, path
+            onnx.save(onnx.load(os.path.join(out, "model.onnx")), os.path.join(folder, "model.onnx"))  # one file
+    return models.reference(name, model, True, models.takes_positions(model))
