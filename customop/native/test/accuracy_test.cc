@@ -17,6 +17,7 @@ double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
   if (a.size() != truth.size()) return INFINITY;
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (static_cast<double>(a[i]) == truth[i]) continue;  // infinities have no difference
     largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
   }
   return largest;
@@ -24,7 +25,9 @@ double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
 
 double Largest(const std::vector<double>& values) {
   double largest = 0;
-  for (const double v : values) largest = std::max(largest, std::abs(v));
+  for (const double v : values) {
+    if (!std::isinf(v)) largest = std::max(largest, std::abs(v));
+  }
   return largest;
 }
 
@@ -36,6 +39,40 @@ double Allowed(double plain, const std::vector<double>& truth) {
 template <typename Random>
 int64_t Pick(Random& random, std::initializer_list<int64_t> choices) {
   return choices.begin()[random() % choices.size()];
+}
+
+// Documents, first keys, biases, softcap and sinks, each in some of the calls.
+void DrawMasks(Call& call, std::mt19937& random) {
+  AttentionParams& p = call.params;
+  const auto one_in = [&](uint32_t n) { return random() % n == 0; };
+  if (one_in(2)) return;
+  p.first_keys = Pick(random, {0, 1, 4, 70, 300});
+  if (one_in(3)) p.softcap = one_in(2) ? 2.0f : 30.0f;
+  if (one_in(2)) {
+    call.documents = Pick(random, {1, 2, 3, 9});
+    call.change_every = Pick(random, {1, 5, 40, 200});
+    p.document_mask = one_in(2) ? DocumentMask::kAnchor : DocumentMask::kIntra;
+    p.document_restart = p.bands.size() == 1 && one_in(2);
+    p.document_start = Pick(random, {0, 3});
+  }
+  const std::vector<int64_t> all = {call.batch, p.num_heads, call.length, call.past + call.length};
+  for (std::vector<int64_t>* dims : {&call.bias_dims, &call.bias_before_dims}) {
+    if (!one_in(4)) continue;
+    *dims = all;
+    for (int64_t& dim : *dims) dim = one_in(3) ? 1 : dim;
+  }
+  call.bias_hides = Pick(random, {0, 0, 2, 9});
+  call.has_sinks = one_in(3);
+  const auto text = [](const std::vector<int64_t>& dims) {
+    std::string out = "[";
+    for (const int64_t dim : dims) out += std::to_string(dim) + " ";
+    return out + "]";
+  };
+  call.name += " first keys " + std::to_string(p.first_keys) + " softcap " +
+               std::to_string(p.softcap) + " documents " + std::to_string(call.documents) + "/" +
+               std::to_string(call.change_every) + (p.document_restart ? " restart" : "") +
+               " bias " + text(call.bias_dims) + " before " + text(call.bias_before_dims) +
+               " hides " + std::to_string(call.bias_hides) + (call.has_sinks ? " sinks" : "");
 }
 
 // A call drawn from all that the op can do, with at most `budget` products.
@@ -98,6 +135,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
         (call.row_past.empty() ? "-" : std::to_string(call.row_past.back())) + " capacity " +
         std::to_string(call.capacity) + " in place " + std::to_string(call.in_place) + " " +
         NameOf(call.element) + (p.fast ? " fast" : "");
+    DrawMasks(call, random);
     return call;
   }
 }
@@ -109,20 +147,23 @@ struct Sample {
   Result<double> exact;
   double plain_output = 0;
   double plain_key = 0;
+  double plain_log = 0;
 };
 
 Sample Measure(Call call) {
-  Sample sample{std::move(call), {}, 0, 0};
+  Sample sample{std::move(call), {}, 0, 0, 0};
   sample.exact = Reference<double>(sample.call.params, sample.call.Args());
   const auto plain = Reference<float>(sample.call.params, sample.call.Args(), sample.call.element);
   sample.plain_output = Distance(plain.output, sample.exact.output);
   sample.plain_key = Distance(plain.present_key, sample.exact.present_key);
+  sample.plain_log = Distance(plain.log_sum_exp, sample.exact.log_sum_exp);
   return sample;
 }
 
 struct Errors {
   double output = 0;
   double key = 0;
+  double log = 0;
 };
 
 // Runs the kernel on 1, 2 and 3 threads, which must agree to the last bit.
@@ -139,6 +180,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
     if (threads == 1) {
       first = call.output;
       errors.output = Distance(call.OutputByHead(), sample.exact.output);
+      errors.log = Distance(call.log_sum_exp, sample.exact.log_sum_exp);
       if (call.keep_cache) errors.key = Distance(call.PresentKeys(), sample.exact.present_key);
     } else {
       Expect(call.output == first,
@@ -152,7 +194,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
 // implementation as for ours: small calls are drawn several times and the
 // largest errors over all draws are compared.
 std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
-  constexpr int64_t kRows = 256;
+  constexpr int64_t kRows = 1024;
   std::vector<Sample> samples;
   Call call = DrawCall(seed, budget);
   const int64_t rows = call.batch * call.params.num_heads * call.length;
@@ -165,17 +207,23 @@ std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
 }
 
 void CheckSamples(const std::vector<Sample>& samples, const std::string& target) {
-  double error = 0, key_error = 0, allowed = 0, key_allowed = 0;
+  double error = 0, key_error = 0, log_error = 0;
+  double allowed = 0, key_allowed = 0, log_allowed = 0;
   for (const Sample& sample : samples) {
     const Errors errors = RunSample(sample, target);
     error = Worse(error, errors.output);
     key_error = Worse(key_error, errors.key);
+    log_error = Worse(log_error, errors.log);
     allowed = std::max(allowed, Allowed(sample.plain_output, sample.exact.output));
     key_allowed = std::max(key_allowed, Allowed(sample.plain_key, sample.exact.present_key));
+    log_allowed = std::max(log_allowed, Allowed(sample.plain_log, sample.exact.log_sum_exp));
   }
   const std::string name = target + ", " + samples[0].call.name;
   Expect(error <= allowed, name + ": error " + std::to_string(error * 1e6) + "e-6, allowed " +
                                std::to_string(allowed * 1e6) + "e-6");
+  Expect(log_error <= log_allowed, name + ": log_sum_exp is off by " +
+                                       std::to_string(log_error * 1e6) + "e-6, allowed " +
+                                       std::to_string(log_allowed * 1e6) + "e-6");
   Expect(key_error <= key_allowed, name + ": present_key is off by " +
                                        std::to_string(key_error * 1e6) + "e-6, allowed " +
                                        std::to_string(key_allowed * 1e6) + "e-6");

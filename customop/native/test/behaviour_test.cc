@@ -80,6 +80,44 @@ void TestHiddenKeysAreNothing(const std::string& target) {
   }
 }
 
+// So do keys of other documents and keys that a bias hides.
+void TestMaskedKeysAreNothing(const std::string& target) {
+  for (const float poison : {std::nanf(""), kInfinity, -kInfinity}) {
+    for (const int64_t length : {1, 3, 150}) {
+      for (const bool by_bias : {false, true}) {
+        Call clean = Small(length, 300);
+        clean.params.softcap = 3;
+        clean.documents = by_bias ? 0 : 1;
+        if (by_bias) clean.bias_dims = {1, 1, 1, 300 + length};
+        clean.Draw(2);
+        // Of every six keys the first three, and the first tile, stay visible.
+        const auto hidden = [](int64_t j) { return j >= 256 && j % 6 >= 3; };
+        const auto hide = [&](Call& call) {
+          for (int64_t j = 0; j < 300 + length; ++j) {
+            const auto at = static_cast<size_t>(j);
+            if (!by_bias) call.ids[at] = hidden(j) && j < 300 ? 2 : 1;
+            if (by_bias && hidden(j) && j < 300) call.bias[at] = -kInfinity;
+          }
+        };
+        hide(clean);
+        Call poisoned = clean;
+        for (int64_t h = 0; h < 2; ++h) {
+          for (int64_t j = 0; j < 300; ++j) {
+            if (!hidden(j)) continue;
+            std::fill_n(poisoned.past_key.begin() + (h * 300 + j) * 16, 16, poison);
+            std::fill_n(poisoned.past_value.begin() + (h * 300 + j) * 24, 24, poison);
+          }
+        }
+        Compute(clean, target);
+        Compute(poisoned, target);
+        Expect(AllFinite(clean.output) && Farthest(clean.output, poisoned.output) <= 1e-6,
+               target + ": a key hidden by " + (by_bias ? "a bias" : "its document") + " leaks " +
+                   std::to_string(poison) + " into the output, length " + std::to_string(length));
+      }
+    }
+  }
+}
+
 // A later token that is infinite must not reach the earlier ones.
 void TestFutureIsNothing(const std::string& target) {
   Call call = Small(23, 0);
@@ -106,6 +144,7 @@ void TestNanIsNotHidden(const std::string& target) {
     for (const int64_t past : {0, 10, 1500}) {
       Call call = Small(length, past);
       call.params.causal = false;
+      call.params.softcap = past == 10 ? 3.0f : 0.0f;
       call.Draw(4);
       const std::string size =
           ", length " + std::to_string(length) + " past " + std::to_string(past);
@@ -327,6 +366,7 @@ void TestEmpty(const std::string& target) {
 void TestBehaviour(const std::string& target) {
   TestRowsThatSeeNothing(target);
   TestHiddenKeysAreNothing(target);
+  TestMaskedKeysAreNothing(target);
   TestFutureIsNothing(target);
   TestNanIsNotHidden(target);
   TestAllScoresMinusInfinity(target);

@@ -102,6 +102,58 @@ void Call::Draw(uint32_t seed) {
       for (int64_t j = 0; j < past + length; ++j) mask.push_back(j >= (b + 1) * left_padding);
     }
   }
+  DrawMasks(seed);
+}
+
+// Document ids, biases and sinks.
+void Call::DrawMasks(uint32_t seed) {
+  std::mt19937 random(seed + 77);
+  std::normal_distribution<float> normal;
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint32_t>(n));
+  };
+  ids.clear();
+  int64_t id = 0;
+  for (int64_t i = 0; i < batch * (past + length) && documents > 0; ++i) {
+    if (below(change_every) == 0) id = below(documents + 1) - 1;
+    ids.push_back(id);
+  }
+  const auto draw_bias = [&](const std::vector<int64_t>& dims) {
+    std::vector<float> out(dims.empty() ? 0 : 1);
+    for (const int64_t dim : dims) out.resize(out.size() * static_cast<size_t>(dim));
+    for (float& x : out) {
+      x = bias_hides > 0 && below(bias_hides) == 0 ? -INFINITY : Rounded(element, normal(random));
+    }
+    return out;
+  };
+  bias = draw_bias(bias_dims);
+  bias_before = draw_bias(bias_before_dims);
+  sinks.clear();
+  for (int64_t h = 0; h < params.num_heads && has_sinks; ++h) {
+    sinks.push_back(Rounded(element, 3 * normal(random)));
+  }
+  log_sum_exp.assign(static_cast<size_t>(batch * params.num_heads * length), NAN);
+}
+
+void Call::AddMasks(AttentionArgs<float>& args) {
+  const auto broadcast = [](const std::vector<float>& numbers, const std::vector<int64_t>& dims) {
+    if (dims.empty()) return Bias<float>{};
+    int64_t strides[4];
+    int64_t stride = 1;
+    for (size_t d = 4; d-- > 0;) {
+      strides[d] = dims[d] == 1 ? 0 : stride;
+      stride *= dims[d];
+    }
+    return Bias<float>{numbers.data(), strides[0], strides[1], strides[2], strides[3]};
+  };
+  args.bias = broadcast(bias, bias_dims);
+  args.bias_before_softcap = broadcast(bias_before, bias_before_dims);
+  if (!ids.empty()) {
+    args.documents = ids.data();
+    args.documents_batch_stride = past + length;
+  }
+  if (!sinks.empty()) args.sinks = sinks.data();
+  args.log_sum_exp = log_sum_exp.data();
 }
 
 AttentionArgs<float> Call::Args() {
@@ -145,6 +197,7 @@ AttentionArgs<float> Call::Args() {
     args.mask = mask.data();
     args.mask_batch_stride = static_cast<int64_t>(mask.size()) == total ? 0 : total;
   }
+  AddMasks(args);
   return args;
 }
 

@@ -54,9 +54,15 @@ struct Call {
   int64_t first_position = -1;  // -1: no position_ids
   int64_t left_padding = -1;    // -1: no mask; row b hides (b + 1) * left_padding first keys
   float magnitude = 1;          // of query and key
+  int64_t documents = 0;        // 0: no document_ids; n: ids from -1 to n - 1
+  int64_t change_every = 1;     // ids change after so many tokens or so
+  std::vector<int64_t> bias_dims, bias_before_dims;  // four dimensions; empty: no such bias
+  int64_t bias_hides = 0;                            // n > 0: about one bias in n is -inf
+  bool has_sinks = false;
 
   std::vector<float> query, key, value, past_key, past_value, output, present_key, present_value;
-  std::vector<int64_t> positions, mask;
+  std::vector<float> bias, bias_before, sinks, log_sum_exp;
+  std::vector<int64_t> positions, mask, ids;
 
   void Draw(uint32_t seed);
   AttentionArgs<float> Args();
@@ -71,6 +77,8 @@ struct Call {
   bool RestIsRight() const;
 
  private:
+  void DrawMasks(uint32_t seed);
+  void AddMasks(AttentionArgs<float>& args);
   int64_t PastRows() const { return capacity < 0 ? past : capacity; }
   int64_t PresentRows() const { return capacity < 0 ? past + length : capacity; }
   int64_t Total(int64_t row) const {

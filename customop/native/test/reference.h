@@ -19,6 +19,7 @@ template <typename Real>
 struct Result {
   std::vector<Real> output;       // [batch, heads, length, v_head_size]
   std::vector<Real> present_key;  // [batch, kv_heads, total, head_size]
+  std::vector<Real> log_sum_exp;  // [batch, heads, length]
 };
 
 // One head turned to `position`; cos and sin come from double whatever Real is.
@@ -42,12 +43,56 @@ std::vector<Real> Turn(const AttentionParams& p, const float* head, int64_t size
   return out;
 }
 
+inline bool IsReal(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
+  return args.mask == nullptr || args.mask[batch * args.mask_batch_stride + j] != 0;
+}
+
+inline int64_t DocumentOf(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
+  return args.documents[batch * args.documents_batch_stride + j];
+}
+
 inline bool Visible(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
                     int64_t i, int64_t j) {
   if (p.causal && j > i) return false;
-  if (p.window > 0 && i - j >= p.window) return false;
-  if (p.window > 0 && !p.causal && j - i >= p.window) return false;
-  return args.mask == nullptr || args.mask[batch * args.mask_batch_stride + j] != 0;
+  if (p.window > 0 && std::abs(i - j) >= p.window && j >= p.first_keys) return false;
+  if (args.documents != nullptr) {
+    const int64_t query = DocumentOf(args, batch, i);
+    const int64_t key = DocumentOf(args, batch, j);
+    const bool anchored = p.document_mask == DocumentMask::kAnchor && key == 0;
+    if (query != -1 && query != key && !anchored) return false;
+  }
+  return IsReal(args, batch, j);
+}
+
+inline int64_t PositionOf(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
+                          int64_t place) {
+  const int64_t i = args.past(batch) + place;
+  if (p.document_restart && args.documents != nullptr && DocumentOf(args, batch, i) != -1) {
+    int64_t position = DocumentOf(args, batch, i) == 0 ? 0 : p.document_start;
+    for (int64_t j = 0; j < i; ++j) {
+      position +=
+          IsReal(args, batch, j) && DocumentOf(args, batch, j) == DocumentOf(args, batch, i);
+    }
+    return position;
+  }
+  return args.positions == nullptr ? i
+                                   : args.positions[batch * args.positions_batch_stride + place];
+}
+
+// What biases and the softcap make of a scaled product. False: they hide the key.
+template <typename Real>
+bool Modify(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch, int64_t head,
+            int64_t place, int64_t j, Real& score) {
+  const auto add = [&](const Bias<float>& bias) {
+    if (bias.data == nullptr) return true;
+    const float b = *bias.At(batch, head, place, j);
+    score += static_cast<Real>(b);
+    return b != -std::numeric_limits<float>::infinity();
+  };
+  if (!add(args.bias_before_softcap)) return false;
+  const Real cap = static_cast<Real>(p.softcap);
+  if (cap > 0) score = cap * std::tanh(score / cap);
+  return add(args.bias);
 }
 
 template <typename Real>
@@ -72,9 +117,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
                          ? static_cast<Real>(p.scale)
                          : static_cast<Real>(1 / std::sqrt(static_cast<double>(args.head_size)));
   const auto position = [&](int64_t b, int64_t place) {
-    return static_cast<double>(args.positions == nullptr
-                                   ? args.past(b) + place
-                                   : args.positions[b * args.positions_batch_stride + place]);
+    return static_cast<double>(PositionOf(p, args, b, place));
   };
   Result<Real> result;
   for (int64_t b = 0; b < args.batch; ++b) {
@@ -105,6 +148,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           if (p.fast) queries.back() = round(queries.back());
         }
         std::vector<Real> scores(static_cast<size_t>(total));
+        std::vector<bool> seen(scores.size());
         Real largest = -std::numeric_limits<Real>::infinity();
         bool any = false;
         for (int64_t j = 0; j < total; ++j) {
@@ -113,19 +157,23 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
           Real& s = scores[static_cast<size_t>(j)];
           s = scale * Dot(queries[band], keys.data() + j * args.head_size);
+          if (!Modify(p, args, b, h, place, j, s)) continue;
+          seen[static_cast<size_t>(j)] = true;
           if (s > largest || std::isnan(s)) largest = s;
           any = true;
         }
         std::vector<Real> out(static_cast<size_t>(args.v_head_size), Real{0});
         Real sum = 0;
         for (int64_t j = 0; j < total && any; ++j) {
-          if (!Visible(p, args, b, i, j)) continue;
+          if (!seen[static_cast<size_t>(j)]) continue;
           const Real weight = std::exp(scores[static_cast<size_t>(j)] - largest);
           sum += weight;
           const float* value =
               j < past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - past);
           for (size_t x = 0; x < out.size(); ++x) out[x] += weight * static_cast<Real>(value[x]);
         }
+        result.log_sum_exp.push_back(largest + std::log(sum));
+        if (args.sinks != nullptr) sum += std::exp(static_cast<Real>(args.sinks[h]) - largest);
         for (Real& x : out) x = any ? x / sum : Real{0};
         out = round(out);
         result.output.insert(result.output.end(), out.begin(), out.end());

@@ -22,6 +22,12 @@ Rows<To> Moved(const Rows<From>& rows, To* data) {
           rows.row_stride};
 }
 
+template <typename From, typename To>
+Bias<To> Moved(const Bias<From>& bias, const std::vector<To>& to) {
+  return {bias.data == nullptr ? nullptr : to.data(), bias.batch_stride, bias.head_stride,
+          bias.query_stride, bias.key_stride};
+}
+
 // The call in tensors of type T.
 template <typename T>
 bool RunAs(Call& call, Host& host) {
@@ -31,6 +37,9 @@ bool RunAs(Call& call, Host& host) {
   const auto value = Narrow<T>(call.value);
   const auto past_key = Narrow<T>(call.past_key);
   const auto past_value = Narrow<T>(call.past_value);
+  const auto bias = Narrow<T>(call.bias);
+  const auto bias_before = Narrow<T>(call.bias_before);
+  const auto sinks = Narrow<T>(call.sinks);
   auto output = Narrow<T>(call.output);
   auto present_key = Narrow<T>(call.present_key);
   auto present_value = Narrow<T>(call.present_value);
@@ -55,6 +64,12 @@ bool RunAs(Call& call, Host& host) {
   args.positions_batch_stride = wide.positions_batch_stride;
   args.mask = wide.mask;
   args.mask_batch_stride = wide.mask_batch_stride;
+  args.documents = wide.documents;
+  args.documents_batch_stride = wide.documents_batch_stride;
+  args.bias = Moved(wide.bias, bias);
+  args.bias_before_softcap = Moved(wide.bias_before_softcap, bias_before);
+  if (wide.sinks != nullptr) args.sinks = sinks.data();
+  args.log_sum_exp = wide.log_sum_exp;
   const bool done = RunAttention(call.params, args, host);
   WidenTo(output, call.output);
   WidenTo(present_key, call.present_key);
