@@ -194,11 +194,14 @@ Errors RunSample(const Sample& sample, const std::string& target) {
 // implementation as for ours: small calls are drawn several times and the
 // largest errors over all draws are compared.
 std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
-  constexpr int64_t kRows = 1024;
+  constexpr int64_t kRows = 256;
+  constexpr int64_t kMoreRows = 1024;  // where they are cheap
   std::vector<Sample> samples;
   Call call = DrawCall(seed, budget);
   const int64_t rows = call.batch * call.params.num_heads * call.length;
-  for (int64_t drawn = 0; drawn < kRows; drawn += rows) {
+  const int64_t cost = rows * (call.past + call.length) * (call.head_size + call.v_head_size);
+  for (int64_t drawn = 0; drawn < kRows || (drawn < kMoreRows && drawn / rows * cost < budget);
+       drawn += rows) {
     Call again = call;
     again.Draw(seed + 1000003 * static_cast<uint32_t>(samples.size()));
     samples.push_back(Measure(std::move(again)));

@@ -35,9 +35,10 @@ struct Prepared {
     model.inputs.push_back({name, type, static_cast<int>(shape.size())});
     inputs.push_back({name, std::move(shape), floats, ints, type, {}});
   }
-  void Output(const std::string& name, int rank, bool wanted) {
-    model.outputs.push_back({wanted ? name : "", element, rank});
-    if (wanted) outputs.push_back({name, {}, {}, {}, 0, {}});
+  void Output(const std::string& name, int rank, bool wanted, int type,
+              const std::string& buffer_of = "") {
+    model.outputs.push_back({wanted ? name : "", type, rank});
+    if (wanted) outputs.push_back({name, {}, {}, {}, 0, {}, buffer_of});
   }
 };
 
@@ -58,12 +59,16 @@ Prepared Prepare(const Call& c) {
   out.Input("past_value", {c.batch, p.kv_num_heads, cached, c.v_head_size}, c.past_value, {});
   out.Input("position_ids", {1, c.length}, {}, c.positions);
   out.Input("attention_mask", {c.batch, c.past + c.length}, {}, c.mask);
-  out.Input("attention_bias", {}, {}, {});
+  out.Input("attention_bias", c.bias_dims, c.bias, {});
   out.Input("cache_length", {c.batch}, {}, {c.row_past.begin(), c.row_past.end()}, kInt32);
+  out.Input("document_ids", {c.batch, c.past + c.length}, {}, c.ids);
+  out.Input("sink_logits", {p.num_heads}, c.sinks, {});
+  out.Input("bias_before_softcap", c.bias_before_dims, c.bias_before, {});
   while (out.model.inputs.back().name.empty()) out.model.inputs.pop_back();
-  out.Output("output", c.flat ? 3 : 4, true);
-  out.Output("present_key", 4, c.keep_cache);
-  out.Output("present_value", 4, c.keep_cache);
+  out.Output("output", c.flat ? 3 : 4, true, out.element);
+  out.Output("present_key", 4, c.keep_cache, out.element, c.in_place ? "past_key" : "");
+  out.Output("present_value", 4, c.keep_cache, out.element, c.in_place ? "past_value" : "");
+  out.Output("log_sum_exp", 3, true, kFloat);
   std::vector<int64_t> starts;
   std::vector<float> offsets;
   for (const Band& b : p.bands) {
@@ -78,7 +83,14 @@ Prepared Prepare(const Call& c) {
                           IntAttribute("window", p.window),
                           IntsAttribute("band_starts", starts),
                           FloatsAttribute("band_query_offsets", offsets),
-                          StringAttribute("precision", p.fast ? "fast" : "exact")};
+                          StringAttribute("precision", p.fast ? "fast" : "exact"),
+                          FloatAttribute("softcap", p.softcap),
+                          IntAttribute("first_keys", p.first_keys)};
+  if (!c.ids.empty()) {
+    const bool anchor = p.document_mask == DocumentMask::kAnchor;
+    out.model.attributes.push_back(StringAttribute("document_mask", anchor ? "anchor" : "intra"));
+    out.model.attributes.push_back(IntAttribute("document_restart", p.document_restart));
+  }
   return out;
 }
 
@@ -87,6 +99,7 @@ double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
   if (a.size() != truth.size()) return INFINITY;
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (static_cast<double>(a[i]) == truth[i]) continue;  // infinities have no difference
     largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
   }
   return largest;
@@ -96,7 +109,9 @@ double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
 void Compare(const std::string& what, const std::vector<float>& got,
              const std::vector<float>& plain, const std::vector<double>& truth) {
   double largest = 0;
-  for (const double v : truth) largest = std::max(largest, std::abs(v));
+  for (const double v : truth) {
+    if (!std::isinf(v)) largest = std::max(largest, std::abs(v));
+  }
   const double allowed = 2 * std::max(Distance(plain, truth), std::ldexp(largest, -24));
   const double error = Distance(got, truth);
   Expect(error <= allowed,
@@ -116,6 +131,8 @@ void Check(Call c, const std::string& library) {
   c.output = prepared.outputs[0].floats;
   if (c.output.size() != truth.output.size()) c.flat = false;  // of another size: compared as it is
   Compare(c.name + ": output", c.OutputByHead(), plain.output, truth.output);
+  Compare(c.name + ": log_sum_exp", prepared.outputs.back().floats, plain.log_sum_exp,
+          truth.log_sum_exp);
   if (!c.keep_cache) return;
   c.present_key = prepared.outputs[1].floats;
   c.present_value = prepared.outputs[2].floats;
@@ -167,6 +184,23 @@ void TestCalls(const std::string& library) {
           [](Call& c) { c.past = 341, c.row_past = {77, 341}, c.capacity = 350; });
     typed("chunk with a full cache",
           [](Call& c) { c.past = 41, c.length = 9, c.row_past = {41, 0}, c.capacity = 50; });
+    typed("decode in place", [](Call& c) {
+      c.past = 341, c.row_past = {77, 341}, c.capacity = 350, c.in_place = true;
+    });
+    typed("chunk in place, documents", [](Call& c) {
+      c.past = 341, c.length = 9, c.row_past = {341, 20}, c.capacity = 350, c.in_place = true;
+      c.documents = 3, c.change_every = 20, c.params.document_mask = DocumentMask::kAnchor;
+    });
+    typed("documents that start anew", [](Call& c) {
+      c.length = 90, c.documents = 4, c.change_every = 9, c.params.document_restart = true;
+    });
+    typed("bias, softcap, sinks", [](Call& c) {
+      c.past = 30, c.length = 9, c.params.softcap = 5, c.has_sinks = true, c.bias_hides = 4;
+      c.bias_dims = {2, 1, 9, 39}, c.bias_before_dims = {1, 6, 1, 39};
+    });
+    typed("first keys and a window, bias of one key", [](Call& c) {
+      c.past = 300, c.params.window = 40, c.params.first_keys = 4, c.bias_dims = {1, 6, 1, 301};
+    });
   }
 }
 

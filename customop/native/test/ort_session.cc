@@ -146,6 +146,9 @@ std::string Session::Run(std::vector<Value>& inputs, std::vector<Value>& outputs
     output_names.push_back(v.name.c_str());
     ready.push_back(!v.shape.empty());
     output_values.push_back(ready.back() && error.empty() ? MakeTensor(v, error) : nullptr);
+    for (size_t i = 0; i < input_values.size() && !v.buffer_of.empty(); ++i) {
+      if (v.buffer_of == input_names[i]) output_values.back() = input_values[i];
+    }
   }
   if (error.empty()) {
     error = Text(Ort().Run(session_, nullptr, input_names.data(), input_values.data(),
@@ -156,7 +159,9 @@ std::string Session::Run(std::vector<Value>& inputs, std::vector<Value>& outputs
     if (!ready[i]) error = ReadTensor(output_values[i], outputs[i]);
   }
   for (OrtValue* v : input_values) Ort().ReleaseValue(v);
-  for (OrtValue* v : output_values) Ort().ReleaseValue(v);
+  for (size_t i = 0; i < outputs.size() && i < output_values.size(); ++i) {
+    if (outputs[i].buffer_of.empty()) Ort().ReleaseValue(output_values[i]);
+  }
   return error;
 }
 

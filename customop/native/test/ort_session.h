@@ -20,8 +20,9 @@ struct Value {
   std::vector<int64_t> shape;
   std::vector<float> floats;  // one of the two
   std::vector<int64_t> ints;
-  int type = 0;             // ONNX element type; 0: float32 or int64, by what is given
+  int type = 0;               // ONNX element type; 0: float32 or int64, by what is given
   std::vector<char> bytes{};  // the tensor's memory, made by the session
+  std::string buffer_of{};    // an output that is the named input's tensor
 };
 
 // A session of one model with the op library registered. error() tells why
