@@ -68,6 +68,10 @@ func (g *graph) weight(value string) bool {
 	if g.classes[value] != constantClass {
 		return false
 	}
+	// Frequencies that a model in 16 bits casts are as little a matrix as others.
+	for standard(g.producer[value], "Cast", "Identity", "Transpose", "Unsqueeze", "Squeeze") {
+		value = g.producer[value].Inputs[0]
+	}
 	t := g.constants[value]
 	if t == nil {
 		return true // computed from constants: a transposed or dequantised weight

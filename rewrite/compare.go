@@ -21,6 +21,7 @@ type comparison struct {
 	original, double, op *loaded
 	rng                  *rand.Rand
 	proof                *Proof
+	epsilon              float64                     // of the original's weakest type
 	groups               map[float64][3]resultErrors // by the size of the hidden states
 }
 
@@ -56,6 +57,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 		op:       op,
 		rng:      rand.New(rand.NewPCG(7, 8)),
 		proof:    &Proof{},
+		epsilon:  piece.precision().Epsilon(),
 		groups:   map[float64][3]resultErrors{},
 	}
 	for _, t := range trials(lift) {
@@ -65,7 +67,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 	}
 	for _, group := range c.groups {
 		for i := range s.results() {
-			if err := group[i].judgeLargest(); err != nil {
+			if err := group[i].judgeLargest(c.epsilon); err != nil {
 				return nil, refuse(s.softmax, "%s: %v", resultNames[i], err)
 			}
 		}
@@ -152,7 +154,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 // judge applies the rule to a trial and notes its errors.
 func (c *comparison) judge(t trial, errs [3]resultErrors) error {
 	for i := range c.site.results() {
-		if err := errs[i].judge(apriori(i, c.lift, t)); err != nil {
+		if err := errs[i].judge(apriori(i, c.lift, t, c.epsilon), c.epsilon); err != nil {
 			return refuse(c.site.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 		}
 		group := c.groups[t.magnitude]
@@ -220,15 +222,15 @@ func (e *resultErrors) merge(other resultErrors) {
 // original is off by itself, as root mean square (which hardly varies from
 // draw to draw), and the original by no more than float32 explains. A quarter
 // of a unit in the last place of the largest element is never held against the op.
-func (e resultErrors) judge(limit float64) error {
+func (e resultErrors) judge(limit, epsilon float64) error {
 	if e.original > limit {
-		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that float32 explains", e.original, limit)
+		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that its arithmetic explains", e.original, limit)
 	}
 	if e.count == 0 {
 		return nil
 	}
 	rms := func(squares float64) float64 { return math.Sqrt(squares / e.count) }
-	if allowed := math.Max(2*rms(e.originalSquares), e.largest*float32eps/4); !(rms(e.opSquares) <= allowed) {
+	if allowed := math.Max(2*rms(e.originalSquares), e.largest*epsilon/4); !(rms(e.opSquares) <= allowed) {
 		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; at most %.3g, twice the original's own error, was expected",
 			rms(e.opSquares), allowed)
 	}
@@ -237,8 +239,8 @@ func (e resultErrors) judge(limit float64) error {
 
 // judgeLargest applies the rule to the largest error of several trials, so
 // that one wrong element among many is seen.
-func (e resultErrors) judgeLargest() error {
-	if allowed := math.Max(2*e.original, e.largest*float32eps/2); !(e.op <= allowed) {
+func (e resultErrors) judgeLargest(epsilon float64) error {
+	if allowed := math.Max(2*e.original, e.largest*epsilon/2); !(e.op <= allowed) {
 		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the original's own error, was expected", e.op, allowed)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (p *piece) angles() map[*onnx.Node]bool {
 type retyper struct {
 	angles  map[*onnx.Node]bool
 	types   map[string]onnx.DataType
-	doubled map[string]string // float32 value → its double copy
+	doubled map[string]string // value → its double copy
 	nodes   []*onnx.Node
 }
 
@@ -67,12 +67,12 @@ func (r *retyper) add(n *onnx.Node) {
 	}
 	c := n.Clone()
 	for i, v := range c.Inputs {
-		if v != "" && r.types[v] == onnx.Float {
+		if t := r.types[v]; v != "" && isFloat(t) && t != onnx.Double {
 			c.Inputs[i] = r.asDouble(v)
 		}
 	}
 	switch {
-	case standard(c, "Cast") && c.Int("to", 0) == int64(onnx.Float):
+	case standard(c, "Cast") && isFloat(onnx.DataType(c.Int("to", 0))):
 		c.SetAttribute(onnx.IntAttr("to", int64(onnx.Double)))
 	case standard(c, "ConstantOfShape", "Constant"):
 		retypeValue(c)
@@ -81,7 +81,7 @@ func (r *retyper) add(n *onnx.Node) {
 	r.note(c)
 }
 
-// asDouble returns the double copy of a float32 value, made on first use.
+// asDouble returns the double copy of a value, made on first use.
 func (r *retyper) asDouble(v string) string {
 	if d := r.doubled[v]; d != "" {
 		return d
@@ -99,14 +99,14 @@ func retypeValue(n *onnx.Node) {
 	switch {
 	case t == nil && standard(n, "ConstantOfShape"):
 		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor("", onnx.Double, []int64{1}, make([]byte, 8))))
-	case t != nil && t.Type == onnx.Float:
-		values, err := t.Floats()
+	case t != nil && isFloat(t.Type):
+		values, err := t.Float64s()
 		if err != nil {
-			return // the same bytes already made the float32 piece fail
+			return // the same bytes already made the piece fail
 		}
 		var raw []byte
 		for _, x := range values {
-			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(float64(x)))
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(x))
 		}
 		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor(t.Name, onnx.Double, t.Dims, raw)))
 	}
@@ -115,33 +115,6 @@ func retypeValue(n *onnx.Node) {
 // note records the types of n's outputs.
 func (r *retyper) note(n *onnx.Node) {
 	for _, o := range n.Outputs {
-		r.types[o] = r.outputType(n)
+		r.types[o] = outputType(n, r.types)
 	}
-}
-
-func (r *retyper) outputType(n *onnx.Node) onnx.DataType {
-	switch {
-	case standard(n, "Cast"):
-		return onnx.DataType(n.Int("to", 0))
-	case standard(n, "Shape", "Size", "NonZero", "ArgMax", "ArgMin"):
-		return onnx.Int64
-	case standard(n, "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Not", "Xor", "IsNaN", "IsInf"):
-		return onnx.Bool
-	case standard(n, "ConstantOfShape", "Constant"):
-		if t := n.Tensor("value"); t != nil {
-			return t.Type
-		}
-		if t := constantValue(n); t != nil {
-			return t.Type
-		}
-		return onnx.Float
-	case standard(n, "Where") && len(n.Inputs) == 3:
-		return r.types[n.Inputs[1]]
-	}
-	for _, v := range n.Inputs {
-		if v != "" {
-			return r.types[v]
-		}
-	}
-	return onnx.Undefined
 }

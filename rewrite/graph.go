@@ -22,6 +22,7 @@ type graph struct {
 	inputs    map[string]*onnx.ValueInfo
 	outputs   map[string]bool
 	classes   map[string]class
+	elements  map[string]onnx.DataType // see element
 }
 
 // buildGraph reads nodes, which are those of the model's main graph or stand for

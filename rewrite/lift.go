@@ -17,6 +17,7 @@ type lifted struct {
 	position      *onnx.ValueInfo     // graph input [batch, length]; nil when positions are indices
 	mask          *onnx.ValueInfo     // graph input [batch, past + length]; nil without padding mask
 	positionLimit int64               // the largest position that the original can compute
+	unknown       float64             // relative error that the frequencies may have beyond float32's
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }
@@ -107,6 +108,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 		return nil, err
 	}
 	out.position = position
+	out.unknown = math.Max(query.unknown, key.unknown)
 	out.positionLimit = min(query.limit, key.limit)
 	if position == nil && out.rotary() {
 		out.tokenLimit = min(out.tokenLimit, out.positionLimit+1)

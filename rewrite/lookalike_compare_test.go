@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // runnable is a whole model in ONNX Runtime.
@@ -176,6 +178,19 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		}
 	}
 	double, doublePath := inDouble(t, before)
+	epsilon := rope.Float32.Epsilon()
+	for _, x := range []struct {
+		model *onnx.Model
+		path  *string
+	}{{before, &original}, {after, &patched}} {
+		if decoder.Widen(x.model.Graph) {
+			epsilon = rope.Float16.Epsilon()
+			*x.path = filepath.Join(t.TempDir(), "wide.onnx")
+			if err := x.model.Save(*x.path, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	runs := []*runnable{
 		load(t, eng, before, original, true, caches),
 		load(t, eng, double, doublePath, false, caches),
@@ -220,10 +235,10 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		if e.count == 0 || e.largest == 0 {
 			t.Errorf("%s: nothing was compared", name)
 		}
-		if err := e.judge(math.Inf(1)); err != nil {
+		if err := e.judge(math.Inf(1), epsilon); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if allowed := math.Max(2*e.original, 2*float32eps*e.largest); !(e.op <= allowed) {
+		if allowed := math.Max(2*e.original, 2*epsilon*e.largest); !(e.op <= allowed) {
 			t.Errorf("%s: off by %.3g, the original by %.3g", name, e.op, e.original)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // piece is a part of the exporter's graph that can be evaluated by itself:
@@ -22,6 +23,35 @@ type piece struct {
 	sizes   []string          // outputs of Shape nodes, fed from the shape table
 	consts  []*onnx.Tensor
 	outputs []string
+
+	kinds map[string]onnx.DataType // element types of values that the graph does not have
+}
+
+// element returns the element type of a value.
+func (p *piece) element(v string) onnx.DataType {
+	if t, ok := p.kinds[v]; ok {
+		return t
+	}
+	return p.graph.element(v)
+}
+
+// precision returns that of the weakest type among the piece's values.
+func (p *piece) precision() rope.Precision {
+	weakest := rope.Float32
+	look := func(v string) {
+		if q := precision(p.element(v)); q.Epsilon() > weakest.Epsilon() {
+			weakest = q
+		}
+	}
+	for _, c := range p.cuts {
+		look(c)
+	}
+	for _, n := range p.nodes {
+		for _, o := range n.Outputs {
+			look(o)
+		}
+	}
+	return weakest
 }
 
 // maxRank bounds what is handed to ONNX Runtime, which crashes on tensors of
@@ -109,25 +139,74 @@ func evaluable(n *onnx.Node) error {
 	return nil
 }
 
-// model writes the piece as an ONNX model of its own; elem is the type of the
-// hidden states.
+// model writes the piece as an ONNX model of its own; elem is the type in which
+// hidden states are fed and given. Of a float32 model those in 16 bits are cast
+// behind the inputs and before the outputs.
 func (p *piece) model(elem onnx.DataType) *onnx.Model {
 	m := emptyModel(p.graph.model)
-	for _, c := range p.cuts {
-		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: c, Type: elem})
+	input := func(name string, t onnx.DataType) {
+		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: name, Type: t})
 	}
-	for _, v := range slices.Concat(p.inputs, p.typed) {
-		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.Name, Type: v.Type})
+	inner := map[string]string{} // value that is fed or given as float32 → its 16 bits
+	within := func(v string) {
+		if elem == onnx.Float && short(p.element(v)) {
+			inner[v] = v + "/rope-rewrite/short"
+		}
+	}
+	for _, c := range p.cuts {
+		input(c, elem)
+		within(c)
+	}
+	for _, v := range p.inputs {
+		input(v.Name, v.Type)
+	}
+	for _, v := range p.typed {
+		input(v.Name, v.Type)
+		within(v.Name)
 	}
 	for _, s := range p.sizes {
-		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: s, Type: onnx.Int64})
+		input(s, onnx.Int64)
 	}
-	m.Graph.Initializers = p.consts
-	m.Graph.Nodes = p.nodes
+	for v, s := range inner {
+		m.Graph.Nodes = append(m.Graph.Nodes, cast(v, s, p.element(v)))
+	}
+	slices.SortFunc(m.Graph.Nodes, func(a, b *onnx.Node) int { return strings.Compare(a.Inputs[0], b.Inputs[0]) })
+	var casts []*onnx.Node
 	for _, o := range p.outputs {
 		m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: o})
+		if inner[o] != "" {
+			continue // what is given is what was fed
+		}
+		if within(o); inner[o] != "" {
+			casts = append(casts, cast(inner[o], o, onnx.Float))
+		}
 	}
+	m.Graph.Initializers = p.consts
+	m.Graph.Nodes = slices.Concat(m.Graph.Nodes, renamed(p.nodes, inner), casts)
 	return m
+}
+
+func cast(from, to string, t onnx.DataType) *onnx.Node {
+	return onnx.NewNode("Cast", []string{from}, []string{to}, onnx.IntAttr("to", int64(t)))
+}
+
+// renamed returns the nodes with other names for some values.
+func renamed(nodes []*onnx.Node, names map[string]string) []*onnx.Node {
+	if len(names) == 0 {
+		return nodes
+	}
+	out := make([]*onnx.Node, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Clone()
+		for _, list := range [][]string{out[i].Inputs, out[i].Outputs} {
+			for k, v := range list {
+				if s := names[v]; s != "" {
+					list[k] = s
+				}
+			}
+		}
+	}
+	return out
 }
 
 // emptyModel returns a model with the opset imports of another and no nodes.
@@ -139,6 +218,13 @@ func emptyModel(like *onnx.Model) *onnx.Model {
 	}
 	m.Graph.Name = "piece"
 	return m
+}
+
+// state makes the tensor of a hidden state that is fed, its elements rounded in
+// place to numbers that the state can hold.
+func (p *piece) state(name string, values []float32, dims ...int64) engine.Tensor {
+	round(values, p.element(name))
+	return engine.Float32s(values, dims...)
 }
 
 // inputNames returns the names of all that is fed.

@@ -100,9 +100,9 @@ func (t trial) draws(a rope.Attention) int {
 
 var resultNames = []string{"output", "present key", "present value"}
 
-// apriori bounds the error of a float32 evaluation of a trial: the rounding of
+// apriori bounds the error of evaluating a trial in a type of the given epsilon: the rounding of
 // the scores carries into the probabilities, the sum over keys adds its own.
-func apriori(result int, l *lifted, t trial) float64 {
+func apriori(result int, l *lifted, t trial, epsilon float64) float64 {
 	a := l.attention
 	gain := a.Encoding.EffectiveGain()
 	largest := 6 * t.magnitude // of normal deviates
@@ -111,9 +111,9 @@ func apriori(result int, l *lifted, t trial) float64 {
 	case 0:
 		norm := 3 * math.Sqrt(float64(a.HeadSize)) * t.magnitude * gain
 		score := a.EffectiveScale() * norm * norm
-		return float32eps * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + keys + 16)
+		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + keys + 16)
 	case 1:
-		return float32eps * largest * gain * 8
+		return epsilon * largest * gain * 8
 	}
 	return 0
 }
@@ -190,6 +190,7 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 		for i := range x {
 			x[i] = float32(t.magnitude * rng.NormFloat64())
 		}
+		round(x, l.graph.element(c))
 		feeds[c] = engine.Float32s(x, dims...)
 	}
 	t.counts.feed(s, feeds)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // headMap feeds one head at a time from a branch's cut and returns which of
@@ -27,7 +28,7 @@ func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, 
 			x[in.index(dims, h, h, 0, c)] = 1
 		}
 	}
-	feeds := map[string]engine.Tensor{b.cut: engine.Float32s(x, dims...)}
+	feeds := map[string]engine.Tensor{b.cut: l.piece.state(b.cut, x, dims...)}
 	if b.cache != nil {
 		past := evaluate(l.table.dims[b.cache.past], pt)
 		feeds[b.cache.past] = engine.Float32s(make([]float32, engine.Elements(past)), past...)
@@ -73,6 +74,15 @@ func grouped(from []int64, kvHeads int64) error {
 	return nil
 }
 
+// snapped returns the number of a 16-bit type that a factor measured in it can
+// hardly differ from; any other factor stays as it is.
+func snapped(factor float64, p rope.Precision) float64 {
+	if near := p.Round(factor); p != rope.Float32 && math.Abs(near-factor) < p.Epsilon()/16*math.Abs(factor) {
+		return near
+	}
+	return factor
+}
+
 // repeatFactor checks that an operand is what the cache holds, head by head
 // (repeated as grouped-query attention does), times one factor, and returns it.
 func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to layout) (float64, error) {
@@ -86,7 +96,7 @@ func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to
 	for i := range x {
 		x[i] = float32(rng.NormFloat64())
 	}
-	result, err := l.run(ctx, pt, map[string]engine.Tensor{cached: engine.Float32s(x, dims...)})
+	result, err := l.run(ctx, pt, map[string]engine.Tensor{cached: l.piece.state(cached, x, dims...)})
 	if err != nil {
 		return 0, err
 	}
@@ -105,9 +115,14 @@ func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to
 		}
 	}
 	each(func(got, stored float64) { dot += got * stored; norm += stored * stored })
-	factor := dot / norm
+	p := l.piece.precision()
+	factor := snapped(dot/norm, p)
+	slack := 32 * float32eps
+	if p != rope.Float32 {
+		slack = 4 * p.Epsilon()
+	}
 	each(func(got, stored float64) { worst = math.Max(worst, math.Abs(got-factor*stored)) })
-	if !(worst <= 32*float32eps*math.Abs(factor)) {
+	if !(worst <= slack*math.Abs(factor)) {
 		return 0, fmt.Errorf("it is not the cache's content times one factor (%g, off by %g)", factor, worst)
 	}
 	return factor, nil

@@ -39,10 +39,16 @@ type Site struct {
 	Layout    string  `json:"layout"`
 	Theta     float64 `json:"theta"` // base of the frequencies; 0 when they are no geometric series
 	Mask      string  `json:"mask"`
-	Cache     string  `json:"cache"`
-	Status    Status  `json:"status"`
-	Reason    string  `json:"reason"`
-	Proof     *Proof  `json:"proof"`
+
+	// Unknown is how far the frequencies may be off, relative to themselves, where
+	// 16-bit arithmetic did not show them to float32 accuracy and no closed form
+	// explained them; 0 otherwise.
+	Unknown float64 `json:"frequencies_known_to,omitempty"`
+
+	Cache  string `json:"cache"`
+	Status Status `json:"status"`
+	Reason string `json:"reason"`
+	Proof  *Proof `json:"proof"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be lifted.
@@ -129,6 +135,7 @@ func (s *Site) describe(l *lifted) {
 			s.Theta = base
 		}
 	}
+	s.Unknown = l.unknown
 	s.Mask = describeMask(a.Mask)
 	s.Cache = "none"
 	if l.layouts.cached {

@@ -18,6 +18,7 @@ type rotator struct {
 	in, to   layout
 	position string  // graph input that holds positions; "" when they follow from past
 	past     int64   // cached tokens, where positions are an input
+	strict   bool    // what is computed in 16 bits must be right to the last place
 	tables   *tables // what the graph computes for each place, without cache and position input
 }
 
@@ -75,7 +76,7 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 				}
 			}
 		}
-		feeds[r.cut] = engine.Float32s(x, dims...)
+		feeds[r.cut] = r.loaded.piece.state(r.cut, x, dims...)
 		result, err := r.loaded.run(ctx, pt, feeds)
 		if err != nil {
 			return nil, err
@@ -117,6 +118,7 @@ type matrix struct {
 	encoding rope.Encoding
 	factor   float64 // on channels that are not rotated, and on the rotated ones beside the gain; 1 when all are rotated
 	limit    int64   // largest position that could be evaluated
+	unknown  float64 // relative error that the frequencies may have beyond float32's
 }
 
 const (
@@ -159,6 +161,9 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 		return nil, err
 	}
 	fit.limit = limit
+	if r.loaded.piece.precision() != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
+		return r.explained(ctx, fit, powers[len(powers)-1])
+	}
 	return fit, r.verify(ctx, fit, limit)
 }
 
@@ -360,6 +365,19 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 	return nil
 }
 
+// rounding bounds what 16 bits add to the error of a product with a cosine or
+// sine: two roundings of it, or two of the largest there is.
+func (r *rotator) rounding(product, largest float64) float64 {
+	p := r.loaded.piece.precision()
+	switch {
+	case p == rope.Float32:
+		return 0
+	case r.strict:
+		return p.Spacing(product)
+	}
+	return 2 * p.Epsilon() * largest
+}
+
 // compare checks the fit at the given positions.
 func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) error {
 	d := int(r.in.channels)
@@ -393,13 +411,13 @@ func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) e
 			for x, omega := range e.Frequencies {
 				angle := float64(float32(p) * float32(omega))
 				sin, cos := math.Sincos(angle)
-				tolerance := gain * (8*float32eps + 1.2e-7*float64(p)*math.Abs(omega))
+				angleError := gain * (8*float32eps + 1.2e-7*float64(p)*math.Abs(omega))
 				a, b := pair(x)
 				for _, v := range [][2]float64{
 					{y[0][h][i][a], gain * cos}, {y[0][h][i][b], gain * sin},
 					{y[1][h][i][a], -gain * sin}, {y[1][h][i][b], gain * cos},
 				} {
-					if !(math.Abs(v[0]-v[1]) <= tolerance) {
+					if !(math.Abs(v[0]-v[1]) <= angleError+r.rounding(v[1], gain)) {
 						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
 					}
 				}

@@ -50,7 +50,7 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, mask 
 	for i := range x {
 		x[i] = float32(score())
 	}
-	feeds := map[string]engine.Tensor{s.in: engine.Float32s(x, dims...)}
+	feeds := map[string]engine.Tensor{s.in: s.loaded.piece.state(s.in, x, dims...)}
 	sizes := pt
 	if s.byRows {
 		var rows []int64
@@ -186,9 +186,13 @@ func describePadding(row []int64) string {
 // linear compares the values of visible keys with factor · score, up to one
 // constant per row, which a softmax does not see.
 func (s *scorer) linear(fit *scoreFit, smp sample) (wrong error) {
+	slack := 16 * float32eps
+	if p := s.loaded.piece.precision(); p != rope.Float32 {
+		slack = 2 * p.Epsilon()
+	}
 	s.visit(fit, smp, func(h, i int64, x, y, x0, y0 float64) {
 		want := fit.factor * (x - x0)
-		tolerance := 16 * float32eps * (math.Abs(y) + math.Abs(y0) + math.Abs(fit.factor*x) + math.Abs(fit.factor*x0))
+		tolerance := slack * (math.Abs(y) + math.Abs(y0) + math.Abs(fit.factor*x) + math.Abs(fit.factor*x0))
 		if wrong == nil && !(math.Abs(y-y0-want) <= tolerance) {
 			wrong = fmt.Errorf("head %d, query %d (past %d): scores %g and %g become %g and %g, which is not a factor of %g (a softcap or a bias is not lifted yet)",
 				h, i, smp.pt.P, x, x0, y, y0, fit.factor)
@@ -263,7 +267,7 @@ func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 	if norm == 0 {
 		return nil, errors.New("no query sees two keys, so what happens to scores cannot be measured")
 	}
-	fit.factor = dot / norm
+	fit.factor = snapped(dot/norm, s.loaded.piece.precision())
 	for _, smp := range samples {
 		if err := s.linear(fit, smp); err != nil {
 			return nil, err
@@ -397,7 +401,7 @@ func probabilitiesKept(ctx context.Context, l *loaded, in, out string, heads int
 	for i := range x {
 		x[i] = rng.Float32()
 	}
-	result, err := l.run(ctx, pt, map[string]engine.Tensor{in: engine.Float32s(x, dims...)})
+	result, err := l.run(ctx, pt, map[string]engine.Tensor{in: l.piece.state(in, x, dims...)})
 	if err != nil {
 		return err
 	}

@@ -116,8 +116,8 @@ func (l *lifter) loadFlat(ctx context.Context, values []string) (*loaded, error)
 	list := int64Tensor(flatSuffix, []int64{1}, -1)
 	p.consts = append(p.consts, list)
 	for i, v := range values {
-		flat := onnx.NewNode("Reshape", []string{v, list.Name}, []string{v + flatSuffix})
-		p.nodes = append(p.nodes, flat)
+		flat := onnx.NewNode("Reshape", []string{v, list.Name}, []string{v + listSuffix})
+		p.nodes = append(p.nodes, flat, cast(v+listSuffix, v+flatSuffix, onnx.Double))
 		p.outputs[i] = v + flatSuffix
 	}
 	return l.load(ctx, p)

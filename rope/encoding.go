@@ -21,6 +21,10 @@ type Encoding struct {
 	Layout      Layout
 	Offset      int  // first rotated channel of a head
 	ExactAngles bool // false rounds p·ω to float32 first, as exporters do
+
+	// Precision is the type that the model keeps its frequencies in: a model in
+	// float16 turns by the rounded powers of its base.
+	Precision Precision
 }
 
 // RotaryDim returns the number of rotated channels.

@@ -27,6 +27,9 @@ func (e Encoding) base() (float64, error) {
 	if pairs < 2 {
 		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
 	}
+	if e.Precision != Float32 {
+		return e.roundedBase()
+	}
 	// ln ω_i = −(i/pairs)·ln θ: least squares through the origin.
 	var up, down float64
 	for i, omega := range e.Frequencies {
@@ -64,11 +67,43 @@ func (e Encoding) misfit(base float64) int {
 	for i, omega := range e.Frequencies {
 		logOmega := -float64(i) / float64(len(e.Frequencies)) * math.Log(base)
 		want := math.Exp(logOmega)
-		if math.Abs(omega-want) > want*ulp*(6-logOmega) {
+		tolerance := want * ulp * (6 - logOmega)
+		if e.Precision != Float32 {
+			tolerance += e.Precision.Spacing(want) / 2
+		}
+		if math.Abs(omega-want) > tolerance {
 			return i
 		}
 	}
 	return -1
+}
+
+// roundedBase returns the shortest decimal whose powers, rounded to the type
+// that the frequencies are kept in, are the frequencies.
+func (e Encoding) roundedBase() (float64, error) {
+	low, high := 1.0, math.Inf(1)
+	pairs := float64(len(e.Frequencies))
+	for i, omega := range e.Frequencies {
+		if !(omega > 0) {
+			return 0, fmt.Errorf("the frequency %g of pair %d is not positive", omega, i)
+		}
+		if i == 0 {
+			continue
+		}
+		half := e.Precision.Spacing(omega) / 2
+		low = math.Max(low, math.Pow(omega+half, -pairs/float64(i)))
+		if omega > half {
+			high = math.Min(high, math.Pow(omega-half, -pairs/float64(i)))
+		}
+	}
+	if !math.IsInf(high, 1) && low < high {
+		for digits := range 8 {
+			if short := roundDigits((low+high)/2, digits); short >= low && short <= high && e.misfit(short) < 0 {
+				return short, nil
+			}
+		}
+	}
+	return 0, errors.New("they are not the rounded powers of one base")
 }
 
 // roundDigits keeps one digit before the decimal point of x's scientific form

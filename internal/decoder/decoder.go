@@ -3,6 +3,7 @@ package decoder
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -48,6 +49,7 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 	}
 	defer m.Close()
 	d := &Decoder{path: path, Counted: countsTokens(m)}
+	widened := Widen(m.Graph)
 	var inputs, outputs []string
 	for _, v := range m.Graph.Inputs {
 		if m.Graph.Initializer(v.Name) != nil {
@@ -93,9 +95,14 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 	if d.logits == "" || len(d.present) != len(d.past) {
 		return nil, fmt.Errorf("%s: one output of logits and as many cache outputs as cache inputs were expected", path)
 	}
-	d.session, err = eng.Load(ctx, engine.Model{
-		Path: path, Inputs: inputs, Outputs: outputs, Optimize: true, Library: m.Opset(customop.Domain) > 0,
-	})
+	em := engine.Model{Path: path, Inputs: inputs, Outputs: outputs, Optimize: true, Library: m.Opset(customop.Domain) > 0}
+	if widened {
+		if em.Bytes, err = m.Marshal(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		em.Folder = filepath.Dir(path)
+	}
+	d.session, err = eng.Load(ctx, em)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -19,6 +19,7 @@ type Config struct {
 type Model struct {
 	Bytes    []byte
 	Path     string // used when Bytes is nil
+	Folder   string // where the external data of Bytes lies; empty when there is none
 	Inputs   []string
 	Outputs  []string
 	Optimize bool // graph optimisations on; off keeps every node as the exporter wrote it

@@ -74,6 +74,11 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 	if err := options.SetLogSeverityLevel(ort.LoggingLevelFatal); err != nil {
 		return err
 	}
+	if m.Folder != "" {
+		if err := options.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", m.Folder); err != nil {
+			return err
+		}
+	}
 	if m.Library {
 		return customop.Register(options, customop.Options{Library: e.config.Library, Model: m.Path})
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/x448/float16"
+
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -69,6 +71,10 @@ func Integers(t onnx.DataType, v []int64, dims ...int64) (Tensor, error) {
 			out.Data = append(out.Data, byte(x))
 		case onnx.Float:
 			out.Data = binary.LittleEndian.AppendUint32(out.Data, math.Float32bits(float32(x)))
+		case onnx.Float16:
+			out.Data = binary.LittleEndian.AppendUint16(out.Data, float16.Fromfloat32(float32(x)).Bits())
+		case onnx.BFloat16:
+			out.Data = binary.LittleEndian.AppendUint16(out.Data, bfloat16(float32(x)))
 		case onnx.Double:
 			out.Data = binary.LittleEndian.AppendUint64(out.Data, math.Float64bits(float64(x)))
 		default:
@@ -78,7 +84,14 @@ func Integers(t onnx.DataType, v []int64, dims ...int64) (Tensor, error) {
 	return out, nil
 }
 
-// Values returns the elements as float64, from a float, double or integer tensor.
+// bfloat16 rounds a number that is not NaN to nearest, to even where two are
+// equally near.
+func bfloat16(x float32) uint16 {
+	b := math.Float32bits(x)
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// Values returns the elements as float64, from a tensor of floats or integers.
 func (t Tensor) Values() []float64 {
 	size := t.Type.Size()
 	if size == 0 {
@@ -90,6 +103,10 @@ func (t Tensor) Values() []float64 {
 		switch t.Type {
 		case onnx.Float:
 			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		case onnx.Float16:
+			out[i] = float64(float16.Frombits(binary.LittleEndian.Uint16(b)).Float32())
+		case onnx.BFloat16:
+			out[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
 		case onnx.Double:
 			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		case onnx.Int64, onnx.Uint64:

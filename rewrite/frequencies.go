@@ -1,0 +1,114 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Cosines and sines in 16 bits show frequencies through noise: half a unit in
+// the last place of a cosine is 2.4e-4 in float16. The largest position divides
+// it, so that computed angles still give all digits, but a table of 2048 rows
+// leaves slow pairs known to some 1e-3 only. What the frequencies are is then a
+// matter of hypotheses: that they are float16 numbers, as in a model that was
+// converted as a whole, or that they are the powers of a short base. One is
+// accepted only where it explains every cosine and sine that is looked at to
+// the last place of the type; else they stay as measured.
+
+// noise bounds how far each measured frequency may be off, top being the largest
+// power of two among the positions that were looked at.
+func noise(frequencies []float64, p rope.Precision, top int64) []float64 {
+	out := make([]float64, len(frequencies))
+	for i, w := range frequencies {
+		// Of small angles the sine has the type's relative accuracy.
+		angle := p.Epsilon() * math.Min(1, 2*math.Abs(w)*float64(top))
+		out[i] = angle/float64(top) + rope.Float32.Spacing(w)/2
+	}
+	return out
+}
+
+// explained returns the first hypothesis about the frequencies of a branch in 16
+// bits that explains what it does, or the measured ones and how well they are known.
+func (r *rotator) explained(ctx context.Context, fit *matrix, top int64) (*matrix, error) {
+	p := r.loaded.piece.precision()
+	measured := fit.encoding.Frequencies
+	off := noise(measured, p, top)
+	r.strict = true
+	for _, hypothesis := range []rope.Encoding{converted(fit.encoding, off, p), powers(fit.encoding, off)} {
+		if hypothesis.Frequencies == nil {
+			continue
+		}
+		supposed := *fit
+		supposed.encoding = hypothesis
+		switch err := r.verify(ctx, &supposed, fit.limit); {
+		case err == nil:
+			return &supposed, nil
+		case ended(err):
+			return nil, err
+		}
+	}
+	r.strict = false
+	for i, w := range measured {
+		fit.unknown = math.Max(fit.unknown, off[i]/math.Abs(w))
+	}
+	return fit, r.verify(ctx, fit, fit.limit)
+}
+
+// converted supposes that the frequencies are numbers of the type. The
+// hypothesis is empty where they are not, or are not known well enough to tell.
+func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
+	e.Frequencies = slices.Clone(e.Frequencies)
+	for i, w := range e.Frequencies {
+		near := p.Round(w)
+		if math.Abs(near-w) > off[i] || p.Spacing(w) < 4*off[i] {
+			return rope.Encoding{}
+		}
+		e.Frequencies[i] = near
+	}
+	e.Precision = p
+	return e
+}
+
+// powers supposes that the frequencies are base^(−i/pairs) with the shortest
+// base that the measurement allows. Those that are known to float32 stay.
+func powers(e rope.Encoding, off []float64) rope.Encoding {
+	pairs := float64(len(e.Frequencies))
+	low, high := 1.0, math.Inf(1)
+	for i, w := range e.Frequencies {
+		if i == 0 || !(w > off[i]) {
+			continue
+		}
+		low = math.Max(low, math.Pow(w+off[i], -pairs/float64(i)))
+		high = math.Min(high, math.Pow(w-off[i], -pairs/float64(i)))
+	}
+	if !(low < high) || math.IsInf(high, 1) {
+		return rope.Encoding{}
+	}
+	base := shortest(low, high)
+	e.Frequencies = slices.Clone(e.Frequencies)
+	for i, w := range e.Frequencies {
+		want := math.Pow(base, -float64(i)/pairs)
+		if math.Abs(w-want) > off[i]+4*rope.Float32.Spacing(want) {
+			return rope.Encoding{}
+		}
+		if off[i] > rope.Float32.Spacing(want) {
+			e.Frequencies[i] = rope.Float32.Round(want)
+		}
+	}
+	return e
+}
+
+// shortest returns the number between low and high with the fewest digits.
+func shortest(low, high float64) float64 {
+	middle := (low + high) / 2
+	for digits := range 16 {
+		x, err := strconv.ParseFloat(strconv.FormatFloat(middle, 'e', digits, 64), 64)
+		if err == nil && x >= low && x <= high {
+			return x
+		}
+	}
+	return middle
+}
