@@ -95,7 +95,11 @@ func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, erro
 // of a handful of elements says little about an implementation.
 func (t trial) draws(a rope.Attention) int {
 	elements := t.pt.B * t.pt.L * int64(a.Heads*a.HeadSize)
-	return int(min(max(8192/elements, 1), 32))
+	most := int64(32)
+	if t.counts != nil { // whose buffers may be large
+		most = min(most, max(1<<20/(t.pt.B*max(t.pt.P, t.counts.total)*int64(a.KVHeads*a.HeadSize)), 1))
+	}
+	return int(min(max(8192/elements, 1), most))
 }
 
 var resultNames = []string{"output", "present key", "present value"}
