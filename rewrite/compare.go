@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // comparison runs the original site, its definition in float64 and the op that
@@ -28,6 +29,11 @@ type comparison struct {
 // compare proves lowered nodes against the site.
 func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
 	piece, err := l.graph.source.extractSite(s)
+	if err == nil && piece.precision() == rope.BFloat16 {
+		// What a fused op rounds on its way nobody can emulate; its definition's
+		// nodes round as a plain implementation does.
+		piece, err = l.graph.definition.extractSite(s)
+	}
 	if err != nil {
 		return nil, refuse(s.softmax, "the site cannot be evaluated by itself: %v", err)
 	}

@@ -1,10 +1,9 @@
 package rewrite
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -75,7 +74,7 @@ func (r *retyper) add(n *onnx.Node) {
 	case standard(c, "Cast") && isFloat(onnx.DataType(c.Int("to", 0))):
 		c.SetAttribute(onnx.IntAttr("to", int64(onnx.Double)))
 	case standard(c, "ConstantOfShape", "Constant"):
-		retypeValue(c)
+		narrow.RetypeValue(c, onnx.Double)
 	}
 	r.nodes = append(r.nodes, c)
 	r.note(c)
@@ -93,28 +92,9 @@ func (r *retyper) asDouble(v string) string {
 	return d
 }
 
-// retypeValue makes the float tensor that n holds a double one.
-func retypeValue(n *onnx.Node) {
-	t := n.Tensor("value")
-	switch {
-	case t == nil && standard(n, "ConstantOfShape"):
-		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor("", onnx.Double, []int64{1}, make([]byte, 8))))
-	case t != nil && isFloat(t.Type):
-		values, err := t.Float64s()
-		if err != nil {
-			return // the same bytes already made the piece fail
-		}
-		var raw []byte
-		for _, x := range values {
-			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(x))
-		}
-		n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor(t.Name, onnx.Double, t.Dims, raw)))
-	}
-}
-
 // note records the types of n's outputs.
 func (r *retyper) note(n *onnx.Node) {
 	for _, o := range n.Outputs {
-		r.types[o] = outputType(n, r.types)
+		r.types[o] = narrow.OutputType(n, r.types)
 	}
 }

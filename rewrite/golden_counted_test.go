@@ -2,7 +2,9 @@ package rewrite_test
 
 import (
 	"context"
+	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
@@ -59,6 +61,28 @@ func TestGoldensCounted(t *testing.T) {
 		"token by token": append([]int64{11}, slices.Repeat([]int64{1}, 37)...),
 		"then decode":    append([]int64{32}, slices.Repeat([]int64{1}, 16)...),
 	}
+	worst := func(t *testing.T, path, key string) (off float64) {
+		d, err := decoder.Open(context.Background(), worker(t), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		for _, padded := range []bool{false, true} {
+			g := readGolden(t, "llama", key, padded)
+			for way, chunks := range countedWays {
+				s, back := g.rightPadded(chunks[0])
+				logits, err := d.Chunks(context.Background(), s, chunks...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := g.distance(t, back(logits))
+				t.Logf("%s, padded %v: off by %.2g", way, padded, got)
+				off = math.Max(off, got)
+			}
+		}
+		return off
+	}
+	shortError := sync.OnceValue(func() float64 { return worst(t, model("llama__genai-fp16"), "plain") })
 	for _, m := range []struct {
 		golden string
 		axis   rope.Axis
@@ -70,33 +94,22 @@ func TestGoldensCounted(t *testing.T) {
 		{"theta500k", rope.ScalingAxis, "theta:rope_theta=500000"},
 		{"string", rope.PositionsAxis, "string:shift=16,window=4"},
 	} {
-		t.Run(m.golden, func(t *testing.T) {
-			var opts rewrite.Options
-			if m.method != "" {
-				opts.Edits = []rope.Spec{spec(t, m.axis, m.method)}
-			}
-			patched, _ := patch(t, model("llama__genai-fp32"), opts)
-			d, err := decoder.Open(context.Background(), worker(t), patched)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
-			for _, padded := range []bool{false, true} {
-				g := readGolden(t, "llama", m.golden, padded)
-				for way, chunks := range countedWays {
-					s, back := g.rightPadded(chunks[0])
-					logits, err := d.Chunks(context.Background(), s, chunks...)
-					if err != nil {
-						t.Fatal(err)
-					}
-					got := g.distance(t, back(logits))
-					t.Logf("%s, padded %v: off by %.2g", way, padded, got)
-					if !(got <= 1e-4) {
-						t.Errorf("%s, padded %v: off by %.2g", way, padded, got)
-					}
+		for _, precision := range []string{"fp32", "fp16"} {
+			t.Run(precision+"/"+m.golden, func(t *testing.T) {
+				var opts rewrite.Options
+				if m.method != "" {
+					opts.Edits = []rope.Spec{spec(t, m.axis, m.method)}
 				}
-			}
-		})
+				bound := 1e-4
+				if precision == "fp16" { // twice what the model is off by before it is patched
+					bound = 2 * shortError()
+				}
+				patched, _ := patch(t, model("llama__genai-"+precision), opts)
+				if got := worst(t, patched, m.golden); !(got <= bound) {
+					t.Errorf("off by %.2g, at most %.2g was expected", got, bound)
+				}
+			})
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -183,7 +183,7 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		model *onnx.Model
 		path  *string
 	}{{before, &original}, {after, &patched}} {
-		if decoder.Widen(x.model.Graph) {
+		if narrow.Widen(x.model) {
 			epsilon = rope.Float16.Epsilon()
 			*x.path = filepath.Join(t.TempDir(), "wide.onnx")
 			if err := x.model.Save(*x.path, onnx.SaveOptions{}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -262,6 +263,7 @@ func (l *loader) session(ctx context.Context, m *onnx.Model, outputs []string) (
 	if err := contain(m); err != nil {
 		return nil, err
 	}
+	narrow.Emulate(m)
 	data, err := m.Marshal()
 	if err != nil {
 		return nil, err

@@ -1,40 +1,10 @@
 package rewrite
 
 import (
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
-
-// outputType returns the element type of a node's outputs, given those of the
-// values before it; Undefined when it is not known.
-func outputType(n *onnx.Node, types map[string]onnx.DataType) onnx.DataType {
-	switch {
-	case standard(n, "Cast"):
-		return onnx.DataType(n.Int("to", 0))
-	case standard(n, "Shape", "Size", "NonZero", "ArgMax", "ArgMin"):
-		return onnx.Int64
-	case standard(n, "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Not", "Xor", "IsNaN", "IsInf"):
-		return onnx.Bool
-	case standard(n, "ConstantOfShape", "Constant"):
-		if t := n.Tensor("value"); t != nil {
-			return t.Type
-		}
-		if t := constantValue(n); t != nil {
-			return t.Type
-		}
-		return onnx.Float
-	case standard(n, "DequantizeLinear", "CastLike") && len(n.Inputs) > 1:
-		return types[n.Inputs[1]]
-	case standard(n, "Where") && len(n.Inputs) == 3:
-		return types[n.Inputs[1]]
-	}
-	for _, v := range n.Inputs {
-		if v != "" {
-			return types[v]
-		}
-	}
-	return onnx.Undefined
-}
 
 // element returns the element type of a value.
 func (g *graph) element(value string) onnx.DataType {
@@ -48,7 +18,7 @@ func (g *graph) element(value string) onnx.DataType {
 		}
 		for _, n := range g.nodes {
 			for _, o := range n.Outputs {
-				g.elements[o] = outputType(n, g.elements)
+				g.elements[o] = narrow.OutputType(n, g.elements)
 			}
 		}
 	}

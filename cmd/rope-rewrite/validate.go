@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -14,8 +16,10 @@ func newValidate(c *common) *cobra.Command {
 		Short: "Run two models on the same inputs and compare their logits",
 		Long: `Feeds both models the same random tokens, one row padded (on the left, or on the
 right where the model counts its rows as GroupQueryAttention does): in one call,
-in two chunks, and token by token with the cache. Exit code 0 when every
-difference is within the tolerance, 1 when not.`,
+in two chunks, and token by token with the cache. A model in float16 or bfloat16
+is also computed in float32: the patched model may be off from that by twice
+what the original is off. Exit code 0 when every difference is within the
+tolerance, 1 when not.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
@@ -65,16 +69,32 @@ difference is within the tolerance, 1 when not.`,
 }
 
 func verdict(w *writer, r *validate.Result) {
-	w.line("%-34s %12s %14s", "", "difference", "share of range")
+	if r.Short {
+		w.line("%-31s %10s %10s %11s %11s", "", "difference", "share of", "original's", "patched's")
+		w.line("%-31s %10s %10s %11s %11s", "", "", "range", "error", "error")
+	} else {
+		w.line("%-34s %12s %14s", "", "difference", "share of range")
+	}
 	for _, c := range r.Cases {
-		w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
+		if r.Short {
+			w.line("%-31s %10.2e %10.1e %11.2e %11.2e", c.Name, c.Difference, c.Share(), c.OriginalError, c.PatchedError)
+		} else {
+			w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
+		}
 	}
 	for _, note := range r.Notes {
 		w.line("%s", wrap(note, ""))
 	}
-	if r.Same {
-		w.line("SAME: every difference is at most %.0e of the logits' range.", r.Tolerance)
-	} else {
+	within := ""
+	if r.Short {
+		within = ", or the patched model's error against float32 at most twice the original's"
+	}
+	switch {
+	case r.Same:
+		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %.0e of the logits' range%s.", r.Tolerance, within), ""))
+	case r.Short:
+		w.line("%s", wrap(fmt.Sprintf("DIFFERENT: a difference is above %.0e of the logits' range, and the patched model's error against float32 above twice the original's.", r.Tolerance), ""))
+	default:
 		w.line("DIFFERENT: a difference is above %.0e of the logits' range.", r.Tolerance)
 	}
 }

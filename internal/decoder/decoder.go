@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -17,6 +18,7 @@ type Decoder struct {
 	Capacity   int64 // tokens that a cache of fixed capacity holds; 0 when the cache grows or there is none
 	Documents  bool  // tokens carry document ids
 	Counted    bool  // rows are counted, not masked: padding stands on the right, and only single rows take several tokens after the first call
+	Short      bool  // the model has weights or hidden states of 16 bits
 
 	path    string
 	session engine.Session
@@ -43,13 +45,32 @@ type Step struct {
 
 // Open loads a model file.
 func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
+	return open(ctx, eng, path, narrow.Widen)
+}
+
+// OpenWide loads a model file to be computed in float32 throughout, whatever
+// 16-bit types it has.
+func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
+	return open(ctx, eng, path, narrow.Retype)
+}
+
+// OpenEmulated loads a model file whose nodes in bfloat16 are computed in
+// float32, their outputs rounded: ONNX Runtime has no kernels for most of them.
+func OpenEmulated(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
+	return open(ctx, eng, path, func(m *onnx.Model) bool {
+		widened := narrow.Widen(m)
+		return narrow.Emulate(m) || widened
+	})
+}
+
+// open loads a model file that widen changes first.
+func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.Model) bool) (*Decoder, error) {
 	m, err := onnx.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	d := &Decoder{path: path, Counted: countsTokens(m)}
-	widened := Widen(m.Graph)
+	d := &Decoder{path: path, Counted: countsTokens(m), Short: narrow.Has(m)}
 	var inputs, outputs []string
 	for _, v := range m.Graph.Inputs {
 		if m.Graph.Initializer(v.Name) != nil {
@@ -79,6 +100,12 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 			return nil, fmt.Errorf("%s: its caches have a length beside them but no capacity", path)
 		}
 		d.Capacity = d.past[0].Shape[2].Value
+	}
+	widened := widen(m)
+	for _, v := range d.inputs {
+		if narrow.Short(v.Type) {
+			v.Type = onnx.Float
+		}
 	}
 	for _, v := range m.Graph.Outputs {
 		outputs = append(outputs, v.Name)

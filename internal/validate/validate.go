@@ -17,10 +17,21 @@ type Case struct {
 	Name       string  `json:"name"`
 	Difference float64 `json:"difference"` // largest, of logits
 	Range      float64 `json:"range"`      // largest minus smallest logit of the original
+
+	// Of a model in 16 bits: how far the two are from the original computed in
+	// float32; 0 of others.
+	OriginalError float64 `json:"original_error,omitempty"`
+	PatchedError  float64 `json:"patched_error,omitempty"`
 }
 
 // Share is the difference as a share of the range.
 func (c Case) Share() float64 { return c.Difference / c.Range }
+
+// same applies the rule: a difference within the tolerance or, where arithmetic
+// of 16 bits sets another measure, at most twice the original's own error.
+func (c Case) same(tolerance float64) bool {
+	return c.Share() <= tolerance || c.OriginalError > 0 && c.PatchedError <= 2*c.OriginalError
+}
 
 // Result is what a comparison found.
 type Result struct {
@@ -29,6 +40,7 @@ type Result struct {
 	Cases     []Case   `json:"cases"`
 	Tolerance float64  `json:"tolerance"` // of the range
 	Same      bool     `json:"same"`
+	Short     bool     `json:"short"` // the original has 16-bit numbers: the patched model may err by twice what the original does
 	Notes     []string `json:"notes"` // what the comparison does not show
 }
 
@@ -60,15 +72,11 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 		return nil, fmt.Errorf("a length of %d is too short to compare prefill and decode; at least %d is needed", opts.Length, MinLength)
 	}
 	opts.Progress("loading both models")
-	var models [2]*decoder.Decoder
-	for i, path := range []string{original, patched} {
-		d, err := decoder.Open(ctx, eng, path)
-		if err != nil {
-			return nil, err
-		}
-		defer d.Close()
-		models[i] = d
+	models, emulated, err := load(ctx, eng, original, patched)
+	if err != nil {
+		return nil, err
 	}
+	defer models.close()
 	if models[0].Cached() != models[1].Cached() {
 		return nil, errors.New("one model has a key-value cache and the other has not")
 	}
@@ -80,7 +88,10 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 			return nil, fmt.Errorf("%s has a cache of %d tokens, and sequences of %d are fed; give --length %d or rewrite it with a larger capacity", path, c, opts.Length, c)
 		}
 	}
-	result := &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Same: true, Notes: []string{}}
+	result := &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Same: true, Short: models[wide] != nil, Notes: []string{}}
+	if emulated {
+		result.Notes = append(result.Notes, "ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
+	}
 	if models[0].Documents || models[1].Documents {
 		result.Notes = append(result.Notes, "Every row is fed as one document, in which a mask over documents hides nothing; what it does to several documents is another meaning, which is not compared.")
 	}
@@ -98,7 +109,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 			result.Notes = append(result.Notes, fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", kind.name, alone))
 		}
 		result.Cases = append(result.Cases, c)
-		result.Same = result.Same && c.Share() <= opts.Tolerance
+		result.Same = result.Same && c.same(opts.Tolerance)
 	}
 	return result, nil
 }
@@ -154,18 +165,66 @@ func sequence(first, length, vocabulary int64, counted bool, seed uint64) decode
 	return s
 }
 
-// compare runs both models on a sequence. alone says why the original ran row
+// models are the original, the patched model and, of an original in 16 bits,
+// the original to be computed in float32.
+type models [3]*decoder.Decoder
+
+const wide = 2
+
+func load(ctx context.Context, eng engine.Engine, original, patched string) (m models, emulated bool, err error) {
+	open := func(i int, path string, with func(context.Context, engine.Engine, string) (*decoder.Decoder, error)) {
+		if err == nil {
+			m[i], err = with(ctx, eng, path)
+		}
+	}
+	open(0, original, decoder.Open)
+	open(1, patched, decoder.Open)
+	if err == nil && m[0].Short {
+		open(wide, original, decoder.OpenWide)
+	}
+	if err != nil && ctx.Err() == nil {
+		// ONNX Runtime lacks kernels of some types, which can be emulated.
+		as := err
+		m.close()
+		m, err = models{}, nil
+		open(0, original, decoder.OpenEmulated)
+		open(1, patched, decoder.OpenEmulated)
+		open(wide, original, decoder.OpenWide)
+		if err != nil || !m[0].Short {
+			m.close()
+			return models{}, false, as
+		}
+		emulated = true
+	}
+	if err != nil {
+		m.close()
+	}
+	return m, emulated, err
+}
+
+func (m models) close() {
+	for _, d := range m {
+		if d != nil {
+			d.Close()
+		}
+	}
+}
+
+// compare runs the models on a sequence. alone says why the original ran row
 // by row, where it did.
-func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence, k kind) (c Case, alone, err error) {
+func compare(ctx context.Context, m models, s decoder.Sequence, k kind) (c Case, alone, err error) {
 	c.Name = k.name
-	var logits [2][]float64
-	for i, d := range models {
-		if k.ragged && i == 1 {
+	var logits [len(m)][]float64
+	for i, d := range m {
+		switch {
+		case d == nil:
+			continue
+		case k.ragged && i == 1:
 			logits[i], err = d.Ragged(ctx, s, k.chunks[0])
-		} else {
+		default:
 			logits[i], err = d.Chunks(ctx, s, k.chunks...)
 		}
-		if err != nil && i == 0 && ctx.Err() == nil {
+		if err != nil && i != 1 && ctx.Err() == nil {
 			alone = err
 			if logits[i], err = rows(ctx, d, s, k.chunks); err != nil {
 				err = alone
@@ -185,11 +244,15 @@ func compare(ctx context.Context, models [2]*decoder.Decoder, s decoder.Sequence
 			continue
 		}
 		low, high = min(low, x), max(high, x)
-		d := math.Abs(x - logits[1][i])
-		if math.IsNaN(d) {
-			return c, alone, fmt.Errorf("a logit is %g in the original and %g in the patched model", x, logits[1][i])
+		y := logits[1][i]
+		if math.IsNaN(x) || math.IsNaN(y) {
+			return c, alone, fmt.Errorf("a logit is %g in the original and %g in the patched model", x, y)
 		}
-		c.Difference = max(c.Difference, d)
+		c.Difference = max(c.Difference, math.Abs(x-y))
+		if m[wide] != nil {
+			c.OriginalError = max(c.OriginalError, math.Abs(x-logits[wide][i]))
+			c.PatchedError = max(c.PatchedError, math.Abs(y-logits[wide][i]))
+		}
 	}
 	c.Range = high - low
 	return c, alone, nil

@@ -103,6 +103,46 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunShort: of a model in 16 bits the yardstick is its own arithmetic.
+func TestRunShort(t *testing.T) {
+	runtime, library := testruntime.Paths(t)
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, name := range []string{"llama__dynamo18-fp16", "llama__genai-fp16"} {
+		original := path(name)
+		patched := edited(t, original, func(m *onnx.Model) error {
+			_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
+			return err
+		})
+		for _, c := range []struct {
+			name    string
+			patched string
+			same    bool
+		}{
+			{"proven equal", patched, true},
+			{"scores scaled by 1.05", edited(t, patched, each(func(n *onnx.Node) {
+				n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.05))
+			})), false},
+		} {
+			result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{Length: 48})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Same != c.same || !result.Short {
+				t.Errorf("%s, %s: same is %v, of %+v", name, c.name, result.Same, result.Cases)
+			}
+			for _, k := range result.Cases {
+				if k.OriginalError == 0 || k.PatchedError == 0 {
+					t.Errorf("%s, %s: no errors were measured: %+v", name, c.name, k)
+				}
+			}
+		}
+	}
+}
+
 // each changes every node of ours.
 func each(change func(*onnx.Node)) func(*onnx.Model) error {
 	return func(m *onnx.Model) error {

@@ -1,6 +1,6 @@
 """Export the small models by ONNX Runtime GenAI's model builder.
 
-    export_genai.py OUT [ARCHITECTURE ...] [--precision fp32|int4]
+    export_genai.py OUT [ARCHITECTURE ...] [--precision fp32|fp16|int4]
 
 Writes OUT/models/ARCHITECTURE__genai-PRECISION/{model.onnx,config.json,genai_config.json}. Reads the weights that
 export_dynamo.py left in OUT/weights, or makes them.
@@ -39,7 +39,8 @@ def export(name, out, precision):
         source, built = os.path.join(work, "checkpoint"), os.path.join(work, "built")
         checkpoint(name, out, source)
         arguments = sys.argv
-        sys.argv = ["builder.py", "-m", source, "-i", source, "-o", built, "-p", precision, "-e", "cpu",
+        sys.argv = ["builder.py", "-m", source, "-i", source, "-o", built, "-p", precision,
+                    "-e", "cuda" if precision == "fp16" else "cpu",  # the builder keeps float16 for devices
                     "-c", os.path.join(work, "cache")]
         sys.path.insert(0, os.path.dirname(BUILDER))
         try:
@@ -57,7 +58,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("architectures", nargs="*", default=["llama"])
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "int4"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "fp16", "int4"])
     a = parser.parse_args()
     for name in a.architectures:
         export(name, a.out, a.precision)

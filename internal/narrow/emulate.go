@@ -1,0 +1,82 @@
+package narrow
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// ONNX Runtime's CPU provider has next to no kernels for bfloat16. What such a
+// kernel gives is computed here as kernels do it: in float32, and rounded at the
+// end. So every node reads its bfloat16 inputs as float32 and its output is cast
+// back; the numbers between nodes stay those of the model.
+
+// Emulate wraps the nodes of a graph that read or make bfloat16, in topological
+// order, those of the op library excepted, and reports whether there are any. Nodes with
+// sub-graphs stay as they are.
+func Emulate(m *onnx.Model) bool {
+	e := &emulator{types: map[string]onnx.DataType{}, wide: map[string]string{}}
+	for _, v := range m.Graph.Inputs {
+		e.types[v.Name] = v.Type
+	}
+	for _, t := range m.Graph.Initializers {
+		e.types[t.Name] = t.Type
+	}
+	for _, n := range m.Graph.Nodes {
+		e.add(n)
+	}
+	if e.found {
+		m.Graph.Nodes = e.nodes
+	}
+	return e.found
+}
+
+type emulator struct {
+	types map[string]onnx.DataType
+	wide  map[string]string // bfloat16 value → its float32 copy
+	nodes []*onnx.Node
+	found bool
+}
+
+const wideSuffix = "/rope-rewrite/wide"
+
+func (e *emulator) add(n *onnx.Node) {
+	for _, o := range n.Outputs {
+		e.types[o] = OutputType(n, e.types)
+	}
+	brain := func(v string) bool { return v != "" && e.types[v] == onnx.BFloat16 }
+	if n.Domain == customop.Domain || standard(n, "Cast") || hasGraph(n) || !slices.ContainsFunc(slices.Concat(n.Inputs, n.Outputs), brain) {
+		e.nodes = append(e.nodes, n)
+		return
+	}
+	e.found = true
+	c := n.Clone()
+	for i, v := range c.Inputs {
+		if !brain(v) {
+			continue
+		}
+		if e.wide[v] == "" {
+			e.wide[v] = v + wideSuffix
+			e.nodes = append(e.nodes, cast(v, e.wide[v], onnx.Float))
+		}
+		c.Inputs[i] = e.wide[v]
+	}
+	e.nodes = append(e.nodes, c)
+	for i, o := range c.Outputs {
+		if brain(o) {
+			c.Outputs[i] = o + "/rope-rewrite/exact"
+			e.nodes = append(e.nodes, cast(c.Outputs[i], o, onnx.BFloat16))
+		}
+	}
+	if standard(c, "ConstantOfShape", "Constant") {
+		RetypeValue(c, onnx.Float)
+	}
+}
+
+func hasGraph(n *onnx.Node) bool {
+	for range n.Subgraphs() {
+		return true
+	}
+	return false
+}
