@@ -69,7 +69,11 @@ func (p *pipeline) checkVariant(ctx context.Context, command *cobra.Command, var
 	if err := p.rewrite(ctx, command, original, same); err != nil {
 		return false, err
 	}
-	c, err := p.check.compare(ctx, original, same)
+	check := p.check
+	if _, ok := derivations[variant]; ok {
+		check.reference = filepath.Join(folder, referenceFile)
+	}
+	c, err := check.compare(ctx, original, same)
 	if err != nil {
 		return false, err
 	}

@@ -40,19 +40,26 @@ type settings struct {
 	threads []int
 	repeats int
 	noArena bool
-	work    string // folder for the logits, deleted after use
-	texts   string // folder of goldens.npz, whose text is used
-	log     io.Writer
+
+	// reference is the original in float64, with the weights that it has. The
+	// logits of the patched model may be off from it by twice what the original's
+	// are; without it, they may be off from the original's by logitsLimit.
+	reference string
+
+	work  string // folder for the logits, deleted after use
+	texts string // folder of goldens.npz, whose text is used
+	log   io.Writer
 }
 
 // comparison is the result of check.
 type comparison struct {
-	Original string   `json:"original"`
-	Patched  string   `json:"patched"`
-	Greedy   greedy   `json:"greedy"`
-	Logits   distance `json:"logits"`
-	Timings  []timing `json:"timings,omitempty"`
-	Verdict  string   `json:"verdict"` // same | different
+	Original string    `json:"original"`
+	Patched  string    `json:"patched"`
+	Greedy   greedy    `json:"greedy"`
+	Logits   distance  `json:"logits"`
+	Errors   *accuracy `json:"errors,omitempty"` // against the reference
+	Timings  []timing  `json:"timings,omitempty"`
+	Verdict  string    `json:"verdict"` // same | different
 }
 
 type greedy struct {
@@ -66,6 +73,21 @@ type distance struct {
 	Max      float64 `json:"max"`      // largest difference
 	Range    float64 `json:"range"`    // largest minus smallest logit of the original
 	Fraction float64 `json:"fraction"` // Max / Range
+}
+
+// accuracy is how far logits are from the reference's.
+type accuracy struct {
+	Reference string   `json:"reference"`
+	Original  distance `json:"original"`
+	Patched   distance `json:"patched"`
+}
+
+// near reports whether the patched model's logits are as near as they must be.
+func (c *comparison) near() bool {
+	if c.Errors == nil {
+		return c.Logits.ok()
+	}
+	return c.Errors.Patched.Max <= 2*c.Errors.Original.Max
 }
 
 type timing struct {
@@ -111,6 +133,7 @@ func checkCommand() *cobra.Command {
 	flags.IntVar(&s.repeats, "repeats", 1, "timings of which the median counts, the models by turns")
 	flags.StringVar(&s.work, "work", "build/smollm2", "folder for temporary files (0.8 GB)")
 	flags.StringVar(&s.texts, "texts", "testdata/smollm2", "folder of the text's goldens.npz")
+	flags.StringVar(&s.reference, "reference", "", "the original in float64; the patched model's error may be twice the original's")
 	flags.StringVar(&output, "json", "", "also write the result as JSON to this file; - is stdout, in place of the table")
 	return command
 }
@@ -127,10 +150,10 @@ func (s settings) compare(ctx context.Context, original, patched string) (*compa
 	if c.Greedy, err = s.greedy(ctx, original, patched); err != nil {
 		return nil, err
 	}
-	if c.Logits, err = s.logits(ctx, original, patched, text(s.length)); err != nil {
+	if c.Logits, c.Errors, err = s.logits(ctx, original, patched, text(s.length)); err != nil {
 		return nil, err
 	}
-	if slices.Min(c.Greedy.Equal) < s.tokens || !c.Logits.ok() {
+	if slices.Min(c.Greedy.Equal) < s.tokens || !c.near() {
 		c.Verdict = "different"
 	}
 	for _, length := range s.lengths {
@@ -189,28 +212,43 @@ func (s settings) greedy(ctx context.Context, original, patched string) (greedy,
 	return g, nil
 }
 
-func (s settings) logits(ctx context.Context, original, patched string, text []int64) (d distance, err error) {
+func (s settings) logits(ctx context.Context, original, patched string, text []int64) (d distance, a *accuracy, err error) {
 	fmt.Fprintf(s.log, "Comparing logits at length %d ...\n", len(text))
 	if err := os.MkdirAll(s.work, 0o755); err != nil {
-		return d, err
+		return d, nil, err
 	}
 	folder, err := os.MkdirTemp(s.work, ".logits-*")
 	if err != nil {
-		return d, err
+		return d, nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	files := [2]string{filepath.Join(folder, "original"), filepath.Join(folder, "patched")}
-	for i, model := range []string{original, patched} {
+	models := []string{original, patched}
+	if s.reference != "" {
+		models = append(models, s.reference)
+	}
+	var files []string
+	for i, model := range models {
+		files = append(files, filepath.Join(folder, fmt.Sprint(i)))
 		if _, err := probe(ctx, task{Model: model, Texts: [][]int64{text}, Logits: files[i]}); err != nil {
-			return d, err
+			return d, nil, err
 		}
 	}
-	d, err = compareFiles(files[0], files[1])
-	d.Length = len(text)
-	return d, err
+	compare := func(of, with int) (d distance) {
+		if err == nil {
+			d, err = compareFiles(files[of], files[with])
+			d.Length = len(text)
+		}
+		return d
+	}
+	d = compare(0, 1)
+	if s.reference != "" {
+		a = &accuracy{Reference: s.reference, Original: compare(2, 0), Patched: compare(2, 1)}
+	}
+	return d, a, err
 }
 
-// compareFiles compares two files of float32 numbers as writeFloats leaves them.
+// compareFiles compares two files of float32 numbers as writeFloats leaves them:
+// the text's logits.
 func compareFiles(original, patched string) (d distance, err error) {
 	var readers [2]*bufio.Reader
 	for i, path := range []string{original, patched} {
@@ -286,7 +324,14 @@ func (c *comparison) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "original\t%s\npatched\t%s\n", c.Original, c.Patched)
 	fmt.Fprintf(w, "greedy\tequal tokens of %d: %v\n", c.Greedy.Tokens, c.Greedy.Equal)
-	fmt.Fprintf(w, "logits at %d\tlargest difference %.2g = %.2g of their range %.4g (limit %.0e)\n", c.Logits.Length, c.Logits.Max, c.Logits.Fraction, c.Logits.Range, logitsLimit)
+	limit := fmt.Sprintf(" (limit %.0e)", logitsLimit)
+	if c.Errors != nil {
+		limit = ""
+	}
+	fmt.Fprintf(w, "logits at %d\tlargest difference %.2g = %.2g of their range %.4g%s\n", c.Logits.Length, c.Logits.Max, c.Logits.Fraction, c.Logits.Range, limit)
+	if e := c.Errors; e != nil {
+		fmt.Fprintf(w, "against float64\toriginal %.2g, patched %.2g of the range: %.2f times the original's error (limit 2)\n", e.Original.Fraction, e.Patched.Fraction, e.Patched.Max/e.Original.Max)
+	}
 	for _, t := range c.Timings {
 		fmt.Fprintf(w, "prefill %d, %s\toriginal %.2f s, patched %.2f s: %.2f × as fast; peak memory %.2f GB, %.2f GB\n", t.Length, threadsText(t.Threads),
 			t.Seconds[0], t.Seconds[1], t.Ratio, float64(t.Peak[0])/1e9, float64(t.Peak[1])/1e9)

