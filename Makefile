@@ -86,7 +86,7 @@ generate-check: ## Fail if a generated file is not what its source says
 	@sh scripts/need.sh $(GO) git
 	@sh scripts/generate-check.sh
 
-VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4
+VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
 smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=optimum: 95 MB)
 	$(GO) run ./internal/cmd/smollm2 --variant $(VARIANTS)
 

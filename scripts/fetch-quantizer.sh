@@ -13,7 +13,7 @@ python=$(python3 -c 'import platform, sys; print("%d.%d %s" % (*sys.version_info
 case $python in
 "3.11 "* | "3.12 "* | "3.13 "*) ;;
 *)
-	echo "rope-rewrite: python3 is Python ${python% *}, but the wheels of ONNX Runtime's quantizer are pinned for 3.11 to 3.13 (scripts/pins.sh); put one of those first in PATH, or leave the int4 route out." >&2
+	echo "rope-rewrite: python3 is Python ${python% *}, but the wheels of ONNX Runtime's quantizer are pinned for 3.11 to 3.13 (scripts/pins.sh); put one of those first in PATH, or leave the int4 and fp16 routes out." >&2
 	exit 1
 	;;
 esac
@@ -28,7 +28,7 @@ printf '%s\n' "$PIN_QUANTIZER" >"$part/requirements.txt"
 echo "Fetching ONNX Runtime's quantizer for Python ${python% *} (about 58 MB) ..."
 if ! python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --require-hashes \
 	--dest "$part/wheels" --requirement "$part/requirements.txt"; then
-	echo "rope-rewrite: pip could not fetch the packages of ONNX Runtime's quantizer; check the network, or leave the int4 route out." >&2
+	echo "rope-rewrite: pip could not fetch the packages of ONNX Runtime's quantizer; check the network, or leave the int4 and fp16 routes out." >&2
 	exit 1
 fi
 for wheel in "$part/wheels"/*.whl; do python3 -m zipfile -e "$wheel" "$part/site"; done

