@@ -33,7 +33,7 @@ func noise(frequencies []float64, p rope.Precision, top int64) []float64 {
 // explained returns the first hypothesis about the frequencies of a branch in 16
 // bits that explains what it does, or the measured ones and how well they are known.
 func (r *rotator) explained(ctx context.Context, fit *matrix, top int64) (*matrix, error) {
-	p := r.loaded.piece.precision()
+	p := r.precision
 	measured := fit.encoding.Frequencies
 	off := noise(measured, p, top)
 	r.strict = true

@@ -163,7 +163,7 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 		return nil, nil, refusal
 	}
 	defer loaded.session.Close()
-	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to}
+	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to, precision: loaded.piece.precision()}
 	if !l.table.past && len(loaded.piece.inputs) == 0 {
 		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cut)
 		if err != nil {

@@ -20,6 +20,8 @@ type rotator struct {
 	past     int64   // cached tokens, where positions are an input
 	strict   bool    // what is computed in 16 bits must be right to the last place
 	tables   *tables // what the graph computes for each place, without cache and position input
+
+	precision rope.Precision // in which the function is computed
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -161,7 +163,7 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 		return nil, err
 	}
 	fit.limit = limit
-	if r.loaded.piece.precision() != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
+	if r.precision != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
 		return r.explained(ctx, fit, powers[len(powers)-1])
 	}
 	return fit, r.verify(ctx, fit, limit)
@@ -368,7 +370,7 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 // rounding bounds what 16 bits add to the error of a product with a cosine or
 // sine: two roundings of it, or two of the largest there is.
 func (r *rotator) rounding(product, largest float64) float64 {
-	p := r.loaded.piece.precision()
+	p := r.precision
 	switch {
 	case p == rope.Float32:
 		return 0
