@@ -23,6 +23,7 @@ type Options struct {
 	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning
 	Context     rope.Context   // what methods need to know of the model
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
+	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
 	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
 
 	Documents     string // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
@@ -100,6 +101,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		report.Edits = append(report.Edits, fmt.Sprintf("kv fixed:capacity=%d,input=%s", cache.capacity, inputs.cacheLength))
 	}
 	var changes []change
+	raw := false
 	for _, f := range found {
 		site := &report.Sites[f.index]
 		if f.lifted == nil || site.Status == Kept {
@@ -110,6 +112,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		raw = raw || a.Cache == rope.Raw && f.lifted.layouts.cached
 		if err := inputs.check(a.Mask); err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
@@ -126,6 +129,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
 		}
 		changes = append(changes, change{site: f.site, mask: w.mask, reads: a.Mask, nodes: nodes, constants: constants})
+	}
+	if raw {
+		report.Edits = append(report.Edits, "cache raw")
 	}
 	if err := inputs.used(changes); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
@@ -300,6 +306,9 @@ func ownNodes(m *onnx.Model) int {
 func edit(a rope.Attention, opts Options) (rope.Attention, []string, error) {
 	still := len(a.Encoding.Frequencies) == 0
 	a.Encoding.ExactAngles = opts.ExactAngles && !still
+	if opts.RawCache && !still {
+		a.Cache = rope.Raw
+	}
 	var warnings []string
 	for _, spec := range opts.Edits {
 		if still && spec.Axis != rope.MaskAxis {

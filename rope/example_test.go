@@ -64,13 +64,20 @@ func ExampleMethods() {
 	// scaling theta
 	// scaling linear
 	// scaling ntk
+	// scaling dynamic-linear
+	// scaling dynamic
 	// scaling partial-ntk
 	// scaling ntk-by-parts
 	// scaling yarn
+	// scaling longrope
 	// scaling llama3
+	// scaling proportional
 	// scaling beta-ary
 	// scaling resonance
 	// scaling nope
+	// scaling log-n
+	// scaling temperature
+	// scaling frequencies
 	// positions identity
 	// positions string
 	// positions rerope

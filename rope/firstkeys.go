@@ -1,7 +1,8 @@
 package rope
 
-// firstKeys is StreamingLLM's mask with the tokens' own positions: softmax
-// needs somewhere to put weight that it does not want, and the first keys are
+import "fmt"
+
+// firstKeys is StreamingLLM's mask: softmax needs somewhere to put weight that it does not want, and the first keys are
 // where models learnt to put it.
 var firstKeys = Method{
 	Axis: MaskAxis,
@@ -9,14 +10,22 @@ var firstKeys = Method{
 	Doc: "A sliding window beside which the first keys stay visible, so that text can run on beyond the window without the collapse that follows the loss of the first tokens. " +
 		"First keys are counted by their place in the row: under left padding that is where the padding stands.",
 	Formula: "key j is visible to query i if i − j < window or j < count, and if the graph shows it",
-	Source:  "Xiao et al., StreamingLLM, arXiv:2309.17453, §3.2 (positions are those of the text, not those inside the cache)",
+	Source:  "Xiao et al., StreamingLLM, arXiv:2309.17453, §3.2",
 	Params: []Param{
 		{Name: "count", Kind: Whole, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
 		paramWindow,
+		{Name: "positions", Kind: Word, Words: []string{"text", "cache"}, Default: Text("text"),
+			Doc: "text: tokens keep their positions; cache: first keys are met as if they stood right before the window, as in the paper, so that text can run on for ever"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		warnings, err := e.narrow()
 		e.Mask.FirstKeys = max(e.Mask.FirstKeys, e.integer("count"))
+		if err == nil && e.value("positions").text == "cache" {
+			if err := e.checkMap(); err != nil {
+				return Attention{}, nil, fmt.Errorf("positions=cache: %w", err)
+			}
+			e.Bands = []Band{near, {Start: e.Mask.Window, QueryScale: 1, KeyScale: 1, QueryLimit: float64(e.Mask.FirstKeys + e.Mask.Window - 1)}}
+		}
 		if !e.Mask.Causal {
 			warnings = append(warnings, "the attention is bidirectional: the window has two sides, and the first keys are visible beside both")
 		}

@@ -3,11 +3,12 @@ package rope
 import "errors"
 
 var leakyReRoPE = Method{
-	Axis:    PositionsAxis,
-	Name:    "leaky-rerope",
-	Doc:     "ReRoPE that lets distances beyond window grow on, factor times slower, so that far keys stay apart.",
-	Formula: "distance d stays d if d < window, else window + (d − window)/factor: query at p/factor + window·(1 − 1/factor), key at p/factor",
-	Source:  "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
+	Axis:     PositionsAxis,
+	Name:     "leaky-rerope",
+	Doc:      "ReRoPE that lets distances beyond window grow on, factor times slower, so that far keys stay apart.",
+	Formula:  "distance d stays d if d < window, else window + (d − window)/factor: query at p/factor + window·(1 − 1/factor), key at p/factor",
+	Source:   "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
+	RawCache: true,
 	Params: []Param{
 		paramReRoPEWindow,
 		{Name: "factor", Kind: Real, Rule: aboveOne, Doc: "k, how many times slower far distances grow; must be given"},

@@ -44,6 +44,8 @@ type Method struct {
 	Source    string  // paper, equation
 	Neutral   bool    // leaves its axis as the graph has it
 	FineTuned bool    // meant for models that were fine-tuned with it
+	RawCache  bool    // needs keys that are cached un-rotated (Attention.Cache)
+	OneCall   bool    // gives something else when a text is cut into several calls
 	Params    []Param // in the order in which they are written
 	HF        bool    // Name is also a rope_type of Hugging Face dictionaries
 
@@ -54,8 +56,9 @@ type Method struct {
 type Param struct {
 	Name    string
 	Kind    Kind
-	Default Value // the zero Value if there is none; Doc then says what absence means
-	Rule    Rule  // which values are allowed
+	Words   []string // of kind Word: what is allowed
+	Default Value    // the zero Value if there is none; Doc then says what absence means
+	Rule    Rule     // which values are allowed
 	Doc     string
 }
 
@@ -129,6 +132,9 @@ func (p Param) check(v Value) error {
 	}
 	if err := v.check(); err != nil {
 		return fmt.Errorf("%s=%v %w", p.Name, v, err)
+	}
+	if p.Kind == Word && !slices.Contains(p.Words, v.text) {
+		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, suggest(v.text, p.Words), strings.Join(p.Words, " or "))
 	}
 	if p.Rule.allow == nil || v.share {
 		return nil

@@ -49,7 +49,7 @@ func TestParseRopeParametersErrors(t *testing.T) {
 		{`{"rope_type": "yarn", "factor": 4, "factor": 8}`, `"factor" is given twice`},
 		{`{"rope_type": 4}`, "rope_type=4 is not a text"},
 		{`{"rope_type": "yarn", "type": "linear", "factor": 4}`, `rope_type="yarn" and type="linear" disagree`},
-		{`{"rope_type": "yarm"}`, `unknown rope_type "yarm" (did you mean "yarn"?); known: default, linear, yarn`},
+		{`{"rope_type": "yarm"}`, `unknown rope_type "yarm" (did you mean "yarn"?); known: default, linear, dynamic, yarn, longrope`},
 		{`{"rope_type": "theta", "rope_theta": 10000}`, `unknown rope_type "theta"`},
 		{`{"rope_type": "default", "factor": 4}`, `scaling none: unknown key "factor"`},
 		{`{"rope_type": "linear", "factor": 4, "finetuned": true}`, `unknown key "finetuned"; keys: factor`},

@@ -4,12 +4,13 @@ import "errors"
 
 // rerope meets far keys, un-rotated, with the query at the constant w.
 var rerope = Method{
-	Axis:    PositionsAxis,
-	Name:    "rerope",
-	Doc:     "Rectified rotary embedding: no key is met at a distance beyond window, so that distances that were not trained do not occur.",
-	Formula: "distance d becomes min(d, window)",
-	Source:  "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
-	Params:  []Param{paramReRoPEWindow},
+	Axis:     PositionsAxis,
+	Name:     "rerope",
+	Doc:      "Rectified rotary embedding: no key is met at a distance beyond window, so that distances that were not trained do not occur.",
+	Formula:  "distance d becomes min(d, window)",
+	Source:   "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
+	RawCache: true,
+	Params:   []Param{paramReRoPEWindow},
 	apply: func(e edit) (Attention, []string, error) {
 		if err := e.checkMap(); err != nil {
 			return Attention{}, nil, err

@@ -6,11 +6,12 @@ import (
 )
 
 var selfExtend = Method{
-	Axis:    PositionsAxis,
-	Name:    "self-extend",
-	Doc:     "Self-Extend: neighbours keep their distances, farther keys share one position with the rest of their group.",
-	Formula: "distance d stays d if d < window, else ⌊p_query/group⌋ − ⌊p_key/group⌋ + window − ⌊window/group⌋",
-	Source:  "Jin et al., Self-Extend, arXiv:2401.01325, §3.2",
+	Axis:     PositionsAxis,
+	Name:     "self-extend",
+	Doc:      "Self-Extend: neighbours keep their distances, farther keys share one position with the rest of their group.",
+	Formula:  "distance d stays d if d < window, else ⌊p_query/group⌋ − ⌊p_key/group⌋ + window − ⌊window/group⌋",
+	Source:   "Jin et al., Self-Extend, arXiv:2401.01325, §3.2",
+	RawCache: true,
 	Params: []Param{
 		{Name: "window", Kind: Tokens, Rule: atLeastOne, Doc: "w, the first distance that changes; must be given"},
 		{Name: "group", Kind: Whole, Rule: atLeastOne, Doc: "G, how many positions share one; must be given"},

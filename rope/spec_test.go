@@ -55,12 +55,15 @@ func TestParseSpecErrors(t *testing.T) {
 	}{
 		{rope.ScalingAxis, "", "names no method"},
 		{rope.ScalingAxis, ":factor=2", "names no method"},
-		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, ntk, partial-ntk, ntk-by-parts, yarn, llama3`},
+		{rope.ScalingAxis, "yran:factor=2", `unknown method "yran" (did you mean "yarn"?); methods: none, theta, linear, ntk, dynamic-linear, dynamic, partial-ntk, ntk-by-parts, yarn, longrope, llama3`},
 		{rope.ScalingAxis, "string", `scaling: unknown method "string"`},
 		{rope.PositionsAxis, "yarn:factor=2", "methods: identity, string"},
 		{rope.MaskAxis, "anchors", `unknown method "anchors" (did you mean "anchor"?); methods: keep, causal, sliding-window, first-keys, intra-document, intra-document-reset, anchor`},
 		{rope.MaskAxis, "sliding-window:window=0", "window=0 must be ≥ 1"},
 		{rope.MaskAxis, "first-keys:count=0", "count=0 must be ≥ 1"},
+		{rope.MaskAxis, "first-keys:positions=cach", `positions="cach" (did you mean "cache"?) must be text or cache`},
+		{rope.ScalingAxis, "frequencies:inv_freq=1;2", "is not a list"},
+		{rope.ScalingAxis, "longrope:long_factor=[1;0]", "long_factor=[1;0] must be > 0"},
 		{rope.MaskAxis, "intra-document:start=1", "takes none"},
 		{rope.MaskAxis, "intra-document-reset:start=-1", "start=-1 must be ≥ 0"},
 		{rope.MaskAxis, "anchor:restart=1", "neither true nor false"},
@@ -154,6 +157,10 @@ func drawSpec(t *rapid.T) rope.Spec {
 				t.Fatal(err)
 			}
 			s.Params[p.Name] = v.Params["window"]
+		case p.Kind == rope.Word:
+			s.Params[p.Name] = rope.Text(rapid.SampledFrom(p.Words).Draw(t, p.Name))
+		case p.Kind == rope.Reals:
+			s.Params[p.Name] = rope.List(rapid.SliceOfN(rapid.Float64Range(1e-300, math.MaxFloat64), 1, 40).Draw(t, p.Name)...)
 		case p.Kind == rope.Whole:
 			s.Params[p.Name] = rope.Integer(rapid.Int64Range(1, 1<<53).Draw(t, p.Name))
 		case p.Rule.Text == "> 0 and ≤ 1":

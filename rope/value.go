@@ -26,6 +26,8 @@ const (
 	Tokens
 	// Reals is a list of finite numbers, written [1;1.5;2].
 	Reals
+	// Word is one of the words that the parameter lists.
+	Word
 )
 
 // String returns the kind as errors and documentation name it.
@@ -41,6 +43,8 @@ func (k Kind) String() string {
 		return "true or false"
 	case Reals:
 		return "a list of numbers [a;b;…]"
+	case Word:
+		return "a word"
 	}
 	return "nothing"
 }
@@ -51,6 +55,7 @@ type Value struct {
 	number float64 // Real, Whole, Tokens; Switch: 0 or 1
 	share  bool    // of Tokens: the context divided by number
 	list   []float64
+	text   string // Word
 }
 
 // Number returns a value of kind Real.
@@ -73,12 +78,15 @@ func Bool(x bool) Value {
 // List returns a value of kind Reals.
 func List(x ...float64) Value { return Value{kind: Reals, list: slices.Clone(x)} }
 
+// Text returns a value of kind Word.
+func Text(word string) Value { return Value{kind: Word, text: word} }
+
 // Kind returns the value's kind.
 func (v Value) Kind() Kind { return v.kind }
 
 // Equal says whether two values are of one kind and hold the same numbers.
 func (v Value) Equal(w Value) bool {
-	return v.kind == w.kind && v.number == w.number && v.share == w.share && slices.Equal(v.list, w.list)
+	return v.kind == w.kind && v.number == w.number && v.share == w.share && v.text == w.text && slices.Equal(v.list, w.list)
 }
 
 // String returns the value as ParseSpec reads it.
@@ -98,7 +106,7 @@ func (v Value) String() string {
 		}
 		return "[" + strings.Join(texts, ";") + "]"
 	}
-	return ""
+	return v.text
 }
 
 // numbers returns what a Rule applies to.
@@ -182,6 +190,8 @@ func parseValue(kind Kind, text string) (Value, error) {
 			return Value{}, errors.New("is neither true nor false")
 		}
 		return Bool(text == "true"), nil
+	case Word:
+		return Text(text), nil
 	case Reals:
 		inner, open := strings.CutPrefix(text, "[")
 		inner, closed := strings.CutSuffix(inner, "]")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -50,43 +49,14 @@ func usage(cmd *cobra.Command) error {
 	return w.err
 }
 
-// changing walks over the methods that change something, axis by axis.
-func changing() iter.Seq[rope.Method] {
-	return func(yield func(rope.Method) bool) {
-		for m := range rope.Methods() {
-			if !m.Neutral && !yield(m) {
-				return
-			}
-		}
-	}
-}
-
-// names lists methods of an axis: "theta, linear or yarn".
-func names(methods iter.Seq[rope.Method], axis rope.Axis) string {
-	var list []string
-	for m := range methods {
-		if m.Axis == axis {
-			list = append(list, m.Name)
-		}
-	}
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
-}
-
-// methodFlags lists what could be added to a command line:
-// "--scaling theta, linear or yarn, --positions string and --mask causal or anchor".
+// methodFlags lists the flags that take a method: "--scaling, --positions and --mask".
 func methodFlags() string {
-	var axes []rope.Axis
-	var list []string
-	for m := range changing() {
-		if !slices.Contains(axes, m.Axis) {
-			axes = append(axes, m.Axis)
-			list = append(list, fmt.Sprintf("--%v %s", m.Axis, names(changing(), m.Axis)))
+	var flags []string
+	for m := range rope.Methods() {
+		if flag := "--" + m.Axis.String(); !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
 		}
 	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " and " + list[last]
+	last := len(flags) - 1
+	return strings.Join(flags[:last], ", ") + " and " + flags[last]
 }

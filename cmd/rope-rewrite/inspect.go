@@ -66,8 +66,5 @@ func inspection(w *writer, report *rewrite.Report) {
 	if report.Rewritten() == 0 {
 		return
 	}
-	w.line("What can be done:")
-	for m := range changing() {
-		w.line("%s", wrap(fmt.Sprintf("  --%s %s: %s", m.Axis, m.Name, m.Doc), "      "))
-	}
+	w.line("What can be done: rope-rewrite methods lists it.")
 }

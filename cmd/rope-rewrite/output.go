@@ -46,7 +46,7 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 		w.line("Nothing written: every site must be proven, or give --allow-partial.")
 	}
 	if len(report.Edits) == 0 && report.Rewritten() > 0 {
-		w.line("%s", wrap("The meaning is kept. It can be changed with "+methodFlags()+"; rope-rewrite --help shows how.", ""))
+		w.line("%s", wrap("The meaning is kept. It can be changed with "+methodFlags()+"; rope-rewrite methods lists how.", ""))
 	}
 }
 

@@ -22,6 +22,7 @@ type rewriteCommand struct {
 	mask           string
 	documents      string
 	kv             string
+	cache          string
 	ropeParameters string
 	context        int64
 	layers         string
@@ -35,11 +36,12 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&r.scaling, "scaling", "", "frequencies: "+names(rope.Methods(), rope.ScalingAxis)+", as `SPEC`")
-	f.StringVar(&r.positions, "positions", "", "distances: "+names(rope.Methods(), rope.PositionsAxis)+", as `SPEC`")
-	f.StringVar(&r.mask, "mask", "", "who sees whom: "+names(rope.Methods(), rope.MaskAxis)+", as `SPEC`")
+	f.StringVar(&r.scaling, "scaling", "", "frequencies, for example yarn or longrope, as `SPEC`")
+	f.StringVar(&r.positions, "positions", "", "distances, for example string or dual-chunk, as `SPEC`")
+	f.StringVar(&r.mask, "mask", "", "who sees whom, for example anchor or sliding-window, as `SPEC`")
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it")
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
+	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
 	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -157,6 +159,12 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--%s", flagged(f.flag, err))
 		}
 		opts.Edits = append(opts.Edits, spec)
+	}
+	if given("cache") {
+		if r.cache != "rotated" && r.cache != "raw" {
+			return opts, nil, usageError("--cache %q: rotated or raw was expected", r.cache)
+		}
+		opts.RawCache = r.cache == "raw"
 	}
 	if given("documents") {
 		if opts.Documents, err = parseDocuments(r.documents); err != nil {

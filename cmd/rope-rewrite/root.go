@@ -38,6 +38,7 @@ func newRoot() *cobra.Command {
 		Long: `Finds the rotary attention of a model, proves for each site that the fused op
 RotaryAttention computes the same, and replaces it. Without a method the
 meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE.
+rope-rewrite methods lists what there is.
 
   --scaling yarn:factor=4,original_max_position_embeddings=8192
   --scaling linear:factor=2
@@ -59,7 +60,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newOps(c))
+	root.AddCommand(newInspect(c), newValidate(c), newMethods(c), newOps(c))
 	return root
 }
 

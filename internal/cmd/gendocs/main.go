@@ -32,12 +32,14 @@ const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do
 
 # Methods
 
-A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis. Keys are Hugging Face's where it has them;
+A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis; ` + "`rope-rewrite methods`" + `
+lists them, ` + "`rope-rewrite methods NAME`" + ` says what stands here. Keys are Hugging Face's where it has them;
 ` + "`--rope-parameters`" + ` takes its dictionary as it stands in config.json for the methods marked so.
-Unknown keys, wrong types and values out of range are errors.
+Unknown keys, wrong types and values out of range are errors. Numbers of tokens may be given as a share of the context
+that the model is meant for (` + "`--context`" + `): ` + "`L/3`" + ` is a third of it.
 
 n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i its frequency in the graph (radians per
-position), L0 the trained context, d the distance from a query back to a key.
+position), L0 the trained context, p a token's position, d the distance from a query back to a key.
 `
 
 // methods renders the whole page.
@@ -60,11 +62,7 @@ func method(m rope.Method) string {
 	fmt.Fprintf(&s, "\n### %s\n\n%s\n\n", m.Name, m.Doc)
 	fmt.Fprintf(&s, "- Formula: %s\n", m.Formula)
 	fmt.Fprintf(&s, "- Source: %s\n", m.Source)
-	use := "works without fine-tuning"
-	if m.FineTuned {
-		use = "meant for models that were fine-tuned with it"
-	}
-	fmt.Fprintf(&s, "- Use: %s\n", use)
+	fmt.Fprintf(&s, "- Use: %s\n", strings.Join(m.Labels(), "; "))
 	if m.HF {
 		fmt.Fprintf(&s, "- Hugging Face: `rope_type` `%s`\n", m.Name)
 	}
@@ -73,11 +71,7 @@ func method(m rope.Method) string {
 	}
 	s.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 	for _, p := range m.Params {
-		kind := p.Kind.String()
-		if p.Rule.Text != "" {
-			kind += " " + p.Rule.Text
-		}
-		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", p.Name, kind, p.Default, p.Doc)
+		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", p.Name, p.Values(), p.Default, p.Doc)
 	}
 	return s.String()
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func newMethods(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "methods [NAME]",
+		Short: "List the methods, or say what one does and takes",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("one method at a time, got %d: %q", len(args), args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var list []rope.Method
+			for m := range rope.Methods() {
+				if len(args) == 0 || m.Name == args[0] {
+					list = append(list, m)
+				}
+			}
+			if len(list) == 0 {
+				return usageError("there is no method %q; rope-rewrite methods lists what there is", args[0])
+			}
+			if c.json {
+				return printJSON(cmd.OutOrStdout(), describeMethods(list))
+			}
+			w := &writer{out: cmd.OutOrStdout()}
+			if len(args) == 0 {
+				listMethods(w, list)
+			}
+			for _, m := range list {
+				if len(args) == 1 {
+					showMethod(w, m)
+				}
+			}
+			return w.err
+		},
+	}
+}
+
+// listMethods prints one line for each method.
+func listMethods(w *writer, list []rope.Method) {
+	axis := ""
+	for _, m := range list {
+		if name := m.Axis.String(); name != axis {
+			if axis != "" {
+				w.line("")
+			}
+			axis = name
+			w.line("--%s", axis)
+		}
+		first, _, _ := strings.Cut(m.Doc, ". ")
+		w.line("%s", wrap(fmt.Sprintf("  %-20s %s", m.Name, strings.TrimSuffix(first, ".")), strings.Repeat(" ", 23)))
+	}
+	w.line("")
+	w.line("rope-rewrite methods NAME says more; docs/methods.md has all of it.")
+}
+
+func showMethod(w *writer, m rope.Method) {
+	w.line("--%v %s", m.Axis, m.Name)
+	w.line("%s", wrap(m.Doc, ""))
+	w.line("")
+	w.line("%s", wrap("Formula: "+m.Formula, "  "))
+	w.line("%s", wrap("Source:  "+m.Source, "  "))
+	w.line("%s", wrap("Use:     "+strings.Join(m.Labels(), "; "), "  "))
+	if len(m.Params) > 0 {
+		w.line("\nKeys:")
+	}
+	for _, p := range m.Params {
+		text := fmt.Sprintf("  %s=  %s: %s", p.Name, p.Values(), p.Doc)
+		if p.Default.Kind() != rope.Absent {
+			text += fmt.Sprintf(" (default %v)", p.Default)
+		}
+		w.line("%s", wrap(text, "      "))
+	}
+}
+
+// describedMethod is a method as --json prints it.
+type describedMethod struct {
+	Axis    string           `json:"axis"`
+	Name    string           `json:"name"`
+	Doc     string           `json:"doc"`
+	Formula string           `json:"formula"`
+	Source  string           `json:"source"`
+	Labels  []string         `json:"labels"`
+	HF      bool             `json:"rope_type"` // the name is a rope_type of Hugging Face's too
+	Keys    []describedParam `json:"keys"`
+}
+
+type describedParam struct {
+	Name    string `json:"name"`
+	Values  string `json:"values"`
+	Default string `json:"default"` // "" without one
+	Doc     string `json:"doc"`
+}
+
+func describeMethods(list []rope.Method) []describedMethod {
+	var out []describedMethod
+	for _, m := range list {
+		d := describedMethod{Axis: m.Axis.String(), Name: m.Name, Doc: m.Doc, Formula: m.Formula, Source: m.Source, Labels: m.Labels(), HF: m.HF, Keys: []describedParam{}}
+		for _, p := range m.Params {
+			d.Keys = append(d.Keys, describedParam{Name: p.Name, Values: p.Values(), Default: p.Default.String(), Doc: p.Doc})
+		}
+		out = append(out, d)
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// dynamic is NTK scaling by as much as the context needs.
+var dynamic = Method{
+	Axis:    ScalingAxis,
+	Name:    "dynamic",
+	Doc:     "NTK-aware scaling by as much as the length needs. The length is the context (--context), once for all, so that every way of cutting a text into calls gives the same.",
+	Formula: "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
+	Source:  "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and lets the keys in a cache stand",
+	HF:      true,
+	Params: []Param{
+		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Doc: "how much stronger than the length asks for"},
+		paramOriginal,
+		paramTheta,
+		paramPartial,
+	},
+	apply: func(e edit) (Attention, []string, error) {
+		stretch, warnings, err := e.stretch()
+		if err != nil {
+			return Attention{}, nil, err
+		}
+		frequencies, more, err := e.source()
+		if err != nil {
+			return Attention{}, nil, err
+		}
+		n := e.Encoding.RotaryDim()
+		if n < 4 {
+			return Attention{}, nil, errors.New("one pair alone has no fast and slow end; the method needs two")
+		}
+		factor := e.number("factor")
+		alpha := factor*stretch - (factor - 1)
+		for i := range frequencies {
+			frequencies[i] *= math.Pow(alpha, -2*float64(i)/float64(n-2))
+		}
+		e.Encoding.Frequencies = toFloat32(frequencies)
+		return e.Attention, append(warnings, more...), nil
+	},
+}
+
+var dynamicLinear = Method{
+	Axis:    ScalingAxis,
+	Name:    "dynamic-linear",
+	Doc:     "Position interpolation by as much as the length needs. The length is the context (--context), once for all.",
+	Formula: "θ'_i = θ_i·L0/max(context, L0)",
+	Source:  "emozilla, dynamically scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.3",
+	Params:  []Param{paramOriginal, paramTheta, paramPartial},
+	apply: func(e edit) (Attention, []string, error) {
+		stretch, warnings, err := e.stretch()
+		if err != nil {
+			return Attention{}, nil, err
+		}
+		frequencies, more, err := e.source()
+		if err != nil {
+			return Attention{}, nil, err
+		}
+		for i := range frequencies {
+			frequencies[i] /= stretch
+		}
+		e.Encoding.Frequencies = toFloat32(frequencies)
+		return e.Attention, append(warnings, more...), nil
+	},
+}
+
+// stretch returns max(context, L0)/L0.
+func (e edit) stretch() (stretch float64, warnings []string, err error) {
+	original, err := e.trained()
+	if err != nil {
+		return 0, nil, err
+	}
+	if e.Length == 0 {
+		return 0, nil, errors.New("the frequencies depend on the length; give the context (--context)")
+	}
+	if e.Length <= original {
+		warnings = append(warnings, fmt.Sprintf("no effect: the context of %d tokens does not exceed the trained context %d", e.Length, original))
+	}
+	return float64(max(e.Length, original)) / float64(original), warnings, nil
+}

@@ -1,0 +1,34 @@
+package rope
+
+import "strings"
+
+// Labels says in a few words what to expect of a method: whether models need to
+// be fine-tuned for it, whether it matters how a text is cut into calls, and
+// what it does to the cache.
+func (m Method) Labels() []string {
+	labels := []string{"works without fine-tuning"}
+	if m.FineTuned {
+		labels[0] = "meant for models that were fine-tuned with it"
+	}
+	if m.OneCall {
+		labels = append(labels, "whole texts in one call only")
+	} else {
+		labels = append(labels, "the same for every way of cutting a text into calls")
+	}
+	if m.RawCache {
+		labels = append(labels, "keys are cached un-rotated, so the cache is not the original model's")
+	}
+	return labels
+}
+
+// Values says what a parameter takes: its kind, its words, its rule.
+func (p Param) Values() string {
+	text := p.Kind.String()
+	if p.Kind == Word {
+		text = strings.Join(p.Words, " or ")
+	}
+	if p.Rule.Text != "" {
+		text += " " + p.Rule.Text
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+package rope
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// longRoPE divides every frequency by a number of its own, from one list or
+// another, as the context asks for.
+var longRoPE = Method{
+	Axis: ScalingAxis,
+	Name: "longrope",
+	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) says which, once for all, so that every way of cutting a text into calls gives the same.",
+	Formula: "θ'_i = θ_i/long_factor_i if context > L0, else θ_i/short_factor_i; " +
+		"gain = √(1 + ln factor/ln L0) for factor > 1, or attention_factor",
+	Source:    "Ding et al., LongRoPE, arXiv:2402.13753; keys and gain are transformers'. transformers chooses by the length of each call",
+	FineTuned: true,
+	HF:        true,
+	Params: []Param{
+		{Name: "short_factor", Kind: Reals, Rule: aboveZero, Doc: "one factor for each pair, within the trained context; must be given"},
+		{Name: "long_factor", Kind: Reals, Rule: aboveZero, Doc: "the same beyond it; must be given"},
+		paramFactor,
+		paramOriginal,
+		{Name: "attention_factor", Kind: Real, Rule: aboveZero, Doc: "gain on the rotated channels of query and key; if not given, from factor"},
+		paramTheta,
+		paramPartial,
+	},
+	apply: applyLongRoPE,
+}
+
+func applyLongRoPE(e edit) (Attention, []string, error) {
+	original, err := e.trained()
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	if original < 2 {
+		return Attention{}, nil, errOneToken
+	}
+	frequencies, warnings, err := e.source()
+	if err != nil {
+		return Attention{}, nil, err
+	}
+	if _, err := e.base(); err != nil {
+		return Attention{}, nil, err
+	}
+	for _, key := range []string{"short_factor", "long_factor"} {
+		if n := len(e.value(key).list); n != len(frequencies) {
+			return Attention{}, nil, fmt.Errorf("%s has %d numbers for the graph's %d pairs", key, n, len(frequencies))
+		}
+	}
+	if e.Length == 0 {
+		return Attention{}, nil, errors.New("whether short_factor or long_factor applies depends on the context; give it (--context)")
+	}
+	key := "short_factor"
+	if e.Length > original {
+		key = "long_factor"
+	}
+	for i, factor := range e.value(key).list {
+		frequencies[i] /= factor
+	}
+	gain := e.number("attention_factor")
+	if !e.given("attention_factor") {
+		factor := float64(e.Length) / float64(original)
+		if e.given("factor") {
+			factor = e.number("factor")
+		}
+		gain = 1
+		if factor > 1 {
+			gain = math.Sqrt(1 + math.Log(factor)/math.Log(float64(original)))
+		}
+	}
+	if old := e.Encoding.EffectiveGain(); old != 1 {
+		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is kept and multiplied by %g: was it scaled before?", old, gain))
+		gain *= old
+	}
+	e.Encoding.Frequencies, e.Encoding.Gain = toFloat32(frequencies), gain
+	return e.Attention, warnings, nil
+}
