@@ -207,7 +207,7 @@ void TestBadNodes() {
       {"window", attribute("window", IntAttribute("window", -5)), {"window is -5"}},
       {"first keys", attribute("first_keys", IntAttribute("first_keys", -4)), {"first_keys", "-4"}},
       {"softcap", attribute("softcap", FloatAttribute("softcap", -30)), {"softcap", "-30"}},
-      {"raw cache", attribute("cache", StringAttribute("cache", "raw")), {"raw"}},
+      {"groups, rotated", attribute("band_groups", IntsAttribute("band_groups", {2})), {"rotated"}},
       {"strange cache", attribute("cache", StringAttribute("cache", "x")), {"'x'"}},
       {"bands down", attribute("band_starts", IntsAttribute("band_starts", {0, 0})), {"ascend"}},
       {"bands late",
