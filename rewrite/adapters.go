@@ -4,7 +4,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/groupquery"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/msmatmul"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/msrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/multihead"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxattention"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxrotary"
 )
@@ -13,7 +15,9 @@ import (
 func adapters() []fused.Adapter {
 	return []fused.Adapter{
 		groupquery.Adapter(),
+		msmatmul.Adapter(),
 		msrotary.Adapter(),
+		multihead.Adapter(),
 		onnxattention.Adapter(),
 		onnxrotary.Adapter(),
 	}

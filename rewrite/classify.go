@@ -63,6 +63,14 @@ func (g *graph) weightProduct(n *onnx.Node) bool {
 	return false
 }
 
+// weightPlace is which input of a product of quantised matrices is the weight.
+func weightPlace(n *onnx.Node) int {
+	if n.OpType == "QLinearMatMul" {
+		return 3
+	}
+	return 1
+}
+
 // weight reports whether a value is a constant matrix.
 func (g *graph) weight(value string) bool {
 	if g.classes[value] != constantClass {

@@ -91,18 +91,30 @@ type notRun struct {
 func (n *notRun) Unwrap() error { return n.Refusal }
 
 // trial runs and judges one trial. Some exports, and some ops, run one row at a
-// time only. Every kind of input must still run: prefill, decode, each padding.
+// time only, or no positions that lie behind the tokens' places (their tables
+// end at the largest one). Every kind of input must still run: prefill, decode,
+// each padding.
 func (c *comparison) trial(ctx context.Context, t trial) error {
 	errs, err := c.errors(ctx, t, c.original)
-	var stopped *notRun
-	if errors.As(err, &stopped) && stopped.which == c.original && t.pt.B > 1 && t.counts == nil {
+	notRunning := func() bool {
+		var stopped *notRun
+		if !errors.As(err, &stopped) || stopped.which != c.original || t.counts != nil {
+			return false
+		}
 		c.proof.Skipped++
 		c.proof.SkippedWhy = stopped.why.Error()
+		return true
+	}
+	if t.pt.B > 1 && notRunning() {
 		several := t
 		t.pt.B = 1
 		if errs, err = c.errors(ctx, t, c.original); err == nil {
 			err = c.rows(ctx, several, errs)
 		}
+	}
+	if t.positions < 0 && notRunning() {
+		t.positions = t.pt.P
+		errs, err = c.errors(ctx, t, c.original)
 	}
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (m measured) prove(a rope.Attention, damage func(*wiring)) error {
 // TestProofRefusesDamage spoils what was lifted, a little each time, and
 // expects the proof to see it.
 func TestProofRefusesDamage(t *testing.T) {
-	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18", "llama__dynamo23"} {
+	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18", "llama__dynamo23", "gpt_neox__dynamo18-fusions"} {
 		m := measureSite(t, name, 0, nil)
 		if err := m.prove(m.lifted.attention, nil); err != nil {
 			t.Fatalf("%s: the undamaged site is refused: %v", name, err)

@@ -61,6 +61,11 @@ func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
 	if len(products) == 0 {
 		return nil, nil
 	}
+	for _, p := range products {
+		if err := g.unread[p]; err != nil {
+			return nil, refuse(p, "this %s, which makes the scores of %s, cannot be read: %v", p.OpType, label(softmax), err)
+		}
+	}
 	if len(products) > 1 {
 		return nil, refuse(softmax, "its scores come from %d products of hidden states (%s, %s), one was expected",
 			len(products), label(products[0]), label(products[1]))
@@ -86,7 +91,7 @@ func (g *graph) scoreSources(value string) (products []*onnx.Node, other string)
 		case !g.isData(v):
 		case n == nil || g.weightProduct(n):
 			other = v
-		case standard(n, "MatMul") && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
+		case product(n) && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
 			if !slices.Contains(products, n) {
 				products = append(products, n)
 			}
@@ -96,6 +101,12 @@ func (g *graph) scoreSources(value string) (products []*onnx.Node, other string)
 		return nil
 	})
 	return products, other
+}
+
+// product reports whether n multiplies matrices; a FusedMatMul is seen only
+// where it could not be read as a MatMul.
+func product(n *onnx.Node) bool {
+	return standard(n, "MatMul") || n.Domain == "com.microsoft" && n.OpType == "FusedMatMul"
 }
 
 // probabilityUses walks forward from the softmax to the products of its

@@ -150,7 +150,8 @@ func TestGoldens(t *testing.T) {
 		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18",
 		"llama__dynamo23", "qwen3__dynamo23", "gpt_neox__dynamo23",
 		"llama__dynamo18-nocache", "llama__dynamo23-nocache", "llama__ts17", "gpt_neox__ts17",
-		"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16"} {
+		"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16",
+		"llama__optimum-ort", "gpt_neox__dynamo18-fusions"} {
 		architecture, route, _ := strings.Cut(name, "__")
 		// The bound: 1e-4 of what transformers computes, or where the whole
 		// model is computed in 16 bits twice what it is off by before it is patched.

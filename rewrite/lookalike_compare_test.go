@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -68,13 +69,27 @@ func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 		p.outputs = append(p.outputs, v.Name)
 	}
 	d := p.double()
-	// ONNX Runtime has no Erf of doubles, which Gelu is made of.
-	for _, n := range slices.Clone(d.Graph.Nodes) {
-		if n.OpType == "Erf" || n.OpType == "Gelu" {
-			in, out := n.Inputs[0], n.Outputs[0]
-			n.Inputs[0], n.Outputs[0] = in+"/single", out+"/single"
-			d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{in}, []string{in + "/single"}, onnx.IntAttr("to", int64(onnx.Float))))
-			d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{out + "/single"}, []string{out}, onnx.IntAttr("to", int64(onnx.Double))))
+	// ONNX Runtime has no Erf of doubles, which Gelu is made of, and no fused norms and activations.
+	single := func(v *string, suffix string, to onnx.DataType, outward bool) {
+		whole, cast := *v, *v+suffix
+		if *v = cast; outward {
+			whole, cast = cast, whole
+		}
+		d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{whole}, []string{cast}, onnx.IntAttr("to", int64(to))))
+	}
+	for i, n := range slices.Clone(d.Graph.Nodes) {
+		if n.OpType != "Erf" && n.OpType != "Gelu" && n.Domain != "com.microsoft" {
+			continue
+		}
+		for j := range n.Inputs {
+			if n.Inputs[j] != "" {
+				single(&n.Inputs[j], fmt.Sprintf("/single%d.%d", i, j), onnx.Float, false)
+			}
+		}
+		for j := range n.Outputs {
+			if n.Outputs[j] != "" {
+				single(&n.Outputs[j], "/single", onnx.Double, true)
+			}
 		}
 	}
 	for i, v := range d.Graph.Inputs {

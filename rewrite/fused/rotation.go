@@ -49,25 +49,46 @@ func (r Rotation) Turn(b *Builder, x string) string {
 	return b.Add("Concat", parts, last)
 }
 
-// Tables checks the tables of a rotary op, constants [positions, width / 2],
-// and returns the width: how many of a head's channels they turn. headSize 0
-// stands for one that is not known.
+// Tables checks the tables of a rotary op, [positions, width / 2], and returns
+// the width: how many of a head's channels they turn. headSize 0 stands for one
+// that is not known. ONNX Runtime ends its process on tables of another rank, so
+// that of a computed table must be known.
 func Tables(c Context, cos, sin string, headSize int64) (width int64, err error) {
 	for _, name := range []string{cos, sin} {
-		t := c.Constant(name)
-		switch {
-		case name == "":
+		if name == "" {
 			return 0, fmt.Errorf("it rotates without cos_cache and sin_cache")
-		case t == nil:
-			return 0, fmt.Errorf("its table %q is no constant", name)
-		case len(t.Dims) != 2 || t.Dims[0] < 1 || t.Dims[1] < 1:
-			return 0, fmt.Errorf("its table %q has the shape %v; [positions, half of the rotated channels] was expected", name, t.Dims)
-		case headSize > 0 && t.Dims[1] > headSize/2:
-			return 0, fmt.Errorf("its table %q has %d columns, too many for heads of %d channels", name, t.Dims[1], headSize)
-		case width != 0 && width != 2*t.Dims[1]:
-			return 0, fmt.Errorf("its tables %q and %q have %d and %d columns", cos, sin, width/2, t.Dims[1])
 		}
-		width = 2 * t.Dims[1]
+		columns, err := columnsOf(c, name)
+		switch {
+		case err != nil:
+			return 0, err
+		case headSize > 0 && columns > headSize/2:
+			return 0, fmt.Errorf("its table %q has %d columns, too many for heads of %d channels", name, columns, headSize)
+		case width != 0 && width != 2*columns:
+			return 0, fmt.Errorf("its tables %q and %q have %d and %d columns", cos, sin, width/2, columns)
+		}
+		width = 2 * columns
 	}
 	return width, nil
 }
+
+func columnsOf(c Context, table string) (int64, error) {
+	if t := c.Constant(table); t != nil {
+		if len(t.Dims) != 2 || t.Dims[0] < 1 || t.Dims[1] < 1 {
+			return 0, fmt.Errorf("its table %q has the shape %v; [positions, half of the rotated channels] was expected", table, t.Dims)
+		}
+		return t.Dims[1], nil
+	}
+	rank, known := c.Rank(table)
+	columns, also := c.Width(table)
+	switch {
+	case !known || !also:
+		return 0, fmt.Errorf("its table %q is no constant, and the graph does not tell its shape", table)
+	case rank != 2 || columns < 1 || columns > maxColumns:
+		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; [positions, half of the rotated channels] was expected", table, rank, columns)
+	}
+	return columns, nil
+}
+
+// maxColumns bounds what a computed table may have.
+const maxColumns = 1 << 15

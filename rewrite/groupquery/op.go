@@ -85,6 +85,11 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		o.cos, o.sin = "", ""
 		return o, nil
 	}
+	for _, name := range []string{o.cos, o.sin} {
+		if name != "" && c.Constant(name) == nil {
+			return nil, fmt.Errorf("its table %q is no constant", name)
+		}
+	}
 	o.rotaryDim, err = fused.Tables(c, o.cos, o.sin, o.headSize)
 	return o, err
 }
@@ -138,13 +143,21 @@ func (o *op) attributes(n *onnx.Node) error {
 	return nil
 }
 
-// width finds the head size from the query's width.
+// maxHeadSize bounds what the cache may say of the head size.
+const maxHeadSize = 1 << 16
+
+// width finds the head size from the query's width, or from the cache.
 func (o *op) width(c fused.Context) error {
 	heads := o.heads
 	if o.key == "" {
 		heads += 2 * o.kvHeads
 	}
 	width, ok := c.Width(o.query)
+	if !ok && o.pastKey != "" {
+		if size, known := c.Width(o.pastKey); known && size > 0 && size <= maxHeadSize {
+			width, ok = size*heads, true
+		}
+	}
 	switch {
 	case !ok:
 		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)

@@ -41,8 +41,9 @@ func tables(columns int64, rng *rand.Rand) []*onnx.Tensor {
 
 func answers(ranks map[string]int, constants []*onnx.Tensor) fused.Context {
 	return fused.Context{
-		Type: func(string) onnx.DataType { return onnx.Float },
-		Rank: func(v string) (int, bool) { r, ok := ranks[v]; return r, ok },
+		Type:  func(string) onnx.DataType { return onnx.Float },
+		Rank:  func(v string) (int, bool) { r, ok := ranks[v]; return r, ok },
+		Width: func(string) (int64, bool) { return 0, false },
 		Constant: func(v string) *onnx.Tensor {
 			for _, t := range constants {
 				if t.Name == v {
@@ -155,7 +156,7 @@ func TestRefusals(t *testing.T) {
 		{"packed rows", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("is_packed_batching", 1)) }, "is_packed_batching is 1"},
 		{"absurd heads", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("num_heads", 1<<40)) }, "num_heads is 1099511627776"},
 		{"a table of one dimension", func(n *onnx.Node, _ map[string]int) { n.Inputs[2] = "flat" }, "has the shape [8]"},
-		{"a computed table", func(n *onnx.Node, _ map[string]int) { n.Inputs[3] = "other" }, "is no constant"},
+		{"a computed table of unknown shape", func(n *onnx.Node, _ map[string]int) { n.Inputs[3] = "other" }, "does not tell its shape"},
 		{"another width", func(n *onnx.Node, _ map[string]int) {
 			n.SetAttribute(onnx.IntAttr("num_heads", 2))
 			n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 4))

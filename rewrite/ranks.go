@@ -1,0 +1,170 @@
+package rewrite
+
+import (
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// unknown is the rank or length of which the graph says nothing.
+const unknown = -1
+
+// rank is the number of a value's dimensions, where the graph tells it.
+func (k *kinds) rank(value string) (int, bool) {
+	r := k.rankOf(value)
+	return r, r != unknown
+}
+
+func (k *kinds) rankOf(value string) int {
+	if t := k.graph.constants[value]; t != nil {
+		return len(t.Dims)
+	}
+	if v := k.declared[value]; v != nil && v.HasShape {
+		return len(v.Shape)
+	}
+	if r, done := k.ranks[value]; done {
+		return r
+	}
+	r := unknown
+	if n := k.graph.producer[value]; n != nil && len(n.Inputs) > 0 {
+		r = k.outputRank(n)
+	}
+	k.ranks[value] = r
+	return r
+}
+
+// outputRank follows from a node's inputs.
+func (k *kinds) outputRank(n *onnx.Node) int {
+	first := n.Inputs[0]
+	// plus adds sign · by where both are known.
+	plus := func(base, sign, by int) int {
+		if base == unknown || by == unknown {
+			return unknown
+		}
+		return max(base+sign*by, 0)
+	}
+	switch {
+	case standard(n, "Transpose") && n.Ints("perm") != nil:
+		return len(n.Ints("perm"))
+	case standard(n, "Reshape") && len(n.Inputs) == 2:
+		return k.length(n.Inputs[1])
+	case standard(n, "Expand") && len(n.Inputs) == 2:
+		return k.broadcast(k.rankOf(first), k.length(n.Inputs[1]))
+	case standard(n, "ConstantOfShape"):
+		return k.length(first)
+	case standard(n, "Shape", "Range"):
+		return 1
+	case standard(n, "Unsqueeze"):
+		return plus(k.rankOf(first), 1, k.axes(n))
+	case standard(n, "Squeeze"):
+		return plus(k.rankOf(first), -1, k.axes(n))
+	case standard(n, "Gather") && len(n.Inputs) == 2:
+		return plus(plus(k.rankOf(first), 1, k.rankOf(n.Inputs[1])), -1, 1)
+	case standard(n, "MatMul", "Add", "Sub", "Mul", "Div", "Min", "Max", "Where", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or"),
+		n.Domain == "com.microsoft" && n.OpType == "FusedMatMul":
+		r := 0
+		for _, v := range n.Inputs {
+			r = k.broadcast(r, k.rankOf(v))
+		}
+		return r
+	case standard(n, "Concat", "Slice", "Split", "Identity", "Cast", "Neg", "Not", "Softmax", "Transpose", "Pad", "Tile", "Cos", "Sin", "Sqrt", "Tanh", "Sigmoid",
+		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu"),
+		n.Domain == "com.microsoft":
+		return k.rankOf(first)
+	}
+	return unknown
+}
+
+// broadcast is the rank of two values together.
+func (k *kinds) broadcast(a, b int) int {
+	if a == unknown || b == unknown {
+		return unknown
+	}
+	return max(a, b)
+}
+
+// axes is the number of dimensions that an Unsqueeze or Squeeze adds or removes.
+func (k *kinds) axes(n *onnx.Node) int {
+	if a := n.Ints("axes"); a != nil {
+		return len(a)
+	}
+	if len(n.Inputs) == 2 {
+		return k.length(n.Inputs[1])
+	}
+	return unknown
+}
+
+// length is the number of elements of a list of sizes.
+func (k *kinds) length(value string) int {
+	if t := k.graph.constants[value]; t != nil {
+		if len(t.Dims) == 1 && t.Dims[0] <= math.MaxInt32 {
+			return int(t.Dims[0])
+		}
+		return unknown
+	}
+	if v := k.declared[value]; v != nil && v.HasShape && len(v.Shape) == 1 && v.Shape[0].Value > 0 {
+		return int(v.Shape[0].Value)
+	}
+	if l, done := k.lengths[value]; done {
+		return l
+	}
+	l := unknown
+	if n := k.graph.producer[value]; n != nil && len(n.Inputs) > 0 {
+		l = k.outputLength(n)
+	}
+	k.lengths[value] = l
+	return l
+}
+
+func (k *kinds) outputLength(n *onnx.Node) int {
+	switch {
+	case standard(n, "Shape") && n.Int("start", 0) == 0 && n.Attribute("end") == nil:
+		return k.rankOf(n.Inputs[0])
+	case standard(n, "Concat"):
+		sum := 0
+		for _, v := range n.Inputs {
+			l := k.length(v)
+			if l == unknown {
+				return unknown
+			}
+			sum += l
+		}
+		return sum
+	case standard(n, "Unsqueeze"):
+		if k.rankOf(n.Inputs[0]) == 0 && k.axes(n) == 1 {
+			return 1
+		}
+	case standard(n, "Cast", "Identity", "Neg"):
+		return k.length(n.Inputs[0])
+	case standard(n, "Add", "Sub", "Mul", "Div", "Where", "Min", "Max", "Equal"):
+		longest := 1
+		for _, v := range n.Inputs {
+			l := k.length(v)
+			if l == unknown && k.rankOf(v) == 0 {
+				l = 1
+			}
+			if l == unknown {
+				return unknown
+			}
+			longest = max(longest, l)
+		}
+		return longest
+	case standard(n, "ConstantOfShape"):
+		if t := k.graph.constants[n.Inputs[0]]; t != nil && t.Len() == 1 {
+			if v, err := t.Int64s(); err == nil && v[0] >= 0 && v[0] <= math.MaxInt32 {
+				return int(v[0])
+			}
+		}
+	case standard(n, "Reshape") && len(n.Inputs) == 2:
+		// Exporters flatten a list that is one already with the shape [−1].
+		if t := k.graph.constants[n.Inputs[1]]; t != nil && t.Len() == 1 && k.rankOf(n.Inputs[0]) <= 1 {
+			if k.rankOf(n.Inputs[0]) == 0 {
+				return 1
+			}
+			return k.length(n.Inputs[0])
+		}
+	case standard(n, "Gather") && len(n.Inputs) == 2:
+		return k.length(n.Inputs[1])
+	}
+	return unknown
+}

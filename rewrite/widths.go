@@ -1,0 +1,110 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// width is a value's last dimension, where the graph tells it.
+func (k *kinds) width(value string) (int64, bool) {
+	w := k.widthOf(value)
+	return w, w > 0
+}
+
+func (k *kinds) widthOf(value string) int64 {
+	if t := k.graph.constants[value]; t != nil {
+		return last(t.Dims)
+	}
+	if v := k.declared[value]; v != nil && len(v.Shape) > 0 && v.Shape[len(v.Shape)-1].Value > 0 {
+		return v.Shape[len(v.Shape)-1].Value
+	}
+	if w, done := k.widths[value]; done {
+		return w
+	}
+	w := int64(unknown)
+	if n := k.graph.producer[value]; n != nil && len(n.Inputs) > 0 {
+		w = k.outputWidth(n, value)
+	}
+	k.widths[value] = w
+	return w
+}
+
+// last is the last of some dimensions.
+func last(dims []int64) int64 {
+	if len(dims) == 0 {
+		return unknown
+	}
+	return dims[len(dims)-1]
+}
+
+// sizes are the contents of a constant list.
+func (k *kinds) sizes(value string) []int64 {
+	t := k.graph.constants[value]
+	if t == nil || isFloat(t.Type) {
+		return nil
+	}
+	v, err := t.Int64s()
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// lastSize is the last element of a list of sizes.
+func (k *kinds) lastSize(value string) int64 {
+	if v := k.sizes(value); v != nil {
+		return last(v)
+	}
+	if n := k.graph.producer[value]; standard(n, "Concat") && len(n.Inputs) > 0 {
+		return last(k.sizes(n.Inputs[len(n.Inputs)-1]))
+	}
+	return unknown
+}
+
+// outputWidth follows from a node's inputs.
+func (k *kinds) outputWidth(n *onnx.Node, value string) int64 {
+	switch {
+	case standard(n, "MatMul"):
+		return k.widthOf(n.Inputs[1])
+	case standard(n, "Gemm"):
+		if t := k.graph.constants[n.Inputs[1]]; t != nil && len(t.Dims) == 2 {
+			return t.Dims[1-n.Int("transB", 0)&1]
+		}
+	case n.Domain == "com.microsoft" && n.OpType == "FusedMatMul" && n.Int("transB", 0) == 0:
+		return k.widthOf(n.Inputs[1])
+	case n.Domain == "com.microsoft" && n.OpType == "MatMulNBits":
+		return max(n.Int("N", 0), unknown)
+	case n.Domain == "com.microsoft" && n.OpType == "MatMulIntegerToFloat", n.Domain == "com.microsoft" && n.OpType == "DynamicQuantizeMatMul",
+		standard(n, "MatMulInteger", "QLinearMatMul"):
+		return k.widthOf(n.Inputs[weightPlace(n)])
+	case standard(n, "Add", "Sub", "Mul", "Div"):
+		for _, v := range n.Inputs {
+			if w := k.widthOf(v); w > 1 { // 1 may be broadcast
+				return w
+			}
+		}
+	case standard(n, "Reshape") && len(n.Inputs) == 2:
+		return k.lastSize(n.Inputs[1])
+	case standard(n, "Expand"):
+		return k.widthOf(n.Inputs[0])
+	case standard(n, "Split") && slices.Contains([]int64{-1, int64(k.rankOf(n.Inputs[0])) - 1}, n.Int("axis", 0)):
+		if len(n.Inputs) == 2 {
+			if sizes, i := k.sizes(n.Inputs[1]), slices.Index(n.Outputs, value); i < len(sizes) {
+				return sizes[i]
+			}
+		} else if w := k.widthOf(n.Inputs[0]); w > 0 && w%int64(len(n.Outputs)) == 0 {
+			return w / int64(len(n.Outputs))
+		}
+	case standard(n, "Transpose"):
+		if perm := n.Ints("perm"); len(perm) > 0 && perm[len(perm)-1] == int64(len(perm)-1) {
+			return k.widthOf(n.Inputs[0])
+		}
+	case standard(n, "Gather") && n.Int("axis", 0) == 0 && k.rankOf(n.Inputs[0]) > 1:
+		return k.widthOf(n.Inputs[0])
+	case standard(n, "Identity", "Cast", "Neg", "Cos", "Sin", "Softmax", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
+		"QuantizeLinear", "DequantizeLinear"), n.OpType == "RotaryEmbedding":
+		return k.widthOf(n.Inputs[0])
+	}
+	return unknown
+}

@@ -1,0 +1,41 @@
+"""Make models as optimizers leave them out of the exports of testdata; needs onnx, onnxruntime 1.31.1, onnxscript 0.7.2.
+
+    optimize.py TESTDATA
+
+Writes TESTDATA/models:
+    llama__optimum-ort          ONNX Runtime's own optimizer at its extended level (optimized_model_filepath)
+    gpt_neox__dynamo18-fusions  onnxscript's fusions for ONNX Runtime: com.microsoft MultiHeadAttention and RotaryEmbedding
+"""
+import os
+import shutil
+import sys
+
+import onnx
+import onnx_ir
+import onnxruntime
+from onnxscript.rewriter.ort_fusions import optimize_for_ort
+
+
+def by_runtime(source, target):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = target
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def by_fusions(source, target):
+    model, _ = optimize_for_ort(onnx_ir.load(source))
+    onnx.save(onnx_ir.to_proto(model), target)
+
+
+def make(root, export, suffix, how):
+    source, folder = (os.path.join(root, "models", name) for name in (export, f"{export}-{suffix}"))
+    os.makedirs(folder, exist_ok=True)
+    how(os.path.join(source, "model.onnx"), os.path.join(folder, "model.onnx"))
+    shutil.copy(os.path.join(source, "config.json"), folder)
+    print("wrote", folder)
+
+
+if __name__ == "__main__":
+    make(sys.argv[1], "llama__optimum", "ort", by_runtime)
+    make(sys.argv[1], "gpt_neox__dynamo18", "fusions", by_fusions)
