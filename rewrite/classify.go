@@ -32,8 +32,8 @@ func (g *graph) classify() {
 		switch {
 		case c > constantClass && standard(n, "Shape", "Size"):
 			c = shapeClass
-		case c >= shapeClass && g.weightProduct(n):
-			c = dataClass
+		case c >= shapeClass && (g.weightProduct(n) || standard(n, "DynamicQuantizeLinear")):
+			c = dataClass // an embedding is quantised for the product that follows
 		case standard(n, "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"):
 			c = dataClass
 		}

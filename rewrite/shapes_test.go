@@ -138,11 +138,11 @@ func withoutWeights(t *testing.T, path string) string {
 // TestWithoutWeights: sites are found, lifted and proven when no weight file is there.
 func TestWithoutWeights(t *testing.T) {
 	needRuntime(t)
-	for _, name := range []string{"llama__optimum", "gpt_neox__dynamo18"} {
+	for _, name := range []string{"llama__optimum", "gpt_neox__dynamo18", "llama__optimum-int8"} {
 		p := newPatient(t, name)
 		// A weight may stand behind other nodes, as tied ones do.
 		for _, s := range p.sites {
-			p.into(p.up(s.query.cut, "MatMul"), 1, func(w string) string {
+			p.into(p.up(s.query.cut, "MatMul", "MatMulInteger"), 1, func(w string) string {
 				turn := onnx.IntsAttr("perm", 1, 0)
 				return p.node("Transpose", []string{p.node("Transpose", []string{w}, turn)}, turn)
 			})

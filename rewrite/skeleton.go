@@ -18,9 +18,13 @@ type skeleton struct {
 	seen   map[string]bool
 }
 
-// maxKept is the number of elements up to which a float constant is kept; a
-// larger one is replaced by zeros, which need no bytes in the model.
+// maxKept is the number of elements up to which a constant of floats or of
+// quantised weights is kept; a larger one is replaced by zeros, which need no
+// bytes in the model.
 const maxKept = 1024
+
+// quantised reports whether weights have this type, and sizes and indices never.
+func quantised(t onnx.DataType) bool { return t == onnx.Uint8 || t == onnx.Int8 }
 
 func newSkeleton(g *graph) *skeleton {
 	return &skeleton{graph: g, needed: map[*onnx.Node]bool{}, seen: map[string]bool{}}
@@ -71,7 +75,7 @@ func (s *skeleton) blocked() map[*onnx.Node]error {
 }
 
 func (s *skeleton) constant(name string, t *onnx.Tensor) {
-	if !isFloat(t.Type) || t.Len() <= maxKept {
+	if t.Len() <= maxKept || !isFloat(t.Type) && !quantised(t.Type) {
 		c := t.Clone()
 		c.Name = name
 		s.consts = append(s.consts, c)
@@ -92,28 +96,69 @@ func zeros(t onnx.DataType, shape, output string) *onnx.Node {
 // what they read; nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
 	g := s.graph
-	if standard(n, "MatMul") && g.weightProduct(n) && !g.weight(n.Inputs[0]) {
-		if w := g.constants[n.Inputs[1]]; w != nil && len(w.Dims) == 2 {
-			return func() []*onnx.Node { return s.project(n, n.Inputs[0], 0, -1, w.Dims[1], w.Type) }, n.Inputs[:1]
-		}
-	}
-	if standard(n, "Gemm") && n.Int("transA", 0) == 0 && !g.weight(n.Inputs[0]) {
-		if w := g.constants[n.Inputs[1]]; w != nil && len(w.Dims) == 2 {
-			width := w.Dims[1-n.Int("transB", 0)]
-			return func() []*onnx.Node { return s.project(n, n.Inputs[0], 0, -1, width, w.Type) }, n.Inputs[:1]
-		}
-	}
-	if n.Domain == "com.microsoft" && n.OpType == "MatMulNBits" && len(n.Inputs) > 2 && !g.weight(n.Inputs[0]) {
-		if scales := g.constants[n.Inputs[2]]; scales != nil && n.Int("N", 0) > 0 {
-			return func() []*onnx.Node { return s.project(n, n.Inputs[0], 0, -1, n.Int("N", 0), scales.Type) }, n.Inputs[:1]
-		}
+	project := func(like int, to, width int64, t onnx.DataType) (func() []*onnx.Node, []string) {
+		return func() []*onnx.Node { return s.project(n, n.Inputs[like], 0, to, width, t) }, n.Inputs[like : like+1]
 	}
 	if standard(n, "Gather") && n.Int("axis", 0) == 0 {
-		if w := g.constants[n.Inputs[0]]; w != nil && len(w.Dims) == 2 && isFloat(w.Type) && w.Len() > maxKept {
-			return func() []*onnx.Node { return s.project(n, n.Inputs[1], 0, maxRank, w.Dims[1], w.Type) }, n.Inputs[1:2]
+		if dims, t := g.weightDims(n.Inputs[0]); len(dims) == 2 && (isFloat(t) || quantised(t)) && dims[0]*dims[1] > maxKept {
+			return project(1, maxRank, dims[1], t)
 		}
+		return nil, nil
+	}
+	if !g.weightProduct(n) || len(n.Inputs) < 2 || g.weight(n.Inputs[0]) {
+		return nil, nil
+	}
+	dims, t := g.weightDims(n.Inputs[1])
+	across := n.Int("transB", 0) & 1 // the weight's dimension that the output has
+	switch {
+	case n.OpType == "MatMulNBits" && len(n.Inputs) > 2 && n.Int("N", 0) > 0:
+		if scales := g.constants[n.Inputs[2]]; scales != nil {
+			return project(0, -1, n.Int("N", 0), scales.Type)
+		}
+	case len(dims) != 2:
+	case standard(n, "MatMul"):
+		return project(0, -1, dims[1], t)
+	case standard(n, "MatMulInteger"):
+		return project(0, -1, dims[1], onnx.Int32)
+	case n.Domain == "com.microsoft" && (n.OpType == "DynamicQuantizeMatMul" || n.OpType == "MatMulIntegerToFloat"):
+		return project(0, -1, dims[1], onnx.Float)
+	case standard(n, "Gemm") && n.Int("transA", 0) == 0,
+		n.OpType == "FusedMatMul" && n.Int("transA", 0) == 0 && n.Int("transBatchA", 0) == 0:
+		return project(0, -1, dims[1-across], t)
 	}
 	return nil, nil
+}
+
+// weightDims returns the dimensions and the element type of a weight, nil where
+// it is computed in a way that is not known. Nothing of it is read.
+func (g *graph) weightDims(value string) ([]int64, onnx.DataType) {
+	if t := g.constants[value]; t != nil {
+		return t.Dims, t.Type
+	}
+	n := g.producer[value]
+	if n == nil || len(n.Inputs) == 0 {
+		return nil, onnx.Undefined
+	}
+	switch {
+	case standard(n, "Identity"):
+		return g.weightDims(n.Inputs[0])
+	case standard(n, "Cast"):
+		dims, _ := g.weightDims(n.Inputs[0])
+		return dims, onnx.DataType(n.Int("to", 0))
+	case standard(n, "DequantizeLinear") && len(n.Inputs) > 1:
+		dims, _ := g.weightDims(n.Inputs[0])
+		if scale := g.constants[n.Inputs[1]]; scale != nil {
+			return dims, scale.Type
+		}
+	case standard(n, "Transpose"):
+		if dims, t := g.weightDims(n.Inputs[0]); len(dims) == 2 {
+			if perm := n.Ints("perm"); perm == nil || len(perm) == 2 && perm[0] == 1 {
+				return []int64{dims[1], dims[0]}, t
+			}
+			return dims, t
+		}
+	}
+	return nil, onnx.Undefined
 }
 
 // project makes zeros of shape(like)[from:to] + [width].

@@ -4,6 +4,7 @@
 
 Writes TESTDATA/models:
     llama__optimum-ort          ONNX Runtime's own optimizer at its extended level (optimized_model_filepath)
+    llama__optimum-int8         onnxruntime.quantization's dynamic quantisation: DynamicQuantizeLinear and MatMulInteger
     gpt_neox__dynamo18-fusions  onnxscript's fusions for ONNX Runtime: com.microsoft MultiHeadAttention and RotaryEmbedding
 """
 import os
@@ -13,6 +14,7 @@ import sys
 import onnx
 import onnx_ir
 import onnxruntime
+from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxscript.rewriter.ort_fusions import optimize_for_ort
 
 
@@ -21,6 +23,10 @@ def by_runtime(source, target):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = target
     onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def by_quantizer(source, target):
+    quantize_dynamic(source, target, weight_type=QuantType.QUInt8)
 
 
 def by_fusions(source, target):
@@ -38,4 +44,5 @@ def make(root, export, suffix, how):
 
 if __name__ == "__main__":
     make(sys.argv[1], "llama__optimum", "ort", by_runtime)
+    make(sys.argv[1], "llama__optimum", "int8", by_quantizer)
     make(sys.argv[1], "gpt_neox__dynamo18", "fusions", by_fusions)
