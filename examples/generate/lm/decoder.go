@@ -61,6 +61,14 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 			return nil, err
 		}
 	}
+	if d.signature.capacity > 0 {
+		// Else ONNX Runtime takes as much memory for a token as for the prompt: it
+		// remembers a layout by the inputs' sizes, in a sum in which the ids' and
+		// the positions' cancel out, and nothing else changes from call to call.
+		if err := so.SetMemPattern(false); err != nil {
+			return nil, err
+		}
+	}
 	if options.NoArena {
 		if err := so.SetCpuMemArena(false); err != nil {
 			return nil, err
