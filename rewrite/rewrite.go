@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,7 +174,15 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	}
 	var found []analysed
 	var values []string
-	for _, c := range g.find() {
+	candidates := g.find()
+	if cores := g.unturned(candidates); cores != nil && !opts.onlyMasks() {
+		for _, c := range candidates {
+			report.Sites = append(report.Sites, Site{Node: label(c.node), Op: c.node.OpType, Status: Kept, Reason: notTurned})
+		}
+		report.number()
+		return nil, fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, len(cores), g.placed(ctx, opts, cores))
+	}
+	for _, c := range candidates {
 		var s *site
 		refusal := c.refusal
 		if refusal == nil {
@@ -224,13 +233,21 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	for _, f := range found {
 		rotary = rotary || f.lifted == nil || f.lifted.rotary()
 	}
-	if !rotary {
+	if !rotary && !opts.onlyMasks() {
 		for i := range report.Sites {
-			report.Sites[i].Status, report.Sites[i].Reason = Kept, "it turns neither query nor key by position"
+			report.Sites[i].Status, report.Sites[i].Reason = Kept, notTurned
 		}
 		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
 	}
 	return found, nil
+}
+
+const notTurned = "it turns neither query nor key by position"
+
+// onlyMasks reports whether a mask is asked for and nothing that needs a
+// rotation: attention without one can have it.
+func (o Options) onlyMasks() bool {
+	return len(o.Edits) > 0 && !slices.ContainsFunc(o.Edits, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
 // measureAll lifts and proves every site, once per structure.

@@ -1,8 +1,9 @@
 """The architectures of the coverage table: small configurations with random weights.
 
-Two layers, hidden size 64, four heads (two for keys where they may differ), 128 tokens of vocabulary. Windows are 8
-tokens wide and scaled models were trained on 16, so that sequences of 32 tokens meet both.
+Two layers, hidden size 64 (or COVERAGE_HIDDEN), four heads (two for keys where they may differ), 128 tokens of
+vocabulary. Windows are 8 tokens wide and scaled models were trained on 16, so that sequences of 32 tokens meet both.
 """
+import os
 from dataclasses import dataclass, field
 
 import transformers
@@ -10,10 +11,12 @@ from transformers import AutoConfig
 
 OLDER = int(transformers.__version__.split(".")[0]) < 5  # Optimum's exporter needs 4.57
 
-SHAPE = dict(vocab_size=128, hidden_size=64, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+HIDDEN = int(os.environ.get("COVERAGE_HIDDEN", 64))
+HEAD, WIDE, VOCABULARY = HIDDEN // 4, HIDDEN * 3 // 4, HIDDEN * 2
+SHAPE = dict(vocab_size=VOCABULARY, hidden_size=HIDDEN, intermediate_size=WIDE, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=False,
              bos_token_id=1, eos_token_id=2, pad_token_id=0)
-GPT = dict(vocab_size=128, n_embd=64, n_layer=2, n_head=4, n_inner=48, n_positions=64, tie_word_embeddings=False,
+GPT = dict(vocab_size=VOCABULARY, n_embd=HIDDEN, n_layer=2, n_head=4, n_inner=WIDE, n_positions=64, tie_word_embeddings=False,
            bos_token_id=1, eos_token_id=2, pad_token_id=0)
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=32)
 MIXED = ["sliding_attention", "full_attention"]
@@ -76,73 +79,73 @@ MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim
            n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1, **EXPERTS)
 
 ARCHITECTURES = {
-    "llama": of("llama", head_dim=16, **rope()),
-    "llama_linear": of("llama", head_dim=16, **scaled("linear")),
-    "llama_dynamic": of("llama", head_dim=16, **{**rope(kind="dynamic", factor=4.0), "max_position_embeddings": 16}),
-    "llama_yarn": of("llama", head_dim=16, **scaled("yarn")),
-    "llama_llama3": of("llama", head_dim=16, **scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0)),
-    "mistral": of("mistral", head_dim=16, sliding_window=8, **rope()),
-    "mixtral": of("mixtral", head_dim=16, num_local_experts=4, num_experts_per_tok=2, **rope(1e6)),
+    "llama": of("llama", head_dim=HEAD, **rope()),
+    "llama_linear": of("llama", head_dim=HEAD, **scaled("linear")),
+    "llama_dynamic": of("llama", head_dim=HEAD, **{**rope(kind="dynamic", factor=4.0), "max_position_embeddings": 16}),
+    "llama_yarn": of("llama", head_dim=HEAD, **scaled("yarn")),
+    "llama_llama3": of("llama", head_dim=HEAD, **scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0)),
+    "mistral": of("mistral", head_dim=HEAD, sliding_window=8, **rope()),
+    "mixtral": of("mixtral", head_dim=HEAD, num_local_experts=4, num_experts_per_tok=2, **rope(1e6)),
     "qwen2": of("qwen2", **rope(1e6)),
-    "qwen3": of("qwen3", head_dim=16, **rope(1e6)),
+    "qwen3": of("qwen3", head_dim=HEAD, **rope(1e6)),
     "qwen2_moe": of("qwen2_moe", num_experts=4, shared_expert_intermediate_size=32, **EXPERTS, **rope()),
-    "gemma": of("gemma", head_dim=32, **rope()),
-    "gemma2": of("gemma2", head_dim=32, query_pre_attn_scalar=48, sliding_window=8, layer_types=MIXED,
+    "gemma": of("gemma", head_dim=2 * HEAD, **rope()),
+    "gemma2": of("gemma2", head_dim=2 * HEAD, query_pre_attn_scalar=48, sliding_window=8, layer_types=MIXED,
                  attn_logit_softcapping=5.0, final_logit_softcapping=30.0, **rope()),
-    "gemma3": of("gemma3_text", head_dim=16, query_pre_attn_scalar=32, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e5)),
+    "gemma3": of("gemma3_text", head_dim=HEAD, query_pre_attn_scalar=32, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e5)),
     "phi": of("phi", num_key_value_heads=4, **rope(partial_rotary_factor=0.5)),
     "phi3": of("phi3", sliding_window=8, original_max_position_embeddings=64, **rope()),
     "phi3_longrope": of("phi3", original_max_position_embeddings=16,
-                        **rope(kind="longrope", short_factor=[1 + 0.1 * i for i in range(8)],
-                               long_factor=[1.5 + 0.75 * i for i in range(8)], original_max_position_embeddings=16, factor=4.0)),
+                        **rope(kind="longrope", short_factor=[1 + 0.1 * i for i in range(HEAD // 2)],
+                               long_factor=[1.5 + 0.75 * i for i in range(HEAD // 2)], original_max_position_embeddings=16, factor=4.0)),
     "gpt_neox": of("gpt_neox", without=["num_key_value_heads"], **rope(partial_rotary_factor=0.5)),
-    "gptj": of("gptj", base=GPT, rotary_dim=8),
-    "codegen": of("codegen", base=GPT, rotary_dim=8, n_ctx=64),
-    "falcon": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=48, multi_query=True,
+    "gptj": of("gptj", base=GPT, rotary_dim=HEAD // 2),
+    "codegen": of("codegen", base=GPT, rotary_dim=HEAD // 2, n_ctx=64),
+    "falcon": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=WIDE, multi_query=True,
                  new_decoder_architecture=False, parallel_attn=True, alibi=False, bias=False, **rope()),
-    "falcon_new": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=48, num_kv_heads=2,
+    "falcon_new": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=WIDE, num_kv_heads=2,
                      new_decoder_architecture=True, alibi=False, bias=False, **rope()),
     "cohere": of("cohere", **rope()),
-    "cohere2": of("cohere2", head_dim=16, sliding_window=8, layer_types=MIXED, **rope()),
+    "cohere2": of("cohere2", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **rope()),
     "stablelm": of("stablelm", use_qkv_bias=True, qk_layernorm=True, **rope(partial_rotary_factor=0.5)),
     "olmo": of("olmo", clip_qkv=4.0, **rope()),
     "olmo2": of("olmo2", **rope()),
     "olmo3": of("olmo3", sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 5e5)),
     "starcoder2": of("starcoder2", sliding_window=8, **rope()),
-    "glm": of("glm", head_dim=16, **rope(partial_rotary_factor=0.5)),
-    "glm4": of("glm4", head_dim=16, **rope(partial_rotary_factor=0.5)),
+    "glm": of("glm", head_dim=HEAD, **rope(partial_rotary_factor=0.5)),
+    "glm4": of("glm4", head_dim=HEAD, **rope(partial_rotary_factor=0.5)),
     "granite": of("granite", attention_multiplier=0.2, embedding_multiplier=2.0, residual_multiplier=0.5, logits_scaling=2.0, **rope()),
     "smollm3": of("smollm3", no_rope_layer_interval=2, no_rope_layers=[1, 0], **rope(2e6)),
-    "gpt_oss": of("gpt_oss", head_dim=16, sliding_window=8, layer_types=MIXED, num_local_experts=4, num_experts_per_tok=2,
+    "gpt_oss": of("gpt_oss", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_local_experts=4, num_experts_per_tok=2,
                   **rope(kind="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=16)),
-    "exaone4": of("exaone4", head_dim=16, sliding_window=8, layer_types=MIXED, **rope()),
-    "nemotron": of("nemotron", head_dim=16, **rope(partial_rotary_factor=0.5)),
-    "ernie4_5": of("ernie4_5", head_dim=16, **rope(5e5)),
+    "exaone4": of("exaone4", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **rope()),
+    "nemotron": of("nemotron", head_dim=HEAD, **rope(partial_rotary_factor=0.5)),
+    "ernie4_5": of("ernie4_5", head_dim=HEAD, **rope(5e5)),
     "persimmon": of("persimmon", without=["num_key_value_heads"], **rope(partial_rotary_factor=0.5)),
     "deepseek_v2": of("deepseek_v2", topk_method="greedy", **MLA, **rope()),
     "deepseek_v3": of("deepseek_v3", **MLA, **rope()),
-    "qwen2_vl": of("qwen2_vl_text", "text", **rope(1e4, mrope_section=[2, 3, 3])),
-    "llama4": of("llama4_text", head_dim=16, num_local_experts=4, interleave_moe_layer_step=2, intermediate_size_mlp=48,
+    "qwen2_vl": of("qwen2_vl_text", "text", **rope(1e4, mrope_section=[HEAD // 8, HEAD // 8 + (HEAD > 8), HEAD // 4 - (HEAD > 8)])),
+    "llama4": of("llama4_text", head_dim=HEAD, num_local_experts=4, interleave_moe_layer_step=2, intermediate_size_mlp=WIDE,
                  no_rope_layers=[1, 0], attention_chunk_size=8, floor_scale=8, attn_scale=0.1,
                  layer_types=["chunked_attention", "full_attention"], **rope()),
     "modernbert": of("modernbert", "masked", without=["num_key_value_heads"], local_attention=16, cls_token_id=1, sep_token_id=2,
                      layer_types=MIXED, **two_ropes(1e4, 1.6e5)),
     "esm": of("esm", "masked", without=["num_key_value_heads"], position_embedding_type="rotary", mask_token_id=3),
-    "roformer": of("roformer", "masked", without=["num_key_value_heads"], embedding_size=64, type_vocab_size=2),
-    "nomic_bert": of("nomic_bert", "masked", without=["num_key_value_heads"], head_dim=16, type_vocab_size=2, **rope(1e3)),
+    "roformer": of("roformer", "masked", without=["num_key_value_heads"], embedding_size=HIDDEN, type_vocab_size=2),
+    "nomic_bert": of("nomic_bert", "masked", without=["num_key_value_heads"], head_dim=HEAD, type_vocab_size=2, **rope(1e3)),
     "jina_bert": of("jina_embeddings_v3", "masked", without=["num_key_value_heads"], type_vocab_size=1, **rope(2e4)),
-    "eurobert": of("eurobert", "masked", head_dim=16, mask_token_id=3, **rope()),
+    "eurobert": of("eurobert", "masked", head_dim=HEAD, mask_token_id=3, **rope()),
     # No rotation: the rewriter says what positions these use.
     "bert": of("bert", "masked", rotary=False, without=["num_key_value_heads"], type_vocab_size=2),
     "gpt2": of("gpt2", rotary=False, base=GPT),
-    "bloom": of("bloom", rotary=False, base=dict(vocab_size=128, hidden_size=64, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
-    "mpt": of("mpt", rotary=False, base=dict(vocab_size=128, d_model=64, n_heads=4, n_layers=2, expansion_ratio=1, max_seq_len=64,
+    "bloom": of("bloom", rotary=False, base=dict(vocab_size=VOCABULARY, hidden_size=HIDDEN, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
+    "mpt": of("mpt", rotary=False, base=dict(vocab_size=VOCABULARY, d_model=HIDDEN, n_heads=4, n_layers=2, expansion_ratio=1, max_seq_len=64,
                                              bos_token_id=1, eos_token_id=2, pad_token_id=0)),
-    "t5": of("t5", "encoder", rotary=False, base=dict(vocab_size=128, d_model=64, d_kv=16, d_ff=48, num_layers=2, num_heads=4, pad_token_id=0,
+    "t5": of("t5", "encoder", rotary=False, base=dict(vocab_size=VOCABULARY, d_model=HIDDEN, d_kv=HEAD, d_ff=WIDE, num_layers=2, num_heads=4, pad_token_id=0,
                                                       eos_token_id=1, relative_attention_num_buckets=16, relative_attention_max_distance=24)),
     "whisper_encoder": of("whisper", "whisper-encoder", rotary=False, base=dict(
-        vocab_size=128, d_model=64, num_mel_bins=16, max_source_positions=32, max_target_positions=64, encoder_layers=2, decoder_layers=2,
-        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, pad_token_id=0, bos_token_id=1,
+        vocab_size=VOCABULARY, d_model=HIDDEN, num_mel_bins=16, max_source_positions=32, max_target_positions=64, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=WIDE, decoder_ffn_dim=WIDE, pad_token_id=0, bos_token_id=1,
         eos_token_id=2, decoder_start_token_id=1)),
 }
 ARCHITECTURES["whisper_decoder"] = Architecture("whisper", "whisper-decoder", False, ARCHITECTURES["whisper_encoder"].values)

@@ -2,6 +2,7 @@
 import numpy as np
 import onnxruntime
 
+from architectures import HEAD
 from models import LENGTH, PREFILL
 
 
@@ -11,7 +12,7 @@ def session(path):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def calls(s, ids, mask, pos, steps, head_size=16):
+def calls(s, ids, mask, pos, steps, head_size=HEAD):
     """Logits of all tokens, cut into calls at the given places."""
     names = {i.name for i in s.get_inputs()}
     pasts = [i for i in s.get_inputs() if i.name.startswith("past_key_values")]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, HIDDEN, VOCABULARY
 from models import Skip
 from routes import APPROXIMATE, route
 
@@ -56,7 +56,7 @@ def optimised(source, target, name):
 def fused(source, target, name):
     """onnxruntime.transformers.optimizer, which fuses attention and rotation where it knows them."""
     from onnxruntime.transformers.optimizer import optimize_model
-    heads, hidden = 4, 64
+    heads, hidden = 4, HIDDEN
     kind = "bert" if ARCHITECTURES[name].head in ("masked", "encoder") else "gpt2"
     m = optimize_model(source, model_type=kind, num_heads=heads, hidden_size=hidden, opt_level=0, only_onnxruntime=False)
     m.save_model_to_file(target)
@@ -132,7 +132,7 @@ def qdq8(source, target, name):
     class Reader(CalibrationDataReader):
         def __init__(self):
             rng = np.random.default_rng(5)
-            self.rows = [dict(input_ids=rng.integers(4, 128, (2, 32)), attention_mask=np.ones((2, 32), np.int64)) for _ in range(4)]
+            self.rows = [dict(input_ids=rng.integers(4, VOCABULARY, (2, 32)), attention_mask=np.ones((2, 32), np.int64)) for _ in range(4)]
 
         def get_next(self):
             return self.rows.pop() if self.rows else None

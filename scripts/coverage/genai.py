@@ -10,7 +10,7 @@ import tempfile
 import onnx
 
 import models
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, VOCABULARY
 from models import Skip
 from routes import APPROXIMATE, route
 
@@ -20,7 +20,7 @@ APPROXIMATE |= {"genai-int4", "genai-fp16"}
 def tokenizer(folder):
     from tokenizers import Tokenizer, models as kinds, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
-    words = {**{w: i for i, w in enumerate(("<pad>", "<s>", "</s>", "<unk>"))}, **{f"t{i}": i for i in range(4, 128)}}
+    words = {**{w: i for i, w in enumerate(("<pad>", "<s>", "</s>", "<unk>"))}, **{f"t{i}": i for i in range(4, VOCABULARY)}}
     t = Tokenizer(kinds.WordLevel(words, unk_token="<unk>"))
     t.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=t, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>").save_pretrained(folder)
@@ -40,13 +40,14 @@ def build(_, name, folder, precision, provider="cpu"):
             checkpoint, out = os.path.join(work, "checkpoint"), os.path.join(work, "out")
             model.save_pretrained(checkpoint)
             tokenizer(checkpoint)
-            arguments, path = list(sys.argv), list(sys.path)
+            arguments = list(sys.argv)
             sys.argv = ["builder.py", "-m", checkpoint, "-i", checkpoint, "-o", out, "-p", precision, "-e", provider, "-c", os.path.join(work, "cache")]
             sys.path.insert(0, code)
             try:
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                     runpy.run_path(os.path.join(code, "builder.py"), run_name="__main__")
             finally:
-                sys.argv, sys.path[:] = arguments, path
+                sys.argv = arguments
+                sys.path.remove(code)
             onnx.save(onnx.load(os.path.join(out, "model.onnx")), os.path.join(folder, "model.onnx"))  # one file
     return models.reference(name, model, True, models.takes_positions(model))

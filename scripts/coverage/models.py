@@ -6,7 +6,7 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, VOCABULARY
 
 torch.set_num_threads(1)  # one thread: the same sums in the same order everywhere
 BATCH, LENGTH, PREFILL, PADDING = 2, 32, 20, 7
@@ -138,7 +138,7 @@ def takes_positions(model):
 def inputs(name, seed=7):
     """Token ids, masks and positions; the *_pad ones have the second row padded on the left."""
     generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(4, 128, (BATCH, LENGTH), generator=generator)
+    ids = torch.randint(4, VOCABULARY, (BATCH, LENGTH), generator=generator)
     mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
     pad = mask.clone()
     pad[1, :PADDING] = 0

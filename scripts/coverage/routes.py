@@ -8,7 +8,7 @@ import onnx
 import torch
 
 import models
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, HIDDEN, VOCABULARY
 from models import Skip
 
 ROUTES = {}
@@ -48,7 +48,7 @@ def from_torch(_, name, folder, opset, cache, dynamo=True, attention="sdpa", hal
         model = models.half(model)
     batch, length, past = 3, 7, 5
     generator = torch.Generator().manual_seed(3)
-    ids = torch.randint(4, 128, (batch, length), generator=generator)
+    ids = torch.randint(4, VOCABULARY, (batch, length), generator=generator)
     flat = {0: "batch", 1: "sequence"}
     if not cache:
         module = models.Plain(model, a.head in ("causal", "text"))
@@ -76,8 +76,8 @@ def whisper(a, model):
     generator = torch.Generator().manual_seed(3)
     if a.head == "whisper-encoder":
         return models.WhisperEncoder(model), (torch.randn(3, 16, 64, generator=generator),), ["input_features"]
-    ids = torch.randint(4, 128, (3, 7), generator=generator)
-    return models.WhisperDecoder(model), (ids, torch.randn(3, 32, 64, generator=generator)), ["input_ids", "encoder_hidden_states"]
+    ids = torch.randint(4, VOCABULARY, (3, 7), generator=generator)
+    return models.WhisperDecoder(model), (ids, torch.randn(3, 32, HIDDEN, generator=generator)), ["input_ids", "encoder_hidden_states"]
 
 
 def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimize, varied=None):

@@ -22,7 +22,7 @@ import (
 	"sync"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/coverage"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -58,7 +58,7 @@ func run(ctx context.Context, folder string, only []string, jobs int, out string
 		return fmt.Errorf("%s holds no exports; scripts/coverage/README.md says how they are made", folder)
 	}
 	kept := filepath.Join(folder, "results.json")
-	results := map[string]result{}
+	results := map[string]coverage.Result{}
 	if data, err := os.ReadFile(kept); err == nil {
 		if err := json.Unmarshal(data, &results); err != nil {
 			return fmt.Errorf("%s: %w; remove it", kept, err)
@@ -86,13 +86,13 @@ func run(ctx context.Context, folder string, only []string, jobs int, out string
 	for range max(jobs, 1) {
 		done.Go(func() {
 			for name := range names {
-				r := look(ctx, filepath.Join(folder, name))
+				r := coverage.Look(ctx, filepath.Join(folder, name), os.Args[0])
 				if ctx.Err() != nil {
 					return
 				}
 				mutex.Lock()
 				results[name] = r
-				fmt.Printf("%-36s %s\n", name, r.line())
+				fmt.Printf("%-36s %s\n", name, r.Line())
 				mutex.Unlock()
 			}
 		})
@@ -112,10 +112,10 @@ func run(ctx context.Context, folder string, only []string, jobs int, out string
 	if err := os.WriteFile(kept, data, 0o666); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, []byte(page(results)), 0o666); err != nil {
+	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
 		return err
 	}
-	fmt.Println(summary(results) + " " + out + " has the table.")
+	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")
 	wrong := 0
 	for _, r := range results {
 		if r.Wrong != "" {
@@ -150,8 +150,4 @@ func libraries() error {
 		}
 	}
 	return nil
-}
-
-func worker() (engine.Engine, error) {
-	return engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
 }

@@ -1,4 +1,4 @@
-package main
+package coverage
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// page is docs/coverage.md.
-func page(results map[string]result) string {
+// Page is docs/coverage.md, from results by ARCHITECTURE__ROUTE.
+func Page(results map[string]Result) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	line("# What is lifted")
 	line("")
-	line("%s", summary(results))
+	line("%s", Summary(results))
 	line("Written by `make coverage` from small exports with random weights (`scripts/coverage`): every export is rewritten")
 	line("without a method, and the patched model is run beside the original in one call, in two, and token by token, alone and")
 	line("in a batch, with and without padding on the left. It may be off from transformers in float64 by at most twice what the")
@@ -92,7 +92,7 @@ func page(results map[string]result) string {
 	return out.String()
 }
 
-func (r result) cell(reasons *reasons) string {
+func (r Result) cell(reasons *reasons) string {
 	switch {
 	case r.Wrong != "":
 		return "WRONG"
@@ -117,8 +117,8 @@ func (r result) cell(reasons *reasons) string {
 	return text
 }
 
-// summary is the table in one sentence.
-func summary(results map[string]result) string {
+// Summary is the table in one sentence.
+func Summary(results map[string]Result) string {
 	sites, lifted, exports, whole, wrong := 0, 0, 0, 0, 0
 	architectures, routes := map[string]bool{}, map[string]bool{}
 	for _, r := range results {
@@ -147,7 +147,7 @@ type reasons struct {
 	example map[string]string
 }
 
-func newReasons(results map[string]result) *reasons {
+func newReasons(results map[string]Result) *reasons {
 	s := &reasons{sites: map[string]int{}, exports: map[string][]string{}, example: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {

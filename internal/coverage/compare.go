@@ -1,4 +1,4 @@
-package main
+package coverage
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 )
@@ -54,8 +55,8 @@ func readTruth(path string) (t truth, err error) {
 // from the truth by twice what the original is, and from the original by as
 // much. An export that does not compute what transformers does is held to the
 // original alone, within what validate grants.
-func (r *result) compare(ctx context.Context, t truth, original, patched string, approximate bool) error {
-	eng, err := worker()
+func (r *Result) compare(ctx context.Context, program string, t truth, original, patched string, approximate bool) error {
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, program)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package coverage
 
 import (
 	"context"
@@ -38,8 +38,8 @@ func (e export) broken() string {
 	return why
 }
 
-// result is what became of one export.
-type result struct {
+// Result is what became of one export.
+type Result struct {
 	Architecture string         `json:"architecture"`
 	Route        string         `json:"route"`
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
@@ -56,35 +56,36 @@ type result struct {
 	Seconds      float64        `json:"seconds"`         // of finding, lifting and proving
 }
 
-// look rewrites an export without a method and runs both.
-func look(ctx context.Context, folder string) result {
+// Look rewrites the export in a folder without a method and runs both models.
+// worker is a program that calls rewrite.ServeIfWorker first: os.Args[0].
+func Look(ctx context.Context, folder, worker string) Result {
 	var e export
 	data, err := os.ReadFile(filepath.Join(folder, "export.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &e)
 	}
 	if err != nil {
-		return result{Error: err.Error()}
+		return Result{Error: err.Error()}
 	}
-	r := result{Architecture: e.Architecture, Route: e.Route, Rotary: e.Rotary, Skipped: e.Skipped}
+	r := Result{Architecture: e.Architecture, Route: e.Route, Rotary: e.Rotary, Skipped: e.Skipped}
 	if r.Skipped != "" {
 		return r
 	}
 	r.Broken = e.broken()
-	if err := r.rewrite(ctx, folder, e.Approximate); err != nil {
+	if err := r.rewrite(ctx, folder, worker, e.Approximate); err != nil {
 		r.Error = err.Error()
 	}
 	return r
 }
 
-func (r *result) rewrite(ctx context.Context, folder string, approximate bool) error {
+func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate bool) error {
 	path := filepath.Join(folder, "model.onnx")
 	m, err := onnx.Open(path)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{os.Args[0]}})
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}})
 	r.Sites, r.Lifted, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		r.None = err.Error()
@@ -102,20 +103,24 @@ func (r *result) rewrite(ctx context.Context, folder string, approximate bool) e
 	if r.Lifted == 0 || r.Broken != "" {
 		return nil
 	}
-	patched := filepath.Join(folder, ".patched.onnx")
-	defer os.Remove(patched)
-	if err := m.Save(patched, onnx.SaveOptions{Force: true}); err != nil {
+	work, err := os.MkdirTemp("", "coverage")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	patched := filepath.Join(work, "patched.onnx")
+	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		return err
 	}
 	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
 	if err != nil {
 		return err
 	}
-	return r.compare(ctx, truth, path, patched, approximate)
+	return r.compare(ctx, worker, truth, path, patched, approximate)
 }
 
-// line is what the terminal shows of a result.
-func (r result) line() string {
+// Line is what the terminal shows of a result.
+func (r Result) Line() string {
 	switch {
 	case r.Skipped != "":
 		return "no export: " + r.Skipped

@@ -1,0 +1,98 @@
+package coverage_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/coverage"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+const exports = "../../testdata/coverage"
+
+func TestMain(m *testing.M) {
+	rewrite.ServeIfWorker()
+	testruntime.Examples()
+	os.Exit(m.Run())
+}
+
+// TestExports looks at every committed export: what is lifted computes what the
+// original does, against transformers in float64, and the rest says why not.
+func TestExports(t *testing.T) {
+	testruntime.Require(t)
+	expected := map[string]struct {
+		lifted int
+		kept   string // what the reason of every other site says
+		none   string // how a model without rotation tells positions apart
+	}{
+		"gemma3__ts17-cache":     {lifted: 2}, // two bases, a window in one layer
+		"smollm3__ts17-cache":    {lifted: 2}, // a layer without rotation
+		"falcon_new__ts17-cache": {kept: "unexpected shape"},
+		"gpt_oss__ts17-cache":    {kept: "its probabilities are changed"},
+		"qwen2_vl__ts17-cache":   {kept: "the op does not run"},
+		"bert__ts17":             {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
+		"gpt2__ts17-cache":       {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
+		"bloom__ts17-cache":      {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
+		"mpt__ts17":              {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
+		"t5__ts17":               {none: "its positions are relative biases on the scores, learned for ranges of distances as T5's buckets are"},
+		"whisper_encoder__ts17":  {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
+	}
+	folders, err := filepath.Glob(filepath.Join(exports, "*__*"))
+	if err != nil || len(folders) != len(expected) {
+		t.Fatalf("%d exports (%v), %d were expected", len(folders), err, len(expected))
+	}
+	for _, folder := range folders {
+		name := filepath.Base(folder)
+		t.Run(name, func(t *testing.T) {
+			want := expected[name]
+			r := coverage.Look(context.Background(), folder, os.Args[0])
+			t.Log(r.Line())
+			if r.Error != "" || r.Wrong != "" || r.Broken != "" {
+				t.Fatalf("%s%s%s", r.Error, r.Wrong, r.Broken)
+			}
+			if !strings.HasSuffix(r.None, want.none) || (r.None == "") != (want.none == "") {
+				t.Errorf("it says %q, %q was expected", r.None, want.none)
+			}
+			if want.none != "" {
+				return
+			}
+			if r.Sites != 2 || r.Lifted != want.lifted {
+				t.Errorf("%d of %d sites are lifted, %d of 2 were expected", r.Lifted, r.Sites, want.lifted)
+			}
+			for reason := range r.Kept {
+				if want.kept == "" || !strings.Contains(reason, want.kept) {
+					t.Errorf("kept because %q; %q was expected", reason, want.kept)
+				}
+			}
+		})
+	}
+}
+
+func TestPage(t *testing.T) {
+	results := map[string]coverage.Result{
+		"a__x": {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2},
+		"a__y": {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"b__y": {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
+		"c__x": {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
+		"d__x": {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
+		"e__x": {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Lifted: 1, Wrong: "one call: off by 1"},
+	}
+	page := coverage.Page(results)
+	for _, want := range []string{
+		"4 of 8 attention sites are lifted and proven, all of them in 2 of 4 exports (3 rotary architectures, 2 routes); 1 patched models are wrong.",
+		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n",
+		"- **a** (3 sites of 2 exports) /layers.1/MatMul: channel 8",
+		"- **b** (1 sites of 1 exports) node_4: other (b__y)",
+		"| c | none |",
+		"- c__x: no rotary attention in the model: its positions are learned",
+		"- d__x: no such exporter",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}

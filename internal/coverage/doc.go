@@ -1,0 +1,7 @@
+// Package coverage looks at small exports of many architectures: which of their
+// attention sites the rewriter lifts, why it keeps others, and whether the
+// patched model computes what the original does. scripts/coverage makes the
+// exports, cmd/coverage runs over all of them, testdata/coverage holds a few.
+//
+// Start with Look, which takes the folder of one export.
+package coverage

@@ -1,0 +1,85 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// still reports whether nothing between the products with weights (or caches)
+// and a core's product of query and key can tell one position from another: no
+// table, no angle, no op that is not known here. Such an attention has no
+// rotation, whatever its masks and biases are.
+func (g *graph) still(c core) bool {
+	still := true
+	g.upstream(c.product.Inputs, func(v string, n *onnx.Node) []string {
+		switch {
+		case !still:
+		case n == nil:
+			// A cache is joined to what is new; tables may be graph inputs too.
+			still = !slices.ContainsFunc(g.consumers[v], func(r *onnx.Node) bool { return standard(r, "Mul", "Div", "MatMul") })
+		case g.weightProduct(n):
+		case g.isData(v):
+			var next []string
+			next, still = g.passes(n)
+			return next
+		}
+		return nil
+	})
+	return still
+}
+
+// unturned returns the cores of all candidates when none of them can turn its
+// query and key, else nil.
+func (g *graph) unturned(candidates []candidate) (cores []core) {
+	for _, c := range candidates {
+		if c.core == nil || !g.still(*c.core) {
+			return nil
+		}
+		cores = append(cores, *c.core)
+	}
+	return cores
+}
+
+// passes returns the hidden states that a node works on, and whether its other
+// inputs are the same for every position.
+func (g *graph) passes(n *onnx.Node) (data []string, same bool) {
+	rearranges := standard(n, "Reshape", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Expand", "Tile", "Gather", "Identity", "Cast", "Flatten")
+	known := rearranges || standard(n, "Concat", "Mul", "Div", "Add", "Sub", "Neg", "Sqrt", "Pow", "Reciprocal", "Clip", "Min", "Max",
+		"ReduceMean", "ReduceSum", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "LpNormalization",
+		"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear") ||
+		n.Domain == "com.microsoft" && slices.Contains([]string{"BiasSplitGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "FusedMatMul"}, n.OpType)
+	if !known {
+		return nil, false
+	}
+	for i, v := range n.Inputs {
+		switch {
+		case g.isData(v):
+			data = append(data, v)
+		case rearranges && i > 0: // where it goes
+		case v != "" && !g.fixed(v):
+			return nil, false
+		}
+	}
+	return data, true
+}
+
+// fixed reports whether a value is made of constants and of single sizes, such
+// as a head's. A count along a size tells positions apart.
+func (g *graph) fixed(value string) bool {
+	fixed := true
+	g.upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		switch {
+		case g.classes[v] == constantClass:
+		case g.classes[v] != shapeClass:
+			fixed = false
+		case standard(n, "Shape", "Size"):
+		case standard(n, "Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Identity", "Sqrt", "Pow", "Mul", "Div", "Reciprocal"):
+			return reads(n)
+		default:
+			fixed = false
+		}
+		return nil
+	})
+	return fixed
+}

@@ -1,0 +1,150 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// attend is a graph of one attention whose query goes through a change.
+func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs ...string) string) (query string)) *graph {
+	t.Helper()
+	m := onnx.New()
+	m.RequireOpset("", 18)
+	g := m.Graph
+	dims := func(names ...string) (shape []onnx.Dim) {
+		for _, n := range names {
+			shape = append(shape, onnx.Dim{Param: n})
+		}
+		return shape
+	}
+	g.Inputs = []*onnx.ValueInfo{
+		{Name: "hidden", Type: onnx.Float, HasShape: true, Shape: dims("b", "l", "h")},
+		{Name: "cosines", Type: onnx.Float, HasShape: true, Shape: dims("l", "h")},
+		{Name: "places", Type: onnx.Int64, HasShape: true, Shape: dims("b", "l")},
+	}
+	g.Outputs = []*onnx.ValueInfo{{Name: "out", Type: onnx.Float}}
+	g.Initializers = []*onnx.Tensor{
+		float32Tensor("weight", []int64{2, 2}, 1, 2, 3, 4), float32Tensor("table", []int64{3, 2}, 1, 2, 3, 4, 5, 6),
+		float32Tensor("half", []int64{}, 0.5), int64Tensor("one", []int64{}, 1), int64Tensor("zero", []int64{}, 0),
+	}
+	count := 0
+	add := func(op string, inputs ...string) string {
+		count++
+		g.Nodes = append(g.Nodes, onnx.NewNode(op, inputs, []string{fmt.Sprint("v", count)}))
+		return fmt.Sprint("v", count)
+	}
+	key := add("Transpose", add("MatMul", "hidden", "weight"))
+	value := add("MatMul", "hidden", "weight")
+	query := change(m, add)
+	g.Nodes = append(g.Nodes, onnx.NewNode("MatMul", []string{add("Softmax", add("MatMul", query, key)), value}, []string{"out"}))
+	graph, err := newGraph(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return graph
+}
+
+// TestStill: only what is the same for every position leaves an attention still.
+func TestStill(t *testing.T) {
+	type adder = func(string, ...string) string
+	along := func(add adder) string { // 0 … length − 1, as numbers
+		return add("Cast", add("Range", "zero", add("Gather", add("Shape", "hidden"), "one"), "one"))
+	}
+	for _, c := range []struct {
+		name   string
+		still  bool
+		change func(add adder, q string) string
+	}{
+		{"nothing", true, func(add adder, q string) string { return q }},
+		{"a scale", true, func(add adder, q string) string { return add("Mul", q, "half") }},
+		{"a scale from the head's size", true, func(add adder, q string) string {
+			return add("Div", q, add("Sqrt", add("Cast", add("Gather", add("Shape", q), "one"))))
+		}},
+		{"a norm", true, func(add adder, q string) string {
+			return add("Mul", q, add("Reciprocal", add("Sqrt", add("ReduceMean", add("Mul", q, q)))))
+		}},
+		{"rows of a table", false, func(add adder, q string) string { return add("Mul", q, add("Gather", "table", "places")) }},
+		{"a table added", false, func(add adder, q string) string { return add("Add", q, add("Gather", "table", "places")) }},
+		{"cosines of a count", false, func(add adder, q string) string { return add("Mul", q, add("Cos", along(add))) }},
+		{"a count", false, func(add adder, q string) string { return add("Mul", q, along(add)) }},
+		{"a graph input", false, func(add adder, q string) string { return add("Mul", q, "cosines") }},
+		{"a turned graph input", false, func(add adder, q string) string { return add("Mul", q, add("Cos", "cosines")) }},
+		{"a rotation op", false, func(add adder, q string) string { return add("RotaryEmbedding", q, "places", "table", "table") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := attend(t, func(_ *onnx.Model, add func(string, ...string) string) string {
+				return c.change(add, add("MatMul", "hidden", "weight"))
+			})
+			found := g.find()
+			if len(found) != 1 || found[0].core == nil {
+				t.Fatalf("%d candidates: %+v", len(found), found)
+			}
+			if got := g.still(*found[0].core); got != c.still {
+				t.Errorf("still is %v, %v was expected", got, c.still)
+			}
+		})
+	}
+}
+
+// TestNameBias: biases are named by their values.
+func TestNameBias(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	table := make([]float64, 100)
+	for i := range table {
+		table[i] = rng.NormFloat64()
+	}
+	hidden := math.Inf(-1)
+	for _, c := range []struct {
+		want string
+		bias func(h, i, j int) float64
+	}{
+		{"", func(h, i, j int) float64 { return 0 }},
+		{"", func(h, i, j int) float64 { return float64(i) }}, // one constant per query
+		{"", func(h, i, j int) float64 { return []float64{0, hidden}[b2i(j > i)] }},
+		{"ALiBi", func(h, i, j int) float64 { return float64(j-i) / float64(int(2)<<h) }},
+		{"ALiBi", func(h, i, j int) float64 { return float64(j) / float64(int(2)<<h) }}, // the same to a softmax
+		{"relative biases", func(h, i, j int) float64 { return table[min(j-i+20, 40-h)] }},
+		{"of another kind", func(h, i, j int) float64 { return table[(7*i+3*j+h)%100] }},
+		{"of another kind", func(h, i, j int) float64 { return table[j] }},
+	} {
+		var values []float64
+		for h := range 2 {
+			for i := range 9 {
+				for j := range 9 {
+					values = append(values, c.bias(h, i, j))
+				}
+			}
+		}
+		if got := nameBias(values, 9, 9); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%q was expected, it is %q", c.want, got)
+		}
+	}
+}
+
+// TestSinusoidal tells a table of sines from a learned one.
+func TestSinusoidal(t *testing.T) {
+	var sines, learned []float32
+	rng := rand.New(rand.NewPCG(3, 4))
+	for p := range 50 {
+		for c := range 8 {
+			angle := float64(p) * math.Pow(10000, -float64(c/2)/4)
+			sines = append(sines, float32(3*math.Sin(angle+math.Pi/2*float64(c%2))))
+			learned = append(learned, float32(rng.NormFloat64()))
+		}
+	}
+	if !sinusoidal(float32Tensor("t", []int64{50, 8}, sines...)) {
+		t.Error("a table of sines is taken for a learned one")
+	}
+	if sinusoidal(float32Tensor("t", []int64{50, 8}, learned...)) {
+		t.Error("a learned table is taken for sines")
+	}
+	sines[203] += 0.1
+	if sinusoidal(float32Tensor("t", []int64{50, 8}, sines...)) {
+		t.Error("a table with one wrong entry is taken for sines")
+	}
+}
