@@ -65,7 +65,11 @@ func (l *lifter) chooseRows(ctx context.Context, whole *loaded, s *scorer) (*loa
 	for _, pt := range []point{{2, 9, 0}, {1, 4, 8}, {3, 1, 20}, {1, 33, 300}} {
 		tokens := point{B: pt.B, L: pt.L + pt.P}
 		mask := padding(rng, tokens, int(pt.L))
-		in, want, err := all.rows(ctx, tokens, rng.NormFloat64, mask)
+		given, err := all.given(rng, tokens, mask)
+		if err != nil {
+			return fail(err)
+		}
+		in, want, err := all.rows(ctx, tokens, rng.NormFloat64, given)
 		if err != nil {
 			return fail(err)
 		}
@@ -75,7 +79,7 @@ func (l *lifter) chooseRows(ctx context.Context, whole *loaded, s *scorer) (*loa
 				scores = append(scores, row...)
 			}
 		}
-		_, got, err := s.rows(ctx, pt, func() float64 { x := scores[0]; scores = scores[1:]; return float64(x) }, mask)
+		_, got, err := s.rows(ctx, pt, func() float64 { x := scores[0]; scores = scores[1:]; return float64(x) }, given)
 		if err != nil {
 			return fail(err)
 		}

@@ -20,6 +20,7 @@ type comparison struct {
 	site                 *site
 	lift                 *lifted
 	original, double, op *loaded
+	bias                 *scorer // makes the model's own bias; nil without
 	rng                  *rand.Rand
 	proof                *Proof
 	epsilon              float64                     // of the original's weakest type
@@ -65,6 +66,14 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 		proof:    &Proof{},
 		epsilon:  piece.precision().Epsilon(),
 		groups:   map[float64][3]resultErrors{},
+	}
+	if lift.attention.Mask.Bias {
+		loaded, refusal := l.open(ctx, s.softmax, "the mask", []string{s.softmaxInput()}, []string{s.scores()})
+		if refusal != nil {
+			return nil, refusal
+		}
+		defer loaded.session.Close()
+		c.bias = &scorer{loaded: loaded, in: s.scores(), out: s.softmaxInput(), heads: lift.layouts.query.heads, extra: lift.layouts.sinks}
 	}
 	for _, t := range trials(lift) {
 		if err := c.trial(ctx, t); err != nil {
@@ -161,7 +170,11 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 			}
 		}
 		for i, name := range s.results() {
-			if err := errs[i].add(results[0][name], results[1][name], results[2][name], meaningful(i, c.lift, t, mask)); err != nil {
+			counts, err := c.meaningful(ctx, i, t, feeds, mask)
+			if err != nil {
+				return errs, refuse(s.softmax, "%v", err)
+			}
+			if err := errs[i].add(results[0][name], results[1][name], results[2][name], counts); err != nil {
 				return errs, refuse(s.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 			}
 		}

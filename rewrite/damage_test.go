@@ -61,7 +61,10 @@ func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) m
 
 // prove lowers a value, lets damage spoil the wiring, and proves it.
 func (m measured) prove(a rope.Attention, damage func(*wiring)) error {
-	w := m.site.wiring(m.lifted)
+	w, err := m.site.wiring(m.lifted)
+	if err != nil {
+		return err
+	}
 	if damage != nil {
 		damage(&w)
 	}
@@ -104,7 +107,10 @@ func TestProofRefusesDamage(t *testing.T) {
 		}
 		t.Run(name+"/one head", func(t *testing.T) {
 			// The query's first two heads change places before they reach the op.
-			w := m.site.wiring(m.lifted)
+			w, err := m.site.wiring(m.lifted)
+			if err != nil {
+				t.Fatal(err)
+			}
 			order := make([]int64, m.lifted.attention.Heads)
 			for h := range order {
 				order[h] = int64(h)

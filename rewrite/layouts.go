@@ -9,6 +9,7 @@ type layouts struct {
 	value, valueStored, valueUsed layout
 	output                        layout
 	scores                        []extent // [batch, heads, length, total]
+	sinks                         int64    // 1 where the softmax's input has a column behind the keys
 	cached                        bool
 }
 
@@ -26,6 +27,7 @@ func (s *site) measured() []string {
 // settle moves cuts of a shape that is not understood (exporters repeat heads
 // with a dimension of its own) back to the nearest rearrangement that is.
 func (s *site) settle(t *shapeTable) {
+	s.table = t
 	for _, b := range []*branch{&s.query, &s.key, &s.value} {
 		operand := b.operand
 		if b == &s.key {
@@ -61,6 +63,9 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 	if len(ly.scores) != 4 || ly.scores[0] != batchExtent || !ly.scores[1].constant() ||
 		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
 		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)
+	}
+	if in := t.dims[s.softmaxInput()]; len(in) == 4 && (in[3] == extent{One: 1, L: ly.scores[3].L, P: ly.scores[3].P}) {
+		ly.sinks = 1
 	}
 	channels := lastConstant(t.dims[s.query.operand])
 	if channels == 0 {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -16,6 +17,8 @@ type lifted struct {
 	layouts       *layouts
 	position      *onnx.ValueInfo     // graph input [batch, length]; nil when positions are indices
 	mask          *onnx.ValueInfo     // graph input [batch, past + length]; nil without padding mask
+	others        []*onnx.ValueInfo   // integer inputs beside these that the model's own bias is made of
+	scalarBias    bool                // that bias comes out right when scores are one zero
 	positionLimit int64               // the largest position that the original can compute
 	unknown       float64             // relative error that the frequencies may have beyond float32's
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
@@ -85,8 +88,8 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Mask, out.mask = fit.mask, mask
-	out.tokenLimit = fit.tokens
+	a.Mask, a.Softcap, a.Sinks, out.mask = fit.mask, fit.curve.softcap, fit.sinks, mask
+	out.tokenLimit, out.others, out.scalarBias = fit.tokens, fit.others, fit.scalar
 
 	query, position, err := l.rotation(ctx, s.query, s.product, "query", s.query.operand, ly.query, ly.queryOperand)
 	if err != nil {
@@ -113,7 +116,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if position == nil && out.rotary() {
 		out.tokenLimit = min(out.tokenLimit, out.positionLimit+1)
 	}
-	a.Scale = scale * factor * fit.factor
+	a.Scale = scale * factor * fit.curve.factor
 	return out, nil
 }
 
@@ -293,7 +296,7 @@ func (l *lifter) probabilities(ctx context.Context, s *site, ly *layouts) error 
 		return refusal
 	}
 	defer loaded.session.Close()
-	if err := probabilitiesKept(ctx, loaded, in, out, ly.query.heads); err != nil {
+	if err := probabilitiesKept(ctx, loaded, in, out, ly.query.heads, ly.sinks); err != nil {
 		return refuse(s.softmax, "its probabilities are changed before they are used: %v", err)
 	}
 	return l.steady(ctx, s.softmax, "what follows the softmax", out, []string{in})
@@ -317,32 +320,43 @@ func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *
 		return nil, nil, refusal
 	}
 	defer loaded.session.Close()
-	sc := &scorer{loaded: loaded, in: s.scores(), out: s.softmaxInput(), heads: ly.query.heads}
+	sc := &scorer{loaded: loaded, in: s.scores(), out: s.softmaxInput(), heads: ly.query.heads, extra: ly.sinks}
 	var mask *onnx.ValueInfo
 	for _, v := range loaded.piece.inputs {
 		dims := l.table.inputs[v.Name]
-		if len(dims) == 2 && (dims[0] == batchExtent || dims[0] == constantExtent(1)) && dims[1] == totalOf(l.table) {
-			if mask != nil {
-				return nil, nil, refuse(s.softmax, "its mask depends on both %q and %q", mask.Name, v.Name)
-			}
-			mask = v
+		if mask == nil && len(dims) == 2 && (dims[0] == batchExtent || dims[0] == constantExtent(1)) && dims[1] == totalOf(l.table) {
+			mask, sc.mask = v, v.Name
 			continue
 		}
-		return nil, nil, refuse(s.softmax, "its mask depends on the input %q of shape %v; a padding mask [batch, past + length] was expected", v.Name, dims)
+		sc.others = append(sc.others, v)
 	}
-	if mask != nil {
-		sc.mask = mask.Name
-	}
+	alone := *sc
+	var hidden error
 	if !l.table.past {
+		alone.whole = true
 		chosen, err := l.chooseRows(ctx, loaded, sc)
-		if err != nil {
-			return nil, nil, refuse(s.softmax, "its mask is not understood: the model has no cache, so one query with many keys before it cannot be asked, and %v", err)
+		switch {
+		case err == nil:
+			defer chosen.session.Close()
+		case ended(err):
+			return nil, nil, refuse(s.softmax, "its mask cannot be evaluated: %v", err)
+		default:
+			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be asked, and %w", err)
+			if n := l.graph.multiplies(s.softmaxInput(), s.scores()); n != nil {
+				return nil, nil, refuse(s.softmax, "its mask is not understood: %v; and %s multiplies scores by what is not constant", hidden, label(n))
+			}
+			sc = &alone
 		}
-		defer chosen.session.Close()
 	}
 	fit, err := sc.measure(ctx)
 	if err != nil {
+		if hidden != nil {
+			err = fmt.Errorf("%w; %w", hidden, err)
+		}
 		return nil, nil, refuse(s.softmax, "its mask is not understood: %v", err)
+	}
+	if fit.mask.Bias {
+		fit.scalar = alone.scalarBias(ctx)
 	}
 	return fit, mask, nil
 }

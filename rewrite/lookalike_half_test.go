@@ -162,7 +162,7 @@ func TestLookalikesInHalfPrecision(t *testing.T) {
 			kept: both(turn),
 		},
 		{name: "window of 5000", change: func(p *patient) { p.window(5000) }, is: hasWindow(5000)},
-		{name: "chunks of 8192", change: func(p *patient) { p.chunked(8192) }, kept: both(mask)},
+		{name: "chunks of 8192", change: func(p *patient) { p.chunked(8192) }, is: ownBias(true)},
 		{
 			name: "bias per key",
 			change: func(p *patient) {
@@ -170,14 +170,14 @@ func TestLookalikesInHalfPrecision(t *testing.T) {
 					return p.op("Add", old, p.op("Mul", p.cast(p.distance(), onnx.Float16), p.half(-0.01)))
 				})
 			},
-			kept: both(mask),
+			is: ownBias(true),
 		},
 		{
 			name: "softcap before the mask",
 			change: func(p *patient) {
 				p.product(func(old string) string { return p.op("Mul", p.op("Tanh", p.op("Div", old, p.half(50))), p.half(50)) })
 			},
-			kept: both(mask),
+			is: hasSoftcap(50),
 		},
 		{
 			name:   "query one and a half times as large",

@@ -18,14 +18,17 @@ type wiring struct {
 	position, mask                    *onnx.ValueInfo
 	documents, cacheLength            string // graph inputs, empty without
 	counted                           *fused.CountedCache
+	explicit                          *explicit     // the model's own bias, nil without
+	element                           onnx.DataType // of query, key and value
 	queryLayout, keyLayout, valLayout layout
 	outLayout                         layout
 }
 
-func (s *site) wiring(l *lifted) wiring {
-	w := wiring{
-		name:  "rope_rewrite/" + s.output(),
-		query: s.query.cut, key: s.key.cut, value: s.value.cut,
+func (s *site) wiring(l *lifted) (w wiring, err error) {
+	w = wiring{
+		element: s.graph.element(s.query.cut),
+		name:    "rope_rewrite/" + s.output(),
+		query:   s.query.cut, key: s.key.cut, value: s.value.cut,
 		output:   s.output(),
 		position: l.position, mask: l.mask, counted: s.counted,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
@@ -34,7 +37,10 @@ func (s *site) wiring(l *lifted) wiring {
 		w.pastKey, w.pastValue = s.key.cache.past, s.value.cache.past
 		w.presentKey, w.presentValue = s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0]
 	}
-	return w
+	if l.attention.Mask.Bias {
+		w.explicit, err = s.explicit(l)
+	}
+	return w, err
 }
 
 // lower writes the op for a value, and the nodes around it that bring its
@@ -70,7 +76,11 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 		op.DocumentRestart, op.DocumentStart = 1, a.Mask.Start
 	}
 	if a.Sinks != nil {
-		op.SinkLogits = b.float32s("sink_logits", a.Sinks)
+		op.SinkLogits = b.floats("sink_logits", w.element, a.Sinks)
+	}
+	if w.explicit != nil {
+		op.AttentionBias = w.explicit.value
+		b.nodes, b.constants = append(b.nodes, w.explicit.nodes...), append(b.constants, w.explicit.constants...)
 	}
 	if w.counted != nil {
 		op.CacheLength, op.TotalLength = b.cacheLength(w), w.counted.Total
@@ -144,13 +154,20 @@ func (b *builder) constant(part string, values ...int64) string {
 	return name
 }
 
-func (b *builder) float32s(part string, values []float64) string {
+// floats makes a constant of an element type.
+func (b *builder) floats(part string, t onnx.DataType, values []float64) string {
 	name := b.value(part)
 	list := make([]float32, len(values))
 	for i, x := range values {
 		list[i] = float32(x)
 	}
-	b.constants = append(b.constants, float32Tensor(name, []int64{int64(len(list))}, list...))
+	dims := []int64{int64(len(list))}
+	if !short(t) {
+		b.constants = append(b.constants, float32Tensor(name, dims, list...))
+		return name
+	}
+	b.constants = append(b.constants, float32Tensor(name+"_float", dims, list...))
+	b.nodes = append(b.nodes, cast(name+"_float", name, t))
 	return name
 }
 

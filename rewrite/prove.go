@@ -2,8 +2,10 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -84,7 +86,11 @@ func trials(l *lifted) []trial {
 // random inputs. The op's error against float64 must be at most twice the
 // original's own, which must stay within what float32 allows.
 func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, error) {
-	nodes, constants, err := lower(s.wiring(lift), lift.attention)
+	w, err := s.wiring(lift)
+	if err != nil {
+		return nil, refuse(s.softmax, "the op that should replace it cannot be written: %v", err)
+	}
+	nodes, constants, err := lower(w, lift.attention)
 	if err != nil {
 		return nil, refuse(s.softmax, "the op that should replace it cannot be written: %v", err)
 	}
@@ -124,24 +130,38 @@ func apriori(result int, l *lifted, t trial, epsilon float64) float64 {
 
 // meaningful says which elements of a result are compared: all of the caches,
 // and of the output the rows that see a key.
-func meaningful(result int, l *lifted, t trial, mask []int64) func(i int64) bool {
+func (c *comparison) meaningful(ctx context.Context, result int, t trial, feeds map[string]engine.Tensor, mask []int64) (func(i int64) bool, error) {
+	l := c.lift
 	if t.counts != nil {
-		return t.meaningful(result, l)
+		return t.meaningful(result, l), nil
 	}
 	pt := t.pt
 	if result != 0 {
-		return func(int64) bool { return true }
+		return func(int64) bool { return true }, nil
 	}
 	fit := scoreFit{mask: l.attention.Mask}
-	sees := make([]bool, pt.B*pt.L)
+	smp := sample{pt: pt, mask: mask}
+	heads := int64(1) // a bias may differ between heads
+	if c.bias != nil {
+		heads = c.bias.heads
+		given := map[string]engine.Tensor{}
+		for _, v := range c.bias.loaded.piece.inputs {
+			given[v.Name] = feeds[v.Name]
+		}
+		var err error
+		if _, smp.base, err = c.bias.rows(ctx, pt, zero, given); err != nil {
+			return nil, err
+		}
+	}
+	sees := slices.Repeat([]bool{true}, int(pt.B*pt.L))
 	for b := range pt.B {
 		for i := range pt.L {
-			for j := range pt.L + pt.P {
-				sees[b*pt.L+i] = sees[b*pt.L+i] || fit.visible(pt, mask, b, i, j)
+			for h := range heads {
+				sees[b*pt.L+i] = sees[b*pt.L+i] && fit.first(smp, int((b*heads+h)*pt.L+i), b, i) >= 0
 			}
 		}
 	}
-	return l.rowsOfOutput(pt, func(b, i int64) bool { return sees[b*pt.L+i] })
+	return l.rowsOfOutput(pt, func(b, i int64) bool { return sees[b*pt.L+i] }), nil
 }
 
 // rowsOfOutput says of each element of the output whether it belongs to a row
@@ -170,11 +190,13 @@ func (l *lifted) rowsOfOutput(pt point, kept func(b, i int64) bool) func(i int64
 // loadOp loads the lowered op by itself.
 func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*loaded, error) {
 	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), typed: s.counts(), outputs: s.results()}
-	if lift.position != nil {
-		p.inputs = append(p.inputs, lift.position)
-	}
-	if lift.mask != nil {
-		p.inputs = append(p.inputs, lift.mask)
+	if sides := l.graph.source.besides(p); len(sides) > 0 {
+		made, err := l.graph.source.extract(sides, nil)
+		if err != nil {
+			return nil, fmt.Errorf("what its bias is made of cannot be evaluated: %w", err)
+		}
+		p.nodes, p.inputs, p.sizes = append(made.nodes, p.nodes...), made.inputs, made.sizes
+		p.consts = append(slices.Clone(p.consts), made.consts...)
 	}
 	m := p.model(onnx.Float)
 	m.RequireOpset(opsDomain, 1)
@@ -183,6 +205,27 @@ func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onn
 		return nil, err
 	}
 	return &loaded{session: session, piece: p, table: l.table, elem: onnx.Float}, nil
+}
+
+// besides lists the values of the graph that a piece's nodes read and nothing in
+// the piece gives.
+func (g *graph) besides(p *piece) (list []string) {
+	given := slices.Clone(p.cuts)
+	for _, v := range p.typed {
+		given = append(given, v.Name)
+	}
+	for _, t := range p.consts {
+		given = append(given, t.Name)
+	}
+	for _, n := range p.nodes {
+		for _, v := range n.Inputs {
+			if v != "" && !slices.Contains(given, v) && (g.producer[v] != nil || g.constants[v] != nil || g.inputs[v] != nil) {
+				list = append(list, v)
+			}
+		}
+		given = append(given, n.Outputs...)
+	}
+	return unique(list)
 }
 
 // trialFeeds makes the inputs of a trial; hidden states are float32 numbers.
@@ -209,6 +252,13 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 		}
 		// Roles are checked to be integers when the input is found.
 		feeds[lift.mask.Name], _ = engine.Integers(lift.mask.Type, mask[:engine.Elements(dims)], dims...)
+	}
+	for _, v := range lift.others {
+		if v != lift.position {
+			dims := evaluate(l.table.inputs[v.Name], t.pt)
+			// Roles are checked to be integers when the input is found.
+			feeds[v.Name], _ = engine.Integers(v.Type, integers(rng, engine.Elements(dims), t.pt), dims...)
+		}
 	}
 	if lift.position != nil {
 		dims := evaluate(l.table.inputs[lift.position.Name], t.pt)

@@ -117,7 +117,10 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		if err := inputs.check(a.Mask); err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
-		w := f.site.wiring(f.lifted)
+		w, err := f.site.wiring(f.lifted)
+		if err != nil {
+			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
+		}
 		if cache != nil {
 			if err := cache.takes(m, w); err != nil {
 				return report, &EditError{Layer: site.Layer, Err: err}

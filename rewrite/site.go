@@ -29,6 +29,8 @@ func (b branch) stored() string {
 // the output.
 type site struct {
 	core
+	graph             *graph
+	table             *shapeTable // once sizes are measured
 	query, key, value branch
 	attended          string              // the attention's output, as the model has it
 	replaced          []*onnx.Node        // the model's nodes whose outputs the op makes in their place
@@ -75,7 +77,7 @@ func unique(list []string) []string {
 
 // delimit finds where a core's query, key and value come from.
 func (g *graph) delimit(c core) (*site, *Refusal) {
-	s := &site{core: c, attended: g.outward(c.mix.Outputs[0]), counted: g.counted[g.asWritten(c.softmax)]}
+	s := &site{core: c, graph: g, attended: g.outward(c.mix.Outputs[0]), counted: g.counted[g.asWritten(c.softmax)]}
 	s.query = g.branch(c.product.Inputs[0])
 	s.key = g.branch(c.product.Inputs[1])
 	s.value = g.branch(c.mix.Inputs[1])

@@ -42,6 +42,7 @@ type Mask struct {
 	Window    int64 // 0 = no window, else keys with |i − j| < Window (the key itself counts)
 	FirstKeys int64 // keys with j < FirstKeys stay visible outside the window
 	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
+	Bias      bool  // a bias on the scores, which the model computes, hides or weighs keys beside all else
 
 	Documents Documents // who sees whom when tokens carry document ids
 	Restart   bool      // positions restart in each document, at Start (in document 0 at 0); padding is not counted

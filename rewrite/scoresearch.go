@@ -1,0 +1,226 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// quietSamples is how many of the samples that fit takes have small scores.
+const quietSamples = 5
+
+// fit recovers mask and curve, and checks both on random padding, several sizes
+// and scores of several magnitudes.
+func (s *scorer) fit(ctx context.Context, fit *scoreFit) (*scoreFit, error) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	if err := s.structure(ctx, rng, fit); err != nil {
+		return nil, err
+	}
+	var samples []sample
+	for _, magnitude := range []float64{0.5, 5, 40} {
+		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
+			smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
+			if err != nil {
+				return nil, err
+			}
+			samples = append(samples, smp)
+		}
+	}
+	if !fit.mask.Bias {
+		for _, smp := range samples {
+			if err := s.seesAsExpected(fit, smp); err != nil {
+				return nil, err
+			}
+		}
+	}
+	pt := point{B: 2, L: 5, P: 4}
+	loud, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fitCurve(fit, samples, loud); err != nil {
+		return nil, err
+	}
+	for _, smp := range samples {
+		if err := s.agrees(fit, smp); err != nil {
+			return nil, err
+		}
+	}
+	// Where hidden keys get −1e4, loud scores would make them visible: only those that are seen count.
+	if err := s.followsCurve(fit, loud); err != nil {
+		return nil, err
+	}
+	if err := s.extremes(ctx, fit, rng); err != nil {
+		return nil, err
+	}
+	if err := s.everyRow(ctx, fit, rng); err != nil {
+		return nil, err
+	}
+	if !(fit.curve.factor > 0) {
+		return nil, fmt.Errorf("scores are multiplied by %g", fit.curve.factor)
+	}
+	if fit.mask.Bias {
+		fit.others = s.others
+	}
+	return fit, nil
+}
+
+// agrees compares a sample with the fit.
+func (s *scorer) agrees(fit *scoreFit, smp sample) error {
+	if err := s.seesAsExpected(fit, smp); err != nil {
+		return err
+	}
+	return s.followsCurve(fit, smp)
+}
+
+// longest is the distance up to which a window is looked for.
+const longest = 131071
+
+// maxWhole bounds the elements of a mask that is computed for all pairs of tokens.
+const maxWhole = 1 << 24
+
+// structure reads causality and window from unpadded rows, and whether the
+// padding mask hides keys. Beside a bias only causality is read.
+func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) error {
+	pt := point{B: 2, L: 5, P: 4}
+	out, err := s.unpadded(ctx, rng, pt)
+	if err != nil {
+		return err
+	}
+	fit.mask.Causal = true
+	for r, row := range out {
+		_, _, i := s.place(pt, r)
+		for j := pt.P + i + 1; j < pt.P+pt.L; j++ {
+			if row[j] > masked { // a key that comes later
+				fit.mask.Causal = false
+			}
+		}
+	}
+	if first, err := s.unpadded(ctx, rng, point{B: 1, L: 3}); err != nil {
+		return err
+	} else if fit.mask.Bias {
+		for _, row := range first {
+			// A query that sees no key may average all keys, the later ones too.
+			if slices.Max(row[:3]) <= masked {
+				fit.mask.Causal = false
+			}
+		}
+	}
+	if s.whole {
+		// What holds of few tokens need not hold of many: the bias has it all.
+		fit.mask.Causal = false
+		s.longest = 1
+		for (s.longest+2)*(s.longest+2)*s.heads <= maxWhole && s.longest < 2047 {
+			s.longest++
+		}
+		fit.tokens = longest + 1
+		return nil
+	}
+	// One row as long as windows get: the last query and all keys before it.
+	s.longest, err = farthest(longest, func(past int64) (int64, error) {
+		rows, err := s.unpadded(ctx, rng, point{B: 1, L: 1, P: past})
+		if err == nil {
+			out = rows
+		}
+		return past, err
+	})
+	if err != nil {
+		return err
+	}
+	fit.tokens = s.longest + 1
+	if fit.mask.Bias {
+		return nil
+	}
+	seen := int64(0)
+	for _, v := range out[0][:s.longest+1] {
+		seen += b2i(v > masked)
+	}
+	if seen <= s.longest {
+		fit.mask.Window = seen
+	}
+	fit.mask.Padding = s.mask != ""
+	return nil
+}
+
+// unpadded returns the values of zero scores without padding.
+func (s *scorer) unpadded(ctx context.Context, rng *rand.Rand, pt point) ([][]float64, error) {
+	given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P))))
+	if err != nil {
+		return nil, err
+	}
+	_, out, err := s.rows(ctx, pt, zero, given)
+	return out, err
+}
+
+// extremes checks the fit where small samples do not reach: one query with very
+// many keys before it (windows, chunks, biases and factors that begin far away).
+func (s *scorer) extremes(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
+	far := []int64{4095, 20011, 100_003, s.longest}
+	if s.whole {
+		far = []int64{300, s.longest}
+	}
+	if w := fit.mask.Window; w > 0 {
+		far = append(far, w-1, w, w+w/2+1)
+	}
+	for i, past := range far {
+		pt := point{B: 1, L: 1, P: min(past, s.longest)}
+		smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 3*(i%2)), func() float64 { return 5 * rng.NormFloat64() })
+		if err != nil {
+			return err
+		}
+		if err := s.agrees(fit, smp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxTable is the number of tokens up to which a mask that is kept as a table
+// is looked at, row by row.
+const maxTable = 8192
+
+// everyRow checks the fit at every query of a mask that ends somewhere: it is a
+// table, of which each entry may be anything. A bias is the table itself.
+func (s *scorer) everyRow(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
+	if s.longest == longest || s.whole || fit.mask.Bias && !fit.mask.Causal {
+		return nil
+	}
+	if s.longest >= maxTable {
+		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
+	}
+	some := max(1<<20/(s.heads*(s.longest+1)), 1)
+	for first := int64(0); first <= s.longest; first += some {
+		pt := point{B: 1, L: min(some, s.longest+1-first), P: first}
+		smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 0), rng.NormFloat64)
+		if err != nil {
+			return err
+		}
+		if err := s.agrees(fit, smp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describeMask(m rope.Mask) string {
+	s := "bidirectional"
+	if m.Causal {
+		s = "causal"
+	}
+	if m.Window > 0 {
+		s += fmt.Sprintf(" + window %d", m.Window)
+	}
+	if m.FirstKeys > 0 {
+		s += fmt.Sprintf(" + first %d keys", m.FirstKeys)
+	}
+	if m.Padding {
+		s += " + padding"
+	}
+	if m.Bias {
+		s += " + the model's own bias"
+	}
+	return s
+}
