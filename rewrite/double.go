@@ -1,22 +1,26 @@
 package rewrite
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // double retypes a piece to float64: the yardstick of a proof. The sub-graph
 // that makes the angles (all that a Cos or Sin reads) keeps the exporter's
-// float32 rounding, so that the comparison stays tight at every position.
+// float32 rounding, so that the comparison stays tight at every position; angles
+// of 16 bits become float32, as the op rounds them.
 // The integer inputs and sizes stay as they are; the cuts become doubles.
 func (p *piece) double() *onnx.Model {
 	m := p.model(onnx.Double)
 	r := &retyper{
-		angles:  p.angles(),
-		types:   map[string]onnx.DataType{},
-		doubled: map[string]string{},
+		angles: p.angles(),
+		coarse: p.anglePrecision() != rope.Float32,
+		types:  map[string]onnx.DataType{},
+		made:   map[string]bool{},
 	}
 	for _, v := range m.Graph.Inputs {
 		r.types[v.Name] = v.Type
@@ -50,46 +54,65 @@ func (p *piece) angles() map[*onnx.Node]bool {
 	return inside
 }
 
+// anglePrecision returns that of the weakest type in which positions are
+// multiplied on their way to a Cos or Sin.
+func (p *piece) anglePrecision() rope.Precision {
+	weakest := rope.Float32
+	for n := range p.angles() {
+		if !standard(n, "Mul", "MatMul", "Div", "Einsum", "Add") || p.graph.classes[n.Outputs[0]] < shapeClass {
+			continue
+		}
+		if q := precision(p.element(n.Outputs[0])); q.Epsilon() > weakest.Epsilon() {
+			weakest = q
+		}
+	}
+	return weakest
+}
+
 // retyper copies nodes and follows the types of their values.
 type retyper struct {
-	angles  map[*onnx.Node]bool
-	types   map[string]onnx.DataType
-	doubled map[string]string // value → its double copy
-	nodes   []*onnx.Node
+	angles map[*onnx.Node]bool
+	coarse bool // the angles have 16 bits
+	types  map[string]onnx.DataType
+	made   map[string]bool // copies in another type
+	nodes  []*onnx.Node
 }
 
 func (r *retyper) add(n *onnx.Node) {
-	if r.angles[n] {
+	to := onnx.Double
+	switch {
+	case r.angles[n] && !r.coarse:
 		r.nodes = append(r.nodes, n)
 		r.note(n)
 		return
+	case r.angles[n]:
+		to = onnx.Float
 	}
 	c := n.Clone()
 	for i, v := range c.Inputs {
-		if t := r.types[v]; v != "" && isFloat(t) && t != onnx.Double {
-			c.Inputs[i] = r.asDouble(v)
+		if t := r.types[v]; v != "" && isFloat(t) && t != to {
+			c.Inputs[i] = r.as(v, to)
 		}
 	}
 	switch {
 	case standard(c, "Cast") && isFloat(onnx.DataType(c.Int("to", 0))):
-		c.SetAttribute(onnx.IntAttr("to", int64(onnx.Double)))
+		c.SetAttribute(onnx.IntAttr("to", int64(to)))
 	case standard(c, "ConstantOfShape", "Constant"):
-		narrow.RetypeValue(c, onnx.Double)
+		narrow.RetypeValue(c, to)
 	}
 	r.nodes = append(r.nodes, c)
 	r.note(c)
 }
 
-// asDouble returns the double copy of a value, made on first use.
-func (r *retyper) asDouble(v string) string {
-	if d := r.doubled[v]; d != "" {
-		return d
+// as returns the copy of a value in another type, made on first use.
+func (r *retyper) as(v string, to onnx.DataType) string {
+	key := fmt.Sprintf("%s/rope-rewrite/%v", v, to)
+	if !r.made[key] {
+		r.made[key] = true
+		r.types[key] = to
+		r.nodes = append(r.nodes, cast(v, key, to))
 	}
-	d := v + "/rope-rewrite/double"
-	r.doubled[v] = d
-	r.types[d] = onnx.Double
-	r.nodes = append(r.nodes, onnx.NewNode("Cast", []string{v}, []string{d}, onnx.IntAttr("to", int64(onnx.Double))))
-	return d
+	return key
 }
 
 // note records the types of n's outputs.

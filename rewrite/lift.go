@@ -21,6 +21,7 @@ type lifted struct {
 	scalarBias    bool                // that bias comes out right when scores are one zero
 	positionLimit int64               // the largest position that the original can compute
 	unknown       float64             // relative error that the frequencies may have beyond float32's
+	angles        rope.Precision      // of the type that angles are computed in
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }
@@ -112,7 +113,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	}
 	out.position = position
 	out.unknown = math.Max(query.unknown, key.unknown)
-	out.positionLimit = min(query.limit, key.limit)
+	out.positionLimit, out.angles = min(query.limit, key.limit), query.angles
 	if position == nil && out.rotary() {
 		out.tokenLimit = min(out.tokenLimit, out.positionLimit+1)
 	}
@@ -166,7 +167,7 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 		return nil, nil, refusal
 	}
 	defer loaded.session.Close()
-	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to, precision: loaded.piece.precision()}
+	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to, precision: loaded.piece.precision(), angles: loaded.piece.anglePrecision()}
 	if !l.table.past && len(loaded.piece.inputs) == 0 {
 		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cut)
 		if err != nil {
@@ -180,7 +181,10 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 	case len(inputs) == 1:
 		position = inputs[0]
 		dims := l.table.inputs[position.Name]
-		if len(dims) == 0 || dims[len(dims)-1] != lengthExtent {
+		if len(dims) == 3 && dims[0].constant() && dims[2] == lengthExtent {
+			return nil, nil, refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
+		}
+		if len(dims) == 0 || len(dims) > 2 || dims[len(dims)-1] != lengthExtent {
 			return nil, nil, refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
 		}
 		r.position = position.Name

@@ -32,6 +32,7 @@ type trial struct {
 	positions int64 // first position; −1 follows the padding as tokenisers do, −2 takes random ones
 	magnitude float64
 	counts    *counts // of a counted cache; nil for others
+	reach     int64   // largest position that is fed; 0 is 100,000
 }
 
 // trials are chosen to reach every part of the op: lengths that are multiples
@@ -74,6 +75,15 @@ func trials(l *lifted) []trial {
 		fewer := min(over, pt.P)
 		pt.P, pt.L = pt.P-fewer, pt.L-(over-fewer)
 	}
+	if l.angles != rope.Float32 {
+		// Angles of 16 bits are soon off by more than a proof could see through.
+		for i := range list {
+			list[i].reach = coarseReach
+			if !l.layouts.cached || l.position == nil {
+				list[i].pt.L, list[i].pt.P = min(list[i].pt.L, coarseReach/2), min(list[i].pt.P, coarseReach/2)
+			}
+		}
+	}
 	if l.position == nil {
 		for i := range list {
 			list[i].positions = list[i].pt.P // the graph counts by itself
@@ -108,6 +118,9 @@ func (t trial) draws(a rope.Attention) int {
 	return int(min(max(8192/elements, 1), most))
 }
 
+// coarseReach is the largest position in the proof of a site whose angles have 16 bits.
+const coarseReach = 63
+
 var resultNames = []string{"output", "present key", "present value"}
 
 // apriori bounds the error of evaluating a trial in a type of the given epsilon: the rounding of
@@ -123,7 +136,7 @@ func apriori(result int, l *lifted, t trial, epsilon float64) float64 {
 		score := a.EffectiveScale() * norm * norm
 		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + keys + 16)
 	case 1:
-		return epsilon * largest * gain * 8
+		return epsilon * largest * gain * (8 + float64(t.reach))
 	}
 	return 0
 }
@@ -263,6 +276,10 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 	if lift.position != nil {
 		dims := evaluate(l.table.inputs[lift.position.Name], t.pt)
 		positions := make([]int64, engine.Elements(dims))
+		last := min(100_000, lift.positionLimit)
+		if t.reach > 0 {
+			last = min(last, t.reach)
+		}
 		for i := range positions {
 			b, row := int64(i)/t.pt.L, int64(i)%t.pt.L
 			switch t.positions {
@@ -275,11 +292,11 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 				if mask[b*total+t.pt.P+row] == 0 {
 					positions[i] = 1
 				}
-				positions[i] = min(positions[i], lift.positionLimit)
+				positions[i] = min(positions[i], last)
 			case -2:
-				positions[i] = rng.Int64N(min(100_000, lift.positionLimit) + 1)
+				positions[i] = rng.Int64N(last + 1)
 			default:
-				positions[i] = min(max(t.positions, 0)+row, lift.positionLimit) // a table's last row stands for what lies beyond
+				positions[i] = min(max(t.positions, 0)+row, last) // a table's last row stands for what lies beyond
 			}
 		}
 		feeds[lift.position.Name], _ = engine.Integers(lift.position.Type, positions, dims...)

@@ -22,6 +22,7 @@ type rotator struct {
 	tables   *tables // what the graph computes for each place, without cache and position input
 
 	precision rope.Precision // in which the function is computed
+	angles    rope.Precision // of the type that angles are computed in
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -118,9 +119,10 @@ func (r *rotator) positionFeed(positions []int64, pt point) (engine.Tensor, erro
 // times a factor on every channel.
 type matrix struct {
 	encoding rope.Encoding
-	factor   float64 // on channels that are not rotated, and on the rotated ones beside the gain; 1 when all are rotated
-	limit    int64   // largest position that could be evaluated
-	unknown  float64 // relative error that the frequencies may have beyond float32's
+	factor   float64        // on channels that are not rotated, and on the rotated ones beside the gain; 1 when all are rotated
+	limit    int64          // largest position that could be evaluated
+	angles   rope.Precision // of the type that angles are computed in
+	unknown  float64        // relative error that the frequencies may have beyond float32's
 }
 
 const (
@@ -128,6 +130,7 @@ const (
 	// topPosition is a power of two: positions 2^k make p·ω exact in float32,
 	// and the angle at the last one gives ω to float32 accuracy.
 	topPosition = 1 << 20
+	largestHalf = 1 << 15 // the largest power of two in float16
 )
 
 // measure recovers frequencies, layout, width, offset and gain from the
@@ -138,7 +141,7 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 		return nil, err
 	}
 	powers := []int64{0}
-	for p := int64(1); p <= limit; p *= 2 {
+	for p := int64(1); p <= limit && (r.angles != rope.Float16 || p <= largestHalf); p *= 2 {
 		powers = append(powers, p)
 	}
 	d := int(r.in.channels)
@@ -162,11 +165,14 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit.limit = limit
+	if r.angles != rope.Float32 {
+		limit = min(limit, int64(2/r.angles.Epsilon())-1) // larger positions are not even told apart
+	}
+	fit.limit, fit.angles = limit, r.angles
 	if r.precision != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
 		return r.explained(ctx, fit, powers[len(powers)-1])
 	}
-	return fit, r.verify(ctx, fit, limit)
+	return fit, r.verify(ctx, fit, fit.limit)
 }
 
 // limit finds the largest position the graph can rotate to: a table that is
@@ -380,6 +386,14 @@ func (r *rotator) rounding(product, largest float64) float64 {
 	return 2 * p.Epsilon() * largest
 }
 
+// angle returns the angle at a position as the graph rounds it.
+func (r *rotator) angle(p int64, omega float64) float64 {
+	if r.angles != rope.Float32 {
+		return r.angles.Round(float64(p) * omega)
+	}
+	return float64(float32(p) * float32(omega))
+}
+
 // compare checks the fit at the given positions.
 func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) error {
 	d := int(r.in.channels)
@@ -411,7 +425,7 @@ func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) e
 	for i, p := range positions {
 		for h := range y[0] {
 			for x, omega := range e.Frequencies {
-				angle := float64(float32(p) * float32(omega))
+				angle := r.angle(p, omega)
 				sin, cos := math.Sincos(angle)
 				angleError := gain * (8*float32eps + 1.2e-7*float64(p)*math.Abs(omega))
 				a, b := pair(x)
