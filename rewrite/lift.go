@@ -15,12 +15,14 @@ import (
 type lifted struct {
 	attention     rope.Attention
 	layouts       *layouts
-	position      *onnx.ValueInfo     // graph input [batch, length]; nil when positions are indices
-	mask          *onnx.ValueInfo     // graph input [batch, past + length]; nil without padding mask
-	others        []*onnx.ValueInfo   // integer inputs beside these that the model's own bias is made of
-	scalarBias    bool                // that bias comes out right when scores are one zero
-	positionLimit int64               // the largest position that the original can compute
-	unknown       float64             // relative error that the frequencies may have beyond float32's
+	position      *onnx.ValueInfo   // graph input [batch, length]; nil when positions are indices
+	mask          *onnx.ValueInfo   // graph input [batch, past + length]; nil without padding mask
+	others        []*onnx.ValueInfo // integer inputs beside these that the model's own bias is made of
+	scalarBias    bool              // that bias comes out right when scores are one zero
+	positionLimit int64             // the largest position that the original can compute
+	unknown       float64           // relative error that the frequencies may have beyond float32's
+	queryOrder    []int64           // which channel of the query each one that the op turns is; nil when they keep their places
+	keyOrder      []int64
 	angles        rope.Precision      // of the type that angles are computed in
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
@@ -111,7 +113,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.position = position
+	out.position, out.queryOrder, out.keyOrder = position, query.order, key.order
 	out.unknown = math.Max(query.unknown, key.unknown)
 	out.positionLimit, out.angles = min(query.limit, key.limit), query.angles
 	if position == nil && out.rotary() {

@@ -21,6 +21,7 @@ type wiring struct {
 	explicit                          *explicit     // the model's own bias, nil without
 	element                           onnx.DataType // of query, key and value
 	queryLayout, keyLayout, valLayout layout
+	queryOrder, keyOrder              []int64 // see lifted
 	outLayout                         layout
 }
 
@@ -31,6 +32,7 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 		query:   s.query.cut, key: s.key.cut, value: s.value.cut,
 		output:   s.output(),
 		position: l.position, mask: l.mask, counted: s.counted,
+		queryOrder: l.queryOrder, keyOrder: l.keyOrder,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
 	}
 	if s.key.cache != nil {
@@ -48,8 +50,8 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
 	b := &builder{stem: w.name}
 	op := customop.RotaryAttention{
-		Query:        b.canonical(w.query, w.queryLayout, "query"),
-		Key:          b.canonical(w.key, w.keyLayout, "key"),
+		Query:        b.ordered(b.canonical(w.query, w.queryLayout, "query"), w.queryOrder, "query"),
+		Key:          b.ordered(b.canonical(w.key, w.keyLayout, "key"), w.keyOrder, "key"),
 		Value:        b.canonical(w.value, w.valLayout, "value"),
 		PastKey:      w.pastKey,
 		PastValue:    w.pastValue,
@@ -218,6 +220,14 @@ func (b *builder) canonical(value string, ly layout, part string) string {
 		}
 	}
 	return b.add("Transpose", []string{value}, b.value(part), onnx.IntsAttr("perm", perm...))
+}
+
+// ordered puts the channels of [batch, heads, length, channels] into another order.
+func (b *builder) ordered(value string, order []int64, part string) string {
+	if order == nil {
+		return value
+	}
+	return b.add("Gather", []string{value, b.constant(part+"_order", order...)}, b.value(part+"_ordered"), onnx.IntAttr("axis", 3))
 }
 
 // unpacked takes the heads of one of query, key and value out of a value that

@@ -23,6 +23,7 @@ type rotator struct {
 
 	precision rope.Precision // in which the function is computed
 	angles    rope.Precision // of the type that angles are computed in
+	order     []int64        // which channel of the cut becomes each rotated one; nil when they keep their places
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -74,7 +75,11 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			for h := range r.in.heads {
 				for l := range pt.L {
 					for c, value := range v {
-						x[r.in.index(dims, int64(b), h, l, int64(c))] = value
+						from := int64(c)
+						if r.order != nil {
+							from = r.order[c]
+						}
+						x[r.in.index(dims, int64(b), h, l, from)] = value
 					}
 				}
 			}
@@ -123,6 +128,7 @@ type matrix struct {
 	limit    int64          // largest position that could be evaluated
 	angles   rope.Precision // of the type that angles are computed in
 	unknown  float64        // relative error that the frequencies may have beyond float32's
+	order    []int64        // which channel of the cut becomes each rotated one; nil when they keep their places
 }
 
 const (
@@ -157,6 +163,12 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 	if err := sameOverHeads(m); err != nil {
 		return nil, err
 	}
+	if r.order = rearranged(m); r.order != nil {
+		there := slices.Clone(m)
+		for to, from := range r.order {
+			m[to] = there[from]
+		}
+	}
 	pairs, err := findPairs(m)
 	if err != nil {
 		return nil, err
@@ -168,7 +180,7 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 	if r.angles != rope.Float32 {
 		limit = min(limit, int64(2/r.angles.Epsilon())-1) // larger positions are not even told apart
 	}
-	fit.limit, fit.angles = limit, r.angles
+	fit.limit, fit.angles, fit.order = limit, r.angles, r.order
 	if r.precision != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
 		return r.explained(ctx, fit, powers[len(powers)-1])
 	}
@@ -197,6 +209,33 @@ func (r *rotator) top() int64 {
 		return longest
 	}
 	return topPosition
+}
+
+// rearranged returns which channel each one is made of at position 0, where
+// nothing is turned yet; nil when all keep their places or it is no such thing.
+// (Channels of a pair that lie side by side are put into halves before they are turned.)
+func rearranged(m [][][][]float64) []int64 {
+	order := make([]int64, len(m))
+	for i := range order {
+		order[i] = -1
+	}
+	moved := false
+	for in := range m {
+		for out, v := range m[in][0][0] {
+			if math.Abs(v) <= 1e-4 {
+				continue
+			}
+			if order[out] >= 0 {
+				return nil
+			}
+			order[out] = int64(in)
+			moved = moved || in != out
+		}
+	}
+	if !moved || slices.Contains(order, -1) {
+		return nil
+	}
+	return order
 }
 
 func sameOverHeads(m [][][][]float64) error {
