@@ -47,7 +47,7 @@ func (g *graph) addedTables(ctx context.Context, eng engine.Engine, c core) (fou
 	computed := false
 	matrix := func(v string) *onnx.Tensor {
 		t := g.constants[v]
-		if t == nil || !isFloat(t.Type) {
+		if t == nil || !isFloat(t.Type) && t.Type != onnx.Int8 && t.Type != onnx.Uint8 { // bytes of a quantised table
 			return nil
 		}
 		wide := 0

@@ -18,7 +18,7 @@ func (g *graph) still(c core) bool {
 		case n == nil:
 			// A cache is joined to what is new; tables may be graph inputs too.
 			still = !slices.ContainsFunc(g.consumers[v], func(r *onnx.Node) bool { return standard(r, "Mul", "Div", "MatMul") })
-		case g.weightProduct(n):
+		case g.weightProduct(n), standard(n, "DynamicQuantizeLinear") && g.entersWeights(n.Outputs[0]):
 		case g.isData(v):
 			var next []string
 			next, still = g.passes(n)
@@ -62,6 +62,14 @@ func (g *graph) passes(n *onnx.Node) (data []string, same bool) {
 		}
 	}
 	return data, true
+}
+
+// entersWeights reports whether a value is only multiplied by weights: the
+// factor that a quantised one is a multiple of belongs to that product.
+func (g *graph) entersWeights(value string) bool {
+	return !slices.ContainsFunc(g.consumers[value], func(n *onnx.Node) bool {
+		return !g.weightProduct(n) || !slices.ContainsFunc(n.Inputs, g.weight)
+	})
 }
 
 // fixed reports whether a value is made of constants and of single sizes, such

@@ -68,6 +68,12 @@ func TestStill(t *testing.T) {
 		{"a norm", true, func(add adder, q string) string {
 			return add("Mul", q, add("Reciprocal", add("Sqrt", add("ReduceMean", add("Mul", q, q)))))
 		}},
+		{"quantised for weights", true, func(add adder, q string) string {
+			return add("Mul", add("MatMul", add("DynamicQuantizeLinear", "hidden"), "weight"), "half")
+		}},
+		{"quantised after a table", false, func(add adder, q string) string {
+			return add("DynamicQuantizeLinear", add("Mul", q, add("Gather", "table", "places")))
+		}},
 		{"rows of a table", false, func(add adder, q string) string { return add("Mul", q, add("Gather", "table", "places")) }},
 		{"a table added", false, func(add adder, q string) string { return add("Add", q, add("Gather", "table", "places")) }},
 		{"cosines of a count", false, func(add adder, q string) string { return add("Mul", q, add("Cos", along(add))) }},

@@ -74,21 +74,24 @@ func TestExports(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
-		"a__x": {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2},
-		"a__y": {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
-		"b__y": {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
-		"c__x": {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
-		"d__x": {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
-		"e__x": {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Lifted: 1, Wrong: "one call: off by 1"},
+		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2},
+		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
+		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Lifted: 2},
+		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
+		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
+		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
+		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Lifted: 1, Wrong: "one call: off by 1"},
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{
-		"4 of 8 attention sites are lifted and proven, all of them in 2 of 4 exports (3 rotary architectures, 2 routes); 1 patched models are wrong.",
-		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n",
+		"6 of 10 attention sites are lifted and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
+		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n",
+		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 |\n",
 		"- **a** (3 sites of 2 exports) /layers.1/MatMul: channel 8",
 		"- **b** (1 sites of 1 exports) node_4: other (b__y)",
 		"| c | none |",
-		"- c__x: no rotary attention in the model: its positions are learned",
+		"- c__x: its positions are learned",
 		"- d__x: no such exporter",
 	} {
 		if !strings.Contains(page, want) {

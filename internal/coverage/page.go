@@ -22,32 +22,18 @@ func Page(results map[string]Result) string {
 	line("original is.")
 	line("")
 	line("`2/2`: two of two attention sites are lifted and proven. A letter names why the others are kept, below. `none`: no")
-	line("rotary attention (exit code 4). `·`: there is no such export, below. `–`: ONNX Runtime does not run the export.")
+	line("rotary attention (exit code 4). `·`: no exporter makes it, below. `–`: ONNX Runtime does not run the export.")
 	line("`WRONG` would be an error of this project.")
 	reasons := newReasons(results)
-	for _, rotary := range []bool{true, false} {
+	for _, t := range tables(results) {
 		line("")
-		if rotary {
-			line("## Architectures with rotation")
-		} else {
-			line("## Architectures without")
-		}
+		line("## %s", t.title)
 		line("")
-		var rows []string
-		var routes []string
-		for _, r := range results {
-			if r.Rotary == rotary {
-				rows, routes = append(rows, r.Architecture), append(routes, r.Route)
-			}
-		}
-		slices.Sort(rows)
-		slices.Sort(routes)
-		rows, routes = slices.Compact(rows), slices.Compact(routes)
-		line("| | %s |", strings.Join(routes, " | "))
-		line("|---%s|", strings.Repeat("|:-:", len(routes)))
-		for _, architecture := range rows {
+		line("| | %s |", strings.Join(t.heads, " | "))
+		line("|---%s|", strings.Repeat("|:-:", len(t.heads)))
+		for _, architecture := range t.architectures {
 			cells := []string{architecture}
-			for _, route := range routes {
+			for _, route := range t.routes {
 				r, ok := results[architecture+"__"+route]
 				if !ok {
 					cells = append(cells, "")
@@ -69,8 +55,8 @@ func Page(results map[string]Result) string {
 	line("")
 	said := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
-		if r := results[name]; r.None != "" {
-			said[r.None] = append(said[r.None], name)
+		if text := strings.TrimPrefix(results[name].None, "no rotary attention in the model: "); text != "" {
+			said[text] = append(said[text], name)
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(said)) {
@@ -82,14 +68,59 @@ func Page(results map[string]Result) string {
 	missing := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		r := results[name]
-		if why := cmp.Or(r.Skipped, r.Broken, r.Error, r.Wrong); why != "" {
+		if why := cmp.Or(r.Skipped, r.Broken, r.Error, r.Wrong); why != "" && !strings.HasPrefix(why, "there is no ") {
 			missing[shape(why)] = append(missing[shape(why)], name)
 		}
 	}
-	for _, why := range slices.SortedFunc(maps.Keys(missing), func(a, b string) int { return len(missing[b]) - len(missing[a]) }) {
+	for _, why := range slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
+		return cmp.Or(len(missing[b])-len(missing[a]), strings.Compare(a, b))
+	}) {
 		line("- %s: %s", strings.Join(missing[why], ", "), why)
 	}
 	return out.String()
+}
+
+// table is a part of the page: architectures by routes.
+type table struct {
+	title         string
+	architectures []string
+	routes        []string
+	heads         []string // how the routes are called there
+}
+
+// tables are what exporters write, what is made of each of their routes, and
+// models without rotation.
+func tables(results map[string]Result) []table {
+	of := func(title, source string, belongs func(r Result) bool) table {
+		t := table{title: title}
+		for _, r := range results {
+			if belongs(r) {
+				t.architectures, t.routes = append(t.architectures, r.Architecture), append(t.routes, r.Route)
+			}
+		}
+		slices.Sort(t.architectures)
+		slices.Sort(t.routes)
+		t.architectures, t.routes = slices.Compact(t.architectures), slices.Compact(t.routes)
+		for _, route := range t.routes {
+			t.heads = append(t.heads, strings.TrimPrefix(route, source))
+		}
+		return t
+	}
+	list := []table{of("As exported", "", func(r Result) bool { return r.Rotary && !strings.Contains(r.Route, "+") })}
+	sources := map[string]bool{}
+	for _, r := range results {
+		if source, _, changed := strings.Cut(r.Route, "+"); changed {
+			sources[source] = true
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(sources)) {
+		list = append(list, of("After "+source, source, func(r Result) bool {
+			from, _, changed := strings.Cut(r.Route, "+")
+			return r.Rotary && changed && from == source && r.Skipped == ""
+		}))
+	}
+	list = append(list, of("Architectures without rotation", "", func(r Result) bool { return !r.Rotary && r.Skipped == "" }))
+	return slices.DeleteFunc(list, func(t table) bool { return len(t.routes) == 0 })
 }
 
 func (r Result) cell(reasons *reasons) string {
@@ -100,6 +131,8 @@ func (r Result) cell(reasons *reasons) string {
 		return "·"
 	case r.Error != "":
 		return "error"
+	case r.None != "" && r.Rotary:
+		return "0 (none)" // a rotation that was not seen
 	case r.None != "":
 		return "none"
 	case r.Broken != "":

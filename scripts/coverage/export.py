@@ -9,6 +9,7 @@ import argparse
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import time
@@ -65,11 +66,11 @@ def make(cache, name, route, again):
     except Skip as e:
         found["skipped"] = str(e)
     except (Exception, SystemExit) as e:
+        found["trace"] = traceback.format_exc()[-3000:]
         while e.__cause__ is not None:  # the exporter's own words hide what went wrong
             e = e.__cause__
-        words = [line for line in str(e).splitlines() if line.strip()]
+        words = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace(part, "") for line in str(e).splitlines() if line.strip()]
         found["skipped"] = f"{type(e).__name__}: {' '.join(words)[:300]}"
-        found["trace"] = traceback.format_exc()[-3000:]
     if "skipped" in found:
         for file in os.listdir(part):
             os.remove(os.path.join(part, file))

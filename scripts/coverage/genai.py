@@ -46,6 +46,12 @@ def build(_, name, folder, precision, provider="cpu"):
             try:
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                     runpy.run_path(os.path.join(code, "builder.py"), run_name="__main__")
+            except NotImplementedError as e:
+                if "not currently supported" in str(e):
+                    raise Skip("the builder does not know the architecture") from None
+                raise
+            except (KeyError, AssertionError) as e:
+                raise Skip(f"the builder fails on its configuration ({type(e).__name__} {e})") from None
             finally:
                 sys.argv = arguments
                 sys.path.remove(code)
