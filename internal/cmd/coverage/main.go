@@ -29,6 +29,7 @@ import (
 func main() {
 	rewrite.ServeIfWorker()
 	only := flag.String("only", "*", "exports to look at, as `PATTERN` of ARCHITECTURE__ROUTE; several with commas")
+	kept := flag.Bool("kept", false, "only exports of which the last run left a site as it was, and new ones")
 	jobs := flag.Int("jobs", 1, "exports looked at side by side")
 	out := flag.String("o", filepath.Join("docs", "coverage.md"), "`FILE` to write the table to")
 	flag.Parse()
@@ -38,7 +39,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "coverage: name the folder that scripts/coverage/export.py wrote to; make coverage does")
 		os.Exit(2)
 	}
-	if err := run(ctx, flag.Arg(0), strings.Split(*only, ","), *jobs, *out); err != nil {
+	if err := run(ctx, flag.Arg(0), strings.Split(*only, ","), *kept, *jobs, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "coverage:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ func main() {
 
 // run looks at the exports of a folder and writes the table. The error says how
 // many patched models were wrong, when any was.
-func run(ctx context.Context, folder string, only []string, jobs int, out string) error {
+func run(ctx context.Context, folder string, only []string, unlifted bool, jobs int, out string) error {
 	if err := libraries(); err != nil {
 		return err
 	}
@@ -69,8 +70,11 @@ func run(ctx context.Context, folder string, only []string, jobs int, out string
 	for _, record := range records {
 		name := filepath.Base(filepath.Dir(record))
 		present[name] = true
-		_, known := results[name]
+		last, known := results[name]
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
+		if unlifted && known && (last.Skipped != "" || last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == "") {
+			continue
+		}
 		if matches || !known {
 			todo = append(todo, name)
 		}
