@@ -10,6 +10,7 @@ import (
 
 // change replaces one site by nodes.
 type change struct {
+	scope     *scope
 	site      *site
 	mask      *onnx.ValueInfo // the graph's own padding mask, nil without one
 	reads     rope.Mask       // what the nodes compute of it
@@ -23,10 +24,32 @@ func apply(m *onnx.Model, changes []change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	g := m.Graph
+	var graphs []*scope
+	for _, c := range changes {
+		if !slices.Contains(graphs, c.scope) {
+			graphs = append(graphs, c.scope)
+		}
+	}
+	m.RequireOpset(opsDomain, 1)
+	// What a graph inside a node reads no more may stand in those around it, which
+	// come first among the scopes and so are swept last.
+	for _, s := range slices.Backward(graphs) {
+		if err := s.apply(changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply puts the changes of one scope into its graph.
+func (s *scope) apply(changes []change) error {
+	g := s.graph
 	removed := map[*onnx.Node]bool{}
 	made := map[string]bool{} // sites may share nodes and constants
 	for _, c := range changes {
+		if c.scope != s {
+			continue
+		}
 		for _, n := range c.nodes {
 			if !made[n.Outputs[0]] {
 				g.InsertNode(c.site.replaced[0], n)
@@ -43,14 +66,17 @@ func apply(m *onnx.Model, changes []change) error {
 			removed[n] = true
 		}
 	}
-	sweep(g, removed)
-	m.RequireOpset(opsDomain, 1)
+	free := sweep(g, removed, nil)
+	for _, outer := range s.outer {
+		free = sweep(outer, map[*onnx.Node]bool{}, free)
+	}
 	return order(g)
 }
 
-// sweep removes the given nodes and, from them backwards, every node and
-// initializer that only they read.
-func sweep(g *onnx.Graph, removed map[*onnx.Node]bool) {
+// sweep removes the given nodes and, from them and from values that are free
+// backwards, every node and initializer that only they read. It returns the
+// values that they read of the graphs around it.
+func sweep(g *onnx.Graph, removed map[*onnx.Node]bool, free map[string]bool) map[string]bool {
 	readers := map[string]int{}
 	producer := map[string]*onnx.Node{}
 	for _, o := range g.Outputs {
@@ -68,6 +94,11 @@ func sweep(g *onnx.Graph, removed map[*onnx.Node]bool) {
 		}
 	}
 	candidates := map[string]bool{}
+	for v, is := range free {
+		if is {
+			candidates[v] = true
+		}
+	}
 	release := func(n *onnx.Node) {
 		for v := range uses(n) {
 			candidates[v] = true
@@ -91,6 +122,10 @@ func sweep(g *onnx.Graph, removed map[*onnx.Node]bool) {
 			changed = true
 		}
 	}
+	outside := map[string]bool{}
+	for v := range candidates {
+		outside[v] = producer[v] == nil && g.Initializer(v) == nil
+	}
 	g.RemoveNodes(func(n *onnx.Node) bool { return removed[n] })
 	g.RemoveInitializers(func(t *onnx.Tensor) bool { return candidates[t.Name] && readers[t.Name] <= 0 })
 	gone := map[string]bool{}
@@ -105,6 +140,7 @@ func sweep(g *onnx.Graph, removed map[*onnx.Node]bool) {
 		}
 	}
 	g.ValueInfo = slices.DeleteFunc(slices.Clone(g.ValueInfo), func(v *onnx.ValueInfo) bool { return gone[v.Name] })
+	return outside
 }
 
 // order restores topological order where a new node stands behind a reader of

@@ -190,7 +190,7 @@ func (s *site) sizes(e *explicit, l *lifted, list []extent) (string, error) {
 		}
 		term(x.B, func() string { return dim(s.query.cut, int64(batch)) })
 		term(x.L, func() string { return dim(s.query.cut, int64(length)) })
-		if s.key.cache != nil {
+		if s.past() {
 			term(x.P, func() string { return dim(s.key.cache.past, 2) })
 		}
 		if x.One != 0 || len(terms) == 0 {

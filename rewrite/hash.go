@@ -29,7 +29,7 @@ func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byt
 	leaf(s.query.cut, "query")
 	leaf(s.key.cut, "key")
 	leaf(s.value.cut, "value")
-	if s.key.cache != nil {
+	if s.past() {
 		leaf(s.key.cache.past, "past key")
 		leaf(s.value.cache.past, "past value")
 	}

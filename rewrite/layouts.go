@@ -1,6 +1,11 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
 
 // layouts holds where elements lie in every value of a site that is fed or read.
 type layouts struct {
@@ -28,6 +33,13 @@ func (s *site) measured() []string {
 // with a dimension of its own) back to the nearest rearrangement that is.
 func (s *site) settle(t *shapeTable) {
 	s.table = t
+	if c := s.key.cache; c != nil && c.past == "" {
+		if ly, err := layoutOf(t.dims[c.present], lastConstant(t.dims[s.query.operand])); err != nil || !ly.canonical() {
+			// Keys that are given away in a form that is no cache's: what makes them stays.
+			s.key.cache = nil
+			s.replaced = slices.DeleteFunc(s.replaced, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, c.present) })
+		}
+	}
 	for _, b := range []*branch{&s.query, &s.key, &s.value} {
 		operand := b.operand
 		if b == &s.key {
@@ -59,7 +71,7 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 			return nil, refuse(s.softmax, "the shape of %q cannot be measured: %v", v, err)
 		}
 	}
-	ly := &layouts{scores: t.dims[s.scores()], cached: s.key.cache != nil}
+	ly := &layouts{scores: t.dims[s.scores()], cached: s.past()}
 	if len(ly.scores) != 4 || ly.scores[0] != batchExtent || !ly.scores[1].constant() ||
 		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
 		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)

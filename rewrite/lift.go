@@ -205,7 +205,7 @@ func (l *lifter) keyRepeat(ctx context.Context, s *site, ly *layouts) (float64, 
 	if s.key.cache == nil {
 		return 1, nil // the rotation was measured up to the operand
 	}
-	cached := s.key.cache.concat.Outputs[0]
+	cached := s.key.cache.present
 	loaded, refusal := l.open(ctx, s.product, "the way from the key cache to the scores", []string{s.key.operand}, []string{cached})
 	if refusal != nil {
 		return 0, refusal
@@ -235,8 +235,8 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		in, to layout
 	}{{"value", s.value, s.mix, ly.value, ly.valueUsed}, {"key", s.key, s.product, ly.key, ly.keyOperand}} {
 		cuts := []string{v.branch.cut}
-		if v.branch.cache != nil {
-			cuts = append(cuts, v.branch.cache.past)
+		if v.branch.past() != "" {
+			cuts = append(cuts, v.branch.past())
 		}
 		loaded, refusal := l.open(ctx, v.at, "the way of its "+v.what, []string{v.branch.operand}, cuts)
 		if refusal != nil {
@@ -253,7 +253,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		var start []string // from where nothing may depend on the number of tokens
 		switch {
 		case v.branch.cache != nil:
-			start = v.branch.cache.concat.Outputs
+			start = []string{v.branch.cache.present}
 		case v.what == "key": // the rotation reaches up to the operand
 			continue
 		default:
@@ -265,7 +265,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 	}
 	start, in := s.value.cut, ly.value
 	if s.value.cache != nil {
-		start = s.value.cache.concat.Outputs[0]
+		start = s.value.cache.present
 		var err error
 		if in, err = layoutOf(l.table.dims[start], ly.value.channels); err != nil {
 			return refuse(s.value.cache.concat, "the value cache has an unexpected shape: %v", err)

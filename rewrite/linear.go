@@ -130,11 +130,14 @@ func (g *graph) before(v string) (list []string) {
 	}
 }
 
-// cache is a Concat that appends new keys or values to those of earlier calls.
+// cache is a Concat that appends new keys or values to those of earlier calls,
+// or, where there are no earlier ones, the keys that a call gives away for later
+// ones.
 type cache struct {
-	concat *onnx.Node
-	past   string // reaches nothing but graph inputs
-	fresh  string
+	concat  *onnx.Node // the node that makes present
+	past    string     // reaches nothing but graph inputs; "" where there are no earlier calls
+	fresh   string
+	present string
 }
 
 func (g *graph) cacheConcat(n *onnx.Node) *cache {
@@ -145,7 +148,7 @@ func (g *graph) cacheConcat(n *onnx.Node) *cache {
 	if !first || second {
 		return nil
 	}
-	return &cache{concat: n, past: n.Inputs[0], fresh: n.Inputs[1]}
+	return &cache{concat: n, past: n.Inputs[0], fresh: n.Inputs[1], present: n.Outputs[0]}
 }
 
 // fromInputs reports whether a data value is made of float graph inputs alone,

@@ -35,9 +35,12 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 		queryOrder: l.queryOrder, keyOrder: l.keyOrder,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
 	}
+	w.pastKey, w.pastValue = s.key.past(), s.value.past()
 	if s.key.cache != nil {
-		w.pastKey, w.pastValue = s.key.cache.past, s.value.cache.past
-		w.presentKey, w.presentValue = s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0]
+		w.presentKey = s.key.cache.present
+	}
+	if s.value.cache != nil {
+		w.presentValue = s.value.cache.present
 	}
 	if l.attention.Mask.Bias {
 		w.explicit, err = s.explicit(l)

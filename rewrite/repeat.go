@@ -29,7 +29,7 @@ func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, 
 		}
 	}
 	feeds := map[string]engine.Tensor{b.cut: l.piece.state(b.cut, x, dims...)}
-	if b.cache != nil {
+	if b.past() != "" {
 		past := evaluate(l.table.dims[b.cache.past], pt)
 		feeds[b.cache.past] = engine.Float32s(make([]float32, engine.Elements(past)), past...)
 	}

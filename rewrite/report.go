@@ -30,8 +30,9 @@ type Report struct {
 // could not be lifted, is zero.
 type Site struct {
 	Node      string  `json:"node"`
-	Layer     int     `json:"layer"` // its place among the sites, in the graph's order
-	Op        string  `json:"op"`    // what the exporter wrote its core as
+	Scope     string  `json:"scope,omitempty"` // the graph inside a node that it stands in; "" is the model's own
+	Layer     int     `json:"layer"`           // its place among the sites, in the graph's order
+	Op        string  `json:"op"`              // what the exporter wrote its core as
 	Heads     int     `json:"heads"`
 	KVHeads   int     `json:"kv_heads"`
 	HeadSize  int     `json:"head_size"`
@@ -74,8 +75,8 @@ func (r *Report) count(is func(Site) bool) int {
 }
 
 // keep notes a site that was refused before it was delimited.
-func (r *Report) keep(refusal *Refusal) {
-	r.Sites = append(r.Sites, Site{Node: refusal.Node, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
+func (r *Report) keep(where string, refusal *Refusal) {
+	r.Sites = append(r.Sites, Site{Node: refusal.Node, Scope: where, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
 }
 
 // keepAll keeps every site for one reason. It returns no error, so that the

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -121,6 +119,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		if err != nil {
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
 		}
+		if cache != nil && f.scope.where != "" {
+			return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", f.scope.where)}
+		}
 		if cache != nil {
 			if err := cache.takes(m, w); err != nil {
 				return report, &EditError{Layer: site.Layer, Err: err}
@@ -132,7 +133,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		if err != nil {
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
 		}
-		changes = append(changes, change{site: f.site, mask: w.mask, reads: a.Mask, nodes: nodes, constants: constants})
+		changes = append(changes, change{scope: f.scope, site: f.site, mask: w.mask, reads: a.Mask, nodes: nodes, constants: constants})
 	}
 	if raw {
 		report.Edits = append(report.Edits, "cache raw")
@@ -154,154 +155,6 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	return report, nil
 }
 
-// analysed is one site with what was measured of it.
-type analysed struct {
-	index  int // in the report
-	site   *site
-	lifted *lifted
-}
-
-// analyse fills the report's sites and returns those that were delimited.
-func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) ([]analysed, error) {
-	say := opts.Progress
-	if say == nil {
-		say = func(string) {}
-	}
-	say("reading the graph")
-	g, err := newGraph(m)
-	if err != nil {
-		return nil, err
-	}
-	if done := ownNodes(m); done > 0 {
-		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, opsDomain)
-	}
-	var found []analysed
-	var values []string
-	candidates := g.find()
-	if cores := g.unturned(candidates); cores != nil && !opts.onlyMasks() {
-		for _, c := range candidates {
-			report.Sites = append(report.Sites, Site{Node: label(c.node), Op: c.node.OpType, Status: Kept, Reason: notTurned})
-		}
-		report.number()
-		return nil, fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, len(cores), g.placed(ctx, opts, cores))
-	}
-	for _, c := range candidates {
-		var s *site
-		refusal := c.refusal
-		if refusal == nil {
-			if s, refusal = g.delimit(*c.core); refusal != nil {
-				refusal.Op = c.node.OpType
-			}
-		}
-		if refusal != nil {
-			report.keep(refusal)
-			continue
-		}
-		report.Sites = append(report.Sites, Site{Node: label(c.node), Op: c.node.OpType, Status: Kept})
-		found = append(found, analysed{index: len(report.Sites) - 1, site: s})
-		values = append(values, s.measured()...)
-	}
-	if len(report.Sites) == 0 {
-		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
-	}
-	found = report.keepShared(found)
-	if len(found) == 0 {
-		report.number()
-		return nil, nil
-	}
-	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library, Model: m.Path}); err != nil {
-		return found, report.keepAll(found, fmt.Errorf("no proof without the op library: %w", err))
-	}
-	eng, err := opts.engine()
-	if err != nil {
-		return nil, err
-	}
-	defer eng.Close()
-	say("measuring shapes")
-	table, err := measureShapes(ctx, eng, g, unique(values))
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return found, report.keepAll(found, fmt.Errorf("the shapes of the graph could not be measured: %w", err))
-	}
-	for _, f := range found {
-		f.site.settle(table)
-	}
-	if err := measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say); err != nil {
-		return nil, err
-	}
-	report.number()
-	rotary := len(found) < len(report.Sites) // a site that was not delimited may be
-	for _, f := range found {
-		rotary = rotary || f.lifted == nil || f.lifted.rotary()
-	}
-	if !rotary && !opts.onlyMasks() {
-		for i := range report.Sites {
-			report.Sites[i].Status, report.Sites[i].Reason = Kept, notTurned
-		}
-		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
-	}
-	return found, nil
-}
-
-const notTurned = "it turns neither query nor key by position"
-
-// onlyMasks reports whether a mask is asked for and nothing that needs a
-// rotation: attention without one can have it.
-func (o Options) onlyMasks() bool {
-	return len(o.Edits) > 0 && !slices.ContainsFunc(o.Edits, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
-}
-
-// measureAll lifts and proves every site, once per structure.
-func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, report *Report, say func(string)) error {
-	type outcome struct {
-		lifted *lifted
-		proof  *Proof
-		err    error
-	}
-	outcomes := map[[32]byte]outcome{}
-	consts := map[string][32]byte{}
-	for i := range found {
-		f := &found[i]
-		key := f.site.hash(l.graph, l.table, consts)
-		o, seen := outcomes[key]
-		if !seen {
-			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
-			o.lifted, o.err = l.lift(ctx, f.site)
-			if o.err == nil {
-				o.proof, o.err = l.prove(ctx, f.site, o.lifted)
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			outcomes[key] = o
-		}
-		site := &report.Sites[f.index]
-		var refusal *Refusal
-		switch {
-		case errors.As(o.err, &refusal):
-			site.Reason = refusal.Node + ": " + refusal.Reason
-			if seen {
-				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
-			}
-		case o.err != nil:
-			return o.err
-		default:
-			f.lifted = o.lifted
-			site.describe(o.lifted)
-			site.Proof = o.proof
-			site.Status = Rewritten
-		}
-	}
-	for i := range report.Sites {
-		if opts.Layers != nil && !opts.Layers(i) {
-			report.Sites[i].Status, report.Sites[i].Reason = Kept, notSelected
-		}
-	}
-	return nil
-}
-
 func (o Options) engine() (engine.Engine, error) {
 	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: 16 << 30}
 	if len(o.Worker) > 0 {
@@ -313,7 +166,7 @@ func (o Options) engine() (engine.Engine, error) {
 // ownNodes counts the nodes that this project wrote.
 func ownNodes(m *onnx.Model) int {
 	count := 0
-	for _, n := range m.Graph.Nodes {
+	for n := range m.Graph.AllNodes() {
 		if n.Domain == opsDomain {
 			count++
 		}

@@ -25,6 +25,15 @@ func (b branch) stored() string {
 	return b.operand
 }
 
+// past returns the value that holds the keys or values of earlier calls, "" where
+// there are none.
+func (b branch) past() string {
+	if b.cache == nil {
+		return ""
+	}
+	return b.cache.past
+}
+
 // site is one attention delimited in the graph: everything from the cuts to
 // the output.
 type site struct {
@@ -47,8 +56,8 @@ func (s *site) cuts() []string {
 	cuts := []string{s.query.cut}
 	for _, b := range []branch{s.key, s.value} {
 		cuts = append(cuts, b.cut)
-		if b.cache != nil {
-			cuts = append(cuts, b.cache.past)
+		if b.past() != "" {
+			cuts = append(cuts, b.past())
 		}
 	}
 	return unique(cuts)
@@ -57,11 +66,16 @@ func (s *site) cuts() []string {
 // results returns the values that leave the site: output, present key, present value.
 func (s *site) results() []string {
 	out := []string{s.output()}
-	if s.key.cache != nil {
-		out = append(out, s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0])
+	for _, b := range []branch{s.key, s.value} {
+		if b.cache != nil {
+			out = append(out, b.cache.present)
+		}
 	}
 	return out
 }
+
+// past reports whether the site reads the keys of earlier calls.
+func (s *site) past() bool { return s.key.past() != "" }
 
 func unique(list []string) []string {
 	seen := map[string]bool{}
@@ -92,6 +106,9 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	if (s.key.cache == nil) != (s.value.cache == nil) {
 		return nil, refuse(c.product, "only one of key and value comes from a cache")
 	}
+	if s.key.cache == nil {
+		s.key = g.givingKeys(s.key)
+	}
 	if leak := g.leak(s.output(), s.cuts()); leak != "" {
 		return nil, refuse(c.softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)
 	}
@@ -102,8 +119,10 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 // their outputs it would leave out.
 func (g *graph) replaces(s *site) *Refusal {
 	made := []*onnx.Node{s.mix}
-	if s.key.cache != nil {
-		made = append(made, s.key.cache.concat, s.value.cache.concat)
+	for _, b := range []branch{s.key, s.value} {
+		if b.cache != nil {
+			made = append(made, b.cache.concat)
+		}
 	}
 	results := s.results()
 	for _, v := range results {
@@ -152,6 +171,22 @@ func sharesCache(sites []*site) map[*site]*Refusal {
 		}
 	}
 	return refused
+}
+
+// givingKeys notes rotated keys that a call without earlier ones gives away as
+// an output of the graph: later calls read them as their past.
+func (g *graph) givingKeys(b branch) branch {
+	for _, l := range g.dominators(b.operand) {
+		if !g.outputs[l.value] || g.producer[l.value] == nil {
+			continue
+		}
+		if cut := g.nearestCut(g.dominators(l.value)); cut != "" && cut != l.value {
+			b.cut, b.before = cut, g.before(cut)
+			b.cache = &cache{concat: g.producer[l.value], fresh: l.value, present: l.value}
+		}
+		break
+	}
+	return b
 }
 
 func (g *graph) branch(operand string) branch {

@@ -88,6 +88,11 @@ func sites(w *writer, report *rewrite.Report) {
 
 // describe says what a site is, or why it is kept.
 func describe(s rewrite.Site) string {
+	if s.Scope != "" {
+		where := s.Scope
+		s.Scope = ""
+		return "in " + where + ": " + describe(s)
+	}
 	if s.Proof == nil {
 		return "kept: " + s.Reason
 	}

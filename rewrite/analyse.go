@@ -1,0 +1,217 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// analysed is one site with what was measured of it.
+type analysed struct {
+	index  int // in the report
+	scope  *scope
+	site   *site
+	lifted *lifted
+}
+
+// analyse fills the report's sites and returns those that were delimited.
+func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) ([]analysed, error) {
+	say := opts.Progress
+	if say == nil {
+		say = func(string) {}
+	}
+	say("reading the graph")
+	parts, err := scopes(m)
+	if err != nil {
+		return nil, err
+	}
+	if done := ownNodes(m); done > 0 {
+		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, opsDomain)
+	}
+	var found []analysed
+	if err := notTurning(ctx, parts, opts, report); err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		found = append(found, part.delimit(report)...)
+	}
+	if len(report.Sites) == 0 {
+		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
+	}
+	found = report.keepShared(found)
+	report.number()
+	if len(found) == 0 {
+		return nil, nil
+	}
+	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library, Model: m.Path}); err != nil {
+		return found, report.keepAll(found, fmt.Errorf("no proof without the op library: %w", err))
+	}
+	eng, err := opts.engine()
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	for rest := found; len(rest) > 0; {
+		some := rest[:1]
+		for len(some) < len(rest) && rest[len(some)].scope == rest[0].scope {
+			some = rest[:len(some)+1]
+		}
+		rest = rest[len(some):]
+		if err := measure(ctx, eng, some, opts, report, say); err != nil {
+			return nil, err
+		}
+	}
+	rotary := len(found) < len(report.Sites) // a site that was not delimited may be
+	for _, f := range found {
+		rotary = rotary || f.lifted == nil || f.lifted.rotary()
+	}
+	if !rotary && !opts.onlyMasks() {
+		for i := range report.Sites {
+			report.Sites[i].Status, report.Sites[i].Reason = Kept, notTurned
+		}
+		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
+	}
+	return found, nil
+}
+
+// delimit finds the attentions of a scope, notes them in the report and returns
+// those that were delimited.
+func (s *scope) delimit(report *Report) (found []analysed) {
+	for _, c := range s.find() {
+		var delimited *site
+		refusal := c.refusal
+		if refusal == nil {
+			delimited, refusal = s.view.delimit(*c.core)
+			if refusal == nil {
+				refusal = s.own(delimited)
+			}
+			if refusal != nil {
+				refusal.Op = c.node.OpType
+			}
+		}
+		if refusal != nil {
+			report.keep(s.where, refusal)
+			continue
+		}
+		report.Sites = append(report.Sites, Site{Node: label(c.node), Scope: s.where, Op: c.node.OpType, Status: Kept})
+		found = append(found, analysed{index: len(report.Sites) - 1, scope: s, site: delimited})
+	}
+	return found
+}
+
+// measure lifts and proves the sites of one scope.
+func measure(ctx context.Context, eng engine.Engine, found []analysed, opts Options, report *Report, say func(string)) error {
+	g := found[0].scope.view
+	var values []string
+	for _, f := range found {
+		values = append(values, f.site.measured()...)
+	}
+	say("measuring shapes")
+	table, err := measureShapes(ctx, eng, g, unique(values))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return report.keepAll(found, fmt.Errorf("the shapes of the graph could not be measured: %w", err))
+	}
+	for _, f := range found {
+		f.site.settle(table)
+	}
+	return measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say)
+}
+
+// notTurning returns an error that says how a model tells positions apart of which
+// no attention can turn query and key; such attentions may be asked to change
+// their masks alone.
+func notTurning(ctx context.Context, parts []*scope, opts Options, report *Report) error {
+	var cores []core
+	var first *scope
+	for _, part := range parts {
+		candidates := part.find()
+		if len(candidates) == 0 {
+			continue
+		}
+		some := part.view.unturned(candidates)
+		if some == nil || opts.onlyMasks() {
+			return nil
+		}
+		if first == nil {
+			first, cores = part, some
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	count := 0
+	for _, part := range parts {
+		for _, c := range part.find() {
+			report.Sites = append(report.Sites, Site{Node: label(c.node), Scope: part.where, Op: c.node.OpType, Status: Kept, Reason: notTurned})
+			count++
+		}
+	}
+	report.number()
+	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, first.view.placed(ctx, opts, cores))
+}
+
+const notTurned = "it turns neither query nor key by position"
+
+// onlyMasks reports whether a mask is asked for and nothing that needs a
+// rotation: attention without one can have it.
+func (o Options) onlyMasks() bool {
+	return len(o.Edits) > 0 && !slices.ContainsFunc(o.Edits, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
+}
+
+// measureAll lifts and proves every site, once per structure.
+func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, report *Report, say func(string)) error {
+	type outcome struct {
+		lifted *lifted
+		proof  *Proof
+		err    error
+	}
+	outcomes := map[[32]byte]outcome{}
+	consts := map[string][32]byte{}
+	for i := range found {
+		f := &found[i]
+		key := f.site.hash(l.graph, l.table, consts)
+		o, seen := outcomes[key]
+		if !seen {
+			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
+			o.lifted, o.err = l.lift(ctx, f.site)
+			if o.err == nil {
+				o.proof, o.err = l.prove(ctx, f.site, o.lifted)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			outcomes[key] = o
+		}
+		site := &report.Sites[f.index]
+		var refusal *Refusal
+		switch {
+		case errors.As(o.err, &refusal):
+			site.Reason = refusal.Node + ": " + refusal.Reason
+			if seen {
+				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+			}
+		case o.err != nil:
+			return o.err
+		default:
+			f.lifted = o.lifted
+			site.describe(o.lifted)
+			site.Proof = o.proof
+			site.Status = Rewritten
+		}
+	}
+	for i := range report.Sites {
+		if opts.Layers != nil && !opts.Layers(i) {
+			report.Sites[i].Status, report.Sites[i].Reason = Kept, notSelected
+		}
+	}
+	return nil
+}
