@@ -22,8 +22,8 @@ type Report struct {
 	Sites    []Site   `json:"sites"`
 	Edits    []string `json:"edits"`
 	Warnings []string `json:"warnings"`
-	Output   string   `json:"output"` // file written, "" if none
-	Seconds  float64  `json:"seconds"`
+	Output   string   `json:"output"`  // file written, "" if none
+	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
 }
 
 // Site is one attention of the model. What was not measured, because the site

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 }
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
+	start := time.Now()
 	opts, selected, err := r.options(cmd)
 	if err != nil {
 		return err
@@ -98,6 +100,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		}
 		report.Output = output
 	}
+	report.Seconds = time.Since(start).Seconds() // opening and writing included
 	progress.done()
 	if err := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { r.summary(w, report) }); err != nil {
 		return err
