@@ -206,6 +206,10 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			site.describe(o.lifted)
 			site.Proof = o.proof
 			site.Status = Rewritten
+			if o.lifted.angles != rope.Float32 {
+				report.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
+					int64(2/o.lifted.angles.Epsilon())))
+			}
 		}
 	}
 	for i := range report.Sites {

@@ -73,6 +73,16 @@ func (p *patient) shortTables(rows int, frequencies []float64, change func(cos, 
 	}
 }
 
+// coarseAngles multiplies positions and frequencies in float16.
+func (p *patient) coarseAngles() {
+	cos, _ := p.tables()
+	product := p.up(cos.Inputs[0], "MatMul")
+	for i, v := range product.Inputs {
+		product.Inputs[i] = p.cast(v, onnx.Float16)
+	}
+	p.after(product.Outputs[0], func(old string) string { return p.cast(old, onnx.Float) })
+}
+
 // reader returns the one node of an op that reads a value.
 func (p *patient) reader(value, op string) *onnx.Node {
 	for _, n := range p.all(op) {
@@ -158,6 +168,16 @@ func TestLookalikesInHalfPrecision(t *testing.T) {
 			change: func(p *patient) {
 				_, sin := p.tables()
 				p.angleFactors(sin, func(f []float32) { f[1] = 1 + 1e-6 })
+			},
+			kept: both(turn),
+		},
+		{name: "angles in float16", change: func(p *patient) { p.coarseAngles() }, is: hasBase(10000, rope.Float16), farthest: 40},
+		{
+			name: "angles in float16, one frequency other in the sine",
+			change: func(p *patient) {
+				p.coarseAngles()
+				_, sin := p.tables()
+				p.angleFactors(sin, func(f []float32) { f[2] = 1.02 })
 			},
 			kept: both(turn),
 		},

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -81,6 +82,41 @@ func ownBias(causal bool) func(int, rope.Attention) error {
 
 func hasSoftcap(c float64) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error { return near("the softcap", a.Softcap, c) }
+}
+
+// sink puts a column behind the keys of every layer and takes its probability
+// away: a logit per head and what shift makes of the first key's score.
+func (p *patient) sink(shift func(first string) string) {
+	for _, s := range p.sites {
+		p.into(s.softmax, 0, func(old string) string {
+			first := p.op("Slice", old, p.ints(0), p.ints(1), p.ints(3))
+			logits := p.op("Add", shift(first), p.floats([]int64{1, 4, 1, 1}, 1, 2, -1, 0.5))
+			return p.node("Concat", []string{old, logits}, onnx.IntAttr("axis", 3))
+		})
+		p.after(s.softmax.Outputs[0], func(old string) string {
+			return p.op("Slice", old, p.ints(0), p.ints(-1), p.ints(3))
+		})
+	}
+}
+
+// slope is a bias by distance whose rows cannot be computed one by one.
+func (p *patient) slope() string {
+	steps := p.op("CumSum", p.op("Mul", p.cast(p.distance(), onnx.Float), p.float(0)), p.int(0))
+	return p.op("Add", steps, p.op("Mul", p.cast(p.distance(), onnx.Float), p.float(-0.01)))
+}
+
+func hasSinks(want ...float64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		if len(a.Sinks) != len(want) {
+			return fmt.Errorf("the sinks are %v, %v were expected", a.Sinks, want)
+		}
+		for h, x := range want {
+			if err := near("the sink", a.Sinks[h], x); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func noPadding(_ int, a rope.Attention) error {
@@ -262,19 +298,34 @@ func TestLookalikeMasks(t *testing.T) {
 			kept: both("off by"),
 		},
 		{
-			name: "a sink beside the keys",
+			name:   "a sink beside the keys",
+			change: func(p *patient) { p.sink(func(first string) string { return p.op("Mul", first, p.float(0)) }) },
+			models: []string{"llama__dynamo18", "llama__dynamo18-nocache", "gpt_neox__dynamo18"}, // whose hidden keys are not −∞
+			is:     hasSinks(1, 2, -1, 0.5),
+		},
+		{
+			name: "a sink that follows the scores",
 			change: func(p *patient) {
-				s := p.sites[0]
-				p.scores(func(old string) string {
-					first := p.op("Slice", old, p.ints(0), p.ints(1), p.ints(3))
-					sink := p.op("Add", p.op("Mul", first, p.float(0)), p.float(1))
-					return p.node("Concat", []string{old, sink}, onnx.IntAttr("axis", 3))
-				})
-				p.after(s.softmax.Outputs[0], func(old string) string {
-					return p.op("Slice", old, p.ints(0), p.ints(-1), p.ints(3))
-				})
+				p.sink(func(first string) string { return p.op("Max", p.op("Mul", first, p.float(0.01)), p.float(-1)) })
 			},
-			kept: both("shape"),
+			models: []string{"llama__dynamo18"},
+			kept:   both("the logit beside the keys"),
+		},
+		{
+			name: "bias of a kind that has no rows",
+			change: func(p *patient) {
+				p.scores(func(old string) string { return p.op("Add", old, p.slope()) })
+			},
+			models: []string{"llama__dynamo18-nocache", "llama__ts17", "gpt_neox__ts17"},
+			is:     ownBias(false),
+		},
+		{
+			name: "factor of a kind that has no rows",
+			change: func(p *patient) {
+				p.scores(func(old string) string { return p.op("Mul", old, p.op("Exp", p.slope())) })
+			},
+			models: []string{"llama__ts17", "llama__dynamo18-nocache", "gpt_neox__ts17"},
+			kept:   both("by what is not constant"),
 		},
 		{
 			name: "scores of the first layer added in the second",

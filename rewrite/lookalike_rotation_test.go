@@ -337,6 +337,46 @@ func TestLookalikeRotations(t *testing.T) {
 			is: hasScale(1.5),
 		},
 		{
+			name: "halves put side by side after they are turned",
+			change: func(p *patient) {
+				order := p.ints(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)
+				side := func(old string) string { return p.node("Gather", []string{old, order}, onnx.IntAttr("axis", 3)) }
+				p.query(side)
+				for _, s := range p.sites {
+					p.into(s.key.cache.concat, 1, side)
+				}
+			},
+			models: llamas,
+			is: func(_ int, a rope.Attention) error {
+				if a.Encoding.Layout != rope.Interleaved || a.Encoding.RotaryDim() != 16 {
+					return fmt.Errorf("%d channels of layout %d are rotated, 16 side by side were expected", a.Encoding.RotaryDim(), a.Encoding.Layout)
+				}
+				return nil
+			},
+		},
+		{
+			name: "halves of the query put side by side after they are turned",
+			change: func(p *patient) {
+				order := p.ints(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)
+				p.query(func(old string) string { return p.node("Gather", []string{old, order}, onnx.IntAttr("axis", 3)) })
+			},
+			models: llamas,
+			kept:   both("query and key are rotated differently"),
+		},
+		{
+			name: "three positions for each token",
+			change: func(p *patient) {
+				p.positions(func(v string) string { return p.node("Gather", []string{v, p.int(1)}, onnx.IntAttr("axis", 0)) })
+				for _, v := range p.Graph.Inputs {
+					if v.Name == "position_ids" {
+						v.Shape = append([]onnx.Dim{{Value: 3}}, v.Shape...)
+					}
+				}
+			},
+			models: llamas,
+			kept:   both("which gives a token several positions"),
+		},
+		{
 			name: "no rotation in the second layer",
 			change: func(p *patient) {
 				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {

@@ -181,8 +181,20 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 		limit = min(limit, int64(2/r.angles.Epsilon())-1) // larger positions are not even told apart
 	}
 	fit.limit, fit.angles, fit.order = limit, r.angles, r.order
+	agreed, err := r.confirm(ctx, fit, powers[len(powers)-1])
+	if err != nil && !ended(err) && r.angles != rope.Float32 {
+		// ONNX Runtime leaves out roundings between products that it computes in float32.
+		r.angles = rope.Float32
+		agreed, err = r.confirm(ctx, fit, powers[len(powers)-1])
+	}
+	return agreed, err
+}
+
+// confirm checks a fit, and finds what its frequencies are where 16 bits blur them.
+func (r *rotator) confirm(ctx context.Context, fit *matrix, top int64) (*matrix, error) {
+	fit.unknown = 0
 	if r.precision != rope.Float32 && len(fit.encoding.Frequencies) > 0 {
-		return r.explained(ctx, fit, powers[len(powers)-1])
+		return r.explained(ctx, fit, top)
 	}
 	return fit, r.verify(ctx, fit, fit.limit)
 }
