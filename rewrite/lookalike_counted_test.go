@@ -106,7 +106,7 @@ func TestLookalikesCounted(t *testing.T) {
 			}
 			c.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
 		}, both(""), func(a rope.Attention) bool { return len(a.Encoding.Frequencies) == 8 }, false},
-		{"a softcap", func(c counting) { c.attribute(onnx.FloatAttr("softcap", 2)) }, both("softcap"), nil, false},
+		{"a softcap", func(c counting) { c.attribute(onnx.FloatAttr("softcap", 2)) }, both(""), func(a rope.Attention) bool { return a.Softcap == 2 }, false},
 		{"one wrong entry", func(c counting) {
 			c.table(7, "cosines", func(row, pair int, v float32) float32 {
 				if row == 37 && pair == 3 {

@@ -38,7 +38,8 @@ type Site struct {
 	HeadSize  int     `json:"head_size"`
 	RotaryDim int     `json:"rotary_dim"`
 	Layout    string  `json:"layout"`
-	Theta     float64 `json:"theta"` // base of the frequencies; 0 when they are no geometric series
+	Theta     float64 `json:"theta"`             // base of the frequencies before a scaling that they carry; 0 when they follow none
+	Scaling   string  `json:"scaling,omitempty"` // what the frequencies were scaled by before the model was exported; empty when by nothing that is known
 	Mask      string  `json:"mask"`
 
 	// Unknown is how far the frequencies may be off, relative to themselves, where
@@ -110,6 +111,19 @@ func (r *Report) keepShared(found []analysed) (rest []analysed) {
 func (r *Report) number() {
 	for i := range r.Sites {
 		r.Sites[i].Layer = i
+	}
+}
+
+// carried notes by which methods the exporter's frequencies are scaled already.
+func (r *Report) carried(found []analysed, known rope.Context) {
+	for _, f := range found {
+		s := &r.Sites[f.index]
+		if f.lifted == nil || !f.lifted.rotary() || s.Theta != 0 {
+			continue
+		}
+		if spec, base, ok := rope.Recognise(f.lifted.attention, known); ok {
+			s.Theta, s.Scaling = base, spec.String()
+		}
 	}
 }
 

@@ -90,6 +90,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	config := readConfig(m.Path)
 	opts.Context = config.fill(opts.Context)
 	report.warn(config.compare(found)...)
+	report.carried(found, opts.Context)
 	for _, spec := range opts.Edits {
 		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
 	}

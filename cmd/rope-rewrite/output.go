@@ -106,6 +106,9 @@ func describe(s rewrite.Site) string {
 		text += "no rotation"
 	case s.Theta != 0:
 		text += fmt.Sprintf("rotary %d %s, theta %g", s.RotaryDim, s.Layout, s.Theta)
+		if s.Scaling != "" {
+			text += " (carries " + s.Scaling + " already)"
+		}
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
