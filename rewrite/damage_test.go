@@ -23,8 +23,6 @@ type measured struct {
 // measureSite lifts a site of a model after edit, if any, changed the model.
 func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) measured {
 	t.Helper()
-	testruntime.Require(t)
-	ctx := context.Background()
 	m, err := onnx.Open("../testdata/models/" + name + "/model.onnx")
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +31,14 @@ func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) m
 	if edit != nil {
 		edit(m)
 	}
+	return measureModel(t, m, layer)
+}
+
+// measureModel lifts a site of a model.
+func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
+	t.Helper()
+	testruntime.Require(t)
+	ctx := context.Background()
 	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +57,7 @@ func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) m
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.settle(table)
 	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
 	lifted, err := l.lift(ctx, s)
 	if err != nil {
@@ -175,6 +182,55 @@ func TestProofRefusesWindow(t *testing.T) {
 			a := m.lifted.attention.Clone()
 			a.Mask.Window += by
 			refused(t, m.prove(a, nil))
+		}
+	}
+}
+
+// TestProofRefusesModifiers spoils what becomes of scores between the product and
+// the softmax: softcap, sinks and the model's own bias.
+func TestProofRefusesModifiers(t *testing.T) {
+	testruntime.Require(t)
+	for _, c := range []struct {
+		name   string
+		change func(p *patient)
+		damage map[string]func(a *rope.Attention, w *wiring)
+	}{
+		{
+			"softcap", func(p *patient) { p.product(func(old string) string { return p.tanh(old, 3) }) },
+			map[string]func(a *rope.Attention, w *wiring){
+				"no softcap":     func(a *rope.Attention, _ *wiring) { a.Softcap = 0 },
+				"softcap by 1 %": func(a *rope.Attention, _ *wiring) { a.Softcap *= 1.01 },
+			},
+		},
+		{
+			"sinks", func(p *patient) { p.sink(func(first string) string { return p.op("Mul", first, p.float(0)) }) },
+			map[string]func(a *rope.Attention, w *wiring){
+				"no sinks":        func(a *rope.Attention, _ *wiring) { a.Sinks = nil },
+				"one sink by 1 %": func(a *rope.Attention, _ *wiring) { a.Sinks[1] *= 1.01 },
+				"sinks exchanged": func(a *rope.Attention, _ *wiring) { a.Sinks[0], a.Sinks[1] = a.Sinks[1], a.Sinks[0] },
+			},
+		},
+		{
+			"bias", func(p *patient) { p.chunked(5) },
+			map[string]func(a *rope.Attention, w *wiring){
+				"no bias":            func(_ *rope.Attention, w *wiring) { w.explicit = nil },
+				"a window beside it": func(a *rope.Attention, _ *wiring) { a.Mask.Window = 3 },
+			},
+		},
+	} {
+		p := newPatient(t, "llama__dynamo18")
+		c.change(p)
+		p.save()
+		m := measureModel(t, p.Model, 0)
+		if err := m.prove(m.lifted.attention, nil); err != nil {
+			t.Fatalf("%s: the undamaged site is refused: %v", c.name, err)
+		}
+		for what, damage := range c.damage {
+			t.Run(c.name+"/"+what, func(t *testing.T) {
+				a := m.lifted.attention.Clone()
+				damage(&a, &wiring{explicit: &explicit{}})
+				refused(t, m.prove(a, func(w *wiring) { damage(&rope.Attention{Sinks: make([]float64, 2)}, w) }))
+			})
 		}
 	}
 }
