@@ -58,7 +58,7 @@ demo: build ## Rewrite a small real export and check it against its goldens
 test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)
 
 test-go: build
-	$(GO) tool gotestsum --format pkgname --no-color -- ./...
+	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./...
 
 test-native: native ## Run the kernel's tests, and the library under old and new ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
