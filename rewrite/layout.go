@@ -1,6 +1,9 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // axis says what one dimension of a hidden state counts.
 type axis uint8
@@ -12,6 +15,7 @@ const (
 	channelAxis        // channels of one head
 	mergedAxis         // heads · channels, head by head
 	batchHeadAxis      // batch · heads, row of the batch by row
+	unitAxis           // nothing: one element
 )
 
 // layout says where the element (batch, head, row, channel) of a hidden state lies.
@@ -48,6 +52,15 @@ func layoutOf(dims []extent, channels int64) (layout, error) {
 	}
 	if !batch || !rows {
 		return layout{}, fmt.Errorf("its dimensions %v lack a batch or a length", dims)
+	}
+	// Grouped heads may have a dimension of their own for the one key of a group.
+	for i := 0; len(constants) > 2 && i < len(constants); {
+		if at := constants[i]; dims[at].One == 1 && !slices.ContainsFunc(dims[at:], func(e extent) bool { return !e.constant() }) {
+			ly.axes[at] = unitAxis
+			constants = slices.Delete(constants, i, i+1)
+			continue
+		}
+		i++
 	}
 	switch {
 	case len(constants) == 2 && ly.heads == 0:

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -125,6 +126,9 @@ const maxWidth = 1 << 18
 
 func (ly *layouts) check() error {
 	heads := ly.scores[1].One
+	if slices.Contains(ly.output.axes, unitAxis) {
+		return errors.New("the output has a dimension of one element beside heads and channels")
+	}
 	for _, v := range []struct {
 		what     string
 		layout   layout

@@ -36,8 +36,9 @@ func (g *graph) linear(n *onnx.Node) bool {
 }
 
 // essential reports whether n must stand inside a site: it multiplies by
-// something that depends on positions or sizes, or repeats heads.
-func (g *graph) essential(n *onnx.Node) bool {
+// something that depends on positions or sizes, or repeats heads. Heads that are
+// repeated before they are stored are stored like that, outside the site.
+func (g *graph) essential(n *onnx.Node, stored bool) bool {
 	switch {
 	case standard(n, "Mul", "Div", "MatMul", "Where"):
 		for _, v := range n.Inputs {
@@ -45,8 +46,10 @@ func (g *graph) essential(n *onnx.Node) bool {
 				return true
 			}
 		}
-	case n.OpType == "RotaryEmbedding", standard(n, "Expand", "Tile", "GatherND"):
+	case n.OpType == "RotaryEmbedding":
 		return true
+	case standard(n, "Expand", "Tile", "GatherND"):
+		return !stored
 	}
 	return false
 }
@@ -60,8 +63,9 @@ type link struct {
 }
 
 // dominators returns the links of root, nearest first, as far back as
-// everything is linear. It stops at a cache Concat.
-func (g *graph) dominators(root string) []link {
+// everything is linear. It stops at a cache Concat. stored says that root is
+// what a cache holds.
+func (g *graph) dominators(root string, stored bool) []link {
 	var links []link
 	frontier := map[string]bool{root: true}
 	crossed := false
@@ -90,7 +94,7 @@ func (g *graph) dominators(root string) []link {
 		for _, o := range n.Outputs {
 			delete(frontier, o)
 		}
-		crossed = crossed || g.essential(n)
+		crossed = crossed || g.essential(n, stored)
 		for _, v := range n.Inputs {
 			if g.isData(v) {
 				frontier[v] = true

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -196,6 +197,9 @@ func (b *builder) canonical(value string, ly layout, part string) string {
 	if ly.all > 0 {
 		return b.canonical(b.unpacked(value, ly, part), layout{axes: ly.axes, heads: ly.heads, channels: ly.channels, rows: ly.rows}, part)
 	}
+	if slices.Contains(ly.axes, unitAxis) {
+		return b.canonical(b.compact(value, &ly, part), ly, part)
+	}
 	switch {
 	case ly.canonical():
 		return value
@@ -231,6 +235,29 @@ func (b *builder) ordered(value string, order []int64, part string) string {
 		return value
 	}
 	return b.add("Gather", []string{value, b.constant(part+"_order", order...)}, b.value(part+"_ordered"), onnx.IntAttr("axis", 3))
+}
+
+// compact takes out dimensions of one element, which stand behind batch and rows,
+// and makes the layout that of the result.
+func (b *builder) compact(value string, ly *layout, part string) string {
+	var axes []axis
+	var shape []int64
+	for _, a := range ly.axes {
+		size := int64(0) // as it is
+		switch a {
+		case unitAxis:
+			continue
+		case headAxis:
+			size = ly.heads
+		case channelAxis:
+			size = ly.channels
+		case mergedAxis:
+			size = ly.heads * ly.channels
+		}
+		axes, shape = append(axes, a), append(shape, size)
+	}
+	ly.axes = axes
+	return b.add("Reshape", []string{value, b.constant(part+"_compact_shape", shape...)}, b.value(part+"_compact"))
 }
 
 // unpacked takes the heads of one of query, key and value out of a value that

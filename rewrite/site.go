@@ -176,11 +176,11 @@ func sharesCache(sites []*site) map[*site]*Refusal {
 // givingKeys notes rotated keys that a call without earlier ones gives away as
 // an output of the graph: later calls read them as their past.
 func (g *graph) givingKeys(b branch) branch {
-	for _, l := range g.dominators(b.operand) {
+	for _, l := range g.dominators(b.operand, false) {
 		if !g.outputs[l.value] || g.producer[l.value] == nil {
 			continue
 		}
-		if cut := g.nearestCut(g.dominators(l.value)); cut != "" && cut != l.value {
+		if cut := g.nearestCut(g.dominators(l.value, true)); cut != "" && cut != l.value {
 			b.cut, b.before = cut, g.before(cut)
 			b.cache = &cache{concat: g.producer[l.value], fresh: l.value, present: l.value}
 		}
@@ -191,13 +191,13 @@ func (g *graph) givingKeys(b branch) branch {
 
 func (g *graph) branch(operand string) branch {
 	b := branch{operand: operand}
-	links := g.dominators(operand)
+	links := g.dominators(operand, false)
 	last := links[len(links)-1].value
 	if n := g.producer[last]; n != nil {
 		b.cache = g.cacheConcat(n)
 	}
 	if b.cache != nil {
-		links = g.dominators(b.cache.fresh)
+		links = g.dominators(b.cache.fresh, true)
 	}
 	b.cut = g.nearestCut(links)
 	b.before = g.before(b.cut)
