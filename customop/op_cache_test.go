@@ -279,6 +279,9 @@ func TestFixedCacheAnywhere(t *testing.T) {
 	testruntime.Require(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
+		if rapid.Bool().Draw(t, "raw") {
+			p = rawly(t, p)
+		}
 		p.Positions, p.KeyMask = nil, nil
 		documents, bias, before := p.Documents != nil, p.Bias != nil, p.BiasBeforeSoftcap != nil
 		p.Documents, p.Bias, p.BiasBeforeSoftcap = nil, nil, nil

@@ -79,6 +79,14 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	if t := a.Temperature; t != (rope.Temperature{}) {
 		r.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
 	}
+	reach := a.Encoding.Reach
+	r.TrainedLength, r.DynamicNtk = reach.Trained, float32(reach.NTK)
+	if reach.Linear {
+		r.DynamicLinear = 1
+	}
+	for _, f := range reach.Long {
+		r.LongFrequencies = append(r.LongFrequencies, float32(f))
+	}
 	if a.Cache == rope.Raw {
 		r.Cache = "raw"
 	}

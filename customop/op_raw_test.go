@@ -101,18 +101,94 @@ func drawnBands(t *rapid.T) []rope.Band {
 	return bands
 }
 
+// rawly draws a raw cache and a map over it.
+func rawly(t *rapid.T, p ref.Problem) ref.Problem {
+	p.Attention.Mask.Restart, p.Attention.Mask.Start = false, 0
+	p.Attention.Cache = rope.Raw
+	if p.Attention.Mask.Causal {
+		p.Attention.Bands = drawnBands(t)
+		p.Attention.Chunk = int64(rapid.SampledFrom([]int{0, 0, 1, 7, 30}).Draw(t, "chunk"))
+	}
+	return p
+}
+
 func TestRawCacheAnywhere(t *testing.T) {
 	testruntime.Require(t)
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawn(t)
-		if p.Attention.Mask.Restart {
-			p.Attention.Mask.Restart, p.Attention.Mask.Start = false, 0
-		}
-		p.Attention.Cache = rope.Raw
-		if p.Attention.Mask.Causal {
-			p.Attention.Bands = drawnBands(t)
-			p.Attention.Chunk = int64(rapid.SampledFrom([]int{0, 0, 1, 7, 30}).Draw(t, "chunk"))
-		}
-		settle(t, p, rapid.Bool().Draw(t, "flat"))
+		settle(t, rawly(t, drawn(t)), rapid.Bool().Draw(t, "flat"))
 	})
+}
+
+// Frequencies by how far a call reaches, where all rows of a batch count and
+// padding does not.
+func TestFrequenciesByReach(t *testing.T) {
+	base := attention(4, 2, 32)
+	long := make([]float64, 16)
+	for i, f := range base.Encoding.Frequencies {
+		long[i] = float64(float32(f / (1 + float64(i))))
+	}
+	for name, reach := range map[string]rope.Reach{
+		"long":   {Trained: 60, Long: long},
+		"ntk":    {Trained: 60, NTK: 2},
+		"linear": {Trained: 60, Linear: true},
+	} {
+		a := with(base, func(a *rope.Attention) { a.Encoding.Reach, a.Cache = reach, rope.Raw })
+		for call, p := range map[string]ref.Problem{
+			"within":   problem(a, 2, 60, 0),
+			"beyond":   problem(a, 2, 61, 0),
+			"decode":   problem(a, 2, 1, 130),
+			"at L0":    problem(a, 2, 1, 59),
+			"padded":   leftPadded(problem(a, 2, 70, 0), 12, 13),
+			"one long": from(problem(a, 2, 9, 50), 51, 53),
+			"mapped":   problem(with(a, func(a *rope.Attention) { a.Bands = stringBands(40, 9) }), 1, 90, 10),
+		} {
+			t.Run(name+", "+call, func(t *testing.T) { settle(t, p, false) })
+		}
+		if name != "long" {
+			continue
+		}
+		t.Run("without a cache", func(t *testing.T) {
+			settle(t, problem(with(a, func(a *rope.Attention) { a.Cache = rope.Rotated }), 2, 90, 0), false)
+		})
+	}
+}
+
+// In 16 bits raw keys are as the cache has them, and all that is turned stays
+// in float32: only the output is rounded.
+func TestHalfPrecisionRaw(t *testing.T) {
+	for name, a := range rawMaps() {
+		for call, shape := range map[string]ref.Problem{"prefill": problem(a, 1, 90, 0), "chunk": problem(a, 2, 29, 101), "decode": problem(a, 2, 1, 131)} {
+			t.Run(name+", "+call, func(t *testing.T) {
+				for _, h := range []halfType{float16, bfloat16} {
+					var output, present pool
+					for seed := range uint64(8) {
+						p := h.filled(shape, seed)
+						in := feedsOf(p, false)
+						s, err := sessionOf(t, h.casts(nodeOf(t, p)), typesOf(in), 2)
+						if err != nil {
+							t.Fatal(err)
+						}
+						got, err := s.run(in)
+						if err != nil {
+							t.Fatal(err)
+						}
+						want, err := ref.Run(p)
+						if err != nil {
+							t.Fatal(err)
+						}
+						plain, err := ref.RunFloat32(p)
+						if err != nil {
+							t.Fatal(err)
+						}
+						output.add(t, "output", got["output"], want.Output, h.rounded(plain.Output), int64(p.Batch), 4, int64(p.Length), 32)
+						present.add(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, int64(p.Batch), 2, int64(p.Past+p.Length), 32)
+					}
+					output.verdict(t, "output")
+					if present.err != 0 {
+						t.Errorf("raw keys come back changed, by %g", present.err)
+					}
+				}
+			})
+		}
+	}
 }

@@ -82,6 +82,17 @@ func TestSessionRefuses(t *testing.T) {
 		"half a past":          {input(3, "past_key"), []string{"past_key", "past_value"}},
 		"unknown cache":        {set(onnx.StringAttr("cache", "paged")), []string{"cache", "paged"}},
 		"groups, rotated":      {set(onnx.IntsAttr("band_groups", 2)), []string{"band_groups", "2", "rotated cache"}},
+		"trained length alone": {set(onnx.IntAttr("trained_length", 9)), []string{"trained_length", "9", "exactly one"}},
+		"dynamic alone":        {set(onnx.IntAttr("dynamic_linear", 1)), []string{"trained_length", "0", "exactly one"}},
+		"long, too short": {func(n *onnx.Node) {
+			n.SetAttribute(onnx.IntAttr("trained_length", 9))
+			n.SetAttribute(onnx.FloatsAttr("long_frequencies", 1))
+		}, []string{"long_frequencies", "1", "frequencies"}},
+		"trained length, rotated": {func(n *onnx.Node) {
+			n.Inputs = append(n.Inputs, "past_key", "past_value")
+			n.SetAttribute(onnx.IntAttr("trained_length", 9))
+			n.SetAttribute(onnx.IntAttr("dynamic_linear", 1))
+		}, []string{"trained_length", "raw cache"}},
 		"group of none":        {set(onnx.IntsAttr("band_groups", 0)), []string{"band_groups", "0"}},
 		"groups, no bands":     {set(onnx.IntsAttr("band_groups", 1, 1)), []string{"band_groups", "2", "1"}},
 		"chunk, rotated":       {set(onnx.IntAttr("band_chunk", 9)), []string{"band_chunk", "9", "rotated cache"}},
@@ -123,7 +134,7 @@ func TestSessionRefuses(t *testing.T) {
 			node := nodeOf(t, p)
 			c.damage(node)
 			types := map[string]onnx.DataType{
-				"query": onnx.Float, "key": onnx.Float, "value": onnx.Float, "past_key": onnx.Float,
+				"query": onnx.Float, "key": onnx.Float, "value": onnx.Float, "past_key": onnx.Float, "past_value": onnx.Float,
 				"attention_bias": onnx.Float, "cache_length": onnx.Int32, "total_length": onnx.Int32, "document_ids": onnx.Int64,
 				"sink_logits": onnx.Float,
 			}

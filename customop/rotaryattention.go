@@ -37,6 +37,7 @@ func (r RotaryAttention) check() error {
 		notNegative("band_chunk", r.BandChunk),
 		r.checkBands(),
 		r.checkTemperature(),
+		r.checkTrainedLength(),
 		r.checkDocuments(),
 	)
 }
@@ -135,6 +136,29 @@ func (r RotaryAttention) checkTemperature() error {
 		return fmt.Errorf("temperature is %v: offset must be ≥ 0, slope > 0, start ≥ 0 and group ≥ 1", t)
 	}
 	return finite("temperature", t...)
+}
+
+// checkTrainedLength refuses frequencies by length that say nothing or two things.
+func (r RotaryAttention) checkTrainedLength() error {
+	given := 0
+	for _, is := range []bool{len(r.LongFrequencies) > 0, r.DynamicNtk != 0, r.DynamicLinear != 0} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case r.TrainedLength < 0:
+		return fmt.Errorf("trained_length is %d: it must not be negative", r.TrainedLength)
+	case r.TrainedLength == 0 && given > 0, r.TrainedLength > 0 && given != 1:
+		return fmt.Errorf("trained_length is %d with %d of long_frequencies, dynamic_ntk and dynamic_linear: it needs exactly one of them, and they need it", r.TrainedLength, given)
+	case len(r.LongFrequencies) > 0 && len(r.LongFrequencies) != len(r.Frequencies):
+		return fmt.Errorf("long_frequencies has %d values, frequencies %d", len(r.LongFrequencies), len(r.Frequencies))
+	case r.DynamicNtk != 0 && (len(r.Frequencies) < 2 || !(r.DynamicNtk >= 1)):
+		return fmt.Errorf("dynamic_ntk is %g for %d frequencies: it must be at least 1 and needs two", r.DynamicNtk, len(r.Frequencies))
+	case r.TrainedLength > 0 && r.PastKey != "" && r.Cache != "raw":
+		return errors.New(`trained_length needs cache "raw" where there is a past_key: rotated keys keep the frequencies of their own call`)
+	}
+	return cmp.Or(finite("long_frequencies", r.LongFrequencies...), finite("dynamic_ntk", r.DynamicNtk), flag("dynamic_linear", r.DynamicLinear))
 }
 
 func paired(name1, tensor1, name2, tensor2 string) error {

@@ -50,6 +50,10 @@ type RotaryAttention struct {
 	BandGroups       []int64   // Positions that share one, one per band, each ≥ 1; empty means all 1. A rotated cache needs 1.
 	BandChunk        int64     // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, instead of distances of keys, and in the formulas of a_b and c_b positions are taken modulo n. Needs a raw cache.
 	Temperature      []float32 // Four numbers offset ≥ 0, slope > 0, start ≥ 0, group ≥ 1 of the temperature t(p) = max(1, offset + slope·ln(start + ⌊(p + 1)/group⌋)) of the query's position; empty means 1.
+	TrainedLength    int64     // n > 0: a call whose real tokens reach L > n positions (L is the largest position of the batch + 1) takes other frequencies for all its keys, which the next three attributes say; one of them must be given. With past_key it needs a raw cache.
+	LongFrequencies  []float32 // These, as many as frequencies.
+	DynamicNtk       float32   // α > 0: frequency i times (α·L/n − (α − 1))^(−2i/(rotary_dim − 2)).
+	DynamicLinear    int64     // 1: all divided by L/n.
 	DocumentMask     string    // With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's.
 	DocumentRestart  int64     // 1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band.
 	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
@@ -99,6 +103,10 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "band_groups", Kind: Ints, Ints: r.BandGroups}, len(r.BandGroups) == 0, 3)
 	b.optional(NodeAttribute{Name: "band_chunk", Kind: Int, Int: r.BandChunk}, r.BandChunk == 0, 3)
 	b.optional(NodeAttribute{Name: "temperature", Kind: Floats, Floats: r.Temperature}, len(r.Temperature) == 0, 3)
+	b.optional(NodeAttribute{Name: "trained_length", Kind: Int, Int: r.TrainedLength}, r.TrainedLength == 0, 3)
+	b.optional(NodeAttribute{Name: "long_frequencies", Kind: Floats, Floats: r.LongFrequencies}, len(r.LongFrequencies) == 0, 3)
+	b.optional(NodeAttribute{Name: "dynamic_ntk", Kind: Float, Float: r.DynamicNtk}, r.DynamicNtk == 0, 3)
+	b.optional(NodeAttribute{Name: "dynamic_linear", Kind: Int, Int: r.DynamicLinear}, r.DynamicLinear == 0, 3)
 	b.optional(NodeAttribute{Name: "document_mask", Kind: Text, Text: r.DocumentMask}, r.DocumentMask == "" || r.DocumentMask == "intra", 2)
 	b.optional(NodeAttribute{Name: "document_restart", Kind: Int, Int: r.DocumentRestart}, r.DocumentRestart == 0, 2)
 	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)

@@ -164,7 +164,11 @@ const notTurned = "it turns neither query nor key by position"
 // onlyMasks reports whether a mask is asked for and nothing that needs a
 // rotation: attention without one can have it.
 func (o Options) onlyMasks() bool {
-	return len(o.Edits) > 0 && !slices.ContainsFunc(o.Edits, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
+	list := slices.Clone(o.Edits)
+	for _, e := range o.LayerEdits {
+		list = append(list, e.Spec)
+	}
+	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
 // measureAll lifts and proves every site, once per structure.

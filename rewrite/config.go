@@ -18,6 +18,8 @@ type modelConfig struct {
 	Original  int64 // tokens that the model was trained on
 	scaled    bool  // it asks for a scaling other than the default
 	disagrees bool  // it has two different rope_theta
+
+	LayerTypes []string // for example sliding_attention and full_attention; empty if it does not say
 }
 
 // readConfig reads config.json in the model's folder or the one above it
@@ -44,11 +46,12 @@ func readConfig(modelPath string) modelConfig {
 			Scaling    *parameters `json:"rope_scaling"`
 			Theta      float64     `json:"rope_theta"`
 			Length     int64       `json:"max_position_embeddings"`
+			LayerTypes []string    `json:"layer_types"`
 		}
 		if json.Unmarshal(data, &file) != nil {
 			return modelConfig{}
 		}
-		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length}
+		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes}
 		for _, p := range []*parameters{file.Scaling, file.Parameters} {
 			if p == nil {
 				continue

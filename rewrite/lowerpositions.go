@@ -7,7 +7,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// lowerPositions writes the position map and the temperature. Attributes that
+// lowerPositions writes the position map, the temperature, and frequencies that
+// depend on how far a call reaches. Attributes that
 // older libraries do not know are left out where they say nothing.
 func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	for _, band := range a.Bands {
@@ -29,5 +30,13 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	op.BandChunk = a.Chunk
 	if t := a.Temperature; t != (rope.Temperature{}) {
 		op.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
+	}
+	r := a.Encoding.Reach
+	op.TrainedLength, op.DynamicNtk = r.Trained, float32(r.NTK)
+	if r.Linear {
+		op.DynamicLinear = 1
+	}
+	for _, f := range r.Long {
+		op.LongFrequencies = append(op.LongFrequencies, float32(f))
 	}
 }

@@ -23,7 +23,9 @@ type methodGoldens struct {
 	Trained int64 `json:"trained"`
 	Context int64 `json:"context"`
 	Step    int   `json:"step"` // every so many tokens have logits
-	Cases   map[string]struct {
+
+	RunPrefill int64 `json:"run_prefill"` // first call of what is decoded with length=run
+	Cases      map[string]struct {
 		Edits []string `json:"edits"`
 	} `json:"cases"`
 }
@@ -67,6 +69,9 @@ func TestMethodGoldens(t *testing.T) {
 	}
 	defer f.Close()
 	for _, name := range slices.Sorted(maps.Keys(goldens.Cases)) {
+		if strings.HasSuffix(name, "_run") {
+			continue // TestLengthOfRun
+		}
 		for _, export := range []string{"llama__optimum", "llama__dynamo23", "llama__genai-fp32"} {
 			t.Run(name+"/"+export, func(t *testing.T) {
 				opts := rewrite.Options{
@@ -123,6 +128,49 @@ func TestMethodGoldens(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// With length=run every call turns all its keys by its own frequencies: each
+// step is that of an eager float64 model which keeps raw keys and does so, and
+// one call for the whole text is what transformers computes.
+func TestLengthOfRun(t *testing.T) {
+	testruntime.Require(t)
+	goldens := readMethodGoldens(t)
+	f, err := npz.Open(filepath.Join(testdata, "goldens", "methods.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range []string{"dynamic_run", "dynamic-linear_run", "longrope_run"} {
+		t.Run(name, func(t *testing.T) {
+			path, report := patch(t, model("llama__optimum"), rewrite.Options{Edits: edits(t, goldens.Cases[name].Edits)})
+			if !slices.Contains(report.Edits, "cache raw") {
+				t.Errorf("the report has the edits %q", report.Edits)
+			}
+			d := open(t, path)
+			for _, padded := range []bool{false, true} {
+				suffix := ""
+				if padded {
+					suffix = "_pad"
+				}
+				g := readGolden(t, "llama", "plain", padded)
+				for key, chunks := range map[string][]int64{
+					name:           append([]int64{goldens.RunPrefill}, slices.Repeat([]int64{1}, int(48-goldens.RunPrefill))...),
+					name + "_full": {48},
+				} {
+					want, _, err := f.Float32(key + suffix)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if off := sparseDistance(t, g, chunked(t, d, g.sequence, chunks), want, goldens.Step); !(off <= 1e-4) {
+						t.Errorf("%s, padded %v: off by %.2g", key, padded, off)
+					} else {
+						t.Logf("%s, padded %v: off by %.2g", key, padded, off)
+					}
+				}
+			}
+		})
 	}
 }
 

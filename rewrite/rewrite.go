@@ -20,10 +20,13 @@ type Options struct {
 	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
 
 	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning
+	LayerEdits  []LayerEdit    // methods of single layers
 	Context     rope.Context   // what methods need to know of the model
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
 	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
 	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
+
+	Target Target // what sites become; empty is Ops
 
 	Documents     string // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
 	FixedCapacity int64  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
@@ -78,6 +81,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
+	if err := opts.plain(); err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
+	}
 	found, err := analyse(ctx, m, opts, report)
 	if err != nil {
 		return report, err
@@ -94,6 +100,12 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	for _, spec := range opts.Edits {
 		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
 	}
+	for _, e := range opts.LayerEdits {
+		report.Edits = append(report.Edits, e.String())
+	}
+	if err := opts.checkLayerEdits(len(report.Sites), config); err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
+	}
 	if inputs.documents != "" {
 		report.Edits = append(report.Edits, "documents input:"+inputs.documents)
 	}
@@ -101,13 +113,18 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		report.Edits = append(report.Edits, fmt.Sprintf("kv fixed:capacity=%d,input=%s", cache.capacity, inputs.cacheLength))
 	}
 	var changes []change
+	var retables []retabled
 	raw := false
 	for _, f := range found {
 		site := &report.Sites[f.index]
 		if f.lifted == nil || site.Status == Kept {
 			continue
 		}
-		a, warnings, err := edit(f.lifted.attention, opts)
+		specs, err := opts.editsOf(site.Layer, config.LayerTypes)
+		if err != nil {
+			return report, &EditError{Layer: site.Layer, Err: err}
+		}
+		a, warnings, err := edit(f.lifted.attention, opts, specs)
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
@@ -115,6 +132,13 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		raw = raw || a.Cache == rope.Raw && f.lifted.layouts.cached
 		if err := inputs.check(a.Mask); err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
+		}
+		if opts.Target == PlainONNX {
+			if f.scope.where != "" {
+				return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("it stands in %s, where --target onnx changes nothing", f.scope.where)}
+			}
+			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a})
+			continue
 		}
 		w, err := f.site.wiring(f.lifted)
 		if err != nil {
@@ -138,6 +162,13 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	if raw {
 		report.Edits = append(report.Edits, "cache raw")
+	}
+	if opts.Target == PlainONNX {
+		if len(report.Edits) == 0 {
+			return report, nil
+		}
+		report.Edits = append(report.Edits, "target onnx")
+		return report, retable(ctx, m, opts, retables)
 	}
 	if err := inputs.used(changes); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
@@ -177,14 +208,14 @@ func ownNodes(m *onnx.Model) int {
 
 // edit applies the methods to a value. A site that turns nothing has no
 // frequencies to scale and no distances to map, but a mask.
-func edit(a rope.Attention, opts Options) (rope.Attention, []string, error) {
+func edit(a rope.Attention, opts Options, specs []rope.Spec) (rope.Attention, []string, error) {
 	still := len(a.Encoding.Frequencies) == 0
 	a.Encoding.ExactAngles = opts.ExactAngles && !still
 	if opts.RawCache && !still {
 		a.Cache = rope.Raw
 	}
 	var warnings []string
-	for _, spec := range opts.Edits {
+	for _, spec := range specs {
 		if still && spec.Axis != rope.MaskAxis {
 			continue
 		}

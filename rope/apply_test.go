@@ -49,6 +49,9 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 	windowed := llama()
 	windowed.Mask.Window = 1000
 	twoBands := llama()
+	warm, partial := llama(), llama()
+	warm.Temperature = rope.Temperature{Slope: 1}
+	partial.Encoding.Frequencies = partial.Encoding.Frequencies[:16]
 	twoBands.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 100, QueryScale: 1, QueryOffset: -60, KeyScale: 1}}
 	restarted := llama()
 	restarted.Mask.Documents, restarted.Mask.Restart = rope.IntraDocument, true
@@ -119,6 +122,49 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: banded, err: "already has a position map"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: still, err: "no rotation"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: restarted, err: "positions begin anew in each document (--mask)"},
+
+		{axis: rope.PositionsAxis, text: "rerope", a: llama(), err: "window= is missing"},
+		{axis: rope.PositionsAxis, text: "rerope", a: llama(), c: rope.Context{Original: 2048}},
+		{axis: rope.PositionsAxis, text: "rerope:window=L/4", a: llama(), c: rope.Context{Length: 4096}},
+		{axis: rope.PositionsAxis, text: "rerope:window=L/4", a: llama(), err: "window=L/4 is a share of the context, which is not given"},
+		{axis: rope.PositionsAxis, text: "rerope:window=L/8", a: llama(), c: rope.Context{Length: 4}, err: "window=0 must be ≥ 1"},
+		{axis: rope.PositionsAxis, text: "rerope:window=64", a: both, err: "bidirectional"},
+		{axis: rope.PositionsAxis, text: "rerope:window=64", a: restarted, err: "positions begin anew"},
+		{axis: rope.PositionsAxis, text: "rerope:window=1000", a: windowed, warning: "no effect: the attention's sliding window of 1000"},
+		{axis: rope.PositionsAxis, text: "leaky-rerope:window=64", a: llama(), err: "give factor="},
+		{axis: rope.PositionsAxis, text: "leaky-rerope:window=64,factor=4", a: llama(), c: rope.Context{Length: 4096, Original: 128}, warning: "these settings reach 320, less than the context 4096"},
+		{axis: rope.PositionsAxis, text: "leaky-rerope:window=64,factor=4", a: banded, err: "already has a position map"},
+		{axis: rope.PositionsAxis, text: "self-extend:window=64", a: llama(), err: "group= is missing"},
+		{axis: rope.PositionsAxis, text: "self-extend:group=4", a: llama(), err: "window= is missing"},
+		{axis: rope.PositionsAxis, text: "self-extend:window=3,group=4", a: llama(), err: "window must not be below group"},
+		{axis: rope.PositionsAxis, text: "self-extend:window=64,group=1", a: llama(), warning: "changes nothing"},
+		{axis: rope.PositionsAxis, text: "self-extend:window=64,group=4", a: llama(), c: rope.Context{Length: 4096, Original: 128}, warning: "these settings reach 320"},
+		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64", a: llama(), err: "local_size= is missing"},
+		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=64", a: llama(), err: "local_size=64 must be below chunk_size=64"},
+		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=8", a: llama(), c: rope.Context{Original: 32}, warning: "exceeds the trained context 32"},
+		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=8,original_max_position_embeddings=64", a: llama(), err: "the temperature needs the context"},
+		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=8", a: still, err: "no rotation"},
+
+		{axis: rope.ScalingAxis, text: yarn + ",ramp=ratio", a: llama()},
+		{axis: rope.ScalingAxis, text: yarn + ",tau=8", a: llama(), err: "tau= has no meaning without ramp=ratio"},
+		{axis: rope.ScalingAxis, text: yarn + ",ramp=ratio,beta_fast=8", a: llama(), err: "beta_fast= has no meaning with ramp=ratio"},
+		{axis: rope.ScalingAxis, text: "log-n", a: llama(), err: "give original_max_position_embeddings="},
+		{axis: rope.ScalingAxis, text: "log-n:original_max_position_embeddings=1", a: llama(), err: "leaves no logarithm"},
+		{axis: rope.ScalingAxis, text: "log-n", a: warm, c: rope.Context{Original: 2048}, err: "already has a temperature"},
+		{axis: rope.ScalingAxis, text: "temperature:attn_scale=1e-60", a: llama(), err: "do not fit into float32"},
+		{axis: rope.ScalingAxis, text: "dynamic:factor=2", a: llama(), c: rope.Context{Original: 2048}, err: "give the context (--context), or length=run"},
+		{axis: rope.ScalingAxis, text: "dynamic:factor=2,length=run", a: llama(), c: rope.Context{Original: 2048}},
+		{axis: rope.ScalingAxis, text: "dynamic-linear", a: llama(), c: rope.Context{Length: 2048, Original: 2048}, warning: "no effect"},
+		{axis: rope.ScalingAxis, text: "dynamic-linear", a: llama(), err: "give original_max_position_embeddings="},
+		{axis: rope.ScalingAxis, text: "longrope:short_factor=[1],long_factor=[2]", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "short_factor has 1 numbers for the graph's 32 pairs"},
+		{axis: rope.ScalingAxis, text: "longrope", a: scaled, c: rope.Context{Length: 4096, Original: 2048}, err: "not the powers of one base"},
+		{axis: rope.ScalingAxis, text: "proportional:partial_rotary_factor=0.5", a: llama()},
+		{axis: rope.ScalingAxis, text: "proportional", a: partial, err: "rotates 32 of a head's 64 channels"},
+		{axis: rope.ScalingAxis, text: "frequencies:inv_freq=[1;2]", a: llama(), err: "inv_freq has 2 numbers for the graph's 32 pairs"},
+		{axis: rope.ScalingAxis, text: "frequencies", a: still, err: "no rotation"},
+		{axis: rope.MaskAxis, text: "first-keys:window=512,positions=cache", a: llama()},
+		{axis: rope.MaskAxis, text: "first-keys:window=512,positions=cache", a: twoBands, err: "positions=cache: the attention already has a position map"},
+		{axis: rope.MaskAxis, text: "first-keys:window=512,positions=cache", a: both, err: "positions=cache: the attention is bidirectional"},
 
 		{axis: rope.MaskAxis, text: "keep", a: windowed},
 		{axis: rope.MaskAxis, text: "causal", a: both},

@@ -8,15 +8,17 @@ import (
 
 // dynamic is NTK scaling by as much as the context needs.
 var dynamic = Method{
-	Axis:    ScalingAxis,
-	Name:    "dynamic",
-	Doc:     "NTK-aware scaling by as much as the length needs. The length is the context (--context), once for all, so that every way of cutting a text into calls gives the same.",
-	Formula: "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
-	Source:  "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and lets the keys in a cache stand",
-	HF:      true,
+	Axis:     ScalingAxis,
+	Name:     "dynamic",
+	Doc:      "NTK-aware scaling by as much as the length needs. The length is the context (--context), once for all, so that every way of cutting a text into calls gives the same, or with length=run each call's.",
+	Formula:  "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
+	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and lets the keys in a cache stand",
+	HF:       true,
+	ByLength: true,
 	Params: []Param{
 		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Doc: "how much stronger than the length asks for"},
 		paramOriginal,
+		paramLength,
 		paramTheta,
 		paramPartial,
 	},
@@ -29,27 +31,33 @@ var dynamic = Method{
 		if err != nil {
 			return Attention{}, nil, err
 		}
+		warnings = append(warnings, more...)
 		n := e.Encoding.RotaryDim()
 		if n < 4 {
 			return Attention{}, nil, errors.New("one pair alone has no fast and slow end; the method needs two")
 		}
 		factor := e.number("factor")
+		if e.byRun() {
+			original, _ := e.trained()
+			return e.reach(frequencies, Reach{Trained: original, NTK: rounded(factor)}), warnings, nil
+		}
 		alpha := factor*stretch - (factor - 1)
 		for i := range frequencies {
 			frequencies[i] *= math.Pow(alpha, -2*float64(i)/float64(n-2))
 		}
 		e.Encoding.Frequencies = toFloat32(frequencies)
-		return e.Attention, append(warnings, more...), nil
+		return e.Attention, warnings, nil
 	},
 }
 
 var dynamicLinear = Method{
-	Axis:    ScalingAxis,
-	Name:    "dynamic-linear",
-	Doc:     "Position interpolation by as much as the length needs. The length is the context (--context), once for all.",
-	Formula: "θ'_i = θ_i·L0/max(context, L0)",
-	Source:  "emozilla, dynamically scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.3",
-	Params:  []Param{paramOriginal, paramTheta, paramPartial},
+	Axis:     ScalingAxis,
+	Name:     "dynamic-linear",
+	Doc:      "Position interpolation by as much as the length needs. The length is the context (--context), once for all, or with length=run each call's.",
+	Formula:  "θ'_i = θ_i·L0/max(context, L0)",
+	Source:   "emozilla, dynamically scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.3",
+	ByLength: true,
+	Params:   []Param{paramOriginal, paramLength, paramTheta, paramPartial},
 	apply: func(e edit) (Attention, []string, error) {
 		stretch, warnings, err := e.stretch()
 		if err != nil {
@@ -59,22 +67,43 @@ var dynamicLinear = Method{
 		if err != nil {
 			return Attention{}, nil, err
 		}
+		warnings = append(warnings, more...)
+		if e.byRun() {
+			original, _ := e.trained()
+			return e.reach(frequencies, Reach{Trained: original, Linear: true}), warnings, nil
+		}
 		for i := range frequencies {
 			frequencies[i] /= stretch
 		}
 		e.Encoding.Frequencies = toFloat32(frequencies)
-		return e.Attention, append(warnings, more...), nil
+		return e.Attention, warnings, nil
 	},
 }
 
-// stretch returns max(context, L0)/L0.
+var paramLength = Param{
+	Name: "length", Kind: Word, Words: []string{"context", "run"}, Default: Text("context"),
+	Doc: "context: the length is --context, once for all; run: it is the largest position of each call + 1, as in transformers, and a cache then holds un-rotated keys",
+}
+
+// byRun says whether the length is each call's own.
+func (e edit) byRun() bool { return e.value("length").text == "run" }
+
+// reach sets frequencies that depend on how far a call reaches. Deeper layers'
+// cached keys still come from what earlier calls computed with theirs.
+func (e edit) reach(frequencies []float64, r Reach) Attention {
+	e.Encoding.Frequencies, e.Encoding.Reach, e.Cache = toFloat32(frequencies), r, Raw
+	return e.Attention
+}
+
+// stretch returns max(context, L0)/L0, or nothing where the length is each
+// call's own.
 func (e edit) stretch() (stretch float64, warnings []string, err error) {
 	original, err := e.trained()
-	if err != nil {
+	if err != nil || e.byRun() {
 		return 0, nil, err
 	}
 	if e.Length == 0 {
-		return 0, nil, errors.New("the frequencies depend on the length; give the context (--context)")
+		return 0, nil, errors.New("the frequencies depend on the length; give the context (--context), or length=run")
 	}
 	if e.Length <= original {
 		warnings = append(warnings, fmt.Sprintf("no effect: the context of %d tokens does not exceed the trained context %d", e.Length, original))

@@ -1,6 +1,9 @@
 package rope
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Layout says which two channels of a head turn together.
 type Layout uint8
@@ -25,6 +28,44 @@ type Encoding struct {
 	// Precision is the type that the model keeps its frequencies in: a model in
 	// float16 turns by the rounded powers of its base.
 	Precision Precision
+
+	Reach Reach // frequencies that depend on how far a call reaches
+}
+
+// Reach says which frequencies a call takes for all its keys when its real
+// tokens reach L positions (the largest position of the batch + 1) and L is
+// beyond Trained. One of the three is given; the zero value changes nothing.
+// With a cache that needs raw keys.
+type Reach struct {
+	Trained int64
+	Long    []float64 // these
+	NTK     float64   // or Frequencies[i]·(NTK·L/Trained − (NTK − 1))^(−2i/(RotaryDim − 2))
+	Linear  bool      // or Frequencies[i]·Trained/L
+}
+
+// At returns the encoding of a call that reaches L positions.
+func (e Encoding) At(length int64) Encoding {
+	r := e.Reach
+	e.Reach = Reach{}
+	if r.Trained == 0 || length <= r.Trained {
+		return e
+	}
+	if r.Long != nil {
+		e.Frequencies = r.Long
+		return e
+	}
+	stretch := float64(length) / float64(r.Trained)
+	e.Frequencies = slices.Clone(e.Frequencies)
+	for i := range e.Frequencies {
+		if r.NTK > 0 {
+			e.Frequencies[i] *= math.Pow(r.NTK*stretch-(r.NTK-1), -2*float64(i)/float64(e.RotaryDim()-2))
+		}
+		if r.Linear {
+			e.Frequencies[i] /= stretch
+		}
+	}
+	e.Frequencies = toFloat32(e.Frequencies)
+	return e
 }
 
 // RotaryDim returns the number of rotated channels.

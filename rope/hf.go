@@ -16,17 +16,64 @@ import (
 // A null counts as not given. What transformers only warns about (unknown keys,
 // wrong types, values out of range) is an error that names the key.
 func ParseRopeParameters(data []byte) (Spec, error) {
+	byType, err := ParseLayerRopeParameters(data)
+	if err != nil {
+		return Spec{}, err
+	}
+	if s, ok := byType[""]; ok {
+		return s, nil
+	}
+	return Spec{}, errors.New("rope_parameters: the dictionary has parameters per layer type; ParseLayerRopeParameters reads them")
+}
+
+// ParseLayerRopeParameters reads the same dictionary, or one that holds a
+// dictionary for each type of layers (full_attention, sliding_attention, …).
+// The result is by type; one for all layers stands under "".
+func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 	entries, err := readObject(data)
 	if err != nil {
-		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+		return nil, fmt.Errorf("rope_parameters: %w", err)
 	}
+	byType := map[string]Spec{}
+	for _, n := range entries {
+		if !n.isObject() {
+			continue
+		}
+		inner, err := readObject(n.value)
+		if err == nil {
+			err = flat(inner)
+		}
+		if err == nil {
+			byType[n.key], err = specOf(inner)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rope_parameters: %s: %w", n.key, err)
+		}
+	}
+	if len(byType) == 0 {
+		s, err := specOf(entries)
+		if err != nil {
+			return nil, fmt.Errorf("rope_parameters: %w", err)
+		}
+		return map[string]Spec{"": s}, nil
+	}
+	for _, n := range entries {
+		if !n.isObject() && !n.isNull() {
+			return nil, fmt.Errorf("rope_parameters: key %q stands beside parameters per layer type; it must stand in those of each type", n.key)
+		}
+	}
+	return byType, nil
+}
+
+// specOf reads the entries of one dictionary.
+func specOf(entries []entry) (Spec, error) {
 	ropeType, err := ropeType(entries)
 	if err != nil {
-		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+		return Spec{}, err
 	}
 	m, err := methodOfRopeType(ropeType, entries)
 	if err != nil {
-		return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+		return Spec{}, err
 	}
 	s := Spec{Axis: ScalingAxis, Name: m.Name}
 	for _, entry := range entries {
@@ -35,20 +82,30 @@ func ParseRopeParameters(data []byte) (Spec, error) {
 		}
 		p, err := m.param(entry.key)
 		if err != nil {
-			return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+			return Spec{}, err
 		}
 		if entry.isNull() && p.Kind != Switch { // transformers takes a null switch for false
 			continue
 		}
 		v, err := jsonValue(p.Kind, entry.value)
 		if err != nil {
-			return Spec{}, fmt.Errorf("rope_parameters: %s: %s=%s %w; it takes %v", m.title(), entry.key, entry.value, err, p.Kind)
+			return Spec{}, fmt.Errorf("%s: %s=%s %w; it takes %v", m.title(), entry.key, entry.value, err, p.Kind)
 		}
 		if err := s.set(m, p, v); err != nil {
-			return Spec{}, fmt.Errorf("rope_parameters: %w", err)
+			return Spec{}, err
 		}
 	}
 	return s, nil
+}
+
+// flat refuses a dictionary within one of a layer type.
+func flat(entries []entry) error {
+	for _, n := range entries {
+		if n.isObject() {
+			return fmt.Errorf("key %q holds an object; a number, list or text was expected", n.key)
+		}
+	}
+	return nil
 }
 
 // entry is one key of the dictionary with its undecoded value.
@@ -57,9 +114,10 @@ type entry struct {
 	value json.RawMessage
 }
 
-func (n entry) isNull() bool { return string(n.value) == "null" }
+func (n entry) isNull() bool   { return string(n.value) == "null" }
+func (n entry) isObject() bool { return bytes.HasPrefix(n.value, []byte("{")) }
 
-// readObject reads one flat JSON object, in order; keys given twice are errors.
+// readObject reads one JSON object, in order; keys given twice are errors.
 func readObject(data []byte) ([]entry, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	start, err := d.Token()
@@ -82,9 +140,6 @@ func readObject(data []byte) ([]entry, error) {
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return nil, fmt.Errorf("value of %q is not JSON: %w", key, err)
-		}
-		if bytes.HasPrefix(value, []byte("{")) {
-			return nil, fmt.Errorf("key %q holds an object; parameters per layer type are not read yet, give the inner dictionary of the layers to change", key)
 		}
 		entries = append(entries, entry{key, value})
 	}

@@ -10,9 +10,12 @@ func (m Method) Labels() []string {
 	if m.FineTuned {
 		labels[0] = "meant for models that were fine-tuned with it"
 	}
-	if m.OneCall {
+	switch {
+	case m.OneCall:
 		labels = append(labels, "whole texts in one call only")
-	} else {
+	case m.ByLength:
+		labels = append(labels, "the same for every way of cutting a text into calls, but not with length=run, which caches keys un-rotated")
+	default:
 		labels = append(labels, "the same for every way of cutting a text into calls")
 	}
 	if m.RawCache {

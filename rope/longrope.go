@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // longRoPE divides every frequency by a number of its own, from one list or
@@ -11,18 +12,20 @@ import (
 var longRoPE = Method{
 	Axis: ScalingAxis,
 	Name: "longrope",
-	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) says which, once for all, so that every way of cutting a text into calls gives the same.",
+	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) says which, once for all, so that every way of cutting a text into calls gives the same; with length=run each call does.",
 	Formula: "θ'_i = θ_i/long_factor_i if context > L0, else θ_i/short_factor_i; " +
 		"gain = √(1 + ln factor/ln L0) for factor > 1, or attention_factor",
 	Source:    "Ding et al., LongRoPE, arXiv:2402.13753; keys and gain are transformers'. transformers chooses by the length of each call",
 	FineTuned: true,
 	HF:        true,
+	ByLength:  true,
 	Params: []Param{
 		{Name: "short_factor", Kind: Reals, Rule: aboveZero, Doc: "one factor for each pair, within the trained context; must be given"},
 		{Name: "long_factor", Kind: Reals, Rule: aboveZero, Doc: "the same beyond it; must be given"},
 		paramFactor,
 		paramOriginal,
 		{Name: "attention_factor", Kind: Real, Rule: aboveZero, Doc: "gain on the rotated channels of query and key; if not given, from factor"},
+		paramLength,
 		paramTheta,
 		paramPartial,
 	},
@@ -49,31 +52,50 @@ func applyLongRoPE(e edit) (Attention, []string, error) {
 			return Attention{}, nil, fmt.Errorf("%s has %d numbers for the graph's %d pairs", key, n, len(frequencies))
 		}
 	}
-	if e.Length == 0 {
-		return Attention{}, nil, errors.New("whether short_factor or long_factor applies depends on the context; give it (--context)")
+	if e.Length == 0 && !e.byRun() {
+		return Attention{}, nil, errors.New("whether short_factor or long_factor applies depends on the context; give it (--context), or length=run")
 	}
-	key := "short_factor"
-	if e.Length > original {
-		key = "long_factor"
-	}
-	for i, factor := range e.value(key).list {
-		frequencies[i] /= factor
-	}
-	gain := e.number("attention_factor")
-	if !e.given("attention_factor") {
-		factor := float64(e.Length) / float64(original)
-		if e.given("factor") {
-			factor = e.number("factor")
+	divided := func(key string) []float64 {
+		list := slices.Clone(frequencies)
+		for i, factor := range e.value(key).list {
+			list[i] /= factor
 		}
-		gain = 1
-		if factor > 1 {
-			gain = math.Sqrt(1 + math.Log(factor)/math.Log(float64(original)))
-		}
+		return list
+	}
+	gain, err := e.longRoPEGain(original)
+	if err != nil {
+		return Attention{}, nil, err
 	}
 	if old := e.Encoding.EffectiveGain(); old != 1 {
 		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is kept and multiplied by %g: was it scaled before?", old, gain))
 		gain *= old
 	}
-	e.Encoding.Frequencies, e.Encoding.Gain = toFloat32(frequencies), gain
+	e.Encoding.Gain = gain
+	switch {
+	case e.byRun():
+		return e.reach(divided("short_factor"), Reach{Trained: original, Long: toFloat32(divided("long_factor"))}), warnings, nil
+	case e.Length > original:
+		e.Encoding.Frequencies = toFloat32(divided("long_factor"))
+	default:
+		e.Encoding.Frequencies = toFloat32(divided("short_factor"))
+	}
 	return e.Attention, warnings, nil
+}
+
+// longRoPEGain returns the given gain, else the one of the factor.
+func (e edit) longRoPEGain(original int64) (float64, error) {
+	if e.given("attention_factor") {
+		return e.number("attention_factor"), nil
+	}
+	factor := float64(e.Length) / float64(original)
+	switch {
+	case e.given("factor"):
+		factor = e.number("factor")
+	case e.Length == 0:
+		return 0, errors.New("the gain depends on the factor; give factor= or attention_factor=, or the context (--context)")
+	}
+	if factor <= 1 {
+		return 1, nil
+	}
+	return math.Sqrt(1 + math.Log(factor)/math.Log(float64(original))), nil
 }

@@ -45,6 +45,7 @@ type Method struct {
 	Neutral   bool    // leaves its axis as the graph has it
 	FineTuned bool    // meant for models that were fine-tuned with it
 	RawCache  bool    // needs keys that are cached un-rotated (Attention.Cache)
+	ByLength  bool    // takes length=: with run each call has frequencies of its own
 	OneCall   bool    // gives something else when a text is cut into several calls
 	Params    []Param // in the order in which they are written
 	HF        bool    // Name is also a rope_type of Hugging Face dictionaries

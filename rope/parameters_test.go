@@ -37,6 +37,20 @@ func TestParseRopeParameters(t *testing.T) {
 	}
 }
 
+func TestParseLayerRopeParameters(t *testing.T) {
+	got, err := rope.ParseLayerRopeParameters([]byte(`{
+		"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+		"full_attention": {"type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+		"other": null}`))
+	if err != nil || len(got) != 2 || got["sliding_attention"].String() != "theta:rope_theta=10000" || got["full_attention"].String() != "linear:factor=8,rope_theta=1000000" {
+		t.Errorf("%v, %v", got, err)
+	}
+	one, err := rope.ParseLayerRopeParameters([]byte(`{"type": "linear", "factor": 8}`))
+	if err != nil || len(one) != 1 || one[""].String() != "linear:factor=8" {
+		t.Errorf("%v, %v", one, err)
+	}
+}
+
 func TestParseRopeParametersErrors(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
 		{``, "not JSON"},
@@ -61,7 +75,14 @@ func TestParseRopeParametersErrors(t *testing.T) {
 		{`{"rope_type": "yarn", "factor": 4, "truncate": null}`, "truncate=null is neither true nor false"},
 		{`{"rope_type": "yarn", "factor": 4, "truncate": 0}`, "truncate=0 is neither true nor false"},
 		{`{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 8192.5}`, "must be an integer"},
-		{`{"full_attention": {"rope_type": "yarn"}}`, `"full_attention" holds an object`},
+		{`{"full_attention": {"rope_type": "yarn"}}`, `parameters per layer type`},
+		{`{"full_attention": {"rope_type": "yarm"}}`, `full_attention: unknown rope_type "yarm"`},
+		{`{"full_attention": {"rope_type": "yarn", "factor": 4, "factor": 4}}`, `full_attention: key "factor" is given twice`},
+		{`{"full_attention": {"rope_type": "yarn"}, "factor": 4}`, `key "factor" stands beside parameters per layer type`},
+		{`{"full_attention": {"rope_type": "yarn", "x": {}}}`, `full_attention: key "x" holds an object`},
+		{`{"rope_type": "longrope", "long_factor": [1, "2"]}`, `long_factor=[1, "2"]`},
+		{`{"rope_type": "longrope", "long_factor": []}`, `long_factor=[] is not a list of numbers`},
+		{`{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 0}`, `high_freq_factor=0 must be`},
 	} {
 		s, err := rope.ParseRopeParameters([]byte(c.json))
 		if err == nil {

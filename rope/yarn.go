@@ -1,6 +1,7 @@
 package rope
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -27,6 +28,9 @@ var yarn = Method{
 		{Name: "mscale", Kind: Real, Rule: atLeastZero, Doc: "with mscale_all_dim: numerator of the gain's ratio; 0 counts as not given"},
 		{Name: "mscale_all_dim", Kind: Real, Rule: atLeastZero, Doc: "with mscale: denominator of the gain's ratio; 0 counts as not given"},
 		paramTruncate,
+		{Name: "ramp", Kind: Word, Words: []string{"hf", "ratio"}, Default: Text("hf"),
+			Doc: "hf: transformers' ramp over pairs; ratio: the one of the blog post over turns within L0, θ_i·(γ + (1 − γ)/factor) with γ = clamp((θ_i·L0/2π − 1)/(tau − 1), 0, 1); the two differ by up to 70 % in some pairs"},
+		{Name: "tau", Kind: Real, Default: Number(32), Rule: aboveOne, Doc: "with ramp=ratio: turns within L0 from which a frequency is kept"},
 		{Name: "temperature", Kind: Real, Rule: aboveZero, Doc: "λ on the whole content score, in place of the gain (the paper's is (0.1·ln factor + 1)²)"},
 		paramTheta,
 		paramPartial,
@@ -75,6 +79,12 @@ func (e edit) yarnFrequencies() (frequencies []float64, factor float64, warnings
 		return nil, 0, nil, err
 	}
 	warnings = append(warnings, more...)
+	if e.value("ramp").text == "ratio" {
+		return e.ratioRamp(frequencies, original, factor), factor, warnings, e.noPairRange()
+	}
+	if e.given("tau") {
+		return nil, 0, nil, errors.New("tau= has no meaning without ramp=ratio")
+	}
 	low, high, more, err := e.pairRange(original, e.number("beta_fast"), e.number("beta_slow"), e.isTrue("truncate"))
 	if err != nil {
 		return nil, 0, nil, err
@@ -85,6 +95,26 @@ func (e edit) yarnFrequencies() (frequencies []float64, factor float64, warnings
 		frequencies[i] = theta/factor*float64(1-keep) + theta*float64(keep)
 	}
 	return toFloat32(frequencies), factor, warnings, nil
+}
+
+// ratioRamp blends by how often a pair turns within the trained context.
+func (e edit) ratioRamp(frequencies []float64, original int64, factor float64) []float64 {
+	for i, theta := range frequencies {
+		turns := math.Abs(theta) * float64(original) / (2 * math.Pi)
+		keep := min(max((turns-1)/(e.number("tau")-1), 0), 1)
+		frequencies[i] = (keep + (1-keep)/factor) * theta
+	}
+	return toFloat32(frequencies)
+}
+
+// noPairRange refuses keys of the other ramp.
+func (e edit) noPairRange() error {
+	for _, key := range []string{"beta_fast", "beta_slow", "truncate"} {
+		if e.given(key) {
+			return fmt.Errorf("%s= has no meaning with ramp=ratio, which takes tau=", key)
+		}
+	}
+	return nil
 }
 
 // pairRange returns the pairs between which the ramp rises from 0 to 1: those

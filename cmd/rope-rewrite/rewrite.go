@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -18,12 +17,13 @@ import (
 type rewriteCommand struct {
 	*common
 	output         string
-	scaling        string
-	positions      string
-	mask           string
+	scaling        []string
+	positions      []string
+	mask           []string
 	documents      string
 	kv             string
 	cache          string
+	target         string
 	ropeParameters string
 	context        int64
 	layers         string
@@ -37,12 +37,13 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&r.scaling, "scaling", "", "frequencies, for example yarn or longrope, as `SPEC`")
-	f.StringVar(&r.positions, "positions", "", "distances, for example string or dual-chunk, as `SPEC`")
-	f.StringVar(&r.mask, "mask", "", "who sees whom, for example anchor or sliding-window, as `SPEC`")
+	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, and the flag may be repeated")
+	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
+	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it")
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
+	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx changes constants of the model's own, for scalings that change frequencies and gain alone, and needs no library to run")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
 	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -90,7 +91,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if err := selected.check(len(report.Sites)); err != nil {
 		return err
 	}
-	if r.context > 0 && len(opts.Edits) == 0 {
+	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 {
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
 	partial := report.Unproven() > 0
@@ -146,28 +147,31 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		return opts, nil, usageError("-o: the name of a file was expected")
 	}
 	for _, f := range []struct {
-		flag, text string
-		parse      func(string) (rope.Spec, error)
-	}{
-		{"scaling", r.scaling, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.ScalingAxis, s) }},
-		{"rope-parameters", r.ropeParameters, parseRopeParameters},
-		{"positions", r.positions, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.PositionsAxis, s) }},
-		{"mask", r.mask, func(s string) (rope.Spec, error) { return rope.ParseSpec(rope.MaskAxis, s) }},
-	} {
-		if !given(f.flag) {
-			continue
+		axis  rope.Axis
+		texts []string
+	}{{rope.ScalingAxis, r.scaling}, {rope.PositionsAxis, r.positions}, {rope.MaskAxis, r.mask}} {
+		for _, text := range f.texts {
+			if err := addEdit(&opts, f.axis, text); err != nil {
+				return opts, nil, usageError("--%s", flagged(f.axis.String(), err))
+			}
 		}
-		spec, err := f.parse(f.text)
-		if err != nil {
-			return opts, nil, usageError("--%s", flagged(f.flag, err))
+	}
+	if given("rope-parameters") {
+		if err := addRopeParameters(&opts, r.ropeParameters); err != nil {
+			return opts, nil, usageError("--%s", flagged("rope-parameters", err))
 		}
-		opts.Edits = append(opts.Edits, spec)
 	}
 	if given("cache") {
 		if r.cache != "rotated" && r.cache != "raw" {
 			return opts, nil, usageError("--cache %q: rotated or raw was expected", r.cache)
 		}
 		opts.RawCache = r.cache == "raw"
+	}
+	if given("target") {
+		opts.Target = rewrite.Target(r.target)
+		if opts.Target != rewrite.Ops && opts.Target != rewrite.PlainONNX {
+			return opts, nil, usageError("--target %q: ops or onnx was expected", r.target)
+		}
 	}
 	if given("documents") {
 		if opts.Documents, err = parseDocuments(r.documents); err != nil {
@@ -201,16 +205,4 @@ func flagged(flag string, err error) string {
 		}
 	}
 	return flag + ": " + text
-}
-
-// parseRopeParameters takes the dictionary itself or the name of a file with it.
-func parseRopeParameters(text string) (rope.Spec, error) {
-	data := []byte(text)
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		var err error
-		if data, err = os.ReadFile(text); err != nil {
-			return rope.Spec{}, fmt.Errorf("%q is neither a JSON object nor a file that can be read", text)
-		}
-	}
-	return rope.ParseRopeParameters(data)
 }

@@ -339,4 +339,37 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   return params;
 }
 
+RunFrequencies ReadRunFrequencies(const OrtApi& api, const OrtKernelInfo* info,
+                                  const std::string& name, const AttentionParams& params) {
+  const NodeInfo node(api, info, name);
+  RunFrequencies run;
+  run.trained = NonNegative(node, spec::kAttrTrainedLength, spec::kDefaultTrainedLength);
+  run.long_frequencies = FiniteFloats(node, spec::kAttrLongFrequencies);
+  run.ntk = FiniteFloat(node, spec::kAttrDynamicNtk, spec::kDefaultDynamicNtk);
+  run.linear = Flag(node, spec::kAttrDynamicLinear, spec::kDefaultDynamicLinear);
+  const int given = !run.long_frequencies.empty() + (run.ntk != 0) + run.linear;
+  const std::string attribute =
+      std::string("attribute ") + spec::kAttrTrainedLength + " is " + std::to_string(run.trained);
+  if (given != (run.any() ? 1 : 0)) {
+    node.Refuse(attribute + "; with it exactly one of " + spec::kAttrLongFrequencies + ", " +
+                spec::kAttrDynamicNtk + " and " + spec::kAttrDynamicLinear +
+                " must be given, and without it none");
+  }
+  if (!run.long_frequencies.empty() && run.long_frequencies.size() != params.frequencies.size()) {
+    node.Refuse(std::string("attribute ") + spec::kAttrLongFrequencies + " has " +
+                std::to_string(run.long_frequencies.size()) + " values, " + spec::kAttrFrequencies +
+                " has " + std::to_string(params.frequencies.size()));
+  }
+  if (run.ntk != 0 && (run.ntk < 1 || params.frequencies.size() < 2)) {
+    node.Refuse(std::string("attribute ") + spec::kAttrDynamicNtk + " is " +
+                std::to_string(run.ntk) + "; it must be at least 1 and needs two frequencies");
+  }
+  if (run.any() && !params.raw_cache && node.HasInput(spec::kPastKey)) {
+    node.Refuse(attribute +
+                "; with past_key that needs a raw cache: rotated keys keep the frequencies of "
+                "their own call");
+  }
+  return run;
+}
+
 }  // namespace rope

@@ -6,6 +6,7 @@
 
 #include "attention.h"
 #include "ort_api.h"
+#include "run_frequencies.h"
 
 namespace rope {
 
@@ -17,6 +18,10 @@ std::string NodeName(const OrtApi& api, const OrtKernelInfo* info);
 // covered by it.
 AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
                                const std::string& node);
+
+// The same for frequencies that depend on how far a call reaches.
+RunFrequencies ReadRunFrequencies(const OrtApi& api, const OrtKernelInfo* info,
+                                  const std::string& node, const AttentionParams& params);
 
 }  // namespace rope
 

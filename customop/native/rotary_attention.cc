@@ -18,7 +18,10 @@ template <typename T>
 class RotaryAttention {
  public:
   RotaryAttention(const OrtApi& api, const OrtKernelInfo* info)
-      : api_(api), node_(NodeName(api, info)), params_(ReadAttributes(api, info, node_)) {
+      : api_(api),
+        node_(NodeName(api, info)),
+        params_(ReadAttributes(api, info, node_)),
+        run_frequencies_(ReadRunFrequencies(api, info, node_, params_)) {
     Check(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory_),
           "CreateCpuMemoryInfo");
   }
@@ -31,12 +34,21 @@ class RotaryAttention {
     AttentionArgs<T> args = CheckInputs<T>(params_, inputs, node_);
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
     OrtHost host(api_, context, memory_);
-    if (!RunAttention(params_, args, host)) {
+    if (!RunAttention(ParamsOf(args), args, host)) {
       throw Failure(Describe("out of memory"), ORT_FAIL);
     }
   }
 
  private:
+  // The call's parameters, with the frequencies for how far it reaches.
+  AttentionParams ParamsOf(const AttentionArgs<T>& args) const {
+    AttentionParams params = params_;
+    if (run_frequencies_.any()) {
+      params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(args));
+    }
+    return params;
+  }
+
   std::string Describe(const std::string& text) const {
     return std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text;
   }
@@ -103,6 +115,7 @@ class RotaryAttention {
   const OrtApi& api_;
   const std::string node_;
   const AttentionParams params_;
+  const RunFrequencies run_frequencies_;
   OrtMemoryInfo* memory_ = nullptr;
 };
 

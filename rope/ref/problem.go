@@ -163,6 +163,19 @@ func (p Problem) shared(b rope.Band, position int64) int64 {
 
 func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
 
+// reach is the largest position of a real new token, and one more.
+func (p Problem) reach() int64 {
+	var reach int64
+	for b := range p.Batch {
+		for l := range p.Length {
+			if p.isReal(b, p.past(b)+l) {
+				reach = max(reach, p.position(b, l)+1)
+			}
+		}
+	}
+	return reach
+}
+
 // shift returns position − index of a row, which must be one number for all its
 // real new tokens whose positions do not restart. A row without one has shift 0.
 func (p Problem) shift(batch int) (int64, error) {
@@ -271,6 +284,9 @@ func (p Problem) checkBands() error {
 		if a.Cache == rope.Rotated && (b.Group > 1 || a.Chunk > 0) {
 			return fmt.Errorf("band %d takes keys to other positions than their own, which a cache of rotated keys cannot do", i)
 		}
+	}
+	if a.Encoding.Reach.Trained > 0 && a.Cache == rope.Rotated && p.Past > 0 {
+		return errors.New("frequencies that depend on how far a call reaches need a cache of raw keys")
 	}
 	if a.Chunk < 0 || a.Chunk > 0 && !a.Mask.Causal {
 		return fmt.Errorf("chunks of %d positions: a map of chunks needs a causal mask and a positive number", a.Chunk)

@@ -19,6 +19,7 @@ func run[T float](p Problem) (Result, error) {
 	if err := p.check(); err != nil {
 		return Result{}, err
 	}
+	p.Attention.Encoding = p.Attention.Encoding.At(p.reach())
 	a, size := p.Attention, p.valueSize()
 	result := Result{
 		Output:       make([]float64, p.Batch*a.Heads*p.Length*size),

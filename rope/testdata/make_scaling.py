@@ -40,6 +40,12 @@ def ntk_by_parts(n, base, original, factor):
     return default(n, base) * (1 - rho) + default(n, base) / factor * rho
 
 
+def yarn_ratio(n, base, original, factor, tau=32.0):
+    theta = default(n, base)
+    gamma = np.clip((theta * original / (2 * math.pi) - 1) / (tau - 1), 0, 1)
+    return (gamma + (1 - gamma) / factor) * theta
+
+
 def resonance(n, base):
     return 2 * math.pi / np.round(2 * math.pi / default(n, base))
 
@@ -59,11 +65,14 @@ def cases():
             context = f"factor={factor},original_max_position_embeddings={original}"
             yield {**common, "spec": f"partial-ntk:{context}", "inv_freq": partial_ntk(n, base, original, factor)}
             yield {**common, "spec": f"ntk-by-parts:{context}", "inv_freq": ntk_by_parts(n, base, original, factor)}
+            yield {**common, "spec": f"yarn:ramp=ratio,{context},attention_factor=1", "inv_freq": yarn_ratio(n, base, original, factor)}
             yield {**common, "spec": f"beta-ary:factor={factor}", "inv_freq": beta_ary(n, base, factor)}
         yield {**common, "spec": f"partial-ntk:{context},ntk_factor=0.5,extrapolation_factor=0.75",
                "inv_freq": partial_ntk(n, base, original, factor, 0.5, 0.75)}
+        yield {**common, "spec": f"yarn:ramp=ratio,tau=8,{context},attention_factor=1", "inv_freq": yarn_ratio(n, base, original, factor, 8.0)}
         yield {**common, "spec": "beta-ary:factor=4,b=0.75", "inv_freq": beta_ary(n, base, 4, 0.75)}
 
 
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "scaling.json"), "w") as f:
-    f.write("[\n" + ",\n".join(json.dumps({**c, "inv_freq": c["inv_freq"].tolist()}) for c in cases()) + "\n]\n")
+if __name__ == "__main__":
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "scaling.json"), "w") as f:
+        f.write("[\n" + ",\n".join(json.dumps({**c, "inv_freq": c["inv_freq"].tolist()}) for c in cases()) + "\n]\n")

@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 import os
+import sys
 
 import numpy as np
 import torch
@@ -119,14 +120,67 @@ MAPS = {
 BY_INDEX = ("first-keys_cache",)  # counts keys by place, where the padding stands
 
 
+RUN_PREFILL = 12  # tokens of the first call of a run that is decoded, below the trained context
+
+
+def by_reach(name, plain):
+    """Frequencies of a call that reaches `length` positions, for length=run, and the gain."""
+    theta, n = plain.double(), 2 * len(plain)
+
+    def dynamic(length, factor=2.0):
+        alpha = factor * max(length, L0) / L0 - (factor - 1)
+        return theta * alpha ** (-torch.arange(0, n, 2).double() / (n - 2))
+
+    def dynamic_linear(length):
+        return theta * L0 / max(length, L0)
+
+    def longrope(length):
+        return theta / torch.tensor(LONG if length > L0 else SHORT).double()
+
+    gain = math.sqrt(1 + math.log(3) / math.log(L0)) if name == "longrope" else 1.0
+    return {"dynamic": dynamic, "dynamic-linear": dynamic_linear, "longrope": longrope}[name], gain
+
+
+RUNS = {
+    "dynamic": "dynamic:factor=2,original_max_position_embeddings=16,length=run",
+    "dynamic-linear": "dynamic-linear:original_max_position_embeddings=16,length=run",
+    "longrope": SCALINGS["longrope"][0] + ",length=run",
+}
+
+
+def formulas():
+    """Scalings that transformers does not have: frequencies in float64 by rope/testdata/make_scaling.py."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "rope", "testdata"))
+    import make_scaling as m
+
+    n, base = 16, small.THETA
+    listed = [1.5, 0.7, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005]
+    context = "factor=3,original_max_position_embeddings=16"
+    return {
+        "ntk": ("ntk:alpha=3", m.default(n, base * 3 ** (n / (n - 2)))),
+        "dynamic-linear": ("dynamic-linear:original_max_position_embeddings=16", m.default(n, base) / 3),
+        "partial-ntk": ("partial-ntk:" + context, m.partial_ntk(n, base, L0, 3)),
+        "ntk-by-parts": ("ntk-by-parts:" + context, m.ntk_by_parts(n, base, L0, 3)),
+        "yarn_ratio": ("yarn:ramp=ratio,attention_factor=1," + context, m.yarn_ratio(n, base, L0, 3)),
+        "beta-ary": ("beta-ary:factor=3", m.beta_ary(n, base, 3)),
+        "resonance": ("resonance", m.resonance(n, base)),
+        "nope": ("nope", np.zeros(n // 2)),
+        "frequencies": ("frequencies:inv_freq=[%s]" % ";".join(map(str, listed)), np.array(listed)),
+    }
+
+
 class Mapped(Reference):
-    """Reference with a gain on the rotated channels and a temperature of the query's position."""
+    """Reference with a gain on the rotated channels, a temperature of the query's position, and frequencies that may
+    depend on how far a call reaches. transformers' cache holds what it is given: un-rotated keys."""
 
     temperature = None  # [batch, length]
     gain = 1.0
+    reach = None  # length → frequencies
 
     def __call__(self, module, query, key, value, attention_mask, **rest):
         rows, keys = query.shape[2], key.shape[2]
+        if self.reach is not None:
+            self.frequencies = self.reach(int(self.positions[:, keys - rows:keys].max()) + 1).float()
         query = query.double().clone()
         query[..., :self.rotary] *= self.gain**2
         if self.temperature is not None:
@@ -187,10 +241,31 @@ if __name__ == "__main__":
             notes[case]["decode_against_full" + pad] = off
         notes[case]["change"] = worst(keys[case], plain[""])
         assert notes[case]["change"] > 0.5, (case, notes[case])
+    for case, (spec, frequencies) in formulas().items():
+        notes[case] = dict(edits=["scaling " + spec], oracle="formula and matrices in float64")
+        reference.frequencies, reference.gain, reference.temperature = torch.tensor(frequencies).float(), 1.0, None
+        for pad in ("", "_pad"):
+            reference.set(pad, lambda d: d)
+            keys[case + pad] = full(model, pad)
+        notes[case]["change"] = worst(keys[case], plain[""])
+    for name, spec in RUNS.items():
+        case = name + "_run"
+        notes[case] = dict(edits=["scaling " + spec], oracle="raw keys in float64, turned by each call's frequencies")
+        for pad in ("", "_pad"):
+            reference.set(pad, lambda d: d)
+            reference.temperature, reference.positions = None, INPUTS["pos" + pad]
+            reference.reach, reference.gain = by_reach(name, reference.plain)
+            whole = full(model, pad)
+            if name in SCALINGS:  # one call is what transformers computes
+                assert worst(whole, keys[name + pad]) < 1e-4, (case, pad, worst(whole, keys[name + pad]))
+            keys[case + "_full" + pad] = whole
+            keys[case + pad] = decoded(model, pad, RUN_PREFILL)
+            notes[case]["decode_against_one_call" + pad] = worst(keys[case + pad], whole)
+        reference.reach = None
     for case, note in notes.items():
         print(case, json.dumps(note))
     np.savez_compressed(os.path.join(out, "goldens", "methods.npz"),
                         **{k: v[..., ::STEP, :].astype(np.float32) for k, v in keys.items()})
     with open(os.path.join(out, "goldens", "methods.json"), "w") as f:
-        json.dump(dict(trained=L0, context=CONTEXT, step=STEP, cases=notes), f, indent=1)
+        json.dump(dict(trained=L0, context=CONTEXT, step=STEP, run_prefill=RUN_PREFILL, cases=notes), f, indent=1)
         f.write("\n")

@@ -1,0 +1,62 @@
+// Frequencies that depend on how far a call reaches.
+#ifndef ROPE_RUN_FREQUENCIES_H_
+#define ROPE_RUN_FREQUENCIES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "attention.h"
+
+namespace rope {
+
+// With L = the largest position of a call's real tokens + 1, and beyond the
+// trained length: other frequencies, or these raised to a larger base, or divided.
+struct RunFrequencies {
+  int64_t trained = 0;                  // 0: frequencies are always the same
+  std::vector<float> long_frequencies;  // beyond the trained length; empty: none
+  double ntk = 0;                       // factor of dynamic NTK scaling; 0: none
+  bool linear = false;                  // dynamic linear scaling
+
+  bool any() const { return trained > 0; }
+
+  // The frequencies of a call that reaches L positions.
+  std::vector<float> At(const std::vector<float>& frequencies, int64_t length) const {
+    if (length <= trained) return frequencies;
+    if (!long_frequencies.empty()) return long_frequencies;
+    std::vector<float> out = frequencies;
+    const double stretch = static_cast<double>(length) / static_cast<double>(trained);
+    const double n = 2 * static_cast<double>(out.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      double f = static_cast<double>(out[i]);
+      if (ntk > 0) f *= std::pow(ntk * stretch - (ntk - 1), -2 * static_cast<double>(i) / (n - 2));
+      if (linear) f /= stretch;
+      out[i] = static_cast<float>(f);
+    }
+    return out;
+  }
+};
+
+// How many positions the real tokens of a call reach; 0 without any.
+template <typename T>
+int64_t ReachOf(const AttentionArgs<T>& args) {
+  int64_t reach = 0;
+  for (int64_t b = 0; b < args.batch; ++b) {
+    const int64_t past = args.past(b);
+    const int64_t* mask =
+        args.mask == nullptr ? nullptr : args.mask + b * args.mask_batch_stride + past;
+    for (int64_t place = 0; place < args.length; ++place) {
+      if (mask != nullptr && mask[place] == 0) continue;
+      const int64_t p = args.positions == nullptr
+                            ? past + place
+                            : args.positions[b * args.positions_batch_stride + place];
+      reach = std::max(reach, p + 1);
+    }
+  }
+  return reach;
+}
+
+}  // namespace rope
+
+#endif  // ROPE_RUN_FREQUENCIES_H_

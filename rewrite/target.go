@@ -1,0 +1,170 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Target says what sites become.
+type Target string
+
+const (
+	// Ops replaces a site by the fused op. It is the default.
+	Ops Target = "ops"
+	// PlainONNX changes constants of the model's own rotation, so that the result
+	// runs without the op library. It serves methods that change frequencies and
+	// gain alone.
+	PlainONNX Target = "onnx"
+)
+
+// plain refuses options that need the op.
+func (o Options) plain() error {
+	switch {
+	case o.Target == "" || o.Target == Ops:
+		return nil
+	case o.Target != PlainONNX:
+		return fmt.Errorf("unknown target %q; ops or onnx was expected", o.Target)
+	case o.Documents != "":
+		return errors.New("document ids need the op; they cannot go with the target onnx")
+	case o.FixedCapacity != 0:
+		return errors.New("a cache of fixed capacity needs the op; it cannot go with the target onnx")
+	case o.RawCache:
+		return errors.New("a cache of un-rotated keys needs the op; it cannot go with the target onnx")
+	case o.ExactAngles:
+		return errors.New("exact angles need the op; they cannot go with the target onnx")
+	}
+	return nil
+}
+
+// retabled is a site whose own constants are to rotate otherwise.
+type retabled struct {
+	analysed
+	layer int
+	want  rope.Attention
+}
+
+// rescaled returns the rotation that gives what is wanted by frequencies and
+// gain alone, or says what else would have to change.
+func (r retabled) rescaled() (rope.Encoding, error) {
+	have, want := r.lifted.attention, r.want
+	e := want.Encoding
+	if e.Reach.Trained != 0 {
+		return e, errors.New("length=run needs the op; leave --target onnx out, or length=run")
+	}
+	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
+		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
+			return e, errors.New("the method changes the score's scale, which needs the op where a part of the head is not rotated; leave --target onnx out")
+		}
+		e.Gain = e.EffectiveGain() * math.Sqrt(ratio) // queries and keys have it each
+	}
+	have.Encoding, have.Scale = rope.Encoding{}, 0
+	want.Encoding, want.Scale = rope.Encoding{}, 0
+	if !reflect.DeepEqual(have, want) {
+		return e, errors.New("only methods that change frequencies and gain alone are written without the op; leave --target onnx out for others")
+	}
+	return e, nil
+}
+
+// retable changes the constants of the sites' rotations in the model, and
+// measures the result. Pairs that are to stand still are measured turning, as
+// they did before: an encoding that turns some of its channels only cannot be
+// measured, and their frequency is one more number of the same constant.
+func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
+	if len(sites) == 0 {
+		return nil
+	}
+	t := &retabler{graph: sites[0].scope.view, model: m, length: opts.Context.Length, constants: map[string]rotary{}, gains: map[*onnx.Node]float64{}, inside: map[*onnx.Node]bool{}, ends: map[string]bool{}}
+	for _, s := range sites {
+		want, err := s.rescaled()
+		if err == nil {
+			err = t.find(s, want)
+		}
+		if err != nil {
+			return &EditError{Layer: s.layer, Err: err}
+		}
+	}
+	err := t.check()
+	if err == nil {
+		err = t.addGains()
+	}
+	if err != nil {
+		return &EditError{Layer: WholeModel, Err: err}
+	}
+	t.write(turning)
+	if err := order(m.Graph); err != nil {
+		return err
+	}
+	if err := confirm(ctx, m, opts, sites); err != nil {
+		return err
+	}
+	t.write(func(r rotary) rope.Encoding { return r.want })
+	return nil
+}
+
+// turning is what a rotation is measured with: pairs that are to stand still
+// turn as they did.
+func turning(r rotary) rope.Encoding {
+	e := r.want
+	e.Frequencies = slices.Clone(e.Frequencies)
+	for i, omega := range e.Frequencies {
+		if omega == 0 {
+			e.Frequencies[i] = r.have.Frequencies[i]
+		}
+	}
+	return e
+}
+
+// confirm measures the changed model and says where it is not what was wanted.
+func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
+	report := &Report{Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	opts.Layers = nil
+	found, err := analyse(ctx, m, opts, report)
+	if err != nil {
+		return fmt.Errorf("the changed model cannot be measured: %w", err)
+	}
+	for _, s := range sites {
+		site := report.Sites[s.index]
+		if site.Attention == nil {
+			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.layer, site.Reason)
+		}
+		unknown := 0.0
+		for _, f := range found {
+			if f.index == s.index && f.lifted != nil {
+				unknown = f.lifted.unknown
+			}
+		}
+		want, err := s.rescaled()
+		if err != nil {
+			return err
+		}
+		want = turning(rotary{have: s.lifted.attention.Encoding, want: want})
+		if err := sameRotation(site.Attention.Encoding, want, unknown); err != nil {
+			return fmt.Errorf("layer %d of the changed model %w", s.layer, err)
+		}
+	}
+	return nil
+}
+
+// sameRotation compares a measured rotation with the one that was written.
+func sameRotation(got, want rope.Encoding, unknown float64) error {
+	const rounding = 1e-6
+	if len(got.Frequencies) != len(want.Frequencies) {
+		return fmt.Errorf("turns %d pairs, %d were wanted", len(got.Frequencies), len(want.Frequencies))
+	}
+	for i, w := range want.Frequencies {
+		if math.Abs(got.Frequencies[i]-w) > (rounding+unknown)*math.Abs(w) {
+			return fmt.Errorf("turns pair %d by %g, %g was wanted", i, got.Frequencies[i], w)
+		}
+	}
+	if math.Abs(got.EffectiveGain()-want.EffectiveGain()) > (1e-5+unknown)*want.EffectiveGain() {
+		return fmt.Errorf("has the gain %g, %g was wanted", got.EffectiveGain(), want.EffectiveGain())
+	}
+	return nil
+}

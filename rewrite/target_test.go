@@ -1,0 +1,180 @@
+package rewrite_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// plainScalings are methods that change frequencies and gain alone, with their
+// golden if there is one.
+var plainScalings = []struct{ spec, golden string }{
+	{"yarn:factor=3,original_max_position_embeddings=16", "yarn_context"},
+	{"llama3:factor=4,low_freq_factor=1,high_freq_factor=4,original_max_position_embeddings=16", "llama3"},
+	{"dynamic:factor=2,original_max_position_embeddings=16", "dynamic"},
+	{"longrope:factor=3,original_max_position_embeddings=16,short_factor=[1;1.05;1.1;1.15;1.2;1.25;1.3;1.35],long_factor=[1;1.6;2.2;2.8;3.4;4;4.6;5.2]", "longrope"},
+	{"proportional:partial_rotary_factor=0.5,factor=2", "proportional"},
+	{"linear:factor=4", ""},
+	{"theta:rope_theta=500000", ""},
+	{"ntk:alpha=3", ""},
+	{"resonance", ""},
+	{"nope", ""},
+	{"yarn:factor=3,original_max_position_embeddings=16,temperature=1.2", ""},
+}
+
+// TestTargetONNX: models whose constants were changed run without the library
+// and give what transformers and the op give.
+func TestTargetONNX(t *testing.T) {
+	testruntime.Require(t)
+	f, err := npz.Open(filepath.Join(testdata, "goldens", "methods.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, export := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo23", "llama__ts17", "llama__genai-fp32", "llama__dynamo18-nocache"} {
+		for _, c := range plainScalings {
+			if export != "llama__optimum" && !strings.HasPrefix(c.spec, "yarn:factor=3,original_max_position_embeddings=16") && !strings.HasPrefix(c.spec, "proportional") {
+				continue // one export shows them all
+			}
+			name, _, _ := strings.Cut(c.spec, ":")
+			t.Run(export+"/"+name, func(t *testing.T) {
+				opts := rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, c.spec)}, Context: rope.Context{Length: 48, Original: 16}}
+				byOp, _ := patch(t, model(export), opts)
+				opts.Target = rewrite.PlainONNX
+				path, report := patch(t, model(export), opts)
+				noCustomNodes(t, path)
+				if !strings.Contains(strings.Join(report.Edits, " "), "target onnx") {
+					t.Errorf("the report has the edits %q", report.Edits)
+				}
+				plain, ops := open(t, path), open(t, byOp)
+				for _, padded := range []bool{false, true} {
+					if padded && export == "llama__genai-fp32" {
+						continue
+					}
+					g := readGolden(t, "llama", "plain", padded)
+					ways := [][]int64{{48}, {32, 8, 1, 1, 1, 1, 1, 1, 1, 1}}
+					if !plain.Cached() {
+						ways = ways[:1]
+					}
+					for _, chunks := range ways {
+						logits := chunked(t, plain, g.sequence, chunks)
+						off := largest(real(g, logits), real(g, chunked(t, ops, g.sequence, chunks)))
+						if t.Logf("padded %v, %d calls: off by %.2g from the op", padded, len(chunks), off); !(off <= 1e-4) {
+							t.Errorf("padded %v, %d calls: off by %.2g from the op", padded, len(chunks), off)
+						}
+						if c.golden == "" {
+							continue
+						}
+						suffix := ""
+						if padded {
+							suffix = "_pad"
+						}
+						want, _, err := f.Float32(c.golden + suffix)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if off := sparseDistance(t, g, logits, want, 4); !(off <= 1e-4) {
+							t.Errorf("padded %v, %d calls: off by %.2g from transformers", padded, len(chunks), off)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func chunked(t *testing.T, d *decoder.Decoder, s decoder.Sequence, chunks []int64) []float64 {
+	t.Helper()
+	logits, err := d.Chunks(context.Background(), s, chunks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logits
+}
+
+// real picks the logits of tokens that are no padding.
+func real(g golden, logits []float64) (picked []float64) {
+	width := len(logits) / len(g.sequence.Mask)
+	for i, m := range g.sequence.Mask {
+		if m != 0 {
+			picked = append(picked, logits[i*width:(i+1)*width]...)
+		}
+	}
+	return picked
+}
+
+func noCustomNodes(t *testing.T, path string) {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for n := range m.Graph.AllNodes() {
+		if n.Domain == "rope.rewrite" {
+			t.Errorf("node %q is the custom op", n.Name)
+		}
+	}
+}
+
+// Tables of com.microsoft ops end where the model was trained; a context makes
+// them longer, so that tokens beyond run.
+func TestLongerTables(t *testing.T) {
+	testruntime.Require(t)
+	opts := rewrite.Options{
+		Edits:   []rope.Spec{spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")},
+		Context: rope.Context{Length: 256}, Target: rewrite.PlainONNX,
+	}
+	path, _ := patch(t, model("llama__genai-fp32"), opts)
+	opts.Target = rewrite.Ops
+	byOp, _ := patch(t, model("llama__genai-fp32"), opts)
+	long := decoder.Sequence{Batch: 1, Length: 200}
+	for i := range long.Length {
+		long.IDs, long.Mask, long.Positions = append(long.IDs, 4+i*7%120), append(long.Mask, 1), append(long.Positions, i)
+	}
+	plain, ops, original := open(t, path), open(t, byOp), open(t, model("llama__genai-fp32"))
+	if _, err := original.Chunks(context.Background(), long, 100, 100); err == nil {
+		t.Error("the original runs beyond its tables; the test shows nothing")
+	}
+	if off := largest(chunked(t, plain, long, []int64{100, 99, 1}), chunked(t, ops, long, []int64{100, 99, 1})); !(off <= 1e-4) {
+		t.Errorf("off by %.2g from the op", off)
+	}
+}
+
+func TestTargetONNXRefuses(t *testing.T) {
+	testruntime.Require(t)
+	for _, c := range []struct {
+		opts rewrite.Options
+		want string
+	}{
+		{rewrite.Options{Edits: edits(t, []string{"positions string:shift=16"})}, "only methods that change frequencies and gain alone"},
+		{rewrite.Options{Edits: edits(t, []string{"mask sliding-window:window=8"})}, "only methods that change frequencies and gain alone"},
+		{rewrite.Options{Edits: edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "only methods that change frequencies and gain alone"},
+		{rewrite.Options{FixedCapacity: 9}, "a cache of fixed capacity needs the op"},
+		{rewrite.Options{RawCache: true}, "a cache of un-rotated keys needs the op"},
+		{rewrite.Options{ExactAngles: true}, "exact angles need the op"},
+		{rewrite.Options{Documents: "ids"}, "document ids need the op"},
+		{rewrite.Options{Edits: edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }}, "reach node"},
+	} {
+		m, err := onnx.Open(model("llama__optimum"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.opts.Worker, c.opts.Target = []string{os.Args[0]}, rewrite.PlainONNX
+		_, err = rewrite.Rewrite(context.Background(), m, c.opts)
+		m.Close()
+		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v lacks %q", err, c.want)
+		}
+	}
+}
