@@ -272,9 +272,12 @@ func (l *loader) session(ctx context.Context, m *onnx.Model, outputs []string) (
 		return nil, tooLarge(int64(len(data)))
 	}
 	return l.engine.Load(ctx, engine.Model{
-		Bytes: data, Inputs: inputNames(m), Outputs: outputs, Library: m.Opset(opsDomain) > 0,
+		Bytes: data, Inputs: inputNames(m), Outputs: outputs, Library: m.Opset(opsDomain) > 0, Large: len(m.Graph.Nodes) > manyNodes,
 	})
 }
+
+// manyNodes are more than a site has, and fewer than a skeleton of many layers.
+const manyNodes = 1000
 
 // maxPiece bounds the bytes of a piece; rotary tables of 131,072 positions take 64 MB.
 const maxPiece = 512 << 20

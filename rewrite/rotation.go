@@ -384,9 +384,15 @@ func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
 	return float64(float32(omega))
 }
 
-// maxPositions is how many positions are looked at in one call: those of a
-// table of 131,072 rows would take gigabytes, here and in the evaluating process.
-const maxPositions = 512
+// maxRotated is how many numbers of one vector's rotations are looked at in one
+// call: those of a table of 131,072 rows, or of all positions of a model with
+// many heads, would take gigabytes, here and in the evaluating process.
+const maxRotated = 512 << 10
+
+// together is how many positions are looked at in one call.
+func (r *rotator) together() int {
+	return int(min(max(maxRotated/(r.to.heads*r.to.channels), 16), 512))
+}
 
 // verify compares the fit with the function at every position up to 4095 and
 // at many beyond, so that one wrong entry of a table is seen, and with many
@@ -407,7 +413,7 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 			positions = append(positions, p)
 		}
 	}
-	for some := range slices.Chunk(positions, maxPositions) {
+	for some := range slices.Chunk(positions, r.together()) {
 		if err := r.compare(ctx, fit, some); err != nil {
 			return err
 		}

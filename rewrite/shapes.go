@@ -47,7 +47,6 @@ func measureShapes(ctx context.Context, eng engine.Engine, g *graph, values []st
 	}
 	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
 	for _, v := range values {
-		sk.nodes = append(sk.nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))
 		sk.need(v)
 	}
 	for _, w := range wanted {

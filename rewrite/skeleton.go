@@ -1,7 +1,9 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -75,7 +77,7 @@ func (s *skeleton) blocked() map[*onnx.Node]error {
 }
 
 func (s *skeleton) constant(name string, t *onnx.Tensor) {
-	if t.Len() <= maxKept || !isFloat(t.Type) && !quantised(t.Type) {
+	if t.Len() <= maxKept && !absent(t) || !isFloat(t.Type) && !quantised(t.Type) {
 		c := t.Clone()
 		c.Name = name
 		s.consts = append(s.consts, c)
@@ -84,6 +86,13 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 	dims := name + "/rope-rewrite/shape"
 	s.consts = append(s.consts, int64Tensor(dims, []int64{int64(len(t.Dims))}, t.Dims...))
 	s.nodes = append(s.nodes, zeros(t.Type, dims, name))
+}
+
+// absent reports whether a constant is external data that is not there: a model
+// can be looked at without its weights.
+func absent(t *onnx.Tensor) bool {
+	_, err := t.Bytes()
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // zeros is a node that makes a tensor of zeros whose shape is a value.
@@ -161,6 +170,23 @@ func (g *graph) weightDims(value string) ([]int64, onnx.DataType) {
 	return nil, onnx.Undefined
 }
 
+// after makes what project returned wait for dims, as an empty part of its
+// shape. ONNX Runtime would ask for them last of all and keep everything that
+// they are the dims of until then: gigabytes in a model of eighty layers.
+func (s *skeleton) after(dims []string, product []*onnx.Node) []*onnx.Node {
+	if len(dims) == 0 {
+		return product
+	}
+	shape := product[len(product)-2]
+	name := func(part string) string { return fmt.Sprintf("%s/%s", shape.Outputs[0], part) }
+	s.consts = append(s.consts, int64Tensor(name("none"), []int64{1}, 0))
+	shape.Inputs = append(shape.Inputs, name("nothing"))
+	return append([]*onnx.Node{
+		onnx.NewNode("Concat", dims, []string{name("dims")}, onnx.IntAttr("axis", 0)),
+		onnx.NewNode("Slice", []string{name("dims"), name("none"), name("none")}, []string{name("nothing")}),
+	}, product...)
+}
+
 // project makes zeros of shape(like)[from:to] + [width].
 func (s *skeleton) project(n *onnx.Node, like string, from, to, width int64, t onnx.DataType) []*onnx.Node {
 	out := n.Outputs[0]
@@ -182,27 +208,39 @@ func (s *skeleton) project(n *onnx.Node, like string, from, to, width int64, t o
 func (s *skeleton) model(values, shapes []string) *onnx.Model {
 	g := s.graph
 	m := emptyModel(g.model)
-	var body []*onnx.Node
+	wanted := map[string]bool{}
+	for _, v := range values {
+		wanted[v] = true
+	}
+	nodes := slices.Clone(s.nodes) // what stands in for constants
+	var asked []string             // dims that nothing waits for
+	ask := func(v string) {
+		if wanted[v] {
+			nodes = append(nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))
+			asked = append(asked, v+dimsSuffix)
+			delete(wanted, v)
+		}
+	}
+	for _, v := range values {
+		if g.producer[v] == nil {
+			ask(v)
+		}
+	}
 	for _, n := range g.nodes {
 		if !s.needed[n] {
 			continue
 		}
 		if make, _ := s.replacement(n); make != nil {
-			body = append(body, make()...)
+			nodes = append(nodes, s.after(asked, make())...)
+			asked = nil
 		} else {
-			body = append(body, n)
+			nodes = append(nodes, n)
+		}
+		for _, v := range n.Outputs {
+			ask(v)
 		}
 	}
-	// What stands in for constants goes first, the questions for dims last.
-	var front, back []*onnx.Node
-	for _, n := range s.nodes {
-		if n.OpType == "ConstantOfShape" {
-			front = append(front, n)
-		} else {
-			back = append(back, n)
-		}
-	}
-	m.Graph.Nodes = append(append(front, body...), back...)
+	m.Graph.Nodes = nodes
 	m.Graph.Initializers = s.consts
 	for _, v := range g.model.Graph.Inputs {
 		if g.inputs[v.Name] != nil && s.seen[v.Name] {

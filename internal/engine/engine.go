@@ -24,6 +24,7 @@ type Model struct {
 	Outputs  []string
 	Optimize bool // graph optimisations on; off keeps every node as the exporter wrote it
 	Library  bool // register the custom-op library
+	Large    bool // thousands of nodes: loaded without a search for buffers that can be shared
 }
 
 // Session runs one loaded model; one call at a time.

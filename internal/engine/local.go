@@ -64,9 +64,19 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 		}
 	}
 	// What a piece needed is given back at once, for the next may be large; the
-	// arena would keep the largest of everything until the session ends.
-	if !m.Optimize {
+	// arena would keep the largest of everything until the session ends. Where
+	// thousands of nodes make something small each, it saves as many calls.
+	if !m.Optimize && !m.Large {
 		if err := errors.Join(options.SetCpuMemArena(false), options.SetMemPattern(false)); err != nil {
+			return err
+		}
+	}
+	// Which nodes can share a buffer takes ONNX Runtime time with the square of
+	// their number, ten times all else for 8,000. Its parallel execution does
+	// without; it is that from two threads on.
+	if m.Large {
+		if err := errors.Join(options.SetExecutionMode(ort.ExecutionModeParallel), options.SetInterOpNumThreads(2),
+			options.AddSessionConfigEntry("session.inter_op.allow_spinning", "0")); err != nil {
 			return err
 		}
 	}
