@@ -304,6 +304,17 @@ func TestLookalikeMasks(t *testing.T) {
 			is:     hasSinks(1, 2, -1, 0.5),
 		},
 		{
+			name: "a sink beside the keys, less the largest of a row",
+			change: func(p *patient) {
+				p.sink(func(first string) string { return p.op("Mul", p.op("Max", first, p.float(-1)), p.float(0)) })
+				p.scores(func(old string) string {
+					return p.op("Sub", old, p.node("ReduceMax", []string{old}, onnx.IntsAttr("axes", -1), onnx.IntAttr("keepdims", 1)))
+				})
+			},
+			models: []string{"llama__ts17", "gpt_neox__ts17"}, // before opset 18, in which the axes became an input
+			is:     hasSinks(1, 2, -1, 0.5),
+		},
+		{
 			name: "a sink that follows the scores",
 			change: func(p *patient) {
 				p.sink(func(first string) string { return p.op("Max", p.op("Mul", first, p.float(0.01)), p.float(-1)) })
