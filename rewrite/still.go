@@ -72,14 +72,16 @@ func (g *graph) entersWeights(value string) bool {
 	})
 }
 
-// fixed reports whether a value is made of constants and of single sizes, such
-// as a head's. A count along a size tells positions apart.
+// fixed reports whether a value is made of numbers and rows of them and of
+// single sizes, such as a head's. A count along a size tells positions apart,
+// and so may a constant matrix: a model of fixed sizes has its angles in one.
 func (g *graph) fixed(value string) bool {
 	fixed := true
 	g.upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		switch {
-		case g.classes[v] == constantClass:
-		case g.classes[v] != shapeClass:
+		case g.constants[v] != nil:
+			fixed = fixed && !g.weight(v)
+		case n == nil || g.classes[v] > shapeClass:
 			fixed = false
 		case standard(n, "Shape", "Size"):
 		case standard(n, "Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Identity", "Sqrt", "Pow", "Mul", "Div", "Reciprocal"):

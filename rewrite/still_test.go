@@ -74,6 +74,8 @@ func TestStill(t *testing.T) {
 		{"quantised after a table", false, func(add adder, q string) string {
 			return add("DynamicQuantizeLinear", add("Mul", q, add("Gather", "table", "places")))
 		}},
+		{"a constant table", false, func(add adder, q string) string { return add("Mul", q, "table") }},
+		{"cosines of a constant table", false, func(add adder, q string) string { return add("Mul", q, add("Cos", "table")) }},
 		{"rows of a table", false, func(add adder, q string) string { return add("Mul", q, add("Gather", "table", "places")) }},
 		{"a table added", false, func(add adder, q string) string { return add("Add", q, add("Gather", "table", "places")) }},
 		{"cosines of a count", false, func(add adder, q string) string { return add("Mul", q, add("Cos", along(add))) }},
