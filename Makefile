@@ -90,6 +90,15 @@ VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
 smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=optimum: 95 MB)
 	$(GO) run ./internal/cmd/smollm2 --variant $(VARIANTS)
 
+bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/bench.json, build/bench.svg)
+	@sh scripts/build-native.sh $(BUILD)/native rope_bench -DCMAKE_BUILD_TYPE=Release
+	$(BUILD)/native/bench/rope_bench --library $(ROPE_OPS_LIBRARY) --json $(BUILD)/bench.json
+	$(GO) run ./internal/cmd/benchtable -plot $(BUILD)/bench.svg $(BUILD)/bench.json
+
+bench-count: native ## Count the kernel's instructions and compare with the recorded ones (needs valgrind)
+	@sh scripts/build-native.sh $(BUILD)/native rope_count -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/count-instructions.sh $(BUILD)/native/bench/rope_count customop/native/bench/instructions.txt
+
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
 	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
 	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx

@@ -60,7 +60,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newMethods(c), newOps(c))
+	root.AddCommand(newInspect(c), newValidate(c), newBench(c), newBenchProbe(c), newMethods(c), newOps(c))
 	return root
 }
 

@@ -75,7 +75,7 @@ inline Message ValueInfo(const std::string& name, int element_type, int rank) {
   return Message().Bytes(1, name).Sub(2, Message().Sub(1, tensor));
 }
 
-// A model of one RotaryAttention node.
+// A model of one node, RotaryAttention unless said otherwise.
 struct NodeModel {
   struct Value {
     std::string name;  // empty: left out
@@ -83,6 +83,8 @@ struct NodeModel {
     int rank;
   };
   std::string node_name = "layer.0/attention";
+  std::string op = "RotaryAttention";
+  std::string domain = "rope.rewrite";
   std::vector<Value> inputs, outputs;
   std::vector<Message> attributes;
 
@@ -90,9 +92,9 @@ struct NodeModel {
     Message node;
     for (const Value& v : inputs) node.Bytes(1, v.name);
     for (const Value& v : outputs) node.Bytes(2, v.name);
-    node.Bytes(3, node_name).Bytes(4, "RotaryAttention");
+    node.Bytes(3, node_name).Bytes(4, op);
     for (const Message& a : attributes) node.Sub(5, a);
-    node.Bytes(7, "rope.rewrite");
+    node.Bytes(7, domain);
     Message graph;
     graph.Sub(1, node).Bytes(2, "g");
     for (const Value& v : inputs) {
@@ -105,7 +107,7 @@ struct NodeModel {
         .Int(1, 9)
         .Sub(7, graph)
         .Sub(8, Message().Bytes(1, "").Int(2, 18))
-        .Sub(8, Message().Bytes(1, "rope.rewrite").Int(2, 1))
+        .Sub(8, Message().Bytes(1, domain).Int(2, 1))
         .bytes();
   }
 };

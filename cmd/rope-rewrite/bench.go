@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// benchmark is what the bench command is asked for.
+type benchmark struct {
+	*common
+	lengths []int
+	tokens  int
+	rounds  int
+	threads int
+}
+
+// timing is what a model took at one length: medians over the rounds.
+type timing struct {
+	Model      string  `json:"model"`
+	Length     int     `json:"length"`
+	FirstToken float64 `json:"first_token_seconds"` // from the call with all tokens to its logits
+	FirstCPU   float64 `json:"first_token_cpu_seconds"`
+	Token      float64 `json:"token_seconds"` // of each later token
+	TokenCPU   float64 `json:"token_cpu_seconds"`
+	Peak       int64   `json:"peak_bytes"` // largest resident memory of the process; 0 where the system does not tell
+}
+
+func newBench(c *common) *cobra.Command {
+	b := &benchmark{common: c}
+	cmd := &cobra.Command{
+		Use:   "bench ORIGINAL.onnx PATCHED.onnx [--lengths N,N,...]",
+		Short: "Time two language models: first token, later tokens, memory",
+		Long: `Runs both models in turn, each time in a process of its own, on random tokens:
+the time until the first token after a prompt of each length, the tokens per
+second after it, and the largest resident memory. A cache of fixed capacity
+stays in place; one that grows is handed from call to call.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError("two models are timed, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&b.lengths, "lengths", []int{512, 2048}, "`TOKENS` of the prompts")
+	f.IntVar(&b.tokens, "tokens", 16, "`TOKENS` timed one by one after each prompt")
+	f.IntVar(&b.rounds, "rounds", 3, "`TIMES` that each model runs, of which the median counts")
+	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
+	return cmd
+}
+
+func (b *benchmark) run(cmd *cobra.Command, models []string) error {
+	switch {
+	case len(b.lengths) == 0 || slices.Min(b.lengths) < 1:
+		return usageError("--lengths: numbers of tokens above 0 were expected")
+	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
+		return usageError("--tokens and --rounds must be above 0, and --threads not below")
+	}
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	var all []timing
+	for _, length := range b.lengths {
+		rounds := make([][]timing, len(models))
+		for round := range b.rounds {
+			for i, model := range models {
+				progress.say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
+				t, err := b.probe(cmd.Context(), model, length)
+				if err != nil {
+					return err
+				}
+				rounds[i] = append(rounds[i], t)
+			}
+		}
+		for _, r := range rounds {
+			all = append(all, medians(r))
+		}
+	}
+	progress.done()
+	if b.json {
+		return printJSON(cmd.OutOrStdout(), all)
+	}
+	w := &writer{out: cmd.OutOrStdout()}
+	w.line("%8s %-10s %14s %8s %12s %8s %12s", "tokens", "model", "first token", "", "tokens/s", "", "peak memory")
+	for i, t := range all {
+		name, first, later := "original", "", ""
+		if i%2 == 1 {
+			before := all[i-1]
+			name = "patched"
+			first, later = fmt.Sprintf("%.2fx", before.FirstToken/t.FirstToken), fmt.Sprintf("%.2fx", before.Token/t.Token)
+		}
+		w.line("%8d %-10s %12.3f s %8s %12.1f %8s %9.0f MB", t.Length, name, t.FirstToken, first, 1/t.Token, later, float64(t.Peak)/1e6)
+	}
+	return w.err
+}
+
+// medians takes the median of each figure; of the memory the largest.
+func medians(rounds []timing) timing {
+	median := func(of func(timing) float64) float64 {
+		var values []float64
+		for _, r := range rounds {
+			values = append(values, of(r))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	out := rounds[0]
+	out.FirstToken = median(func(t timing) float64 { return t.FirstToken })
+	out.FirstCPU = median(func(t timing) float64 { return t.FirstCPU })
+	out.Token = median(func(t timing) float64 { return t.Token })
+	out.TokenCPU = median(func(t timing) float64 { return t.TokenCPU })
+	for _, r := range rounds {
+		out.Peak = max(out.Peak, r.Peak)
+	}
+	return out
+}
+
+// probe times a model once, in a process of its own: its memory is to be
+// measured, and a model that ends ONNX Runtime must not end this command.
+func (b *benchmark) probe(ctx context.Context, model string, length int) (t timing, err error) {
+	program, err := self()
+	if err != nil {
+		return t, err
+	}
+	args := []string{"bench-probe", model, "--onnxruntime=" + b.runtime, "--ops-library=" + b.library,
+		fmt.Sprintf("--length=%d", length), fmt.Sprintf("--tokens=%d", b.tokens), fmt.Sprintf("--threads=%d", b.threads)}
+	command := exec.CommandContext(ctx, program, args...)
+	stderr := &bytes.Buffer{}
+	command.Stderr = stderr
+	out, err := command.Output()
+	if err != nil {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitFailed {
+			text := strings.TrimPrefix(strings.Join(strings.Fields(stderr.String()), " "), "rope-rewrite: ")
+			return t, errors.New(text)
+		}
+		return t, fmt.Errorf("timing %s: %w", model, err)
+	}
+	return t, json.Unmarshal(out, &t)
+}
+
+// peakMemory is the largest resident memory of this process so far; 0 where
+// there is no /proc.
+func peakMemory() int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	var kilobytes int64
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			if _, err := fmt.Sscan(value, &kilobytes); err != nil {
+				return 0
+			}
+		}
+	}
+	return kilobytes << 10
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+)
+
+// newBenchProbe is the process that bench starts for each model.
+func newBenchProbe(c *common) *cobra.Command {
+	var length, tokens, threads int
+	cmd := &cobra.Command{
+		Use:    "bench-probe MODEL",
+		Short:  "Time one model once and print JSON (bench starts this)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := timeModel(c, args[0], length, tokens, threads)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(t)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&length, "length", 0, "tokens of the prompt")
+	f.IntVar(&tokens, "tokens", 0, "tokens after it")
+	f.IntVar(&threads, "threads", 0, "threads of an operator")
+	return cmd
+}
+
+func timeModel(c *common, model string, length, tokens, threads int) (t timing, err error) {
+	if err := customop.InitRuntime(c.runtime); err != nil {
+		return t, err
+	}
+	d, err := lm.Open(model, lm.Options{Threads: threads, OpsLibrary: c.library})
+	if err != nil {
+		return t, err
+	}
+	defer d.Close() // the process ends here
+	if n := d.Capacity(); n > 0 && n < length+tokens {
+		return t, fmt.Errorf("%s has a cache of %d tokens, and %d are fed; give shorter --lengths or rewrite it with a larger capacity", model, n, length+tokens)
+	}
+	logits, err := d.Forward([]int64{0}) // a session's first run is slower than the others
+	if err != nil {
+		return t, err
+	}
+	vocabulary := uint64(logits.Vocabulary)
+	if err := d.Reset(); err != nil {
+		return t, err
+	}
+	state := uint64(1)
+	draw := func() int64 {
+		state = state*6364136223846793005 + 1442695040888963407
+		return int64((state >> 33) % vocabulary)
+	}
+	prompt := make([]int64, length)
+	for i := range prompt {
+		prompt[i] = draw()
+	}
+	t = timing{Model: model, Length: length}
+	forward := func(ids []int64) (seconds, cpu float64, err error) {
+		start, busy := time.Now(), processorTime()
+		_, err = d.Forward(ids)
+		return time.Since(start).Seconds(), processorTime() - busy, err
+	}
+	if t.FirstToken, t.FirstCPU, err = forward(prompt); err != nil {
+		return t, err
+	}
+	var seconds, cpu []float64
+	for range tokens {
+		s, c, err := forward([]int64{draw()})
+		if err != nil {
+			return t, err
+		}
+		seconds, cpu = append(seconds, s), append(cpu, c)
+	}
+	slices.Sort(seconds)
+	slices.Sort(cpu)
+	t.Token, t.TokenCPU = seconds[len(seconds)/2], cpu[len(cpu)/2]
+	t.Peak = peakMemory()
+	return t, nil
+}

@@ -1,0 +1,46 @@
+#include "cases.h"
+
+namespace rope::bench {
+
+double Work::Flops() const {
+  const double l = static_cast<double>(length);
+  const double pairs = l * static_cast<double>(past) + l * (l + 1) / 2;
+  return 4.0 * static_cast<double>(heads * head_size) * pairs;
+}
+
+double Work::CacheBytes(int64_t element_size) const {
+  return 2.0 * static_cast<double>(kv_heads * head_size * total() * element_size);
+}
+
+std::vector<Work> Works() {
+  return {
+      {"prefill 32/8 d128 L2048", 32, 8, 128, 2048, 0},
+      {"prefill 9/3 d64 L4096", 9, 3, 64, 4096, 0},
+      {"decode 32/8 d128 16384 keys", 32, 8, 128, 1, 16383, true},
+      {"decode 9/3 d64 16384 keys", 9, 3, 64, 1, 16383, true},
+      {"decode 9/3 d64 16384 keys, growing", 9, 3, 64, 1, 16383},
+      {"chunk 9/3 d64 L64 after 8192", 9, 3, 64, 64, 8192, true},
+      {"one key 9/3 d64", 9, 3, 64, 1, 0},
+  };
+}
+
+std::vector<Contestant> ContestantsOf(const Work& work) {
+  std::vector<Contestant> out = {{"RotaryAttention"}, {"GroupQueryAttention", false}};
+  const auto add = [&out](const char* name, auto change) {
+    Contestant c{name};
+    change(c);
+    out.push_back(c);
+  };
+  if (work.total() < 2) return out;
+  add("two bands", [](Contestant& c) { c.two_bands = true; });
+  add("raw cache", [](Contestant& c) { c.raw_cache = true; });
+  if (work.length > 1 && work.past == 0) add("8 documents", [](Contestant& c) { c.documents = 8; });
+  add("float16", [](Contestant& c) { c.element = Element::kFloat16; });
+  add("bfloat16", [](Contestant& c) { c.element = Element::kBFloat16; });
+  add("bfloat16 fast", [](Contestant& c) { c.element = Element::kBFloat16, c.fast = true; });
+  add("GroupQueryAttention float16",
+      [](Contestant& c) { c.ours = false, c.element = Element::kFloat16; });
+  return out;
+}
+
+}  // namespace rope::bench

@@ -1,0 +1,42 @@
+// The works that are timed, and the ops that do them.
+#ifndef ROPE_BENCH_CASES_H_
+#define ROPE_BENCH_CASES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rope::bench {
+
+// New tokens of one batch row against a cache.
+struct Work {
+  std::string name;
+  int64_t heads, kv_heads, head_size, length, past;
+  bool in_place = false;  // past and present are one buffer, otherwise present is a new one
+
+  int64_t total() const { return past + length; }
+  // Floating point operations of the pairs that a causal mask shows.
+  double Flops() const;
+  // Bytes of all keys and values, in elements of a size.
+  double CacheBytes(int64_t element_size) const;
+};
+
+enum class Element { kFloat, kFloat16, kBFloat16 };
+
+// One way to do a work.
+struct Contestant {
+  std::string name;
+  bool ours = true;  // otherwise com.microsoft GroupQueryAttention
+  Element element = Element::kFloat;
+  bool fast = false;      // precision
+  int64_t documents = 0;  // of equal length
+  bool two_bands = false;
+  bool raw_cache = false;
+};
+
+std::vector<Work> Works();
+std::vector<Contestant> ContestantsOf(const Work& work);
+
+}  // namespace rope::bench
+
+#endif  // ROPE_BENCH_CASES_H_

@@ -1,0 +1,276 @@
+#include "session.h"
+
+#include <dlfcn.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "hwy/base.h"
+#include "test/model_bytes.h"
+
+namespace rope::bench {
+namespace {
+
+using test::FloatsAttribute;
+using test::IntAttribute;
+using test::IntsAttribute;
+using test::NodeModel;
+using test::StringAttribute;
+
+constexpr int kFloat = 1;
+constexpr int kInt32 = 6;
+constexpr int kInt64 = 7;
+constexpr int kFloat16 = 10;
+constexpr int kBFloat16 = 16;
+
+const OrtApi* g_ort = nullptr;
+const char* g_version = "";
+OrtEnv* g_env = nullptr;
+OrtMemoryInfo* g_memory = nullptr;
+
+std::string Text(OrtStatusPtr status) {
+  if (status == nullptr) return {};
+  std::string text = g_ort->GetErrorMessage(status);
+  g_ort->ReleaseStatus(status);
+  return text.empty() ? "?" : text;
+}
+
+size_t SizeOf(int type) {
+  if (type == kInt64) return 8;
+  return type == kFloat || type == kInt32 ? 4 : 2;
+}
+
+int TypeOf(Element element) {
+  if (element == Element::kFloat16) return kFloat16;
+  return element == Element::kBFloat16 ? kBFloat16 : kFloat;
+}
+
+template <typename T>
+void PutAs(double x, char* to) {
+  const T t = hwy::ConvertScalarTo<T>(static_cast<float>(x));
+  memcpy(to, &t, sizeof(T));
+}
+
+void Put(int type, double x, char* to) {
+  if (type == kFloat) return PutAs<float>(x, to);
+  if (type == kFloat16) return PutAs<hwy::float16_t>(x, to);
+  if (type == kBFloat16) return PutAs<hwy::bfloat16_t>(x, to);
+  if (type == kInt32) return PutAs<int32_t>(x, to);
+  PutAs<int64_t>(x, to);
+}
+
+template <typename T>
+float GetAs(const char* from) {
+  T t;
+  memcpy(&t, from, sizeof(T));
+  return hwy::ConvertScalarTo<float>(t);
+}
+
+std::vector<float> Frequencies(int64_t size) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < size; i += 2) {
+    const double exponent = -static_cast<double>(i) / static_cast<double>(size);
+    out.push_back(static_cast<float>(std::pow(10000.0, exponent)));
+  }
+  return out;
+}
+
+std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
+  std::vector<test::Message> out = {IntAttribute("num_heads", work.heads),
+                                    IntAttribute("kv_num_heads", work.kv_heads)};
+  if (!c.ours) {
+    out.push_back(IntAttribute("do_rotary", 1));
+    return out;
+  }
+  out.push_back(IntAttribute("spec_version", c.raw_cache ? 3 : 2));
+  out.push_back(FloatsAttribute("frequencies", Frequencies(work.head_size)));
+  out.push_back(StringAttribute("precision", c.fast ? "fast" : "exact"));
+  if (c.raw_cache) out.push_back(StringAttribute("cache", "raw"));
+  if (c.two_bands) {
+    const int64_t shift = work.total() / 3;
+    out.push_back(IntsAttribute("band_starts", {0, shift}));
+    out.push_back(FloatsAttribute("band_query_offsets", {0, 128 - static_cast<float>(shift)}));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string OpenRuntime(const char* path) {
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) return std::string("cannot open ONNX Runtime: ") + dlerror();
+  using GetBase = const OrtApiBase* (*)();
+  const auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
+  if (get_base == nullptr) return std::string(path) + " is no ONNX Runtime library";
+  g_version = get_base()->GetVersionString();
+  g_ort = get_base()->GetApi(18);
+  if (g_ort == nullptr) return std::string("ONNX Runtime ") + g_version + " is older than 1.18";
+  return Text(g_ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &g_env)) +
+         Text(g_ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &g_memory));
+}
+
+const char* RuntimeVersion() { return g_version; }
+
+Session::Session(const Work& work, const Contestant& contestant, const std::string& library,
+                 int threads) {
+  AddTensors(work, contestant);
+  NodeModel model;
+  if (!contestant.ours) model.op = "GroupQueryAttention", model.domain = "com.microsoft";
+  model.attributes = AttributesOf(work, contestant);
+  for (const Tensor& t : inputs_) {
+    model.inputs.push_back(
+        {t.shape.empty() ? "" : t.name, t.type, static_cast<int>(t.shape.size())});
+  }
+  for (const Tensor& t : outputs_) {
+    model.outputs.push_back({t.name, t.type, static_cast<int>(t.shape.size())});
+  }
+  Create(model.Encode(), library, threads);
+}
+
+Session::~Session() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].value != nullptr) g_ort->ReleaseValue(outputs_[i].value);
+  }
+  for (Tensor& t : inputs_) {
+    if (t.value != nullptr) g_ort->ReleaseValue(t.value);
+  }
+  if (session_ != nullptr) g_ort->ReleaseSession(session_);
+}
+
+// A tensor of zeros; one without dimensions is left out of the node.
+Session::Tensor& Session::Add(std::vector<Tensor>& to, const std::string& name, int type,
+                              std::vector<int64_t> shape) {
+  size_t count = 1;
+  for (const int64_t d : shape) count *= static_cast<size_t>(d);
+  to.push_back({name, type, std::move(shape),
+                std::vector<char>(std::max<size_t>(8, count * SizeOf(type))), nullptr});
+  return to.back();
+}
+
+void Session::AddRandom(const std::string& name, int type, std::vector<int64_t> shape,
+                        uint32_t seed) {
+  Tensor& t = Add(inputs_, name, type, std::move(shape));
+  // A prime number of numbers, over and over, so that no two rows are alike.
+  constexpr size_t kNumbers = 65537;
+  const size_t period = kNumbers * SizeOf(type);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (size_t at = 0; at < t.bytes.size(); at += SizeOf(type)) {
+    if (at < period) {
+      Put(type, static_cast<double>(normal(random)), t.bytes.data() + at);
+    } else {
+      memcpy(t.bytes.data() + at, t.bytes.data() + at - period, SizeOf(type));
+    }
+  }
+}
+
+void Session::AddInts(const std::string& name, int type, std::vector<int64_t> shape,
+                      const std::vector<int64_t>& values) {
+  Tensor& t = Add(inputs_, name, type, std::move(shape));
+  for (size_t i = 0; i < values.size(); ++i) {
+    Put(type, static_cast<double>(values[i]), t.bytes.data() + i * SizeOf(type));
+  }
+}
+
+void Session::AddTensors(const Work& work, const Contestant& c) {
+  const int type = TypeOf(c.element);
+  const int64_t rows = work.in_place ? work.total() : work.past;
+  AddRandom("query", type, {1, work.length, work.heads * work.head_size}, 1);
+  AddRandom("key", type, {1, work.length, work.kv_heads * work.head_size}, 2);
+  AddRandom("value", type, {1, work.length, work.kv_heads * work.head_size}, 3);
+  AddRandom("past_key", type, {1, work.kv_heads, rows, work.head_size}, 4);
+  AddRandom("past_value", type, {1, work.kv_heads, rows, work.head_size}, 5);
+  if (c.ours) {
+    if (work.in_place || c.documents > 0) {
+      for (const char* name : {"position_ids", "attention_mask", "attention_bias"}) {
+        Add(inputs_, name, kInt64, {});
+      }
+      if (work.in_place) {
+        AddInts("cache_length", kInt32, {1}, {work.past});
+      } else {
+        Add(inputs_, "cache_length", kInt32, {});
+      }
+    }
+    if (c.documents > 0) {
+      std::vector<int64_t> ids;
+      for (int64_t j = 0; j < work.total(); ++j) ids.push_back(1 + j * c.documents / work.total());
+      AddInts("document_ids", kInt64, {1, work.total()}, ids);
+    }
+  } else {
+    AddInts("seqlens_k", kInt32, {1}, {work.total() - 1});
+    AddInts("total_length", kInt32, {1}, {work.total()});
+    const auto frequencies = Frequencies(work.head_size);
+    const int64_t pairs = work.head_size / 2;
+    for (const bool sine : {false, true}) {
+      Tensor& t = Add(inputs_, sine ? "sin" : "cos", type, {work.total(), pairs});
+      for (int64_t i = 0; i < work.total() * pairs; ++i) {
+        const double angle = static_cast<double>(static_cast<float>(i / pairs) *
+                                                 frequencies[static_cast<size_t>(i % pairs)]);
+        Put(type, sine ? std::sin(angle) : std::cos(angle),
+            t.bytes.data() + static_cast<size_t>(i) * SizeOf(type));
+      }
+    }
+  }
+  Add(outputs_, "output", type, {1, work.length, work.heads * work.head_size});
+  for (const char* name : {"present_key", "present_value"}) {
+    Tensor& t = Add(outputs_, name, type, {1, work.kv_heads, work.total(), work.head_size});
+    if (work.in_place) t.bytes.clear();
+  }
+}
+
+void Session::Create(const std::string& model, const std::string& library, int threads) {
+  OrtSessionOptions* options = nullptr;
+  error_ = Text(g_ort->CreateSessionOptions(&options));
+  if (!error_.empty()) return;
+  error_ = Text(g_ort->SetIntraOpNumThreads(options, threads));
+  if (error_.empty()) error_ = Text(g_ort->RegisterCustomOpsLibrary_V2(options, library.c_str()));
+  if (error_.empty()) {
+    error_ =
+        Text(g_ort->CreateSessionFromArray(g_env, model.data(), model.size(), options, &session_));
+  }
+  g_ort->ReleaseSessionOptions(options);
+  const bool in_place = outputs_[1].bytes.empty();
+  const auto make = [&](Tensor& t, std::vector<const char*>& names,
+                        std::vector<OrtValue*>& values) {
+    if (t.shape.empty() || !error_.empty()) return;
+    size_t bytes = SizeOf(t.type);
+    for (const int64_t d : t.shape) bytes *= static_cast<size_t>(d);
+    error_ = Text(g_ort->CreateTensorWithDataAsOrtValue(
+        g_memory, t.bytes.data(), bytes, t.shape.data(), t.shape.size(),
+        static_cast<ONNXTensorElementDataType>(t.type), &t.value));
+    names.push_back(t.name.c_str());
+    values.push_back(t.value);
+  };
+  for (Tensor& t : inputs_) make(t, input_names_, input_values_);
+  for (Tensor& t : outputs_) make(t, output_names_, output_values_);
+  if (error_.empty() && in_place)
+    output_values_[1] = input_values_[3], output_values_[2] = input_values_[4];
+}
+
+bool Session::Run() {
+  error_ = Text(g_ort->Run(session_, nullptr, input_names_.data(), input_values_.data(),
+                           input_values_.size(), output_names_.data(), output_names_.size(),
+                           output_values_.data()));
+  return error_.empty();
+}
+
+float Session::OutputAt(size_t i) const {
+  const Tensor& t = outputs_[0];
+  const char* at = t.bytes.data() + i * SizeOf(t.type);
+  if (t.type == kFloat) return GetAs<float>(at);
+  return t.type == kFloat16 ? GetAs<hwy::float16_t>(at) : GetAs<hwy::bfloat16_t>(at);
+}
+
+double Session::Difference(const Session& a, const Session& b) {
+  size_t count = 1;
+  for (const int64_t d : a.outputs_[0].shape) count *= static_cast<size_t>(d);
+  double largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double difference = std::abs(static_cast<double>(a.OutputAt(i) - b.OutputAt(i)));
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+}  // namespace rope::bench
