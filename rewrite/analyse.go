@@ -187,7 +187,7 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 		if !seen {
 			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
 			o.lifted, o.err = l.lift(ctx, f.site)
-			if o.err == nil {
+			if o.err == nil && !opts.measureOnly {
 				o.proof, o.err = l.prove(ctx, f.site, o.lifted)
 			}
 			if ctx.Err() != nil {

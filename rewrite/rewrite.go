@@ -33,6 +33,8 @@ type Options struct {
 	CacheLength   string // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
 
 	Progress func(string) // told what is being done; may be nil
+
+	measureOnly bool // sites are measured and not proven
 }
 
 // ErrNoAttention says that a model has no rotary attention.

@@ -157,7 +157,7 @@ func TestTargetONNXRefuses(t *testing.T) {
 		opts rewrite.Options
 		want string
 	}{
-		{rewrite.Options{Edits: edits(t, []string{"positions string:shift=16"})}, "only methods that change frequencies and gain alone"},
+		{rewrite.Options{Edits: edits(t, []string{"positions string:shift=16,window=4"})}, "only methods that change frequencies and gain alone"},
 		{rewrite.Options{Edits: edits(t, []string{"mask sliding-window:window=8"})}, "only methods that change frequencies and gain alone"},
 		{rewrite.Options{Edits: edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "only methods that change frequencies and gain alone"},
 		{rewrite.Options{FixedCapacity: 9}, "a cache of fixed capacity needs the op"},
