@@ -145,26 +145,31 @@ func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 			return err
 		}
 		want = turning(rotary{have: s.lifted.attention.Encoding, want: want})
-		if err := sameRotation(site.Attention.Encoding, want, unknown); err != nil {
+		if err := sameRotation(*site.Attention, s.lifted.attention.EffectiveScale(), want, unknown); err != nil {
 			return fmt.Errorf("layer %d of the changed model %w", s.layer, err)
 		}
 	}
 	return nil
 }
 
-// sameRotation compares a measured rotation with the one that was written.
-func sameRotation(got, want rope.Encoding, unknown float64) error {
+// sameRotation compares a measured attention with the rotation that was written
+// and the scale that was there. Where all of a head is rotated, the gain of query
+// and key may have been measured as a part of the scale.
+func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown float64) error {
 	const rounding = 1e-6
-	if len(got.Frequencies) != len(want.Frequencies) {
-		return fmt.Errorf("turns %d pairs, %d were wanted", len(got.Frequencies), len(want.Frequencies))
+	have := got.Encoding
+	if len(have.Frequencies) != len(want.Frequencies) {
+		return fmt.Errorf("turns %d pairs, %d were wanted", len(have.Frequencies), len(want.Frequencies))
 	}
 	for i, w := range want.Frequencies {
-		if math.Abs(got.Frequencies[i]-w) > (rounding+unknown)*math.Abs(w) {
-			return fmt.Errorf("turns pair %d by %g, %g was wanted", i, got.Frequencies[i], w)
+		if math.Abs(have.Frequencies[i]-w) > (rounding+unknown)*math.Abs(w) {
+			return fmt.Errorf("turns pair %d by %g, %g was wanted", i, have.Frequencies[i], w)
 		}
 	}
-	if math.Abs(got.EffectiveGain()-want.EffectiveGain()) > (1e-5+unknown)*want.EffectiveGain() {
-		return fmt.Errorf("has the gain %g, %g was wanted", got.EffectiveGain(), want.EffectiveGain())
+	far := func(a, b float64) bool { return math.Abs(a-b) > (1e-5+2*unknown)*math.Abs(b) }
+	gains, wanted := have.EffectiveGain()*have.EffectiveGain(), want.EffectiveGain()*want.EffectiveGain()
+	if far(gains*got.EffectiveScale(), wanted*scale) || have.RotaryDim() != got.HeadSize && far(gains, wanted) {
+		return fmt.Errorf("has the gain %g and the scale %g, %g and %g were wanted", have.EffectiveGain(), got.EffectiveScale(), want.EffectiveGain(), scale)
 	}
 	return nil
 }
