@@ -41,6 +41,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	for _, part := range parts {
 		found = append(found, part.delimit(report)...)
 	}
+	if first, calls := functionCalls(m); len(report.Sites) == 0 && calls > 0 {
+		return nil, fmt.Errorf("%w outside its own functions: %d nodes call them, the first is %s (%s); %s", ErrNoAttention, calls, label(first), first.OpType, inlineThem)
+	}
 	if len(report.Sites) == 0 {
 		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
 	}

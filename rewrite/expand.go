@@ -74,7 +74,7 @@ func (g *graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 			continue
 		}
 		e, err := by(a)(n, c)
-		if err == nil && slices.ContainsFunc(g.model.Functions, func(f *onnx.Function) bool { return f.Name == n.OpType && domain(f.Domain) == domain(n.Domain) }) {
+		if err == nil && function(g.model, n) {
 			err = fmt.Errorf("the model defines %s itself", n.OpType)
 		}
 		if err != nil {

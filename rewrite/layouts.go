@@ -73,6 +73,9 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 		}
 	}
 	ly := &layouts{scores: t.dims[s.scores()], cached: s.past()}
+	if len(ly.scores) > 2 && !slices.ContainsFunc(ly.scores, func(e extent) bool { return !e.constant() }) {
+		return nil, refuse(s.product, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", ly.scores)
+	}
 	if len(ly.scores) != 4 || ly.scores[0] != batchExtent || !ly.scores[1].constant() ||
 		ly.scores[2] != lengthExtent || ly.scores[3] != totalOf(t) {
 		return nil, refuse(s.product, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.scores)

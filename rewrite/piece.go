@@ -118,7 +118,33 @@ func (g *graph) evaluable(n *onnx.Node) error {
 	if err := g.unread[n]; err != nil {
 		return fmt.Errorf("the %s at %s cannot be read: %w", n.OpType, label(n), err)
 	}
-	return evaluable(n)
+	if err := evaluable(n); err != nil && function(g.model, n) {
+		return fmt.Errorf("node %s calls %s, a function of the model itself, which is not looked into; %s", label(n), n.OpType, inlineThem)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// inlineThem says what to do about functions.
+const inlineThem = "inline them first, for example by onnx.inliner.inline_local_functions in Python"
+
+// function reports whether a node calls one of the model's own functions.
+func function(m *onnx.Model, n *onnx.Node) bool {
+	return slices.ContainsFunc(m.Functions, func(f *onnx.Function) bool { return f.Name == n.OpType && domain(f.Domain) == domain(n.Domain) })
+}
+
+// functionCalls counts the nodes that call them and returns the first.
+func functionCalls(m *onnx.Model) (first *onnx.Node, calls int) {
+	for n := range m.Graph.AllNodes() {
+		if function(m, n) {
+			if first == nil {
+				first = n
+			}
+			calls++
+		}
+	}
+	return first, calls
 }
 
 // evaluable refuses nodes that must not be run while probing: ops of other
