@@ -153,7 +153,8 @@ func (c *comparison) rows(ctx context.Context, t trial, one [3]resultErrors) err
 func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (errs [3]resultErrors, _ error) {
 	s := c.site
 	names := map[*loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op"}
-	for range t.draws(c.lift.attention) {
+	draws := t.draws(c.lift.attention)
+	for n := 0; n < draws || t.counts == nil && n < min(4*draws, mostDraws) && errs[0].count < enoughElements; n++ {
 		feeds, mask := c.lifter.trialFeeds(c.rng, s, c.lift, t)
 		var results [3]map[string]engine.Tensor
 		for i, run := range []*loaded{original, c.double, c.op} {

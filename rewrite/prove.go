@@ -111,12 +111,19 @@ func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, erro
 // of a handful of elements says little about an implementation.
 func (t trial) draws(a rope.Attention) int {
 	elements := t.pt.B * t.pt.L * int64(a.Heads*a.HeadSize)
-	most := int64(32)
+	most := int64(mostDraws)
 	if t.counts != nil { // whose buffers may be large
 		most = min(most, max(1<<20/(t.pt.B*max(t.pt.P, t.counts.total)*int64(a.KVHeads*a.HeadSize)), 1))
 	}
-	return int(min(max(8192/elements, 1), most))
+	return int(min(max(enoughElements/elements, 1), most))
 }
+
+// A trial is repeated until so many elements are compared, rows that see no key
+// not counted, but not more often than that.
+const (
+	enoughElements = 8192
+	mostDraws      = 32
+)
 
 // coarseReach is the largest position in the proof of a site whose angles have 16 bits.
 const coarseReach = 63
