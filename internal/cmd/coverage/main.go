@@ -72,10 +72,9 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 		present[name] = true
 		last, known := results[name]
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
-		if unlifted && known && (last.Skipped != "" || last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == "") {
-			continue
-		}
-		if matches || !known {
+		whole := known && last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == ""
+		if last.Skipped != "" || matches && !(unlifted && whole) { // there may be an export by now
+
 			todo = append(todo, name)
 		}
 	}
