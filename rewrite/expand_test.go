@@ -60,7 +60,7 @@ func TestWrongExpansions(t *testing.T) {
 			if n.Inputs[0] == "expand" {
 				n.Inputs[1], n.Inputs[2] = n.Inputs[2], n.Inputs[1]
 			}
-		})), "mask"},
+		})), "is off by"},
 		{"rotated the other way", spoil("RotaryEmbedding", func(e *fused.Expansion) {
 			each("Sub", func(n *onnx.Node) { n.OpType = "Add" })(e)
 		}), "rotation"},
