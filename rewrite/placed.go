@@ -19,11 +19,13 @@ import (
 func (g *graph) placed(ctx context.Context, opts Options, cores []core) string {
 	var found []string
 	eng, err := opts.engine()
-	if err == nil {
+	if err != nil {
+		eng = nil // what a type would make non-nil: nothing can be evaluated
+	} else {
 		defer eng.Close()
 	}
 	found = append(found, g.addedTables(ctx, eng, cores[0])...)
-	if eng != nil {
+	if err == nil {
 		found = append(found, g.biases(ctx, eng, cores)...)
 	}
 	if found = unique(found); len(found) == 0 {
