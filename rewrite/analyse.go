@@ -203,6 +203,11 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 		switch {
 		case errors.As(o.err, &refusal):
 			site.Reason = refusal.Node + ": " + refusal.Reason
+			if !seen && opts.DumpSites != "" {
+				if err := l.dump(opts.DumpSites, f.index, f.site, refusal); err != nil {
+					return fmt.Errorf("writing the kept site at %s: %w", refusal.Node, err)
+				}
+			}
 			if seen {
 				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
 			}

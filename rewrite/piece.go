@@ -308,9 +308,21 @@ const manyNodes = 1000
 // maxPiece bounds the bytes of a piece; rotary tables of 131,072 positions take 64 MB.
 const maxPiece = 512 << 20
 
-// run evaluates at the sizes pt. Sizes come from the shape table, integer
-// inputs that feeds leaves out are filled with ones.
+// run evaluates at the sizes pt.
 func (l *loaded) run(ctx context.Context, pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	all, err := l.feeds(pt, feeds)
+	if err != nil {
+		return nil, err
+	}
+	if err := bounded(l.piece.nodes, l.piece.consts, all); err != nil {
+		return nil, err
+	}
+	return l.session.Run(ctx, all)
+}
+
+// feeds completes the inputs of a run: sizes come from the shape table, integer
+// inputs that are left out are filled with ones.
+func (l *loaded) feeds(pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
 	all := map[string]engine.Tensor{}
 	for _, s := range l.piece.sizes {
 		extents, ok := l.table.sizes[s]
@@ -336,8 +348,5 @@ func (l *loaded) run(ctx context.Context, pt point, feeds map[string]engine.Tens
 	for name, t := range feeds {
 		all[name] = t
 	}
-	if err := bounded(l.piece.nodes, l.piece.consts, all); err != nil {
-		return nil, err
-	}
-	return l.session.Run(ctx, all)
+	return all, nil
 }

@@ -32,6 +32,8 @@ type Options struct {
 	FixedCapacity int64  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
 	CacheLength   string // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
 
+	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
+
 	Progress func(string) // told what is being done; may be nil
 
 	measureOnly bool // sites are measured and not proven

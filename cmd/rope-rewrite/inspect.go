@@ -12,7 +12,8 @@ import (
 )
 
 func newInspect(c *common) *cobra.Command {
-	return &cobra.Command{
+	var dump string
+	command := &cobra.Command{
 		Use:   "inspect MODEL.onnx",
 		Short: "Show sites, layouts, frequencies, masks, caches; say what can be done",
 		Args:  oneModel,
@@ -29,6 +30,7 @@ func newInspect(c *common) *cobra.Command {
 			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.done()
 			opts.Progress = progress.say
+			opts.DumpSites = dump
 			report, err := rewrite.Rewrite(cmd.Context(), model, opts)
 			progress.done()
 			if errors.Is(err, rewrite.ErrNoAttention) {
@@ -46,6 +48,8 @@ func newInspect(c *common) *cobra.Command {
 			return nil
 		},
 	}
+	command.Flags().StringVar(&dump, "dump-site", "", "write each kept site by itself, with inputs and the reason, to `DIR`: attach it to a report")
+	return command
 }
 
 func inspection(w *writer, report *rewrite.Report) {

@@ -1,0 +1,74 @@
+package rewrite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+)
+
+// dumpPoint is the size of the inputs that go with a dumped site.
+var dumpPoint = point{B: 2, L: 5, P: 3}
+
+// dump writes a site that is kept, by itself and without the model's weights,
+// for a report about it: folder/site-N/model.onnx, and its inputs as the onnx
+// package's tests hold them, test_data_set_0/input_0.pb and so on.
+func (l *lifter) dump(folder string, layer int, s *site, why *Refusal) error {
+	folder = filepath.Join(folder, fmt.Sprintf("site-%d", layer))
+	data := filepath.Join(folder, "test_data_set_0")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "reason.txt"), []byte(why.Error()+"\n"), 0o644); err != nil {
+		return err
+	}
+	p, err := l.graph.extractSite(s)
+	if err != nil {
+		return nil // the reason says what stands in the way
+	}
+	m := p.model(onnx.Float)
+	if err := contain(m); err != nil {
+		return nil // constants of the site are absent, or too large for a report
+	}
+	if err := m.Save(filepath.Join(folder, "model.onnx"), onnx.SaveOptions{Force: true}); err != nil {
+		return err
+	}
+	feeds := map[string]engine.Tensor{}
+	rng := rand.New(rand.NewPCG(1, uint64(layer)))
+	for _, c := range s.cuts() {
+		dims, ok := l.table.dims[c]
+		if !ok {
+			return nil // without sizes there are no inputs
+		}
+		sizes := evaluate(dims, dumpPoint)
+		x := make([]float32, engine.Elements(sizes))
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		feeds[c] = engine.Float32s(x, sizes...)
+	}
+	all, err := (&loaded{piece: p, table: l.table}).feeds(dumpPoint, feeds)
+	if err != nil {
+		return nil
+	}
+	for i, v := range m.Graph.Inputs {
+		t, ok := all[v.Name]
+		if !ok {
+			continue
+		}
+		b, err := proto.Marshal(&onnxpb.TensorProto{Name: proto.String(v.Name), Dims: t.Dims, DataType: proto.Int32(int32(t.Type)), RawData: t.Data})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(data, fmt.Sprintf("input_%d.pb", i)), b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
