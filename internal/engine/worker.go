@@ -111,10 +111,10 @@ type Worker struct {
 	timeouts int
 }
 
-// frugal lets a child give memory back: Go's collector runs often, and large
+// frugal lets a child give memory back: Go's collector runs more often, and large
 // blocks of glibc's malloc go straight to the system and back. Measured on
 // SmolLM2: half the resident memory, no more time.
-var frugal = []string{"GOGC=25", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072"}
+var frugal = []string{"GOGC=75", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072"}
 
 // maxTimeouts is how many evaluations may take too long before the engine
 // gives up: a graph with many such parts must not take many times as long.

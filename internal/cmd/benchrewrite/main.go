@@ -37,7 +37,7 @@ func main() {
 	case flag.NArg() == 0:
 		err = fmt.Errorf("name the models to rewrite; make bench-rewrite does")
 	case *child != "":
-		debug.SetGCPercent(25) // as cmd/rope-rewrite does
+		debug.SetGCPercent(50) // as cmd/rope-rewrite does
 		err = runChild(flag.Arg(0), *child)
 	default:
 		for _, model := range flag.Args() {
