@@ -49,7 +49,7 @@ bool SeesAnyKey(const Run<T>& run, const QueryHead& q) {
   return false;
 }
 
-// Writes a query's output and its log-sum-exp. `maximum` is its largest score,
+// Writes a query's output and its log-sum-exp. `maximum` is its largest product,
 // `sums` and `total` are what its weights relative to that add up to.
 template <typename T>
 void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float maximum,
@@ -59,12 +59,13 @@ void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float ma
   float log_sum_exp = kNegativeInfinity;
   if (total != 0.0f) {
     factor = 1.0f / total;
-    log_sum_exp = maximum + std::log(total);
+    const double score = static_cast<double>(run.ScoreOfProduct()) * static_cast<double>(maximum);
+    log_sum_exp = static_cast<float>(score + static_cast<double>(std::log(total)));
     if (args.sinks != nullptr) {
-      const float sink = ToFloat(args.sinks[q.head]);
-      const float largest = std::max(maximum, sink);  // NaN if the maximum is
-      const float weight = std::exp(maximum - largest);
-      factor = weight / (total * weight + std::exp(sink - largest));
+      const double sink = static_cast<double>(ToFloat(args.sinks[q.head]));
+      const double largest = std::max(score, sink);  // NaN if the maximum is
+      const float weight = static_cast<float>(std::exp(score - largest));
+      factor = weight / (total * weight + static_cast<float>(std::exp(sink - largest)));
     }
   } else if (SeesAnyKey(run, q)) {
     // Keys whose scores are all -inf, where softmax is 0 / 0.
@@ -142,7 +143,7 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
     for (size_t s = 0; s < splits; ++s) {
       const float* part = partials.Row(task.index + s, r);
       if (part[channels + 1] == 0.0f) continue;  // has seen nothing: its sums are zeros
-      const float weight = std::exp(part[channels] - maximum);
+      const float weight = std::exp((part[channels] - maximum) * run.ScoreOfProduct());
       total += part[channels + 1] * weight;
       for (size_t x = 0; x < channels; ++x) {
         sums[x] = (s == 0 ? 0.0f : sums[x]) + part[x] * weight;

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "angles.h"
+#include "angles-inl.h"
 #include "attention.h"
 #include "rotation-inl.h"
 #include "visible.h"

@@ -16,6 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
+inline constexpr float kLog2OfE = 1.44269504088896341f;
 inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 // Which columns of a tile one row sees.
@@ -43,10 +44,12 @@ HWY_INLINE void HideColumns(float* HWY_RESTRICT scores, size_t begin, size_t end
   }
 }
 
-// Turns products [begin, end) of a row into exp(scale * product - maximum) and
-// carries the row's running maximum (of scale * product) and sum on. Returns the
+// Turns products [begin, end) of a row into 2^(scale * (product - maximum)) and
+// carries the row's running maximum (of the products) and sum on. Returns the
 // factor for what the row has accumulated so far. Bounds are multiples of a
-// vector, scale is positive.
+// vector, scale is positive and holds the factor that makes powers of e from
+// those of 2. The maximum is taken off before the scale comes: of the largest
+// product nothing may be left, however large it is.
 HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end, float scale,
                             const RowMask& mask, float& maximum, float& sum) {
   const DF d;
@@ -59,7 +62,7 @@ HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end
   for (size_t c = begin; c < end; c += kLanes) {
     largest = hn::Max(hn::LoadU(d, scores + c), largest);
   }
-  const float tile_maximum = scale * hn::ReduceMax(d, largest);
+  const float tile_maximum = hn::ReduceMax(d, largest);
   float new_maximum = tile_maximum > maximum ? tile_maximum : maximum;
   if (new_maximum == kNegativeInfinity) {
     // Nothing seen yet, or only -inf, or NaN that Max has passed over.
@@ -76,14 +79,15 @@ HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end
   const VF factor = hn::Set(d, scale);
   VF sums = hn::Zero(d);
   for (size_t c = begin; c < end; c += kLanes) {
-    const VF x = hn::MulSub(hn::LoadU(d, scores + c), factor, shift);
-    const VF p = ExpNonPositive(d, x);
+    const VF x = hn::Mul(hn::Sub(hn::LoadU(d, scores + c), shift), factor);
+    const VF p = Exp2NonPositive(d, x);
     hn::StoreU(p, d, scores + c);
     sums = hn::Add(sums, p);
   }
-  const float correction = maximum == new_maximum
-                               ? 1.0f
-                               : hn::GetLane(ExpNonPositive(d, hn::Set(d, maximum - new_maximum)));
+  const float correction =
+      maximum == new_maximum
+          ? 1.0f
+          : hn::GetLane(Exp2NonPositive(d, hn::Set(d, (maximum - new_maximum) * scale)));
   sum = sum * correction + hn::ReduceSum(d, sums);
   maximum = new_maximum;
   return correction;

@@ -39,6 +39,9 @@ struct Run {
   const bool in_place;  // few rows: keys and values are read where they stand
   const bool modify;    // scores are more than products times the scale
   const bool copy;      // tasks copy their own past keys and values to present
+
+  // What is left to make scores of what the softmax gets.
+  float ScoreOfProduct() const { return modify ? 1.0f : scale; }
 };
 
 // Where a task's parts stand in its working memory, in floats.
@@ -137,6 +140,7 @@ class TileAttention {
 
   size_t rows() const { return rows_; }
   const float* sums(size_t row) const { return sums_ + row * layout_.v_columns; }
+  // Of the products; Run::ScoreOfProduct makes a score of it.
   float maximum(size_t row) const { return maxima_[row]; }
   float total(size_t row) const { return totals_[row]; }
 
@@ -212,7 +216,7 @@ class TileAttention {
                          scores, masks[r], row_shown_ + r * kTileKeys);
       }
       all_seen = all_seen && masks[r].shown == nullptr && masks[r].visible == columns;
-      corrections[r] = SoftmaxRow(scores, begin, end, run_.modify ? 1.0f : run_.scale, masks[r],
+      corrections[r] = SoftmaxRow(scores, begin, end, run_.ScoreOfProduct() * kLog2OfE, masks[r],
                                   maxima_[first + r], totals_[first + r]);
     }
     float* sums = sums_ + first * layout_.v_columns;
@@ -327,7 +331,7 @@ class TileAttention {
   const size_t rows_;
   float* const queries_;  // [bands][rows][query_columns], rotated
   float* const sums_;     // [rows][v_columns]
-  float* const maxima_;   // [rows]
+  float* const maxima_;   // [rows]: of the products, or scores if they are modified
   float* const totals_;   // [rows]: the softmax's denominator so far
   TileData<T> data_;
   float* const keys_;    // [ways to place keys][kTileKeys * head_size], packed

@@ -111,9 +111,10 @@ class TileData {
  private:
   void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
                    float* scores, size_t stride) const {
-    // Products are summed up in pieces of this many channels, which about halves
-    // the rounding error of one long sum at head size 128 and costs 4 % there.
-    constexpr size_t kDepth = 32;
+    // Products are summed up in pieces of this many channels: shorter ones are more
+    // exact, but each piece loads and stores the scores once more. Pieces of 32, 64
+    // and 128 run at 88, 95 and 98 % of the peak on Zen 4.
+    constexpr size_t kDepth = 64;
     static constexpr float ones[kBlockRows] = {1, 1, 1, 1, 1, 1};
     begin = begin / kLanes * kLanes;
     while (begin < end) {

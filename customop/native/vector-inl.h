@@ -54,6 +54,26 @@ HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), hn::Mul(y, power));
 }
 
+// 2^x for x <= 0, give or take a rounding: relative error below 1.2e-7, 0 below -126, NaN for NaN.
+HWY_INLINE VF Exp2NonPositive(DF d, VF x) {
+  const hn::RebindToSigned<DF> di;
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits,
+  // with 127 more as the exponent of the power that it means.
+  const VF magic = hn::Set(d, 12582912.0f + 127.0f);
+  const VF shifted = hn::Add(x, magic);
+  const VF f = hn::Sub(x, hn::Sub(shifted, magic));
+  // 2^f = 1 + f * q(f) on |f| <= 1/2; q is the minimax fit, off by 2e-9.
+  VF q = hn::Set(d, 1.535336196e-04f);
+  q = hn::MulAdd(q, f, hn::Set(d, 1.339887502e-03f));
+  q = hn::MulAdd(q, f, hn::Set(d, 9.618436918e-03f));
+  q = hn::MulAdd(q, f, hn::Set(d, 5.550332367e-02f));
+  q = hn::MulAdd(q, f, hn::Set(d, 2.402264774e-01f));
+  q = hn::MulAdd(q, f, hn::Set(d, 6.931471825e-01f));
+  const VF y = hn::MulAdd(q, f, hn::Set(d, 1.0f));
+  const VF power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Mul(y, power));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace rope
 HWY_AFTER_NAMESPACE();

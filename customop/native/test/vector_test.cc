@@ -15,6 +15,7 @@
 // clang-format off: the order of these two matters
 #include "hwy/highway.h"
 #include "element-inl.h"
+#include "sincos-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -24,6 +25,21 @@ namespace HWY_NAMESPACE {
 float ExpOf(float x) {
   const DF d;
   return hn::GetLane(ExpNonPositive(d, hn::Set(d, x)));
+}
+
+float Exp2Of(float x) {
+  const DF d;
+  return hn::GetLane(Exp2NonPositive(d, hn::Set(d, x)));
+}
+
+// sine, then cosine
+void SinCosOf(double x, double* out) {
+  const DD d;
+  VD sine;
+  VD cosine;
+  SinCos(d, hn::Set(d, x), sine, cosine);
+  out[0] = hn::GetLane(sine);
+  out[1] = hn::GetLane(cosine);
 }
 
 void WidenF16(const Float16* in, size_t n, float* out) { Convert(in, n, out); }
@@ -39,6 +55,8 @@ HWY_AFTER_NAMESPACE();
 namespace rope {
 
 HWY_EXPORT(ExpOf);
+HWY_EXPORT(Exp2Of);
+HWY_EXPORT(SinCosOf);
 HWY_EXPORT(WidenF16);
 HWY_EXPORT(WidenBF16);
 HWY_EXPORT(NarrowF16);
@@ -125,20 +143,54 @@ void TestElements(const std::string& name, Format format, const Widen& widen,
   }
 }
 
+// exp and exp2 of what is not positive, down to where they become 0.
+template <typename F, typename Truth>
+void TestExp(const std::string& name, float end, const F& exp, const Truth& truth) {
+  double largest = 0;
+  for (float x = 0; x > end + 0.05f; x -= 0.000731f) {
+    largest =
+        Worse(largest, std::abs(static_cast<double>(exp(x)) / truth(static_cast<double>(x)) - 1));
+  }
+  Expect(largest < 1.2e-7, name + " is off by " + std::to_string(largest * 1e7) + "e-7");
+  Expect(exp(0) == 1, name + " of 0 is not 1");
+  Expect(exp(end - 1) == 0 && exp(-1e30f) == 0 && exp(-INFINITY) == 0,
+         name + " of the far negative is not 0");
+  for (const uint32_t bits : {0x7FC00000u, 0x7FC00001u, 0xFFC00001u, 0x7FFFFFFFu}) {
+    Expect(std::isnan(exp(hwy::BitCastScalar<float>(bits))), name + " hides NaN");
+  }
+}
+
+void TestSinCos(const std::string& target) {
+  std::mt19937_64 random(1);
+  double largest = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const double part = static_cast<double>(static_cast<int64_t>(random())) / 9.3e18;
+    double x = std::ldexp(part, i % 45 - 10);
+    if (i % 2 == 0) x = static_cast<float>(x);
+    double got[2];
+    HWY_DYNAMIC_DISPATCH(SinCosOf)(x, got);
+    largest = Worse(largest, std::abs(got[0] - std::sin(x)));
+    largest = Worse(largest, std::abs(got[1] - std::cos(x)));
+  }
+  Expect(largest < 1e-11,
+         target + ": sine and cosine are off by " + std::to_string(largest * 1e12) + "e-12");
+  for (const double x : {INFINITY, -INFINITY, NAN}) {
+    double got[2];
+    HWY_DYNAMIC_DISPATCH(SinCosOf)(x, got);
+    Expect(std::isnan(got[0]) && std::isnan(got[1]), target + ": sine of infinity is a number");
+  }
+}
+
 }  // namespace
 
 void TestVectors(const std::string& target) {
-  const auto exp = [](float x) { return HWY_DYNAMIC_DISPATCH(ExpOf)(x); };
-  double largest = 0;
-  for (float x = 0; x > -87.25f; x -= 0.000731f) {
-    const double truth = std::exp(static_cast<double>(x));
-    largest = Worse(largest, std::abs(static_cast<double>(exp(x)) / truth - 1));
-  }
-  Expect(largest < 1.2e-7, target + ": exp is off by " + std::to_string(largest * 1e7) + "e-7");
-  Expect(exp(0) == 1, target + ": exp(0) is not 1");
-  Expect(exp(-88) == 0 && exp(-1e30f) == 0 && exp(-INFINITY) == 0,
-         target + ": exp of the far negative is not 0");
-  Expect(std::isnan(exp(NAN)), target + ": exp hides NaN");
+  TestExp(
+      target + ": exp", -87.3f, [](float x) { return HWY_DYNAMIC_DISPATCH(ExpOf)(x); },
+      [](double x) { return std::exp(x); });
+  TestExp(
+      target + ": exp2", -126.0f, [](float x) { return HWY_DYNAMIC_DISPATCH(Exp2Of)(x); },
+      [](double x) { return std::exp2(x); });
+  TestSinCos(target);
   TestElements<Float16>(
       target + ": float16", kFormat16, [](auto... a) { HWY_DYNAMIC_DISPATCH(WidenF16)(a...); },
       [](auto... a) { HWY_DYNAMIC_DISPATCH(NarrowF16)(a...); });

@@ -1,32 +1,44 @@
 // cos and sin of the positions of one run, made in float64.
-#ifndef ROPE_ANGLES_H_
-#define ROPE_ANGLES_H_
+#if defined(ROPE_ANGLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPE_ANGLES_INL_H_
+#undef ROPE_ANGLES_INL_H_
+#else
+#define ROPE_ANGLES_INL_H_
+#endif
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "attention.h"
+#include "sincos-inl.h"
 #include "workspace.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace rope {
+namespace HWY_NAMESPACE {
 
-// The angle of one channel pair at one position, as exporters compute it unless
-// the node asks for exact angles: position and product rounded to float32.
-inline double Angle(double position, float frequency, bool exact) {
-  if (exact) return position * static_cast<double>(frequency);
-  return static_cast<double>(static_cast<float>(position) * frequency);
-}
-
-// One row of a table: rotary_dim / 2 cosines, then as many sines, both times the gain.
+// One row of a table: rotary_dim / 2 cosines, then as many sines, both times the
+// gain. Angles are as exporters compute them unless the node asks for exact ones:
+// position and product rounded to float32.
 inline void FillRow(const AttentionParams& params, double position, float* row) {
+  const DD d;
+  const hn::Rebind<float, DD> df;
   const size_t pairs = params.frequencies.size();
-  for (size_t x = 0; x < pairs; ++x) {
-    const double angle = Angle(position, params.frequencies[x], params.exact_angles);
-    row[x] = static_cast<float>(std::cos(angle) * static_cast<double>(params.gain));
-    row[pairs + x] = static_cast<float>(std::sin(angle) * static_cast<double>(params.gain));
+  const auto gain = hn::Set(d, static_cast<double>(params.gain));
+  const auto rounded = hn::Set(df, static_cast<float>(position));
+  for (size_t x = 0; x < pairs; x += hn::Lanes(d)) {
+    const size_t count = HWY_MIN(hn::Lanes(d), pairs - x);
+    const auto frequency = hn::LoadN(df, params.frequencies.data() + x, count);
+    const VD angle = params.exact_angles
+                         ? hn::Mul(hn::Set(d, position), hn::PromoteTo(d, frequency))
+                         : hn::PromoteTo(d, hn::Mul(rounded, frequency));
+    VD sine;
+    VD cosine;
+    SinCos(d, angle, sine, cosine);
+    hn::StoreN(hn::DemoteTo(df, hn::Mul(cosine, gain)), df, row + x, count);
+    hn::StoreN(hn::DemoteTo(df, hn::Mul(sine, gain)), df, row + pairs + x, count);
   }
 }
 
@@ -81,7 +93,7 @@ class AngleTables {
 
   template <typename Position>
   void FillTable(Host& host, int64_t table, const Band& band, const Position& position) {
-    constexpr int64_t kPairsPerTask = 2048;  // some 50 us of double cos and sin
+    constexpr int64_t kPairsPerTask = 8192;  // some 20 us
     const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
     ForEach(host, static_cast<size_t>(DivideUp(rows_, rows_per_task)), [&](size_t task) {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
@@ -123,7 +135,7 @@ class RawKeyTables {
     const int64_t rows = static_cast<int64_t>(maps_.size()) * map_stride_;
     values_.emplace(host, static_cast<size_t>(rows * 2 * pairs_));
     if (values_->data() == nullptr) return;
-    constexpr int64_t kPairsPerTask = 2048;
+    constexpr int64_t kPairsPerTask = 8192;
     const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
     ForEach(host, static_cast<size_t>(DivideUp(rows, rows_per_task)), [&](size_t task) {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
@@ -155,6 +167,8 @@ class RawKeyTables {
   std::optional<ScratchFloats> values_;
 };
 
+}  // namespace HWY_NAMESPACE
 }  // namespace rope
+HWY_AFTER_NAMESPACE();
 
-#endif  // ROPE_ANGLES_H_
+#endif  // ROPE_ANGLES_INL_H_
