@@ -174,20 +174,37 @@ func (o Options) onlyMasks() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
+// outcome is what came of measuring and proving a site.
+type outcome struct {
+	lifted *lifted
+	proof  *Proof
+	err    error
+}
+
+type outcomes map[outcomeKey]outcome
+
+// outcomeKey is a site's hash and whether it was measured only.
+type outcomeKey struct {
+	hash     [32]byte
+	measured bool
+}
+
 // measureAll lifts and proves every site, once per structure.
 func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, report *Report, say func(string)) error {
-	type outcome struct {
-		lifted *lifted
-		proof  *Proof
-		err    error
+	known := opts.known
+	if known == nil {
+		known = outcomes{}
 	}
-	outcomes := map[[32]byte]outcome{}
+	proven := map[[32]byte]bool{} // by an earlier layer
 	consts := map[string][32]byte{}
 	for i := range found {
 		f := &found[i]
-		key := f.site.hash(l.graph, l.table, consts)
-		o, seen := outcomes[key]
-		if !seen {
+		hash := f.site.hash(l.graph, l.table, consts)
+		seen := proven[hash]
+		proven[hash] = true
+		key := outcomeKey{hash, opts.measureOnly}
+		o, done := known[key]
+		if !done {
 			say(fmt.Sprintf("proving attention %d of %d", i+1, len(found)))
 			o.lifted, o.err = l.lift(ctx, f.site)
 			if o.err == nil && !opts.measureOnly {
@@ -196,7 +213,7 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			outcomes[key] = o
+			known[key] = o
 		}
 		site := &report.Sites[f.index]
 		var refusal *Refusal

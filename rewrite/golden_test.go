@@ -34,7 +34,8 @@ func worker(t *testing.T) engine.Engine {
 
 func model(name string) string { return filepath.Join(testdata, "models", name, "model.onnx") }
 
-// patch rewrites a model into a temporary file and expects every site proven.
+// patch rewrites a model into a temporary file and expects every site proven,
+// now or in an earlier call.
 func patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Report) {
 	t.Helper()
 	m, err := onnx.Open(path)
@@ -43,7 +44,7 @@ func patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Re
 	}
 	defer m.Close()
 	opts.Worker = []string{os.Args[0]}
-	report, err := rewrite.Rewrite(context.Background(), m, opts)
+	report, err := rewrite.Rewrite(context.Background(), m, opts.Again(path))
 	if err != nil {
 		t.Fatal(err)
 	}

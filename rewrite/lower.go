@@ -94,6 +94,9 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	if w.position != nil {
 		op.PositionIDs = b.int64s(w.position)
 	}
+	if a.Drawn.Range > 0 {
+		op.PositionIDs = b.drawn(a.Drawn, op.Query, op.PositionIDs)
+	}
 	if a.Mask.Padding {
 		op.AttentionMask = b.int64s(w.mask)
 	}

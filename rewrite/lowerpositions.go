@@ -1,9 +1,12 @@
 package rewrite
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -39,4 +42,25 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	for _, f := range r.Long {
 		op.LongFrequencies = append(op.LongFrequencies, float32(f))
 	}
+}
+
+var errCachedDraw = errors.New("positions randomized is for whole texts in one call, and the model keeps keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")
+
+// drawn makes the positions at which the tokens of a query [batch, heads,
+// length, channels] stand: the first length ones of the order, sorted, and of
+// these the ones that the given positions count. More tokens than positions, or
+// a position that is no token's, end the run with an error.
+func (b *builder) drawn(d rope.Drawn, query, positions string) string {
+	order := fmt.Sprintf("rope_rewrite/drawn_order_%d_%d", d.Range, d.Seed)
+	b.constants = append(b.constants, int64Tensor(order, []int64{d.Range}, d.Order()...))
+	dims := b.add("Shape", []string{query}, b.value("drawn_dims"))
+	length := b.add("Slice", []string{dims, b.constant("drawn_from", 2), b.constant("drawn_to", 3)}, b.value("drawn_length"))
+	first := b.add("Slice", []string{order, b.constant("drawn_begin", 0), length}, b.value("drawn_first"))
+	sorted := onnx.NewNode("TopK", []string{first, length}, []string{b.value("drawn_sorted"), b.value("drawn_places")}, onnx.IntAttr("largest", 0))
+	sorted.Name = sorted.Outputs[0]
+	b.nodes = append(b.nodes, sorted)
+	if positions == "" {
+		return b.add("Reshape", []string{sorted.Outputs[0], b.constant("drawn_shape", 1, -1)}, b.value("drawn"))
+	}
+	return b.add("Gather", []string{sorted.Outputs[0], positions}, b.value("drawn"))
 }

@@ -36,7 +36,8 @@ type Options struct {
 
 	Progress func(string) // told what is being done; may be nil
 
-	measureOnly bool // sites are measured and not proven
+	measureOnly bool     // sites are measured and not proven
+	known       outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
 }
 
 // ErrNoAttention says that a model has no rotary attention.
@@ -133,6 +134,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		if a.Drawn.Range > 0 && f.lifted.layouts.cached {
+			return report, &EditError{Layer: site.Layer, Err: errCachedDraw}
+		}
 		raw = raw || a.Cache == rope.Raw && f.lifted.layouts.cached
 		if err := inputs.check(a.Mask); err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}

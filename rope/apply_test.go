@@ -55,6 +55,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 	twoBands.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 100, QueryScale: 1, QueryOffset: -60, KeyScale: 1}}
 	restarted := llama()
 	restarted.Mask.Documents, restarted.Mask.Restart = rope.IntraDocument, true
+	raw, drawn := llama(), llama()
+	raw.Cache, drawn.Drawn.Range = rope.Raw, 1000
 	sinks := windowed
 	sinks.Mask.FirstKeys = 4
 
@@ -107,7 +109,7 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.PositionsAxis, text: "string", a: llama(), c: rope.Context{Length: 2}, err: "too short to take a third of"},
 		{axis: rope.PositionsAxis, text: "string", a: llama(), c: rope.Context{Length: 100}, err: "window=128 must not exceed shift=33"},
 		{axis: rope.PositionsAxis, text: "string:shift=100,window=101", a: llama(), err: "window=101 must not exceed shift=100"},
-		{axis: rope.PositionsAxis, text: "string:shift=100,window=100", a: llama(), warning: "changes nothing"},
+		{axis: rope.PositionsAxis, text: "string:shift=100,window=100", a: llama(), warning: "changes no distance"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7001}, warning: "outside 1/7 to 1/2"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7000}},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: llama(), c: rope.Context{Length: 2000}},
@@ -145,6 +147,16 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=8,original_max_position_embeddings=64", a: llama(), err: "the temperature needs the context"},
 		{axis: rope.PositionsAxis, text: "dual-chunk:chunk_size=64,local_size=8", a: still, err: "no rotation"},
 
+		{axis: rope.PositionsAxis, text: "randomized:range=L/1", a: llama(), c: rope.Context{Length: 4096}},
+		{axis: rope.PositionsAxis, text: "randomized", a: llama(), err: "give range="},
+		{axis: rope.PositionsAxis, text: "randomized:range=1000", a: llama(), c: rope.Context{Length: 1001}, err: "range=1000 has fewer positions than the context 1001"},
+		{axis: rope.PositionsAxis, text: "randomized:range=5000000", a: llama(), err: "range=5000000 is more than 4194304"},
+		{axis: rope.PositionsAxis, text: "randomized:range=1000", a: still, err: "no rotation"},
+		{axis: rope.PositionsAxis, text: "randomized:range=1000", a: twoBands, err: "already has a position map"},
+		{axis: rope.PositionsAxis, text: "randomized:range=1000", a: raw, err: "--cache raw"},
+		{axis: rope.PositionsAxis, text: "string:shift=1000", a: drawn, err: "drawn at random"},
+		{axis: rope.MaskAxis, text: "intra-document-reset", a: drawn, err: "drawn at random"},
+		{axis: rope.MaskAxis, text: "first-keys:window=512,positions=cache", a: drawn, err: "drawn at random"},
 		{axis: rope.ScalingAxis, text: yarn + ",ramp=ratio", a: llama()},
 		{axis: rope.ScalingAxis, text: yarn + ",tau=8", a: llama(), err: "tau= has no meaning without ramp=ratio"},
 		{axis: rope.ScalingAxis, text: yarn + ",ramp=ratio,beta_fast=8", a: llama(), err: "beta_fast= has no meaning with ramp=ratio"},
@@ -157,6 +169,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.ScalingAxis, text: "dynamic-linear", a: llama(), c: rope.Context{Length: 2048, Original: 2048}, warning: "no effect"},
 		{axis: rope.ScalingAxis, text: "dynamic-linear", a: llama(), err: "give original_max_position_embeddings="},
 		{axis: rope.ScalingAxis, text: "longrope:short_factor=[1],long_factor=[2]", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "short_factor has 1 numbers for the graph's 32 pairs"},
+		{axis: rope.ScalingAxis, text: "longrope", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "give short_factor="},
+		{axis: rope.ScalingAxis, text: "longrope:short_factor=[1]", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "short_factor has 1 numbers"},
 		{axis: rope.ScalingAxis, text: "longrope", a: scaled, c: rope.Context{Length: 4096, Original: 2048}, err: "not the powers of one base"},
 		{axis: rope.ScalingAxis, text: "proportional:partial_rotary_factor=0.5", a: llama()},
 		{axis: rope.ScalingAxis, text: "proportional", a: partial, err: "rotates 32 of a head's 64 channels"},

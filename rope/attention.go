@@ -22,6 +22,7 @@ type Attention struct {
 	Encoding Encoding
 	Bands    []Band // position map; nil is plain RoPE (one band, true positions)
 	Chunk    int64  // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
+	Drawn    Drawn  // tokens stand at positions drawn from a range
 	Mask     Mask
 	Cache    Cache
 }

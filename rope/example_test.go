@@ -84,6 +84,7 @@ func ExampleMethods() {
 	// positions leaky-rerope
 	// positions self-extend
 	// positions dual-chunk
+	// positions randomized
 	// mask keep
 	// mask causal
 	// mask sliding-window

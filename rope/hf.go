@@ -174,8 +174,12 @@ func ropeType(entries []entry) (string, error) {
 	return found, nil
 }
 
-// methodOfRopeType finds our method for Hugging Face's name.
+// methodOfRopeType finds our method for Hugging Face's name, or for "su", which
+// Phi-3's first configurations call longrope.
 func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
+	if ropeType == "su" {
+		return longRoPE, nil
+	}
 	if ropeType == "default" {
 		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == "rope_theta" && !n.isNull() }) {
 			return theta, nil

@@ -33,6 +33,9 @@ var paramStart = Param{Name: "start", Kind: Whole, Default: Integer(0), Rule: at
 
 // restart makes positions begin anew in each document.
 func (e *edit) restart() error {
+	if e.Drawn.Range > 0 {
+		return errors.New("positions that begin anew in each document cannot be combined with positions drawn at random (--positions randomized)")
+	}
 	if len(e.Bands) > 1 {
 		return errors.New("positions that begin anew in each document cannot be combined with a position map (--positions), which goes by the distance of places in the row")
 	}

@@ -48,6 +48,9 @@ func applyLongRoPE(e edit) (Attention, []string, error) {
 		return Attention{}, nil, err
 	}
 	for _, key := range []string{"short_factor", "long_factor"} {
+		if !e.given(key) {
+			return Attention{}, nil, fmt.Errorf("give %s=, one factor for each of the graph's %d pairs", key, len(frequencies))
+		}
 		if n := len(e.value(key).list); n != len(frequencies) {
 			return Attention{}, nil, fmt.Errorf("%s has %d numbers for the graph's %d pairs", key, n, len(frequencies))
 		}

@@ -17,6 +17,7 @@ func TestParseRopeParameters(t *testing.T) {
 		{`{"rope_type": "default", "rope_theta": 500000.0}`, "theta:rope_theta=500000"},
 		{`{"rope_theta": 500000}`, "theta:rope_theta=500000"},
 		{`{"type": "linear", "factor": 2}`, "linear:factor=2"},
+		{`{"type": "su", "short_factor": [1, 1], "long_factor": [2, 3]}`, "longrope:short_factor=[1;1],long_factor=[2;3]"},
 		{`{"type": "linear", "rope_type": "linear", "factor": 2.0}`, "linear:factor=2"},
 		{`{"type": null, "rope_type": "linear", "factor": 2.0}`, "linear:factor=2"},
 		{

@@ -15,6 +15,8 @@ func (e edit) checkMap() error {
 		return errors.New("the attention has no rotation, so positions do not matter to it")
 	case len(e.Bands) > 0:
 		return errors.New("the attention already has a position map; two cannot be combined")
+	case e.Drawn.Range > 0:
+		return errors.New("the tokens' positions are drawn at random (--positions randomized), and the map goes by the distance of places in the row")
 	case e.Mask.Restart:
 		return errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
 	case !e.Mask.Causal:

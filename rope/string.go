@@ -17,6 +17,7 @@ var stringMap = Method{
 	Params: []Param{
 		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, a third of the context"},
 		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
+		{Name: "attention_factor", Kind: Real, Default: Number(1), Rule: aboveZero, Doc: "gain on the rotated channels of query and key, beside that of a scaling; the authors' code has 0.1·ln 2 + 1 = 1.0693"},
 	},
 	apply: applyString,
 }
@@ -35,12 +36,15 @@ func applyString(e edit) (Attention, []string, error) {
 	if shift < 1 {
 		return Attention{}, nil, fmt.Errorf("a context of %d tokens is too short to take a third of; give shift=", e.Length)
 	}
+	if e.given("attention_factor") {
+		e.Encoding.Gain = e.Encoding.EffectiveGain() * e.number("attention_factor")
+	}
 	window := e.integer("window")
 	if window > shift {
 		return Attention{}, nil, fmt.Errorf("window=%d must not exceed shift=%d", window, shift)
 	}
 	if window == shift {
-		return e.Attention, []string{fmt.Sprintf("window=%d equals shift, which changes nothing", window)}, nil
+		return e.Attention, []string{fmt.Sprintf("window=%d equals shift, which changes no distance", window)}, nil
 	}
 	if warnings := e.hides(shift, "shift"); warnings != nil {
 		return e.Attention, warnings, nil

@@ -30,6 +30,7 @@ func table() []Method {
 		leakyReRoPE,
 		selfExtend,
 		dualChunk,
+		randomized,
 
 		keep,
 		causal,

@@ -92,9 +92,17 @@ func (p Problem) position(batch, place int) int64 {
 	case p.restarts(batch, index):
 		return p.restarted(batch, index)
 	case p.Positions == nil:
-		return int64(index)
+		return p.drawn(int64(index))
 	}
-	return p.Positions[batch*p.Length+place]
+	return p.drawn(p.Positions[batch*p.Length+place])
+}
+
+// drawn is where a token stands whose positions are drawn from a range.
+func (p Problem) drawn(position int64) int64 {
+	if p.Attention.Drawn.Range == 0 {
+		return position
+	}
+	return p.Attention.Drawn.Positions(p.width())[position]
 }
 
 // isReal says whether the key at an index is no padding.
@@ -288,8 +296,28 @@ func (p Problem) checkBands() error {
 	if a.Encoding.Reach.Trained > 0 && a.Cache == rope.Rotated && p.Past > 0 {
 		return errors.New("frequencies that depend on how far a call reaches need a cache of raw keys")
 	}
+	if a.Drawn.Range > 0 {
+		return p.checkDrawn()
+	}
 	if a.Chunk < 0 || a.Chunk > 0 && !a.Mask.Causal {
 		return fmt.Errorf("chunks of %d positions: a map of chunks needs a causal mask and a positive number", a.Chunk)
+	}
+	return nil
+}
+
+// checkDrawn refuses calls for which positions cannot be drawn.
+func (p Problem) checkDrawn() error {
+	a := p.Attention
+	switch {
+	case p.Past > 0 || len(a.Bands) > 1 || a.Chunk > 0 || a.Cache == rope.Raw || a.Mask.Restart:
+		return errors.New("positions that are drawn are for whole texts in one call, without a map of positions")
+	case int64(p.width()) > a.Drawn.Range:
+		return fmt.Errorf("%d tokens are more than the %d positions to draw from", p.width(), a.Drawn.Range)
+	}
+	for _, at := range p.Positions {
+		if at < 0 || at >= int64(p.width()) {
+			return fmt.Errorf("position %d is none of a text of %d tokens", at, p.width())
+		}
 	}
 	return nil
 }
