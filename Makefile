@@ -57,6 +57,8 @@ demo: build ## Rewrite a small real export and check it against its goldens
 
 test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)
 
+# The tests' heaps are small: collected as often as a large model needs it, they take two thirds more time.
+test-go: export GOGC ?= 400
 test-go: build
 	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./...
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +114,8 @@ type Worker struct {
 
 // frugal lets a child give memory back: Go's collector runs more often, and large
 // blocks of glibc's malloc go straight to the system and back. Measured on
-// SmolLM2: half the resident memory, no more time.
+// SmolLM2: half the resident memory, no more time. What the user's environment
+// sets comes later and so counts.
 var frugal = []string{"GOGC=75", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072"}
 
 // maxTimeouts is how many evaluations may take too long before the engine
@@ -145,8 +147,7 @@ func NewWorker(c Config, command string, args ...string) (*Worker, error) {
 
 func (w *Worker) start() error {
 	cmd := exec.Command(w.command, w.args...)
-	cmd.Env = append(os.Environ(), workerVariable+"=1")
-	cmd.Env = append(cmd.Env, frugal...)
+	cmd.Env = slices.Concat(frugal, os.Environ(), []string{workerVariable + "=1"})
 	stderr := &tail{}
 	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
