@@ -3,36 +3,47 @@ package rewrite_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// methodGoldens is testdata/goldens/methods.json.
+var methodTable = flag.String("method-table", "", "`FILE` that gets the table of TestMethodGoldens, for docs/results.md")
+
+// methodGoldens is testdata/goldens/methods.json or others.json.
 type methodGoldens struct {
 	Trained int64 `json:"trained"`
 	Context int64 `json:"context"`
 	Step    int   `json:"step"` // every so many tokens have logits
 
 	RunPrefill int64 `json:"run_prefill"` // first call of what is decoded with length=run
-	Cases      map[string]struct {
-		Edits []string `json:"edits"`
-	} `json:"cases"`
+	Cases      map[string]methodCase
+	logits     *npz.File
 }
 
-func readMethodGoldens(t *testing.T) methodGoldens {
+type methodCase struct {
+	Edits      []string        `json:"edits"`           // axis, spec and perhaps @layer
+	Parameters json.RawMessage `json:"rope_parameters"` // by type of layer
+	Oracle     string          `json:"oracle"`
+}
+
+func readMethodGoldens(t *testing.T, name string) methodGoldens {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testdata, "goldens", "methods.json"))
+	data, err := os.ReadFile(filepath.Join(testdata, "goldens", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +51,10 @@ func readMethodGoldens(t *testing.T) methodGoldens {
 	if err := json.Unmarshal(data, &g); err != nil {
 		t.Fatal(err)
 	}
+	if g.logits, err = npz.Open(filepath.Join(testdata, "goldens", name+".npz")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.logits.Close() })
 	return g
 }
 
@@ -57,120 +72,362 @@ func edits(t *testing.T, texts []string) (list []rope.Spec) {
 	return list
 }
 
-// TestMethodGoldens compares patched models with transformers and with explicit
-// matrices of distances, in prefill and decode, batched, padded, with a growing
-// and with a fixed cache.
-func TestMethodGoldens(t *testing.T) {
-	testruntime.Require(t)
-	goldens := readMethodGoldens(t)
-	f, err := npz.Open(filepath.Join(testdata, "goldens", "methods.npz"))
-	if err != nil {
+// options are what the case asks for.
+func (c methodCase) options(t *testing.T, g methodGoldens) rewrite.Options {
+	t.Helper()
+	opts := rewrite.Options{Context: rope.Context{Length: g.Context, Original: g.Trained}}
+	for _, text := range c.Edits {
+		text, layer, single := strings.Cut(text, "@")
+		s := edits(t, []string{text})[0]
+		if !single {
+			opts.Edits = append(opts.Edits, s)
+			continue
+		}
+		n, err := strconv.Atoi(layer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: s, Where: "layer " + layer, Layers: func(i int) bool { return i == n }})
+	}
+	if c.Parameters != nil {
+		byType, err := rope.ParseLayerRopeParameters(c.Parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, s := range byType {
+			opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: s, Type: kind, Where: kind})
+		}
+	}
+	if c.documents() {
+		opts.Documents = rewrite.DocumentsInput
+	}
+	return opts
+}
+
+// documents reports whether tokens carry document ids.
+func (c methodCase) documents() bool {
+	return slices.ContainsFunc(c.Edits, func(s string) bool { return strings.HasPrefix(s, "mask anchor") || strings.HasPrefix(s, "mask intra") })
+}
+
+// firstGoldens are those of testdata/goldens/llama.npz or llama_masks.npz.
+func firstGoldens(t *testing.T, part string) methodGoldens {
+	t.Helper()
+	g := methodGoldens{Trained: 16, Context: 48, Step: 1}
+	var err error
+	if g.logits, err = npz.Open(filepath.Join(testdata, "goldens", "llama"+part+".npz")); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	for _, name := range slices.Sorted(maps.Keys(goldens.Cases)) {
-		if strings.HasSuffix(name, "_run") {
-			continue // TestLengthOfRun
+	t.Cleanup(func() { g.logits.Close() })
+	if part == "" {
+		g.Cases = map[string]methodCase{
+			"plain":     {Oracle: "transformers"},
+			"linear4":   {Edits: []string{"scaling linear:factor=4"}, Oracle: "transformers"},
+			"theta500k": {Edits: []string{"scaling theta:rope_theta=500000"}, Oracle: "transformers"},
+			"string":    {Edits: []string{"positions string:shift=16,window=4"}, Oracle: "matrices"},
 		}
-		for _, export := range []string{"llama__optimum", "llama__dynamo23", "llama__genai-fp32"} {
-			t.Run(name+"/"+export, func(t *testing.T) {
-				opts := rewrite.Options{
-					Edits:   edits(t, goldens.Cases[name].Edits),
-					Context: rope.Context{Length: goldens.Context, Original: goldens.Trained},
-				}
-				documents := strings.Contains(name, "anchor")
-				if documents {
-					opts.Documents = rewrite.DocumentsInput
-				}
-				path, _ := patch(t, model(export), opts)
-				growing := open(t, path)
-				fixed := growing
-				if export != "llama__genai-fp32" { // counts its rows by itself
-					opts.FixedCapacity = 48
-					path, _ = patch(t, model(export), opts)
-					fixed = open(t, path)
-				}
-				for _, padded := range []bool{false, true} {
-					suffix := ""
-					if padded {
-						suffix = "_pad"
-					}
-					want, _, err := f.Float32(name + suffix)
-					if err != nil {
-						if padded {
-							continue // there is none: the mask counts places
-						}
-						t.Fatal(err)
-					}
-					g := readGolden(t, "llama", "plain", padded)
-					if documents {
-						g = readMaskGolden(t, "llama", "anchor", "documents", padded)
-					}
-					if padded && export == "llama__genai-fp32" {
-						continue // its cache has no place for padding on the left
-					}
-					for way, chunks := range ways {
-						if export != "llama__optimum" && way != "then decode" {
-							continue // one export shows them all
-						}
-						for kind, d := range map[string]*decoder.Decoder{"growing": growing, "fixed": fixed} {
-							logits, err := d.Chunks(context.Background(), g.sequence, chunks...)
-							if err != nil {
-								t.Fatalf("%s, %s cache, padded %v: %v", way, kind, padded, err)
-							}
-							if off := sparseDistance(t, g, logits, want, goldens.Step); !(off <= 1e-4) {
-								t.Errorf("%s, %s cache, padded %v: off by %.2g", way, kind, padded, off)
-							} else {
-								t.Logf("%s, %s cache, padded %v: off by %.2g", way, kind, padded, off)
-							}
-						}
-					}
-				}
+		return g
+	}
+	g.Cases = map[string]methodCase{
+		"anchor":       {Edits: []string{"mask anchor"}, Oracle: "matrices"},
+		"intra":        {Edits: []string{"mask intra-document-reset:start=9"}, Oracle: "matrices"},
+		"anchor_reset": {Edits: []string{"mask anchor:restart=true"}, Oracle: "matrices"},
+		"first_keys":   {Edits: []string{"mask first-keys:count=2,window=8"}, Oracle: "matrices"},
+	}
+	return g
+}
+
+// has reports whether the case edits along an axis.
+func (c methodCase) has(axis rope.Axis) bool {
+	return slices.ContainsFunc(c.Edits, func(s string) bool { return strings.HasPrefix(s, axis.String()+" ") })
+}
+
+// shownExports are the models on which every column of a case is computed, by
+// the architecture of the goldens.
+var shownExports = map[string]string{
+	"llama": "llama__optimum", "qwen3": "qwen3__optimum", "gpt_neox": "gpt_neox__optimum",
+	"cohere": "cohere__dynamo18", "gemma3_text": "gemma3_text__dynamo18",
+}
+
+// TestMethodGoldens compares patched models with transformers and with explicit
+// matrices of distances: in prefill and decode, in batches, padded, with every
+// kind of cache and for both targets, and the op itself at far positions.
+func TestMethodGoldens(t *testing.T) {
+	testruntime.Require(t)
+	eng := worker(t)
+	var rows []string
+	for _, goldens := range []methodGoldens{readMethodGoldens(t, "methods"), readMethodGoldens(t, "others"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
+		for _, name := range slices.Sorted(maps.Keys(goldens.Cases)) {
+			c := goldens.Cases[name]
+			architecture, _, named := strings.Cut(name, "/")
+			if !named {
+				architecture = "llama"
+			}
+			export := shownExports[architecture]
+			if strings.HasSuffix(name, "randomized") {
+				export = "llama__dynamo18-nocache" // it is for whole texts
+			}
+			t.Run(name, func(t *testing.T) {
+				r := methodRun{eng: eng, goldens: goldens, name: name, architecture: architecture, export: export, methodCase: c, worst: map[string]float64{}}
+				r.all(t)
+				rows = append(rows, r.row())
 			})
+		}
+	}
+	slices.Sort(rows)
+	table := "| model | method | oracle | " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat("---|", 3+len(columns)) + "\n" + strings.Join(rows, "")
+	t.Log("\n" + table)
+	if *methodTable != "" {
+		if err := os.WriteFile(*methodTable, []byte(table), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// With length=run every call turns all its keys by its own frequencies: each
-// step is that of an eager float64 model which keeps raw keys and does so, and
-// one call for the whole text is what transformers computes.
-func TestLengthOfRun(t *testing.T) {
-	testruntime.Require(t)
-	goldens := readMethodGoldens(t)
-	f, err := npz.Open(filepath.Join(testdata, "goldens", "methods.npz"))
+// columns of the table. Prefill and decode are of a text alone.
+var columns = []string{"prefill", "decode", "batch", "padding", "rotated", "raw", "fixed", "onnx", "at 131,071"}
+
+// methodRun is one case on one export.
+type methodRun struct {
+	methodCase
+	eng                        engine.Engine
+	goldens                    methodGoldens
+	name, architecture, export string
+
+	worst map[string]float64 // by column
+	ratio float64            // at 131,071: of the op's error to plain float32's
+}
+
+var thenDecode = ways["then decode"]
+
+// all fills the columns.
+func (r *methodRun) all(t *testing.T) {
+	opts := r.options(t, r.goldens)
+	path, report := patch(t, model(r.export), opts)
+	defer r.far(t, report, opts)
+	d := r.open(t, path)
+	if strings.HasSuffix(r.name, "_run") {
+		r.run(t, d, "raw")
+		opts.FixedCapacity = 48
+		path, _ = patch(t, model(r.export), opts)
+		r.run(t, r.open(t, path), "fixed")
+		return
+	}
+	raw := slices.Contains(report.Edits, "cache raw")
+	both := []golden{r.golden(t, false)}
+	if _, _, err := r.goldens.logits.Float32(r.name + "_pad"); err == nil {
+		both = append(both, r.golden(t, true)) // there is none where the mask counts places
+	}
+	own := "rotated"
+	if raw {
+		own = "raw"
+	}
+	for _, g := range both {
+		column := "batch"
+		if g.padded {
+			column = "padding"
+		}
+		r.note(t, d, g, []int64{48}, column)
+		if d.Cached() {
+			r.note(t, d, g, thenDecode, column, own)
+			r.note(t, d, g, ways["two chunks"], column, own)
+		}
+	}
+	alone := first(both[0])
+	r.note(t, d, alone, []int64{48}, "prefill")
+	if d.Cached() {
+		r.note(t, d, alone, ways["token by token"], "decode", own)
+		r.note(t, d, alone, thenDecode, "decode", own)
+		opts.FixedCapacity = 48
+		r.cached(t, opts, both, "fixed")
+		if opts.FixedCapacity = 0; !raw && !strings.Contains(r.name, "reset") && r.name != "intra" { // a raw cache knows no restarts
+			opts.RawCache = true
+			r.cached(t, opts, both, "raw")
+			opts.RawCache = false
+		}
+	}
+	if !r.has(rope.PositionsAxis) && !r.has(rope.MaskAxis) && !strings.Contains(r.name, "temperature") && !strings.Contains(r.name, "log-n") && !strings.Contains(r.name, "@") {
+		opts.Target = rewrite.PlainONNX
+		r.cached(t, opts, both, "onnx")
+	}
+}
+
+// run fills the columns of a method that goes by the length of each call: one
+// call for the whole text is what transformers computes, and each step that of
+// an eager float64 model which keeps raw keys and turns them all by the call's
+// frequencies.
+func (r *methodRun) run(t *testing.T, d *decoder.Decoder, cache string) {
+	t.Helper()
+	steps := append([]int64{r.goldens.RunPrefill}, slices.Repeat([]int64{1}, int(48-r.goldens.RunPrefill))...)
+	name := r.name
+	for _, padded := range []bool{false, true} {
+		batch := "batch"
+		if padded {
+			batch = "padding"
+		}
+		r.name = name
+		g := r.golden(t, padded)
+		r.note(t, d, g, steps, batch, cache)
+		if !padded {
+			r.note(t, d, first(g), steps, "decode", cache)
+		}
+		r.name = name + "_full"
+		g = r.golden(t, padded)
+		r.note(t, d, g, []int64{48}, batch)
+		if !padded {
+			r.note(t, d, first(g), []int64{48}, "prefill")
+		}
+	}
+	r.name = name
+}
+
+// far fills the last column.
+func (r *methodRun) far(t *testing.T, report *rewrite.Report, opts rewrite.Options) {
+	t.Helper()
+	for _, s := range report.Sites {
+		a := *s.Attention
+		for _, e := range opts.Edits {
+			a = r.applied(t, a, e, opts)
+		}
+		for _, e := range opts.LayerEdits {
+			if e.Layers != nil && e.Layers(s.Layer) {
+				a = r.applied(t, a, e.Spec, opts)
+			}
+		}
+		op, plain := rewrite.Far(t, r.eng, a)
+		r.ratio = max(r.ratio, op/plain)
+		if op > 2*plain {
+			t.Errorf("at 131,071: off by %.2g, plain float32 by %.2g", op, plain)
+		}
+	}
+}
+
+func (r *methodRun) applied(t *testing.T, a rope.Attention, s rope.Spec, opts rewrite.Options) rope.Attention {
+	t.Helper()
+	edited, _, err := s.Apply(a, opts.Context)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	for _, name := range []string{"dynamic_run", "dynamic-linear_run", "longrope_run"} {
-		t.Run(name, func(t *testing.T) {
-			path, report := patch(t, model("llama__optimum"), rewrite.Options{Edits: edits(t, goldens.Cases[name].Edits)})
-			if !slices.Contains(report.Edits, "cache raw") {
-				t.Errorf("the report has the edits %q", report.Edits)
-			}
-			d := open(t, path)
-			for _, padded := range []bool{false, true} {
-				suffix := ""
-				if padded {
-					suffix = "_pad"
+	return edited
+}
+
+// cached notes the decoding of another patched model.
+func (r *methodRun) cached(t *testing.T, opts rewrite.Options, both []golden, column string) {
+	t.Helper()
+	path, _ := patch(t, model(r.export), opts)
+	if opts.Target == rewrite.PlainONNX {
+		noCustomNodes(t, path)
+	}
+	d := r.open(t, path)
+	for _, g := range both {
+		r.note(t, d, g, thenDecode, column)
+	}
+}
+
+func (r *methodRun) open(t *testing.T, path string) *decoder.Decoder {
+	t.Helper()
+	d, err := decoder.Open(context.Background(), r.eng, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// golden reads the inputs and what they must give.
+func (r *methodRun) golden(t *testing.T, padded bool) golden {
+	t.Helper()
+	g := readGolden(t, "llama", "plain", padded) // the inputs are the same for all
+	if r.documents() {
+		g = readMaskGolden(t, "llama", "anchor", "documents", padded)
+	}
+	suffix := ""
+	if padded {
+		suffix = "_pad"
+	}
+	var err error
+	if g.want, _, err = r.goldens.logits.Float32(r.name + suffix); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// first is the first text of a batch of two.
+func first(g golden) golden {
+	s := &g.sequence
+	s.Batch = 1
+	s.IDs, s.Mask, s.Positions = s.IDs[:s.Length], s.Mask[:s.Length], s.Positions[:s.Length]
+	if s.Documents != nil {
+		s.Documents = s.Documents[:s.Length]
+	}
+	g.want = g.want[:len(g.want)/2]
+	return g
+}
+
+// note compares one way of running and keeps the largest error of each column.
+func (r *methodRun) note(t *testing.T, d *decoder.Decoder, g golden, chunks []int64, columns ...string) {
+	t.Helper()
+	off := sparseDistance(t, g, chunked(t, d, g.sequence, chunks), g.want, r.goldens.Step)
+	if !(off <= 1e-4) {
+		t.Errorf("%v, %d texts in %d calls, padded %v: off by %.2g", columns, g.sequence.Batch, len(chunks), g.padded, off)
+	}
+	for _, c := range columns {
+		r.worst[c] = max(r.worst[c], off)
+	}
+}
+
+// row writes the case as a line of the table.
+func (r *methodRun) row() string {
+	method := strings.Join(r.Edits, ", ")
+	if r.Parameters != nil {
+		method = "by type of layer: " + strings.TrimPrefix(r.name, r.architecture+"/")
+	}
+	if method == "" {
+		method = "none"
+	}
+	cells := []string{strings.ReplaceAll(r.export, "__", ", "), "`" + short(method) + "`", strings.Fields(r.Oracle)[0]}
+	for _, c := range columns {
+		switch off, ok := r.worst[c]; {
+		case c == "at 131,071":
+			cells = append(cells, fmt.Sprintf("× %.2f", r.ratio))
+		case ok:
+			cells = append(cells, fmt.Sprintf("%.1e", off))
+		default:
+			cells = append(cells, "—")
+		}
+	}
+	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// short leaves lists out.
+func short(text string) string {
+	text = strings.ReplaceAll(text, "original_max_position_embeddings", "L0")
+	for {
+		begin, end := strings.Index(text, "=["), strings.Index(text, "]")
+		if begin < 0 || end < begin {
+			return strings.ReplaceAll(strings.ReplaceAll(text, "=(", "=["), ")", "]")
+		}
+		text = text[:begin] + "=(…)" + text[end+1:]
+	}
+}
+
+// Other exports decode as their oracles say by methods that reach every part
+// of the op.
+func TestMethodsOnOtherExports(t *testing.T) {
+	testruntime.Require(t)
+	eng := worker(t)
+	goldens := readMethodGoldens(t, "methods")
+	for _, name := range []string{"yarn+dual-chunk", "self-extend", "longrope", "log-n", "first-keys_cache", "anchor+yarn", "yarn+string"} {
+		for _, export := range []string{"llama__dynamo23", "llama__genai-fp32"} {
+			t.Run(name+"/"+export, func(t *testing.T) {
+				r := methodRun{eng: eng, goldens: goldens, name: name, architecture: "llama", export: export, methodCase: goldens.Cases[name], worst: map[string]float64{}}
+				both := []golden{r.golden(t, false)}
+				if export == "llama__dynamo23" && name != "first-keys_cache" { // the other cache has no place for padding on the left
+					both = append(both, r.golden(t, true))
 				}
-				g := readGolden(t, "llama", "plain", padded)
-				for key, chunks := range map[string][]int64{
-					name:           append([]int64{goldens.RunPrefill}, slices.Repeat([]int64{1}, int(48-goldens.RunPrefill))...),
-					name + "_full": {48},
-				} {
-					want, _, err := f.Float32(key + suffix)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if off := sparseDistance(t, g, chunked(t, d, g.sequence, chunks), want, goldens.Step); !(off <= 1e-4) {
-						t.Errorf("%s, padded %v: off by %.2g", key, padded, off)
-					} else {
-						t.Logf("%s, padded %v: off by %.2g", key, padded, off)
-					}
-				}
-			}
-		})
+				r.cached(t, r.options(t, goldens), both, "decode")
+				t.Logf("off by %.2g", r.worst["decode"])
+			})
+		}
 	}
 }
 

@@ -21,13 +21,23 @@ ARCHITECTURES = {
     "qwen3": dict(num_key_value_heads=2, head_dim=16),
     "gpt_neox": {},
 }
+# Pairs of neighbouring channels; layers that alternate between a window and all keys, each with its own base.
+OTHERS = {
+    "cohere": dict(num_key_value_heads=2),
+    "gemma3_text": dict(num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16, sliding_window=8,
+                        layer_types=["sliding_attention", "full_attention"]),
+}
+BASES = {"gemma3_text": dict(sliding_attention=1000.0, full_attention=THETA)}
 
 
 def config(name, **override):
     """The configuration; override may hold rope_parameters (transformers 5) and any other key."""
-    values = {**SHAPE, **ARCHITECTURES[name]}
+    values = {**SHAPE, **(ARCHITECTURES | OTHERS)[name]}
     partial = 0.5 if name == "gpt_neox" else None
-    if TRANSFORMERS_5:
+    if name in BASES:  # override's parameters are by type of layer
+        other = override.pop("rope_parameters", {})
+        values["rope_parameters"] = {kind: {**dict(rope_type="default", rope_theta=base), **other.get(kind, {})} for kind, base in BASES[name].items()}
+    elif TRANSFORMERS_5:
         rope = dict(rope_type="default", rope_theta=THETA)
         if partial:
             rope["partial_rotary_factor"] = partial
@@ -52,7 +62,7 @@ def randomise(model, seed=1234):
                     scale *= 1.5
                 weight.copy_(random * scale)
             elif "norm" in name and name.endswith("weight"):
-                weight.copy_(1.0 + 0.1 * random)
+                weight.copy_((0.0 if type(model).__name__.startswith("Gemma") else 1.0) + 0.1 * random)  # Gemma adds 1
             else:
                 weight.copy_(0.2 * random)
             weight.copy_(weight.to(torch.bfloat16).to(weight.dtype))
