@@ -135,6 +135,8 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folders = sorted(glob.glob(os.path.join(sys.argv[1], "models", "*")))
-    results = [check(folder, sys.argv[1]) for folder in folders if not folder.endswith(("-int4", "-int8", "-merged"))]  # other weights, other inputs
+    folders = [f for f in folders if not f.endswith(("-int4", "-int8", "-merged"))]  # other weights, other inputs
+    folders = [f for f in folders if not os.path.basename(f).startswith(("cohere", "gemma3_text"))]  # their goldens are in others.npz
+    results = [check(folder, sys.argv[1]) for folder in folders]
     print(f"{sum(results)} of {len(results)} models agree with their goldens within {LIMIT}, float16 ones within {HALF_LIMIT}")
     sys.exit(0 if results and all(results) else 1)
