@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "band.h"
+#include "document_mask.h"
 #include "hwy/base.h"  // the 16-bit types
+#include "rows.h"
 
 namespace rope {
 
@@ -19,37 +22,6 @@ inline constexpr int64_t kMaxPosition = INT32_MAX;
 
 using Float16 = hwy::float16_t;
 using BFloat16 = hwy::bfloat16_t;
-
-// One piece of the position map: keys whose distance i - j (of chunks, with a
-// `chunk`) is at least `start` and less than the next band's start. Positions p
-// become u = (p modulo chunk) / group, rounded down; there the query stands at
-// query_scale * u + query_offset, at most at query_limit, and the key at
-// key_scale * u.
-struct Band {
-  int64_t start = 0;
-  double query_scale = 1;
-  double query_offset = 0;
-  double key_scale = 1;
-  double query_limit = 0;  // 0 means none
-  int64_t group = 1;
-  int64_t chunk = 0;  // the same for all bands; 0 means none
-
-  bool MovesQuery() const {
-    return query_scale != 1 || query_offset != 0 || query_limit != 0 || group != 1 || chunk != 0;
-  }
-  double Shared(int64_t p) const {
-    if (chunk > 0) p = p % chunk + (p % chunk < 0 ? chunk : 0);
-    return static_cast<double>(p / group - (p % group < 0 ? 1 : 0));
-  }
-  double QueryAt(int64_t p) const {
-    const double a = query_scale * Shared(p) + query_offset;
-    return query_limit > 0 && a > query_limit ? query_limit : a;
-  }
-  double KeyAt(int64_t p) const { return key_scale * Shared(p); }
-  bool SameKeys(const Band& other) const {
-    return key_scale == other.key_scale && group == other.group;
-  }
-};
 
 // A factor max(1, offset + slope * ln(start + floor((p + 1) / group))) on the
 // content score of a query at position p. No slope means no factor.
@@ -63,13 +35,6 @@ struct Temperature {
     const double steps = std::floor((static_cast<double>(p < 0 ? 0 : p) + 1) / group);
     return std::max(1.0, offset + slope * std::log(start + steps));
   }
-};
-
-// Who sees whom when tokens carry document ids: 0 is the anchor, documents count
-// from 1, -1 is a reader. A reader sees every key, and only readers see a reader's.
-enum class DocumentMask {
-  kIntra,   // a query sees the keys of its own document
-  kAnchor,  // and those of document 0
 };
 
 // What the node's attributes say; the same for every run.
@@ -96,35 +61,6 @@ struct AttentionParams {
 
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
   int64_t group() const { return num_heads / kv_num_heads; }
-};
-
-// Rows of channels with any layout in front: [batch, heads, rows, channels] or
-// [batch, rows, heads * channels]. Strides count elements.
-template <typename T>
-struct Rows {
-  T* data = nullptr;  // null when the tensor is absent
-  int64_t batch_stride = 0;
-  int64_t head_stride = 0;
-  int64_t row_stride = 0;
-
-  T* At(int64_t batch, int64_t head, int64_t row) const {
-    return data + batch * batch_stride + head * head_stride + row * row_stride;
-  }
-};
-
-// Numbers [batch, heads, queries, keys]; dimensions that are broadcast have stride 0.
-template <typename T>
-struct Bias {
-  const T* data = nullptr;  // null when the tensor is absent
-  int64_t batch_stride = 0;
-  int64_t head_stride = 0;
-  int64_t query_stride = 0;
-  int64_t key_stride = 0;
-
-  const T* At(int64_t batch, int64_t head, int64_t place, int64_t key) const {
-    return data + batch * batch_stride + head * head_stride + place * query_stride +
-           key * key_stride;
-  }
 };
 
 // The tensors of one run. Every shape has been checked.

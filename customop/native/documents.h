@@ -8,17 +8,10 @@
 #include <vector>
 
 #include "attention.h"
+#include "document_mask.h"
 #include "visible.h"
 
 namespace rope {
-
-inline constexpr int64_t kReader = -1;
-inline constexpr int64_t kAnchor = 0;
-
-// Whether the documents let a query see a key, both given by id.
-inline bool DocumentShows(DocumentMask mask, int64_t query, int64_t key) {
-  return query == kReader || query == key || (mask == DocumentMask::kAnchor && key == kAnchor);
-}
 
 // Neighbouring keys of one document.
 struct DocumentRun {

@@ -13,6 +13,7 @@
 #include "plan.h"
 #include "product-inl.h"
 #include "softmax-inl.h"
+#include "spans.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
@@ -45,27 +46,8 @@ class TileMask {
   template <typename Visit>
   void ForEachSpan(Range keys, const Visit& visit) const {
     constexpr int64_t kBridge = 16;
-    Range span{};
-    const auto add = [&](Range more) {
-      if (more.empty()) return;
-      if (!span.empty() && more.begin - span.end > kBridge) {
-        visit(span);
-        span = more;
-      } else {
-        span = span.Hull(more);
-      }
-    };
-    for (const Range section : {geometry_.FirstSection(), geometry_.SecondSection()}) {
-      const Range part = keys.Intersect(geometry_.KeysOfAny(first_index_, last_index_, section));
-      if (ids_ == nullptr) {
-        add(part);
-      } else {
-        runs_.ForEach(batch_, part, [&](const DocumentRun& run) {
-          if (documents_.Show(run.id)) add(run.keys);
-        });
-      }
-    }
-    if (!span.empty()) visit(span);
+    rope::ForEachSpan(geometry_, {first_index_, last_index_ + 1}, keys,
+                      ids_ == nullptr ? nullptr : &runs_, documents_, batch_, kBridge, visit);
   }
 
   // Takes up a tile. Returns whether it holds anything but padding.
