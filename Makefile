@@ -22,7 +22,7 @@ export ONNXRUNTIME_SHARED_LIBRARY_PATH ROPE_OPS_LIBRARY
 MAKEFLAGS += --no-print-directory
 GO ?= go
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
-CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' | grep -v '\.gen\.h$$')
+CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' 'cuda/*.cuh' | grep -v '\.gen\.h$$')
 
 # All that a first build needs is named at once, before anything is fetched.
 tools := $(GO) g++ cmake
@@ -30,7 +30,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -65,12 +65,23 @@ test-go: build
 test-native: native ## Run the kernel's tests, and the library under old and new ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
 	@sh scripts/build-native.sh $(BUILD)/native all -DCMAKE_BUILD_TYPE=Release
-	ctest --test-dir $(BUILD)/native --output-on-failure
+	ctest --test-dir $(BUILD)/native --output-on-failure --label-exclude cuda
 
 check-native: deps ## Run the kernel's tests under AddressSanitizer and UBSan
 	@sh scripts/build-native.sh $(BUILD)/native-sanitized all -DCMAKE_BUILD_TYPE=Debug \
 		'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 	ctest --test-dir $(BUILD)/native-sanitized --output-on-failure
+
+CUDA_DIR ?= $(BUILD)/cuda-toolkit
+cuda: deps ## Build build/librope_ops_cuda.so, for the CPU and for CUDA (fetches a compiler once, 129 MB)
+	@[ "$(CUDA_DIR)" != "$(BUILD)/cuda-toolkit" ] || sh scripts/fetch-cuda.sh
+	@sh scripts/build-native.sh $(BUILD)/native rope_ops_cuda -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@ln -sf native/cuda/librope_ops_cuda.so $(BUILD)/librope_ops_cuda.so
+
+check-cuda: cuda ## Check that the CUDA library loads and registers, and run its kernels where there is a GPU
+	@sh scripts/fetch-old-onnxruntimes.sh
+	@sh scripts/build-native.sh $(BUILD)/native cuda_check -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	ctest --test-dir $(BUILD)/native --output-on-failure --label-regex cuda
 
 lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git
@@ -109,7 +120,7 @@ coverage: build ## Rewrite the exports that scripts/coverage made and write docs
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/native $(BUILD)/native-sanitized
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/native $(BUILD)/native-sanitized
 
 clean-downloads: ## Remove what was fetched
-	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "attention.h"
 #include "ort_api.h"
 #include "rotary_attention.h"
 #include "spec.gen.h"
@@ -19,14 +19,11 @@ bool CanInferShapes(const char* version) {
   return major > 1 || (major == 1 && minor >= 24);
 }
 
-// The op, once for each element type, and its domain live as long as the process: sessions share
-// them.
+// The ops, one for each element type and device, and their domain live as long as the process:
+// sessions share them.
 OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
   SetApi(&api);
-  const bool shapes = CanInferShapes(version);
-  static const OrtCustomOp ops[] = {MakeRotaryAttention<float>(shapes),
-                                    MakeRotaryAttention<Float16>(shapes),
-                                    MakeRotaryAttention<BFloat16>(shapes)};
+  static const std::vector<OrtCustomOp> ops = LibraryOps(CanInferShapes(version));
   OrtCustomOpDomain* domain = nullptr;
   Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
   for (const OrtCustomOp& op : ops) {

@@ -2,14 +2,18 @@
 #ifndef ROPE_ROTARY_ATTENTION_H_
 #define ROPE_ROTARY_ATTENTION_H_
 
+#include <vector>
+
 #include "ort_api.h"
 
 namespace rope {
 
-// The op for tensors of one element type. Without `infer_shapes` the runtime
-// gets no shape function.
-template <typename T>
-OrtCustomOp MakeRotaryAttention(bool infer_shapes);
+// The op once for each element type, computed on the CPU. Without `infer_shapes`
+// the runtime gets no shape function.
+std::vector<OrtCustomOp> CpuOps(bool infer_shapes);
+
+// All ops of the library that this is linked into.
+std::vector<OrtCustomOp> LibraryOps(bool infer_shapes);
 
 // The API that every callback uses; set once before the op is registered.
 void SetApi(const OrtApi* api);

@@ -380,10 +380,13 @@ void TestBehaviour(const std::string& target) {
   TestHugeScores(target);
   TestSharedBuffer(target);
   TestSharedBufferWithMoreRows(target);
-  TestInPlaceMemory(target);
   TestPieces(target);
-  TestMemory(target);
   TestEmpty(target);
+}
+
+void TestWorkingMemory(const std::string& target) {
+  TestInPlaceMemory(target);
+  TestMemory(target);
 }
 
 }  // namespace rope::test

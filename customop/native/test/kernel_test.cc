@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     choose(t);
     rope::test::TestVectors(names[t]);
     rope::test::TestBehaviour(names[t]);
+    rope::test::TestWorkingMemory(names[t]);
   }
   rope::test::TestAccuracy(names, choose, cases, budget);
   std::printf("%d cases on", cases);

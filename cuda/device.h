@@ -1,0 +1,15 @@
+// What the kernels need of a compiler: under nvcc their functions run on the
+// device, under any other compiler on the host, where a test runs them.
+#ifndef ROPE_CUDA_DEVICE_H_
+#define ROPE_CUDA_DEVICE_H_
+
+#ifdef __CUDACC__
+#define ROPE_DEVICE __device__ __forceinline__
+// Before loops over what a thread keeps in registers, which have no addresses.
+#define ROPE_UNROLL _Pragma("unroll")
+#else
+#define ROPE_DEVICE inline
+#define ROPE_UNROLL
+#endif
+
+#endif  // ROPE_CUDA_DEVICE_H_

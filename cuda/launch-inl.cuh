@@ -1,0 +1,41 @@
+// The kernels' entry points; each element type is compiled by itself.
+#ifndef ROPE_CUDA_LAUNCH_INL_CUH_
+#define ROPE_CUDA_LAUNCH_INL_CUH_
+
+#include "block.h"
+#include "kernels.h"
+#include "launch.h"
+
+namespace rope::cuda {
+
+template <typename K, typename T>
+__global__ void __launch_bounds__(K::kThreads) Enter(const __grid_constant__ Call<T> call) {
+  extern __shared__ float shared[];
+  DeviceBlock block(shared);
+  K::Run(block, call);
+}
+
+template <typename T>
+cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream) {
+  static_assert(sizeof(Call<T>) <= 4096, "what a kernel may be given");
+  constexpr size_t kWithoutAsking = 48 * 1024;  // bytes of shared memory
+  constexpr int64_t kMostBlocks = INT32_MAX;
+  if (blocks > kMostBlocks) return cudaErrorInvalidConfiguration;
+  cudaError_t error = cudaSuccess;
+  WithKernel<T>(kernel, call.shape, [&](auto k) {
+    using K = decltype(k);
+    const size_t shared = static_cast<size_t>(K::SharedFloats(call)) * sizeof(float);
+    if (shared > kWithoutAsking) {
+      error = cudaFuncSetAttribute(Enter<K, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(shared));
+    }
+    if (error != cudaSuccess) return;
+    Enter<K, T><<<static_cast<unsigned>(blocks), K::kThreads, shared, stream>>>(call);
+    error = cudaGetLastError();
+  });
+  return error;
+}
+
+}  // namespace rope::cuda
+
+#endif  // ROPE_CUDA_LAUNCH_INL_CUH_

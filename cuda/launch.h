@@ -1,0 +1,27 @@
+// Launches of the kernels on a stream, compiled by nvcc.
+#ifndef ROPE_CUDA_LAUNCH_H_
+#define ROPE_CUDA_LAUNCH_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "call.h"
+#include "element.h"
+
+namespace rope::cuda {
+
+enum class Kernel;
+
+template <typename T>
+cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream);
+
+// Copies up to kMostStored bytes to the device as part of a launch, so that the
+// host's memory may change at once.
+inline constexpr size_t kMostStored = 3072;
+cudaError_t LaunchStore(void* to, const void* from, size_t bytes, cudaStream_t stream);
+
+}  // namespace rope::cuda
+
+#endif  // ROPE_CUDA_LAUNCH_H_

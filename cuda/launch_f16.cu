@@ -1,0 +1,8 @@
+// The kernels on float16.
+#include "launch-inl.cuh"
+
+namespace rope::cuda {
+
+template cudaError_t LaunchKernel(Kernel, int64_t, const Call<Half>&, cudaStream_t);
+
+}  // namespace rope::cuda

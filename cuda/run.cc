@@ -1,0 +1,296 @@
+#include "run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "positions.h"
+#include "spans.h"
+#include "upload.h"
+#include "workspace.h"
+
+namespace rope::cuda {
+namespace {
+
+template <typename To, typename From>
+Rows<To> As(const Rows<From>& rows) {
+  return {reinterpret_cast<To*>(rows.data), rows.batch_stride, rows.head_stride, rows.row_stride};
+}
+
+template <typename To, typename From>
+Bias<To> As(const Bias<From>& bias) {
+  return {reinterpret_cast<const To*>(bias.data), bias.batch_stride, bias.head_stride,
+          bias.query_stride, bias.key_stride};
+}
+
+template <typename T>
+bool InPlace(const Rows<const T>& past, const Rows<T>& present) {
+  return past.data == present.data && past.batch_stride == present.batch_stride &&
+         past.head_stride == present.head_stride;
+}
+
+template <typename T>
+class Run {
+ public:
+  using E = Element<T>;
+
+  Run(const AttentionParams& params, const AttentionArgs<T>& args, Device<E>& device)
+      : params_(params), args_(args), device_(device), positions_(params, args) {}
+
+  bool operator()() {
+    if (args_.batch == 0) return true;
+    TakeTensors();
+    TakeCaches();
+    TakeRotation();
+    TakeMask();
+    TakeSchedule();
+    if (!upload_.Send(device_)) return false;
+    StagePast(args_.past_key, staged_key_, call_.past_key);
+    StagePast(args_.past_value, staged_value_, call_.past_value);
+    Launch(Kernel::kAngles, call_.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_));
+    Launch(Kernel::kCache, CacheKernel<E>::Blocks(call_));
+    Launch(Kernel::kAttention, call_.units() * call_.splits);
+    if (call_.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_));
+    return true;
+  }
+
+ private:
+  void Launch(Kernel kernel, int64_t blocks) {
+    if (blocks > 0) device_.Launch(kernel, blocks, call_);
+  }
+
+  void TakeTensors() {
+    call_.batch = args_.batch;
+    call_.length = args_.length;
+    call_.max_past = args_.max_past;
+    call_.head_size = args_.head_size;
+    call_.v_head_size = args_.v_head_size;
+    call_.num_heads = params_.num_heads;
+    call_.kv_num_heads = params_.kv_num_heads;
+    call_.query = As<const E>(args_.query);
+    call_.key = As<const E>(args_.key);
+    call_.value = As<const E>(args_.value);
+    call_.past_key = As<const E>(args_.past_key);
+    call_.past_value = As<const E>(args_.past_value);
+    call_.output = As<E>(args_.output);
+    call_.present_key = As<E>(args_.present_key);
+    call_.present_value = As<E>(args_.present_value);
+    call_.present_rows = args_.present_rows;
+    call_.bias = As<E>(args_.bias);
+    call_.bias_before_softcap = As<E>(args_.bias_before_softcap);
+    call_.log_sum_exp = args_.log_sum_exp;
+    if (args_.row_past != nullptr) {
+      upload_.Add(std::vector<int32_t>(args_.row_past, args_.row_past + args_.batch),
+                  call_.row_past);
+    }
+    if (args_.sinks == nullptr) return;
+    std::vector<float> sinks;
+    for (int64_t h = 0; h < params_.num_heads; ++h) {
+      sinks.push_back(hwy::ConvertScalarTo<float>(args_.sinks[h]));
+    }
+    upload_.Add(sinks, call_.sinks);
+  }
+
+  // The attention reads present where there is one, and new keys as float32
+  // where present would round what is still to be read.
+  void TakeCaches() {
+    const bool keep_keys = args_.present_key.data != nullptr;
+    const bool keep_values = args_.present_value.data != nullptr;
+    call_.move_keys = keep_keys && !InPlace(args_.past_key, args_.present_key);
+    call_.move_values = keep_values && !InPlace(args_.past_value, args_.present_value);
+    call_.cached_key = keep_keys ? As<const E>(args_.present_key) : call_.past_key;
+    call_.cached_value = keep_values ? As<const E>(args_.present_value) : call_.past_value;
+    if (!keep_values) call_.new_value = call_.value;
+    const bool rounds = sizeof(T) != sizeof(float) && !params_.fast && !params_.raw_cache;
+    if (!keep_keys || rounds) {
+      const int64_t head = args_.length * args_.head_size;
+      call_.new_key = {nullptr, params_.kv_num_heads * head, head, args_.head_size};
+      upload_.Reserve(args_.batch * params_.kv_num_heads * head, call_.new_key.data);
+    }
+    Reserve(args_.past_key, args_.present_key, staged_key_);
+    Reserve(args_.past_value, args_.present_value, staged_value_);
+  }
+
+  // A past whose memory present takes for longer rows would be overwritten while
+  // it is read: it moves out of the way first.
+  static bool Overlaps(const Rows<const T>& past, const Rows<T>& present) {
+    return past.data != nullptr && past.data == present.data && !InPlace(past, present);
+  }
+  void Reserve(const Rows<const T>& past, const Rows<T>& present, E*& staged) {
+    if (Overlaps(past, present)) upload_.Reserve(args_.batch * past.batch_stride, staged);
+  }
+  void StagePast(const Rows<const T>& past, E* staged, Rows<const E>& moved) {
+    if (staged == nullptr) return;
+    device_.Copy(staged, past.data,
+                 static_cast<size_t>(args_.batch * past.batch_stride) * sizeof(E));
+    moved.data = staged;
+  }
+
+  void TakeRotation() {
+    call_.pairs = static_cast<int64_t>(params_.frequencies.size());
+    call_.rotary_offset = params_.rotary_offset;
+    call_.interleaved = params_.interleaved;
+    call_.exact_angles = params_.exact_angles;
+    call_.raw_cache = params_.raw_cache;
+    call_.fast = params_.fast;
+    call_.gain = params_.gain;
+    call_.band_count = static_cast<int64_t>(params_.bands.size());
+    upload_.Add(params_.frequencies, call_.frequencies);
+    upload_.Add(params_.bands, call_.bands);
+
+    std::vector<Band> tables = {Band{}};
+    std::vector<Band> maps;
+    std::vector<int32_t> table_of, map_of;
+    for (const Band& band : params_.bands) {
+      table_of.push_back(band.MovesQuery() ? static_cast<int32_t>(tables.size()) : 0);
+      if (band.MovesQuery()) tables.push_back(band);
+      size_t map = 0;
+      while (map < maps.size() && !maps[map].SameKeys(band)) ++map;
+      if (map == maps.size()) maps.push_back(band);
+      map_of.push_back(params_.raw_cache ? static_cast<int32_t>(map) : 0);
+    }
+    call_.table_count = static_cast<int64_t>(tables.size());
+    call_.map_count = static_cast<int64_t>(maps.size());
+    upload_.Add(tables, call_.table_bands);
+    upload_.Add(table_of, call_.table_of);
+    upload_.Add(maps, call_.map_bands);
+    upload_.Add(map_of, call_.map_of);
+    TakePositions();
+  }
+
+  void TakePositions() {
+    const int64_t rows = positions_.shared() ? 1 : args_.batch;
+    std::vector<int64_t> positions, shifts;
+    std::vector<float> temperatures;
+    for (int64_t b = 0; b < args_.batch; ++b) {
+      shifts.push_back(positions_.Shift(b));
+      for (int64_t place = 0; place < args_.length; ++place) {
+        const int64_t p = positions_.At(b < rows ? b : 0, place);
+        if (b < rows) positions.push_back(p);
+        if (params_.temperature.slope > 0) {
+          temperatures.push_back(static_cast<float>(params_.temperature.At(p)));
+        }
+      }
+    }
+    call_.table_rows = rows * args_.length;
+    call_.table_batch_stride = rows == 1 ? 0 : args_.length;
+    upload_.Add(positions, call_.positions);
+    upload_.Add(shifts, call_.shifts);
+    if (!temperatures.empty()) upload_.Add(temperatures, call_.temperatures);
+    upload_.Reserve(call_.table_count * call_.table_rows * 2 * call_.pairs, call_.tables);
+    if (!params_.raw_cache) return;
+    const bool one = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
+    call_.map_rows = args_.max_total() * (one ? 1 : args_.batch);
+    call_.map_batch_stride = one ? 0 : args_.max_total();
+    upload_.Reserve(call_.map_count * call_.map_rows * 2 * call_.pairs, call_.key_tables);
+  }
+
+  void TakeMask() {
+    call_.causal = params_.causal;
+    call_.window = params_.window;
+    call_.first_keys = params_.first_keys;
+    call_.document_mask = params_.document_mask;
+    call_.softcap = params_.softcap;
+    call_.scale = params_.scale != 0.0f
+                      ? params_.scale
+                      : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
+    const int64_t columns = args_.max_total();
+    if (args_.mask != nullptr) {
+      const int64_t rows = args_.mask_batch_stride == 0 ? 1 : args_.batch;
+      std::vector<uint8_t> shown;
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        shown.push_back(args_.mask[i / columns * args_.mask_batch_stride + i % columns] != 0);
+      }
+      call_.shown_batch_stride = rows == 1 ? 0 : columns;
+      if (std::count(shown.begin(), shown.end(), 0) > 0) upload_.Add(shown, call_.shown);
+    }
+    if (args_.documents != nullptr) {
+      const int64_t rows = args_.documents_batch_stride == 0 ? 1 : args_.batch;
+      std::vector<int64_t> ids;
+      for (int64_t b = 0; b < rows; ++b) {
+        const int64_t* row = args_.documents + b * args_.documents_batch_stride;
+        ids.insert(ids.end(), row, row + columns);
+      }
+      call_.documents_batch_stride = rows == 1 ? 0 : columns;
+      upload_.Add(ids, call_.documents);
+    }
+  }
+
+  // The spans of keys that each block of query rows visits, and into how many
+  // splits they are cut. It follows from shapes and masks alone.
+  void TakeSchedule() {
+    constexpr int64_t kBlocksWanted = 256;  // about two for each multiprocessor of an H100
+    constexpr int64_t kTilesPerSplit = 4;
+    constexpr int64_t kMostSplits = 32;
+    const int64_t rows = args_.length * params_.group();
+    call_.shape = ShapeFor(rows, std::max(args_.head_size, args_.v_head_size));
+    call_.blocks = DivideUp(rows, call_.shape.rows);
+    const DocumentRuns runs(args_);
+    std::vector<Range> spans;
+    std::vector<int64_t> first;
+    int64_t most_tiles = 0;
+    for (int64_t i = 0; i < args_.batch * call_.blocks; ++i) {
+      first.push_back(static_cast<int64_t>(spans.size()));
+      AddSpans(i / call_.blocks, i % call_.blocks * call_.shape.rows, runs, spans);
+      int64_t tiles = 0;
+      for (size_t s = static_cast<size_t>(first.back()); s < spans.size(); ++s) {
+        tiles += DivideUp(spans[s].size(), call_.shape.keys);
+      }
+      most_tiles = std::max(most_tiles, tiles);
+    }
+    first.push_back(static_cast<int64_t>(spans.size()));
+    upload_.Add(spans, call_.spans);
+    upload_.Add(first, call_.first_span);
+    if (call_.units() == 0) return;
+    call_.splits = std::clamp<int64_t>(
+        std::min(DivideUp(kBlocksWanted, call_.units()), most_tiles / kTilesPerSplit), 1,
+        kMostSplits);
+    if (call_.splits == 1) return;
+    call_.partial_rows = std::min<int64_t>(rows, call_.shape.rows);
+    upload_.Reserve(call_.units() * call_.splits * call_.partial_rows * (args_.v_head_size + 2),
+                    call_.partials);
+  }
+
+  void AddSpans(int64_t batch, int64_t first_row, const DocumentRuns& runs,
+                std::vector<Range>& spans) {
+    const int64_t rows =
+        std::min<int64_t>(call_.shape.rows, args_.length * params_.group() - first_row);
+    const Range places = PlacesOf(first_row, rows, params_.group());
+    const Range queries{args_.past(batch) + places.begin, args_.past(batch) + places.end};
+    const bool by_document = args_.documents != nullptr;
+    ids_.resize(static_cast<size_t>(places.size()));
+    const BlockDocuments documents(
+        params_.document_mask,
+        by_document ? args_.documents + batch * args_.documents_batch_stride + queries.begin
+                    : nullptr,
+        by_document ? ids_.size() : 0, ids_.data());
+    ForEachSpan(Geometry(params_, args_.total(batch)), queries, {0, args_.total(batch)},
+                by_document ? &runs : nullptr, documents, batch, call_.shape.keys,
+                [&](Range span) { spans.push_back(span); });
+  }
+
+  const AttentionParams& params_;
+  const AttentionArgs<T>& args_;
+  Device<E>& device_;
+  const Positions<T> positions_;
+  Call<E> call_;
+  Upload upload_;
+  E* staged_key_ = nullptr;
+  E* staged_value_ = nullptr;
+  std::vector<int64_t> ids_;  // of one block's queries
+};
+
+}  // namespace
+
+template <typename T>
+bool RunOnDevice(const AttentionParams& params, const AttentionArgs<T>& args,
+                 Device<Element<T>>& device) {
+  return Run<T>(params, args, device)();
+}
+
+template bool RunOnDevice(const AttentionParams&, const AttentionArgs<float>&, Device<float>&);
+template bool RunOnDevice(const AttentionParams&, const AttentionArgs<Float16>&, Device<Half>&);
+template bool RunOnDevice(const AttentionParams&, const AttentionArgs<BFloat16>&, Device<BFloat>&);
+
+}  // namespace rope::cuda

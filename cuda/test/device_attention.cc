@@ -1,0 +1,112 @@
+// RunAttention on a GPU: the tensors of the kernel tests, which lie on the host,
+// are copied there and back.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "cuda_device.h"
+
+namespace rope {
+namespace {
+
+using cuda::CheckCuda;
+
+// Host memory and its copy on the device.
+class Mirror {
+ public:
+  ~Mirror() {
+    for (auto& [host, piece] : pieces_) cudaFree(piece.device);
+  }
+
+  // Tensors that share an address share a copy.
+  void Add(const void* host, size_t bytes) {
+    if (host != nullptr) pieces_[host].bytes = std::max(pieces_[host].bytes, bytes);
+  }
+  void CopyThere() {
+    for (auto& [host, piece] : pieces_) {
+      CheckCuda("cudaMalloc", cudaMalloc(&piece.device, std::max<size_t>(1, piece.bytes)));
+      CheckCuda("cudaMemcpy", cudaMemcpy(piece.device, host, piece.bytes, cudaMemcpyHostToDevice));
+    }
+  }
+  template <typename T>
+  void Swap(T*& pointer) const {
+    if (pointer != nullptr) pointer = static_cast<T*>(pieces_.at(pointer).device);
+  }
+  void CopyBack(void* host) {
+    if (host == nullptr) return;
+    const Piece& piece = pieces_.at(host);
+    CheckCuda("cudaMemcpy", cudaMemcpy(host, piece.device, piece.bytes, cudaMemcpyDeviceToHost));
+  }
+
+ private:
+  struct Piece {
+    void* device = nullptr;
+    size_t bytes = 0;
+  };
+  std::map<const void*, Piece> pieces_;
+};
+
+template <typename T>
+bool RunThere(const AttentionParams& params, AttentionArgs<T> args) {
+  Mirror mirror;
+  const auto add_rows = [&](const auto& rows) {
+    mirror.Add(rows.data, static_cast<size_t>(args.batch * rows.batch_stride) * sizeof(T));
+  };
+  const auto add_bias = [&](const Bias<T>& bias) {
+    const int64_t last =
+        (args.batch - 1) * bias.batch_stride + (params.num_heads - 1) * bias.head_stride +
+        (args.length - 1) * bias.query_stride + (args.max_total() - 1) * bias.key_stride;
+    mirror.Add(bias.data, static_cast<size_t>(last + 1) * sizeof(T));
+  };
+  const AttentionArgs<T> here = args;
+  add_rows(args.query), add_rows(args.key), add_rows(args.value), add_rows(args.output);
+  add_rows(args.past_key), add_rows(args.past_value);
+  add_rows(args.present_key), add_rows(args.present_value);
+  add_bias(args.bias), add_bias(args.bias_before_softcap);
+  mirror.Add(args.log_sum_exp,
+             static_cast<size_t>(args.batch * params.num_heads * args.length) * sizeof(float));
+  mirror.CopyThere();
+  mirror.Swap(args.query.data), mirror.Swap(args.key.data), mirror.Swap(args.value.data);
+  mirror.Swap(args.past_key.data), mirror.Swap(args.past_value.data);
+  mirror.Swap(args.present_key.data), mirror.Swap(args.present_value.data);
+  mirror.Swap(args.output.data), mirror.Swap(args.log_sum_exp);
+  mirror.Swap(args.bias.data), mirror.Swap(args.bias_before_softcap.data);
+  {
+    cuda::CudaDevice<cuda::Element<T>> device(nullptr);
+    if (!cuda::RunOnDevice(params, args, device)) return false;
+    CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
+  }
+  mirror.CopyBack(here.output.data);
+  mirror.CopyBack(here.present_key.data);
+  mirror.CopyBack(here.present_value.data);
+  mirror.CopyBack(here.log_sum_exp);
+  return true;
+}
+
+// A test that meets a broken device has nothing left to do.
+template <typename T>
+bool RunOrExit(const AttentionParams& params, const AttentionArgs<T>& args) {
+  try {
+    return RunThere(params, args);
+  } catch (const cuda::CudaError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    std::exit(1);
+  }
+}
+
+}  // namespace
+
+bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host&) {
+  return RunOrExit(params, args);
+}
+bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host&) {
+  return RunOrExit(params, args);
+}
+bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16>& args, Host&) {
+  return RunOrExit(params, args);
+}
+
+}  // namespace rope

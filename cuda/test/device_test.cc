@@ -1,0 +1,46 @@
+// The kernel tests of the CPU library on a GPU. Without one, that the library
+// says so.
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "accuracy_test.h"
+#include "behaviour_test.h"
+#include "check.h"
+#include "cuda_device.h"
+
+namespace {
+
+// What a run says where there is no driver or no GPU.
+void TestWithoutDevice(cudaError_t missing) {
+  std::string text;
+  try {
+    rope::cuda::CudaDevice<float> device(nullptr);
+    device.Allocate(1);
+  } catch (const rope::cuda::CudaError& error) {
+    text = error.what();
+  }
+  rope::test::Expect(text.find(cudaGetErrorString(missing)) != std::string::npos,
+                     "a run without a GPU says '" + text + "'");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr int kSkipped = 77;
+  const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
+  const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 4000000;
+  int devices = 0;
+  const cudaError_t missing = cudaGetDeviceCount(&devices);
+  if (missing != cudaSuccess) {
+    TestWithoutDevice(missing);
+    std::printf("skipped: no GPU (%s); the kernels were not run\n", cudaGetErrorString(missing));
+    return rope::test::g_failures == 0 ? kSkipped : 1;
+  }
+  rope::test::TestBehaviour("CUDA");
+  rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget);
+  std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
+  return rope::test::g_failures == 0 ? 0 : 1;
+}

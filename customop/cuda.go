@@ -1,0 +1,73 @@
+package customop
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	ort "github.com/yalue/onnxruntime_go"
+)
+
+const cudaLibraryAdvice = "build it with make cuda in the source tree, and set " + LibraryVariable +
+	" to it or put it beside the executable"
+
+const cudaRuntimeAdvice = "the Python wheel onnxruntime-gpu holds one with CUDA (set " + RuntimeVariable +
+	" to its libonnxruntime.so and keep its other libraries beside it); it needs an NVIDIA driver and the CUDA libraries it was built for"
+
+// cudaMark is written into the library that has kernels for CUDA.
+var cudaMark = []byte("rope_ops cuda=1\x00")
+
+// FindCUDALibrary is FindLibrary for librope_ops_cuda, which has the ops for the
+// CPU and for the CUDA execution provider. A session registers either it or
+// librope_ops, never both. The error says what to do, also where a path was given
+// that names the CPU's library.
+func FindCUDALibrary(options Options) (string, error) {
+	var beside []string
+	if options.Model != "" {
+		beside = []string{filepath.Dir(options.Model)}
+	}
+	path, err := search{
+		library: "the op library " + fileName("rope_ops_cuda"), stem: "rope_ops_cuda",
+		explicit: options.Library, variable: LibraryVariable,
+		folders: places(executableFolders(), beside, cacheFolders(), systemFolders()),
+		advice:  cudaLibraryAdvice,
+	}.find()
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Contains(content, cudaMark) {
+		return "", fmt.Errorf("the op library %s has no kernels for CUDA; librope_ops_cuda has: %s", path, cudaLibraryAdvice)
+	}
+	return path, nil
+}
+
+// RegisterCUDA makes a session run on CUDA, with the ops of this project there
+// and on the CPU: it finds librope_ops_cuda, appends the CUDA execution provider
+// with its settings (device_id and others, as ONNX Runtime names them; nil for the
+// defaults) and registers the library. Call it instead of Register. The error
+// says what is missing: the library, a runtime with CUDA, or a driver.
+func RegisterCUDA(session *ort.SessionOptions, options Options, settings map[string]string) error {
+	path, err := FindCUDALibrary(options)
+	if err != nil {
+		return err
+	}
+	cuda, err := ort.NewCUDAProviderOptions()
+	if err != nil {
+		return fmt.Errorf("this ONNX Runtime has no CUDA execution provider; %s: %w", cudaRuntimeAdvice, err)
+	}
+	defer cuda.Destroy()
+	if len(settings) > 0 {
+		if err := cuda.Update(settings); err != nil {
+			return fmt.Errorf("settings of the CUDA execution provider: %w", err)
+		}
+	}
+	if err := session.AppendExecutionProviderCUDA(cuda); err != nil {
+		return fmt.Errorf("the CUDA execution provider cannot be used; %s: %w", cudaRuntimeAdvice, err)
+	}
+	return Register(session, Options{Library: path})
+}
