@@ -126,6 +126,9 @@ func measure(ctx context.Context, eng engine.Engine, found []analysed, opts Opti
 	for _, f := range found {
 		f.site.settle(table)
 	}
+	if s := table.sizesSentence(); s != "" {
+		report.warn(s)
+	}
 	return measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say)
 }
 

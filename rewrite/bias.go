@@ -28,6 +28,7 @@ type explicit struct {
 func (s *scorer) scalarBias(ctx context.Context) bool {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for i, pt := range []point{{2, 5, 4}, {3, 1, 9}, {1, 4, 0}} {
+		pt = s.loaded.table.within(pt)
 		given, err := s.given(rng, pt, padding(rng, pt, i))
 		if err != nil {
 			return false

@@ -39,6 +39,7 @@ func (l *lifter) byRows(ctx context.Context, p *piece, axis int) (*piece, error)
 	q := *p
 	q.nodes, q.outputs = r.nodes, []string{out}
 	q.kinds = map[string]onnx.DataType{out: p.element(p.outputs[0])}
+	q.dims = map[string][]extent{out: l.table.dims[p.outputs[0]]}
 	q.consts = append(slices.Clone(p.consts), r.consts...)
 	q.typed = append(slices.Clone(p.typed), &onnx.ValueInfo{Name: rowsInput, Type: onnx.Int64})
 	return &q, nil

@@ -114,7 +114,7 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 		c.proof.SkippedWhy = stopped.why.Error()
 		return true
 	}
-	if t.pt.B > 1 && notRunning() {
+	if t.pt.B > 1 && c.lift.fixed.B == 0 && notRunning() {
 		several := t
 		t.pt.B = 1
 		if errs, err = c.errors(ctx, t, c.original); err == nil {

@@ -42,14 +42,14 @@ func (l *lifter) dims(ctx context.Context, p *piece) (map[string][]extent, error
 	for _, pt := range points {
 		feeds := map[string]engine.Tensor{}
 		for _, c := range p.cuts {
-			dims := evaluate(l.table.dims[c], pt)
+			dims := evaluate(l.table.dims[c], l.table.within(pt))
 			elements, err := room(dims)
 			if err != nil {
 				return nil, err
 			}
 			feeds[c] = engine.Float32s(make([]float32, elements), dims...)
 		}
-		results, err := loaded.run(ctx, pt, feeds)
+		results, err := loaded.run(ctx, l.table.within(pt), feeds)
 		if err != nil {
 			return nil, err
 		}
@@ -74,13 +74,13 @@ func (l *lifter) dims(ctx context.Context, p *piece) (map[string][]extent, error
 		}
 	}
 	for _, v := range p.inputs {
-		out[v.Name] = l.table.inputs[v.Name]
+		out[v.Name] = l.table.settledAll(l.table.inputs[v.Name])
 	}
 	for _, s := range p.sizes {
 		out[s] = []extent{constantExtent(int64(len(l.table.sizes[s])))}
 	}
 	for _, c := range p.cuts {
-		out[c] = l.table.dims[c]
+		out[c] = l.table.settledAll(l.table.dims[c])
 	}
 	return out, nil
 }

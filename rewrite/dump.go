@@ -13,7 +13,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
-// dumpPoint is the size of the inputs that go with a dumped site.
+// dumpPoint is the size of the inputs that go with a dumped site, where the
+// model takes any.
 var dumpPoint = point{B: 2, L: 5, P: 3}
 
 // dump writes a site that is kept, by itself and without the model's weights,
@@ -40,20 +41,21 @@ func (l *lifter) dump(folder string, layer int, s *site, why *Refusal) error {
 		return err
 	}
 	feeds := map[string]engine.Tensor{}
+	pt := l.table.at(dumpPoint)
 	rng := rand.New(rand.NewPCG(1, uint64(layer)))
 	for _, c := range s.cuts() {
 		dims, ok := l.table.dims[c]
 		if !ok {
 			return nil // without sizes there are no inputs
 		}
-		sizes := evaluate(dims, dumpPoint)
+		sizes := evaluate(dims, pt)
 		x := make([]float32, engine.Elements(sizes))
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
 		}
 		feeds[c] = engine.Float32s(x, sizes...)
 	}
-	all, err := (&loaded{piece: p, table: l.table}).feeds(dumpPoint, feeds)
+	all, err := (&loaded{piece: p, table: l.table}).feeds(pt, feeds)
 	if err != nil {
 		return nil
 	}

@@ -150,7 +150,7 @@ func TestGoldens(t *testing.T) {
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager",
 		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18",
 		"llama__dynamo23", "qwen3__dynamo23", "gpt_neox__dynamo23",
-		"llama__dynamo18-nocache", "llama__dynamo23-nocache", "llama__ts17", "gpt_neox__ts17",
+		"llama__dynamo18-nocache", "llama__dynamo23-nocache", "llama__ts17", "gpt_neox__ts17", "qwen3__ts17-static",
 		"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16",
 		"llama__optimum-ort", "gpt_neox__dynamo18-fusions"} {
 		architecture, route, _ := strings.Cut(name, "__")

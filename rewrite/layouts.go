@@ -34,6 +34,7 @@ func (s *site) measured() []string {
 // with a dimension of its own) back to the nearest rearrangement that is.
 func (s *site) settle(t *shapeTable) {
 	s.table = t
+	s.read(t)
 	if c := s.key.cache; c != nil && c.past == "" {
 		if ly, err := layoutOf(t.dims[c.present], lastConstant(t.dims[s.query.operand])); err != nil || !ly.canonical() {
 			// Keys that are given away in a form that is no cache's: what makes them stays.

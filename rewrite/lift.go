@@ -25,6 +25,7 @@ type lifted struct {
 	keyOrder      []int64
 	angles        rope.Precision      // of the type that angles are computed in
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
+	fixed         point               // the sizes that the original always has, as shapeTable has them
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }
 
@@ -114,6 +115,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 		return nil, err
 	}
 	out.position, out.queryOrder, out.keyOrder = position, query.order, key.order
+	out.fixed = l.table.fixed
 	out.unknown = math.Max(query.unknown, key.unknown)
 	out.positionLimit, out.angles = min(query.limit, key.limit), query.angles
 	if position == nil && out.rotary() {
@@ -170,7 +172,11 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 	}
 	defer loaded.session.Close()
 	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to, precision: loaded.piece.precision(), angles: loaded.piece.anglePrecision()}
-	if !l.table.past && len(loaded.piece.inputs) == 0 {
+	switch {
+	case l.table.past || len(loaded.piece.inputs) > 0:
+	case l.table.fixed.L > 0:
+		r.places = l.table.fixed.L
+	default:
 		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cut)
 		if err != nil {
 			return nil, nil, err
@@ -338,7 +344,14 @@ func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *
 	}
 	alone := *sc
 	var hidden error
-	if !l.table.past {
+	switch {
+	case l.table.past:
+	case l.table.fixed.L > 0:
+		if l.table.fixed.L*l.table.fixed.L*sc.heads > maxFixed {
+			return nil, nil, refuse(s.softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.heads, l.table.fixed.L)
+		}
+		sc.whole, alone.whole = true, true
+	default:
 		alone.whole = true
 		chosen, err := l.chooseRows(ctx, loaded, sc)
 		switch {

@@ -42,7 +42,7 @@ func (g *graph) essential(n *onnx.Node, stored bool) bool {
 	switch {
 	case standard(n, "Mul", "Div", "MatMul", "Where"):
 		for _, v := range n.Inputs {
-			if c := g.classes[v]; c == positionClass || c == shapeClass {
+			if c := g.classes[v]; c == positionClass || c == shapeClass || g.perToken(v) {
 				return true
 			}
 		}

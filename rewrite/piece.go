@@ -26,6 +26,7 @@ type piece struct {
 	outputs []string
 
 	kinds map[string]onnx.DataType // element types of values that the graph does not have
+	dims  map[string][]extent      // their dimensions
 }
 
 // element returns the element type of a value.
@@ -310,6 +311,14 @@ const maxPiece = 512 << 20
 
 // run evaluates at the sizes pt.
 func (l *loaded) run(ctx context.Context, pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	if l.table.fixed != (point{}) {
+		return l.runFixed(ctx, pt, feeds)
+	}
+	return l.evaluate(ctx, pt, feeds)
+}
+
+// evaluate runs at sizes that the model can have.
+func (l *loaded) evaluate(ctx context.Context, pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
 	all, err := l.feeds(pt, feeds)
 	if err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func (g *graph) advances(ctx context.Context, eng engine.Engine, index string) b
 		return true
 	}
 	defer loaded.session.Close()
-	out, err := loaded.run(ctx, point{B: 1, L: 7}, nil)
+	out, err := loaded.run(ctx, table.within(point{B: 1, L: 7}), nil)
 	if err != nil {
 		return true
 	}
@@ -231,7 +231,7 @@ func (l *lifter) bias(ctx context.Context, c core) string {
 		return ""
 	}
 	defer piece.session.Close()
-	pt := point{B: 1, L: 24}
+	pt := l.table.within(point{B: 1, L: 24})
 	sizes := evaluate(dims, pt)
 	elements, err := room(sizes)
 	if err != nil {

@@ -16,6 +16,7 @@ func probabilitiesKept(ctx context.Context, l *loaded, in, out string, heads, ex
 	if !l.table.past {
 		pt = point{B: 2, L: 5}
 	}
+	pt = l.table.within(pt)
 	total := pt.L + pt.P
 	dims, kept := []int64{pt.B, heads, pt.L, total + extra}, []int64{pt.B, heads, pt.L, total}
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -33,6 +33,7 @@ type trial struct {
 	magnitude float64
 	counts    *counts // of a counted cache; nil for others
 	reach     int64   // largest position that is fed; 0 is 100,000
+	more      int64   // times as many draws, where there are few trials; 0 is 1
 }
 
 // trials are chosen to reach every part of the op: lengths that are multiples
@@ -65,6 +66,9 @@ func trials(l *lifted) []trial {
 		list = append(list,
 			trial{pt: point{1, 3, w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: point{2, min(w, 300) + 7, w}, padding: 1, positions: -1, magnitude: 1})
+	}
+	if l.fixed != (point{}) {
+		list = l.atFixed(list)
 	}
 	for i := range list {
 		pt := &list[i].pt
@@ -115,7 +119,7 @@ func (t trial) draws(a rope.Attention) int {
 	if t.counts != nil { // whose buffers may be large
 		most = min(most, max(1<<20/(t.pt.B*max(t.pt.P, t.counts.total)*int64(a.KVHeads*a.HeadSize)), 1))
 	}
-	return int(min(max(enoughElements/elements, 1), most))
+	return int(min(max(enoughElements/elements, 1), most) * max(t.more, 1))
 }
 
 // A trial is repeated until so many elements are compared, rows that see no key

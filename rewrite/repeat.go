@@ -17,6 +17,7 @@ func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, 
 	if !l.table.past {
 		pt.P = 0
 	}
+	pt = l.table.within(pt)
 	dims := evaluate(l.table.dims[b.cut], pt)
 	elements, err := room(dims)
 	if err != nil {
@@ -90,6 +91,7 @@ func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to
 	if !l.table.past {
 		pt.P = 0
 	}
+	pt = l.table.within(pt)
 	dims := evaluate(l.table.dims[cached], pt)
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, engine.Elements(dims))

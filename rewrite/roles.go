@@ -44,7 +44,10 @@ func inputRoles(g *graph) iter.Seq[map[string][]extent] {
 				case isFloat(v.Type):
 					choices[s] = []extent{lengthExtent, pastExtent}
 				default:
-					choices[s] = []extent{lengthExtent, totalExtent, pastExtent, batchExtent}
+					if fixed := g.fixedLength(); fixed > 0 { // a mask over the past and as many tokens
+						choices[s] = append(choices[s], extent{One: fixed, P: 1})
+					}
+					choices[s] = append(choices[s], lengthExtent, totalExtent, pastExtent, batchExtent)
 				}
 				open = append(open, s)
 			}

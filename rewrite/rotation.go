@@ -20,6 +20,7 @@ type rotator struct {
 	past     int64   // cached tokens, where positions are an input
 	strict   bool    // what is computed in 16 bits must be right to the last place
 	tables   *tables // what the graph computes for each place, without cache and position input
+	places   int64   // the length of a model of fixed length that turns tokens by their place; 0 for others
 
 	precision rope.Precision // in which the function is computed
 	angles    rope.Precision // of the type that angles are computed in
@@ -36,13 +37,24 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			out[b][h] = make([][]float64, len(positions))
 		}
 	}
-	// With a position input or tables all positions go into one call; else a
-	// call holds consecutive ones, past giving the first.
+	// With a position input or tables all positions that the model takes go into
+	// one call, a model of fixed length has its places in each; else a call holds
+	// consecutive positions, past giving the first.
 	for start := 0; start < len(positions); {
 		end := len(positions)
+		if most := r.loaded.table.fixed.L; most > 0 && r.places == 0 {
+			end = min(end, start+int(most))
+		}
+		row := func(i int) int64 { return int64(i - start) } // where the token at positions[i] stands
 		pt := point{B: int64(len(vectors)), L: int64(end - start), P: r.past}
 		feeds := map[string]engine.Tensor{}
 		switch {
+		case r.places > 0:
+			if last := slices.Max(positions); last >= r.places {
+				return nil, fmt.Errorf("position %d is beyond %d, the last of the model's fixed length", last, r.places-1)
+			}
+			pt.L = r.places
+			row = func(i int) int64 { return positions[i] }
 		case r.tables != nil:
 			for _, p := range positions {
 				if p > r.tables.limit {
@@ -50,16 +62,17 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 				}
 			}
 			for _, t := range r.tables.list {
-				feeds[t.name] = t.rows(positions, pt.B)
+				feeds[t.name] = t.rows(positions[start:end], pt.B)
 			}
 		case r.position == "":
+			most := end
 			end = start + 1
-			for end < len(positions) && positions[end] == positions[end-1]+1 {
+			for end < most && positions[end] == positions[end-1]+1 {
 				end++
 			}
 			pt.L, pt.P = int64(end-start), positions[start]
 		default:
-			t, err := r.positionFeed(positions, pt)
+			t, err := r.positionFeed(positions[start:end], pt)
 			if err != nil {
 				return nil, err
 			}
@@ -96,12 +109,12 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 		}
 		for b := range out {
 			for h := range out[b] {
-				for l := range pt.L {
+				for i := start; i < end; i++ {
 					vector := make([]float64, r.to.channels)
 					for c := range vector {
-						vector[c] = values[r.to.index(y.Dims, int64(b), int64(h), l, int64(c))]
+						vector[c] = values[r.to.index(y.Dims, int64(b), int64(h), row(i), int64(c))]
 					}
-					out[b][h][start+int(l)] = vector
+					out[b][h][i] = vector
 				}
 			}
 		}
@@ -169,7 +182,7 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 			m[to] = there[from]
 		}
 	}
-	pairs, err := findPairs(m)
+	pairs, err := findPairs(m, 1e-4*float64(powers[len(powers)-1])/topPosition)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +222,11 @@ func (r *rotator) limit(ctx context.Context) (int64, error) {
 	if err := probe(0); err != nil {
 		return 0, fmt.Errorf("ONNX Runtime does not evaluate the rotation: %w", err)
 	}
-	if r.tables != nil {
+	switch {
+	case r.tables != nil:
 		return r.tables.limit, nil
+	case r.places > 0:
+		return r.places - 1, nil
 	}
 	return farthest(topPosition, func(p int64) (int64, error) { return p, probe(p) })
 }
@@ -266,13 +282,13 @@ func sameOverHeads(m [][][][]float64) error {
 }
 
 // findPairs returns, for every channel, the one that it turns with, itself if
-// it does not turn.
-func findPairs(m [][][][]float64) ([]int, error) {
+// it does not turn. What one basis vector gives a channel below least is none.
+func findPairs(m [][][][]float64, least float64) ([]int, error) {
 	d := len(m)
 	partner := make([]int, d)
 	for in := range m {
 		partner[in] = in
-		largest := 1e-4
+		largest := least
 		for out := range d {
 			if out == in {
 				continue
@@ -294,7 +310,7 @@ func findPairs(m [][][][]float64) ([]int, error) {
 	for in := range m {
 		for p := range m[in][0] {
 			for out, v := range m[in][0][p] {
-				if out != in && out != partner[in] && math.Abs(v) > 1e-4 {
+				if out != in && out != partner[in] && math.Abs(v) > least {
 					return nil, fmt.Errorf("channel %d reaches channel %d beside its partner %d: not a rotation of pairs", in, out, partner[in])
 				}
 			}
@@ -422,6 +438,7 @@ func (r *rotator) verify(ctx context.Context, fit *matrix, limit int64) error {
 		return nil
 	}
 	for _, past := range []int64{1, 4097, 20011, 131071} {
+		past = r.loaded.table.within(point{P: past}).P
 		r.past = past
 		if err := r.compare(ctx, fit, []int64{min(past, limit), min(3, limit)}); err != nil {
 			return fmt.Errorf("with %d cached tokens %w", past, err)

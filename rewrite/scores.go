@@ -81,6 +81,10 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, given
 	return in, out, nil
 }
 
+// ends reports whether the model has a fixed length: all that its mask can be is
+// looked at.
+func (s *scorer) ends() bool { return s.loaded.table.fixed.L > 0 && !s.loaded.table.past }
+
 // sizes returns how many rows are computed at a point, and the sizes to run at.
 func (s *scorer) sizes(pt point) (computed int64, sizes point) {
 	switch {
@@ -156,7 +160,7 @@ func zero() float64 { return 0 }
 // computes and the op adds.
 func (s *scorer) measure(ctx context.Context) (*scoreFit, error) {
 	unlike := errors.New("it is made of more than a padding mask")
-	if len(s.others) == 0 && !s.whole {
+	if len(s.others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fit(ctx, &scoreFit{})
 		if err == nil || ended(err) {
 			return fit, err

@@ -22,6 +22,7 @@ func (s *scorer) fit(ctx context.Context, fit *scoreFit) (*scoreFit, error) {
 	var samples []sample
 	for _, magnitude := range []float64{0.5, 5, 40} {
 		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
+			pt = s.loaded.table.within(pt)
 			smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
 			if err != nil {
 				return nil, err
@@ -36,7 +37,7 @@ func (s *scorer) fit(ctx context.Context, fit *scoreFit) (*scoreFit, error) {
 			}
 		}
 	}
-	pt := point{B: 2, L: 5, P: 4}
+	pt := s.loaded.table.within(point{B: 2, L: 5, P: 4})
 	loud, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
 	if err != nil {
 		return nil, err
@@ -79,13 +80,16 @@ func (s *scorer) agrees(fit *scoreFit, smp sample) error {
 // longest is the distance up to which a window is looked for.
 const longest = 131071
 
+// maxFixed bounds the elements of the mask of a model of fixed length.
+const maxFixed = 1 << 25
+
 // maxWhole bounds the elements of a mask that is computed for all pairs of tokens.
 const maxWhole = 1 << 24
 
 // structure reads causality and window from unpadded rows, and whether the
 // padding mask hides keys. Beside a bias only causality is read.
 func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) error {
-	pt := point{B: 2, L: 5, P: 4}
+	pt := s.loaded.table.within(point{B: 2, L: 5, P: 4})
 	out, err := s.unpadded(ctx, rng, pt)
 	if err != nil {
 		return err
@@ -99,17 +103,18 @@ func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) e
 			}
 		}
 	}
-	if first, err := s.unpadded(ctx, rng, point{B: 1, L: 3}); err != nil {
+	few := s.loaded.table.within(point{B: 1, L: 3})
+	if first, err := s.unpadded(ctx, rng, few); err != nil {
 		return err
 	} else if fit.mask.Bias {
 		for _, row := range first {
 			// A query that sees no key may average all keys, the later ones too.
-			if slices.Max(row[:3]) <= masked {
+			if slices.Max(row[:few.L]) <= masked {
 				fit.mask.Causal = false
 			}
 		}
 	}
-	if s.whole {
+	if s.whole && !s.ends() {
 		// What holds of few tokens need not hold of many: the bias has it all.
 		fit.mask.Causal = false
 		s.longest = 1
@@ -120,7 +125,7 @@ func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) e
 		return nil
 	}
 	// One row as long as windows get: the last query and all keys before it.
-	s.longest, err = farthest(longest, func(past int64) (int64, error) {
+	s.longest, err = farthest(s.loaded.table.within(point{B: 1, L: 1, P: longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, point{B: 1, L: 1, P: past})
 		if err == nil {
 			out = rows
@@ -131,6 +136,9 @@ func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) e
 		return err
 	}
 	fit.tokens = s.longest + 1
+	if f := s.loaded.table.fixed; f.P > 0 {
+		fit.tokens = f.P + f.L
+	}
 	if fit.mask.Bias {
 		return nil
 	}
@@ -159,7 +167,10 @@ func (s *scorer) unpadded(ctx context.Context, rng *rand.Rand, pt point) ([][]fl
 // many keys before it (windows, chunks, biases and factors that begin far away).
 func (s *scorer) extremes(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
 	far := []int64{4095, 20011, 100_003, s.longest}
-	if s.whole {
+	switch {
+	case s.ends():
+		far = []int64{s.longest / 2, s.longest}
+	case s.whole:
 		far = []int64{300, s.longest}
 	}
 	if w := fit.mask.Window; w > 0 {
@@ -185,15 +196,21 @@ const maxTable = 8192
 // everyRow checks the fit at every query of a mask that ends somewhere: it is a
 // table, of which each entry may be anything. A bias is the table itself.
 func (s *scorer) everyRow(ctx context.Context, fit *scoreFit, rng *rand.Rand) error {
-	if s.longest == longest || s.whole || fit.mask.Bias && !fit.mask.Causal {
+	if s.longest == longest || s.whole && !s.ends() || fit.mask.Bias && !fit.mask.Causal {
 		return nil
 	}
 	if s.longest >= maxTable {
 		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
 	}
 	some := max(1<<20/(s.heads*(s.longest+1)), 1)
+	switch {
+	case s.ends():
+		some = s.longest + 1
+	case s.loaded.table.fixed.L > 0:
+		some = min(some, s.loaded.table.fixed.L)
+	}
 	for first := int64(0); first <= s.longest; first += some {
-		pt := point{B: 1, L: min(some, s.longest+1-first), P: first}
+		pt := s.loaded.table.within(point{B: 1, L: min(some, s.longest+1-first), P: first})
 		smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 0), rng.NormFloat64)
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ type shapeTable struct {
 	sizes  map[string][]extent // outputs of Shape and Size nodes
 	dims   map[string][]extent // dims of the values asked for
 	past   bool                // the model has a cache
+	fixed  point               // the sizes that the model always has; 0 for those that are free
 
 	refused map[string]error // values that could not be measured because of what makes them
 }
@@ -69,6 +70,7 @@ func measureShapes(ctx context.Context, eng engine.Engine, g *graph, values []st
 		t := &shapeTable{inputs: inputs, sizes: map[string][]extent{}, dims: map[string][]extent{}, past: usesPast(inputs), refused: refused}
 		err := t.sample(ctx, session, m, values, wanted)
 		if err == nil {
+			t.fix(g)
 			return t, nil
 		}
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

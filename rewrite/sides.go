@@ -65,7 +65,7 @@ func (l *lifter) steadySides(ctx context.Context, at *onnx.Node, what string, fa
 	}
 	values := map[string][][]float64{}
 	for _, pt := range points {
-		results, err := loaded.run(ctx, pt, nil)
+		results, err := loaded.run(ctx, l.table.within(pt), nil)
 		if err != nil {
 			return refuse(at, "%s cannot be evaluated with %v: %v", what, pt, err)
 		}

@@ -1,4 +1,5 @@
-"""Make models as optimizers leave them out of the exports of testdata; needs onnx, onnxruntime 1.31.1, onnxscript 0.7.2.
+"""Make models as optimizers leave them out of the exports of testdata; needs onnx, onnxruntime 1.31.1, onnxscript 0.7.2,
+onnxsim 0.8.1.
 
     optimize.py TESTDATA
 
@@ -6,6 +7,8 @@ Writes TESTDATA/models:
     llama__optimum-ort          ONNX Runtime's own optimizer at its extended level (optimized_model_filepath)
     llama__optimum-int8         onnxruntime.quantization's dynamic quantisation: DynamicQuantizeLinear and MatMulInteger
     gpt_neox__dynamo18-fusions  onnxscript's fusions for ONNX Runtime: com.microsoft MultiHeadAttention and RotaryEmbedding
+    qwen3__ts17-static          sizes fixed to those of the goldens and everything that follows from them folded, if there
+                                is qwen3__ts17 (export_nocache.py TESTDATA ts17 qwen3; it is not kept)
 """
 import os
 import shutil
@@ -34,6 +37,12 @@ def by_fusions(source, target):
     onnx.save(onnx_ir.to_proto(model), target)
 
 
+def by_simplifier(source, target):
+    import onnxsim
+    model, _ = onnxsim.simplify(source, overwrite_input_shapes=dict(input_ids=[2, 48], attention_mask=[2, 48]))
+    onnx.save(model, target)
+
+
 def make(root, export, suffix, how):
     source, folder = (os.path.join(root, "models", name) for name in (export, f"{export}-{suffix}"))
     os.makedirs(folder, exist_ok=True)
@@ -46,3 +55,5 @@ if __name__ == "__main__":
     make(sys.argv[1], "llama__optimum", "ort", by_runtime)
     make(sys.argv[1], "llama__optimum", "int8", by_quantizer)
     make(sys.argv[1], "gpt_neox__dynamo18", "fusions", by_fusions)
+    if os.path.isdir(os.path.join(sys.argv[1], "models", "qwen3__ts17")):
+        make(sys.argv[1], "qwen3__ts17", "static", by_simplifier)

@@ -1,0 +1,310 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// A model may be exported for one batch, one length or one past. Such a size is
+// a number like any other in its graph, so that nothing shows by changing which
+// dimension is what. The declared shapes of its inputs tell the number; where it
+// stands in a value follows from what the value is to the site: scores are
+// [batch, heads, length, past + length], operands have the rows that their
+// product needs. What cannot be told apart at one size (windows longer than the
+// length, positions behind it) is the same for all that the model can be given.
+
+// fix finds the sizes that the graph's inputs always have, and reads their
+// dimensions by them.
+func (t *shapeTable) fix(g *graph) {
+	free := map[axis]bool{}
+	var batches, lengths, pasts []int64 // what may be these
+	for _, v := range g.model.Graph.Inputs {
+		dims, ok := t.inputs[v.Name]
+		if !ok {
+			continue
+		}
+		for _, e := range dims {
+			free[batchAxis] = free[batchAxis] || e.B != 0
+			free[rowAxis] = free[rowAxis] || e.L != 0
+		}
+		state := isFloat(v.Type)
+		if len(dims) > 1 && dims[0].constant() && (!state || len(dims) == 4) {
+			batches = append(batches, dims[0].One)
+		}
+		if !state && len(dims) > 0 && len(dims) < 3 && dims[len(dims)-1].constant() {
+			lengths = append(lengths, dims[len(dims)-1].One)
+		}
+		if state && len(dims) == 4 && dims[2].constant() {
+			pasts = append(pasts, dims[2].One)
+		}
+	}
+	t.fixed = point{}
+	if len(batches) > 0 && !free[batchAxis] {
+		t.fixed.B = slices.Max(batches)
+	}
+	if len(lengths) > 0 && !free[rowAxis] {
+		t.fixed.L = slices.Min(lengths)
+	}
+	if len(pasts) > 0 && !t.past && t.fixed.L > 0 {
+		t.fixed.P, t.past = slices.Max(pasts), true
+	}
+	if t.fixed == (point{}) {
+		return
+	}
+	for _, v := range g.model.Graph.Inputs {
+		dims, ok := t.inputs[v.Name]
+		if !ok {
+			continue
+		}
+		switch state := isFloat(v.Type); {
+		case state && len(dims) == 4:
+			t.inputs[v.Name] = t.reading(dims, 2, pastExtent)
+		case !state && len(dims) > 0 && len(dims) < 3:
+			last := len(dims) - 1
+			read := t.reading(dims, last, lengthExtent)
+			if read[last] != lengthExtent {
+				read = t.reading(dims, last, totalExtent)
+			}
+			t.inputs[v.Name] = read
+		default:
+			t.inputs[v.Name] = t.reading(dims, -1, extent{})
+		}
+	}
+}
+
+// reading returns dims with the batch in place of its number, and rows in that
+// of dimension at, where they have the numbers that these must have.
+func (t *shapeTable) reading(dims []extent, at int, rows extent) []extent {
+	out := slices.Clone(dims)
+	if b := t.fixed.B; b > 0 && len(out) > 1 && out[0].constant() && at != 0 && out[0].One%b == 0 {
+		if out[0].One == b || len(out) == 3 {
+			out[0] = extent{B: out[0].One / b}
+		}
+	}
+	for _, more := range []int64{0, 1} { // a sink stands behind the keys
+		want := rows
+		want.One += more
+		if at >= 0 && at < len(out) && out[at] == t.settled(want) {
+			out[at] = want
+		}
+	}
+	return out
+}
+
+// settled returns an extent with numbers in place of the sizes that are fixed.
+func (t *shapeTable) settled(e extent) extent {
+	f := t.fixed
+	if f.B > 0 {
+		e.One, e.L, e.P, e.B, e.BL, e.BP = e.One+e.B*f.B, e.L+e.BL*f.B, e.P+e.BP*f.B, 0, 0, 0
+	}
+	if f.L > 0 {
+		e.One, e.B, e.L, e.BL = e.One+e.L*f.L, e.B+e.BL*f.L, 0, 0
+	}
+	if f.P > 0 {
+		e.One, e.B, e.P, e.BP = e.One+e.P*f.P, e.B+e.BP*f.P, 0, 0
+	}
+	return e
+}
+
+// settledAll does so with every dimension.
+func (t *shapeTable) settledAll(dims []extent) []extent {
+	out := make([]extent, len(dims))
+	for i, e := range dims {
+		out[i] = t.settled(e)
+	}
+	return out
+}
+
+// at returns the sizes that the model has when it is asked for others.
+func (t *shapeTable) at(pt point) point {
+	for _, s := range []struct {
+		fixed int64
+		size  *int64
+	}{{t.fixed.B, &pt.B}, {t.fixed.L, &pt.L}, {t.fixed.P, &pt.P}} {
+		if s.fixed > 0 {
+			*s.size = s.fixed
+		}
+	}
+	return pt
+}
+
+// within returns sizes that the model can be asked for, close to the given ones:
+// fewer tokens are a part of as many as it takes, any batch is made of those that
+// it takes. Without a cache length and past are tokens of one call.
+func (t *shapeTable) within(pt point) point {
+	f := t.fixed
+	switch {
+	case f.L == 0:
+	case t.past:
+		pt.L = min(pt.L, f.L)
+	default:
+		pt.L = min(pt.L, f.L)
+		pt.P = min(pt.P, f.L-pt.L)
+	}
+	if f.P > 0 {
+		pt.P = min(pt.P, f.P)
+	}
+	return pt
+}
+
+// read settles what the dimensions of a site's values are where the model's
+// sizes are fixed.
+func (s *site) read(t *shapeTable) {
+	if t.fixed == (point{}) {
+		return
+	}
+	done := map[string]bool{}
+	read := func(value string, at int, rows extent) {
+		dims, ok := t.dims[value]
+		if !ok || done[value] {
+			return
+		}
+		done[value] = true
+		if at < 0 {
+			at += len(dims)
+		}
+		t.dims[value] = t.reading(dims, at, rows)
+	}
+	total := totalOf(t)
+	read(s.scores(), 3, total)
+	read(s.softmaxInput(), 3, total)
+	for _, v := range []string{s.scores(), s.softmaxInput()} {
+		if dims := t.dims[v]; len(dims) == 4 && dims[2] == t.settled(lengthExtent) {
+			dims[2] = lengthExtent
+		}
+	}
+	read(s.query.operand, -2, lengthExtent)
+	read(s.key.operand, -1, total)
+	read(s.value.operand, -2, total)
+	for _, b := range []branch{s.key, s.value} {
+		if b.cache != nil {
+			read(b.cache.past, 2, pastExtent)
+			read(b.cache.present, 2, total)
+		}
+	}
+	for _, v := range s.measured() {
+		read(v, t.rowsAt(t.dims[v]), lengthExtent)
+	}
+}
+
+// rowsAt returns which dimension of a query, key or value holds its tokens:
+// [batch, heads, length, channels] before [batch, length, …].
+func (t *shapeTable) rowsAt(dims []extent) int {
+	want := t.settled(lengthExtent)
+	if len(dims) == 4 && dims[2] == want {
+		return 2
+	}
+	for i := 1; i < len(dims); i++ {
+		if dims[i] == want {
+			return i
+		}
+	}
+	return len(dims)
+}
+
+// sizesSentence says for which sizes alone the model was exported, "" when for any.
+func (t *shapeTable) sizesSentence() string {
+	f := t.fixed
+	var list []string
+	for _, s := range []struct {
+		fixed int64
+		name  string
+	}{{f.B, "batch"}, {f.L, "length"}, {f.P, "past"}} {
+		if s.fixed > 0 {
+			list = append(list, fmt.Sprintf("%s %d", s.name, s.fixed))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the model was exported for %s alone; it was measured and proven for that", joined(list))
+}
+
+// joined lists words as a sentence does.
+func joined(list []string) string {
+	out := ""
+	for i, s := range list {
+		switch {
+		case i == 0:
+		case i == len(list)-1:
+			out += " and "
+		default:
+			out += ", "
+		}
+		out += s
+	}
+	return out
+}
+
+// dimsOf returns how the dimensions of something that a piece is fed or gives
+// follow from the sizes asked for; nil where they do not.
+func (l *loaded) dimsOf(value string) []extent {
+	if dims, ok := l.piece.dims[value]; ok {
+		return dims
+	}
+	if dims, ok := l.table.dims[value]; ok {
+		return dims
+	}
+	if slices.ContainsFunc(l.piece.inputs, func(v *onnx.ValueInfo) bool { return v.Name == value }) {
+		return l.table.inputs[value]
+	}
+	return nil
+}
+
+// atFixed makes of trials those at the sizes that the model has, one of each kind
+// of padding, position and magnitude.
+func (l *lifted) atFixed(list []trial) (out []trial) {
+	for _, t := range list {
+		if !l.layouts.cached {
+			t.pt.L, t.pt.P = t.pt.L+t.pt.P, 0
+		}
+		for _, s := range []struct {
+			fixed int64
+			size  *int64
+		}{{l.fixed.B, &t.pt.B}, {l.fixed.L, &t.pt.L}, {l.fixed.P, &t.pt.P}} {
+			if s.fixed > 0 {
+				*s.size = s.fixed
+			}
+		}
+		if l.position == nil {
+			t.positions = 0 // places of their own
+		}
+		if l.fixed.L > 0 && (l.fixed.P > 0 || !l.layouts.cached) {
+			t.more = 4 // there are few sizes to try
+		}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// perToken reports whether a constant may hold something for each token of a model
+// of fixed length: cosines and sines that a simplifier has computed.
+func (g *graph) perToken(value string) bool {
+	if value == "" || g.classes[value] != constantClass {
+		return false
+	}
+	length := g.fixedLength()
+	if length == 0 {
+		return false
+	}
+	t := g.constants[value]
+	return t == nil || slices.Contains(t.Dims, length) && g.weight(value)
+}
+
+// fixedLength returns the number of tokens that the declared shapes of the graph's
+// inputs ask for, 0 where they ask for none.
+func (g *graph) fixedLength() (length int64) {
+	for _, v := range g.model.Graph.Inputs {
+		if g.inputs[v.Name] == nil || isFloat(v.Type) || len(v.Shape) == 0 || len(v.Shape) > 2 {
+			continue
+		}
+		if last := v.Shape[len(v.Shape)-1]; last.Known() && (length == 0 || last.Value < length) {
+			length = last.Value
+		}
+	}
+	return length
+}

@@ -1,0 +1,240 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// declare gives the graph's inputs fixed sizes, as onnxruntime.tools'
+// make_dynamic_shape_fixed does; a size of 0 stays open.
+func (p *patient) declare(fixed point) {
+	p.Graph.ValueInfo = nil
+	for _, v := range p.Graph.Outputs {
+		v.Shape, v.HasShape = nil, false
+	}
+	set := func(d *onnx.Dim, n int64) {
+		if n > 0 {
+			*d = onnx.Dim{Value: n}
+		}
+	}
+	cached := slices.ContainsFunc(p.Graph.Inputs, func(v *onnx.ValueInfo) bool { return isFloat(v.Type) })
+	for _, v := range p.Graph.Inputs {
+		set(&v.Shape[0], fixed.B)
+		switch {
+		case isFloat(v.Type):
+			set(&v.Shape[2], fixed.P)
+		case strings.Contains(v.Name, "mask") && cached && fixed.P == 0:
+		case strings.Contains(v.Name, "mask"):
+			set(&v.Shape[1], fixed.L+fixed.P)
+		default:
+			set(&v.Shape[1], fixed.L)
+		}
+	}
+}
+
+// fixedFeeds makes inputs of a model at some sizes.
+func fixedFeeds(t *testing.T, m *onnx.Model, pt point, kind int) map[string]engine.Tensor {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, uint64(kind)))
+	feeds := map[string]engine.Tensor{}
+	mask := padding(rng, pt, kind)
+	for _, v := range m.Graph.Inputs {
+		if isFloat(v.Type) {
+			dims := []int64{pt.B, v.Shape[1].Value, pt.P, v.Shape[3].Value}
+			x := make([]float32, engine.Elements(dims))
+			for i := range x {
+				x[i] = float32(rng.NormFloat64())
+			}
+			feeds[v.Name] = engine.Float32s(x, dims...)
+			continue
+		}
+		dims := []int64{pt.B, pt.L}
+		values := make([]int64, pt.B*pt.L)
+		for i := range values {
+			values[i] = rng.Int64N(120)
+		}
+		if strings.Contains(v.Name, "mask") {
+			dims, values = []int64{pt.B, pt.L + pt.P}, mask
+		}
+		x, err := engine.Integers(v.Type, values, dims...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		feeds[v.Name] = x
+	}
+	return feeds
+}
+
+// TestFixedSizes rewrites models of fixed sizes. What is proven must compute what
+// the original does at these sizes; look-alikes are kept or mean what they do.
+func TestFixedSizes(t *testing.T) {
+	testruntime.Require(t)
+	eng, err := engine.NewLocal(engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	// table changes a row of the folded cosines or sines of every layer.
+	table := func(p *patient, place int, change func(rows [][]float32)) {
+		const rows, width = 48, 16
+		found := 0
+		for _, n := range p.Graph.Nodes {
+			c := constantValue(n)
+			if c == nil || !slices.Equal(c.Dims, []int64{1, 1, rows, width}) {
+				continue
+			}
+			if found++; found != place {
+				continue
+			}
+			values, err := c.Float64s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := make([]float32, len(values))
+			for i, v := range values {
+				all[i] = float32(v)
+			}
+			change(slices.Collect(slices.Chunk(all, width)))
+			n.SetAttribute(onnx.TensorAttr("value", float32Tensor("", c.Dims, all...)))
+		}
+		if found < place {
+			t.Fatalf("%d tables of cosines and sines, 2 were expected", found)
+		}
+	}
+	for _, c := range []struct {
+		name, model string
+		fixed       point
+		change      func(p *patient)
+		kept        string
+		warns       string
+	}{
+		{name: "batch", model: "llama__optimum", fixed: point{B: 1}, warns: "for batch 1 alone"},
+		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: point{B: 2}, warns: "for batch 2 alone"},
+		{name: "one token", model: "llama__dynamo18", fixed: point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
+		{name: "length", model: "llama__optimum", fixed: point{L: 7}, warns: "for length 7 alone"},
+		{name: "all sizes", model: "qwen3__optimum", fixed: point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
+		{name: "as many tokens as heads", model: "llama__ts17", fixed: point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
+		{name: "fused op", model: "llama__dynamo23", fixed: point{B: 1, L: 5}},
+		{name: "folded", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}},
+		{
+			name: "folded, one wrong cosine", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "at position 17",
+			change: func(p *patient) { table(p, 1, func(rows [][]float32) { rows[17][3] += 1e-3 }) },
+		},
+		{
+			name: "folded, positions that stop", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "at position 41",
+			change: func(p *patient) {
+				for place := 1; place <= 2; place++ {
+					table(p, place, func(rows [][]float32) {
+						for i := 41; i < 48; i++ {
+							copy(rows[i], rows[40])
+						}
+					})
+				}
+			},
+		},
+		{
+			name: "folded, another channel's sines", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "rotation",
+			change: func(p *patient) {
+				table(p, 1, func(rows [][]float32) {
+					for _, row := range rows {
+						row[2] = row[3]
+					}
+				})
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPatient(t, c.model)
+			p.declare(c.fixed)
+			if c.change != nil {
+				c.change(p)
+			}
+			path := p.save()
+			original, m := open(t, path), open(t, path)
+			report, err := Rewrite(context.Background(), m, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range report.Sites {
+				switch {
+				case c.kept == "" && s.Status != Rewritten:
+					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+				case c.kept != "" && (s.Status != Kept || !strings.Contains(s.Reason, c.kept)):
+					t.Errorf("layer %d is %s, its reason %q lacks %q", s.Layer, s.Status, s.Reason, c.kept)
+				}
+			}
+			if c.warns != "" && !strings.Contains(strings.Join(report.Warnings, "\n"), c.warns) {
+				t.Errorf("warnings %q lack %q", report.Warnings, c.warns)
+			}
+			if c.kept != "" {
+				return
+			}
+			patched := filepath.Join(t.TempDir(), "patched.onnx")
+			if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			var outputs []string
+			for _, v := range m.Graph.Outputs {
+				outputs = append(outputs, v.Name)
+			}
+			load := func(path string) engine.Session {
+				s, err := eng.Load(context.Background(), engine.Model{Path: path, Inputs: inputNames(m), Outputs: outputs, Library: true, Optimize: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			before, after := load(path), load(patched)
+			pt := c.fixed
+			if pt.B == 0 {
+				pt.B = 3
+			}
+			if pt.L == 0 {
+				pt.L = 6
+			}
+			if pt.P == 0 && len(m.Graph.Inputs) > 3 {
+				pt.P = 12
+			}
+			for kind := range 2 { // none, left
+				feeds := fixedFeeds(t, original, pt, kind)
+				want, err := before.Run(context.Background(), feeds)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := after.Run(context.Background(), feeds)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range outputs {
+					x, y := want[name].Values(), got[name].Values()
+					if len(x) != len(y) || len(x) == 0 {
+						t.Fatalf("%s has %d elements, %d were expected", name, len(y), len(x))
+					}
+					rows := feeds["attention_mask"]
+					for i := range x {
+						if name == "logits" { // of rows that carry meaning
+							row := int64(i) / want[name].Dims[2]
+							at := row/pt.L*rows.Dims[1] + pt.P + row%pt.L
+							if rows.Values()[at] == 0 {
+								continue
+							}
+						}
+						if !(math.Abs(x[i]-y[i]) <= 1e-4) {
+							t.Fatalf("padding %d: %s is off by %.2g at %d", kind, name, math.Abs(x[i]-y[i]), i)
+						}
+					}
+				}
+			}
+		})
+	}
+}

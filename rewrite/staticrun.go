@@ -1,0 +1,127 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+)
+
+// A piece of a model whose sizes are fixed answers questions of other sizes too:
+// a batch is put together of those that it takes, fewer tokens stand before
+// zeros, a shorter past behind them. That rows and tokens do not disturb each
+// other there is what the proof, at the model's own sizes, has to show.
+
+// runFixed evaluates at the sizes pt by as many runs at the model's own as it takes.
+func (l *loaded) runFixed(ctx context.Context, pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	at := l.table.at(pt)
+	if at == pt {
+		return l.evaluate(ctx, pt, feeds)
+	}
+	if pt.L > at.L || pt.P > at.P {
+		return nil, fmt.Errorf("%v is more than the model takes (%v)", pt, at)
+	}
+	out := map[string]engine.Tensor{}
+	for first := int64(0); first < pt.B; first += at.B {
+		some := map[string]engine.Tensor{}
+		for name, x := range feeds {
+			some[name] = widened(x, l.dimsOf(name), pt, at, first)
+		}
+		results, err := l.evaluate(ctx, at, some)
+		if err != nil {
+			return nil, err
+		}
+		for name, y := range results {
+			y, whole := narrowed(y, l.dimsOf(name), pt, at, first)
+			switch last, seen := out[name]; {
+			case !seen:
+				out[name] = y
+			case whole && bytes.Equal(last.Data, y.Data):
+			case whole:
+				return nil, fmt.Errorf("%q differs between rows of a batch that it has no dimension of", name)
+			default:
+				last.Data = append(last.Data, y.Data...)
+				last.Dims[0] += y.Dims[0]
+				out[name] = last
+			}
+		}
+	}
+	return out, nil
+}
+
+// segment is a run of places along one dimension; zeros where from is −1.
+type segment struct{ from, count int64 }
+
+// along returns a tensor made of segments of another along one dimension.
+func along(t engine.Tensor, axis int, list ...segment) engine.Tensor {
+	step := int64(t.Type.Size()) // bytes of a place
+	for _, d := range t.Dims[axis+1:] {
+		step *= d
+	}
+	outer := int64(1)
+	for _, d := range t.Dims[:axis] {
+		outer *= d
+	}
+	out := engine.Tensor{Type: t.Type, Dims: append([]int64{}, t.Dims...)}
+	out.Dims[axis] = 0
+	for _, s := range list {
+		out.Dims[axis] += s.count
+	}
+	for i := range outer {
+		for _, s := range list {
+			if s.from < 0 {
+				out.Data = append(out.Data, make([]byte, s.count*step)...)
+				continue
+			}
+			start := (i*t.Dims[axis] + s.from) * step
+			out.Data = append(out.Data, t.Data[start:start+s.count*step]...)
+		}
+	}
+	return out
+}
+
+// widened makes of something that is fed at the sizes pt what is fed at those of
+// the model, for the rows of the batch from first on.
+func widened(t engine.Tensor, dims []extent, pt, at point, first int64) engine.Tensor {
+	if len(dims) != len(t.Dims) {
+		return t
+	}
+	for i, e := range dims {
+		if t.Dims[i] != e.at(pt) {
+			continue // one element for all, or rows that were chosen
+		}
+		switch {
+		case e.B != 0 && at.B != pt.B:
+			some := min(at.B, pt.B-first)
+			t = along(t, i, segment{first * e.B, some * e.B}, segment{-1, (at.B - some) * e.B})
+		case e.at(pt) != e.at(at) && e.B == 0:
+			rows := e.P*pt.P + e.L*pt.L
+			t = along(t, i, segment{-1, e.P * (at.P - pt.P)}, segment{0, rows}, segment{-1, e.L * (at.L - pt.L)}, segment{rows, e.One})
+		}
+	}
+	return t
+}
+
+// narrowed makes of a result at the model's sizes that at the sizes pt. It is
+// whole when it has no dimension that follows the batch.
+func narrowed(t engine.Tensor, dims []extent, pt, at point, first int64) (_ engine.Tensor, whole bool) {
+	whole = true
+	if len(dims) != len(t.Dims) {
+		return t, whole
+	}
+	for i, e := range dims {
+		if t.Dims[i] != e.at(at) {
+			continue
+		}
+		switch {
+		case e.B != 0 && i == 0:
+			whole = false
+			t = along(t, i, segment{0, min(at.B, pt.B-first) * e.B})
+		case e.at(pt) != e.at(at) && e.B == 0:
+			rows := e.P*pt.P + e.L*pt.L
+			t = along(t, i, segment{e.P * (at.P - pt.P), rows}, segment{t.Dims[i] - e.One, e.One})
+		}
+	}
+	return t, whole
+}
