@@ -23,12 +23,17 @@ type truth [2]struct {
 // prefill is how many tokens go before the single ones, as in models.py.
 const prefill = 20
 
-func readTruth(path string) (t truth, err error) {
+func readTruth(path string) (truth, error) {
 	f, err := npz.Open(path)
 	if err != nil {
-		return t, err
+		return truth{}, err
 	}
 	defer f.Close()
+	return truthOf(f, "")
+}
+
+// truthOf is what f has for a method, as methods.py names it, or for "".
+func truthOf(f *npz.File, method string) (t truth, err error) {
 	for i, suffix := range []string{"", "_pad"} {
 		s := &t[i].sequence
 		for name, into := range map[string]*[]int64{"ids": &s.IDs, "mask": &s.Mask, "pos": &s.Positions} {
@@ -39,11 +44,11 @@ func readTruth(path string) (t truth, err error) {
 			*into = data
 			s.Batch, s.Length = int64(shape[len(shape)-2]), int64(shape[len(shape)-1])
 		}
-		if t[i].logits, _, err = f.Float32("logits" + suffix); err != nil {
+		if t[i].logits, _, err = f.Float32("logits" + suffix + method); err != nil {
 			return t, err
 		}
-		if slices.Contains(f.Keys(), "decode"+suffix) {
-			if t[i].decode, _, err = f.Float32("decode" + suffix); err != nil {
+		if decode := "decode" + suffix + method; slices.Contains(f.Keys(), decode) {
+			if t[i].decode, _, err = f.Float32(decode); err != nil {
 				return t, err
 			}
 		}
@@ -72,18 +77,13 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 		}
 		defer models[i].Close()
 	}
-	ways := map[string][]int64{"one call": nil}
-	if models[0].Cached() {
-		ways["two calls"] = []int64{11}
-		ways["single tokens"] = slices.Concat([]int64{prefill}, slices.Repeat([]int64{1}, 64))
-	}
 	var worst string
 	ran := 0
 	for i, padded := range []string{"", ", padded on the left"} {
 		if i == 1 && models[0].Counted {
 			continue // rows are counted: such models take padding on the right only
 		}
-		for way, lengths := range ways {
+		for way, lengths := range ways(models[0]) {
 			for _, s := range batches(t[i].sequence) {
 				want := t[i].logits
 				if way == "single tokens" && t[i].decode != nil {
@@ -127,6 +127,18 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 		r.Broken = "" // it runs at batch 1, or without padding; what runs was compared
 	}
 	return nil
+}
+
+// ways are lengths of calls, of which a last one takes the rest.
+func ways(d *decoder.Decoder) map[string][]int64 {
+	if !d.Cached() {
+		return map[string][]int64{"one call": nil}
+	}
+	return map[string][]int64{
+		"one call":      nil,
+		"two calls":     {11},
+		"single tokens": slices.Concat([]int64{prefill}, slices.Repeat([]int64{1}, 64)),
+	}
 }
 
 // limit bounds the patched model's distance from the truth and from the

@@ -25,12 +25,13 @@ func TestMain(m *testing.M) {
 func TestExports(t *testing.T) {
 	testruntime.Require(t)
 	expected := map[string]struct {
-		lifted int
-		kept   string // what the reason of every other site says
-		none   string // how a model without rotation tells positions apart
+		lifted  int
+		methods int    // that transformers was asked for (methods.py)
+		kept    string // what the reason of every other site says
+		none    string // how a model without rotation tells positions apart
 	}{
-		"gemma3__ts17-cache":     {lifted: 2}, // two bases, a window in one layer
-		"smollm3__ts17-cache":    {lifted: 2}, // a layer without rotation
+		"gemma3__ts17-cache":     {lifted: 2, methods: 3}, // two bases, a window in one layer
+		"smollm3__ts17-cache":    {lifted: 2, methods: 3},             // a layer without rotation
 		"falcon_new__ts17-cache": {lifted: 2}, // packed by groups of heads; keys are repeated before they are stored
 		"falcon_new__ts17":       {lifted: 2},
 		"gpt_oss__ts17-cache":    {lifted: 2}, // sinks
@@ -64,6 +65,9 @@ func TestExports(t *testing.T) {
 			if r.Sites != 2 || r.Lifted != want.lifted {
 				t.Errorf("%d of %d sites are lifted, %d of 2 were expected", r.Lifted, r.Sites, want.lifted)
 			}
+			if len(r.Methods) != want.methods {
+				t.Errorf("compared with the methods %v, %d were expected", r.Methods, want.methods)
+			}
 			for reason := range r.Kept {
 				if want.kept == "" || !strings.Contains(reason, want.kept) {
 					t.Errorf("kept because %q; %q was expected", reason, want.kept)
@@ -75,8 +79,8 @@ func TestExports(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
-		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2},
-		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
+		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
 		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
 		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Lifted: 2},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
@@ -89,6 +93,7 @@ func TestPage(t *testing.T) {
 		"6 of 10 attention sites are lifted and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
 		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 |\n",
+		"| | m:k=1 | n |\n|---|:-:|:-:|\n| a | 3.0e-05 (2) | 2.0e-05 (1) |\n",
 		"- **a** (3 sites of 2 exports) /layers.1/MatMul: channel 8",
 		"- **b** (1 sites of 1 exports) node_4: other (b__y)",
 		"| c | none |",

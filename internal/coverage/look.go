@@ -54,6 +54,8 @@ type Result struct {
 	Noise        float64        `json:"noise"`           // distance of the original from transformers in float64
 	Patched      float64        `json:"patched"`         // of the patched model
 	Seconds      float64        `json:"seconds"`         // of finding, lifting and proving
+
+	Methods map[string]float64 `json:"methods,omitempty"` // distance of models patched with a method from transformers with it, in float64
 }
 
 // Look rewrites the export in a folder without a method and runs both models.
@@ -116,7 +118,13 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if err != nil {
 		return err
 	}
-	return r.compare(ctx, worker, truth, path, patched, approximate)
+	if err := r.compare(ctx, worker, truth, path, patched, approximate); err != nil {
+		return err
+	}
+	if r.Wrong != "" || r.Broken != "" || r.Lifted < r.Sites || approximate || strings.Contains(r.Route, "+") {
+		return nil
+	}
+	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
 }
 
 // Line is what the terminal shows of a result.
@@ -132,6 +140,9 @@ func (r Result) Line() string {
 	text := fmt.Sprintf("%d of %d", r.Lifted, r.Sites)
 	if r.Lifted > 0 && r.Broken == "" {
 		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)
+	}
+	for _, method := range slices.Sorted(maps.Keys(r.Methods)) {
+		text += fmt.Sprintf(", %.1e with %s", r.Methods[method], method)
 	}
 	for _, more := range []struct{ what, text string }{{"WRONG", r.Wrong}, {"does not run", r.Broken}} {
 		if more.text != "" {

@@ -44,6 +44,7 @@ func Page(results map[string]Result) string {
 			line("| %s |", strings.Join(cells, " | "))
 		}
 	}
+	methodTable(line, results)
 	line("")
 	line("## Why sites are kept")
 	line("")

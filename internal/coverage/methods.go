@@ -1,0 +1,174 @@
+package coverage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// methodTolerance is how far logits of a model patched with a method may be
+// from transformers with it, where the original without it is nearer than half.
+const methodTolerance = 1e-4
+
+// methods patches the export with every scaling that transformers computed for
+// its architecture (methods.py), in one call and token by token. There is
+// nothing to do where the file is missing, or of another model than plain's: an
+// older transformers names weights in another order.
+func (r *Result) methods(ctx context.Context, program, original, file string, plain truth) error {
+	f, err := npz.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	same, err := truthOf(f, "")
+	if err != nil {
+		return err
+	}
+	for i, x := range same[0].logits {
+		if len(same[0].logits) != len(plain[0].logits) || math.Abs(float64(x-plain[0].logits[i])) > methodTolerance {
+			return nil
+		}
+	}
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, program)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	r.Methods = map[string]float64{}
+	for _, key := range f.Keys() {
+		method, ok := strings.CutPrefix(key, "logits ")
+		if !ok {
+			continue
+		}
+		t, err := truthOf(f, " "+method)
+		if err != nil {
+			return err
+		}
+		off, err := distanceWith(ctx, eng, program, original, method, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		r.Methods[method] = off
+		if bound := max(methodTolerance, 2*r.Noise); !(off <= bound) {
+			r.Wrong = fmt.Sprintf("%s: off by %.2g, %.2g is allowed", method, off, bound)
+		}
+	}
+	return nil
+}
+
+// distanceWith is how far the model patched with a scaling is from the truth.
+func distanceWith(ctx context.Context, eng engine.Engine, program, original, method string, t truth) (float64, error) {
+	edit, err := rope.ParseSpec(rope.ScalingAxis, method)
+	if err != nil {
+		return 0, err
+	}
+	m, err := onnx.Open(original)
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{program}, Edits: []rope.Spec{edit}})
+	if err != nil {
+		return 0, err
+	}
+	if n := report.Rewritten(); n < len(report.Sites) {
+		return 0, fmt.Errorf("%d of %d sites are rewritten; without a method all were", n, len(report.Sites))
+	}
+	work, err := os.MkdirTemp("", "coverage")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(work)
+	path := filepath.Join(work, "patched.onnx")
+	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+		return 0, err
+	}
+	d, err := decoder.Open(ctx, eng, path)
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	farthest := 0.0
+	for i := range t {
+		if i == 1 && d.Counted {
+			continue // rows are counted: such models take padding on the right only
+		}
+		for _, lengths := range ways(d) {
+			for _, s := range batches(t[i].sequence) {
+				got, err := d.Chunks(ctx, s.Sequence, cut(lengths, s.Length)...)
+				if err != nil {
+					if s.Batch > 1 {
+						continue // an export for one row
+					}
+					return 0, err
+				}
+				off, _, _, _ := distances(s, t[i].logits, got, got)
+				farthest = larger(farthest, off)
+			}
+		}
+	}
+	if math.IsNaN(farthest) {
+		return 0, errors.New("it gives what is no number")
+	}
+	return farthest, nil
+}
+
+// methodTable writes how far patched models are from transformers with each
+// method: the farthest of an architecture's exports.
+func methodTable(line func(string, ...any), results map[string]Result) {
+	type cell struct {
+		off     float64
+		exports int
+	}
+	rows, columns := map[string]map[string]cell{}, map[string]bool{}
+	for _, r := range results {
+		for method, off := range r.Methods {
+			if rows[r.Architecture] == nil {
+				rows[r.Architecture] = map[string]cell{}
+			}
+			c := rows[r.Architecture][method]
+			rows[r.Architecture][method], columns[method] = cell{max(c.off, off), c.exports + 1}, true
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	methods := slices.Sorted(maps.Keys(columns))
+	line("")
+	line("## With a method")
+	line("")
+	line("Every export of the first table that is lifted whole is patched with each scaling, and its logits are compared with")
+	line("those of transformers with that scaling in float64, in one call and token by token, in a batch and alone, with and")
+	line("without padding: the largest difference, and of how many exports. It may be %.0e, or twice the unpatched model's own.", methodTolerance)
+	line("")
+	line("| | %s |", strings.Join(methods, " | "))
+	line("|---%s|", strings.Repeat("|:-:", len(methods)))
+	for _, architecture := range slices.Sorted(maps.Keys(rows)) {
+		cells := []string{architecture}
+		for _, method := range methods {
+			if c, ok := rows[architecture][method]; ok {
+				cells = append(cells, fmt.Sprintf("%.1e (%d)", c.off, c.exports))
+			} else {
+				cells = append(cells, "·")
+			}
+		}
+		line("| %s |", strings.Join(cells, " | "))
+	}
+}
