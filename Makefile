@@ -30,7 +30,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -83,6 +83,10 @@ check-cuda: cuda ## Check that the CUDA library loads and registers, and run its
 	@sh scripts/build-native.sh $(BUILD)/native cuda_check -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
 	ctest --test-dir $(BUILD)/native --output-on-failure --label-regex cuda
 
+cuda-bench: cuda ## Build build/librope_cuda_bench.so for cuda/bench/compare.py, which wants torch and a GPU
+	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
+
 lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git
 	@sh scripts/fetch-clang-format.sh
@@ -120,7 +124,7 @@ coverage: build ## Rewrite the exports that scripts/coverage made and write docs
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/native $(BUILD)/native-sanitized
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized
 
 clean-downloads: ## Remove what was fetched
 	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit

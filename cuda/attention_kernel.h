@@ -1,9 +1,7 @@
 // Attention of blocks of query rows, tile by tile of keys: one running softmax
-// per row (FlashAttention-2, Dao 2023, algorithm 1), all in float32.
+// per row (FlashAttention-2, Dao 2023, algorithm 1), in float32.
 #ifndef ROPE_CUDA_ATTENTION_KERNEL_H_
 #define ROPE_CUDA_ATTENTION_KERNEL_H_
-
-#include <algorithm>
 
 #include "result.h"
 #include "rotation.h"
@@ -12,33 +10,28 @@
 
 namespace rope::cuda {
 
-// Eight threads share a query row: thread t has the rows of group t / 8 and of
-// those the keys and channels with the remainder t % 8.
-template <typename T, int kRows, int kKeys, int kChannels>
+// Products says how the two products of a tile are made, and with that which
+// threads have which rows, keys and channels (plain_products.h, tensor_products.h).
+template <typename T, typename Products>
 struct AttentionKernel {
-  static constexpr TileShape kShape{kRows, kKeys, kChannels};
-  static constexpr int kThreads = 128;
-  static constexpr int kLanes = 8;
-  static constexpr int kGroups = kThreads / kLanes;
-  static constexpr int kOwnRows = kRows / kGroups;
-  static constexpr int kOwnKeys = kKeys / kLanes;
-  static constexpr int kOwnChannels = kChannels / kLanes;
-  static_assert(kOwnRows * kGroups == kRows && kOwnKeys * kLanes == kKeys &&
-                kOwnChannels * kLanes == kChannels);
+  static constexpr int kThreads = Products::kThreads;
+  static constexpr int kRows = Products::kRows;
+  static constexpr int kKeys = Products::kKeys;
+  static constexpr int kLanes = Products::kLanes;  // threads of a row
+  static constexpr int kOwnRows = Products::kOwnRows;
+  static constexpr int kOwnKeys = Products::kOwnKeys;
+  static constexpr int kOwnChannels = Products::kOwnChannels;
 
   static int64_t Blocks(const Call<T>& call) { return call.units() * call.splits; }
-
-  // Shared memory: queries, then a tile of keys or of values, then weights. Rows
-  // are one float longer than they need, so that neighbouring rows lie in other banks.
   static int64_t SharedFloats(const Call<T>& call) {
-    const int64_t longer = std::max(call.head_size, call.v_head_size);
-    return kRows * (call.head_size + 1) + kKeys * (longer + 1) + kRows * (kKeys + 1);
+    return Products::SharedFloats(call.head_size, call.v_head_size);
   }
 
   // A thread's share of the block's rows.
   struct State {
     RowState rows[kOwnRows];
-    float scores[kOwnRows][kOwnKeys];
+    float products[kOwnRows][kOwnKeys];  // of one band
+    float scores[kOwnRows][kOwnKeys];    // then weights
     float corrections[kOwnRows];
     float sums[kOwnRows][kOwnChannels];
   };
@@ -50,19 +43,16 @@ struct AttentionKernel {
         : block_(block),
           call_(call),
           task_(TaskOf(call, block.index())),
-          past_(call.past(task_.batch)),
           total_(call.total(task_.batch)),
           indices_(IndicesOf(call, task_)),
-          queries_(block.shared()),
-          keys_(queries_ + kRows * (call.head_size + 1)),
-          weights_(keys_ + kKeys * (Longer() + 1)) {}
+          products_(block.shared(), call.head_size, call.v_head_size) {}
 
     ROPE_DEVICE void Run() {
       block_.ForThreads([&](int thread) {
         State& state = states_[thread];
         ROPE_UNROLL
         for (int m = 0; m < kOwnRows; ++m) {
-          state.rows[m] = RowState::Of(call_, task_, RowOf(thread, m));
+          state.rows[m] = RowState::Of(call_, task_, Products::RowOf(thread, m));
           ROPE_UNROLL
           for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] = 0.0f;
         }
@@ -75,12 +65,6 @@ struct AttentionKernel {
     }
 
    private:
-    ROPE_DEVICE static int RowOf(int thread, int m) { return thread / kLanes * kOwnRows + m; }
-    ROPE_DEVICE static int ColumnOf(int thread, int n) { return thread % kLanes + n * kLanes; }
-    ROPE_DEVICE int64_t Longer() const {
-      return call_.head_size > call_.v_head_size ? call_.head_size : call_.v_head_size;
-    }
-
     ROPE_DEVICE void ComputeTile(Range tile) {
       int32_t loaded = -1;  // the key map whose keys the tile holds
       for (int64_t band = 0; band < call_.band_count; ++band) {
@@ -89,7 +73,9 @@ struct AttentionKernel {
         if (call_.map_of[band] != loaded) LoadKeys(tile, call_.map_of[band]);
         query_band_ = band;
         loaded = call_.map_of[band];
-        Multiply(tile, band);
+        products_.Multiply(block_, states_, QueriesAreRounded(call_),
+                           KeysAreRounded(call_, task_, tile));
+        Select(tile, band);
       }
       const TileMask<T> mask(call_, task_, indices_, tile);
       block_.ForThreads([&](int thread) { Score(mask, tile, thread); });
@@ -101,62 +87,62 @@ struct AttentionKernel {
       }
       block_.ForThreads([&](int thread) { Weigh(thread); });
       const bool odd = block_.AnyThread([&](int thread) { return LoadValues(tile, thread); });
-      block_.ForThreads([&](int thread) {
-        odd ? Accumulate<true>(tile, thread) : Accumulate<false>(tile, thread);
-      });
+      products_.Accumulate(block_, states_, static_cast<int>(tile.size()), odd, call_.fast);
     }
 
-    // The block's queries as a band has them; zeros behind the last row.
+    // The block's queries as a band has them; zeros behind the last row and channel.
     ROPE_DEVICE void LoadQueries(int64_t band) {
-      const int64_t size = call_.head_size;
+      const int64_t channels = products_.channels();
       block_.ForThreads([&](int thread) {
-        for (int64_t i = thread; i < kRows * size; i += kThreads) {
-          const int64_t row = i / size;
-          const int64_t c = i % size;
-          queries_[row * (size + 1) + c] =
-              row < task_.rows ? QueryChannel(call_, task_, row, band, c) : 0.0f;
+        for (int64_t i = thread; i < kRows * channels; i += kThreads) {
+          const int row = static_cast<int>(i / channels);
+          const int c = static_cast<int>(i % channels);
+          const bool there = row < task_.rows && c < call_.head_size;
+          products_.StoreQuery(row, c, there ? QueryChannel(call_, task_, row, band, c) : 0.0f);
         }
       });
     }
 
     ROPE_DEVICE void LoadKeys(Range tile, int32_t map) {
-      const int64_t size = call_.head_size;
+      if (KeysComeInChunks(call_)) return LoadKeyChunks(tile);
+      const int64_t channels = products_.channels();
       block_.ForThreads([&](int thread) {
-        for (int64_t i = thread; i < kKeys * size; i += kThreads) {
-          const int64_t key = tile.begin + i / size;
-          const int64_t c = i % size;
-          keys_[i / size * (size + 1) + c] =
-              key < tile.end ? KeyChannel(call_, task_, key, map, c) : 0.0f;
+        for (int64_t i = thread; i < kKeys * channels; i += kThreads) {
+          const int column = static_cast<int>(i / channels);
+          const int c = static_cast<int>(i % channels);
+          const bool there = tile.begin + column < tile.end && c < call_.head_size;
+          products_.StoreKey(column, c,
+                             there ? KeyChannel(call_, task_, tile.begin + column, map, c) : 0.0f);
         }
       });
     }
 
-    // scores = queries · keys, as far as they are at the band's distances.
-    ROPE_DEVICE void Multiply(Range tile, int64_t band) {
-      const int64_t stride = call_.head_size + 1;
+    ROPE_DEVICE void LoadKeyChunks(Range tile) {
+      const int chunks = products_.channels() / kChunk;
       block_.ForThreads([&](int thread) {
-        float products[kOwnRows][kOwnKeys] = {};
-        const float* queries = queries_ + RowOf(thread, 0) * stride;
-        const float* keys = keys_ + ColumnOf(thread, 0) * stride;
-        for (int64_t c = 0; c < call_.head_size; ++c) {
-          float k[kOwnKeys];
-          ROPE_UNROLL
-          for (int n = 0; n < kOwnKeys; ++n) k[n] = keys[n * kLanes * stride + c];
-          ROPE_UNROLL
-          for (int m = 0; m < kOwnRows; ++m) {
-            const float q = queries[m * stride + c];
-            ROPE_UNROLL
-            for (int n = 0; n < kOwnKeys; ++n) products[m][n] += q * k[n];
+        for (int i = thread; i < kKeys * chunks; i += kThreads) {
+          const int column = i / chunks;
+          const int c = i % chunks * kChunk;
+          alignas(16) float numbers[kChunk] = {};
+          if (tile.begin + column < tile.end && c < call_.head_size) {
+            KeyChunk(call_, task_, tile.begin + column, c, numbers);
           }
+          products_.StoreKeys(column, c, numbers);
         }
+      });
+    }
+
+    // Takes the products of keys at the band's distances for scores.
+    ROPE_DEVICE void Select(Range tile, int64_t band) {
+      block_.ForThreads([&](int thread) {
         State& state = states_[thread];
         ROPE_UNROLL
         for (int m = 0; m < kOwnRows; ++m) {
           const Range own = BandKeysOf(call_, task_, state.rows[m].index, band, total_);
           ROPE_UNROLL
           for (int n = 0; n < kOwnKeys; ++n) {
-            const int64_t key = tile.begin + ColumnOf(thread, n);
-            if (own.begin <= key && key < own.end) state.scores[m][n] = products[m][n];
+            const int64_t key = tile.begin + Products::ColumnOf(thread, n);
+            if (own.begin <= key && key < own.end) state.scores[m][n] = state.products[m][n];
           }
         }
       });
@@ -172,7 +158,7 @@ struct AttentionKernel {
         ROPE_UNROLL
         for (int n = 0; n < kOwnKeys; ++n) {
           float& score = state.scores[m][n];
-          const int64_t key = tile.begin + ColumnOf(thread, n);
+          const int64_t key = tile.begin + Products::ColumnOf(thread, n);
           if (key < tile.end && mask.Shows(state.rows[m], key) &&
               Modify(call_, task_, state.rows[m], key, score)) {
             state.rows[m].seen = true;
@@ -193,9 +179,8 @@ struct AttentionKernel {
         state.corrections[m] = state.rows[m].Raise(state.corrections[m]);
         ROPE_UNROLL
         for (int n = 0; n < kOwnKeys; ++n) {
-          const float weight = state.rows[m].Weight(state.scores[m][n]);
-          state.rows[m].total += weight;
-          weights_[RowOf(thread, m) * (kKeys + 1) + ColumnOf(thread, n)] = weight;
+          state.scores[m][n] = state.rows[m].Weight(state.scores[m][n]);
+          state.rows[m].total += state.scores[m][n];
         }
       }
     }
@@ -203,44 +188,29 @@ struct AttentionKernel {
     // Puts the tile's values where its keys were. Whether this thread met one
     // that is no finite number.
     ROPE_DEVICE bool LoadValues(Range tile, int thread) {
-      const int64_t size = call_.v_head_size;
       bool odd = false;
-      for (int64_t i = thread; i < kKeys * size; i += kThreads) {
-        const int64_t key = tile.begin + i / size;
-        const float v = key < tile.end ? ToFloat(ValueRow(call_, task_, key)[i % size]) : 0.0f;
-        odd = odd || v - v != 0.0f;
-        keys_[i / size * (size + 1) + i % size] = v;
+      const int channels = products_.v_channels();
+      const int size = static_cast<int>(call_.v_head_size);
+      // Neighbouring threads take neighbouring keys: transposed, they stand side by side.
+      for (int i = thread; i < (channels + kChunk - 1) / kChunk * kKeys; i += kThreads) {
+        const int column = i % kKeys;
+        const int begin = i / kKeys * kChunk;
+        alignas(16) T values[kChunk] = {};
+        if (tile.begin + column < tile.end) {
+          const T* row = ValueRow(call_, task_, tile.begin + column) + begin;
+          if (begin + kChunk <= size) {
+            CopyChunk<T>(row, values);
+          } else {
+            for (int x = 0; begin + x < size; ++x) values[x] = row[x];
+          }
+        }
+        ROPE_UNROLL
+        for (int x = 0; x < kChunk; ++x) {
+          odd = odd || !IsFinite(values[x]);
+          if (begin + x < channels) products_.StoreValue(column, begin + x, values[x]);
+        }
       }
       return odd;
-    }
-
-    // sums = sums * corrections + weights · values. With kOdd, keys without
-    // weight are passed over: 0 times infinity is not nothing.
-    template <bool kOdd>
-    ROPE_DEVICE void Accumulate(Range tile, int thread) {
-      State& state = states_[thread];
-      ROPE_UNROLL
-      for (int m = 0; m < kOwnRows; ++m) {
-        ROPE_UNROLL
-        for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] *= state.corrections[m];
-      }
-      const int64_t stride = call_.v_head_size + 1;
-      const float* weights = weights_ + RowOf(thread, 0) * (kKeys + 1);
-      for (int64_t j = 0; j < tile.size(); ++j) {
-        float v[kOwnChannels];
-        ROPE_UNROLL
-        for (int n = 0; n < kOwnChannels; ++n) {
-          const int c = ColumnOf(thread, n);
-          v[n] = c < call_.v_head_size ? keys_[j * stride + c] : 0.0f;
-        }
-        ROPE_UNROLL
-        for (int m = 0; m < kOwnRows; ++m) {
-          const float weight = weights[m * (kKeys + 1) + j];
-          if (kOdd && weight == 0.0f) continue;
-          ROPE_UNROLL
-          for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] += weight * v[n];
-        }
-      }
     }
 
     // Adds up what the threads of a row have and writes it.
@@ -262,13 +232,13 @@ struct AttentionKernel {
         State& state = states_[thread];
         ROPE_UNROLL
         for (int m = 0; m < kOwnRows; ++m) {
-          const int row = RowOf(thread, m);
+          const int row = Products::RowOf(thread, m);
           if (row >= task_.rows) continue;
           state.rows[m].seen = state.corrections[m] != 0.0f;
           const RowWriter<T> writer(call_, task_, row, state.rows[m], call_.splits > 1);
           ROPE_UNROLL
           for (int n = 0; n < kOwnChannels; ++n) {
-            const int c = ColumnOf(thread, n);
+            const int c = Products::ColumnOf(thread, n);
             if (c < call_.v_head_size) writer.Channel(c, state.sums[m][n]);
           }
           if (thread % kLanes == 0) writer.Rest();
@@ -279,13 +249,10 @@ struct AttentionKernel {
     Block& block_;
     const Call<T>& call_;
     const Task task_;
-    const int64_t past_;
     const int64_t total_;
     const Range indices_;  // of the block's queries
-    float* const queries_;
-    float* const keys_;  // or values
-    float* const weights_;
-    int64_t query_band_ = -1;  // the band that queries_ are turned for
+    Products products_;
+    int64_t query_band_ = -1;  // the band that the queries in shared memory are turned for
     typename Block::template PerThread<State> states_;
   };
 

@@ -17,9 +17,10 @@ struct TileShape {
   int rows = 0;
   int keys = 0;
   int channels = 0;
+  bool tensor = false;  // products on tensor cores
 
   constexpr bool operator==(const TileShape& o) const {
-    return rows == o.rows && keys == o.keys && channels == o.channels;
+    return rows == o.rows && keys == o.keys && channels == o.channels && tensor == o.tensor;
   }
 };
 

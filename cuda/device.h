@@ -5,10 +5,12 @@
 
 #ifdef __CUDACC__
 #define ROPE_DEVICE __device__ __forceinline__
+#define ROPE_DEVICE_HOST __device__ __host__ __forceinline__  // the host plans with it, too
 // Before loops over what a thread keeps in registers, which have no addresses.
 #define ROPE_UNROLL _Pragma("unroll")
 #else
 #define ROPE_DEVICE inline
+#define ROPE_DEVICE_HOST inline
 #define ROPE_UNROLL
 #endif
 

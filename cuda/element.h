@@ -3,6 +3,7 @@
 #ifndef ROPE_CUDA_ELEMENT_H_
 #define ROPE_CUDA_ELEMENT_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "device.h"
@@ -66,6 +67,31 @@ ROPE_DEVICE BFloat FromFloat<BFloat>(float x) {
 template <typename T>
 ROPE_DEVICE float RoundedTo(float x) {
   return ToFloat(FromFloat<T>(x));
+}
+
+template <typename T>
+ROPE_DEVICE bool IsFinite(T x) {
+  const float v = ToFloat(x);
+  return v - v == 0.0f;
+}
+
+// Numbers that are loaded and stored together.
+inline constexpr int kChunk = 8;
+
+// A chunk in 16-byte pieces where both places are aligned so.
+template <typename V>
+ROPE_DEVICE void CopyChunk(const V* from, V* to) {
+#ifdef __CUDACC__
+  if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0) {
+    ROPE_UNROLL
+    for (size_t i = 0; i < kChunk * sizeof(V) / 16; ++i) {
+      reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+    }
+    return;
+  }
+#endif
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) to[i] = from[i];
 }
 
 }  // namespace rope::cuda

@@ -4,7 +4,9 @@
 
 #include "attention_kernel.h"
 #include "cache_kernel.h"
+#include "plain_products.h"
 #include "shapes.h"
+#include "tensor_products.h"
 
 namespace rope::cuda {
 
@@ -15,19 +17,27 @@ constexpr const char* NameOf(Kernel kernel) {
   return names[static_cast<int>(kernel)];
 }
 
+template <typename T, const TileShape& kShape>
+using Plain = AttentionKernel<T, PlainProducts<T, kShape.rows, kShape.keys, kShape.channels>>;
+template <typename T, const TileShape& kShape>
+using Tensor = AttentionKernel<T, TensorProducts<T, kShape.channels>>;
+
 // Calls use(k) with the kernel: one of the attention's for each shape.
 template <typename T, typename Use>
 void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
   if (kernel == Kernel::kAngles) return use(AngleKernel<T>());
   if (kernel == Kernel::kCache) return use(CacheKernel<T>());
   if (kernel == Kernel::kMerge) return use(MergeKernel<T>());
-  if (shape == kFewRows)
-    return use(AttentionKernel<T, kFewRows.rows, kFewRows.keys, kFewRows.channels>());
-  if (shape == kNarrow)
-    return use(AttentionKernel<T, kNarrow.rows, kNarrow.keys, kNarrow.channels>());
-  if (shape == kUsual) return use(AttentionKernel<T, kUsual.rows, kUsual.keys, kUsual.channels>());
-  if (shape == kWide) return use(AttentionKernel<T, kWide.rows, kWide.keys, kWide.channels>());
-  use(AttentionKernel<T, kWidest.rows, kWidest.keys, kWidest.channels>());
+  if (shape == kFewRows) return use(Plain<T, kFewRows>());
+  if (shape == kWide) return use(Plain<T, kWide>());
+  if (shape == kWidest) return use(Plain<T, kWidest>());
+  if constexpr (sizeof(T) == 2) {
+    if (shape == kTensorNarrow) return use(Tensor<T, kTensorNarrow>());
+    use(Tensor<T, kTensorUsual>());
+  } else {
+    if (shape == kNarrow) return use(Plain<T, kNarrow>());
+    use(Plain<T, kUsual>());
+  }
 }
 
 }  // namespace rope::cuda

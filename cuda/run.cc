@@ -224,7 +224,7 @@ class Run {
     constexpr int64_t kTilesPerSplit = 4;
     constexpr int64_t kMostSplits = 32;
     const int64_t rows = args_.length * params_.group();
-    call_.shape = ShapeFor(rows, std::max(args_.head_size, args_.v_head_size));
+    call_.shape = ShapeFor(rows, std::max(args_.head_size, args_.v_head_size), sizeof(E) == 2);
     call_.blocks = DivideUp(rows, call_.shape.rows);
     const DocumentRuns runs(args_);
     std::vector<Range> spans;

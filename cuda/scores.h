@@ -69,6 +69,38 @@ ROPE_DEVICE float KeyChannel(const Call<T>& call, const Task& task, int64_t key,
   return call.fast ? RoundedTo<T>(turned) : turned;
 }
 
+// Whether keys can be read a chunk at a time: they are not turned on the way.
+template <typename T>
+ROPE_DEVICE bool KeysComeInChunks(const Call<T>& call) {
+  return !call.raw_cache && call.head_size % kChunk == 0;
+}
+
+// The channels of a key from c on.
+template <typename T>
+ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, int64_t c,
+                          float* out) {
+  const int64_t place = key - call.past(task.batch);
+  if (place >= 0 && call.new_key.data != nullptr) {
+    return CopyChunk<float>(call.new_key.At(task.batch, task.kv_head, place) + c, out);
+  }
+  alignas(16) T cached[kChunk];
+  CopyChunk<T>(call.cached_key.At(task.batch, task.kv_head, key) + c, cached);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) out[i] = ToFloat(cached[i]);
+}
+
+// Whether queries and keys are numbers of type T, as they stand in the tile.
+template <typename T>
+ROPE_DEVICE bool QueriesAreRounded(const Call<T>& call) {
+  return call.fast && call.temperatures == nullptr;
+}
+template <typename T>
+ROPE_DEVICE bool KeysAreRounded(const Call<T>& call, const Task& task, Range tile) {
+  if (call.fast) return true;
+  if (call.raw_cache) return call.pairs == 0;
+  return call.new_key.data == nullptr || tile.end <= call.past(task.batch);
+}
+
 template <typename T>
 ROPE_DEVICE const T* ValueRow(const Call<T>& call, const Task& task, int64_t key) {
   const int64_t place = key - call.past(task.batch);

@@ -53,6 +53,47 @@ class EmulatedBlock {
     return any;
   }
 
+  void Barrier() {}
+
+  template <typename Step>
+  void Lanes(const Step& step) {
+    ForThreads(step);
+  }
+
+  // Operands as PTX lays them out for mma.m16n8k16: pairs, the first number in the
+  // low half. Thread t of a warp has of a the rows t / 4 and + 8 and the pairs of
+  // columns from 2 (t % 4) and + 8, of b those rows of column t / 4, and of c the
+  // rows t / 4 and + 8 of columns 2 (t % 4) and + 1.
+  template <typename T, typename C, typename A, typename B>
+  void Mma(const C& c, const A& a, const B& b) {
+    const auto number = [](uint32_t pair, int i) {
+      return ToFloat(T{static_cast<uint16_t>(i == 0 ? pair : pair >> 16)});
+    };
+    for (int warp = 0; warp < threads_; warp += 32) {
+      float rows[16][16], columns[16][8];
+      for (int t = 0; t < 32; ++t) {
+        for (int i = 0; i < 2; ++i) {
+          const int at = t % 4 * 2 + i;
+          rows[t / 4][at] = number(a(warp + t, 0), i);
+          rows[t / 4 + 8][at] = number(a(warp + t, 1), i);
+          rows[t / 4][at + 8] = number(a(warp + t, 2), i);
+          rows[t / 4 + 8][at + 8] = number(a(warp + t, 3), i);
+          columns[at][t / 4] = number(b(warp + t, 0), i);
+          columns[at + 8][t / 4] = number(b(warp + t, 1), i);
+        }
+      }
+      for (int t = 0; t < 32; ++t) {
+        for (int i = 0; i < 4; ++i) {
+          float sum = 0.0f;
+          for (int k = 0; k < 16; ++k) {
+            sum += rows[t / 4 + i / 2 * 8][k] * columns[k][t % 4 * 2 + i % 2];
+          }
+          c(warp + t, i) += sum;
+        }
+      }
+    }
+  }
+
   template <int kLanes, typename Value, typename Combine>
   void Reduce(const Value& value, const Combine& combine) {
     std::vector<float> before(static_cast<size_t>(threads_));

@@ -38,6 +38,7 @@ class CpuEngine {
 
 void SetApi(const OrtApi* api) { g_api = api; }
 const OrtApi& Api() { return *g_api; }
+bool HasApi() { return g_api != nullptr; }
 
 std::vector<OrtCustomOp> CpuOps(bool infer_shapes) {
   return {MakeOp<float, CpuEngine>(infer_shapes), MakeOp<Float16, CpuEngine>(infer_shapes),

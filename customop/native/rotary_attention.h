@@ -18,6 +18,7 @@ std::vector<OrtCustomOp> LibraryOps(bool infer_shapes);
 // The API that every callback uses; set once before the op is registered.
 void SetApi(const OrtApi* api);
 const OrtApi& Api();
+bool HasApi();
 
 // Output shapes from input shapes, for ONNX Runtime 1.24 and newer.
 OrtStatusPtr ORT_API_CALL InferRotaryAttentionShapes(const OrtCustomOp* op,

@@ -1,0 +1,63 @@
+// Runs of the op on the device of ONNX Runtime's CUDA execution provider.
+#ifndef ROPE_CUDA_CUDA_ENGINE_H_
+#define ROPE_CUDA_CUDA_ENGINE_H_
+
+#include <algorithm>
+#include <string>
+
+#include "cuda_device.h"
+#include "ort_api.h"
+#include "shapes.h"
+#include "spec.gen.h"
+
+namespace rope {
+
+// An engine as rotary_attention_op.h describes them.
+class CudaEngine {
+ public:
+  static constexpr const char* kProvider = "CUDAExecutionProvider";
+
+  // Integers and sinks are few, and are checked on the host.
+  static OrtMemType MemoryOf(size_t input) {
+    switch (input) {
+      case spec::kPositionIds:
+      case spec::kAttentionMask:
+      case spec::kCacheLength:
+      case spec::kDocumentIds:
+      case spec::kSinkLogits:
+      case spec::kTotalLength:
+        return OrtMemTypeCPUInput;
+      default:
+        return OrtMemTypeDefault;
+    }
+  }
+
+  explicit CudaEngine(const OrtApi& api) : api_(api) {}
+
+  template <typename T>
+  std::string Run(OrtKernelContext* context, const AttentionParams& params,
+                  const AttentionArgs<T>& args) const {
+    const int64_t channels = std::max(args.head_size, args.v_head_size);
+    if (channels > cuda::kMostChannels) {
+      return "heads have " + std::to_string(channels) +
+             " channels, the CUDA kernels take at most " + std::to_string(cuda::kMostChannels) +
+             "; run this model on the CPU";
+    }
+    void* stream = nullptr;
+    Check(api_, api_.KernelContext_GetGPUComputeStream(context, &stream),
+          "KernelContext_GetGPUComputeStream");
+    try {
+      cuda::CudaDevice<cuda::Element<T>> device(static_cast<cudaStream_t>(stream));
+      return cuda::RunOnDevice(params, args, device) ? "" : "the GPU is out of memory";
+    } catch (const cuda::CudaError& error) {
+      return std::string("CUDA: ") + error.what();
+    }
+  }
+
+ private:
+  const OrtApi& api_;
+};
+
+}  // namespace rope
+
+#endif  // ROPE_CUDA_CUDA_ENGINE_H_
