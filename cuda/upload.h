@@ -16,7 +16,7 @@ class Upload {
   // Puts values on the device; `where` becomes their address when Send is called.
   template <typename V>
   void Add(const std::vector<V>& values, const V*& where) {
-    const size_t at = Aligned(bytes_.size());
+    const size_t at = Aligned(bytes_.size(), 16);
     bytes_.resize(at + values.size() * sizeof(V));
     if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size() * sizeof(V));
     settle_.push_back(
@@ -27,7 +27,7 @@ class Upload {
   template <typename V>
   void Reserve(int64_t count, V*& where) {
     const size_t at = reserved_;
-    reserved_ += Aligned(static_cast<size_t>(count) * sizeof(V));
+    reserved_ += Aligned(static_cast<size_t>(count) * sizeof(V), kAlignment);
     settle_.push_back([at, &where](char* base, size_t added) {
       where = reinterpret_cast<V*>(base + added + at);
     });
@@ -36,7 +36,7 @@ class Upload {
   // False: the device has no memory.
   template <typename Device>
   bool Send(Device& device) {
-    const size_t added = Aligned(bytes_.size());
+    const size_t added = Aligned(bytes_.size(), kAlignment);
     auto* base = static_cast<char*>(device.Allocate(added + reserved_));
     if (base == nullptr) return false;
     device.Upload(base, bytes_.data(), bytes_.size());
@@ -45,9 +45,11 @@ class Upload {
   }
 
  private:
-  static size_t Aligned(size_t bytes) {
-    constexpr size_t kAlignment = 256;
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  // What the kernels write begins where device allocations do.
+  static constexpr size_t kAlignment = 256;
+
+  static size_t Aligned(size_t bytes, size_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
   }
 
   std::vector<char> bytes_;
