@@ -156,6 +156,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.PositionsAxis, text: "randomized:range=1000", a: raw, err: "--cache raw"},
 		{axis: rope.PositionsAxis, text: "string:shift=1000", a: drawn, err: "drawn at random"},
 		{axis: rope.MaskAxis, text: "intra-document-reset", a: drawn, err: "drawn at random"},
+		{axis: rope.MaskAxis, text: "intra-document-reset", a: raw, err: "cached un-rotated"},
+		{axis: rope.MaskAxis, text: "anchor:restart=true", a: raw, err: "cached un-rotated"},
 		{axis: rope.MaskAxis, text: "first-keys:window=512,positions=cache", a: drawn, err: "drawn at random"},
 		{axis: rope.ScalingAxis, text: yarn + ",ramp=ratio", a: llama()},
 		{axis: rope.ScalingAxis, text: yarn + ",tau=8", a: llama(), err: "tau= has no meaning without ramp=ratio"},

@@ -12,7 +12,7 @@ func (m Method) Labels() []string {
 	}
 	switch {
 	case m.OneCall:
-		labels = append(labels, "whole texts in one call only")
+		labels = append(labels, "whole texts in one call only, in models without a cache")
 	case m.ByLength:
 		labels = append(labels, "the same for every way of cutting a text into calls, but not with length=run, which caches keys un-rotated")
 	default:
@@ -31,7 +31,11 @@ func (p Param) Values() string {
 		text = strings.Join(p.Words, " or ")
 	}
 	if p.Rule.Text != "" {
-		text += " " + p.Rule.Text
+		kind, or, more := strings.Cut(text, ", or ")
+		text = kind + " " + p.Rule.Text
+		if more {
+			text += ", or " + or
+		}
 	}
 	return text
 }

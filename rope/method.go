@@ -99,6 +99,16 @@ func Lookup(axis Axis, name string) (Method, error) {
 	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, suggest(name, names), strings.Join(names, ", "))
 }
 
+// Suggest returns the name of the method, on any axis, that is nearest to a
+// word, "" where none is near.
+func Suggest(word string) string {
+	var names []string
+	for m := range Methods() {
+		names = append(names, m.Name)
+	}
+	return nearest(word, names)
+}
+
 // title names the method in errors and warnings: "scaling yarn".
 func (m Method) title() string { return m.Axis.String() + " " + m.Name }
 

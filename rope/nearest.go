@@ -5,16 +5,21 @@ import "fmt"
 // suggest returns ` (did you mean "x"?)` for the name nearest to word, or
 // nothing where none is near.
 func suggest(word string, names []string) string {
+	if best := nearest(word, names); best != "" {
+		return fmt.Sprintf(" (did you mean %q?)", best)
+	}
+	return ""
+}
+
+// nearest returns the name nearest to word, "" where none is near.
+func nearest(word string, names []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, name := range names {
 		if d := editDistance(word, name); d < bestDistance {
 			best, bestDistance = name, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
+	return best
 }
 
 // editDistance counts the bytes to insert, delete or replace between a and b

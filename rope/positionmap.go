@@ -20,7 +20,7 @@ func (e edit) checkMap() error {
 	case e.Mask.Restart:
 		return errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
 	case !e.Mask.Causal:
-		return errors.New("the attention is bidirectional, and the map is defined for keys before the query only")
+		return errors.New("the attention is bidirectional, and position maps are served for causal attention only (a --mask causal does not help: it is applied after the map)")
 	}
 	return nil
 }

@@ -27,7 +27,11 @@ func newMethods(c *common) *cobra.Command {
 				}
 			}
 			if len(list) == 0 {
-				return usageError("there is no method %q; rope-rewrite methods lists what there is", args[0])
+				nearest := ""
+				if name := rope.Suggest(args[0]); name != "" {
+					nearest = fmt.Sprintf(" (did you mean %q?)", name)
+				}
+				return usageError("there is no method %q%s; rope-rewrite methods lists what there is", args[0], nearest)
 			}
 			if c.json {
 				return printJSON(cmd.OutOrStdout(), describeMethods(list))

@@ -59,7 +59,7 @@ func TestEveryKeyCountsOnce(t *testing.T) {
 		p := draw(t)
 		p.Bias, p.BiasBeforeSoftcap, p.Attention.Sinks = nil, nil, nil
 		if rapid.Bool().Draw(t, "banded") {
-			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
+			p.Attention = mustApply(t, rope.PositionsAxis, drawMap(t, p.Length).spec, p.Attention, rope.Context{})
 		}
 		clear(p.Query)
 		p.ValueSize = p.Length
@@ -121,7 +121,10 @@ func TestChunkedIsWhole(t *testing.T) {
 		p.Attention.Encoding.ExactAngles = rapid.Bool().Draw(t, "exact angles")
 		p.Attention.Cache = rapid.SampledFrom([]rope.Cache{rope.Rotated, rope.Raw}).Draw(t, "cache")
 		if rapid.Bool().Draw(t, "banded") {
-			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
+			p.Attention = mustApply(t, rope.PositionsAxis, drawMap(t, p.Length).spec, p.Attention, rope.Context{})
+		}
+		if rapid.Bool().Draw(t, "warm") {
+			p.Attention.Temperature = rope.Temperature{Slope: 0.4}
 		}
 		start := rapid.SampledFrom([]int64{0, 7, 131000}).Draw(t, "start")
 		p.Positions = positions(p, start)
