@@ -57,17 +57,17 @@ func additions(m *onnx.Model, opts Options) (added, error) {
 	return a, nil
 }
 
-// check compares a mask with the inputs that there will be.
-func (a added) check(m rope.Mask) error {
-	if m.Documents != rope.NoDocuments && a.documents == "" {
-		return errors.New("the mask goes by document ids, which the graph has not; give --documents input, which adds them as an input of the patched model")
+// checkDocuments refuses a mask by document ids where there will be none.
+func checkDocuments(m rope.Mask, documents string) error {
+	if m.Documents != rope.NoDocuments && documents == "" {
+		return errors.New("the mask goes by document ids, which the graph has not; give --documents input, which adds them as an input of the patched model, or --documents separator:TOKEN")
 	}
 	return nil
 }
 
 // used refuses document ids that nothing would read.
-func (a added) used(changes []change) error {
-	if a.documents == "" || len(changes) == 0 {
+func (a added) used(changes []change, counter *documentCounter) error {
+	if a.documents == "" && counter.separator == nil || len(changes) == 0 {
 		return nil
 	}
 	for _, c := range changes {

@@ -46,12 +46,16 @@ func readConfig(modelPath string) modelConfig {
 			Scaling    *parameters `json:"rope_scaling"`
 			Theta      float64     `json:"rope_theta"`
 			Length     int64       `json:"max_position_embeddings"`
+			Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
 			LayerTypes []string    `json:"layer_types"`
 		}
 		if json.Unmarshal(data, &file) != nil {
 			return modelConfig{}
 		}
 		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes}
+		if file.Original > 0 {
+			c.Original = file.Original
+		}
 		for _, p := range []*parameters{file.Scaling, file.Parameters} {
 			if p == nil {
 				continue

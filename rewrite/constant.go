@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/x448/float16"
+
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // constantValue returns the tensor that a Constant node makes, nil for other
@@ -46,6 +49,24 @@ func float32Tensor(name string, dims []int64, values ...float32) *onnx.Tensor {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 	}
 	return onnx.NewTensor(name, onnx.Float, dims, raw)
+}
+
+// floatTensor returns a constant of a floating-point type.
+func floatTensor(name string, t onnx.DataType, dims []int64, values ...float64) *onnx.Tensor {
+	raw := []byte{}
+	for _, v := range values {
+		switch t {
+		case onnx.Double:
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+		case onnx.Float16:
+			raw = binary.LittleEndian.AppendUint16(raw, float16.Fromfloat32(float32(v)).Bits())
+		case onnx.BFloat16:
+			raw = binary.LittleEndian.AppendUint16(raw, uint16(math.Float32bits(float32(rope.BFloat16.Round(v)))>>16))
+		default:
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
+		}
+	}
+	return onnx.NewTensor(name, t, dims, raw)
 }
 
 func isFloat(t onnx.DataType) bool {

@@ -136,11 +136,6 @@ func firstGoldens(t *testing.T, part string) methodGoldens {
 	return g
 }
 
-// has reports whether the case edits along an axis.
-func (c methodCase) has(axis rope.Axis) bool {
-	return slices.ContainsFunc(c.Edits, func(s string) bool { return strings.HasPrefix(s, axis.String()+" ") })
-}
-
 // shownExports are the models on which every column of a case is computed, by
 // the architecture of the goldens.
 var shownExports = map[string]string{
@@ -210,6 +205,9 @@ func (r *methodRun) all(t *testing.T) {
 		opts.FixedCapacity = 48
 		path, _ = patch(t, model(r.export), opts)
 		r.run(t, r.open(t, path), "fixed")
+		opts.FixedCapacity, opts.Target = 0, rewrite.PlainONNX
+		path, _ = patch(t, model(r.export), opts)
+		r.run(t, r.open(t, path), "onnx")
 		return
 	}
 	raw := slices.Contains(report.Edits, "cache raw")
@@ -245,10 +243,24 @@ func (r *methodRun) all(t *testing.T) {
 			opts.RawCache = false
 		}
 	}
-	if !r.has(rope.PositionsAxis) && !r.has(rope.MaskAxis) && !strings.Contains(r.name, "temperature") && !strings.Contains(r.name, "log-n") && !strings.Contains(r.name, "@") {
+	if r.plain() {
 		opts.Target = rewrite.PlainONNX
 		r.cached(t, opts, both, "onnx")
 	}
+}
+
+// plain reports whether the case can be written without the op: it changes
+// frequencies, gain and visible keys alone, and not in layers that share their
+// constants with others.
+func (r *methodRun) plain() bool {
+	for _, text := range r.Edits {
+		for _, no := range []string{"positions ", "log-n", "temperature", "@", "restart=true", "reset", "positions=cache"} {
+			if strings.Contains(text, no) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // run fills the columns of a method that goes by the length of each call: one

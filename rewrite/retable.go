@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"reflect"
@@ -15,22 +16,37 @@ import (
 // retabler finds the constants in which a model keeps its rotation, by their
 // values: frequencies, or tables of cosines and sines.
 type retabler struct {
-	graph     *graph
 	model     *onnx.Model
 	length    int64 // tokens that tables must reach
 	constants map[string]rotary
-	gains     map[*onnx.Node]float64 // Cos or Sin → what its output is to be multiplied by
-	inside    map[*onnx.Node]bool    // nodes of the rotations that are changed
-	ends      map[string]bool        // rotated queries and keys
+	gains     map[*onnx.Node]gained // Cos or Sin → what its output is to be multiplied by
+	inside    map[*onnx.Node]bool   // the model's nodes of the rotations that are changed
+	uses      map[*onnx.Node]bool   // those that use what is rotated
+	ends      map[string]bool       // rotated queries and keys
+}
+
+func newRetabler(m *onnx.Model, length int64) *retabler {
+	return &retabler{model: m, length: length, constants: map[string]rotary{}, gains: map[*onnx.Node]gained{},
+		inside: map[*onnx.Node]bool{}, uses: map[*onnx.Node]bool{}, ends: map[string]bool{}}
 }
 
 // rotary is one constant and what it becomes.
 type rotary struct {
 	kind   rotaryKind
 	tensor *onnx.Tensor
-	pairs  []int // which pair each element (of a row) belongs to
+	holder *onnx.Graph // that the constant stands in
+	pairs  []int       // which pair each element (of a row) belongs to
 	have   rope.Encoding
 	want   rope.Encoding
+	site   retabled // the first that reads it
+	moved  []string // a frequency list in 16 bits: what it is called on the way to where it is made float32
+}
+
+// gained is a Cos or Sin with its factor.
+type gained struct {
+	holder *onnx.Graph
+	factor float64
+	kind   onnx.DataType
 }
 
 type rotaryKind uint8
@@ -43,10 +59,11 @@ const (
 
 // find notes the constants and nodes of one site's rotation.
 func (t *retabler) find(s retabled, want rope.Encoding) error {
-	g, cuts := t.graph, s.site.cuts()
+	g, cuts := s.scope.view, s.site.cuts()
 	found := 0
 	var err error
 	t.ends[s.site.query.operand], t.ends[s.site.key.stored()] = true, true
+	t.uses[g.asWritten(s.site.product)] = true
 	gain := want.EffectiveGain() / s.lifted.attention.Encoding.EffectiveGain()
 	g.upstream([]string{s.site.query.operand, s.site.key.stored()}, func(v string, n *onnx.Node) []string {
 		if slices.Contains(cuts, v) {
@@ -55,20 +72,29 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 		if c := g.constants[v]; c != nil {
 			if r, ok := classifyTable(c, s.lifted.attention.Encoding); ok {
 				found++
-				r.have, r.want = s.lifted.attention.Encoding, want
-				if other, taken := t.constants[v]; taken && !reflect.DeepEqual(other.want, want) {
+				r.have, r.want, r.site = s.lifted.attention.Encoding, want, s
+				r.holder = s.scope.holder(func(g *onnx.Graph) bool { return g.Initializer(v) != nil || makes(g, v) })
+				other, taken := t.constants[v]
+				switch {
+				case taken && !reflect.DeepEqual(other.want, want):
 					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own", v)
+				case r.holder == nil:
+					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
+				case want.Reach.Trained > 0 && (r.kind != frequencyList || s.scope.where != ""):
+					err = errors.New("length=run without the op is for models that compute their cosines; leave --target onnx out, or length=run")
 				}
-				t.constants[v] = r
+				if !taken {
+					t.constants[v] = r
+				}
 			}
 			return nil
 		}
 		if n == nil {
 			return nil
 		}
-		t.inside[n] = true
+		t.inside[g.asWritten(n)] = true
 		if standard(n, "Cos", "Sin") {
-			t.gains[n] = gain
+			t.gains[n] = gained{s.scope.holder(func(g *onnx.Graph) bool { return slices.Contains(g.Nodes, n) }), gain, g.element(n.Outputs[0])}
 		}
 		return reads(n)
 	})
@@ -76,6 +102,22 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 		err = errors.New("no constant of the graph holds the rotation's frequencies or tables, so they cannot be changed in place; leave --target onnx out")
 	}
 	return err
+}
+
+// holder returns the scope's own graph, or the nearest around it, for which a
+// condition holds, nil where it holds for none.
+func (s *scope) holder(is func(*onnx.Graph) bool) *onnx.Graph {
+	for _, g := range append([]*onnx.Graph{s.graph}, s.outer...) {
+		if is(g) {
+			return g
+		}
+	}
+	return nil
+}
+
+// makes reports whether a Constant of the graph makes a value.
+func makes(g *onnx.Graph, value string) bool {
+	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return standard(n, "Constant") && slices.Contains(n.Outputs, value) })
 }
 
 // classifyTable says what a constant is to a rotation.
@@ -145,14 +187,31 @@ func fits(values []float64, want func(int) float64, relative, absolute float64) 
 	return true
 }
 
-// check refuses constants that reach anything but the rotations that change.
+// check refuses constants that reach anything but the rotations that change, and
+// those that would be rounded to 16 bits.
 func (t *retabler) check() error {
-	var changed []string
-	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
-		if t.constants[name].tensor.Type != onnx.Float {
-			return fmt.Errorf("the rotation's constant %q is not float32, which --target onnx needs", name)
+	readers := map[string][]*onnx.Node{}
+	for n := range t.model.Graph.AllNodes() {
+		for _, v := range n.Inputs {
+			readers[v] = append(readers[v], n)
 		}
-		changed = append(changed, name)
+	}
+	given := map[string]bool{}
+	for g := range allGraphs(t.model.Graph) {
+		for _, o := range g.Outputs {
+			given[o.Name] = true
+		}
+	}
+	changed := slices.Sorted(maps.Keys(t.constants))
+	for _, name := range changed {
+		r := t.constants[name]
+		if !short(r.tensor.Type) || r.kind != frequencyList {
+			continue
+		}
+		if r.moved = untilFloat(name, readers); r.moved == nil {
+			return fmt.Errorf("the model computes with its frequencies %q in %v, which would round the new ones; leave --target onnx out", name, r.tensor.Type)
+		}
+		t.constants[name] = r
 	}
 	seen := map[string]bool{}
 	for len(changed) > 0 {
@@ -162,49 +221,95 @@ func (t *retabler) check() error {
 			continue
 		}
 		seen[v] = true
-		if t.graph.outputs[v] {
+		if given[v] {
 			return fmt.Errorf("the graph's output %q depends on the rotation's constants", v)
 		}
-		for _, n := range t.graph.consumers[v] {
-			if !t.inside[n] {
-				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change; --target ops changes what is asked for and nothing else", label(t.graph.asWritten(n)))
+		for _, n := range readers[v] {
+			switch {
+			case t.uses[n]:
+			case !t.inside[n]:
+				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change; --target ops changes what is asked for and nothing else", label(n))
+			default:
+				changed = append(changed, n.Outputs...)
 			}
-			changed = append(changed, n.Outputs...)
 		}
 	}
 	return nil
 }
 
+// allGraphs yields a graph and those inside its nodes.
+func allGraphs(g *onnx.Graph) iter.Seq[*onnx.Graph] {
+	return func(yield func(*onnx.Graph) bool) {
+		if !yield(g) {
+			return
+		}
+		for n := range g.AllNodes() {
+			for sub := range n.Subgraphs() {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// untilFloat follows a value through nodes that only move its elements to those
+// that make it float32, and returns all that it is called on the way; nil where
+// something else reads it.
+func untilFloat(value string, readers map[string][]*onnx.Node) []string {
+	names := []string{value}
+	for i := 0; i < len(names); i++ {
+		for _, n := range readers[names[i]] {
+			switch {
+			case standard(n, "Cast") && onnx.DataType(n.Int("to", 0)) == onnx.Float:
+			case standard(n, "Expand", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Identity") && n.Inputs[0] == names[i]:
+				names = append(names, n.Outputs...)
+			default:
+				return nil
+			}
+		}
+	}
+	return names
+}
+
 // write puts the constants for a rotation into the model.
 func (t *retabler) write(encoding func(rotary) rope.Encoding) {
-	g := t.model.Graph
 	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
 		r := t.constants[name]
-		g.RemoveNodes(func(n *onnx.Node) bool { return standard(n, "Constant") && slices.Contains(n.Outputs, name) })
-		g.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == name })
-		g.ValueInfo = slices.DeleteFunc(slices.Clone(g.ValueInfo), func(v *onnx.ValueInfo) bool { return v.Name == name })
-		g.AddInitializer(r.made(name, encoding(r), t.length))
+		r.remove(name, t.model)
+		r.holder.AddInitializer(r.made(name, encoding(r), t.length))
+	}
+}
+
+// remove takes the constant out, and what is declared of values that may become
+// another type.
+func (r rotary) remove(name string, m *onnx.Model) {
+	r.holder.RemoveNodes(func(n *onnx.Node) bool { return standard(n, "Constant") && slices.Contains(n.Outputs, name) })
+	r.holder.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == name })
+	for g := range allGraphs(m.Graph) {
+		undeclared := func(v *onnx.ValueInfo) bool { return v.Name == name || slices.Contains(r.moved, v.Name) }
+		if slices.ContainsFunc(g.ValueInfo, undeclared) {
+			g.ValueInfo = slices.DeleteFunc(slices.Clone(g.ValueInfo), undeclared)
+		}
 	}
 }
 
 // addGains multiplies what Cos and Sin give where the gain changes.
 func (t *retabler) addGains() error {
-	g := t.model.Graph
-	for _, n := range slices.Clone(g.Nodes) {
-		gain, ok := t.gains[n]
-		if !ok || gain == 1 {
+	for n, by := range t.gains {
+		if by.factor == 1 {
 			continue
 		}
-		if kind := t.graph.element(n.Outputs[0]); kind != onnx.Float {
-			return fmt.Errorf("node %s computes in another type than float32, which --target onnx needs", label(n))
+		if by.holder == nil {
+			return fmt.Errorf("the gain cannot stand inside %s; leave --target onnx out", label(n))
 		}
 		out := n.Outputs[0]
 		n.Outputs[0] = out + "/rope_rewrite/ungained"
 		factor := out + "/rope_rewrite/gain"
-		g.AddInitializer(float32Tensor(factor, []int64{}, float32(gain)))
+		by.holder.AddInitializer(floatTensor(factor, by.kind, []int64{}, by.factor))
 		mul := onnx.NewNode("Mul", []string{n.Outputs[0], factor}, []string{out})
 		mul.Name = out + "/rope_rewrite"
-		g.InsertNode(n, mul) // order puts it behind
+		by.holder.InsertNode(n, mul) // order puts it behind
 	}
 	return nil
 }
@@ -212,23 +317,33 @@ func (t *retabler) addGains() error {
 // made returns the constant for a rotation.
 func (r rotary) made(name string, e rope.Encoding, length int64) *onnx.Tensor {
 	if r.kind == frequencyList {
-		values := make([]float32, len(r.pairs))
-		for i, pair := range r.pairs {
-			values[i] = float32(e.Frequencies[pair])
-		}
-		return float32Tensor(name, r.tensor.Dims, values...)
+		return r.list(name, e.Frequencies)
 	}
 	turn := math.Cos
 	if r.kind == sinTable {
 		turn = math.Sin
 	}
 	rows := max(r.tensor.Dims[0], length)
-	values := make([]float32, 0, int(rows)*len(r.pairs))
+	values := make([]float64, 0, int(rows)*len(r.pairs))
 	for p := range rows {
 		for _, pair := range r.pairs {
 			angle := float32(p) * float32(e.Frequencies[pair]) // rounded as exporters round it
-			values = append(values, float32(e.EffectiveGain()*turn(float64(angle))))
+			values = append(values, e.EffectiveGain()*turn(float64(angle)))
 		}
 	}
-	return float32Tensor(name, []int64{rows, int64(len(r.pairs))}, values...)
+	return floatTensor(name, r.tensor.Type, []int64{rows, int64(len(r.pairs))}, values...)
+}
+
+// list returns the frequencies of pairs in the constant's form; what was in 16
+// bits becomes float32.
+func (r rotary) list(name string, frequencies []float64) *onnx.Tensor {
+	values := make([]float64, len(r.pairs))
+	for i, pair := range r.pairs {
+		values[i] = frequencies[pair]
+	}
+	kind := r.tensor.Type
+	if short(kind) {
+		kind = onnx.Float
+	}
+	return floatTensor(name, kind, r.tensor.Dims, values...)
 }

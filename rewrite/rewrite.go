@@ -28,9 +28,10 @@ type Options struct {
 
 	Target Target // what sites become; empty is Ops
 
-	Documents     string // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
-	FixedCapacity int64  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
-	CacheLength   string // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
+	Documents     string     // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
+	Separator     *Separator // count document ids from the model's own tokens instead; nil does not
+	FixedCapacity int64      // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
+	CacheLength   string     // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
 
 	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
 
@@ -79,6 +80,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 	defer func() { report.Seconds = time.Since(start).Seconds() }()
 	inputs, err := additions(m, opts)
+	if err == nil && opts.Separator != nil && opts.Documents != "" {
+		err = errors.New("document ids come either from an input or from a separator; give one")
+	}
 	if err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
@@ -111,12 +115,16 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err := opts.checkLayerEdits(len(report.Sites), config); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
+	if opts.Separator != nil {
+		report.Edits = append(report.Edits, "documents "+opts.Separator.String())
+	}
 	if inputs.documents != "" {
 		report.Edits = append(report.Edits, "documents input:"+inputs.documents)
 	}
 	if cache != nil {
 		report.Edits = append(report.Edits, fmt.Sprintf("kv fixed:capacity=%d,input=%s", cache.capacity, inputs.cacheLength))
 	}
+	counter := &documentCounter{separator: opts.Separator, made: map[string]bool{}}
 	var changes []change
 	var retables []retabled
 	raw := false
@@ -138,14 +146,18 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, &EditError{Layer: site.Layer, Err: errCachedDraw}
 		}
 		raw = raw || a.Cache == rope.Raw && f.lifted.layouts.cached
-		if err := inputs.check(a.Mask); err != nil {
+		documents := inputs.documents
+		if opts.Separator != nil && a.Mask.Documents != rope.NoDocuments {
+			if documents, err = counter.ids(f, a.Mask); err != nil {
+				return report, &EditError{Layer: site.Layer, Err: err}
+			}
+		}
+		if err := checkDocuments(a.Mask, documents); err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		if opts.Target == PlainONNX {
-			if f.scope.where != "" {
-				return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("it stands in %s, where --target onnx changes nothing", f.scope.where)}
-			}
-			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a})
+			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents})
+			changes = append(changes, change{mask: f.lifted.mask, reads: a.Mask})
 			continue
 		}
 		w, err := f.site.wiring(f.lifted)
@@ -161,7 +173,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			}
 			w.cacheLength = inputs.cacheLength
 		}
-		w.documents = inputs.documents
+		w.documents = documents
 		nodes, constants, err := lower(w, a)
 		if err != nil {
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
@@ -176,11 +188,22 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 			return report, nil
 		}
 		report.Edits = append(report.Edits, "target onnx")
-		return report, retable(ctx, m, opts, retables)
+		if err := inputs.used(changes, counter); err != nil {
+			return report, &EditError{Layer: WholeModel, Err: err}
+		}
+		if err := retable(ctx, m, opts, retables); err != nil {
+			return report, err
+		}
+		if len(changes) > 0 {
+			inputs.declare(m.Graph, changes)
+		}
+		counter.write(m.Graph)
+		return report, order(m.Graph)
 	}
-	if err := inputs.used(changes); err != nil {
+	if err := inputs.used(changes, counter); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
+	counter.write(m.Graph)
 	if err := apply(m, changes); err != nil {
 		return report, err
 	}

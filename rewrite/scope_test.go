@@ -23,11 +23,19 @@ func TestMergedDecoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for golden, edits := range map[string][]rope.Spec{"plain": nil, "yarn4": {yarn}} {
+	for _, c := range []struct {
+		golden string
+		edits  []rope.Spec
+		target Target
+	}{{"plain", nil, Ops}, {"yarn4", []rope.Spec{yarn}, Ops}, {"yarn4", []rope.Spec{yarn}, PlainONNX}} {
+		golden := c.golden
 		m := open(t, "../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := Rewrite(context.Background(), m, Options{Edits: edits})
+		report, err := Rewrite(context.Background(), m, Options{Edits: c.edits, Target: c.target})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if ours := ownNodes(m); (ours == 0) != (c.target == PlainONNX) {
+			t.Errorf("target %v: %d nodes are the op", c.target, ours)
 		}
 		for i, s := range report.Sites {
 			if want := []string{"else_branch of branches", "then_branch of branches"}[i/2]; s.Status != Rewritten || s.Scope != want {

@@ -18,9 +18,9 @@ type Target string
 const (
 	// Ops replaces a site by the fused op. It is the default.
 	Ops Target = "ops"
-	// PlainONNX changes constants of the model's own rotation, so that the result
-	// runs without the op library. It serves methods that change frequencies and
-	// gain alone.
+	// PlainONNX changes constants of the model's own rotation, and hides keys
+	// before its softmax, so that the result runs without the op library. It
+	// serves methods that change frequencies, gain and visibility alone.
 	PlainONNX Target = "onnx"
 )
 
@@ -31,8 +31,6 @@ func (o Options) plain() error {
 		return nil
 	case o.Target != PlainONNX:
 		return fmt.Errorf("unknown target %q; ops or onnx was expected", o.Target)
-	case o.Documents != "":
-		return errors.New("document ids need the op; they cannot go with the target onnx")
 	case o.FixedCapacity != 0:
 		return errors.New("a cache of fixed capacity needs the op; it cannot go with the target onnx")
 	case o.RawCache:
@@ -43,11 +41,13 @@ func (o Options) plain() error {
 	return nil
 }
 
-// retabled is a site whose own constants are to rotate otherwise.
+// retabled is a site whose own constants are to rotate otherwise, or whose own
+// softmax is to see other keys.
 type retabled struct {
 	analysed
-	layer int
-	want  rope.Attention
+	layer     int
+	want      rope.Attention
+	documents string // the graph input with document ids
 }
 
 // rescaled returns the rotation that gives what is wanted by frequencies and
@@ -56,8 +56,9 @@ func (r retabled) rescaled() (rope.Encoding, error) {
 	have, want := r.lifted.attention, r.want
 	e := want.Encoding
 	if e.Reach.Trained != 0 {
-		return e, errors.New("length=run needs the op; leave --target onnx out, or length=run")
+		want.Cache = have.Cache // see keepRaw
 	}
+	want.Mask = have.Mask // see hiding
 	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
 		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
 			return e, errors.New("the method changes the score's scale, which needs the op where a part of the head is not rotated; leave --target onnx out")
@@ -67,7 +68,7 @@ func (r retabled) rescaled() (rope.Encoding, error) {
 	have.Encoding, have.Scale = rope.Encoding{}, 0
 	want.Encoding, want.Scale = rope.Encoding{}, 0
 	if !reflect.DeepEqual(have, want) {
-		return e, errors.New("only methods that change frequencies and gain alone are written without the op; leave --target onnx out for others")
+		return e, errors.New("only methods that change frequencies, gain and visible keys alone are written without the op; leave --target onnx out for others")
 	}
 	return e, nil
 }
@@ -80,16 +81,37 @@ func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 	if len(sites) == 0 {
 		return nil
 	}
-	t := &retabler{graph: sites[0].scope.view, model: m, length: opts.Context.Length, constants: map[string]rotary{}, gains: map[*onnx.Node]float64{}, inside: map[*onnx.Node]bool{}, ends: map[string]bool{}}
+	t := newRetabler(m, opts.Context.Length)
+	var hidden []hiding
 	for _, s := range sites {
 		want, err := s.rescaled()
-		if err == nil {
+		hides := s.want.Mask != s.lifted.attention.Mask
+		if err == nil && !(hides && reflect.DeepEqual(want, s.lifted.attention.Encoding)) {
 			err = t.find(s, want)
+		}
+		if err == nil && hides {
+			var h hiding
+			h, err = s.hiding()
+			hidden = append(hidden, h)
 		}
 		if err != nil {
 			return &EditError{Layer: s.layer, Err: err}
 		}
 	}
+	if len(t.constants) > 0 {
+		if err := t.change(ctx, opts, sites); err != nil {
+			return err
+		}
+	}
+	for _, h := range hidden {
+		h.write(m.Graph)
+	}
+	return order(m.Graph)
+}
+
+// change writes the constants: first such that the model can be measured with
+// them, then as they are wanted.
+func (t *retabler) change(ctx context.Context, opts Options, sites []retabled) error {
 	err := t.check()
 	if err == nil {
 		err = t.addGains()
@@ -98,20 +120,23 @@ func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 		return &EditError{Layer: WholeModel, Err: err}
 	}
 	t.write(turning)
-	if err := order(m.Graph); err != nil {
-		return err
+	for g := range allGraphs(t.model.Graph) {
+		if err := order(g); err != nil {
+			return err
+		}
 	}
-	if err := confirm(ctx, m, opts, sites); err != nil {
+	if err := confirm(ctx, t.model, opts, sites); err != nil {
 		return err
 	}
 	t.write(func(r rotary) rope.Encoding { return r.want })
-	return nil
+	return t.writeReach(sites)
 }
 
 // turning is what a rotation is measured with: pairs that are to stand still
 // turn as they did.
 func turning(r rotary) rope.Encoding {
 	e := r.want
+	e.Reach = rope.Reach{} // by the length of each call: written when all else is measured
 	e.Frequencies = slices.Clone(e.Frequencies)
 	for i, omega := range e.Frequencies {
 		if omega == 0 {
@@ -145,7 +170,11 @@ func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 			return err
 		}
 		want = turning(rotary{have: s.lifted.attention.Encoding, want: want})
-		if err := sameRotation(*site.Attention, s.lifted.attention.EffectiveScale(), want, unknown); err != nil {
+		gain := 1e-5 // how well a gain can be measured
+		if t := s.scope.view.element(s.site.key.cut); short(t) {
+			gain = precision(t).Epsilon()
+		}
+		if err := sameRotation(*site.Attention, s.lifted.attention.EffectiveScale(), want, unknown, gain); err != nil {
 			return fmt.Errorf("layer %d of the changed model %w", s.layer, err)
 		}
 	}
@@ -155,7 +184,7 @@ func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 // sameRotation compares a measured attention with the rotation that was written
 // and the scale that was there. Where all of a head is rotated, the gain of query
 // and key may have been measured as a part of the scale.
-func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown float64) error {
+func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown, gain float64) error {
 	const rounding = 1e-6
 	have := got.Encoding
 	if len(have.Frequencies) != len(want.Frequencies) {
@@ -166,7 +195,7 @@ func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown
 			return fmt.Errorf("turns pair %d by %g, %g was wanted", i, have.Frequencies[i], w)
 		}
 	}
-	far := func(a, b float64) bool { return math.Abs(a-b) > (1e-5+2*unknown)*math.Abs(b) }
+	far := func(a, b float64) bool { return math.Abs(a-b) > (gain+2*unknown)*math.Abs(b) }
 	gains, wanted := have.EffectiveGain()*have.EffectiveGain(), want.EffectiveGain()*want.EffectiveGain()
 	if far(gains*got.EffectiveScale(), wanted*scale) || have.RotaryDim() != got.HeadSize && far(gains, wanted) {
 		return fmt.Errorf("has the gain %g and the scale %g, %g and %g were wanted", have.EffectiveGain(), got.EffectiveScale(), want.EffectiveGain(), scale)

@@ -40,10 +40,10 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, and the flag may be repeated")
 	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
-	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it")
+	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
-	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx changes constants of the model's own, for scalings that change frequencies and gain alone, and needs no library to run")
+	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx changes constants of the model's own, for scalings that change frequencies and gain alone, and masks, and needs no library to run")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
 	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -174,7 +174,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		}
 	}
 	if given("documents") {
-		if opts.Documents, err = parseDocuments(r.documents); err != nil {
+		if err := parseDocuments(r.documents, &opts); err != nil {
 			return opts, nil, usageError("--documents %w", err)
 		}
 	}

@@ -10,16 +10,26 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// parseDocuments reads input or input:NAME and returns the name.
-func parseDocuments(text string) (string, error) {
+// parseDocuments reads input, input:NAME, separator:TOKEN or separator:TOKEN,ends
+// into opts.
+func parseDocuments(text string, opts *rewrite.Options) error {
 	kind, name, named := strings.Cut(text, ":")
 	switch {
+	case kind == "separator":
+		token, ends := strings.CutSuffix(name, ",ends")
+		id, err := strconv.ParseInt(token, 10, 64)
+		if err != nil || id < 0 {
+			return fmt.Errorf("%q: separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends", text)
+		}
+		opts.Separator = &rewrite.Separator{Token: id, Ends: ends}
 	case kind != "input" || named && name == "":
-		return "", fmt.Errorf("%q: input or input:NAME was expected", text)
+		return fmt.Errorf("%q: input, input:NAME or separator:TOKEN was expected", text)
 	case named:
-		return name, nil
+		opts.Documents = name
+	default:
+		opts.Documents = rewrite.DocumentsInput
 	}
-	return rewrite.DocumentsInput, nil
+	return nil
 }
 
 // parseKV reads growing, or fixed:capacity=N and its options, into opts.

@@ -5,6 +5,7 @@
 //
 //	go run ./examples/packed -model build/smollm2/dynamo18/model.onnx
 //	go run ./examples/packed -model MODEL.onnx -question "…" a.txt b.txt c.txt
+//	go run ./examples/packed -model MODEL.onnx -tag "<article> " -interleave 16
 //
 // The model is an original one; the program rewrites it for each mask, which is
 // also how the library is used from Go.
@@ -40,16 +41,19 @@ func main() {
 	model := flag.String("model", "", "the original .onnx file, with tokenizer.json beside it")
 	question := flag.String("question", "What does the bakery sell?", "what is asked of the documents")
 	limit := flag.Int("max-tokens", 32, "stop after this many tokens")
+	var f form
+	flag.StringVar(&f.tag, "tag", "Note: ", "put before each document and given its id, so that the model knows what kind of text follows (a domain tag)")
+	flag.IntVar(&f.chunk, "interleave", 0, "cut the documents into pieces of so many tokens that take turns; 0 leaves each in one piece")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *model, *question, flag.Args(), *limit); err != nil {
+	if err := run(ctx, os.Stdout, *model, *question, flag.Args(), *limit, f); err != nil {
 		fmt.Fprintln(os.Stderr, "packed:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, model, question string, files []string, limit int) error {
+func run(ctx context.Context, out io.Writer, model, question string, files []string, limit int, f form) error {
 	if model == "" {
 		return errors.New("give -model FILE.onnx, the original of a model with a key-value cache")
 	}
@@ -67,7 +71,7 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err != nil {
 		return err
 	}
-	row, err := pack(tokenizer, documents, question)
+	row, err := pack(tokenizer, documents, question, f)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func tokenizer(t *testing.T) *lm.Tokenizer {
 // the ChatML form of anchor, documents and question.
 func TestPack(t *testing.T) {
 	tk := tokenizer(t)
-	r, err := pack(tk, []string{"One.", "Two."}, "Which?")
+	r, err := pack(tk, []string{"One.", "Two."}, "Which?", form{tag: "Note: "})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,32 @@ func TestPack(t *testing.T) {
 	if texts[1] != "Note: One.\n" || texts[2] != "Note: Two.\n" || !strings.HasPrefix(texts[-1], "Question: Which?<|im_end|>") || !strings.HasPrefix(texts[0], "<|im_start|>user") {
 		t.Errorf("texts %v", texts)
 	}
-	if _, err := pack(tk, []string{"\xff"}, ""); err == nil || !strings.Contains(err.Error(), "document 1") {
+	if _, err := pack(tk, []string{"\xff"}, "", form{}); err == nil || !strings.Contains(err.Error(), "document 1") {
 		t.Errorf("a document that is no text: %v", err)
+	}
+}
+
+// Pieces of documents take turns, each under its document's id, and nothing of
+// them is lost.
+func TestPackInterleaved(t *testing.T) {
+	tk := tokenizer(t)
+	r, err := pack(tk, []string{"One two three four five.", "Six."}, "Which?", form{tag: "<note> ", chunk: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, spans := map[int64]string{}, map[int64]int{}
+	for i, token := range r.tokens {
+		id := r.documents[i]
+		texts[id] += string(tk.Decode(token))
+		if i == 0 || r.documents[i-1] != id {
+			spans[id]++
+		}
+	}
+	if texts[1] != "<note> One two three four five.\n" || texts[2] != "<note> Six.\n" {
+		t.Errorf("texts %v", texts)
+	}
+	if spans[1] < 3 || spans[2] < 2 || spans[0] != 1 || spans[-1] != 1 {
+		t.Errorf("spans %v", spans)
 	}
 }
 
@@ -117,8 +141,8 @@ func copyModel(t *testing.T) string {
 
 func TestRunRefuses(t *testing.T) {
 	for want, run := range map[string]error{
-		"-model":    run(t.Context(), nil, "", "?", nil, 1),
-		"none.text": run(t.Context(), nil, "x.onnx", "?", []string{"none.text"}, 1),
+		"-model":    run(t.Context(), nil, "", "?", nil, 1, form{}),
+		"none.text": run(t.Context(), nil, "x.onnx", "?", []string{"none.text"}, 1, form{}),
 	} {
 		if run == nil || !strings.Contains(run.Error(), want) {
 			t.Errorf("%v, want a word of %s", run, want)

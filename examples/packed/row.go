@@ -17,12 +17,18 @@ func (r *row) add(document int64, tokens ...int64) {
 	}
 }
 
+// form says how documents stand in the row.
+type form struct {
+	tag   string // before each document, with its id
+	chunk int    // tokens of the pieces that take turns; 0 leaves documents whole
+}
+
 // anchor is the id of what every document sees under the anchor mask.
 const anchor = 0
 
 // pack writes the documents in ChatML's form: what precedes them is the
 // anchor, the question and what follows it are readers.
-func pack(tokenizer *lm.Tokenizer, documents []string, question string) (*row, error) {
+func pack(tokenizer *lm.Tokenizer, documents []string, question string, f form) (*row, error) {
 	if _, ok := tokenizer.Special(endOfTurn); !ok {
 		return nil, errors.New("this example writes ChatML, but the model's tokenizer has no token " + endOfTurn)
 	}
@@ -35,9 +41,25 @@ func pack(tokenizer *lm.Tokenizer, documents []string, question string) (*row, e
 	if err := add(anchor, "<|im_start|>user\nAnswer the question from these notes.\n"); err != nil {
 		return nil, err
 	}
+	rest := make([][]int64, len(documents))
 	for i, text := range documents {
-		if err := add(int64(i)+1, "Note: "+text+"\n"); err != nil {
+		var err error
+		if rest[i], err = tokenizer.Encode(f.tag + text + "\n"); err != nil {
 			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+	}
+	// Pieces take turns; an id says to which document each belongs, so that a
+	// token still sees its own document and no other.
+	for left := true; left; {
+		left = false
+		for i, tokens := range rest {
+			n := len(tokens)
+			if f.chunk > 0 {
+				n = min(n, f.chunk)
+			}
+			r.add(int64(i)+1, tokens[:n]...)
+			rest[i] = tokens[n:]
+			left = left || len(rest[i]) > 0
 		}
 	}
 	if err := add(lm.Reader, "Question: "+question+endOfTurn+"\n<|im_start|>assistant\n"); err != nil {

@@ -24,6 +24,7 @@ const (
 // usual are the names that exporters give.
 var usual = map[string]role{
 	"input_ids": tokens, "position_ids": positions, "token_type_ids": types, "attention_mask": padding,
+	"document_ids": documents, // where no op reads them
 }
 
 // roles says what each input is for: caches by their shape, what the op added

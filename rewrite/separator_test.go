@@ -1,0 +1,95 @@
+package rewrite_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Documents that the model counts by itself are those that are counted by hand,
+// for both targets.
+func TestSeparator(t *testing.T) {
+	testruntime.Require(t)
+	const export = "llama__dynamo18-nocache"
+	for _, c := range []struct {
+		mask string
+		ends bool
+	}{{"intra-document", false}, {"intra-document", true}, {"anchor", false}, {"anchor", true}, {"intra-document-reset", false}} {
+		masks := edits(t, []string{"mask " + c.mask})
+		byHand, _ := patch(t, model(export), rewrite.Options{Edits: masks, Documents: rewrite.DocumentsInput})
+		want := open(t, byHand)
+		for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+			if target == rewrite.PlainONNX && c.mask == "intra-document-reset" {
+				continue // it needs the op
+			}
+			for _, padded := range []bool{false, true} {
+				g := readGolden(t, "llama", "plain", padded)
+				s := g.sequence
+				separator := s.IDs[s.Length+20]
+				path, report := patch(t, model(export), rewrite.Options{Edits: masks, Target: target, Separator: &rewrite.Separator{Token: separator, Ends: c.ends}})
+				if edits := strings.Join(report.Edits, " "); !strings.Contains(edits, "documents separator:") {
+					t.Errorf("the report has the edits %q", edits)
+				}
+				changes := 0
+				for b := range s.Batch {
+					id, real := int64(1), 0
+					for i := b * s.Length; i < (b+1)*s.Length; i++ {
+						is := s.IDs[i] == separator
+						if is && !c.ends {
+							id++
+						}
+						here := id
+						if s.Mask[i] != 0 {
+							real++
+							if real == 1 && c.mask == "anchor" {
+								here = 0
+							}
+						}
+						s.Documents = append(s.Documents, here)
+						if is && c.ends {
+							id++
+						}
+						if is {
+							changes++
+						}
+					}
+				}
+				if changes == 0 {
+					t.Fatal("no separator in the text")
+				}
+				got := chunked(t, open(t, path), g.sequence, []int64{48})
+				if off := largest(real(g, got), real(g, chunked(t, want, s, []int64{48}))); !(off <= 1e-4) {
+					t.Errorf("%s, ends %v, target %v, padded %v: off by %.2g", c.mask, c.ends, target, padded, off)
+				}
+			}
+		}
+	}
+}
+
+func TestSeparatorRefused(t *testing.T) {
+	testruntime.Require(t)
+	for want, c := range map[string]struct {
+		export string
+		opts   rewrite.Options
+	}{
+		"in a model with a cache":         {"llama__optimum", rewrite.Options{Edits: edits(t, []string{"mask anchor"})}},
+		"nothing would read the document": {"llama__dynamo18-nocache", rewrite.Options{}},
+		"give one":                        {"llama__dynamo18-nocache", rewrite.Options{Documents: "ids"}},
+	} {
+		m, err := onnx.Open(model(c.export))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.opts.Separator, c.opts.Worker = &rewrite.Separator{Token: 2}, []string{os.Args[0]}
+		_, err = rewrite.Rewrite(context.Background(), m, c.opts.Again(model(c.export)))
+		m.Close()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+}
