@@ -121,7 +121,8 @@ class RawKeyTables {
   // the whole batch where they are the same.
   RawKeyTables(const AttentionParams& params, Host& host, const std::vector<int64_t>& shifts,
                int64_t total)
-      : pairs_(params.raw_cache ? static_cast<int64_t>(params.frequencies.size()) : 0) {
+      : pairs_(static_cast<int64_t>(params.frequencies.size())) {
+    if (!params.raw_cache) return;
     for (const Band& band : params.bands) {
       size_t map = 0;
       while (map < maps_.size() && !maps_[map].SameKeys(band)) ++map;

@@ -161,7 +161,7 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
   const Partials partials(host, plan, run.args.v_head_size);
   if (!partials.ok(plan)) return false;
   WorkspacePool pool(host, layout.end);
-  ForEach(host, plan.tasks(), [&](size_t i) {
+  const auto compute = [&](size_t i) {
     const WorkspacePool::Lease memory(pool);
     if (memory.data() == nullptr) return;
     const Task task = plan.At(i);
@@ -172,7 +172,8 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
     } else {
       WritePartial(partials, task, tile, static_cast<size_t>(run.args.v_head_size));
     }
-  });
+  };
+  ForEach(host, plan.tasks(), compute, plan.small());
   if (pool.exhausted()) return false;
   if (plan.splits() > 1) {
     ForEach(host, plan.units(), [&](size_t unit) { MergePartials(run, plan, partials, unit); });
@@ -231,6 +232,9 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
   const DocumentRuns documents(args);
+  // A temperature makes other numbers of rounded queries.
+  const bool pairs = kPairable<T> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
+                     params.temperature.slope <= 0;
   const Run<T> run{params,
                    args,
                    tables,
@@ -243,6 +247,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
                    scale < 0,
                    plan.in_place(),
                    ScoreModifiers<T>::Any(params, args),
+                   pairs,
                    copy};
   return ComputeAttention(run, plan, host);
 }

@@ -73,13 +73,31 @@ HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* from, size_t n) {
   }
 }
 
+// float32 rounded to 16 bits. The CPU's own rounding to bfloat16, which DemoteTo is
+// where there is one, makes zero of the smallest numbers.
+template <typename T, class D>
+HWY_INLINE hn::Vec<hn::Rebind<T, D>> Narrow(D d, hn::Vec<D> v) {
+  if constexpr (kHasPairs && std::is_same_v<T, BFloat16>) {
+    const hn::RebindToUnsigned<D> du;
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFu)));
+    const auto nan = hn::Or(bits, hn::Set(du, 0x400000u));
+    const auto out = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), nan, rounded);
+    const hn::Rebind<uint16_t, D> dh;
+    return hn::BitCast(hn::Rebind<T, D>(), hn::TruncateTo(dh, hn::ShiftRight<16>(out)));
+  } else {
+    (void)d;
+    return hn::DemoteTo(hn::Rebind<T, D>(), v);
+  }
+}
+
 template <class D, typename T>
 HWY_INLINE void StoreFloats(hn::Vec<D> v, D d, T* to) {
   if constexpr (kIsFloat<T>) {
     hn::StoreU(v, d, to);
   } else {
-    const hn::Rebind<T, D> dt;
-    hn::StoreU(hn::DemoteTo(dt, v), dt, to);
+    hn::StoreU(Narrow<T>(d, v), hn::Rebind<T, D>(), to);
   }
 }
 

@@ -57,13 +57,13 @@ Tensor InputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_
 }
 
 void* OutputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_t output_count,
-               const std::vector<int64_t>& shape, const std::string& describe) {
+               const std::vector<int64_t>& shape, const std::function<std::string()>& describe) {
   if (index >= output_count) return nullptr;
   OrtValue* value = nullptr;
   const std::string text =
       TextOf(api, api.KernelContext_GetOutput(context, index, shape.data(), shape.size(), &value));
   if (!text.empty()) {
-    throw Failure(describe + " must have shape " + ShapeText(shape) + ": " + text);
+    throw Failure(describe() + " must have shape " + ShapeText(shape) + ": " + text);
   }
   if (value == nullptr) return nullptr;
   void* data = nullptr;

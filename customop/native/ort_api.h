@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -72,9 +73,9 @@ struct Tensor {
 Tensor InputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_t input_count);
 
 // Creates output `index` with this shape and returns its memory, or null if the
-// node leaves it out. `describe` starts the error sentence.
+// node leaves it out. What `describe` gives starts an error's sentence.
 void* OutputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_t output_count,
-               const std::vector<int64_t>& shape, const std::string& describe);
+               const std::vector<int64_t>& shape, const std::function<std::string()>& describe);
 
 }  // namespace rope
 

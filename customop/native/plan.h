@@ -46,6 +46,10 @@ class Plan {
     blocks_ = DivideUp(length_, queries_per_block_);
     units_ = args.batch * kv_heads_ * blocks_;
     in_place_ = blocks_ == 1 && rows_per_block_ <= kRowsInPlace;
+    // Waking a thread takes as long as some 500,000 products.
+    constexpr int64_t kSmall = 1 << 19;
+    const int64_t products = units_ * rows_per_block_ * (args.head_size + args.v_head_size);
+    small_ = products <= kSmall && products * total_ <= kSmall;
     if (units_ == 0) return;
 
     // Few query blocks against many keys: also split the keys.
@@ -70,6 +74,9 @@ class Plan {
 
   // Whether tiles are read where they stand. Each key then belongs to one task.
   bool in_place() const { return in_place_; }
+
+  // Whether all tasks are done before another thread would have begun.
+  bool small() const { return small_; }
 
   // Later query blocks see more keys and come first, so that threads end together.
   Task At(size_t index) const {
@@ -98,6 +105,7 @@ class Plan {
   int64_t units_ = 0;
   int64_t splits_ = 1;
   bool in_place_ = false;
+  bool small_ = false;
   int64_t keys_per_split_ = 0;
 };
 

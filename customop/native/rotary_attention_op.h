@@ -42,7 +42,8 @@ class RotaryAttention {
     const Inputs inputs = ReadInputs(api_, context);
     AttentionArgs<T> args = CheckInputs<T>(params_, inputs, node_);
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
-    const std::string error = engine_.Run(context, ParamsOf(args), args);
+    const std::string error = run_frequencies_.any() ? engine_.Run(context, ParamsOf(args), args)
+                                                     : engine_.Run(context, params_, args);
     if (!error.empty()) throw Failure(Describe(error), ORT_FAIL);
   }
 
@@ -50,9 +51,7 @@ class RotaryAttention {
   // The call's parameters, with the frequencies for how far it reaches.
   AttentionParams ParamsOf(const AttentionArgs<T>& args) const {
     AttentionParams params = params_;
-    if (run_frequencies_.any()) {
-      params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(args));
-    }
+    params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(args));
     return params;
   }
 
@@ -65,7 +64,7 @@ class RotaryAttention {
     Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
     const auto memory_of = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
       return OutputOf(api_, context, static_cast<size_t>(i), count, shape,
-                      Describe(std::string("output ") + spec::kOutputNames[i]));
+                      [&] { return Describe(std::string("output ") + spec::kOutputNames[i]); });
     };
     const auto create = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
       return static_cast<T*>(memory_of(i, shape));

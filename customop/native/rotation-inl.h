@@ -74,8 +74,8 @@ HWY_INLINE void RotateHead(const AttentionParams& params, const In* in, const fl
   }
   const size_t begin = static_cast<size_t>(params.rotary_offset);
   const size_t end = begin + 2 * pairs;
-  Convert(in, begin, out);
-  Convert(in + end, channels - end, out + end);
+  if (begin > 0) Convert(in, begin, out);
+  if (end < channels) Convert(in + end, channels - end, out + end);
   if (params.interleaved) {
     RotateInterleaved(in + begin, table, table + pairs, pairs, out + begin);
   } else {

@@ -38,6 +38,7 @@ struct Run {
   const bool negate;    // the negative of the queries
   const bool in_place;  // few rows: keys and values are read where they stand
   const bool modify;    // scores are more than products times the scale
+  const bool pairs;     // products read pairs of bfloat16
   const bool copy;      // tasks copy their own past keys and values to present
 
   // What is left to make scores of what the softmax gets.
@@ -99,7 +100,7 @@ class TileAttention {
         maxima_(memory + layout.maxima),
         totals_(memory + layout.totals),
         data_(static_cast<size_t>(run.args.head_size), static_cast<size_t>(run.args.v_head_size),
-              memory + layout.keys, memory + layout.values),
+              run.pairs, memory + layout.keys, memory + layout.values),
         keys_(memory + layout.keys),
         turned_(memory + layout.turned),
         scores_(memory + layout.scores),
@@ -171,6 +172,7 @@ class TileAttention {
         }
         for (size_t x = 0; x < size && run_.negate; ++x) out[x] = -out[x];
         std::fill(out + size, out + layout_.query_columns, 0.0f);
+        if (run_.pairs) MakePairs(out, 0, layout_.query_columns);
         out += layout_.query_columns;
       }
     }
@@ -218,6 +220,9 @@ class TileAttention {
       all_seen = all_seen && masks[r].shown == nullptr && masks[r].visible == columns;
       corrections[r] = SoftmaxRow(scores, begin, end, run_.ScoreOfProduct() * kLog2OfE, masks[r],
                                   maxima_[first + r], totals_[first + r]);
+    }
+    for (size_t r = 0; r < rows && data_.WantsPairs(); ++r) {
+      MakePairs(scores_ + r * kTileKeys, begin, end);
     }
     float* sums = sums_ + first * layout_.v_columns;
     if (all_seen || data_.ValuesAreFinite()) {

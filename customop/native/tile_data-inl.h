@@ -16,13 +16,20 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
+// Whether tiles of a type can be multiplied as pairs.
+template <typename T>
+inline constexpr bool kPairable = kHasPairs && std::is_same_v<T, BFloat16>;
+
 template <typename T>
 class TileData {
  public:
-  // The memory is for packed tiles: kTileKeys keys and values in whole vectors.
-  TileData(size_t channels, size_t v_channels, float* key_memory, float* value_memory)
+  // The memory is for packed tiles: kTileKeys keys and values in whole vectors. With
+  // `pairs` (if kPairable) products read pairs of bfloat16: queries come as MakePairs makes them,
+  // weights too if WantsPairs.
+  TileData(size_t channels, size_t v_channels, bool pairs, float* key_memory, float* value_memory)
       : channels_(channels),
         v_channels_(v_channels),
+        pairs_(pairs),
         key_memory_(key_memory),
         value_memory_(value_memory) {}
 
@@ -39,7 +46,10 @@ class TileData {
   // Takes the tile's keys, which stand `stride` apart.
   template <typename Key>
   void TakeKeys(const Key* keys, size_t stride) {
-    if (!in_place_) return PackTransposed(count_, channels_, keys, stride, key_memory_);
+    if constexpr (kPairable<T>) {
+      if (pairs_) return PackTransposed<true>(count_, channels_ / 2, keys, stride, key_memory_);
+    }
+    if (!in_place_) return PackTransposed<false>(count_, channels_, keys, stride, key_memory_);
     keys_are_floats_ = kIsFloat<Key>;
     if constexpr (std::is_same_v<Key, T>) {
       keys_ = keys;
@@ -52,7 +62,15 @@ class TileData {
   // Takes the tile's values. Values that do not fill whole vectors are packed
   // all the same.
   void TakeValues(const T* values, size_t stride) {
+    values_are_pairs_ = false;
     values_in_place_ = in_place_ && v_channels_ % kLanes == 0;
+    if constexpr (kPairable<T>) {
+      // Hidden values that are not finite are left out one by one, not in pairs.
+      if (pairs_ && PackRowPairs(count_, v_channels_, values, stride, value_memory_)) {
+        values_are_finite_ = values_are_pairs_ = true;
+        return;
+      }
+    }
     if (!values_in_place_) {
       values_are_finite_ = PackRows(count_, v_channels_, values, stride, value_memory_);
       return;
@@ -65,7 +83,14 @@ class TileData {
   // may be written. Query rows are padded with zeros to whole vectors.
   void Score(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
              float* scores, size_t stride) const {
-    if (!in_place_) return ScorePacked(rows, queries, query_stride, begin, end, scores, stride);
+    if constexpr (kPairable<T>) {
+      if (pairs_) {
+        return ScorePacked<true>(rows, queries, query_stride, begin, end, scores, stride);
+      }
+    }
+    if (!in_place_) {
+      return ScorePacked<false>(rows, queries, query_stride, begin, end, scores, stride);
+    }
     const auto dot = [&](const auto* keys) {
       DotProducts(rows, queries, query_stride, keys, key_stride_, begin, end, channels_, scores,
                   stride);
@@ -76,21 +101,34 @@ class TileData {
     dot(keys_);
   }
 
-  // sums[r] = sums[r] * corrections[r] + weights[r][begin, end) · values.
+  // Whether weights are to come as pairs.
+  bool WantsPairs() const { return kPairable<T> && values_are_pairs_; }
+
+  // sums[r] = sums[r] * corrections[r] + weights[r][begin, end) · values. Of weights that are
+  // pairs, one before and one after the range are zero.
   void Accumulate(size_t rows, const float* weights, size_t weight_stride, size_t begin, size_t end,
                   const float* corrections, float* sums, size_t sum_stride) const {
     for (size_t x = 0; x < v_channels_; x += kPanel) {
       const size_t vectors = PanelVectors(x, v_channels_);
-      const auto block = [&](const auto* values, size_t value_stride) {
-        BlockOf(rows, vectors, weights + begin, weight_stride, values, value_stride, end - begin,
-                corrections, sums + x, sum_stride);
-      };
+      const size_t width = vectors * kLanes;
       if (values_in_place_) {
-        block(values_ + begin * value_stride_ + x, value_stride_);
-      } else {
-        const size_t width = vectors * kLanes;
-        block(value_memory_ + count_ * x + begin * width, width);
+        BlockOf<false>(rows, vectors, weights + begin, weight_stride,
+                       values_ + begin * value_stride_ + x, value_stride_, end - begin, corrections,
+                       sums + x, sum_stride);
+        continue;
       }
+      if constexpr (kPairable<T>) {
+        if (values_are_pairs_) {
+          const size_t first = begin / 2;
+          BlockOf<true>(rows, vectors, weights + first, weight_stride,
+                        value_memory_ + (count_ + 1) / 2 * x + first * width, width,
+                        (end + 1) / 2 - first, corrections, sums + x, sum_stride);
+          continue;
+        }
+      }
+      BlockOf<false>(rows, vectors, weights + begin, weight_stride,
+                     value_memory_ + count_ * x + begin * width, width, end - begin, corrections,
+                     sums + x, sum_stride);
     }
   }
 
@@ -109,22 +147,26 @@ class TileData {
   }
 
  private:
+  static constexpr float kOnes[kBlockRows] = {1, 1, 1, 1, 1, 1};
+
+  template <bool kPairs>
   void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
                    float* scores, size_t stride) const {
     // Products are summed up in pieces of this many channels: shorter ones are more
     // exact, but each piece loads and stores the scores once more. Pieces of 32, 64
     // and 128 run at 88, 95 and 98 % of the peak on Zen 4.
     constexpr size_t kDepth = 64;
-    static constexpr float ones[kBlockRows] = {1, 1, 1, 1, 1, 1};
+    const size_t channels = kPairs ? channels_ / 2 : channels_;
     begin = begin / kLanes * kLanes;
     while (begin < end) {
       const size_t panel = begin / kPanel * kPanel;
       const size_t width = PanelVectors(panel, count_) * kLanes;
       const size_t stop = std::min(panel + width, PaddedColumns(end));
-      const float* keys = key_memory_ + panel * channels_ + (begin - panel);
-      for (size_t x = 0; x < channels_; x += kDepth) {
-        BlockOf(rows, (stop - begin) / kLanes, queries + x, query_stride, keys + x * width, width,
-                std::min(kDepth, channels_ - x), x == 0 ? nullptr : ones, scores + begin, stride);
+      const float* keys = key_memory_ + panel * channels + (begin - panel);
+      for (size_t x = 0; x < channels; x += kDepth) {
+        BlockOf<kPairs>(rows, (stop - begin) / kLanes, queries + x, query_stride, keys + x * width,
+                        width, std::min(kDepth, channels - x), x == 0 ? nullptr : kOnes,
+                        scores + begin, stride);
       }
       begin = stop;
     }
@@ -132,12 +174,14 @@ class TileData {
 
   const size_t channels_;
   const size_t v_channels_;
+  const bool pairs_;
   float* key_memory_;          // packed [channels][count]
   float* const value_memory_;  // packed [count][v_channels]
   size_t count_ = 0;
   bool in_place_ = false;
   bool values_in_place_ = false;
   bool values_are_finite_ = false;
+  bool values_are_pairs_ = false;
   bool keys_are_floats_ = kIsFloat<T>;
   const T* keys_ = nullptr;
   const float* float_keys_ = nullptr;  // instead of keys_, if they are floats and T is not

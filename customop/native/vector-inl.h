@@ -32,6 +32,13 @@ inline constexpr size_t kBlockVectors = 2;
 inline constexpr size_t kBlockRows = 6;
 inline constexpr size_t kPanel = kBlockVectors * kLanes;  // columns of a packed panel
 
+// Whether the target multiplies pairs of bfloat16 and adds them up in float32.
+#if HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
+inline constexpr bool kHasPairs = true;
+#else
+inline constexpr bool kHasPairs = false;
+#endif
+
 // e^x for x <= 0, give or take a rounding: relative error below 1.2e-7, 0 below -87.3, NaN for NaN.
 HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   const hn::RebindToSigned<DF> di;

@@ -108,11 +108,11 @@ class WorkspacePool {
   std::atomic<bool> exhausted_{false};
 };
 
-// Runs body(i) for each i < count; a single piece stays on this thread.
+// Runs body(i) for each i < count, on this thread if there is one or they are `small`.
 template <typename Body>
-void ForEach(Host& host, size_t count, const Body& body) {
-  if (count == 1) {
-    body(size_t{0});
+void ForEach(Host& host, size_t count, const Body& body, bool small = false) {
+  if (count == 1 || small) {
+    for (size_t i = 0; i < count; ++i) body(i);
     return;
   }
   host.ParallelFor(

@@ -3,18 +3,20 @@
 //   rope_bench --library LIBROPE_OPS [--runtime LIBONNXRUNTIME] [--threads 1,2]
 //              [--rounds 9] [--only TEXT] [--json FILE]
 //
-// All ways to do a work, and the machine's own peaks, take turns in one process,
-// so that the machine's mood meets all alike; medians and their ratios count.
-// On one thread the processor's time of this process is what counts, which other
+// All ways to do a work on all numbers of threads, and the machine's own peaks, take turns in one
+// process, so that the machine's mood meets all alike; medians and their ratios count.
+// On one thread the processor's time of this thread is what counts, which other
 // processes do not lengthen by taking the core; on more it is the time that passes.
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cases.h"
@@ -37,7 +39,7 @@ double Now(clockid_t clock) {
 }
 
 // What counts for a number of threads.
-double Clock(int threads) { return Now(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC); }
+double Clock(int threads) { return Now(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC); }
 
 double Quantile(std::vector<double> v, double q) {
   std::sort(v.begin(), v.end());
@@ -66,12 +68,17 @@ struct Machine {
 
 struct Timed {
   Contestant contestant;
+  int threads = 1;
   std::unique_ptr<Session> session;
-  std::vector<double> seconds;
+  std::vector<double> seconds;  // of the clock that counts for the number of threads
+  std::vector<double> passed;   // time that passed
   int repeat = 1;
 
-  bool Run(int threads, bool warm_up) {
+  bool Run(bool warm_up) {
+    // The threads of the session before wait for work for a while, and take a core.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const double start = Clock(threads);
+    const double start_passed = Now(CLOCK_MONOTONIC);
     for (int i = 0; i < repeat; ++i) {
       if (!session->Run()) return false;
     }
@@ -80,6 +87,7 @@ struct Timed {
       repeat = static_cast<int>(std::clamp(0.02 / std::max(each, 1e-6), 1.0, 2000.0));
     } else {
       seconds.push_back(each);
+      passed.push_back((Now(CLOCK_MONOTONIC) - start_passed) / repeat);
     }
     return true;
   }
@@ -94,51 +102,60 @@ std::string Number(double x) {
   return text;
 }
 
-// One row of the table, and of the JSON.
-std::string Report(const Work& work, int threads, const Timed& t, const Timed& ours,
-                   const Timed& peer) {
+// One row of the table, and of the JSON. `ours` and `peer` run on as many threads, `alone` is the
+// same contestant on the fewest.
+std::string Report(const Work& work, const Timed& t, const Timed& ours, const Timed& peer,
+                   const Timed& alone) {
   const double flops = work.Flops() / t.median() / 1e9;
   const int64_t size = t.contestant.element == Element::kFloat ? 4 : 2;
   const double bytes = work.CacheBytes(size) / t.median() / 1e9;
   const double difference = Session::Difference(*t.session, *ours.session);
+  const double gain = Quantile(alone.passed, 0.5) / Quantile(t.passed, 0.5);
   std::printf(
-      "%-36s %d  %-28s %10.4f ms  peer/this %5.2f  this/ours %5.2f  %6.1f GF/s  %5.1f GB/s  "
-      "differs %.0e\n",
-      work.name.c_str(), threads, t.contestant.name.c_str(), t.median() * 1e3,
-      peer.median() / t.median(), t.median() / ours.median(), flops, bytes, difference);
+      "%-36s %d  %-28s %10.4f ms  peer/this %5.2f  this/ours %5.2f  threads %4.2f  %6.1f GF/s  "
+      "%5.1f GB/s  differs %.0e\n",
+      work.name.c_str(), t.threads, t.contestant.name.c_str(), t.median() * 1e3,
+      peer.median() / t.median(), t.median() / ours.median(), gain, flops, bytes, difference);
   std::fflush(stdout);
-  return "{\"work\": " + Quoted(work.name) + ", \"threads\": " + std::to_string(threads) +
+  return "{\"work\": " + Quoted(work.name) + ", \"threads\": " + std::to_string(t.threads) +
          ", \"contestant\": " + Quoted(t.contestant.name) + ", \"seconds\": " + Number(t.median()) +
          ", \"first_quartile\": " + Number(Quantile(t.seconds, 0.25)) +
          ", \"third_quartile\": " + Number(Quantile(t.seconds, 0.75)) +
          ", \"flops_per_second\": " + Number(flops * 1e9) +
          ", \"cache_bytes_per_second\": " + Number(bytes * 1e9) +
          ", \"peer_over_this\": " + Number(peer.median() / t.median()) +
-         ", \"this_over_ours\": " + Number(t.median() / ours.median()) + "}";
+         ", \"this_over_ours\": " + Number(t.median() / ours.median()) +
+         ", \"gain_of_threads\": " + Number(gain) + "}";
 }
 
-bool RunWork(const Work& work, int threads, const Options& options, Machine& machine,
+bool RunWork(const Work& work, const Options& options, Machine& machine,
              std::vector<std::string>& rows) {
   std::vector<Timed> all;
-  for (const Contestant& c : ContestantsOf(work)) {
-    Timed t{c, std::make_unique<Session>(work, c, options.library, threads), {}};
-    if (!t.session->error().empty()) {
+  for (const int threads : options.threads) {
+    for (const Contestant& c : ContestantsOf(work)) {
+      Timed t{c, threads, std::make_unique<Session>(work, c, options.library, threads), {}, {}};
+      if (t.session->error().empty()) {
+        all.push_back(std::move(t));
+        continue;
+      }
       std::fprintf(stderr, "%s, %s is left out: %s\n", work.name.c_str(), c.name.c_str(),
                    t.session->error().c_str());
-      continue;
     }
-    all.push_back(std::move(t));
   }
   for (int round = -1; round < options.rounds; ++round) {
     machine.Sample();
     for (Timed& t : all) {
-      if (t.Run(threads, round < 0)) continue;
+      if (t.Run(round < 0)) continue;
       std::fprintf(stderr, "%s, %s: %s\n", work.name.c_str(), t.contestant.name.c_str(),
                    t.session->error().c_str());
       return false;
     }
   }
-  for (const Timed& t : all) rows.push_back(Report(work, threads, t, all[0], all[1]));
+  const size_t each = all.size() / options.threads.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t first = i / each * each;
+    rows.push_back(Report(work, all[i], all[first], all[first + 1], all[i % each]));
+  }
   return true;
 }
 
@@ -199,11 +216,9 @@ int Main(int argc, char** argv) {
   }
   Machine machine;
   std::vector<std::string> rows;
-  for (const int threads : options.threads) {
-    for (const Work& work : Works()) {
-      if (work.name.find(options.only) == std::string::npos) continue;
-      if (!RunWork(work, threads, options, machine, rows)) return 1;
-    }
+  for (const Work& work : Works()) {
+    if (work.name.find(options.only) == std::string::npos) continue;
+    if (!RunWork(work, options, machine, rows)) return 1;
   }
   if (rows.empty()) {
     std::fprintf(stderr, "rope_bench: no work's name holds '%s'\n", options.only.c_str());

@@ -14,6 +14,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -39,6 +40,7 @@ type row struct {
 	Bytes      float64 `json:"cache_bytes_per_second"`
 	Gain       float64 `json:"peer_over_this"`
 	Cost       float64 `json:"this_over_ours"`
+	Threaded   float64 `json:"gain_of_threads"` // time on the fewest threads / this
 }
 
 func main() {
@@ -82,12 +84,12 @@ func table(out io.Writer, m measured) error {
 		fmt.Fprintf(w, " (bfloat16 %.1f)", m.BFloat16/1e9)
 	}
 	fmt.Fprintf(w, ", reading %.1f GB/s. Medians of %d rounds.\n\n", m.Read/1e9, m.Rounds)
-	fmt.Fprintln(w, "| work | threads | op | ms | GF/s | of the peak | GB/s of K and V | of reading | GroupQueryAttention / this | this / RotaryAttention |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| work | threads | op | ms | GF/s | of the peak | GB/s of K and V | of reading | GroupQueryAttention / this | this / RotaryAttention | gain of threads |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range m.Rows {
 		threads := float64(r.Threads)
-		fmt.Fprintf(w, "| %s | %d | %s | %.4g | %.1f | %.0f %% | %.2f | %.0f %% | %.2f | %.2f |\n", r.Work, r.Threads, r.Contestant,
-			1e3*r.Seconds, r.Flops/1e9, 100*r.Flops/(threads*m.MultiplyAdd), r.Bytes/1e9, 100*r.Bytes/m.Read, r.Gain, r.Cost)
+		fmt.Fprintf(w, "| %s | %d | %s | %.4g | %.1f | %.0f %% | %.2f | %.0f %% | %.2f | %.2f | %.2f |\n", r.Work, r.Threads, r.Contestant,
+			1e3*r.Seconds, r.Flops/1e9, 100*r.Flops/(threads*m.MultiplyAdd), r.Bytes/1e9, 100*r.Bytes/m.Read, r.Gain, r.Cost, r.Threaded)
 	}
 	_, err := io.WriteString(out, w.String())
 	return err
@@ -129,17 +131,26 @@ func draw(m measured, file string) error {
 			return err
 		}
 		bars.Offset = width * vg.Length(2*i-len(threads)+1) / 2
-		bars.Color = plotter.DefaultLineStyle.Color
-		if i > 0 {
-			bars.Color = nil
-		}
+		bars.Color = plotutil.Color(i)
+		bars.LineStyle.Width = 0
 		p.Add(bars)
-		p.Legend.Add(fmt.Sprintf("%d threads", n), bars)
+		p.Legend.Add(threadsText(n), bars)
 	}
 	p.Legend.Top = true
+	p.Legend.Left = true
+	p.Legend.Padding = 2
 	same := plotter.NewFunction(func(float64) float64 { return 1 })
 	same.Dashes = []vg.Length{vg.Points(4), vg.Points(4)}
 	p.Add(same)
 	p.NominalX(works...)
+	p.X.Min, p.X.Max = -0.5, float64(len(works))-0.5
+	p.Y.Max *= 1.1
 	return p.Save(vg.Length(len(works))*2.8*vg.Centimeter+3*vg.Centimeter, 11*vg.Centimeter, file)
+}
+
+func threadsText(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", n)
 }
