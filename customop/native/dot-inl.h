@@ -19,7 +19,7 @@ inline constexpr size_t kDotKeys = 4;
 // Keys that are read by turns. Memory is read faster in order, but one key after the other loads
 // the queries for each, which elements of 16 bits leave no time for.
 template <typename T>
-inline constexpr size_t kDotTogether = kIsFloat<T> ? 1 : 2;
+inline constexpr size_t kDotTogether = kIsFloat<T> ? 1 : kDotKeys;
 
 #if HWY_TARGET != HWY_SCALAR
 // The sum of a vector's blocks of four lanes.
