@@ -98,7 +98,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "document_mask", Type: "string", Default: `"intra"`, Since: 2, Doc: "With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's."},
 		{Name: "document_restart", Type: "int", Default: "0", Since: 2, Doc: "1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band."},
 		{Name: "document_start", Type: "int", Default: "0", Since: 2, Doc: "Position of the first token of each document when positions restart, ≥ 0."},
-		{Name: "precision", Type: "string", Default: `"exact"`, Since: 2, Doc: "exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does. The same for float32."},
+		{Name: "precision", Type: "string", Default: `"exact"`, Since: 2, Doc: "exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does, and softmax weights too where the CPU multiplies bfloat16. The same for float32."},
 		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart."},
 	},
 }
