@@ -14,6 +14,7 @@ type change struct {
 	site      *site
 	mask      *onnx.ValueInfo // the graph's own padding mask, nil without one
 	reads     rope.Mask       // what the nodes compute of it
+	edited    bool            // the nodes mean something else than what they replace
 	nodes     []*onnx.Node
 	constants []*onnx.Tensor
 }

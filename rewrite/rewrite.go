@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -77,8 +78,16 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // After an error m is no model to be saved.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
+	calls, refused := inline(m)
+	report, err := rewriteGraphs(ctx, m, opts)
+	err = calls.finish(report, err, refused)
+	report.Seconds = time.Since(start).Seconds()
+	return report, err
+}
+
+// rewriteGraphs does so for a model whose functions are inlined.
+func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
-	defer func() { report.Seconds = time.Since(start).Seconds() }()
 	inputs, err := additions(m, opts)
 	if err == nil && opts.Separator != nil && opts.Documents != "" {
 		err = errors.New("document ids come either from an input or from a separator; give one")
@@ -178,7 +187,8 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		if err != nil {
 			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
 		}
-		changes = append(changes, change{scope: f.scope, site: f.site, mask: w.mask, reads: a.Mask, nodes: nodes, constants: constants})
+		changes = append(changes, change{scope: f.scope, site: f.site, mask: w.mask, reads: a.Mask,
+			edited: !reflect.DeepEqual(a, f.lifted.attention), nodes: nodes, constants: constants})
 	}
 	if raw {
 		report.Edits = append(report.Edits, "cache raw")
@@ -207,6 +217,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err := apply(m, changes); err != nil {
 		return report, err
 	}
+	report.warn(leftovers(changes)...)
 	if cache != nil {
 		if err := cache.finish(m, changes); err != nil {
 			return report, &EditError{Layer: WholeModel, Err: err}

@@ -159,7 +159,7 @@ func TestFixedSizes(t *testing.T) {
 				c.change(p)
 			}
 			path := p.save()
-			original, m := open(t, path), open(t, path)
+			m := open(t, path)
 			report, err := Rewrite(context.Background(), m, Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -182,19 +182,6 @@ func TestFixedSizes(t *testing.T) {
 			if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			var outputs []string
-			for _, v := range m.Graph.Outputs {
-				outputs = append(outputs, v.Name)
-			}
-			load := func(path string) engine.Session {
-				s, err := eng.Load(context.Background(), engine.Model{Path: path, Inputs: inputNames(m), Outputs: outputs, Library: true, Optimize: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { s.Close() })
-				return s
-			}
-			before, after := load(path), load(patched)
 			pt := c.fixed
 			if pt.B == 0 {
 				pt.B = 3
@@ -205,36 +192,53 @@ func TestFixedSizes(t *testing.T) {
 			if pt.P == 0 && len(m.Graph.Inputs) > 3 {
 				pt.P = 12
 			}
-			for kind := range 2 { // none, left
-				feeds := fixedFeeds(t, original, pt, kind)
-				want, err := before.Run(context.Background(), feeds)
-				if err != nil {
-					t.Fatal(err)
+			agree(t, eng, path, patched, pt)
+		})
+	}
+}
+
+// agree runs a model before and after, on random inputs without and with padding
+// on the left, and compares what carries meaning.
+func agree(t *testing.T, eng engine.Engine, original, patched string, pt point) {
+	t.Helper()
+	m := open(t, original)
+	var outputs []string
+	for _, v := range m.Graph.Outputs {
+		outputs = append(outputs, v.Name)
+	}
+	load := func(path string) engine.Session {
+		s, err := eng.Load(context.Background(), engine.Model{Path: path, Inputs: inputNames(m), Outputs: outputs, Library: true, Optimize: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	before, after := load(original), load(patched)
+	for kind := range 2 {
+		feeds := fixedFeeds(t, m, pt, kind)
+		want, err := before.Run(context.Background(), feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := after.Run(context.Background(), feeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mask := feeds["attention_mask"]
+		for _, name := range outputs {
+			x, y := want[name].Values(), got[name].Values()
+			if len(x) != len(y) || len(x) == 0 {
+				t.Fatalf("%s has %d elements, %d were expected", name, len(y), len(x))
+			}
+			for i := range x {
+				if row := int64(i) / want[name].Dims[2]; name == "logits" && mask.Values()[row/pt.L*mask.Dims[1]+pt.P+row%pt.L] == 0 {
+					continue
 				}
-				got, err := after.Run(context.Background(), feeds)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, name := range outputs {
-					x, y := want[name].Values(), got[name].Values()
-					if len(x) != len(y) || len(x) == 0 {
-						t.Fatalf("%s has %d elements, %d were expected", name, len(y), len(x))
-					}
-					rows := feeds["attention_mask"]
-					for i := range x {
-						if name == "logits" { // of rows that carry meaning
-							row := int64(i) / want[name].Dims[2]
-							at := row/pt.L*rows.Dims[1] + pt.P + row%pt.L
-							if rows.Values()[at] == 0 {
-								continue
-							}
-						}
-						if !(math.Abs(x[i]-y[i]) <= 1e-4) {
-							t.Fatalf("padding %d: %s is off by %.2g at %d", kind, name, math.Abs(x[i]-y[i]), i)
-						}
-					}
+				if !(math.Abs(x[i]-y[i]) <= 1e-4) {
+					t.Fatalf("padding %d: %s is off by %.2g at %d", kind, name, math.Abs(x[i]-y[i]), i)
 				}
 			}
-		})
+		}
 	}
 }

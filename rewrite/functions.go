@@ -1,0 +1,121 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Attention may stand in functions of the model itself, or be made of calls of
+// them. Analysis sees through calls when they are inlined; those of which nothing
+// is replaced stand in the result as they stood before.
+
+// inlined is what inlining did to a model.
+type inlined struct {
+	calls  []onnx.Inlined
+	before map[*onnx.Graph][]*onnx.Node
+}
+
+// inline replaces the calls of the model's functions by their bodies. Functions
+// that cannot be inlined stay, and what is made of them is not looked into.
+func inline(m *onnx.Model) (*inlined, error) {
+	if first, _ := functionCalls(m); first == nil {
+		return &inlined{}, nil
+	}
+	in := &inlined{before: map[*onnx.Graph][]*onnx.Node{m.Graph: m.Graph.Nodes}}
+	for n := range m.Graph.AllNodes() {
+		for sub := range n.Subgraphs() {
+			in.before[sub] = sub.Nodes
+		}
+	}
+	var err error
+	in.calls, err = m.Inline()
+	return in, err
+}
+
+// finish leaves of it what the rewrite needs, and adds to its error why functions
+// were not looked into.
+func (in *inlined) finish(report *Report, err, refused error) error {
+	if refused != nil {
+		report.warn(fmt.Sprintf("the model's own functions are not looked into: %v", refused))
+	}
+	if refused != nil && errors.Is(err, ErrNoAttention) {
+		err = fmt.Errorf("%w (%w)", err, refused)
+	}
+	if len(in.calls) == 0 || err != nil && report.Rewritten() > 0 {
+		return err
+	}
+	if report.Rewritten() > 0 {
+		return in.fold()
+	}
+	for g, nodes := range in.before {
+		g.Nodes = nodes
+	}
+	return err
+}
+
+// fold puts the calls back of which every node is still there.
+func (in *inlined) fold() error {
+	graphs := map[*onnx.Graph]map[*onnx.Node]bool{}
+	for _, c := range in.calls {
+		if graphs[c.Graph] == nil {
+			graphs[c.Graph] = map[*onnx.Node]bool{}
+			for _, n := range c.Graph.Nodes {
+				graphs[c.Graph][n] = true
+			}
+		}
+	}
+	call := map[*onnx.Node]*onnx.Node{} // node of a body → the call that it goes back into
+	for _, c := range in.calls {
+		if len(c.Nodes) > 0 && !slices.ContainsFunc(c.Nodes, func(n *onnx.Node) bool { return !graphs[c.Graph][n] }) {
+			for _, n := range c.Nodes {
+				call[n] = c.Call
+			}
+		}
+	}
+	// What a new node reads out of a body keeps it as it is.
+	for g, nodes := range graphs {
+		maker := map[string]*onnx.Node{}
+		for n := range nodes {
+			for _, o := range n.Outputs {
+				maker[o] = n
+			}
+		}
+		read := func(v string, by *onnx.Node) {
+			c := call[maker[v]]
+			if c == nil || c == by || slices.Contains(c.Outputs, v) {
+				return
+			}
+			for n, other := range call {
+				if other == c {
+					delete(call, n)
+				}
+			}
+		}
+		for _, n := range g.Nodes {
+			for v := range uses(n) {
+				read(v, call[n])
+			}
+		}
+	}
+	for g := range graphs {
+		var nodes []*onnx.Node
+		placed := map[*onnx.Node]bool{}
+		for _, n := range g.Nodes {
+			c := call[n]
+			if c == nil {
+				nodes = append(nodes, n)
+			} else if !placed[c] {
+				placed[c] = true
+				nodes = append(nodes, c)
+			}
+		}
+		g.Nodes = nodes
+		if err := order(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// TestLeftovers: what is read beside an edited attention stays as it was, and the
+// report says so; without an edit there is nothing to say.
+func TestLeftovers(t *testing.T) {
+	testruntime.Require(t)
+	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := func(p *patient) {
+		p.output(p.sites[0].softmax.Outputs[0])
+		p.output(p.op("Mul", p.sites[1].key.stored(), p.float(3)))
+		p.output(p.op("Shape", p.sites[1].scores()))           // a size alone
+		p.output(p.op("Mul", p.sites[0].output(), p.float(2))) // what the op makes
+		p.output(p.op("Neg", p.sites[1].key.cut))              // what enters it
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*patient)
+		edits  []rope.Spec
+		want   []string
+	}{
+		{"edited", beside, []rope.Spec{yarn}, []string{"is an output of the graph as well", "is read by node op"}},
+		{"identity", beside, nil, nil},
+		{"nothing beside", func(*patient) {}, []rope.Spec{yarn}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPatient(t, "llama__optimum")
+			c.change(p)
+			m := open(t, p.save())
+			report, err := Rewrite(context.Background(), m, Options{Edits: c.edits})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Rewritten() != 2 {
+				t.Fatalf("%d sites are rewritten: %+v", report.Rewritten(), report.Sites)
+			}
+			var got []string
+			for _, w := range report.Warnings {
+				if strings.Contains(w, "stays what the original") {
+					got = append(got, w)
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Fatalf("warnings %q, %d were expected", got, len(c.want))
+			}
+			for i, want := range c.want {
+				if !strings.Contains(strings.Join(got, "\n"), want) {
+					t.Errorf("%d: warnings %q lack %q", i, got, want)
+				}
+			}
+		})
+	}
+}
