@@ -182,6 +182,8 @@ type outcome struct {
 	lifted *lifted
 	proof  *Proof
 	err    error
+
+	rotation *lifted // of an attention that is not lifted, once it was asked for
 }
 
 type outcomes map[outcomeKey]outcome
@@ -218,6 +220,16 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			}
 			known[key] = o
 		}
+		var rotation *lifted // of an attention that cannot be lifted itself
+		if o.err != nil && opts.Target == PlainONNX && !opts.onlyMasks() {
+			if o.rotation == nil {
+				if o.rotation = l.rotationOf(ctx, f.site); ctx.Err() != nil {
+					return ctx.Err()
+				}
+				known[key] = o
+			}
+			rotation = o.rotation
+		}
 		site := &report.Sites[f.index]
 		var refusal *Refusal
 		switch {
@@ -230,6 +242,11 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			}
 			if seen {
 				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+			}
+			if rotation != nil && rotation.rotary() {
+				f.lifted = rotation
+				site.describe(rotation)
+				site.Status = Rewritten
 			}
 		case o.err != nil:
 			return o.err

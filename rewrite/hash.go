@@ -34,6 +34,7 @@ func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byt
 		leaf(s.value.cache.past, "past value")
 	}
 	sum := sha256.New()
+	fmt.Fprint(sum, t.fixed)
 	// The values between which functions are measured are part of the structure.
 	for _, v := range append([]string{s.scores(), s.softmaxInput(), s.softmax.Outputs[0], s.mix.Inputs[0],
 		s.query.operand, s.key.stored(), s.key.operand, s.value.stored(), s.value.operand}, s.results()...) {

@@ -25,6 +25,7 @@ type lifted struct {
 	keyOrder      []int64
 	angles        rope.Precision      // of the type that angles are computed in
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
+	rotationOnly  bool                // nothing but the encoding was measured
 	fixed         point               // the sizes that the original always has, as shapeTable has them
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }

@@ -47,6 +47,10 @@ type Site struct {
 	// explained them; 0 otherwise.
 	Unknown float64 `json:"frequencies_known_to,omitempty"`
 
+	// RotationOnly says that the attention could not be lifted, for Reason, and
+	// that the constants of its rotation alone were changed (PlainONNX).
+	RotationOnly bool `json:"rotation_only,omitempty"`
+
 	Cache  string `json:"cache"`
 	Status Status `json:"status"`
 	Reason string `json:"reason"`
@@ -151,6 +155,10 @@ func (s *Site) describe(l *lifted) {
 		}
 	}
 	s.Unknown = l.unknown
+	s.RotationOnly = l.rotationOnly
+	if l.rotationOnly {
+		return
+	}
 	s.Mask = describeMask(a.Mask)
 	s.Cache = "none"
 	if l.layouts.cached {

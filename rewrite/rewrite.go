@@ -146,6 +146,9 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
+		if err := f.lifted.allows(specs, site.Reason); err != nil {
+			return report, &EditError{Layer: site.Layer, Err: err}
+		}
 		a, warnings, err := edit(f.lifted.attention, opts, specs)
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}

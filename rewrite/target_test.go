@@ -2,9 +2,12 @@ package rewrite_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +84,92 @@ func TestTargetONNX(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestRotationOnly: where an attention cannot be lifted, methods that change
+// frequencies change the constants of its rotation. The scores of this one are
+// scaled where there are more than 4096 tokens; with fewer it is what the goldens are of.
+func TestRotationOnly(t *testing.T) {
+	testruntime.Require(t)
+	changed := filepath.Join(t.TempDir(), "model.onnx")
+	m, err := onnx.Open(model("llama__optimum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	scalar := func(name string, kind onnx.DataType, data []byte) string {
+		m.Graph.AddInitializer(onnx.NewTensor(name, kind, []int64{}, data))
+		return name
+	}
+	one := scalar("place", onnx.Int64, binary.LittleEndian.AppendUint64(nil, 1))
+	least := scalar("least", onnx.Float, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)))
+	many := scalar("many", onnx.Float, binary.LittleEndian.AppendUint32(nil, math.Float32bits(4096)))
+	for _, n := range []*onnx.Node{
+		onnx.NewNode("Shape", []string{"attention_mask"}, []string{"mask_shape"}),
+		onnx.NewNode("Gather", []string{"mask_shape", one}, []string{"tokens"}),
+		onnx.NewNode("Cast", []string{"tokens"}, []string{"tokens_float"}, onnx.IntAttr("to", int64(onnx.Float))),
+		onnx.NewNode("Div", []string{"tokens_float", many}, []string{"share"}),
+		onnx.NewNode("Max", []string{"share", least}, []string{"factor"}),
+	} {
+		m.Graph.InsertNode(m.Graph.Nodes[0], n)
+	}
+	for _, n := range slices.Clone(m.Graph.Nodes) {
+		if n.OpType == "Softmax" {
+			scaled := n.Inputs[0] + "/scaled"
+			m.Graph.InsertNode(n, onnx.NewNode("Mul", []string{n.Inputs[0], "factor"}, []string{scaled}))
+			n.Inputs[0] = scaled
+		}
+	}
+	if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		target rewrite.Target
+		axis   rope.Axis
+		method string
+		want   string // of the error
+	}{
+		{target: rewrite.PlainONNX, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
+		{target: rewrite.PlainONNX, axis: rope.PositionsAxis, method: "string:shift=16,window=4", want: "only methods that change frequencies and gain alone"},
+		{target: rewrite.Ops, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
+	} {
+		m, err := onnx.Open(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, c.axis, c.method)}, Target: c.target, Worker: []string{os.Args[0]}})
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v lacks %q", c.method, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range report.Sites {
+			if !strings.Contains(s.Reason, "its mask is not understood") || s.RotationOnly != (c.target == rewrite.PlainONNX) || (s.Status == rewrite.Rewritten) != s.RotationOnly {
+				t.Errorf("target %s: layer %d is %s, of its rotation alone %v: %s", c.target, s.Layer, s.Status, s.RotationOnly, s.Reason)
+			}
+		}
+		if c.target == rewrite.Ops {
+			continue
+		}
+		path := filepath.Join(t.TempDir(), "patched.onnx")
+		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		noCustomNodes(t, path)
+		for _, padded := range []bool{false, true} {
+			g := readGolden(t, "llama", "yarn4", padded)
+			for _, chunks := range [][]int64{{48}, {32, 16}} {
+				if off := g.distance(t, chunked(t, open(t, path), g.sequence, chunks)); !(off <= 1e-4) {
+					t.Errorf("%v, padded %v: off by %.2g from transformers", chunks, padded, off)
+				}
+			}
 		}
 	}
 }

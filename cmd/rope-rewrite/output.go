@@ -93,7 +93,7 @@ func describe(s rewrite.Site) string {
 		s.Scope = ""
 		return "in " + where + ": " + describe(s)
 	}
-	if s.Proof == nil {
+	if s.Proof == nil && !s.RotationOnly {
 		return "kept: " + s.Reason
 	}
 	text := fmt.Sprintf("%d heads", s.Heads)
@@ -111,6 +111,9 @@ func describe(s rewrite.Site) string {
 		}
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
+	}
+	if s.RotationOnly {
+		return text + "; its rotation alone is changed, the attention stays: " + s.Reason
 	}
 	cache := s.Cache
 	if cache == "none" {
