@@ -136,7 +136,7 @@ func measure(ctx context.Context, eng engine.Engine, found []analysed, opts Opti
 // no attention can turn query and key; such attentions may be asked to change
 // their masks alone.
 func notTurning(ctx context.Context, parts []*scope, opts Options, report *Report) error {
-	var cores []core
+	var still *unturned
 	var first *scope
 	for _, part := range parts {
 		candidates := part.find()
@@ -148,7 +148,7 @@ func notTurning(ctx context.Context, parts []*scope, opts Options, report *Repor
 			return nil
 		}
 		if first == nil {
-			first, cores = part, some
+			first, still = part, some
 		}
 	}
 	if first == nil {
@@ -162,7 +162,7 @@ func notTurning(ctx context.Context, parts []*scope, opts Options, report *Repor
 		}
 	}
 	report.number()
-	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, first.view.placed(ctx, opts, cores))
+	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, first.view.placed(ctx, opts, still))
 }
 
 const notTurned = "it turns neither query nor key by position"

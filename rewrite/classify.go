@@ -54,7 +54,8 @@ func (g *graph) weightProduct(n *onnx.Node) bool {
 	}
 	if n.Domain == "com.microsoft" {
 		switch n.OpType {
-		case "MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulBnb4", "MatMulFpQ4", "QMoE", "MoE":
+		case "MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulBnb4", "MatMulFpQ4", "QMoE", "MoE",
+			"Attention", "QAttention", "PackedAttention":
 			return true
 		case "FusedMatMul", "GemmFastGelu":
 			return g.weight(n.Inputs[0]) || g.weight(n.Inputs[1])

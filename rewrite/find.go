@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -44,6 +45,14 @@ func (g *graph) unreadable(n *onnx.Node) *Refusal {
 	if err := g.unread[n]; err != nil {
 		return refuse(n, "this %s cannot be read: %v", n.OpType, err)
 	}
+	switch {
+	case weighted(n) && n.Int("do_rotary", 0) != 0:
+		return refuse(n, "this %s turns query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; have the rotation exported or fused as RotaryEmbedding before MultiHeadAttention", n.OpType)
+	case strings.HasPrefix(n.OpType, "Packed"):
+		return refuse(n, "ONNX Runtime does not run %s on the CPU, so that nothing can be proven of it", n.OpType)
+	case weighted(n):
+		return refuse(n, "this %s multiplies by the weights of query, key and value itself and turns neither query nor key", n.OpType)
+	}
 	return refuse(n, "the fused op %s is not lifted by this version", n.OpType)
 }
 
@@ -52,7 +61,7 @@ func fusedAttention(n *onnx.Node) bool {
 	if standard(n, "Attention") {
 		return true
 	}
-	return n.Domain == "com.microsoft" && slices.Contains([]string{"Attention", "MultiHeadAttention", "GroupQueryAttention",
+	return n.Domain == "com.microsoft" && slices.Contains([]string{"Attention", "QAttention", "MultiHeadAttention", "GroupQueryAttention",
 		"PackedAttention", "PackedMultiHeadAttention", "DecoderMaskedMultiHeadAttention", "SparseAttention"}, n.OpType)
 }
 

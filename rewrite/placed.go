@@ -15,8 +15,8 @@ import (
 // to its embeddings, and biases on its scores. Both are for a sentence only;
 // what cannot be measured is left out of it.
 
-// placed says how positions come into a model whose attentions have these cores.
-func (g *graph) placed(ctx context.Context, opts Options, cores []core) string {
+// placed says how positions come into a model with these attentions.
+func (g *graph) placed(ctx context.Context, opts Options, u *unturned) string {
 	var found []string
 	eng, err := opts.engine()
 	if err != nil {
@@ -24,9 +24,9 @@ func (g *graph) placed(ctx context.Context, opts Options, cores []core) string {
 	} else {
 		defer eng.Close()
 	}
-	found = append(found, g.addedTables(ctx, eng, cores[0])...)
-	if err == nil {
-		found = append(found, g.biases(ctx, eng, cores)...)
+	found = append(found, g.addedTables(ctx, eng, u.from)...)
+	if err == nil && len(u.cores) > 0 {
+		found = append(found, g.biases(ctx, eng, u.cores)...)
 	}
 	if found = unique(found); len(found) == 0 {
 		return "and nothing else was found that tells positions apart"
@@ -38,9 +38,9 @@ func (g *graph) placed(ctx context.Context, opts Options, cores []core) string {
 // looked up by an input, tells kinds of tokens or pairs of sentences apart.
 const positionRows = 16
 
-// addedTables looks for tables that are added to a core's hidden states, by
-// what looks them up.
-func (g *graph) addedTables(ctx context.Context, eng engine.Engine, c core) (found []string) {
+// addedTables looks for tables that are added to the hidden states that values
+// are made of, by what looks them up.
+func (g *graph) addedTables(ctx context.Context, eng engine.Engine, from []string) (found []string) {
 	type table struct {
 		tensor *onnx.Tensor
 		given  bool // looked up by a graph input as it is
@@ -63,7 +63,7 @@ func (g *graph) addedTables(ctx context.Context, eng engine.Engine, c core) (fou
 		}
 		return t
 	}
-	g.upstream(c.product.Inputs, func(v string, n *onnx.Node) []string {
+	g.upstream(from, func(v string, n *onnx.Node) []string {
 		if n == nil {
 			return nil
 		}

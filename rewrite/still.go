@@ -29,16 +29,38 @@ func (g *graph) still(c core) bool {
 	return still
 }
 
-// unturned returns the cores of all candidates when none of them can turn its
-// query and key, else nil.
-func (g *graph) unturned(candidates []candidate) (cores []core) {
+// unturned is attentions that turn nothing.
+type unturned struct {
+	from  []string // what the first of them computes query and key from
+	cores []core   // of those that are not one op
+}
+
+// unturned returns all candidates when none of them can turn its query and key,
+// else nil.
+func (g *graph) unturned(candidates []candidate) *unturned {
+	u := &unturned{}
 	for _, c := range candidates {
-		if c.core == nil || !g.still(*c.core) {
+		var from []string
+		switch {
+		case c.core != nil && g.still(*c.core):
+			u.cores = append(u.cores, *c.core)
+			from = c.core.product.Inputs
+		case c.core == nil && weighted(c.node) && c.node.Int("do_rotary", 0) == 0:
+			from = c.node.Inputs[:1] // query and key come straight from its weights
+		default:
 			return nil
 		}
-		cores = append(cores, *c.core)
+		if u.from == nil {
+			u.from = from
+		}
 	}
-	return cores
+	return u
+}
+
+// weighted reports whether n is an attention that multiplies by the weights of
+// query, key and value itself.
+func weighted(n *onnx.Node) bool {
+	return n.Domain == "com.microsoft" && slices.Contains([]string{"Attention", "QAttention", "PackedAttention"}, n.OpType) && len(n.Inputs) > 0
 }
 
 // passes returns the hidden states that a node works on, and whether its other

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -96,6 +97,55 @@ func TestStill(t *testing.T) {
 				t.Errorf("still is %v, %v was expected", got, c.still)
 			}
 		})
+	}
+}
+
+// TestWeightedAttention: attention that multiplies by its own weights cannot be
+// turned by anything but itself, which no CPU runs.
+func TestWeightedAttention(t *testing.T) {
+	needRuntime(t)
+	for _, c := range []struct {
+		name, op string
+		attrs    []*onnx.Attribute
+		none     string
+		kept     string
+	}{
+		{name: "fused by ONNX Runtime", op: "Attention", none: "its 1 attentions turn neither query nor key, its positions are learned (a table of 40 rows"},
+		{name: "rotary", op: "Attention", attrs: []*onnx.Attribute{onnx.IntAttr("do_rotary", 1)}, kept: "does not run on the CPU"},
+		{name: "packed query, key and value", op: "PackedMultiHeadAttention", kept: "does not run PackedMultiHeadAttention on the CPU"},
+	} {
+		m := onnx.New()
+		m.RequireIR(8)
+		m.RequireOpset("", 17)
+		m.RequireOpset("com.microsoft", 1)
+		g := m.Graph
+		shape := []onnx.Dim{{Param: "b"}, {Param: "l"}}
+		g.Inputs = []*onnx.ValueInfo{onnx.NewValueInfo("ids", onnx.Int64, shape...), onnx.NewValueInfo("places", onnx.Int64, shape...)}
+		g.Outputs = []*onnx.ValueInfo{{Name: "out", Type: onnx.Float}}
+		rng := rand.New(rand.NewPCG(1, 1))
+		random := func(name string, dims ...int64) {
+			values := make([]float32, dims[0]*dims[1])
+			for i := range values {
+				values[i] = float32(rng.NormFloat64())
+			}
+			g.Initializers = append(g.Initializers, float32Tensor(name, dims, values...))
+		}
+		random("tokens", 50, 8)
+		random("positions", 40, 8)
+		random("weights", 8, 24)
+		attention := onnx.NewNode(c.op, []string{"hidden", "weights", ""}, []string{"out"}, append(c.attrs, onnx.IntAttr("num_heads", 2))...)
+		attention.Domain = "com.microsoft"
+		g.Nodes = []*onnx.Node{
+			onnx.NewNode("Gather", []string{"tokens", "ids"}, []string{"token"}), onnx.NewNode("Gather", []string{"positions", "places"}, []string{"position"}),
+			onnx.NewNode("Add", []string{"token", "position"}, []string{"hidden"}), attention,
+		}
+		report, err := Rewrite(t.Context(), m, Options{})
+		switch {
+		case c.none != "" && (!errors.Is(err, ErrNoAttention) || !strings.Contains(err.Error(), c.none)):
+			t.Errorf("%s: error %v lacks %q", c.name, err, c.none)
+		case c.kept != "" && (err != nil || len(report.Sites) != 1 || !strings.Contains(report.Sites[0].Reason, c.kept)):
+			t.Errorf("%s: error %v, sites %+v lack %q", c.name, err, report.Sites, c.kept)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ import contextlib
 import io
 import os
 import shutil
+import sys
 
 import numpy as np
 import onnx
@@ -55,6 +56,8 @@ def optimised(source, target, name):
 @derived("fused")
 def fused(source, target, name):
     """onnxruntime.transformers.optimizer, which fuses attention and rotation where it knows them."""
+    # Its modules import one another by their bare names.
+    sys.path.insert(0, os.path.join(os.path.dirname(onnxruntime.__file__), "transformers"))
     from onnxruntime.transformers.optimizer import optimize_model
     heads, hidden = 4, HIDDEN
     kind = "bert" if ARCHITECTURES[name].head in ("masked", "encoder") else "gpt2"
