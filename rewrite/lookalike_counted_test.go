@@ -154,9 +154,16 @@ func TestLookalikesCounted(t *testing.T) {
 			c.input(10, onnx.NewTensor("bias", onnx.Float, []int64{1, 1, 1, 1}, make([]byte, 4)))
 		}, both("attention_bias is not expanded"), nil, false},
 		{"sinks", func(c counting) {
-			c.input(11, onnx.NewTensor("sinks", onnx.Float, []int64{4}, make([]byte, 16)))
-		}, both("head_sink is not expanded"), nil, false},
-		{"a smooth softmax", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("smooth_softmax", 1)) }, []string{"", "smooth_softmax is 1"}, nil, false},
+			c.input(11, float32Tensor("sinks", []int64{4}, 0.5, -1, 2, 0))
+		}, both(""), func(a rope.Attention) bool {
+			return a.Sinks == nil || len(a.Sinks) == 4 && math.Abs(a.Sinks[0]-0.5) < 1e-6 && math.Abs(a.Sinks[1]+1) < 1e-6 && math.Abs(a.Sinks[2]-2) < 1e-6
+		}, false},
+		{"a smooth softmax", func(c counting) { c.attribute(onnx.IntAttr("smooth_softmax", 1)) }, both(""), func(a rope.Attention) bool {
+			return len(a.Sinks) == 4 && math.Abs(a.Sinks[3]) < 1e-6
+		}, false},
+		{"too many sinks", func(c counting) {
+			c.input(11, float32Tensor("sinks", []int64{5}, 0.5, -1, 2, 0, 0))
+		}, both("[4] was expected"), nil, true},
 		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal is 0"}, nil, false},
 		{"an unknown attribute", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("surprise", 0)) }, []string{"", "attribute surprise"}, nil, true},
 	} {

@@ -22,13 +22,14 @@
 //     the last n of them. (ONNX Runtime 1.23 and before show one more; with them
 //     a site with a window is not proven.)
 //   - The scores are multiplied by scale and bent by softcap.
+//   - head_sink has a logit for each head that takes part in the softmax beside
+//     the keys; smooth_softmax stands for logits of 0. With both head_sink counts.
 //
 // [Adapter] gives two forms. Expand is for rows without padding whose past is
 // exactly full, and serves for measuring; Define is all of the above, and is the
 // yardstick of the proof, in which seqlens_k and total_sequence_length are fed.
 //
-// Refused are position_ids, attention_bias, head_sink and smooth_softmax,
-// quantised caches, windowed caches, the norm of query and key, bidirectional
+// Refused are position_ids, attention_bias, quantised caches, windowed caches, the norm of query and key, bidirectional
 // attention, scores as an output, calls without a cache, and attributes and
 // tables on which ONNX Runtime would end its process.
 package groupquery

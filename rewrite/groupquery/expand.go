@@ -129,7 +129,30 @@ func (o *op) attend(b *fused.Builder, q, rows, columns string) {
 		visible = b.Add("And", []string{visible, near})
 	}
 	masked := b.Add("Where", []string{visible, scores, float(math.Inf(-1))})
-	mixed := b.Add("MatMul", []string{b.Add("Softmax", []string{masked}, onnx.IntAttr("axis", -1)), repeat(o.presentValue)})
+	sink := o.sinks(b, masked)
+	if sink != "" { // a logit of each head behind the keys, which no value belongs to
+		masked = b.Add("Concat", []string{masked, sink}, onnx.IntAttr("axis", -1))
+	}
+	probabilities := b.Add("Softmax", []string{masked}, onnx.IntAttr("axis", -1))
+	if sink != "" {
+		probabilities = b.Add("Slice", []string{probabilities, b.Ints(0), b.Ints(-1), b.Ints(3)})
+	}
+	mixed := b.Add("MatMul", []string{probabilities, repeat(o.presentValue)})
 	together := b.Add("Transpose", []string{mixed}, onnx.IntsAttr("perm", 0, 2, 1, 3))
 	b.AddTo(o.output, "Reshape", []string{together, b.Ints(0, 0, o.heads*o.headSize)})
+}
+
+// sinks returns the logits beside the keys, [batch, heads, length, 1], "" without.
+func (o *op) sinks(b *fused.Builder, scores string) string {
+	logits := o.sink
+	switch {
+	case logits != "":
+		logits = b.Add("Reshape", []string{logits, b.Ints(1, o.heads, 1, 1)})
+	case o.zeroSink:
+		logits = b.Float(0, o.elem)
+	default:
+		return ""
+	}
+	shape := b.Add("Concat", []string{b.Sizes(scores, 0, 3), b.Ints(1)}, onnx.IntAttr("axis", 0))
+	return b.Add("Expand", []string{logits, shape})
 }

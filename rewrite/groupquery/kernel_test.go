@@ -95,6 +95,15 @@ func drawSite(t *rapid.T) site {
 	} else {
 		inputs = inputs[:7]
 	}
+	switch rapid.SampledFrom([]string{"", "", "head_sink", "smooth_softmax"}).Draw(t, "sinks") {
+	case "head_sink":
+		for len(inputs) < 11 {
+			inputs = append(inputs, "")
+		}
+		inputs = append(inputs, "sink")
+	case "smooth_softmax":
+		attrs = append(attrs, onnx.IntAttr("smooth_softmax", 1))
+	}
 	attrs = append(attrs,
 		onnx.IntAttr("local_window_size", rapid.SampledFrom([]int64{-1, 1, 3, 7}).Draw(t, "window")),
 		onnx.FloatAttr("softcap", rapid.SampledFrom([]float32{0, 0, 2.5}).Draw(t, "softcap")),
@@ -144,6 +153,9 @@ func (s site) feeds(c call, seed uint64) map[string]engine.Tensor {
 	} else {
 		f["query"] = random(batch, c.length, s.heads*s.headSize)
 		f["key"], f["value"] = random(batch, c.length, s.kvHeads*s.headSize), random(batch, c.length, s.kvHeads*s.headSize)
+	}
+	if s.node.Inputs[len(s.node.Inputs)-1] == "sink" {
+		f["sink"] = random(s.heads)
 	}
 	last := make([]int64, batch)
 	for b, n := range c.tokens {

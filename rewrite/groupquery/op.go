@@ -15,6 +15,8 @@ type op struct {
 	pastKey, pastValue       string
 	lengths, total           string // seqlens_k, total_sequence_length
 	cos, sin                 string // tables; "" without rotation
+	sink                     string // head_sink, a logit per head; "" without
+	zeroSink                 bool   // smooth_softmax: logits of 0
 	output                   string
 	presentKey, presentValue string
 
@@ -28,12 +30,15 @@ type op struct {
 	window         int64 // keys that a query sees, its own included; 0 is all
 }
 
-// inputs names the op's inputs by place; those after sin_cache are refused.
+// inputs names the op's inputs by place. Of those after sin_cache head_sink alone
+// is expanded.
 var inputs = []string{"query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache",
 	"position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"}
 
 // understood is the number of inputs that are expanded.
 const understood = 9
+
+const sinkInput = 11
 
 // read checks a node. ONNX Runtime ends its own process on attributes and
 // tables that make no sense, so all that it would trip over is looked at here.
@@ -45,8 +50,9 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	if err := fused.Arity(n, 1, len(inputs), 4); err != nil {
 		return nil, err
 	}
+	o.sink = fused.Input(n, sinkInput)
 	for i := understood; i < len(inputs); i++ {
-		if fused.Input(n, i) != "" {
+		if i != sinkInput && fused.Input(n, i) != "" {
 			return nil, fmt.Errorf("its input %s is not expanded by this version", inputs[i])
 		}
 	}
@@ -64,6 +70,9 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		return nil, errors.New("it has only one of key and value; both or neither were expected")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
 		return nil, errors.New("it works without a key-value cache, which this version does not expand")
+	}
+	if t := c.Constant(o.sink); o.sink != "" && t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
+		return nil, fmt.Errorf("its head_sink %q has the shape %v, [%d] was expected", o.sink, t.Dims, o.heads)
 	}
 	o.elem = c.Type(o.query)
 	if err := o.width(c); err != nil {
@@ -99,7 +108,7 @@ func (o *op) attributes(n *onnx.Node) error {
 		"smooth_softmax", "qk_output", "sliding_window_cache", "causal", "kv_cache_bit_width", "k_quant_type", "v_quant_type", "qk_norm_epsilon"); err != nil {
 		return err
 	}
-	var interleaved, window, unused int64
+	var interleaved, window, smooth, unused int64
 	for _, a := range []struct {
 		into           *int64
 		name           string
@@ -109,8 +118,8 @@ func (o *op) attributes(n *onnx.Node) error {
 		{&o.kvHeads, "kv_num_heads", 0, 1, fused.MaxHeads},
 		{&interleaved, "rotary_interleaved", 0, 0, 1},
 		{&window, "local_window_size", -1, -1, math.MaxInt32},
+		{&smooth, "smooth_softmax", 0, -1, 1},
 		// Of these only the value that changes nothing is expanded.
-		{&unused, "smooth_softmax", 0, -1, 0},
 		{&unused, "qk_output", 0, 0, 0},
 		{&unused, "sliding_window_cache", 0, 0, 0},
 		{&unused, "causal", 1, 1, 1},
@@ -121,7 +130,7 @@ func (o *op) attributes(n *onnx.Node) error {
 			return err
 		}
 	}
-	o.interleaved, o.window = interleaved == 1, max(window, 0)
+	o.interleaved, o.window, o.zeroSink = interleaved == 1, max(window, 0), smooth == 1
 	if o.heads == 0 || o.kvHeads == 0 || o.heads%o.kvHeads != 0 {
 		return fmt.Errorf("its num_heads %d is not a multiple of its kv_num_heads %d", o.heads, o.kvHeads)
 	}
