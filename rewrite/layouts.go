@@ -84,37 +84,62 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 	if in := t.dims[s.softmaxInput()]; len(in) == 4 && (in[3] == extent{One: 1, L: ly.scores[3].L, P: ly.scores[3].P}) {
 		ly.sinks = 1
 	}
+	valueChannels := lastConstant(t.dims[s.value.operand])
+	if err := s.turned(ly, t); err != nil {
+		return nil, err
+	}
+	return ly, s.recognise(t,
+		place{&ly.keyOperand, s.key.operand, "transposed key", ly.query.channels},
+		place{&ly.value, s.value.cut, "value", valueChannels},
+		place{&ly.valueStored, s.value.stored(), "stored value", valueChannels},
+		place{&ly.valueUsed, s.value.operand, "used value", valueChannels},
+		place{&ly.output, s.output(), "output", valueChannels})
+}
+
+// turnedLayouts holds no more than what is fed and read to measure the rotation:
+// the value may stand in one with query and key.
+func (s *site) turnedLayouts(t *shapeTable) (*layouts, error) {
+	ly := &layouts{cached: s.past()}
+	if err := s.turned(ly, t); err != nil {
+		return nil, err
+	}
+	channels := lastConstant(t.dims[s.value.operand])
+	return ly, s.recognise(t, place{&ly.value, s.value.cut, "value", channels}, place{&ly.valueStored, s.value.stored(), "stored value", channels})
+}
+
+// turned recognises query and key before and after their rotation.
+func (s *site) turned(ly *layouts, t *shapeTable) error {
 	channels := lastConstant(t.dims[s.query.operand])
 	if channels == 0 {
-		return nil, refuse(s.product, "the head size of its query is not constant")
+		return refuse(s.product, "the head size of its query is not constant")
 	}
-	valueChannels := lastConstant(t.dims[s.value.operand])
-	for _, v := range []struct {
-		into     *layout
-		name     string
-		what     string
-		channels int64
-	}{
-		{&ly.query, s.query.cut, "query", channels},
-		{&ly.queryOperand, s.query.operand, "rotated query", channels},
-		{&ly.key, s.key.cut, "key", channels},
-		{&ly.keyStored, s.key.stored(), "rotated key", channels},
-		{&ly.keyOperand, s.key.operand, "transposed key", channels},
-		{&ly.value, s.value.cut, "value", valueChannels},
-		{&ly.valueStored, s.value.stored(), "stored value", valueChannels},
-		{&ly.valueUsed, s.value.operand, "used value", valueChannels},
-		{&ly.output, s.output(), "output", valueChannels},
-	} {
+	return s.recognise(t,
+		place{&ly.query, s.query.cut, "query", channels},
+		place{&ly.queryOperand, s.query.operand, "rotated query", channels},
+		place{&ly.key, s.key.cut, "key", channels},
+		place{&ly.keyStored, s.key.stored(), "rotated key", channels})
+}
+
+// place is a value whose axes are to be recognised.
+type place struct {
+	into     *layout
+	name     string
+	what     string
+	channels int64
+}
+
+func (s *site) recognise(t *shapeTable, places ...place) error {
+	for _, v := range places {
 		dims, ok := t.dims[v.name]
 		if !ok {
-			return nil, refuse(s.product, "the shape of its %s (%q) does not follow from batch, length and past", v.what, v.name)
+			return refuse(s.product, "the shape of its %s (%q) does not follow from batch, length and past", v.what, v.name)
 		}
 		var err error
 		if *v.into, err = layoutOf(dims, v.channels); err != nil {
-			return nil, refuse(s.product, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
+			return refuse(s.product, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
 		}
 	}
-	return ly, nil
+	return nil
 }
 
 // totalOf is the number of keys a query may see.

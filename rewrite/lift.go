@@ -67,6 +67,9 @@ func (l *lifter) openPiece(ctx context.Context, at *onnx.Node, what string, p *p
 
 // lift measures a site.
 func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
+	if c := s.key.cache; c != nil && c.slots {
+		return nil, refuse(c.concat, "it writes new keys into a cache of fixed size at places that the call names; a cache that grows was expected. Methods that change frequencies alone are possible with --target onnx; export the model with a growing cache for others (--kv fixed then gives it one of fixed capacity)")
+	}
 	ly, err := s.layouts(l.table)
 	if err != nil {
 		return nil, err

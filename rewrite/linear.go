@@ -134,17 +134,22 @@ func (g *graph) before(v string) (list []string) {
 	}
 }
 
-// cache is a Concat that appends new keys or values to those of earlier calls,
-// or, where there are no earlier ones, the keys that a call gives away for later
-// ones.
+// cache is a Concat that appends new keys or values to those of earlier calls, a
+// Scatter that writes them into a cache of fixed size, or, where there are no
+// earlier ones, the keys that a call gives away for later ones.
 type cache struct {
 	concat  *onnx.Node // the node that makes present
 	past    string     // reaches nothing but graph inputs; "" where there are no earlier calls
 	fresh   string
 	present string
+	slots   bool // new rows are written over others of a cache of fixed size, at places that the call names
 }
 
 func (g *graph) cacheConcat(n *onnx.Node) *cache {
+	if standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && g.fromInputs(n.Inputs[0]) && !g.isData(n.Inputs[1]) &&
+		g.isData(n.Inputs[2]) && !g.fromInputs(n.Inputs[2]) {
+		return &cache{concat: n, past: n.Inputs[0], fresh: n.Inputs[2], present: n.Outputs[0], slots: true}
+	}
 	if !standard(n, "Concat") || len(n.Inputs) != 2 {
 		return nil
 	}

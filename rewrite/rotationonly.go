@@ -25,7 +25,7 @@ func (l *lifter) rotationOf(ctx context.Context, s *site) *lifted {
 
 // liftRotation measures what a site does to query and key by position and nothing else.
 func (l *lifter) liftRotation(ctx context.Context, s *site) (*lifted, error) {
-	ly, err := s.layouts(l.table)
+	ly, err := s.turnedLayouts(l.table)
 	if err != nil {
 		return nil, err
 	}

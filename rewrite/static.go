@@ -78,9 +78,13 @@ func (t *shapeTable) fix(g *graph) {
 // of dimension at, where they have the numbers that these must have.
 func (t *shapeTable) reading(dims []extent, at int, rows extent) []extent {
 	out := slices.Clone(dims)
-	if b := t.fixed.B; b > 0 && len(out) > 1 && out[0].constant() && at != 0 && out[0].One%b == 0 {
-		if out[0].One == b || len(out) == 3 {
-			out[0] = extent{B: out[0].One / b}
+	first := 0 // where the batch stands: in front, or behind the rows
+	if len(out) > 1 && (at == 0 || !out[0].constant()) {
+		first = 1
+	}
+	if b := t.fixed.B; b > 0 && len(out) > 1 && out[first].constant() && at != first && out[first].One%b == 0 {
+		if out[first].One == b || len(out) == 3 {
+			out[first] = extent{B: out[first].One / b}
 		}
 	}
 	for _, more := range []int64{0, 1} { // a sink stands behind the keys
@@ -200,6 +204,9 @@ func (t *shapeTable) rowsAt(dims []extent) int {
 		if dims[i] == want {
 			return i
 		}
+	}
+	if len(dims) > 0 && dims[0] == want {
+		return 0
 	}
 	return len(dims)
 }

@@ -33,17 +33,15 @@ func (l *loaded) runFixed(ctx context.Context, pt point, feeds map[string]engine
 			return nil, err
 		}
 		for name, y := range results {
-			y, whole := narrowed(y, l.dimsOf(name), pt, at, first)
+			y, axis := narrowed(y, l.dimsOf(name), pt, at, first)
 			switch last, seen := out[name]; {
 			case !seen:
 				out[name] = y
-			case whole && bytes.Equal(last.Data, y.Data):
-			case whole:
+			case axis < 0 && bytes.Equal(last.Data, y.Data):
+			case axis < 0:
 				return nil, fmt.Errorf("%q differs between rows of a batch that it has no dimension of", name)
 			default:
-				last.Data = append(last.Data, y.Data...)
-				last.Dims[0] += y.Dims[0]
-				out[name] = last
+				out[name] = behind(last, y, axis)
 			}
 		}
 	}
@@ -103,25 +101,39 @@ func widened(t engine.Tensor, dims []extent, pt, at point, first int64) engine.T
 	return t
 }
 
-// narrowed makes of a result at the model's sizes that at the sizes pt. It is
-// whole when it has no dimension that follows the batch.
-func narrowed(t engine.Tensor, dims []extent, pt, at point, first int64) (_ engine.Tensor, whole bool) {
-	whole = true
+// behind returns one tensor behind another along one dimension.
+func behind(a, b engine.Tensor, axis int) engine.Tensor {
+	out := engine.Tensor{Type: a.Type, Dims: append([]int64{}, a.Dims...)}
+	out.Dims[axis] += b.Dims[axis]
+	outer := engine.Elements(a.Dims[:axis])
+	for i := range outer {
+		for _, t := range []engine.Tensor{a, b} {
+			step := int64(len(t.Data)) / outer
+			out.Data = append(out.Data, t.Data[i*step:(i+1)*step]...)
+		}
+	}
+	return out
+}
+
+// narrowed makes of a result at the model's sizes that at the sizes pt, and
+// returns its dimension that follows the batch, −1 where none does.
+func narrowed(t engine.Tensor, dims []extent, pt, at point, first int64) (_ engine.Tensor, batch int) {
+	batch = -1
 	if len(dims) != len(t.Dims) {
-		return t, whole
+		return t, batch
 	}
 	for i, e := range dims {
 		if t.Dims[i] != e.at(at) {
 			continue
 		}
 		switch {
-		case e.B != 0 && i == 0:
-			whole = false
+		case e.B != 0:
+			batch = i
 			t = along(t, i, segment{0, min(at.B, pt.B-first) * e.B})
 		case e.at(pt) != e.at(at) && e.B == 0:
 			rows := e.P*pt.P + e.L*pt.L
 			t = along(t, i, segment{e.P * (at.P - pt.P), rows}, segment{t.Dims[i] - e.One, e.One})
 		}
 	}
-	return t, whole
+	return t, batch
 }
