@@ -298,6 +298,9 @@ func (g *graph) perToken(value string) bool {
 	if length == 0 {
 		return false
 	}
+	for standard(g.producer[value], "Cast", "Identity", "Unsqueeze", "Squeeze") && g.constants[value] == nil {
+		value = g.producer[value].Inputs[0]
+	}
 	t := g.constants[value]
 	return t == nil || slices.Contains(t.Dims, length) && g.weight(value)
 }
