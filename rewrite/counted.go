@@ -78,12 +78,14 @@ func countedTrials(l *lifted) []trial {
 		for i, n := range tokens {
 			tokens[i] = max(min(n, end), 1)
 		}
+		length, tokens = l.fixed.counted(length, tokens)
 		total := slices.Max(tokens)
 		if length > 1 && length > total {
 			length = total
 		}
 		first := length == total
-		if !first && capacity < total-length || first && capacity > 0 && capacity < total {
+		if !first && capacity < total-length || first && capacity > 0 && capacity < total ||
+			l.fixed.L > 0 && capacity < total && capacity != total-length { // as ONNX Runtime wants it
 			capacity = total
 		}
 		list = append(list, trial{

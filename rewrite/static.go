@@ -193,6 +193,26 @@ func (s *site) read(t *shapeTable) {
 	}
 }
 
+// counted makes of a call of a counted cache one of the sizes that are fixed.
+func (p point) counted(length int64, tokens []int64) (int64, []int64) {
+	if p.B > 0 {
+		for int64(len(tokens)) < p.B {
+			tokens = append(tokens, tokens[0])
+		}
+		tokens = tokens[:p.B]
+	}
+	if p.L > 0 {
+		length = p.L
+		tokens[0] = max(tokens[0], length)
+		if length > 1 && len(tokens) > 1 { // such a call is a first one
+			for i := range tokens {
+				tokens[i] = min(tokens[i], length)
+			}
+		}
+	}
+	return length, tokens
+}
+
 // rowsAt returns which dimension of a query, key or value holds its tokens:
 // [batch, heads, length, channels] before [batch, length, …].
 func (t *shapeTable) rowsAt(dims []extent) int {
