@@ -298,8 +298,8 @@ func (l *lifted) atFixed(list []trial) (out []trial) {
 		if l.position == nil {
 			t.positions = 0 // places of their own
 		}
-		if l.fixed.L > 0 && (l.fixed.P > 0 || !l.layouts.cached) {
-			t.more = 4 // there are few sizes to try
+		if t.more = 2; l.fixed.L > 0 && (l.fixed.P > 0 || !l.layouts.cached) {
+			t.more = 4 // the fewer sizes there are to try, the more numbers
 		}
 		if !slices.Contains(out, t) {
 			out = append(out, t)
