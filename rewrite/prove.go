@@ -119,7 +119,11 @@ func (t trial) draws(a rope.Attention) int {
 	if t.counts != nil { // whose buffers may be large
 		most = min(most, max(1<<20/(t.pt.B*max(t.pt.P, t.counts.total)*int64(a.KVHeads*a.HeadSize)), 1))
 	}
-	return int(min(max(enoughElements/elements, 1), most) * max(t.more, 1))
+	draws := min(max(enoughElements/elements, 1), most)
+	if draws*elements < 4*enoughElements {
+		draws *= max(t.more, 1)
+	}
+	return int(draws)
 }
 
 // A trial is repeated until so many elements are compared, rows that see no key

@@ -188,7 +188,7 @@ func (s *scorer) sinks(fit *scoreFit, smp sample, slack float64) error {
 // fitCurve recovers the curve: the factor from all samples where loud ones are on
 // the same line, else factor and softcap from quiet and loud ones in turn.
 func (s *scorer) fitCurve(fit *scoreFit, samples []sample, loud sample) error {
-	quiet := samples[:quietSamples]
+	quiet := samples[:len(samples)/len(magnitudes)]
 	line := func(list []sample, c curve) float64 { // the factor between values and a curve's
 		var dot, norm float64
 		for _, smp := range list {

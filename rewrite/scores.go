@@ -81,10 +81,6 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, given
 	return in, out, nil
 }
 
-// ends reports whether the model has a fixed length: all that its mask can be is
-// looked at.
-func (s *scorer) ends() bool { return s.loaded.table.fixed.L > 0 && !s.loaded.table.past }
-
 // sizes returns how many rows are computed at a point, and the sizes to run at.
 func (s *scorer) sizes(pt point) (computed int64, sizes point) {
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// quietSamples is how many of the samples that fit takes have small scores.
-const quietSamples = 5
+// magnitudes are those of the scores that fit takes samples of, the small ones first.
+var magnitudes = []float64{0.5, 5, 40}
 
 // fit recovers mask and curve, and checks both on random padding, several sizes
 // and scores of several magnitudes.
@@ -20,9 +20,8 @@ func (s *scorer) fit(ctx context.Context, fit *scoreFit) (*scoreFit, error) {
 		return nil, err
 	}
 	var samples []sample
-	for _, magnitude := range []float64{0.5, 5, 40} {
-		for i, pt := range []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}} {
-			pt = s.loaded.table.within(pt)
+	for _, magnitude := range magnitudes {
+		for i, pt := range s.points() {
 			smp, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
 			if err != nil {
 				return nil, err
@@ -37,7 +36,7 @@ func (s *scorer) fit(ctx context.Context, fit *scoreFit) (*scoreFit, error) {
 			}
 		}
 	}
-	pt := s.loaded.table.within(point{B: 2, L: 5, P: 4})
+	pt := s.within(point{B: 2, L: 5, P: 4})
 	loud, err := s.sample(ctx, rng, fit, pt, padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
 	if err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ const maxWhole = 1 << 24
 // structure reads causality and window from unpadded rows, and whether the
 // padding mask hides keys. Beside a bias only causality is read.
 func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) error {
-	pt := s.loaded.table.within(point{B: 2, L: 5, P: 4})
+	pt := s.within(point{B: 2, L: 5, P: 4})
 	out, err := s.unpadded(ctx, rng, pt)
 	if err != nil {
 		return err

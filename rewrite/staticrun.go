@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 )
@@ -136,4 +137,33 @@ func narrowed(t engine.Tensor, dims []extent, pt, at point, first int64) (_ engi
 		}
 	}
 	return t, batch
+}
+
+// ends reports whether the model has a fixed length: all that its mask can be is
+// looked at.
+func (s *scorer) ends() bool { return s.loaded.table.fixed.L > 0 && !s.loaded.table.past }
+
+// within returns sizes that the mask is evaluated at in few runs: where each run
+// has all tokens anyway, the batch is the model's own.
+func (s *scorer) within(pt point) point {
+	t := s.loaded.table
+	if pt = t.within(pt); s.ends() && t.fixed.B > 0 {
+		pt.B = t.fixed.B
+	}
+	return pt
+}
+
+// points are the sizes that samples are taken at, each with another kind of padding.
+func (s *scorer) points() []point {
+	list := []point{{2, 5, 0}, {3, 4, 6}, {2, 1, 9}, {2, 9, 3}, {1, 7, 2}}
+	if s.ends() { // all tokens, of which a run computes every row
+		l := s.loaded.table.fixed.L
+		if list = slices.Repeat([]point{{B: 2, L: l}}, 5); l*l*s.heads > 1<<18 {
+			list = list[:2]
+		}
+	}
+	for i := range list {
+		list[i] = s.within(list[i])
+	}
+	return list
 }
