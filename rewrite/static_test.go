@@ -124,7 +124,6 @@ func TestFixedSizes(t *testing.T) {
 		{name: "batch", model: "llama__optimum", fixed: point{B: 1}, warns: "for batch 1 alone"},
 		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: point{B: 2}, warns: "for batch 2 alone"},
 		{name: "one token", model: "llama__dynamo18", fixed: point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
-		{name: "length", model: "llama__optimum", fixed: point{L: 7}, warns: "for length 7 alone"},
 		{name: "all sizes", model: "qwen3__optimum", fixed: point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
 		{name: "as many tokens as heads", model: "llama__ts17", fixed: point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
 		{name: "fused op", model: "llama__dynamo23", fixed: point{B: 1, L: 5}},
