@@ -71,8 +71,10 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
 		return nil, errors.New("it works without a key-value cache, which this version does not expand")
 	}
-	if t := c.Constant(o.sink); o.sink != "" && t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
-		return nil, fmt.Errorf("its head_sink %q has the shape %v, [%d] was expected", o.sink, t.Dims, o.heads)
+	if o.sink != "" {
+		if t := c.Constant(o.sink); t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
+			return nil, fmt.Errorf("its head_sink %q has the shape %v, [%d] was expected", o.sink, t.Dims, o.heads)
+		}
 	}
 	o.elem = c.Type(o.query)
 	if err := o.width(c); err != nil {
