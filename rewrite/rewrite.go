@@ -154,6 +154,9 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		if f.lifted.rotationOnly && a.Encoding.Reach.Trained != 0 {
+			return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)}
+		}
 		if a.Drawn.Range > 0 && f.lifted.layouts.cached {
 			return report, &EditError{Layer: site.Layer, Err: errCachedDraw}
 		}

@@ -133,6 +133,7 @@ func TestRotationOnly(t *testing.T) {
 	}{
 		{target: rewrite.PlainONNX, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
 		{target: rewrite.PlainONNX, axis: rope.PositionsAxis, method: "string:shift=16,window=4", want: "only methods that change frequencies and gain alone"},
+		{target: rewrite.PlainONNX, axis: rope.ScalingAxis, method: "dynamic:factor=2,original_max_position_embeddings=16,length=run", want: "leave length=run out"},
 		{target: rewrite.Ops, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
 	} {
 		m, err := onnx.Open(changed)
