@@ -31,8 +31,8 @@ func TestExports(t *testing.T) {
 		none    string // how a model without rotation tells positions apart
 	}{
 		"gemma3__ts17-cache":     {lifted: 2, methods: 3}, // two bases, a window in one layer
-		"smollm3__ts17-cache":    {lifted: 2, methods: 3},             // a layer without rotation
-		"falcon_new__ts17-cache": {lifted: 2}, // packed by groups of heads; keys are repeated before they are stored
+		"smollm3__ts17-cache":    {lifted: 2, methods: 3}, // a layer without rotation
+		"falcon_new__ts17-cache": {lifted: 2},             // packed by groups of heads; keys are repeated before they are stored
 		"falcon_new__ts17":       {lifted: 2},
 		"gpt_oss__ts17-cache":    {lifted: 2}, // sinks
 		"qwen2_vl__ts17-cache":   {kept: "gives a token several positions"},
@@ -86,19 +86,20 @@ func TestPage(t *testing.T) {
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
 		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
+		"g__x":   {Architecture: "g", Route: "x", Rotary: true, Skipped: "no such exporter"},
 		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Lifted: 1, Wrong: "one call: off by 1"},
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{
 		"6 of 10 attention sites are lifted and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
-		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n",
+		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n| g | · |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 |\n",
 		"| | m:k=1 | n |\n|---|:-:|:-:|\n| a | 3.0e-05 (2) | 2.0e-05 (1) |\n",
 		"- **a** (3 sites of 2 exports) /layers.1/MatMul: channel 8",
 		"- **b** (1 sites of 1 exports) node_4: other (b__y)",
 		"| c | none |",
-		"- c__x: its positions are learned",
-		"- d__x: no such exporter",
+		"- c (x): its positions are learned",
+		"- d, g (x): no such exporter",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

@@ -61,7 +61,7 @@ func Page(results map[string]Result) string {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(said)) {
-		line("- %s: %s", strings.Join(said[text], ", "), text)
+		line("- %s: %s", grouped(said[text]), text)
 	}
 	line("")
 	line("## Exports that there are not, or that do not run")
@@ -76,9 +76,30 @@ func Page(results map[string]Result) string {
 	for _, why := range slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
 		return cmp.Or(len(missing[b])-len(missing[a]), strings.Compare(a, b))
 	}) {
-		line("- %s: %s", strings.Join(missing[why], ", "), why)
+		line("- %s: %s", grouped(missing[why]), why)
 	}
 	return out.String()
+}
+
+// grouped names exports shortly: architectures that share their routes stand
+// together, as in "llama, qwen2 (ts17, ts17+ort); phi (ts17)".
+func grouped(names []string) string {
+	routes := map[string][]string{}
+	for _, name := range names {
+		architecture, route, _ := strings.Cut(name, "__")
+		routes[architecture] = append(routes[architecture], route)
+	}
+	sharing := map[string][]string{}
+	for _, architecture := range slices.Sorted(maps.Keys(routes)) {
+		slices.Sort(routes[architecture])
+		list := strings.Join(routes[architecture], ", ")
+		sharing[list] = append(sharing[list], architecture)
+	}
+	var parts []string
+	for _, list := range slices.Sorted(maps.Keys(sharing)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", strings.Join(sharing[list], ", "), list))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // table is a part of the page: architectures by routes.
@@ -184,6 +205,9 @@ type reasons struct {
 func newReasons(results map[string]Result) *reasons {
 	s := &reasons{sites: map[string]int{}, exports: map[string][]string{}, example: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
+		if results[name].Broken != "" { // what keeps these is that ONNX Runtime does not run them
+			continue
+		}
 		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {
 			group := shape(reason)
 			if s.example[group] == "" {
