@@ -77,7 +77,7 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 		}
 		defer models[i].Close()
 	}
-	var worst string
+	var parts []measured
 	ran := 0
 	for i, padded := range []string{"", ", padded on the left"} {
 		if i == 1 && models[0].Counted {
@@ -102,31 +102,51 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 					r.Wrong = way + padded + ": " + err.Error()
 					return nil
 				}
-				noise, off, between, span := distances(s, want, first, second)
-				if math.IsNaN(noise) {
+				m := measured{what: fmt.Sprintf("%s%s, batch %d", way, padded, s.Batch)}
+				m.noise, m.off, m.between, m.span = distances(s, want, first, second)
+				if math.IsNaN(m.noise) {
 					r.Broken, ran = way+padded+": it gives what is no number", ran-1
 					continue
 				}
-				if math.IsNaN(off) {
+				if math.IsNaN(m.off) {
 					r.Wrong = way + padded + ": it gives what is no number"
 					return nil
 				}
-				r.Noise, r.Patched = max(r.Noise, noise), max(r.Patched, off)
-				bound := limit(noise, span)
-				if !approximate && noise > validate.DefaultTolerance*span {
-					off, bound = between, validate.DefaultTolerance*span
-				}
-				if !(off <= bound) || !(between <= bound) {
-					worst = fmt.Sprintf("%s%s, batch %d: off by %.2g, the original by %.2g; %.2g between them", way, padded, s.Batch, off, noise, between)
-				}
+				r.Noise, r.Patched = max(r.Noise, m.noise), max(r.Patched, m.off)
+				parts = append(parts, m)
 			}
 		}
 	}
-	r.Wrong = worst
+	for _, m := range parts {
+		if wrong := m.wrong(r.Noise, approximate); wrong != "" {
+			r.Wrong = wrong
+		}
+	}
 	if ran > 0 {
 		r.Broken = "" // it runs at batch 1, or without padding; what runs was compared
 	}
 	return nil
+}
+
+// measured is what one way of running both models gave.
+type measured struct {
+	what                string
+	noise, off, between float64 // of the original and of the patched model from the truth; from each other
+	span                float64 // of the original's logits
+}
+
+// wrong says how the patched model differs, or "". noise is the farthest that
+// the original is off in any way: one way of a few rows is too small a sample
+// to say how much it rounds.
+func (m measured) wrong(noise float64, approximate bool) string {
+	off, bound := m.off, limit(noise, m.span)
+	if !approximate && noise > validate.DefaultTolerance*m.span {
+		off, bound = m.between, validate.DefaultTolerance*m.span
+	}
+	if off <= bound && m.between <= bound {
+		return ""
+	}
+	return fmt.Sprintf("%s: off by %.2g, the original by %.2g; %.2g between them", m.what, m.off, m.noise, m.between)
 }
 
 // ways are lengths of calls, of which a last one takes the rest.
