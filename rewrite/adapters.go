@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/msrotary"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/multihead"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxattention"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxeinsum"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/onnxrotary"
 )
 
@@ -19,6 +20,7 @@ func adapters() []fused.Adapter {
 		msrotary.Adapter(),
 		multihead.Adapter(),
 		onnxattention.Adapter(),
+		onnxeinsum.Adapter(),
 		onnxrotary.Adapter(),
 	}
 }

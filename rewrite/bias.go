@@ -192,7 +192,7 @@ func (s *site) sizes(e *explicit, l *lifted, list []extent) (string, error) {
 		term(x.B, func() string { return dim(s.query.cut, int64(batch)) })
 		term(x.L, func() string { return dim(s.query.cut, int64(length)) })
 		if s.past() {
-			term(x.P, func() string { return dim(s.key.cache.past, 2) })
+			term(x.P, func() string { return dim(s.key.past(), 2) })
 		}
 		if x.One != 0 || len(terms) == 0 {
 			terms = append(terms, e.list(x.One))

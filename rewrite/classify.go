@@ -47,7 +47,7 @@ func (g *graph) classify() {
 // with more than one dimension above 1. inv_freq [1, n, 1] is none.
 func (g *graph) weightProduct(n *onnx.Node) bool {
 	switch {
-	case standard(n, "MatMul", "Gemm") && len(n.Inputs) >= 2:
+	case standard(n, "MatMul", "Gemm", "Einsum") && len(n.Inputs) >= 2:
 		return g.weight(n.Inputs[0]) || g.weight(n.Inputs[1])
 	case standard(n, "Conv", "ConvTranspose", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger", "LSTM", "GRU", "RNN"):
 		return true

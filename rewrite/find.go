@@ -74,6 +74,10 @@ func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
 		if err := g.unread[p]; err != nil {
 			return nil, refuse(p, "this %s, which makes the scores of %s, cannot be read: %v", p.OpType, label(softmax), err)
 		}
+		if standard(p, "Einsum") {
+			return nil, refuse(p, "this Einsum, which makes the scores of %s, cannot be read: its equation is %s; one that sums over one dimension, as bhid,bhjd->bhij, was expected",
+				label(softmax), p.Text("equation", ""))
+		}
 	}
 	if len(products) > 1 {
 		return nil, refuse(softmax, "its scores come from %d products of hidden states (%s, %s), one was expected",
@@ -98,7 +102,7 @@ func (g *graph) scoreSources(value string) (products []*onnx.Node, other string)
 	g.upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		switch {
 		case !g.isData(v):
-		case n == nil || g.weightProduct(n):
+		case n == nil || g.weightProduct(n) || standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
 			other = v
 		case product(n) && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
 			if !slices.Contains(products, n) {
@@ -112,10 +116,10 @@ func (g *graph) scoreSources(value string) (products []*onnx.Node, other string)
 	return products, other
 }
 
-// product reports whether n multiplies matrices; a FusedMatMul is seen only
-// where it could not be read as a MatMul.
+// product reports whether n multiplies matrices; a FusedMatMul or Einsum is seen
+// only where it could not be read as a MatMul.
 func product(n *onnx.Node) bool {
-	return standard(n, "MatMul") || n.Domain == "com.microsoft" && n.OpType == "FusedMatMul"
+	return standard(n, "MatMul") || standard(n, "Einsum") && len(n.Inputs) == 2 || n.Domain == "com.microsoft" && n.OpType == "FusedMatMul"
 }
 
 // probabilityUses walks forward from the softmax to the products of its

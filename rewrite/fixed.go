@@ -38,6 +38,8 @@ func (f *fixed) takes(m *onnx.Model, w wiring) error {
 	switch {
 	case w.counted != nil:
 		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
+	case w.latent != nil:
+		return errors.New("its cache holds latent states, of which keys and values are made anew in every call; they cannot have a fixed capacity")
 	case w.pastKey == "":
 		return errors.New("it has no key-value cache that could be of fixed capacity")
 	}

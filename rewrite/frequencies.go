@@ -58,15 +58,22 @@ func (r *rotator) explained(ctx context.Context, fit *matrix, top int64) (*matri
 }
 
 // converted supposes that the frequencies are numbers of the type. The
-// hypothesis is empty where they are not, or are not known well enough to tell.
+// hypothesis is empty where they are not, or are not known well enough to tell:
+// that others came as near by chance must be out of the question.
 func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 	e.Frequencies = slices.Clone(e.Frequencies)
+	chance := 1.0
 	for i, w := range e.Frequencies {
 		near := p.Round(w)
-		if math.Abs(near-w) > off[i] || p.Spacing(w) < 4*off[i] {
+		away := math.Abs(near - w)
+		if away > off[i] || p.Spacing(w)-away <= off[i] { // the next number may be meant
 			return rope.Encoding{}
 		}
+		chance *= math.Min(2*off[i]/p.Spacing(w), 1)
 		e.Frequencies[i] = near
+	}
+	if chance > 1e-6 {
+		return rope.Encoding{}
 	}
 	e.Precision = p
 	return e

@@ -26,12 +26,17 @@ type hasher struct {
 func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byte {
 	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, consts: consts}
 	leaf := func(value, role string) { h.leaves[value] += role + ";" }
-	leaf(s.query.cut, "query")
-	leaf(s.key.cut, "key")
-	leaf(s.value.cut, "value")
+	for _, b := range []struct {
+		branch branch
+		role   string
+	}{{s.query, "query"}, {s.key, "key"}, {s.value, "value"}} {
+		for i, cut := range b.branch.cuts() {
+			leaf(cut, fmt.Sprint(b.role, i))
+		}
+	}
 	if s.past() {
-		leaf(s.key.cache.past, "past key")
-		leaf(s.value.cache.past, "past value")
+		leaf(s.key.past(), "past key")
+		leaf(s.value.past(), "past value")
 	}
 	sum := sha256.New()
 	fmt.Fprint(sum, t.fixed)

@@ -23,7 +23,8 @@ type layout struct {
 	axes            []axis
 	heads, channels int64
 	rows            extent
-	first, all      int64 // where query, key and value stand in one value: the first head of this one, and the heads of all three; 0 otherwise
+	parts           []layout // where channels of several values stand side by side: theirs; nil otherwise
+	first, all      int64    // where query, key and value stand in one value: the first head of this one, and the heads of all three; 0 otherwise
 }
 
 // layoutOf recognises the axes of a value by their sizes: one is the batch,
@@ -81,6 +82,14 @@ func layoutOf(dims []extent, channels int64) (layout, error) {
 		return layout{}, fmt.Errorf("its dimensions %v are not batch, heads, length and channels", dims)
 	}
 	return ly, nil
+}
+
+// each returns the layouts of the values that it takes to make this one.
+func (ly layout) each() []layout {
+	if ly.parts != nil {
+		return ly.parts
+	}
+	return []layout{ly}
 }
 
 // index returns the place of an element in a tensor with these dims.

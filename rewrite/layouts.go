@@ -17,6 +17,7 @@ type layouts struct {
 	scores                        []extent // [batch, heads, length, total]
 	sinks                         int64    // 1 where the softmax's input has a column behind the keys
 	cached                        bool
+	latent                        bool // keys and values are made anew of what is kept of all tokens
 }
 
 // measured lists the values whose dims must be known.
@@ -26,6 +27,12 @@ func (s *site) measured() []string {
 	list = append(list, s.results()...)
 	for _, b := range []branch{s.query, s.key, s.value} {
 		list = append(list, b.before...)
+		if b.shared != nil {
+			list = append(list, b.shared.fresh)
+		}
+		for _, o := range b.beside {
+			list = append(append(list, o.cut), o.before...)
+		}
 	}
 	return unique(append(list, s.cuts()...))
 }
@@ -48,15 +55,36 @@ func (s *site) settle(t *shapeTable) {
 			operand = s.query.operand // the key's own is transposed
 		}
 		channels := lastConstant(t.dims[operand])
-		for _, v := range append([]string{b.cut}, b.before...) {
-			if dims, ok := t.dims[v]; !ok {
-				continue
-			} else if _, err := layoutOf(dims, channels); err == nil {
-				b.cut = v
-				break
-			}
+		if len(b.beside) == 0 {
+			b.cut = t.understood(b.cut, b.before, func(dims []extent) bool {
+				_, err := layoutOf(dims, channels)
+				return err == nil
+			})
+			continue
+		}
+		// Of parts nothing tells how many channels they have, so that heads and
+		// channels are known by their order alone.
+		b.cut = t.understood(b.cut, b.before, isCanonical)
+		for i, o := range b.beside {
+			b.beside[i].cut = t.understood(o.cut, o.before, isCanonical)
 		}
 	}
+}
+
+// understood returns the nearest of a cut and the rearrangements before it whose
+// shape is, the cut if no one's is.
+func (t *shapeTable) understood(cut string, before []string, is func(dims []extent) bool) string {
+	for _, v := range append([]string{cut}, before...) {
+		if dims, ok := t.dims[v]; ok && is(dims) {
+			return v
+		}
+	}
+	return cut
+}
+
+func isCanonical(dims []extent) bool {
+	ly, err := layoutOf(dims, 0)
+	return err == nil && ly.canonical()
 }
 
 // lastConstant returns the last dimension if it is constant, 0 otherwise.
@@ -73,7 +101,7 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 			return nil, refuse(s.softmax, "the shape of %q cannot be measured: %v", v, err)
 		}
 	}
-	ly := &layouts{scores: t.dims[s.scores()], cached: s.past()}
+	ly := &layouts{scores: t.dims[s.scores()], cached: s.past(), latent: s.key.shared != nil}
 	if len(ly.scores) > 2 && !slices.ContainsFunc(ly.scores, func(e extent) bool { return !e.constant() }) {
 		return nil, refuse(s.product, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", ly.scores)
 	}
@@ -113,11 +141,27 @@ func (s *site) turned(ly *layouts, t *shapeTable) error {
 	if channels == 0 {
 		return refuse(s.product, "the head size of its query is not constant")
 	}
-	return s.recognise(t,
-		place{&ly.query, s.query.cut, "query", channels},
+	if err := s.recognise(t,
+		place{&ly.query, s.query.cut, "query", s.query.width(channels)},
 		place{&ly.queryOperand, s.query.operand, "rotated query", channels},
-		place{&ly.key, s.key.cut, "key", channels},
-		place{&ly.keyStored, s.key.stored(), "rotated key", channels})
+		place{&ly.key, s.key.cut, "key", s.key.width(channels)},
+		place{&ly.keyStored, s.key.stored(), "rotated key", channels}); err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		branch branch
+		into   *layout
+		what   string
+	}{{s.query, &ly.query, "query"}, {s.key, &ly.key, "key"}} {
+		if len(v.branch.beside) == 0 {
+			continue
+		}
+		var err error
+		if *v.into, err = t.beside(v.branch, ly.queryOperand.heads); err != nil {
+			return refuse(s.product, "the %s is put together of several values, which is not understood: %v", v.what, err)
+		}
+	}
+	return nil
 }
 
 // place is a value whose axes are to be recognised.
@@ -179,6 +223,9 @@ func (ly *layouts) check() error {
 	}
 	if width := saturated(heads, max(ly.query.channels, ly.value.channels)); width > maxWidth {
 		return fmt.Errorf("%d heads of %d channels are more than the %d channels that are evaluated", heads, ly.query.channels, maxWidth)
+	}
+	if rows := ly.value.rows; rows != lengthExtent && !(ly.latent && rows == totalExtent) {
+		return fmt.Errorf("the value has %v tokens, %v were expected", rows, lengthExtent)
 	}
 	if ly.key.heads != ly.value.heads {
 		return fmt.Errorf("the key has %d heads, the value %d", ly.key.heads, ly.value.heads)

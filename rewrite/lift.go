@@ -27,6 +27,7 @@ type lifted struct {
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
 	rotationOnly  bool                // nothing but the encoding was measured
 	fixed         point               // the sizes that the original always has, as shapeTable has them
+	latent        *latent             // how keys are put together of latent states; nil for most
 	counted       *fused.CountedCache // what counts the tokens in the cache; nil where it holds nothing else
 }
 
@@ -103,16 +104,36 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, keyPosition, err := l.rotation(ctx, s.key, s.product, "key", s.key.stored(), ly.key, ly.keyStored)
+	var key *matrix
+	var keyPosition *onnx.ValueInfo
+	var factor float64
+	if s.key.shared == nil {
+		key, keyPosition, err = l.rotation(ctx, s.key, s.product, "key", s.key.stored(), ly.key, ly.keyStored)
+	} else {
+		key, keyPosition, out.latent, err = l.sharedRotation(ctx, s, ly)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if position != nil && keyPosition != nil && position.Name != keyPosition.Name {
 		return nil, refuse(s.product, "the query is rotated by the input %q, the key by %q", position.Name, keyPosition.Name)
 	}
-	factor, err := l.keyRepeat(ctx, s, ly)
-	if err != nil {
+	if out.latent != nil {
+		factor = out.latent.factor
+	} else if factor, err = l.keyRepeat(ctx, s, ly); err != nil {
 		return nil, err
+	}
+	for _, b := range []struct {
+		what   string
+		branch branch
+		matrix *matrix
+	}{{"query", s.query, query}, {"key", s.key, key}} {
+		if len(b.matrix.encoding.Frequencies) > 0 {
+			continue
+		}
+		if n := l.graph.turnedBefore(b.branch.cuts()); n != nil {
+			return nil, refuse(s.product, "its %s is turned by positions at %s, and what is done to it after that is not linear (a norm, say); the op turns queries and keys last", b.what, label(n))
+		}
 	}
 	scale, err := s.join(a, query, key)
 	if err != nil {
@@ -147,7 +168,7 @@ func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
 	partial := 2*len(k.Frequencies) < a.HeadSize
 	// Without a cache nobody sees the rotated keys, so what they are multiplied
 	// by is part of the scale: exporters split it over query and key.
-	stored := s.key.cache != nil
+	stored := s.key.store() != nil
 	switch {
 	case !partial && stored:
 		// A gain on every channel of the query cannot be told from the scale.
@@ -170,18 +191,18 @@ func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
 
 // rotation measures one branch from its cut to out.
 func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, out string, from, to layout) (*matrix, *onnx.ValueInfo, error) {
-	loaded, refusal := l.open(ctx, at, "the rotation of its "+what, []string{out}, []string{b.cut})
+	loaded, refusal := l.open(ctx, at, "the rotation of its "+what, []string{out}, b.cuts())
 	if refusal != nil {
 		return nil, nil, refusal
 	}
 	defer loaded.session.Close()
-	r := &rotator{loaded: loaded, cut: b.cut, out: out, in: from, to: to, precision: loaded.piece.precision(), angles: loaded.piece.anglePrecision()}
+	r := &rotator{loaded: loaded, cuts: b.cuts(), out: out, in: from, to: to, precision: loaded.piece.precision(), angles: loaded.piece.anglePrecision()}
 	switch {
 	case l.table.past || len(loaded.piece.inputs) > 0:
 	case l.table.fixed.L > 0:
 		r.places = l.table.fixed.L
 	default:
-		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cut)
+		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cuts())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -244,7 +265,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		at     *onnx.Node
 		in, to layout
 	}{{"value", s.value, s.mix, ly.value, ly.valueUsed}, {"key", s.key, s.product, ly.key, ly.keyOperand}} {
-		cuts := []string{v.branch.cut}
+		cuts := v.branch.cuts()
 		if v.branch.past() != "" {
 			cuts = append(cuts, v.branch.past())
 		}
@@ -252,22 +273,28 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		if refusal != nil {
 			return refusal
 		}
-		from, err := headMap(ctx, loaded, v.branch, v.in, v.to)
+		for i, in := range v.in.each() {
+			from, err := headMap(ctx, loaded, v.branch, i, in, v.to)
+			if err != nil {
+				loaded.session.Close()
+				return refuse(v.at, "the heads of its %s are not those expected: %v", v.what, err)
+			}
+			if err := grouped(from, in.heads); err != nil {
+				loaded.session.Close()
+				return refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
+			}
+		}
 		loaded.session.Close()
-		if err != nil {
-			return refuse(v.at, "the heads of its %s are not those expected: %v", v.what, err)
-		}
-		if err := grouped(from, v.in.heads); err != nil {
-			return refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
-		}
 		var start []string // from where nothing may depend on the number of tokens
 		switch {
+		case v.branch.shared != nil:
+			start = append(v.branch.cuts(), v.branch.shared.present)
 		case v.branch.cache != nil:
 			start = []string{v.branch.cache.present}
 		case v.what == "key": // the rotation reaches up to the operand
 			continue
 		default:
-			start = []string{v.branch.cut}
+			start = v.branch.cuts()
 		}
 		if err := l.steady(ctx, v.at, "the way of its "+v.what, v.branch.operand, start); err != nil {
 			return err

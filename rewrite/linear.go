@@ -27,6 +27,8 @@ func (g *graph) linear(n *onnx.Node) bool {
 		return first && dataInputs == 1
 	case standard(n, "Where"):
 		return len(n.Inputs) == 3 && !g.isData(n.Inputs[0])
+	case scatters(n): // writes channels into a larger value
+		return len(n.Inputs) == 3 && dataInputs > 0 && !g.isData(n.Inputs[1])
 	case standard(n, "MatMul"):
 		return dataInputs == 1 && !g.weightProduct(n)
 	case standard(n, "RotaryEmbedding") || n.Domain == "com.microsoft" && n.OpType == "RotaryEmbedding":
@@ -46,7 +48,7 @@ func (g *graph) essential(n *onnx.Node, stored bool) bool {
 				return true
 			}
 		}
-	case n.OpType == "RotaryEmbedding":
+	case n.OpType == "RotaryEmbedding", scatters(n):
 		return true
 	case standard(n, "Expand", "Tile", "GatherND"):
 		return !stored
@@ -64,9 +66,8 @@ type link struct {
 
 // dominators returns the links of root, nearest first, as far back as
 // everything is linear. It stops at a cache Concat. stored says that root is
-// what a cache holds.
-func (g *graph) dominators(root string, stored bool) []link {
-	var links []link
+// what a cache holds; rest, that an essential node lies before the last link.
+func (g *graph) dominators(root string, stored bool) (links []link, rest bool) {
 	frontier := map[string]bool{root: true}
 	crossed := false
 	for {
@@ -87,7 +88,7 @@ func (g *graph) dominators(root string, stored bool) []link {
 			crossed = false
 		}
 		if !found {
-			return links
+			return links, crossed
 		}
 		n := g.producer[value]
 		// Several outputs of one Split are one step back.

@@ -118,7 +118,7 @@ func newSequence(length, start int64) sequence {
 		next := start
 		for i := range length {
 			hidden := b == 1 && i < 5 || b == 2 && i >= 6 && i < 9
-			s.ids = append(s.ids, 1+rng.Int64N(127))
+			s.ids = append(s.ids, 1+rng.Int64N(63))
 			s.mask = append(s.mask, b2i(!hidden))
 			s.positions = append(s.positions, next)
 			if !hidden {

@@ -168,6 +168,29 @@ func TestLookalikeGraphs(t *testing.T) {
 			kept:   []string{"reads kv head", ""},
 		},
 		{
+			name: "scores and attention by Einsum",
+			change: func(p *patient) {
+				einsum := func(n *onnx.Node, equation string) {
+					n.OpType, n.Attributes = "Einsum", []*onnx.Attribute{onnx.StringAttr("equation", equation)}
+				}
+				for _, s := range p.sites {
+					p.into(s.product, 1, func(old string) string { return p.node("Transpose", []string{old}, onnx.IntsAttr("perm", 0, 3, 1, 2)) })
+					einsum(s.product, "bhid,bjhd->bhij")
+					einsum(s.mix, "bhij, bhjd -> bhid")
+				}
+			},
+			is: hasScale(1),
+		},
+		{
+			name: "scores by an Einsum that is not read",
+			change: func(p *patient) {
+				for _, s := range p.sites {
+					s.product.OpType, s.product.Attributes = "Einsum", []*onnx.Attribute{onnx.StringAttr("equation", "...id,...dj->...ij")}
+				}
+			},
+			kept: both("its equation is ...id,...dj->...ij"),
+		},
+		{
 			name: "probabilities, scores and rotated keys as outputs",
 			change: func(p *patient) {
 				s := p.sites[0]
@@ -197,7 +220,7 @@ func TestLookalikeGraphs(t *testing.T) {
 					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
 				}
 			},
-			kept: []string{"are not", ""},
+			kept: []string{"is put together of several values", ""},
 		},
 		{
 			name: "cache with its keys transposed",

@@ -173,6 +173,14 @@ func TestLookalikesInHalfPrecision(t *testing.T) {
 		},
 		{name: "angles in float16", change: func(p *patient) { p.coarseAngles() }, is: hasBase(10000, rope.Float16), farthest: 40},
 		{
+			name: "angles in float16, the query by no power of two",
+			change: func(p *patient) {
+				p.coarseAngles()
+				p.query(func(old string) string { return p.op("Mul", old, p.half(0.38)) })
+			},
+			is: hasBase(10000, rope.Float16), farthest: 40,
+		},
+		{
 			name: "angles in float16, one frequency other in the sine",
 			change: func(p *patient) {
 				p.coarseAngles()

@@ -119,7 +119,7 @@ func TestLookalikesWithoutCache(t *testing.T) {
 					return p.op("Mul", old, p.op("Where", many, p.float(0.5), p.float(1)))
 				})
 			},
-			kept: both("is not the same with"),
+			kept: both("but up to 4096; LongRoPE"),
 		},
 		{
 			name:   "angles that the row of the batch changes",

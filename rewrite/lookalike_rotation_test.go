@@ -98,6 +98,12 @@ func (p *patient) inverseFrequencies() []float64 {
 	}
 }
 
+// normed divides by the root of the mean square over a head's channels.
+func (p *patient) normed(v string) string {
+	mean := p.op("ReduceMean", p.op("Mul", v, v), p.ints(3))
+	return p.op("Div", v, p.op("Sqrt", p.op("Add", mean, p.float(1e-6))))
+}
+
 func (p *patient) positions(change func(old string) string) { p.after("position_ids", change) }
 
 func frequencies(times float64) func(int, rope.Attention) error {
@@ -240,7 +246,7 @@ func TestLookalikeRotations(t *testing.T) {
 					p.into(n, 0, func(angles string) string { return p.op("Mul", angles, factor) })
 				}
 			},
-			kept: both("with 20011 cached tokens"),
+			kept: both("with up to 4999 cached tokens pair 0 turns by 1 per position, with more by 0.5"),
 		},
 		{
 			name: "frequencies that follow the largest position",
@@ -252,7 +258,7 @@ func TestLookalikeRotations(t *testing.T) {
 					p.into(n, 0, func(angles string) string { return p.op("Mul", angles, factor) })
 				}
 			},
-			kept: both("is not rotated by position"),
+			kept: both("with up to 5000 as the largest position of a call pair 0 turns by 1 per position, with more by 0.5"),
 		},
 		{
 			name: "a gain on the second layer's tables",
@@ -318,7 +324,7 @@ func TestLookalikeRotations(t *testing.T) {
 				v[3] = 0.5
 				p.query(func(old string) string { return p.op("Add", old, p.floats([]int64{16}, v...)) })
 			},
-			kept: both("query and key are rotated differently"),
+			kept: both("its query is turned by positions at"),
 		},
 		{
 			name: "tokens of the query scaled by their position",
@@ -328,6 +334,21 @@ func TestLookalikeRotations(t *testing.T) {
 				p.query(func(old string) string { return p.op("Mul", old, f) })
 			},
 			kept: both("is not rotated by position"),
+		},
+		{
+			name:   "the query normed after the rotation",
+			change: func(p *patient) { p.query(p.normed) },
+			kept:   both("its query is turned by positions at"),
+		},
+		{
+			name: "query and key normed after the rotation",
+			change: func(p *patient) {
+				p.query(p.normed)
+				for _, s := range p.sites {
+					p.into(s.key.cache.concat, 1, p.normed)
+				}
+			},
+			kept: both("its query is turned by positions at"),
 		},
 		{
 			name: "scaled rotated query",

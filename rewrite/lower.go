@@ -14,6 +14,8 @@ import (
 type wiring struct {
 	name                              string // of the op's node, and the stem of what is made beside it
 	query, key, value                 string
+	latent                            *latent
+	queryBeside, keyBeside            []string // the values whose channels stand behind theirs; nil for most
 	pastKey, pastValue                string
 	output, presentKey, presentValue  string
 	position, mask                    *onnx.ValueInfo
@@ -31,15 +33,17 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 		element: s.graph.element(s.query.cut),
 		name:    "rope_rewrite/" + s.output(),
 		query:   s.query.cut, key: s.key.cut, value: s.value.cut,
+		queryBeside: s.query.cuts()[1:], keyBeside: s.key.cuts()[1:],
 		output:   s.output(),
 		position: l.position, mask: l.mask, counted: s.counted,
 		queryOrder: l.queryOrder, keyOrder: l.keyOrder,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
 	}
 	w.pastKey, w.pastValue = s.key.past(), s.value.past()
-	if s.key.cache != nil {
-		w.presentKey = s.key.cache.present
+	if c := s.key.store(); c != nil {
+		w.presentKey = c.present
 	}
+	w.latent = l.latent
 	if s.value.cache != nil {
 		w.presentValue = s.value.cache.present
 	}
@@ -54,9 +58,7 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
 	b := &builder{stem: w.name}
 	op := customop.RotaryAttention{
-		Query:        b.ordered(b.canonical(w.query, w.queryLayout, "query"), w.queryOrder, "query"),
-		Key:          b.ordered(b.canonical(w.key, w.keyLayout, "key"), w.keyOrder, "key"),
-		Value:        b.canonical(w.value, w.valLayout, "value"),
+		Query:        b.ordered(b.joined(w.query, w.queryBeside, w.queryLayout, "query"), w.queryOrder, "query"),
 		PastKey:      w.pastKey,
 		PastValue:    w.pastValue,
 		PresentKey:   w.presentKey,
@@ -70,6 +72,13 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 		Window:       a.Mask.Window,
 		FirstKeys:    a.Mask.FirstKeys,
 		Softcap:      float32(a.Softcap),
+	}
+	var kept []*onnx.Node // what the model's cache is made of
+	if w.latent != nil {
+		kept = b.latent(w, &op)
+	} else {
+		op.Key = b.ordered(b.joined(w.key, w.keyBeside, w.keyLayout, "key"), w.keyOrder, "key")
+		op.Value = b.canonical(w.value, w.valLayout, "value")
 	}
 	if a.Mask.Documents != rope.NoDocuments {
 		op.DocumentIDs = w.documents
@@ -122,7 +131,7 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	if err != nil {
 		return nil, nil, err
 	}
-	b.nodes = append(b.nodes, convert(node))
+	b.nodes = append(append(b.nodes, convert(node)), kept...)
 	b.nodes = append(b.nodes, back.nodes...)
 	return b.nodes, b.constants, nil
 }

@@ -11,7 +11,9 @@ import (
 func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
 	holds := map[string]int{}
 	for _, b := range []branch{s.query, s.key, s.value} {
-		holds[b.cut]++
+		for _, cut := range b.cuts() {
+			holds[cut]++
+		}
 	}
 	for _, v := range []struct {
 		what   string
@@ -20,10 +22,18 @@ func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
 		in     *layout
 		to     layout
 	}{
-		{"query", s.product, branch{cut: s.query.cut, operand: s.query.operand}, &ly.query, ly.queryOperand},
-		{"key", s.product, branch{cut: s.key.cut, operand: s.key.stored()}, &ly.key, ly.keyStored},
+		{"query", s.product, branch{cut: s.query.cut, beside: s.query.beside, operand: s.query.operand}, &ly.query, ly.queryOperand},
+		{"key", s.product, branch{cut: s.key.cut, beside: s.key.beside, operand: s.key.stored()}, &ly.key, ly.keyStored},
 		{"value", s.mix, branch{cut: s.value.cut, operand: s.value.stored()}, &ly.value, ly.valueStored},
 	} {
+		if v.in.parts != nil { // they are told apart by their channels
+			for _, cut := range v.branch.cuts() {
+				if holds[cut] > 1 {
+					return refuse(v.at, "the value %q holds a part of its %s and others", cut, v.what)
+				}
+			}
+			continue
+		}
 		if holds[v.branch.cut] == 1 {
 			continue
 		}
@@ -37,7 +47,7 @@ func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
 		if refusal != nil {
 			return refusal
 		}
-		from, err := headMap(ctx, loaded, v.branch, *v.in, v.to)
+		from, err := headMap(ctx, loaded, v.branch, 0, *v.in, v.to)
 		loaded.session.Close()
 		if err != nil {
 			return refuse(v.at, "the heads of its %s are not found in %q: %v", v.what, v.branch.cut, err)

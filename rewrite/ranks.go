@@ -68,7 +68,7 @@ func (k *kinds) outputRank(n *onnx.Node) int {
 		}
 		return r
 	case standard(n, "Concat", "Slice", "Split", "Identity", "Cast", "Neg", "Not", "Softmax", "Transpose", "Pad", "Tile", "Cos", "Sin", "Sqrt", "Tanh", "Sigmoid",
-		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu"),
+		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu", "ScatterND", "ScatterElements"),
 		n.Domain == "com.microsoft":
 		return k.rankOf(first)
 	}

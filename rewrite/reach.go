@@ -166,6 +166,8 @@ type keyTurn struct {
 func (r retabled) plainCache() error {
 	c, view := r.site.key.cache, r.scope.view
 	switch {
+	case c == nil:
+		return errors.New("its keys are made of latent states in every call, so length=run needs the op; leave --target onnx out, or length=run")
 	case r.scope.where != "":
 		return fmt.Errorf("it stands in %s, where length=run needs the op; leave --target onnx out, or length=run", r.scope.where)
 	case view.asWritten(c.concat) != c.concat || r.lifted.counted != nil:

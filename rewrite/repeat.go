@@ -10,29 +10,34 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// headMap feeds one head at a time from a branch's cut and returns which of
-// them each head of the operand is made of.
-func headMap(ctx context.Context, l *loaded, b branch, in, to layout) ([]int64, error) {
+// headMap feeds one head at a time from one of a branch's cuts and returns which
+// of them each head of the operand is made of.
+func headMap(ctx context.Context, l *loaded, b branch, part int, in, to layout) ([]int64, error) {
 	pt := point{B: in.heads, L: 1, P: 1}
 	if !l.table.past {
 		pt.P = 0
 	}
 	pt = l.table.within(pt)
-	dims := evaluate(l.table.dims[b.cut], pt)
-	elements, err := room(dims)
-	if err != nil {
-		return nil, err
-	}
-	x := make([]float32, elements)
-	for h := range in.heads {
-		for c := range in.channels {
-			x[in.index(dims, h, h, 0, c)] = 1
+	feeds := map[string]engine.Tensor{}
+	for i, cut := range b.cuts() {
+		dims := evaluate(l.table.dims[cut], pt)
+		elements, err := room(dims)
+		if err != nil {
+			return nil, err
 		}
+		x := make([]float32, elements)
+		for h := range in.heads {
+			for c := range in.channels {
+				if i == part {
+					x[in.index(dims, h, h, in.rows.at(pt)-1, c)] = 1
+				}
+			}
+		}
+		feeds[cut] = l.piece.state(cut, x, dims...)
 	}
-	feeds := map[string]engine.Tensor{b.cut: l.piece.state(b.cut, x, dims...)}
 	if b.past() != "" {
-		past := evaluate(l.table.dims[b.cache.past], pt)
-		feeds[b.cache.past] = engine.Float32s(make([]float32, engine.Elements(past)), past...)
+		past := evaluate(l.table.dims[b.past()], pt)
+		feeds[b.past()] = engine.Float32s(make([]float32, engine.Elements(past)), past...)
 	}
 	result, err := l.run(ctx, pt, feeds)
 	if err != nil {

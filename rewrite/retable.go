@@ -62,10 +62,10 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 	g, cuts := s.scope.view, s.site.cuts()
 	found := 0
 	var err error
-	t.ends[s.site.query.operand], t.ends[s.site.key.stored()] = true, true
+	t.ends[s.site.query.operand], t.ends[s.site.key.turned()] = true, true
 	t.uses[g.asWritten(s.site.product)] = true
 	gain := want.EffectiveGain() / s.lifted.attention.Encoding.EffectiveGain()
-	g.upstream([]string{s.site.query.operand, s.site.key.stored()}, func(v string, n *onnx.Node) []string {
+	g.upstream([]string{s.site.query.operand, s.site.key.turned()}, func(v string, n *onnx.Node) []string {
 		if slices.Contains(cuts, v) {
 			return nil
 		}

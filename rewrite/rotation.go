@@ -14,7 +14,8 @@ import (
 // out, at chosen positions.
 type rotator struct {
 	loaded   *loaded
-	cut, out string
+	cuts     []string // most often one
+	out      string
 	in, to   layout
 	position string  // graph input that holds positions; "" when they follow from past
 	past     int64   // cached tokens, where positions are an input
@@ -78,26 +79,9 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			}
 			feeds[r.position] = t
 		}
-		dims := evaluate(r.loaded.table.dims[r.cut], pt)
-		elements, err := room(dims)
-		if err != nil {
+		if err := r.feed(feeds, vectors, pt); err != nil {
 			return nil, err
 		}
-		x := make([]float32, elements)
-		for b, v := range vectors {
-			for h := range r.in.heads {
-				for l := range pt.L {
-					for c, value := range v {
-						from := int64(c)
-						if r.order != nil {
-							from = r.order[c]
-						}
-						x[r.in.index(dims, int64(b), h, l, from)] = value
-					}
-				}
-			}
-		}
-		feeds[r.cut] = r.loaded.piece.state(r.cut, x, dims...)
 		result, err := r.loaded.run(ctx, pt, feeds)
 		if err != nil {
 			return nil, err
@@ -121,6 +105,39 @@ func (r *rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 		start = end
 	}
 	return out, nil
+}
+
+// feed adds the values that make the vectors un-rotated keys or queries.
+func (r *rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt point) error {
+	first := int64(0) // channel of the value
+	for i, ly := range r.in.each() {
+		cut := r.cuts[i]
+		dims := evaluate(r.loaded.table.dims[cut], pt)
+		elements, err := room(dims)
+		if err != nil {
+			return err
+		}
+		x := make([]float32, elements)
+		for b, v := range vectors {
+			for c, value := range v {
+				from := int64(c)
+				if r.order != nil {
+					from = r.order[c]
+				}
+				if from -= first; from < 0 || from >= ly.channels {
+					continue
+				}
+				for h := range ly.heads {
+					for l := range pt.L {
+						x[ly.index(dims, int64(b), h, l, from)] = value
+					}
+				}
+			}
+		}
+		feeds[cut] = r.loaded.piece.state(cut, x, dims...)
+		first += ly.channels
+	}
+	return nil
 }
 
 func (r *rotator) positionFeed(positions []int64, pt point) (engine.Tensor, error) {
@@ -199,6 +216,11 @@ func (r *rotator) measure(ctx context.Context) (*matrix, error) {
 		// ONNX Runtime leaves out roundings between products that it computes in float32.
 		r.angles = rope.Float32
 		agreed, err = r.confirm(ctx, fit, powers[len(powers)-1])
+	}
+	if err != nil && !ended(err) {
+		if change := r.switches(ctx, fit); change != nil {
+			return nil, change
+		}
 	}
 	return agreed, err
 }
@@ -455,7 +477,11 @@ func (r *rotator) rounding(product, largest float64) float64 {
 	case p == rope.Float32:
 		return 0
 	case r.strict:
-		return p.Spacing(product)
+		allowed := p.Spacing(product)
+		if fraction, _ := math.Frexp(largest); fraction != 0.5 {
+			allowed += p.Epsilon() * math.Abs(product) // a factor that is no power of two rounds once more
+		}
+		return allowed
 	}
 	return 2 * p.Epsilon() * largest
 }

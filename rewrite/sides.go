@@ -23,6 +23,9 @@ func (g *graph) sides(output string, cuts []string) (factors, arguments []string
 			case g.classes[in] != shapeClass:
 				next = append(next, in)
 			case standard(made, "Shape", "Size"): // what was measured already
+			case scatters(n) && in == n.Inputs[1]: // see placedAlike
+			case g.uniform(in) != "": // one number, of a size
+				arguments = append(arguments, g.uniform(in))
 			case places:
 				arguments = append(arguments, in)
 			default:
@@ -34,10 +37,26 @@ func (g *graph) sides(output string, cuts []string) (factors, arguments []string
 	return unique(factors), unique(arguments)
 }
 
+// uniform returns the size of a value that is one number everywhere, "" where it
+// is not known to be that.
+func (g *graph) uniform(value string) string {
+	n := g.producer[value]
+	for standard(n, "Transpose", "Identity", "Unsqueeze", "Cast") {
+		n = g.producer[n.Inputs[0]]
+	}
+	if standard(n, "ConstantOfShape") {
+		return n.Inputs[0]
+	}
+	return ""
+}
+
 // steady checks that what is done between cuts and output stays the same when
 // there are very many tokens: everything else is measured with few, since
 // hidden states of 131,072 tokens are large. Only sizes are computed here.
 func (l *lifter) steady(ctx context.Context, at *onnx.Node, what, output string, cuts []string) error {
+	if err := l.placedAlike(ctx, at, what, output, cuts); err != nil {
+		return err
+	}
 	factors, arguments := l.graph.sides(output, cuts)
 	return l.steadySides(ctx, at, what, factors, arguments)
 }

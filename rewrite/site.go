@@ -12,8 +12,21 @@ import (
 type branch struct {
 	cut     string   // the un-rotated value
 	before  []string // what the cut is a mere rearrangement of, nearest first
+	beside  []origin // what stands beside the cut's channels in the operand; nil for most
 	operand string   // what enters the MatMul
 	cache   *cache   // nil for the query and for models without cache
+
+	shared   *cache // of the channels among these that all heads share; nil for most (see latent.go)
+	sharedAt int    // which of the cuts they come from
+}
+
+// cuts returns all un-rotated values that the branch is made of.
+func (b branch) cuts() []string {
+	cuts := []string{b.cut}
+	for _, o := range b.beside {
+		cuts = append(cuts, o.cut)
+	}
+	return cuts
 }
 
 // stored returns the value that holds keys as the cache does: the Concat's
@@ -25,13 +38,30 @@ func (b branch) stored() string {
 	return b.operand
 }
 
+// turned returns the value that is rotated and no more: what a cache takes up, or
+// the operand where there is none.
+func (b branch) turned() string {
+	if b.shared != nil {
+		return b.shared.fresh
+	}
+	return b.stored()
+}
+
 // past returns the value that holds the keys or values of earlier calls, "" where
 // there are none.
 func (b branch) past() string {
-	if b.cache == nil {
-		return ""
+	if c := b.store(); c != nil {
+		return c.past
 	}
-	return b.cache.past
+	return ""
+}
+
+// store returns what keeps the branch for later calls, nil where nothing does.
+func (b branch) store() *cache {
+	if b.shared != nil {
+		return b.shared
+	}
+	return b.cache
 }
 
 // site is one attention delimited in the graph: everything from the cuts to
@@ -53,9 +83,9 @@ func (s *site) output() string       { return s.attended }
 
 // cuts returns the data values that enter the site.
 func (s *site) cuts() []string {
-	cuts := []string{s.query.cut}
+	cuts := s.query.cuts()
 	for _, b := range []branch{s.key, s.value} {
-		cuts = append(cuts, b.cut)
+		cuts = append(cuts, b.cuts()...)
 		if b.past() != "" {
 			cuts = append(cuts, b.past())
 		}
@@ -67,8 +97,8 @@ func (s *site) cuts() []string {
 func (s *site) results() []string {
 	out := []string{s.output()}
 	for _, b := range []branch{s.key, s.value} {
-		if b.cache != nil {
-			out = append(out, b.cache.present)
+		if c := b.store(); c != nil {
+			out = append(out, c.present)
 		}
 	}
 	return out
@@ -92,11 +122,11 @@ func unique(list []string) []string {
 // delimit finds where a core's query, key and value come from.
 func (g *graph) delimit(c core) (*site, *Refusal) {
 	s := &site{core: c, graph: g, attended: g.outward(c.mix.Outputs[0]), counted: g.counted[g.asWritten(c.softmax)]}
-	s.query = g.branch(c.product.Inputs[0])
-	s.key = g.branch(c.product.Inputs[1])
-	s.value = g.branch(c.mix.Inputs[1])
+	s.query = g.branch(c.product.Inputs[0], mostOrigins)
+	s.key = g.branch(c.product.Inputs[1], mostOrigins)
+	s.value = g.branch(c.mix.Inputs[1], 1)
 	for _, b := range []branch{s.query, s.key, s.value} {
-		if b.cut == "" {
+		if slices.Contains(b.cuts(), "") {
 			return nil, refuse(c.product, "%q is made inside it of something else than a query, key or value that is given to it", b.operand)
 		}
 	}
@@ -106,7 +136,7 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	if (s.key.cache == nil) != (s.value.cache == nil) {
 		return nil, refuse(c.product, "only one of key and value comes from a cache")
 	}
-	if s.key.cache == nil {
+	if s.key.store() == nil {
 		s.key = g.givingKeys(s.key)
 	}
 	if leak := g.leak(s.output(), s.cuts()); leak != "" {
@@ -120,8 +150,8 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 func (g *graph) replaces(s *site) *Refusal {
 	made := []*onnx.Node{s.mix}
 	for _, b := range []branch{s.key, s.value} {
-		if b.cache != nil {
-			made = append(made, b.cache.concat)
+		if c := b.store(); c != nil {
+			made = append(made, c.concat)
 		}
 	}
 	results := s.results()
@@ -154,14 +184,15 @@ func sharesCache(sites []*site) map[*site]*Refusal {
 	refused := map[*site]*Refusal{}
 	for _, s := range sites {
 		for _, b := range []branch{s.key, s.value} {
-			if b.cache == nil {
+			c := b.store()
+			if c == nil {
 				continue
 			}
-			other := users[b.cache.concat]
-			users[b.cache.concat] = s
+			other := users[c.concat]
+			users[c.concat] = s
 			if other != nil && other != s {
-				refused[s] = refuse(s.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(other.softmax))
-				refused[other] = refuse(other.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(b.cache.concat), label(s.softmax))
+				refused[s] = refuse(s.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(c.concat), label(other.softmax))
+				refused[other] = refuse(other.softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", label(c.concat), label(s.softmax))
 			}
 		}
 	}
@@ -176,11 +207,13 @@ func sharesCache(sites []*site) map[*site]*Refusal {
 // givingKeys notes rotated keys that a call without earlier ones gives away as
 // an output of the graph: later calls read them as their past.
 func (g *graph) givingKeys(b branch) branch {
-	for _, l := range g.dominators(b.operand, false) {
+	links, _ := g.dominators(b.operand, false)
+	for _, l := range links {
 		if !g.outputs[l.value] || g.producer[l.value] == nil {
 			continue
 		}
-		if cut := g.nearestCut(g.dominators(l.value, true)); cut != "" && cut != l.value {
+		before, _ := g.dominators(l.value, true)
+		if cut := g.nearestCut(before); cut != "" && cut != l.value {
 			b.cut, b.before = cut, g.before(cut)
 			b.cache = &cache{concat: g.producer[l.value], fresh: l.value, present: l.value}
 		}
@@ -189,18 +222,25 @@ func (g *graph) givingKeys(b branch) branch {
 	return b
 }
 
-func (g *graph) branch(operand string) branch {
+// branch follows an operand back; budget is how many values are looked at for
+// what it is made of.
+func (g *graph) branch(operand string, budget int) branch {
 	b := branch{operand: operand}
-	links := g.dominators(operand, false)
-	last := links[len(links)-1].value
-	if n := g.producer[last]; n != nil {
+	links, _ := g.dominators(operand, false)
+	if n := g.producer[links[len(links)-1].value]; n != nil {
 		b.cache = g.cacheConcat(n)
 	}
-	if b.cache != nil {
-		links = g.dominators(b.cache.fresh, true)
+	origins := g.origins(b.stored(), b.cache != nil, &budget)
+	b.cut, b.before, b.beside = origins[0].cut, origins[0].before, origins[1:]
+	for i, o := range origins {
+		switch {
+		case o.cache == nil:
+		case b.cache != nil || b.shared != nil || len(origins) == 1:
+			b.cut = "" // nothing that is understood has two
+		default:
+			b.shared, b.sharedAt = o.cache, i
+		}
 	}
-	b.cut = g.nearestCut(links)
-	b.before = g.before(b.cut)
 	return b
 }
 

@@ -183,9 +183,9 @@ func (s *site) read(t *shapeTable) {
 	read(s.key.operand, -1, total)
 	read(s.value.operand, -2, total)
 	for _, b := range []branch{s.key, s.value} {
-		if b.cache != nil {
-			read(b.cache.past, 2, pastExtent)
-			read(b.cache.present, 2, total)
+		if c := b.store(); c != nil {
+			read(c.past, 2, pastExtent)
+			read(c.present, 2, total)
 		}
 	}
 	for _, v := range s.measured() {

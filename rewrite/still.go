@@ -29,6 +29,27 @@ func (g *graph) still(c core) bool {
 	return still
 }
 
+// turnedBefore returns the node that works by positions on what the cuts are made
+// of, nil where there is none: a rotation with something behind it that is not
+// linear, such as a norm.
+func (g *graph) turnedBefore(cuts []string) (by *onnx.Node) {
+	g.upstream(cuts, func(v string, n *onnx.Node) (next []string) {
+		if by != nil || n == nil || !g.isData(v) || g.weightProduct(n) || standard(n, "DynamicQuantizeLinear") {
+			return nil
+		}
+		for i, in := range n.Inputs {
+			switch {
+			case g.isData(in):
+				next = append(next, in)
+			case g.classes[in] > constantClass && standard(n, "Mul", "MatMul", "Einsum", "RotaryEmbedding") && i < 2 && !g.fixed(in):
+				by = n
+			}
+		}
+		return next
+	})
+	return by
+}
+
 // unturned is attentions that turn nothing.
 type unturned struct {
 	from  []string // what the first of them computes query and key from

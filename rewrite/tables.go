@@ -66,10 +66,13 @@ func (t table) rows(positions []int64, batch int64) engine.Tensor {
 	return out
 }
 
-// byPlace computes what enters between a cut and out for every place, and
+// byPlace computes what enters between cuts and out for every place, and
 // loads the piece that is fed rows of it.
-func (l *lifter) byPlace(ctx context.Context, at *onnx.Node, what, out, cut string) (*tables, *loaded, error) {
-	factors, arguments := l.graph.sides(out, []string{cut})
+func (l *lifter) byPlace(ctx context.Context, at *onnx.Node, what, out string, cuts []string) (*tables, *loaded, error) {
+	if err := l.placedAlike(ctx, at, what, out, cuts); err != nil {
+		return nil, nil, err
+	}
+	factors, arguments := l.graph.sides(out, cuts)
 	if err := l.steadySides(ctx, at, what, nil, arguments); err != nil {
 		return nil, nil, err
 	}
@@ -77,11 +80,11 @@ func (l *lifter) byPlace(ctx context.Context, at *onnx.Node, what, out, cut stri
 	if err != nil {
 		return nil, nil, refuse(at, "%s cannot be evaluated place by place: %v", what, err)
 	}
-	p, err := l.graph.extract([]string{out}, append([]string{cut}, factors...))
+	p, err := l.graph.extract([]string{out}, slices.Concat(cuts, factors))
 	if err != nil {
 		return nil, nil, refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
-	p.cuts = []string{cut}
+	p.cuts = cuts
 	for _, x := range t.list {
 		p.typed = append(p.typed, x.input())
 	}
@@ -158,7 +161,11 @@ func (l *lifter) tables(ctx context.Context, values []string) (*tables, error) {
 		}
 		for i, t := range near.list {
 			if !bytes.Equal(t.whole.Data, far.list[i].rows(places, pt.B).Data) {
-				return nil, fmt.Errorf("%q is not the same with %v and with %d tokens", t.name, pt, far.limit+1)
+				err := fmt.Errorf("%q is not the same with %v and with %d tokens", t.name, pt, far.limit+1)
+				if n := t.until(pt.L, far.limit+1, compute); n > 0 {
+					err = fmt.Errorf("%w, but up to %d; %s", err, n, onceForAll)
+				}
+				return nil, err
 			}
 		}
 	}

@@ -34,7 +34,9 @@ func TestExports(t *testing.T) {
 		"smollm3__ts17-cache":    {lifted: 2, methods: 3}, // a layer without rotation
 		"falcon_new__ts17-cache": {lifted: 2},             // packed by groups of heads; keys are repeated before they are stored
 		"falcon_new__ts17":       {lifted: 2},
-		"gpt_oss__ts17-cache":    {lifted: 2}, // sinks
+		"gpt_oss__ts17-cache":    {lifted: 2},             // sinks
+		"deepseek_v3__ts17":      {lifted: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
+		"deepseek_v3__dynamo18":  {lifted: 2, methods: 3}, // a cache of latent states
 		"qwen2_vl__ts17-cache":   {kept: "gives a token several positions"},
 		"bert__ts17":             {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"gpt2__ts17-cache":       {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},

@@ -75,7 +75,7 @@ def of(model_type, head="causal", rotary=True, base=SHAPE, without=(), **values)
     return Architecture(model_type, head, rotary, merged)
 
 
-MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16, num_key_value_heads=4,
+MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
            n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1, **EXPERTS)
 
 ARCHITECTURES = {

@@ -1,0 +1,154 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// LongRoPE and dynamic NTK turn by other frequencies from some length on. What a
+// cache then holds was turned by either, so that no encoding describes the site,
+// and it is kept. What is said of it names the length and what lies on both sides.
+
+// onceForAll says what to do about such a model.
+const onceForAll = "LongRoPE and dynamic NTK do so: export the model with the frequencies that hold up to there, and give the method with --scaling"
+
+// turn is what one call does to a token at position 1.
+type turn struct {
+	frequencies []float64
+	gain        float64
+}
+
+// turn reads it with so many cached tokens, in a call with these positions, 1 the first.
+func (r *rotator) turn(ctx context.Context, fit *matrix, past int64, positions ...int64) (turn, error) {
+	probe := make([]float32, r.in.channels)
+	e := fit.encoding
+	pair := func(x int) (int, int) {
+		if e.Layout == rope.Interleaved {
+			return e.Offset + 2*x, e.Offset + 2*x + 1
+		}
+		return e.Offset + x, e.Offset + x + len(e.Frequencies)
+	}
+	for x := range e.Frequencies {
+		a, _ := pair(x)
+		probe[a] = 1
+	}
+	before := r.past
+	defer func() { r.past = before }()
+	r.past = past
+	y, err := r.apply(ctx, [][]float32{probe}, positions)
+	if err != nil {
+		return turn{}, err
+	}
+	t := turn{}
+	for x := range e.Frequencies {
+		a, b := pair(x)
+		cos, sin := y[0][0][0][a], y[0][0][0][b]
+		t.frequencies = append(t.frequencies, math.Atan2(sin, cos))
+		t.gain = math.Hypot(sin, cos)
+	}
+	return t, nil
+}
+
+// differs returns the pair that turns most differently, −1 where the gain alone
+// does, and whether anything differs.
+func (t turn) differs(other turn) (pair int, is bool) {
+	pair, most := -1, 1e-5
+	for i, w := range t.frequencies {
+		if d := math.Abs(w-other.frequencies[i]) / math.Max(math.Abs(w), 1e-6); d > 1.001*most {
+			pair, most, is = i, d, true
+		}
+	}
+	return pair, is || math.Abs(t.gain-other.gain) > 1e-5*t.gain
+}
+
+// switches looks for the length from which on the rotation is another one, by
+// the number of cached tokens and by the largest position of a call. The error
+// says what was found, nil where nothing was.
+func (r *rotator) switches(ctx context.Context, fit *matrix) error {
+	if r.position == "" || len(fit.encoding.Frequencies) == 0 || r.precision.Epsilon() > float32eps {
+		return nil
+	}
+	for _, by := range []struct {
+		what string
+		turn func(n int64) (turn, error)
+	}{
+		{"cached tokens", func(n int64) (turn, error) { return r.turn(ctx, fit, n, 1) }},
+		{"as the largest position of a call", func(n int64) (turn, error) { return r.turn(ctx, fit, 0, 1, n) }},
+	} {
+		if by.what == "cached tokens" && !r.loaded.table.past {
+			continue
+		}
+		low, high := int64(1), min(int64(longest), fit.limit)
+		near, err := by.turn(low)
+		if err != nil {
+			return nil // what is wrong has another reason
+		}
+		far, err := by.turn(high)
+		if err != nil {
+			continue
+		}
+		if _, is := near.differs(far); !is {
+			continue
+		}
+		_, nearOther := near.differs(turn{fit.encoding.Frequencies, near.gain})
+		if _, is := far.differs(turn{fit.encoding.Frequencies, far.gain}); is && nearOther {
+			continue // positions themselves are others
+		}
+		for high-low > 1 {
+			middle := (low + high) / 2
+			t, err := by.turn(middle)
+			if err != nil {
+				return nil
+			}
+			if _, is := near.differs(t); is {
+				high, far = middle, t
+			} else {
+				low = middle
+			}
+		}
+		at := fmt.Sprintf("with up to %d %s", low, by.what)
+		if pair, _ := near.differs(far); pair >= 0 {
+			return fmt.Errorf("%s pair %d turns by %.6g per position, with more by %.6g; %s", at, pair, near.frequencies[pair], far.frequencies[pair], onceForAll)
+		}
+		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g; %s", at, near.gain, far.gain, onceForAll)
+	}
+	return nil
+}
+
+// until returns the number of tokens up to which a table's first rows are those
+// that it has with few, 0 where it is not the number of tokens that changes them.
+func (t table) until(few, most int64, compute func(point) (*tables, error)) int64 {
+	rows := func(length int64) []byte {
+		some, err := compute(point{B: 1, L: length})
+		if err != nil {
+			return nil
+		}
+		places := make([]int64, few)
+		for i := range places {
+			places[i] = int64(i)
+		}
+		for _, other := range some.list {
+			if other.name == t.name {
+				return other.rows(places, 1).Data
+			}
+		}
+		return nil
+	}
+	near := rows(few)
+	low, high := few, most
+	if bytes.Equal(near, rows(high)) {
+		return 0
+	}
+	for high-low > 1 {
+		if middle := (low + high) / 2; bytes.Equal(near, rows(middle)) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

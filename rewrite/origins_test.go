@@ -1,0 +1,93 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Keys of latent attention are put together of channels that every head has by
+// itself and rotated ones that all share.
+func TestLookalikeOrigins(t *testing.T) {
+	latent, cachedLatent := []string{"../coverage/deepseek_v3__ts17"}, []string{"../coverage/deepseek_v3__dynamo18"}
+	runLookalikes(t, []lookalike{
+		{name: "channels of the key that are not rotated in another order", models: latent, change: func(p *patient) {
+			p.key(func(old string) string {
+				return p.node("Gather", []string{old, p.ints(1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 13, 14, 15)}, onnx.IntAttr("axis", 2))
+			})
+		}},
+		{name: "both in another order", models: latent, change: func(p *patient) {
+			order := p.ints(15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0)
+			p.key(func(old string) string { return p.node("Gather", []string{old, order}, onnx.IntAttr("axis", 2)) })
+			p.query(func(old string) string { return p.node("Gather", []string{old, order}, onnx.IntAttr("axis", 3)) })
+		}, kept: both("channel")},
+		{name: "rotated channels that the heads do not share", models: latent, change: func(p *patient) {
+			p.key(func(old string) string { return p.op("Mul", old, p.floats([]int64{4, 1, 1}, 1, 1, 2, 1)) })
+		}, kept: both("heads 0 and 2")},
+		{name: "latent states in a cache", models: cachedLatent, change: func(*patient) {}},
+		{name: "rotated channels doubled behind the cache", models: cachedLatent, change: func(p *patient) {
+			for _, s := range p.sites {
+				p.after(s.key.shared.present, func(old string) string { return p.op("Mul", old, p.float(2)) })
+			}
+		}, kept: both("of its key is 1 times channel 8")},
+		{name: "rotated channels of the key that are the mean of all tokens", models: cachedLatent, change: func(p *patient) {
+			for _, s := range p.sites {
+				p.after(s.key.shared.present, func(old string) string {
+					return p.op("Add", p.op("Mul", old, p.float(0)), p.op("ReduceMean", old, p.ints(2)))
+				})
+			}
+		}, kept: both("is put together of several values")},
+	})
+}
+
+// Keys and values of latent states are made anew in every call, so that there is
+// nothing of fixed capacity to write them into.
+func TestLatentCacheOfFixedCapacity(t *testing.T) {
+	needRuntime(t)
+	m := open(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
+	_, err := Rewrite(context.Background(), m, Options{FixedCapacity: 64})
+	if err == nil || !strings.Contains(err.Error(), "latent states") {
+		t.Errorf("the error is %v; latent states were expected in it", err)
+	}
+}
+
+// Without the op, frequencies of latent attention can be changed, its cache cannot.
+func TestLatentWithoutTheOp(t *testing.T) {
+	needRuntime(t)
+	for spec, want := range map[string]string{
+		"linear:factor=4": "",
+		"dynamic:factor=4,original_max_position_embeddings=16,length=run": "latent states",
+	} {
+		s, err := rope.ParseSpec(rope.ScalingAxis, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := open(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
+		_, err = Rewrite(context.Background(), m, Options{Target: PlainONNX, Edits: []rope.Spec{s}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: the error is %v; %q was expected in it", spec, err, want)
+		}
+	}
+}
+
+func TestBoxAt(t *testing.T) {
+	box := []float64{0, 3, 0, 4, 1, 3, 1, 4} // rows 0 and 1, columns 3 and 4
+	if at, ok := boxAt([]int64{2, 2, 2}, box); !ok || at[0] != 0 || at[1] != 3 {
+		t.Errorf("a box is at %v, %v", at, ok)
+	}
+	for i := range box {
+		other := append([]float64(nil), box...)
+		other[i] += 2
+		if _, ok := boxAt([]int64{2, 2, 2}, other); ok && i > 1 {
+			t.Errorf("%v is taken for a box", other)
+		}
+	}
+	for _, dims := range [][]int64{nil, {4, 2}, {2, 2, 1}} {
+		if _, ok := boxAt(dims, box); ok {
+			t.Errorf("indices of the shape %v are taken for a box", dims)
+		}
+	}
+}
