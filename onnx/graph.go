@@ -33,6 +33,22 @@ func (g *Graph) AllNodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { walkNodes(g.Nodes, yield) }
 }
 
+// AllGraphs yields the graph and the sub-graphs of its nodes at any depth.
+func (g *Graph) AllGraphs() iter.Seq[*Graph] {
+	return func(yield func(*Graph) bool) {
+		if !yield(g) {
+			return
+		}
+		for n := range g.AllNodes() {
+			for sub := range n.Subgraphs() {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func walkNodes(nodes []*Node, yield func(*Node) bool) bool {
 	for _, n := range nodes {
 		if !yield(n) {

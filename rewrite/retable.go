@@ -3,7 +3,6 @@ package rewrite
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"reflect"
@@ -197,7 +196,7 @@ func (t *retabler) check() error {
 		}
 	}
 	given := map[string]bool{}
-	for g := range allGraphs(t.model.Graph) {
+	for g := range t.model.Graph.AllGraphs() {
 		for _, o := range g.Outputs {
 			given[o.Name] = true
 		}
@@ -237,22 +236,6 @@ func (t *retabler) check() error {
 	return nil
 }
 
-// allGraphs yields a graph and those inside its nodes.
-func allGraphs(g *onnx.Graph) iter.Seq[*onnx.Graph] {
-	return func(yield func(*onnx.Graph) bool) {
-		if !yield(g) {
-			return
-		}
-		for n := range g.AllNodes() {
-			for sub := range n.Subgraphs() {
-				if !yield(sub) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // untilFloat follows a value through nodes that only move its elements to those
 // that make it float32, and returns all that it is called on the way; nil where
 // something else reads it.
@@ -286,7 +269,7 @@ func (t *retabler) write(encoding func(rotary) rope.Encoding) {
 func (r rotary) remove(name string, m *onnx.Model) {
 	r.holder.RemoveNodes(func(n *onnx.Node) bool { return standard(n, "Constant") && slices.Contains(n.Outputs, name) })
 	r.holder.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == name })
-	for g := range allGraphs(m.Graph) {
+	for g := range m.Graph.AllGraphs() {
 		undeclared := func(v *onnx.ValueInfo) bool { return v.Name == name || slices.Contains(r.moved, v.Name) }
 		if slices.ContainsFunc(g.ValueInfo, undeclared) {
 			g.ValueInfo = slices.DeleteFunc(slices.Clone(g.ValueInfo), undeclared)

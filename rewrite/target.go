@@ -120,7 +120,7 @@ func (t *retabler) change(ctx context.Context, opts Options, sites []retabled) e
 		return &EditError{Layer: WholeModel, Err: err}
 	}
 	t.write(turning)
-	for g := range allGraphs(t.model.Graph) {
+	for g := range t.model.Graph.AllGraphs() {
 		if err := order(g); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package narrow
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -67,7 +66,7 @@ func Retype(m *onnx.Model) bool {
 	if !Has(m) {
 		return false
 	}
-	for g := range graphs(m.Graph) {
+	for g := range m.Graph.AllGraphs() {
 		for _, list := range []*[]*onnx.ValueInfo{&g.Inputs, &g.Outputs, &g.ValueInfo} {
 			*list = slices.Clone(*list)
 			for i, v := range *list {
@@ -104,22 +103,6 @@ func Retype(m *onnx.Model) bool {
 		}
 	}
 	return true
-}
-
-// graphs yields a graph and those inside it.
-func graphs(g *onnx.Graph) iter.Seq[*onnx.Graph] {
-	return func(yield func(*onnx.Graph) bool) {
-		if !yield(g) {
-			return
-		}
-		for n := range g.AllNodes() {
-			for sub := range n.Subgraphs() {
-				if !yield(sub) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // retypeNode makes the types that a node names float32.
