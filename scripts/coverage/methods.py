@@ -3,11 +3,14 @@
     methods.py CACHE [--architectures NAME,…]
 
 Writes CACHE/ARCHITECTURE.methods.npz: ids, mask, pos and logits as in reference.npz, and "logits SPEC" and "logits_pad
-SPEC" for every method below, in float64 (angles in float32, as always). SPEC is what `rope-rewrite --scaling` takes. The rewriter
-never sees these numbers: it patches the export of the unscaled model.
+SPEC" for every method below, in float64 (angles in float32, as always), and "exported SPEC": how far ONNX Runtime is
+from that with an export of the scaled model itself, where there is one. SPEC is what `rope-rewrite --scaling` takes. The
+rewriter never sees these numbers: it patches the export of the unscaled model.
 """
 import argparse
+import logging
 import os
+import tempfile
 import warnings
 
 warnings.filterwarnings("ignore")
@@ -17,9 +20,12 @@ import numpy as np
 import torch
 import transformers
 
+import check
 import models
+import routes
 from architectures import ARCHITECTURES
 
+logging.disable(logging.ERROR)
 transformers.logging.set_verbosity_error()
 
 ORIGINAL = 16  # so that sequences of 32 tokens go beyond what the model is said to be trained on
@@ -51,6 +57,17 @@ def logits(name):
     return {pad: y["logits" + pad] for pad in ("", "_pad")}
 
 
+def exported(name):
+    """How far ONNX Runtime is off that runs an export of the architecture as it is configured now; None if there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            reference = routes.ROUTES["ts17"](None, name, folder)
+            off = check.compare(os.path.join(folder, "model.onnx"), reference)
+        except Exception:  # what export.py says of the route
+            return None
+    return max((v for v in off.values() if isinstance(v, float)), default=None)
+
+
 def compute(name):
     """The arrays of an architecture, and a line that says how far its methods move the logits, or why there is none."""
     a = ARCHITECTURES[name]
@@ -64,7 +81,7 @@ def compute(name):
     for method in METHODS:
         a.values["rope_parameters"] = scaled(parameters, method)
         try:
-            found = logits(name)
+            found, own = logits(name), exported(name)
         except Exception as e:  # each configuration has a way of its own to refuse a method
             e = e.__cause__ or e
             said.append(f"{spec(method)}: {type(e).__name__}: {str(e).splitlines()[-1].strip()[:100]}")
@@ -72,6 +89,8 @@ def compute(name):
         finally:
             a.values["rope_parameters"] = parameters
         said.append(f"{spec(method)} moves logits by {np.abs(found[''] - plain['']).max():.2g}")
+        if own is not None:
+            out[f"exported {spec(method)}"] = np.float32([own])
         for pad in found:
             out[f"logits{pad} {spec(method)}"] = found[pad]
     return out, "; ".join(said)
