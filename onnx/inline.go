@@ -33,23 +33,17 @@ func (m *Model) Inline() ([]Inlined, error) {
 		return nil, nil
 	}
 	in := &inliner{model: m, names: map[string]bool{}, graphs: map[*Graph][]*Node{}}
-	for _, v := range m.Graph.Inputs {
-		in.names[v.Name] = true
-	}
-	for _, t := range m.Graph.Initializers {
-		in.names[t.Name] = true
-	}
-	for n := range m.Graph.AllNodes() {
-		in.names[n.Name] = true
-		for _, o := range n.Outputs {
-			in.names[o] = true
+	for g := range m.Graph.AllGraphs() {
+		for _, v := range g.Inputs {
+			in.names[v.Name] = true
 		}
-		for sub := range n.Subgraphs() {
-			for _, v := range sub.Inputs {
-				in.names[v.Name] = true
-			}
-			for _, t := range sub.Initializers {
-				in.names[t.Name] = true
+		for _, t := range g.Initializers {
+			in.names[t.Name] = true
+		}
+		for _, n := range g.Nodes {
+			in.names[n.Name] = true
+			for _, o := range n.Outputs {
+				in.names[o] = true
 			}
 		}
 	}
@@ -173,7 +167,6 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 			}
 			n.Inputs[i] = names[v]
 		}
-		n.Attributes = slices.DeleteFunc(n.Attributes, func(a *Attribute) bool { return a.RefName != "" && f.attribute(call, a) == nil })
 		if err := in.resolve(n, call, f, names, stem); err != nil {
 			return nil, fail("%w", err)
 		}
@@ -227,16 +220,13 @@ func (f *Function) attribute(call *Node, a *Attribute) *Attribute {
 	return nil
 }
 
-// resolve gives a node's attributes the values of a call, and the values of the
-// graphs inside it names of their own.
+// resolve gives a node's attributes the values of a call, none to those that it
+// leaves out, and the values of the graphs inside it names of their own.
 func (in *inliner) resolve(n, call *Node, f *Function, names map[string]string, stem string) error {
+	n.Attributes = slices.DeleteFunc(n.Attributes, func(a *Attribute) bool { return a.RefName != "" && f.attribute(call, a) == nil })
 	for i, a := range n.Attributes {
 		if a.RefName != "" {
-			value := f.attribute(call, a)
-			if value == nil {
-				return fmt.Errorf("its attribute %q is not given", a.RefName)
-			}
-			value = value.Clone()
+			value := f.attribute(call, a).Clone()
 			value.Name = a.Name
 			n.Attributes[i] = value
 			continue
@@ -284,7 +274,6 @@ func (in *inliner) rename(g *Graph, call *Node, f *Function, outer map[string]st
 		if n.Name != "" {
 			n.Name = in.fresh(stem + "/" + n.Name)
 		}
-		n.Attributes = slices.DeleteFunc(n.Attributes, func(a *Attribute) bool { return a.RefName != "" && f.attribute(call, a) == nil })
 		if err := in.resolve(n, call, f, names, stem); err != nil {
 			return err
 		}

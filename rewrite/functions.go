@@ -24,11 +24,9 @@ func inline(m *onnx.Model) (*inlined, error) {
 	if first, _ := functionCalls(m); first == nil {
 		return &inlined{}, nil
 	}
-	in := &inlined{before: map[*onnx.Graph][]*onnx.Node{m.Graph: m.Graph.Nodes}}
-	for n := range m.Graph.AllNodes() {
-		for sub := range n.Subgraphs() {
-			in.before[sub] = sub.Nodes
-		}
+	in := &inlined{before: map[*onnx.Graph][]*onnx.Node{}}
+	for g := range m.Graph.AllGraphs() {
+		in.before[g] = g.Nodes
 	}
 	var err error
 	in.calls, err = m.Inline()

@@ -48,37 +48,17 @@ func (h hiding) write(g *onnx.Graph) {
 	}
 	b.constants = append(b.constants, floatTensor(b.value("lowest"), h.kind, []int64{}, lowest))
 	h.softmax.Inputs[0] = b.add("Where", []string{b.visible(h, scores), scores, b.value("lowest")}, b.value("shown"))
-	for _, c := range b.constants {
-		g.AddInitializer(c)
-	}
-	for _, n := range b.nodes {
-		g.InsertNode(h.softmax, n)
-	}
+	b.into(g, h.softmax)
 }
 
 // visible makes who sees whom, for scores [batch, heads, length, total].
 func (b *builder) visible(h hiding, scores string) string {
 	dims := b.add("Shape", []string{scores}, b.value("dims"))
-	number := func(part string, at int64) string {
-		one := b.add("Slice", []string{dims, b.constant(part+"_from", at), b.constant(part+"_to", at+1)}, b.value(part+"_dim"))
-		return b.add("Squeeze", []string{one}, b.value(part))
-	}
-	scalar := func(part string, x int64) string {
-		b.constants = append(b.constants, int64Tensor(b.value(part), []int64{}, x))
-		return b.value(part)
-	}
-	length, total := number("length", 2), number("total", 3)
+	length, total := b.dim(dims, 2, "length"), b.dim(dims, 3, "total")
 	past := b.add("Sub", []string{total, length}, b.value("past"))
-	all := func(part string, list ...string) string {
-		out := list[0]
-		for i, v := range list[1:] {
-			out = b.add("And", []string{out, v}, b.value(fmt.Sprintf("%s_%d", part, i)))
-		}
-		return out
-	}
 	var shown []string
 	if m := h.mask; m.Causal || m.Window > 0 {
-		keys := b.add("Range", []string{scalar("zero", 0), total, scalar("one", 1)}, b.value("keys")) // [total]
+		keys := b.add("Range", []string{b.scalar("zero", 0), total, b.scalar("one", 1)}, b.value("keys")) // [total]
 		rows := b.add("Range", []string{past, total, b.value("one")}, b.value("rows"))
 		queries := b.add("Reshape", []string{rows, b.constant("column", -1, 1)}, b.value("queries")) // [length, 1]
 		distance := b.add("Sub", []string{queries, keys}, b.value("distance"))
@@ -87,10 +67,10 @@ func (b *builder) visible(h hiding, scores string) string {
 			shown = append(shown, b.add("Not", []string{behind}, b.value("causal")))
 		}
 		if m.Window > 0 {
-			size := scalar("window_size", m.Window)
+			size := b.scalar("window_size", m.Window)
 			near := b.add("Less", []string{b.add("Abs", []string{distance}, b.value("far")), size}, b.value("near"))
 			if m.FirstKeys > 0 {
-				first := b.add("Less", []string{keys, scalar("first_keys", m.FirstKeys)}, b.value("first"))
+				first := b.add("Less", []string{keys, b.scalar("first_keys", m.FirstKeys)}, b.value("first"))
 				near = b.add("Or", []string{near, first}, b.value("window"))
 			}
 			shown = append(shown, near)
@@ -103,13 +83,17 @@ func (b *builder) visible(h hiding, scores string) string {
 		own := b.add("Slice", []string{h.documents, from, to, b.constant("tokens", 1)}, b.value("own_documents"))
 		mine := b.add("Reshape", []string{own, b.constant("as_queries", 0, 1, -1, 1)}, b.value("query_documents"))
 		same := b.add("Equal", []string{mine, theirs}, b.value("same_document"))
-		reader := b.add("Equal", []string{mine, scalar("reader_id", -1)}, b.value("reader"))
+		reader := b.add("Equal", []string{mine, b.scalar("reader_id", -1)}, b.value("reader"))
 		sees := b.add("Or", []string{same, reader}, b.value("documents"))
 		if h.mask.Documents == rope.AnchorDocument {
-			anchor := b.add("Equal", []string{theirs, scalar("anchor_id", 0)}, b.value("anchor"))
+			anchor := b.add("Equal", []string{theirs, b.scalar("anchor_id", 0)}, b.value("anchor"))
 			sees = b.add("Or", []string{sees, anchor}, b.value("documents_anchor"))
 		}
 		shown = append(shown, sees)
 	}
-	return all("visible", shown...)
+	all := shown[0]
+	for i, v := range shown[1:] {
+		all = b.add("And", []string{all, v}, b.value(fmt.Sprintf("visible_%d", i)))
+	}
+	return all
 }

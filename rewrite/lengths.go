@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // LongRoPE and dynamic NTK turn by other frequencies from some length on. What a
@@ -26,14 +24,8 @@ type turn struct {
 func (r *rotator) turn(ctx context.Context, fit *matrix, past int64, positions ...int64) (turn, error) {
 	probe := make([]float32, r.in.channels)
 	e := fit.encoding
-	pair := func(x int) (int, int) {
-		if e.Layout == rope.Interleaved {
-			return e.Offset + 2*x, e.Offset + 2*x + 1
-		}
-		return e.Offset + x, e.Offset + x + len(e.Frequencies)
-	}
 	for x := range e.Frequencies {
-		a, _ := pair(x)
+		a, _ := pairAt(e, x)
 		probe[a] = 1
 	}
 	before := r.past
@@ -45,7 +37,7 @@ func (r *rotator) turn(ctx context.Context, fit *matrix, past int64, positions .
 	}
 	t := turn{}
 	for x := range e.Frequencies {
-		a, b := pair(x)
+		a, b := pairAt(e, x)
 		cos, sin := y[0][0][0][a], y[0][0][0][b]
 		t.frequencies = append(t.frequencies, math.Atan2(sin, cos))
 		t.gain = math.Hypot(sin, cos)

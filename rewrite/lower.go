@@ -172,6 +172,34 @@ func (b *builder) constant(part string, values ...int64) string {
 	return name
 }
 
+// scalar is a constant without dimensions.
+func (b *builder) scalar(part string, x int64) string {
+	b.constants = append(b.constants, int64Tensor(b.value(part), []int64{}, x))
+	return b.value(part)
+}
+
+// size makes a dimension of a value, a scalar.
+func (b *builder) size(value string, axis int, part string) string {
+	return b.dim(b.add("Shape", []string{value}, b.value(part+"_dims")), axis, part)
+}
+
+// dim takes one of a value's dimensions, a scalar.
+func (b *builder) dim(dims string, axis int, part string) string {
+	one := b.add("Slice", []string{dims, b.constant(part+"_from", int64(axis)), b.constant(part+"_to", int64(axis)+1)}, b.value(part+"_dim"))
+	return b.add("Squeeze", []string{one}, b.value(part))
+}
+
+// into puts what was made into a graph, in front of a node; with nil at its end,
+// from where order puts it in front of its readers.
+func (b *builder) into(g *onnx.Graph, before *onnx.Node) {
+	for _, c := range b.constants {
+		g.AddInitializer(c)
+	}
+	for _, n := range b.nodes {
+		g.InsertNode(before, n)
+	}
+}
+
 // floats makes a constant of an element type.
 func (b *builder) floats(part string, t onnx.DataType, values []float64) string {
 	name := b.value(part)

@@ -30,7 +30,7 @@ func (t *retabler) writeReach(sites []retabled) error {
 		}
 		r.remove(name, t.model)
 		b.byReach(r, name, length)
-		b.into(r.holder)
+		b.into(r.holder, nil)
 	}
 	var turns []keyTurn
 	for _, s := range sites {
@@ -48,22 +48,12 @@ func (t *retabler) writeReach(sites []retabled) error {
 		if i < 0 {
 			b := &builder{stem: fmt.Sprintf("rope_rewrite/keys_%d", len(turns))}
 			turns = append(turns, b.keyTurn(s, want, length, t.model.Opset("")))
-			b.into(t.model.Graph)
+			b.into(t.model.Graph, nil)
 			i = len(turns) - 1
 		}
 		s.keepRaw(t.model, turns[i])
 	}
 	return nil
-}
-
-// into puts what was made into a graph; order puts it in front of its readers.
-func (b *builder) into(g *onnx.Graph) {
-	for _, c := range b.constants {
-		g.AddInitializer(c)
-	}
-	for _, n := range b.nodes {
-		g.InsertNode(nil, n)
-	}
 }
 
 // tokens makes the positions of the new tokens, int64 [batch or 1, length], and
@@ -90,18 +80,6 @@ func (b *builder) tokens(s retabled) (positions, real string) {
 		real = b.add("Cast", []string{own}, b.value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
 	}
 	return positions, real
-}
-
-// size makes a dimension of a value, a scalar.
-func (b *builder) size(value string, axis int, part string) string {
-	dims := b.add("Shape", []string{value}, b.value(part+"_dims"))
-	one := b.add("Slice", []string{dims, b.constant(part+"_from", int64(axis)), b.constant(part+"_to", int64(axis)+1)}, b.value(part+"_dim"))
-	return b.add("Squeeze", []string{one}, b.value(part))
-}
-
-func (b *builder) scalar(part string, x int64) string {
-	b.constants = append(b.constants, int64Tensor(b.value(part), []int64{}, x))
-	return b.value(part)
 }
 
 // reached makes the largest position of a real token and one more, as a double.
@@ -236,7 +214,7 @@ func (r retabled) keepRaw(m *onnx.Model, k keyTurn) {
 			c.concat.Inputs[i] = key
 		}
 	}
-	b.into(g)
+	b.into(g, nil)
 	sweep(g, map[*onnx.Node]bool{}, map[string]bool{c.fresh: true})
 }
 

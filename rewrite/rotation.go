@@ -494,21 +494,23 @@ func (r *rotator) angle(p int64, omega float64) float64 {
 	return float64(float32(p) * float32(omega))
 }
 
+// pairAt returns the two channels of a head that pair x turns.
+func pairAt(e rope.Encoding, x int) (int, int) {
+	if e.Layout == rope.Interleaved {
+		return e.Offset + 2*x, e.Offset + 2*x + 1
+	}
+	return e.Offset + x, e.Offset + x + len(e.Frequencies)
+}
+
 // compare checks the fit at the given positions.
 func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) error {
 	d := int(r.in.channels)
 	e := fit.encoding
 	n := len(e.Frequencies)
-	pair := func(x int) (int, int) {
-		if e.Layout == rope.Interleaved {
-			return e.Offset + 2*x, e.Offset + 2*x + 1
-		}
-		return e.Offset + x, e.Offset + x + n
-	}
 	probes := [][]float32{make([]float32, d), make([]float32, d)}
 	rotated := make([]bool, d)
 	for x := range n {
-		a, b := pair(x)
+		a, b := pairAt(e, x)
 		probes[0][a], probes[1][b] = 1, 1
 		rotated[a], rotated[b] = true, true
 	}
@@ -528,7 +530,7 @@ func (r *rotator) compare(ctx context.Context, fit *matrix, positions []int64) e
 				angle := r.angle(p, omega)
 				sin, cos := math.Sincos(angle)
 				angleError := gain * (8*float32eps + 1.2e-7*float64(p)*math.Abs(omega))
-				a, b := pair(x)
+				a, b := pairAt(e, x)
 				for _, v := range [][2]float64{
 					{y[0][h][i][a], gain * cos}, {y[0][h][i][b], gain * sin},
 					{y[1][h][i][a], -gain * sin}, {y[1][h][i][b], gain * cos},

@@ -67,32 +67,29 @@ func (c *documentCounter) ids(f analysed, m rope.Mask) (string, error) {
 
 // count makes ids from 1 on.
 func (c *documentCounter) count(tokens string) {
-	separator := c.value("separator")
-	c.constants = append(c.constants, int64Tensor(separator, []int64{}, c.separator.Token), int64Tensor(c.value("axis"), []int64{}, 1), int64Tensor(c.value("one"), []int64{}, 1))
-	is := c.add("Equal", []string{tokens, separator}, c.value("is_separator"))
+	axis, one := c.scalar("axis", 1), c.scalar("one", 1)
+	is := c.add("Equal", []string{tokens, c.scalar("separator", c.separator.Token)}, c.value("is_separator"))
 	each := c.add("Cast", []string{is}, c.value("separators"), onnx.IntAttr("to", int64(onnx.Int64)))
 	exclusive := int64(0)
 	if c.separator.Ends {
 		exclusive = 1
 	}
-	before := c.add("CumSum", []string{each, c.value("axis")}, c.value("counted"), onnx.IntAttr("exclusive", exclusive))
-	c.add("Add", []string{before, c.value("one")}, c.value("ids"))
+	before := c.add("CumSum", []string{each, axis}, c.value("counted"), onnx.IntAttr("exclusive", exclusive))
+	c.add("Add", []string{before, one}, c.value("ids"))
 }
 
 // anchored makes the first real token of each row the anchor.
 func (c *documentCounter) anchored(mask *onnx.ValueInfo, tokens, name string) {
-	c.constants = append(c.constants, int64Tensor(c.value("none"), []int64{}, 0))
-	real := ""
+	var real string
 	if mask != nil {
-		shown := c.add("Cast", []string{mask.Name}, c.value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
-		real = c.add("Cast", []string{shown}, c.value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
+		real = c.add("Cast", []string{mask.Name}, c.value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
 	} else {
-		same := c.add("Equal", []string{tokens, tokens}, c.value("real"))
-		real = c.add("Cast", []string{same}, c.value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
+		real = c.add("Equal", []string{tokens, tokens}, c.value("real")) // all of them
 	}
+	real = c.add("Cast", []string{real}, c.value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
 	place := c.add("CumSum", []string{real, c.value("axis")}, c.value("place"))
 	first := c.add("Equal", []string{place, c.value("one")}, c.value("first"))
-	c.add("Where", []string{first, c.value("none"), c.value("ids")}, name)
+	c.add("Where", []string{first, c.scalar("none", 0), c.value("ids")}, name)
 }
 
 // write puts the nodes into the graph, in front of all others.

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -122,11 +123,14 @@ func (t *shapeTable) settledAll(dims []extent) []extent {
 }
 
 // at returns the sizes that the model has when it is asked for others.
-func (t *shapeTable) at(pt point) point {
+func (t *shapeTable) at(pt point) point { return t.fixed.over(pt) }
+
+// over returns pt with the sizes of f that are fixed in place of its own.
+func (f point) over(pt point) point {
 	for _, s := range []struct {
 		fixed int64
 		size  *int64
-	}{{t.fixed.B, &pt.B}, {t.fixed.L, &pt.L}, {t.fixed.P, &pt.P}} {
+	}{{f.B, &pt.B}, {f.L, &pt.L}, {f.P, &pt.P}} {
 		if s.fixed > 0 {
 			*s.size = s.fixed
 		}
@@ -251,18 +255,11 @@ func (t *shapeTable) sizesSentence() string {
 
 // joined lists words as a sentence does.
 func joined(list []string) string {
-	out := ""
-	for i, s := range list {
-		switch {
-		case i == 0:
-		case i == len(list)-1:
-			out += " and "
-		default:
-			out += ", "
-		}
-		out += s
+	last := len(list) - 1
+	if last < 1 {
+		return strings.Join(list, "")
 	}
-	return out
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
 // dimsOf returns how the dimensions of something that a piece is fed or gives
@@ -287,14 +284,7 @@ func (l *lifted) atFixed(list []trial) (out []trial) {
 		if !l.layouts.cached {
 			t.pt.L, t.pt.P = t.pt.L+t.pt.P, 0
 		}
-		for _, s := range []struct {
-			fixed int64
-			size  *int64
-		}{{l.fixed.B, &t.pt.B}, {l.fixed.L, &t.pt.L}, {l.fixed.P, &t.pt.P}} {
-			if s.fixed > 0 {
-				*s.size = s.fixed
-			}
-		}
+		t.pt = l.fixed.over(t.pt)
 		if l.position == nil {
 			t.positions = 0 // places of their own
 		}

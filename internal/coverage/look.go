@@ -105,15 +105,11 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if r.Lifted == 0 || r.Broken != "" {
 		return nil
 	}
-	work, err := os.MkdirTemp("", "coverage")
+	patched, remove, err := save(m)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
-	patched := filepath.Join(work, "patched.onnx")
-	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
-		return err
-	}
+	defer remove()
 	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
 	if err != nil {
 		return err
@@ -125,6 +121,21 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 		return nil
 	}
 	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
+}
+
+// save writes a model into a folder of its own, which remove takes away.
+func save(m *onnx.Model) (path string, remove func(), err error) {
+	folder, err := os.MkdirTemp("", "coverage")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { os.RemoveAll(folder) }
+	path = filepath.Join(folder, "patched.onnx")
+	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return path, remove, nil
 }
 
 // Line is what the terminal shows of a result.

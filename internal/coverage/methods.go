@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -106,15 +104,11 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 	if n := report.Rewritten(); n < len(report.Sites) {
 		return 0, fmt.Errorf("%d of %d sites are rewritten; without a method all were", n, len(report.Sites))
 	}
-	work, err := os.MkdirTemp("", "coverage")
+	path, remove, err := save(m)
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(work)
-	path := filepath.Join(work, "patched.onnx")
-	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
-		return 0, err
-	}
+	defer remove()
 	d, err := decoder.Open(ctx, eng, path)
 	if err != nil {
 		return 0, err

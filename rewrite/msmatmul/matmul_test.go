@@ -80,17 +80,7 @@ func TestAgainstKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fusedtest.Evaluate(t, []*onnx.Node{n}, nil, feeds, "y")["y"]
-		got := fusedtest.Evaluate(t, e.Nodes, e.Constants, feeds, "y")["y"]
-		if !slices.Equal(got.Dims, want.Dims) {
-			t.Fatalf("the shape is %v, %v was expected", got.Dims, want.Dims)
-		}
-		y := got.Values()
-		for i, w := range want.Values() {
-			if d := math.Abs(y[i] - w); !(d <= 4e-6) {
-				t.Fatalf("element %d is off by %g", i, d)
-			}
-		}
+		fusedtest.Agree(t, n, e, feeds, "y", 4e-6)
 	})
 }
 

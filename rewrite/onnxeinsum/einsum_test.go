@@ -2,7 +2,6 @@ package onnxeinsum_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -62,17 +61,7 @@ func TestAgainstKernel(t *testing.T) {
 		if slices.ContainsFunc(e.Nodes, func(n *onnx.Node) bool { return n.OpType == "Einsum" }) {
 			t.Fatalf("%s stays as it is", n.Text("equation", ""))
 		}
-		want := fusedtest.Evaluate(t, []*onnx.Node{n}, nil, feeds, "y")["y"]
-		got := fusedtest.Evaluate(t, e.Nodes, e.Constants, feeds, "y")["y"]
-		if !slices.Equal(got.Dims, want.Dims) {
-			t.Fatalf("the shape is %v, %v was expected", got.Dims, want.Dims)
-		}
-		y := got.Values()
-		for i, w := range want.Values() {
-			if d := math.Abs(y[i] - w); !(d <= 4e-6) {
-				t.Fatalf("element %d is off by %g", i, d)
-			}
-		}
+		fusedtest.Agree(t, n, e, feeds, "y", 4e-6)
 	})
 }
 
