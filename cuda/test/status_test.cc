@@ -56,7 +56,10 @@ int main(int argc, char** argv) {
     std::printf("skipped: there is a GPU, on which the misplaced op would read host memory\n");
     return kSkipped;
   }
-  if (!OpenRuntime(runtime)) return 1;
+  if (const std::string error = OpenRuntime(runtime); !error.empty()) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return 1;
+  }
   ExpectAll(RunOne(argv[2], 64),
             {"RotaryAttention node 'layer.0/attention': CUDA: ", cudaGetErrorString(missing)});
   ExpectAll(RunOne(argv[2], 1024), {"layer.0/attention", "1024 channels", "at most 768", "CPU"});

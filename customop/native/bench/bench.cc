@@ -22,6 +22,7 @@
 #include "cases.h"
 #include "machine.h"
 #include "session.h"
+#include "test/runtime.h"
 
 namespace rope::bench {
 namespace {
@@ -210,7 +211,7 @@ int Main(int argc, char** argv) {
                  "[--threads 1,2] [--rounds 9] [--only TEXT] [--json FILE]\n");
     return 2;
   }
-  if (const std::string error = OpenRuntime(options.runtime.c_str()); !error.empty()) {
+  if (const std::string error = test::OpenRuntime(options.runtime.c_str()); !error.empty()) {
     std::fprintf(stderr, "rope_bench: %s\n", error.c_str());
     return 1;
   }
@@ -221,7 +222,9 @@ int Main(int argc, char** argv) {
     if (!RunWork(work, options, machine, rows)) return 1;
   }
   if (rows.empty()) {
-    std::fprintf(stderr, "rope_bench: no work's name holds '%s'\n", options.only.c_str());
+    std::fprintf(stderr,
+                 "rope_bench: nothing was measured: no work's name holds '%s', or no op ran\n",
+                 options.only.c_str());
     return 1;
   }
   const double peak = Quantile(machine.multiply_add, 0.5);
@@ -230,7 +233,7 @@ int Main(int argc, char** argv) {
   std::printf(
       "%s, %s, ONNX Runtime %s; one thread: multiply-add %.1f GF/s, bfloat16 %.1f GF/s, "
       "read %.1f GB/s\n",
-      CpuName().c_str(), TargetName(), RuntimeVersion(), peak / 1e9, peak_bfloat16 / 1e9,
+      CpuName().c_str(), TargetName(), test::RuntimeVersion(), peak / 1e9, peak_bfloat16 / 1e9,
       read / 1e9);
   if (options.json.empty()) return 0;
   FILE* file = std::fopen(options.json.c_str(), "w");
@@ -242,7 +245,7 @@ int Main(int argc, char** argv) {
                "{\"cpu\": \"%s\", \"target\": \"%s\", \"onnxruntime\": \"%s\",\n"
                " \"multiply_add_flops\": %.6g, \"bfloat16_flops\": %.6g, \"read_bytes\": %.6g,\n"
                " \"rounds\": %d, \"rows\": [\n",
-               CpuName().c_str(), TargetName(), RuntimeVersion(), peak, peak_bfloat16, read,
+               CpuName().c_str(), TargetName(), test::RuntimeVersion(), peak, peak_bfloat16, read,
                options.rounds);
   for (size_t i = 0; i < rows.size(); ++i) {
     std::fprintf(file, "  %s%s\n", rows[i].c_str(), i + 1 < rows.size() ? "," : "");

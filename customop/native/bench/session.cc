@@ -1,13 +1,12 @@
 #include "session.h"
 
-#include <dlfcn.h>
-
 #include <cmath>
 #include <cstring>
 #include <random>
 
 #include "hwy/base.h"
 #include "test/model_bytes.h"
+#include "test/runtime.h"
 
 namespace rope::bench {
 namespace {
@@ -16,25 +15,15 @@ using test::FloatsAttribute;
 using test::IntAttribute;
 using test::IntsAttribute;
 using test::NodeModel;
+using test::Ort;
 using test::StringAttribute;
+using test::Text;
 
 constexpr int kFloat = 1;
 constexpr int kInt32 = 6;
 constexpr int kInt64 = 7;
 constexpr int kFloat16 = 10;
 constexpr int kBFloat16 = 16;
-
-const OrtApi* g_ort = nullptr;
-const char* g_version = "";
-OrtEnv* g_env = nullptr;
-OrtMemoryInfo* g_memory = nullptr;
-
-std::string Text(OrtStatusPtr status) {
-  if (status == nullptr) return {};
-  std::string text = g_ort->GetErrorMessage(status);
-  g_ort->ReleaseStatus(status);
-  return text.empty() ? "?" : text;
-}
 
 size_t SizeOf(int type) {
   if (type == kInt64) return 8;
@@ -97,21 +86,6 @@ std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
 
 }  // namespace
 
-std::string OpenRuntime(const char* path) {
-  void* library = dlopen(path, RTLD_NOW);
-  if (library == nullptr) return std::string("cannot open ONNX Runtime: ") + dlerror();
-  using GetBase = const OrtApiBase* (*)();
-  const auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
-  if (get_base == nullptr) return std::string(path) + " is no ONNX Runtime library";
-  g_version = get_base()->GetVersionString();
-  g_ort = get_base()->GetApi(18);
-  if (g_ort == nullptr) return std::string("ONNX Runtime ") + g_version + " is older than 1.18";
-  return Text(g_ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &g_env)) +
-         Text(g_ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &g_memory));
-}
-
-const char* RuntimeVersion() { return g_version; }
-
 Session::Session(const Work& work, const Contestant& contestant, const std::string& library,
                  int threads) {
   AddTensors(work, contestant);
@@ -125,17 +99,18 @@ Session::Session(const Work& work, const Contestant& contestant, const std::stri
   for (const Tensor& t : outputs_) {
     model.outputs.push_back({t.name, t.type, static_cast<int>(t.shape.size())});
   }
-  Create(model.Encode(), library, threads);
+  error_ = test::CreateSession(model.Encode(), library, threads, &session_);
+  if (error_.empty()) MakeValues();
 }
 
 Session::~Session() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (outputs_[i].value != nullptr) g_ort->ReleaseValue(outputs_[i].value);
+    if (outputs_[i].value != nullptr) Ort().ReleaseValue(outputs_[i].value);
   }
   for (Tensor& t : inputs_) {
-    if (t.value != nullptr) g_ort->ReleaseValue(t.value);
+    if (t.value != nullptr) Ort().ReleaseValue(t.value);
   }
-  if (session_ != nullptr) g_ort->ReleaseSession(session_);
+  if (session_ != nullptr) Ort().ReleaseSession(session_);
 }
 
 // A tensor of zeros; one without dimensions is left out of the node.
@@ -219,25 +194,15 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
   }
 }
 
-void Session::Create(const std::string& model, const std::string& library, int threads) {
-  OrtSessionOptions* options = nullptr;
-  error_ = Text(g_ort->CreateSessionOptions(&options));
-  if (!error_.empty()) return;
-  error_ = Text(g_ort->SetIntraOpNumThreads(options, threads));
-  if (error_.empty()) error_ = Text(g_ort->RegisterCustomOpsLibrary_V2(options, library.c_str()));
-  if (error_.empty()) {
-    error_ =
-        Text(g_ort->CreateSessionFromArray(g_env, model.data(), model.size(), options, &session_));
-  }
-  g_ort->ReleaseSessionOptions(options);
+void Session::MakeValues() {
   const bool in_place = outputs_[1].bytes.empty();
   const auto make = [&](Tensor& t, std::vector<const char*>& names,
                         std::vector<OrtValue*>& values) {
     if (t.shape.empty() || !error_.empty()) return;
     size_t bytes = SizeOf(t.type);
     for (const int64_t d : t.shape) bytes *= static_cast<size_t>(d);
-    error_ = Text(g_ort->CreateTensorWithDataAsOrtValue(
-        g_memory, t.bytes.data(), bytes, t.shape.data(), t.shape.size(),
+    error_ = Text(Ort().CreateTensorWithDataAsOrtValue(
+        test::CpuMemory(), t.bytes.data(), bytes, t.shape.data(), t.shape.size(),
         static_cast<ONNXTensorElementDataType>(t.type), &t.value));
     names.push_back(t.name.c_str());
     values.push_back(t.value);
@@ -249,9 +214,9 @@ void Session::Create(const std::string& model, const std::string& library, int t
 }
 
 bool Session::Run() {
-  error_ = Text(g_ort->Run(session_, nullptr, input_names_.data(), input_values_.data(),
-                           input_values_.size(), output_names_.data(), output_names_.size(),
-                           output_values_.data()));
+  error_ = Text(Ort().Run(session_, nullptr, input_names_.data(), input_values_.data(),
+                          input_values_.size(), output_names_.data(), output_names_.size(),
+                          output_values_.data()));
   return error_.empty();
 }
 

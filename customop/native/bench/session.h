@@ -39,7 +39,7 @@ class Session {
   void AddInts(const std::string& name, int type, std::vector<int64_t> shape,
                const std::vector<int64_t>& values);
   void AddTensors(const Work& work, const Contestant& contestant);
-  void Create(const std::string& model, const std::string& library, int threads);
+  void MakeValues();
   float OutputAt(size_t i) const;
 
   std::string error_;
@@ -48,10 +48,6 @@ class Session {
   std::vector<const char*> input_names_, output_names_;
   std::vector<OrtValue*> input_values_, output_values_;
 };
-
-// Opens the runtime; the error text, empty when all went well.
-std::string OpenRuntime(const char* path);
-const char* RuntimeVersion();
 
 }  // namespace rope::bench
 

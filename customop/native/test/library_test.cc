@@ -365,7 +365,10 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s is not there\n", runtime);
     return kSkipped;
   }
-  if (!OpenRuntime(runtime)) return 1;
+  if (const std::string error = OpenRuntime(runtime); !error.empty()) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return 1;
+  }
   g_library = argv[2];
   TestValid();
   TestCalls(g_library);

@@ -1,27 +1,12 @@
 #include "ort_session.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "attention.h"
 
 namespace rope::test {
 namespace {
-
-const OrtApi* g_ort = nullptr;
-const char* g_version = "";
-OrtEnv* g_env = nullptr;
-OrtMemoryInfo* g_memory = nullptr;
-
-std::string Text(OrtStatusPtr status) {
-  if (status == nullptr) return {};
-  std::string text = Ort().GetErrorMessage(status);
-  Ort().ReleaseStatus(status);
-  return text.empty() ? "?" : text;
-}
 
 template <typename T, typename From>
 void Encode(const std::vector<From>& from, std::vector<char>& bytes) {
@@ -59,7 +44,7 @@ OrtValue* MakeTensor(Value& value, std::string& error) {
   }
   OrtValue* tensor = nullptr;
   error = Text(Ort().CreateTensorWithDataAsOrtValue(
-      g_memory, value.bytes.data(), (ints ? value.ints.size() : value.floats.size()) * size,
+      CpuMemory(), value.bytes.data(), (ints ? value.ints.size() : value.floats.size()) * size,
       value.shape.data(), value.shape.size(), type, &tensor));
   return tensor;
 }
@@ -93,43 +78,8 @@ std::string ReadTensor(OrtValue* tensor, Value& value) {
 
 }  // namespace
 
-bool OpenRuntime(const char* path) {
-  void* library = dlopen(path, RTLD_NOW);
-  if (library == nullptr) {
-    std::fprintf(stderr, "cannot open ONNX Runtime: %s\n", dlerror());
-    return false;
-  }
-  using GetBase = const OrtApiBase* (*)();
-  const auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
-  if (get_base == nullptr) return false;
-  g_version = get_base()->GetVersionString();
-  g_ort = get_base()->GetApi(18);
-  if (g_ort == nullptr) {
-    std::fprintf(stderr, "ONNX Runtime %s is older than 1.18\n", g_version);
-    return false;
-  }
-  const std::string error =
-      Text(g_ort->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "rope", &g_env)) +
-      Text(g_ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &g_memory));
-  if (!error.empty()) std::fprintf(stderr, "%s\n", error.c_str());
-  return error.empty();
-}
-
-const OrtApi& Ort() { return *g_ort; }
-const char* RuntimeVersion() { return g_version; }
-
-Session::Session(const std::string& model, const std::string& library, int threads) {
-  OrtSessionOptions* options = nullptr;
-  error_ = Text(Ort().CreateSessionOptions(&options));
-  if (!error_.empty()) return;
-  error_ = Text(Ort().SetIntraOpNumThreads(options, threads));
-  if (error_.empty()) error_ = Text(Ort().RegisterCustomOpsLibrary_V2(options, library.c_str()));
-  if (error_.empty()) {
-    error_ =
-        Text(Ort().CreateSessionFromArray(g_env, model.data(), model.size(), options, &session_));
-  }
-  Ort().ReleaseSessionOptions(options);
-}
+Session::Session(const std::string& model, const std::string& library, int threads)
+    : error_(CreateSession(model, library, threads, &session_)) {}
 
 Session::~Session() { Ort().ReleaseSession(session_); }
 

@@ -1,19 +1,14 @@
-// ONNX Runtime, opened at run time, for tests of the op library.
+// Sessions for tests of the op library.
 #ifndef ROPE_TEST_ORT_SESSION_H_
 #define ROPE_TEST_ORT_SESSION_H_
-
-#include <onnxruntime_c_api.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace rope::test {
+#include "runtime.h"
 
-// Opens the runtime; false and a text on stderr if there is none.
-bool OpenRuntime(const char* path);
-const OrtApi& Ort();
-const char* RuntimeVersion();
+namespace rope::test {
 
 struct Value {
   std::string name;
@@ -41,8 +36,8 @@ class Session {
   std::string Run(std::vector<Value>& inputs, std::vector<Value>& outputs) const;
 
  private:
-  std::string error_;
   OrtSession* session_ = nullptr;
+  std::string error_;
 };
 
 }  // namespace rope::test
