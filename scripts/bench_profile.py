@@ -1,8 +1,9 @@
-"""Says where a model's first token spends its time: ONNX Runtime's own profile, by op.
+"""Says where a model's first token spends its time, by op, in ONNX Runtime's own profile, and its memory.
 
     python scripts/bench_profile.py LIBROPE_OPS LENGTH MODEL...
 
-One thread, one run after one of 16 tokens, the models by turns, random tokens.
+One thread, one run after one of 16 tokens, random tokens, each model in a process of its own. The
+resident memory is that after loading, and the largest; outputs are not copied.
 Models as GenAI's builder or Optimum writes them, with a config.json beside: inputs other
 than input_ids are a mask of ones, positions that count, and an empty float32 cache.
 """
@@ -10,6 +11,8 @@ than input_ids are a mask of ones, positions that count, and an empty float32 ca
 import collections
 import json
 import os
+import resource
+import subprocess
 import sys
 import tempfile
 
@@ -42,26 +45,34 @@ def profile(library, length, model, folder):
     with open(os.path.join(os.path.dirname(model), "config.json")) as f:
         config = json.load(f)
     head_size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-    session.run(None, feeds(session, 16, head_size))
-    session.run(None, feeds(session, length, head_size))
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for tokens in (16, length):
+        binding = session.io_binding()
+        for name, value in feeds(session, tokens, head_size).items():
+            binding.bind_cpu_input(name, value)
+        for o in session.get_outputs():
+            binding.bind_output(o.name, "cpu")
+        session.run_with_iobinding(binding)
     with open(session.end_profiling()) as f:
         events = json.load(f)
-    runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["name"] == "model_run")
-    start, end = runs[-1]
+    start, end = max((e["ts"], e["ts"] + e["dur"]) for e in events if e["name"] == "model_run")
     total = collections.Counter()
     for e in events:
         if e["cat"] == "Node" and e["name"].endswith("_kernel_time") and start <= e["ts"] <= end:
             total[e["args"]["op_name"]] += e["dur"] / 1e6
-    return (end - start) / 1e6, total
+    parts = ", ".join(f"{op} {t:.2f} s" for op, t in total.most_common(5))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{model}: {(end - start) / 1e6:.2f} s ({parts}); {loaded / 1024:.0f} MB loaded, {peak / 1024:.0f} MB at most", flush=True)
 
 
 def main():
-    library, length, models = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    with tempfile.TemporaryDirectory() as folder:
+    library, length, models = sys.argv[1:3] + [sys.argv[3:]]
+    if len(models) > 1:
         for model in models:
-            whole, total = profile(os.path.abspath(library), length, model, folder)
-            parts = ", ".join(f"{op} {t:.2f} s" for op, t in total.most_common(5))
-            print(f"{model}: {whole:.2f} s; {parts}", flush=True)
+            subprocess.run([sys.executable, __file__, library, length, model], check=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        profile(os.path.abspath(library), int(length), models[0], folder)
 
 
 main()
