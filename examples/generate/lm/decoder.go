@@ -56,6 +56,10 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, so.Destroy()) }()
+	// Errors come back as values; ONNX Runtime's own log would say them twice.
+	if err := so.SetLogSeverityLevel(ort.LoggingLevelFatal); err != nil {
+		return nil, err
+	}
 	if options.Threads > 0 {
 		if err := so.SetIntraOpNumThreads(options.Threads); err != nil {
 			return nil, err
