@@ -33,6 +33,13 @@ func TestLookalikeOrigins(t *testing.T) {
 				p.after(s.key.shared.present, func(old string) string { return p.op("Mul", old, p.float(2)) })
 			}
 		}, kept: both("of its key is 1 times channel 8")},
+		{name: "a rotated channel twice behind the cache", models: cachedLatent, change: func(p *patient) {
+			for _, s := range p.sites {
+				p.after(s.key.shared.present, func(old string) string {
+					return p.node("Gather", []string{old, p.ints(0, 0, 2, 3, 4, 5, 6, 7)}, onnx.IntAttr("axis", -1))
+				})
+			}
+		}, kept: both("is none of what it is put together of")},
 		{name: "rotated channels of the key that are the mean of all tokens", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.sites {
 				p.after(s.key.shared.present, func(old string) string {

@@ -67,7 +67,7 @@ func TestAgainstKernel(t *testing.T) {
 
 // What is no product of matrices is evaluated as it stands.
 func TestOthersStay(t *testing.T) {
-	for _, equation := range []string{"", "i,j->ij", "bi,bj->bij", "bid,bjd->b", "bid,bjd", "...id,...jd->...ij", "iid,ijd->ij", "bid,bjd,bkd->bij",
+	for _, equation := range []string{"", "i,j->ij", "bi,bj->bij", "bid,bjd->b", "bid,bjd", "...id,...jd->...ij", "iid,ijd->ij", "iid,jd->ij", "id,jjd->ij", "bid,bjd,bkd->bij",
 		"bijd,bjd->bij", "bide,bjde->bij", "bigd,bjd->bigj", "bid,bjdk->bij", "bid,bjd->bijk"} {
 		n := node(equation)
 		e, err := onnxeinsum.Adapter().Expand(n, fused.Context{})
