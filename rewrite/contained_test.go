@@ -14,18 +14,25 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
-// everythingOutside returns the path of a model all of whose constants, the
-// smallest too, are in external data, as ONNX Runtime's quantizer leaves them.
-func everythingOutside(t *testing.T, path string) string {
+// parsed reads a model without the onnx package.
+func parsed(t *testing.T, path string) *onnxpb.ModelProto {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m onnxpb.ModelProto
-	if err := proto.Unmarshal(data, &m); err != nil {
+	m := new(onnxpb.ModelProto)
+	if err := proto.Unmarshal(data, m); err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// everythingOutside returns the path of a model all of whose constants, the
+// smallest too, are in external data, as ONNX Runtime's quantizer leaves them.
+func everythingOutside(t *testing.T, path string) string {
+	t.Helper()
+	m := parsed(t, path)
 	var content []byte
 	entry := func(key, value string) *onnxpb.StringStringEntryProto {
 		return &onnxpb.StringStringEntryProto{Key: proto.String(key), Value: proto.String(value)}
@@ -40,7 +47,8 @@ func everythingOutside(t *testing.T, path string) string {
 		}
 		content, w.RawData = append(content, w.RawData...), nil
 	}
-	if data, err = proto.Marshal(&m); err != nil {
+	data, err := proto.Marshal(m)
+	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()

@@ -103,14 +103,7 @@ func TestExtentString(t *testing.T) {
 // data that is not there, as a graph without its weights is passed around.
 func withoutWeights(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var m onnxpb.ModelProto
-	if err := proto.Unmarshal(data, &m); err != nil {
-		t.Fatal(err)
-	}
+	m := parsed(t, path)
 	outside := onnxpb.TensorProto_EXTERNAL
 	moved := 0
 	for _, w := range m.Graph.Initializer {
@@ -125,7 +118,8 @@ func withoutWeights(t *testing.T, path string) string {
 	if moved < 10 {
 		t.Fatalf("only %d weights are large", moved)
 	}
-	if data, err = proto.Marshal(&m); err != nil {
+	data, err := proto.Marshal(m)
+	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "model.onnx")

@@ -12,17 +12,6 @@
 namespace rope::test {
 namespace {
 
-template <typename A>
-double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
-  if (a.size() != truth.size()) return INFINITY;
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (static_cast<double>(a[i]) == truth[i]) continue;  // infinities have no difference
-    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
-  }
-  return largest;
-}
-
 double Largest(const std::vector<double>& values) {
   double largest = 0;
   for (const double v : values) {

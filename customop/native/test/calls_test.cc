@@ -94,17 +94,6 @@ Prepared Prepare(const Call& c) {
   return out;
 }
 
-template <typename A>
-double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
-  if (a.size() != truth.size()) return INFINITY;
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (static_cast<double>(a[i]) == truth[i]) continue;  // infinities have no difference
-    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
-  }
-  return largest;
-}
-
 // Nothing rounded to float32 comes closer than half a unit in the last place.
 void Compare(const std::string& what, const std::vector<float>& got,
              const std::vector<float>& plain, const std::vector<double>& truth) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace rope::test {
 
@@ -18,6 +19,18 @@ inline void Expect(bool ok, const std::string& what) {
 
 // The larger error; NaN is the largest of all and stays.
 inline double Worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+// The largest error of numbers.
+template <typename A>
+double Distance(const std::vector<A>& a, const std::vector<double>& truth) {
+  if (a.size() != truth.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (static_cast<double>(a[i]) == truth[i]) continue;  // infinities have no difference
+    largest = Worse(largest, std::abs(static_cast<double>(a[i]) - truth[i]));
+  }
+  return largest;
+}
 
 }  // namespace rope::test
 
