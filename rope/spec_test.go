@@ -161,6 +161,8 @@ func drawSpec(t *rapid.T) rope.Spec {
 			s.Params[p.Name] = rope.Text(rapid.SampledFrom(p.Words).Draw(t, p.Name))
 		case p.Kind == rope.Reals:
 			s.Params[p.Name] = rope.List(rapid.SliceOfN(rapid.Float64Range(1e-300, math.MaxFloat64), 1, 40).Draw(t, p.Name)...)
+		case p.Rule.Text == "between 0 and 2^32 − 1":
+			s.Params[p.Name] = rope.Integer(rapid.Int64Range(0, 1<<32-1).Draw(t, p.Name))
 		case p.Kind == rope.Whole:
 			s.Params[p.Name] = rope.Integer(rapid.Int64Range(1, 1<<53).Draw(t, p.Name))
 		case p.Rule.Text == "> 0 and ≤ 1":
