@@ -16,10 +16,10 @@ namespace HWY_NAMESPACE {
 inline constexpr size_t kDotRows = 4;
 inline constexpr size_t kDotKeys = 4;
 
-// Keys that are read by turns. Memory is read faster in order, but one key after the other loads
-// the queries for each, which elements of 16 bits leave no time for.
+// Keys that share the loads of queries. Memory is read faster one key after the other, which
+// elements of 16 bits, as many in half the bytes, leave no time for.
 template <typename T>
-inline constexpr size_t kDotTogether = kIsFloat<T> ? 1 : kDotKeys;
+inline constexpr size_t kDotTogether = kIsFloat<T> ? 1 : 2;
 
 #if HWY_TARGET != HWY_SCALAR
 // The sum of a vector's blocks of four lanes.
@@ -34,21 +34,47 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> FoldToFour(D /*d*/, hn::Vec<D> v) {
 }
 #endif
 
-// out[i] = the sum of v[i]'s lanes.
-HWY_INLINE void StoreSums(const VF* v, float* HWY_RESTRICT out) {
+// out[0], ... = the sums of the lanes of a, b, c and e.
+HWY_INLINE void StoreSums(VF a, VF b, VF c, VF e, float* HWY_RESTRICT out) {
 #if HWY_TARGET == HWY_SCALAR
-  for (size_t i = 0; i < kDotKeys; ++i) out[i] = hn::GetLane(v[i]);
+  const VF all[] = {a, b, c, e};
+  for (size_t i = 0; i < kDotKeys; ++i) out[i] = hn::GetLane(all[i]);
 #else
   const DF d;
   const hn::RepartitionToWide<DF> d2;
   // Each block of four lanes: (a, b) and (c, e) side by side, then all four.
-  const auto ab = hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
-  const auto ce = hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
+  const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
   const auto lower = hn::InterleaveLower(d2, hn::BitCast(d2, ab), hn::BitCast(d2, ce));
   const auto upper = hn::InterleaveUpper(d2, hn::BitCast(d2, ab), hn::BitCast(d2, ce));
   const VF sums = hn::Add(hn::BitCast(d, lower), hn::BitCast(d, upper));
   hn::StoreU(FoldToFour(d, sums), hn::FixedTag<float, 4>(), out);
 #endif
+}
+
+// sum[k][r] = what the lanes of the dot product of query row r and key k are to add up to.
+template <size_t kRows, size_t kKeys, typename T>
+HWY_INLINE void DotSome(const float* HWY_RESTRICT queries, size_t query_stride,
+                        const T* const* keys, size_t channels, VF (*sum)[kRows]) {
+  const DF d;
+  for (size_t k = 0; k < kKeys; ++k) {
+    for (size_t r = 0; r < kRows; ++r) sum[k][r] = hn::Zero(d);
+  }
+  size_t x = 0;
+  const auto add = [&](const auto& load) HWY_ATTR {
+    VF key[kKeys];
+    for (size_t k = 0; k < kKeys; ++k) key[k] = load(keys[k] + x);
+    for (size_t r = 0; r < kRows; ++r) {
+      const VF query = hn::LoadU(d, queries + r * query_stride + x);
+      for (size_t k = 0; k < kKeys; ++k) sum[k][r] = hn::MulAdd(query, key[k], sum[k][r]);
+    }
+  };
+  for (; x + kLanes <= channels; x += kLanes) {
+    add([&](const T* from) HWY_ATTR { return LoadFloats(d, from); });
+  }
+  if (x < channels) {
+    add([&](const T* from) HWY_ATTR { return LoadFloatsN(d, from, channels - x); });
+  }
 }
 
 // out[r][k] = the dot product of query row r and key k, kRows x kDotKeys of
@@ -57,31 +83,19 @@ template <size_t kRows, typename T>
 HWY_INLINE void DotBlock(const float* HWY_RESTRICT queries, size_t query_stride,
                          const T* const* keys, size_t channels, float* HWY_RESTRICT out,
                          size_t out_stride) {
-  const DF d;
-  VF sum[kRows][kDotKeys];
+  VF sum[kDotKeys][kRows];
+  // Written out, since a loop would keep the sums in memory.
+  constexpr size_t kKeys = kDotTogether<T>;
+  const auto dot = [&](size_t k) HWY_ATTR {
+    DotSome<kRows, kKeys>(queries, query_stride, keys + k, channels, sum + k);
+  };
+  dot(0);
+  if constexpr (kKeys < 2) dot(1);
+  if constexpr (kKeys < 4) dot(2);
+  if constexpr (kKeys < 2) dot(3);
   for (size_t r = 0; r < kRows; ++r) {
-    for (size_t k = 0; k < kDotKeys; ++k) sum[r][k] = hn::Zero(d);
+    StoreSums(sum[0][r], sum[1][r], sum[2][r], sum[3][r], out + r * out_stride);
   }
-  for (size_t first = 0; first < kDotKeys; first += kDotTogether<T>) {
-    size_t x = 0;
-    const auto add = [&](const auto& load) HWY_ATTR {
-      VF key[kDotTogether<T>];
-      for (size_t k = 0; k < kDotTogether<T>; ++k) key[k] = load(keys[first + k] + x);
-      for (size_t r = 0; r < kRows; ++r) {
-        const VF query = hn::LoadU(d, queries + r * query_stride + x);
-        for (size_t k = 0; k < kDotTogether<T>; ++k) {
-          sum[r][first + k] = hn::MulAdd(query, key[k], sum[r][first + k]);
-        }
-      }
-    };
-    for (; x + kLanes <= channels; x += kLanes) {
-      add([&](const T* from) HWY_ATTR { return LoadFloats(d, from); });
-    }
-    if (x < channels) {
-      add([&](const T* from) HWY_ATTR { return LoadFloatsN(d, from, channels - x); });
-    }
-  }
-  for (size_t r = 0; r < kRows; ++r) StoreSums(sum[r], out + r * out_stride);
 }
 
 // out[r][begin, end) = queries · keys for any number of rows. Key k starts at
