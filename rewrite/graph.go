@@ -23,6 +23,7 @@ type graph struct {
 	outputs   map[string]bool
 	classes   map[string]class
 	elements  map[string]onnx.DataType // see element
+	scales    map[string]bool          // what queries and keys of delimited sites are multiplied by (tokenScale)
 }
 
 // buildGraph reads nodes, which are those of the model's main graph or stand for
@@ -37,6 +38,7 @@ func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v v
 		constants: map[string]*onnx.Tensor{},
 		inputs:    map[string]*onnx.ValueInfo{},
 		outputs:   map[string]bool{},
+		scales:    map[string]bool{},
 	}
 	for _, v := range m.Graph.Inputs {
 		g.inputs[v.Name] = v

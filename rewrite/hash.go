@@ -30,7 +30,7 @@ func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byt
 		branch branch
 		role   string
 	}{{s.query, "query"}, {s.key, "key"}, {s.value, "value"}} {
-		for i, cut := range b.branch.cuts() {
+		for i, cut := range b.branch.entering() {
 			leaf(cut, fmt.Sprint(b.role, i))
 		}
 	}

@@ -34,6 +34,11 @@ func (s *site) measured() []string {
 			list = append(append(list, o.cut), o.before...)
 		}
 	}
+	for _, b := range []branch{s.query, s.key} {
+		for _, scale := range b.scales {
+			list = append(list, scale.value, scale.of)
+		}
+	}
 	return unique(append(list, s.cuts()...))
 }
 
@@ -62,11 +67,9 @@ func (s *site) settle(t *shapeTable) {
 			})
 			continue
 		}
-		// Of parts nothing tells how many channels they have, so that heads and
-		// channels are known by their order alone.
-		b.cut = t.understood(b.cut, b.before, isCanonical)
+		b.cut = t.part(b.cut, b.before)
 		for i, o := range b.beside {
-			b.beside[i].cut = t.understood(o.cut, o.before, isCanonical)
+			b.beside[i].cut = t.part(o.cut, o.before)
 		}
 	}
 }
@@ -82,9 +85,20 @@ func (t *shapeTable) understood(cut string, before []string, is func(dims []exte
 	return cut
 }
 
-func isCanonical(dims []extent) bool {
-	ly, err := layoutOf(dims, 0)
-	return err == nil && ly.canonical()
+// part is understood for a cut that holds some channels of several. Nothing tells
+// how many these are, so that heads and channels are known by their order, or
+// there is one head.
+func (t *shapeTable) part(cut string, before []string) string {
+	for _, is := range []func(ly layout) bool{layout.canonical, func(ly layout) bool { return ly.is(batchAxis, rowAxis, mergedAxis) }} {
+		found := t.understood(cut, before, func(dims []extent) bool {
+			ly, err := layoutOf(dims, 0)
+			return err == nil && is(ly)
+		})
+		if ly, err := layoutOf(t.dims[found], 0); err == nil && is(ly) {
+			return found
+		}
+	}
+	return cut
 }
 
 // lastConstant returns the last dimension if it is constant, 0 otherwise.

@@ -23,6 +23,8 @@ type lifted struct {
 	unknown       float64           // relative error that the frequencies may have beyond float32's
 	queryOrder    []int64           // which channel of the query each one that the op turns is; nil when they keep their places
 	keyOrder      []int64
+	queryNorms    []float64 // what the query is multiplied by before the norms behind its rotation are taken
+	keyNorms      []float64
 	angles        rope.Precision      // of the type that angles are computed in
 	tokenLimit    int64               // how many tokens, cached ones included, the original can compute
 	rotationOnly  bool                // nothing but the encoding was measured
@@ -91,6 +93,12 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 		return nil, err
 	}
 	if err := l.values(ctx, s, ly); err != nil {
+		return nil, err
+	}
+	if out.queryNorms, err = l.norms(ctx, s.query, "query", ly.query); err != nil {
+		return nil, err
+	}
+	if out.keyNorms, err = l.norms(ctx, s.key, "key", ly.key); err != nil {
 		return nil, err
 	}
 	fit, mask, err := l.scores(ctx, s, ly)
@@ -191,7 +199,7 @@ func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
 
 // rotation measures one branch from its cut to out.
 func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, out string, from, to layout) (*matrix, *onnx.ValueInfo, error) {
-	loaded, refusal := l.open(ctx, at, "the rotation of its "+what, []string{out}, b.cuts())
+	loaded, refusal := l.open(ctx, at, "the rotation of its "+what, []string{out}, b.given())
 	if refusal != nil {
 		return nil, nil, refusal
 	}
@@ -202,7 +210,7 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 	case l.table.fixed.L > 0:
 		r.places = l.table.fixed.L
 	default:
-		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.cuts())
+		t, fed, err := l.byPlace(ctx, at, "the rotation of its "+what, out, b.given())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -265,7 +273,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 		at     *onnx.Node
 		in, to layout
 	}{{"value", s.value, s.mix, ly.value, ly.valueUsed}, {"key", s.key, s.product, ly.key, ly.keyOperand}} {
-		cuts := v.branch.cuts()
+		cuts := v.branch.given()
 		if v.branch.past() != "" {
 			cuts = append(cuts, v.branch.past())
 		}

@@ -62,6 +62,7 @@ func (g *graph) essential(n *onnx.Node, stored bool) bool {
 type link struct {
 	value     string
 	essential bool
+	scale     *tokenScale // what the nearer link multiplies it by; nil for most
 }
 
 // dominators returns the links of root, nearest first, as far back as
@@ -70,7 +71,20 @@ type link struct {
 func (g *graph) dominators(root string, stored bool) (links []link, rest bool) {
 	frontier := map[string]bool{root: true}
 	crossed := false
+	var scale *tokenScale
 	for {
+		if len(frontier) == 1 {
+			var value string
+			for v := range frontier {
+				value = v
+			}
+			links = append(links, link{value, crossed, scale})
+			crossed, scale = false, g.tokenScale(g.producer[value])
+			if scale != nil { // of what stands beside others it would be none
+				frontier = map[string]bool{scale.of: true}
+				continue
+			}
+		}
 		value, found := "", false
 		for v := range frontier {
 			n := g.producer[v]
@@ -80,12 +94,6 @@ func (g *graph) dominators(root string, stored bool) (links []link, rest bool) {
 			if !found || g.order[n] > g.order[g.producer[value]] {
 				value, found = v, true
 			}
-		}
-		if len(frontier) == 1 {
-			for v := range frontier {
-				links = append(links, link{v, crossed})
-			}
-			crossed = false
 		}
 		if !found {
 			return links, crossed
@@ -105,20 +113,24 @@ func (g *graph) dominators(root string, stored bool) (links []link, rest bool) {
 }
 
 // nearestCut returns the link nearest to the root with nothing essential
-// upstream that is a value of the model, "" when there is none.
-func (g *graph) nearestCut(links []link) string {
+// upstream that is a value of the model, "" when there is none, and the scales
+// between it and the root.
+func (g *graph) nearestCut(links []link) (value string, scales []tokenScale) {
 	cut := 0
 	for i, l := range links {
 		if l.essential {
 			cut = i
 		}
 	}
-	for _, l := range links[cut:] {
-		if !g.internal[l.value] {
-			return l.value
+	for i, l := range links {
+		if l.scale != nil {
+			scales = append(scales, *l.scale)
+		}
+		if i >= cut && !g.internal[l.value] {
+			return l.value, scales
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // before returns the values that v is a mere rearrangement of, nearest first:

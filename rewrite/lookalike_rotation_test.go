@@ -104,6 +104,14 @@ func (p *patient) normed(v string) string {
 	return p.op("Div", v, p.op("Sqrt", p.op("Add", mean, p.float(1e-6))))
 }
 
+// normedBoth norms query and key behind their rotation.
+func (p *patient) normedBoth() {
+	p.query(p.normed)
+	for _, s := range p.sites {
+		p.into(s.key.cache.concat, 1, p.normed)
+	}
+}
+
 func (p *patient) positions(change func(old string) string) { p.after("position_ids", change) }
 
 func frequencies(times float64) func(int, rope.Attention) error {
@@ -315,7 +323,7 @@ func TestLookalikeRotations(t *testing.T) {
 					return p.op("Mul", old, p.floats([]int64{1, 4, 1, 1}, 1, 1.5, 1, 1))
 				})
 			},
-			kept: both("heads 0 and 1"),
+			is: hasScale(1),
 		},
 		{
 			name: "bias on the rotated query",
@@ -333,22 +341,61 @@ func TestLookalikeRotations(t *testing.T) {
 				f = p.op("Unsqueeze", f, p.ints(1, 3))
 				p.query(func(old string) string { return p.op("Mul", old, f) })
 			},
+			is: hasScale(1),
+		},
+		{
+			name: "half of the query's channels scaled by their position",
+			change: func(p *patient) {
+				f := p.op("Add", p.op("Div", p.cast("position_ids", onnx.Float), p.float(1e4)), p.float(1))
+				f = p.op("Unsqueeze", f, p.ints(1, 3))
+				p.query(func(old string) string {
+					half := func(from, to int64) string { return p.op("Slice", old, p.ints(from), p.ints(to), p.ints(3)) }
+					return p.node("Concat", []string{p.op("Mul", half(0, 8), f), half(8, 16)}, onnx.IntAttr("axis", 3))
+				})
+			},
+			kept: both("its query is not rotated by position"),
+		},
+		{name: "the query normed after the rotation", change: func(p *patient) { p.query(p.normed) }, is: hasScale(1)},
+		{name: "query and key normed after the rotation", change: (*patient).normedBoth, is: hasScale(1)},
+		{
+			name: "the query normed after the rotation, with a weight for each channel",
+			change: func(p *patient) {
+				v := make([]float32, 16)
+				for i := range v {
+					v[i] = 1 + float32(i)/8
+				}
+				p.query(func(old string) string { return p.op("Mul", p.normed(old), p.floats([]int64{16}, v...)) })
+			},
 			kept: both("is not rotated by position"),
 		},
 		{
-			name:   "the query normed after the rotation",
-			change: func(p *patient) { p.query(p.normed) },
-			kept:   both("its query is turned by positions at"),
-		},
-		{
-			name: "query and key normed after the rotation",
+			name: "the query normed over all its heads after the rotation",
 			change: func(p *patient) {
-				p.query(p.normed)
-				for _, s := range p.sites {
-					p.into(s.key.cache.concat, 1, p.normed)
-				}
+				p.query(func(old string) string {
+					mean := p.op("ReduceMean", p.op("Mul", old, old), p.ints(1))
+					return p.op("Div", old, p.op("Sqrt", p.op("Add", mean, p.float(1e-6))))
+				})
 			},
 			kept: both("its query is turned by positions at"),
+		},
+		{
+			name: "the query divided by its largest channel after the rotation",
+			change: func(p *patient) {
+				p.query(func(old string) string {
+					return p.op("Div", old, p.op("ReduceMax", p.op("Abs", old), p.ints(3)))
+				})
+			},
+			kept: both("is made of what is turned, and no norm"),
+		},
+		{
+			name: "the query divided by the length of its first channels after the rotation",
+			change: func(p *patient) {
+				p.query(func(old string) string {
+					first := p.op("Slice", old, p.ints(0), p.ints(4), p.ints(3))
+					return p.op("Div", old, p.op("ReduceL2", first, p.ints(3)))
+				})
+			},
+			kept: both("is made of what is turned, and no norm"),
 		},
 		{
 			name: "scaled rotated query",

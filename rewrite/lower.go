@@ -25,6 +25,7 @@ type wiring struct {
 	element                           onnx.DataType // of query, key and value
 	queryLayout, keyLayout, valLayout layout
 	queryOrder, keyOrder              []int64 // see lifted
+	queryScales, keyScales            []placedScale
 	outLayout                         layout
 }
 
@@ -38,6 +39,12 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 		position: l.position, mask: l.mask, counted: s.counted,
 		queryOrder: l.queryOrder, keyOrder: l.keyOrder,
 		queryLayout: l.layouts.query, keyLayout: l.layouts.key, valLayout: l.layouts.value, outLayout: l.layouts.output,
+	}
+	if w.queryScales, err = s.query.placed(s.graph, s.table, l.queryNorms); err != nil {
+		return w, err
+	}
+	if w.keyScales, err = s.key.placed(s.graph, s.table, l.keyNorms); err != nil {
+		return w, err
 	}
 	w.pastKey, w.pastValue = s.key.past(), s.value.past()
 	if c := s.key.store(); c != nil {
@@ -58,7 +65,7 @@ func (s *site) wiring(l *lifted) (w wiring, err error) {
 func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
 	b := &builder{stem: w.name}
 	op := customop.RotaryAttention{
-		Query:        b.ordered(b.joined(w.query, w.queryBeside, w.queryLayout, "query"), w.queryOrder, "query"),
+		Query:        b.scaled(b.ordered(b.joined(w.query, w.queryBeside, w.queryLayout, "query"), w.queryOrder, "query"), w.queryScales, w.element, "query"),
 		PastKey:      w.pastKey,
 		PastValue:    w.pastValue,
 		PresentKey:   w.presentKey,
@@ -77,7 +84,7 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	if w.latent != nil {
 		kept = b.latent(w, &op)
 	} else {
-		op.Key = b.ordered(b.joined(w.key, w.keyBeside, w.keyLayout, "key"), w.keyOrder, "key")
+		op.Key = b.scaled(b.ordered(b.joined(w.key, w.keyBeside, w.keyLayout, "key"), w.keyOrder, "key"), w.keyScales, w.element, "key")
 		op.Value = b.canonical(w.value, w.valLayout, "value")
 	}
 	if a.Mask.Documents != rope.NoDocuments {

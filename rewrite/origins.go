@@ -10,8 +10,9 @@ import (
 // origin is one un-rotated value that a branch is made of.
 type origin struct {
 	cut    string
-	before []string // what the cut is a mere rearrangement of, nearest first
-	cache  *cache   // what it is kept in once it is rotated; nil for most
+	before []string     // what the cut is a mere rearrangement of, nearest first
+	cache  *cache       // what it is kept in once it is rotated; nil for most
+	scales []tokenScale // what it is multiplied by on its way
 }
 
 // mostOrigins bounds the search for what a branch is made of.
@@ -27,12 +28,12 @@ func (g *graph) origins(root string, stored bool, budget *int) []origin {
 	last := g.producer[links[len(links)-1].value]
 	if kept := g.cacheConcat(last); kept != nil && *budget > 0 {
 		fresh, _ := g.dominators(kept.fresh, true)
-		cut := g.nearestCut(fresh)
-		return []origin{{cut, g.before(cut), kept}}
+		cut, scales := g.nearestCut(fresh)
+		return []origin{{cut, g.before(cut), kept, scales}}
 	}
 	if !rest || *budget <= 0 || last == nil {
-		cut := g.nearestCut(links)
-		return []origin{{cut, g.before(cut), nil}}
+		cut, scales := g.nearestCut(links)
+		return []origin{{cut, g.before(cut), nil, scales}}
 	}
 	var list []origin
 	for _, v := range last.Inputs {

@@ -22,8 +22,8 @@ func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
 		in     *layout
 		to     layout
 	}{
-		{"query", s.product, branch{cut: s.query.cut, beside: s.query.beside, operand: s.query.operand}, &ly.query, ly.queryOperand},
-		{"key", s.product, branch{cut: s.key.cut, beside: s.key.beside, operand: s.key.stored()}, &ly.key, ly.keyStored},
+		{"query", s.product, branch{cut: s.query.cut, beside: s.query.beside, scales: s.query.scales, operand: s.query.operand}, &ly.query, ly.queryOperand},
+		{"key", s.product, branch{cut: s.key.cut, beside: s.key.beside, scales: s.key.scales, operand: s.key.stored()}, &ly.key, ly.keyStored},
 		{"value", s.mix, branch{cut: s.value.cut, operand: s.value.stored()}, &ly.value, ly.valueStored},
 	} {
 		if v.in.parts != nil { // they are told apart by their channels
@@ -43,7 +43,7 @@ func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
 		if width := saturated(v.in.heads, v.in.channels); width > maxWidth {
 			return refuse(v.at, "the value %q that holds its %s is %d channels wide, more than the %d that are evaluated", v.branch.cut, v.what, width, maxWidth)
 		}
-		loaded, refusal := l.open(ctx, v.at, "the way of its "+v.what, []string{v.branch.operand}, []string{v.branch.cut})
+		loaded, refusal := l.open(ctx, v.at, "the way of its "+v.what, []string{v.branch.operand}, v.branch.given())
 		if refusal != nil {
 			return refusal
 		}

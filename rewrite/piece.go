@@ -330,7 +330,7 @@ func (l *loaded) evaluate(ctx context.Context, pt point, feeds map[string]engine
 }
 
 // feeds completes the inputs of a run: sizes come from the shape table, integer
-// inputs that are left out are filled with ones.
+// inputs and scales of tokens that are left out are filled with ones.
 func (l *loaded) feeds(pt point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
 	all := map[string]engine.Tensor{}
 	for _, s := range l.piece.sizes {
@@ -353,6 +353,16 @@ func (l *loaded) feeds(pt point, feeds map[string]engine.Tensor) (map[string]eng
 			return nil, err
 		}
 		all[v.Name] = t
+	}
+	for _, c := range l.piece.cuts {
+		if l.piece.graph.scales[c] && feeds[c].Dims == nil {
+			dims := evaluate(l.table.dims[c], pt)
+			elements, err := room(dims)
+			if err != nil {
+				return nil, err
+			}
+			all[c] = l.piece.state(c, slices.Repeat([]float32{1}, int(elements)), dims...)
+		}
 	}
 	for name, t := range feeds {
 		all[name] = t

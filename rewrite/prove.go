@@ -263,6 +263,10 @@ func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (fee
 		dims := evaluate(l.table.dims[c], t.pt)
 		x := make([]float32, engine.Elements(dims))
 		for i := range x {
+			if l.graph.scales[c] {
+				x[i] = 0.5 + rng.Float32() // as of norms and temperatures
+				continue
+			}
 			x[i] = float32(t.magnitude * rng.NormFloat64())
 		}
 		round(x, l.graph.element(c))

@@ -144,6 +144,8 @@ type keyTurn struct {
 func (r retabled) plainCache() error {
 	c, view := r.site.key.cache, r.scope.view
 	switch {
+	case len(r.site.key.scales) > 0:
+		return errors.New("its keys are normed behind the rotation, so length=run needs the op; leave --target onnx out, or length=run")
 	case c == nil:
 		return errors.New("its keys are made of latent states in every call, so length=run needs the op; leave --target onnx out, or length=run")
 	case r.scope.where != "":

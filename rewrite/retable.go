@@ -58,7 +58,7 @@ const (
 
 // find notes the constants and nodes of one site's rotation.
 func (t *retabler) find(s retabled, want rope.Encoding) error {
-	g, cuts := s.scope.view, s.site.cuts()
+	g, cuts := s.scope.view, s.site.states()
 	found := 0
 	var err error
 	t.ends[s.site.query.operand], t.ends[s.site.key.turned()] = true, true

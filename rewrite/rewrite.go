@@ -154,6 +154,13 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		a, warning, err := f.site.behindNorms(a, f.lifted.attention)
+		if err != nil {
+			return report, &EditError{Layer: site.Layer, Err: err}
+		}
+		if warning != "" {
+			report.warn(warning)
+		}
 		if f.lifted.rotationOnly && a.Encoding.Reach.Trained != 0 {
 			return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)}
 		}

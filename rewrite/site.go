@@ -10,11 +10,12 @@ import (
 // branch is one of query, key and value on its way from where it is still
 // un-rotated to the MatMul that uses it.
 type branch struct {
-	cut     string   // the un-rotated value
-	before  []string // what the cut is a mere rearrangement of, nearest first
-	beside  []origin // what stands beside the cut's channels in the operand; nil for most
-	operand string   // what enters the MatMul
-	cache   *cache   // nil for the query and for models without cache
+	cut     string       // the un-rotated value
+	before  []string     // what the cut is a mere rearrangement of, nearest first
+	beside  []origin     // what stands beside the cut's channels in the operand; nil for most
+	scales  []tokenScale // what it is multiplied by on its way, the nearest to the operand first; nil for most
+	operand string       // what enters the MatMul
+	cache   *cache       // nil for the query and for models without cache
 
 	shared   *cache // of the channels among these that all heads share; nil for most (see latent.go)
 	sharedAt int    // which of the cuts they come from
@@ -81,8 +82,13 @@ func (s *site) scores() string       { return s.product.Outputs[0] }
 func (s *site) softmaxInput() string { return s.softmax.Inputs[0] }
 func (s *site) output() string       { return s.attended }
 
-// cuts returns the data values that enter the site.
+// cuts returns the values that enter the site beside integer inputs.
 func (s *site) cuts() []string {
+	return unique(slices.Concat(s.states(), s.query.entering(), s.key.entering()))
+}
+
+// states returns the hidden states that enter the site.
+func (s *site) states() []string {
 	cuts := s.query.cuts()
 	for _, b := range []branch{s.key, s.value} {
 		cuts = append(cuts, b.cuts()...)
@@ -129,6 +135,16 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 		if slices.Contains(b.cuts(), "") {
 			return nil, refuse(c.product, "%q is made inside it of something else than a query, key or value that is given to it", b.operand)
 		}
+	}
+	states := s.states()
+	for _, list := range [][]tokenScale{s.query.scales, s.key.scales} {
+		for i, scale := range list {
+			g.scales[scale.value] = true
+			list[i].norm = g.madeOf(scale.value, states)
+		}
+	}
+	if len(s.value.scales) > 0 {
+		return nil, refuse(c.mix, "its value is multiplied by %q inside it", s.value.scales[0].value)
 	}
 	if s.query.cache != nil {
 		return nil, refuse(c.product, "its first operand comes from a cache; the query was expected there")
@@ -213,8 +229,8 @@ func (g *graph) givingKeys(b branch) branch {
 			continue
 		}
 		before, _ := g.dominators(l.value, true)
-		if cut := g.nearestCut(before); cut != "" && cut != l.value {
-			b.cut, b.before = cut, g.before(cut)
+		if cut, scales := g.nearestCut(before); cut != "" && cut != l.value {
+			b.cut, b.before, b.scales = cut, g.before(cut), scales
 			b.cache = &cache{concat: g.producer[l.value], fresh: l.value, present: l.value}
 		}
 		break
@@ -231,9 +247,11 @@ func (g *graph) branch(operand string, budget int) branch {
 		b.cache = g.cacheConcat(n)
 	}
 	origins := g.origins(b.stored(), b.cache != nil, &budget)
-	b.cut, b.before, b.beside = origins[0].cut, origins[0].before, origins[1:]
+	b.cut, b.before, b.beside, b.scales = origins[0].cut, origins[0].before, origins[1:], origins[0].scales
 	for i, o := range origins {
 		switch {
+		case len(o.scales) > 0 && len(origins) > 1:
+			b.cut = "" // a part alone is multiplied
 		case o.cache == nil:
 		case b.cache != nil || b.shared != nil || len(origins) == 1:
 			b.cut = "" // nothing that is understood has two

@@ -41,7 +41,7 @@ func (g *graph) turnedBefore(cuts []string) (by *onnx.Node) {
 			switch {
 			case g.isData(in):
 				next = append(next, in)
-			case g.classes[in] > constantClass && standard(n, "Mul", "MatMul", "Einsum", "RotaryEmbedding") && i < 2 && !g.fixed(in):
+			case g.classes[in] > constantClass && standard(n, "Mul", "MatMul", "Einsum", "RotaryEmbedding") && i < 2 && !g.fixed(in) && !g.oneChannel(in):
 				by = n
 			}
 		}

@@ -60,6 +60,9 @@ func (r retabled) rescaled() (rope.Encoding, error) {
 	}
 	want.Mask = have.Mask // see hiding
 	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
+		if r.site.query.normed() || r.site.key.normed() {
+			return e, errors.New("the method changes the score's scale, which a norm behind the rotation takes away where it is written without the op; leave --target onnx out")
+		}
 		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
 			return e, errors.New("the method changes the score's scale, which needs the op where a part of the head is not rotated; leave --target onnx out")
 		}

@@ -37,6 +37,7 @@ func TestExports(t *testing.T) {
 		"gpt_oss__ts17-cache":    {lifted: 2},             // sinks
 		"deepseek_v3__ts17":      {lifted: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
 		"deepseek_v3__dynamo18":  {lifted: 2, methods: 3}, // a cache of latent states
+		"llama4__ts17-cache":     {lifted: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
 		"qwen2_vl__ts17-cache":   {kept: "gives a token several positions"},
 		"bert__ts17":             {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"gpt2__ts17-cache":       {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},

@@ -8,6 +8,7 @@ import onnx
 import torch
 
 import models
+import substitutes
 from architectures import ARCHITECTURES, HIDDEN, VOCABULARY
 from models import Skip
 
@@ -86,7 +87,7 @@ def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimi
     if os.path.exists(path):  # only the reference is made anew
         return
     module = module.eval()
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), substitutes.exportable(module.model.config.model_type):
         if dynamo:
             shapes = tuple(axes) if varied is None else (*axes[:varied], tuple(axes[varied:]))
             program = torch.onnx.export(module, arguments, dynamo=True, opset_version=opset, dynamic_shapes=shapes, input_names=inputs,

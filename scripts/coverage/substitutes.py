@@ -1,0 +1,56 @@
+"""The same computation in words that exporters know, for architectures whose code they cannot write.
+
+A substitute is in place while an export is made and never while a reference is computed: export.json says how far the
+export is from untouched transformers.
+"""
+import contextlib
+import importlib
+from unittest import mock
+
+import torch
+from torch.onnx import symbolic_helper
+
+
+def angles(self, x, position_ids):
+    """cos and sin of all angles side by side, [batch, length, pairs, 2], for torch.polar's complex numbers."""
+    turned = position_ids[:, :, None].float() * self.inv_freq[None, None, :].float()
+    return torch.stack([turned.cos(), turned.sin()], -1) * self.attention_scaling
+
+
+def turn(x, cos, sin):
+    """(a + bi)·(cos + i·sin) of neighbouring channels a, b."""
+    a, b = x.float().reshape(*x.shape[:-1], -1, 2).unbind(-1)
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2).type_as(x)
+
+
+def rotation(heads):
+    """apply_rotary_emb of tensors that have heads in this dimension."""
+    def apply(xq, xk, freqs_cis):
+        cos, sin = (t.unsqueeze(heads) for t in freqs_cis.unbind(-1))
+        return turn(xq, cos, sin), turn(xk, cos, sin)
+    return apply
+
+
+def running_sum(g, x, dim, dtype=None):
+    """TorchScript writes a CumSum of the mask's bools, which ONNX does not have: they are counted as numbers."""
+    numbers = g.op("Cast", x, to_i=torch.onnx.TensorProtoDataType.INT64)
+    return g.op("CumSum", numbers, g.op("Constant", value_t=torch.tensor(symbolic_helper._get_const(dim, "i", "dim"))))
+
+
+# No exporter writes complex numbers, by which these turn queries and keys.
+COMPLEX = {"llama4_text": ("llama4", "Llama4TextRotaryEmbedding", 2), "deepseek_v2": ("deepseek_v2", "DeepseekV2RotaryEmbedding", 1)}
+
+
+@contextlib.contextmanager
+def exportable(model_type):
+    if model_type not in COMPLEX:
+        yield
+        return
+    module, embedding, heads = COMPLEX[model_type]
+    code = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
+    torch.onnx.register_custom_op_symbolic("aten::cumsum", running_sum, 11)
+    try:
+        with mock.patch.object(getattr(code, embedding), "forward", angles), mock.patch.object(code, "apply_rotary_emb", rotation(heads)):
+            yield
+    finally:
+        torch.onnx.unregister_custom_op_symbolic("aten::cumsum", 11)
