@@ -41,16 +41,40 @@ def running_sum(g, x, dim, dtype=None):
 COMPLEX = {"llama4_text": ("llama4", "Llama4TextRotaryEmbedding", 2), "deepseek_v2": ("deepseek_v2", "DeepseekV2RotaryEmbedding", 1)}
 
 
+# TorchScript writes a repeat_interleave that ONNX Runtime refuses (its Expand has a wrong shape), or fails to.
+INTERLEAVED = {"cohere", "cohere2", "ernie4_5", "glm", "glm4"}
+
+
+def repeat_interleave(x, repeats, dim):
+    assert dim == -1
+    return torch.stack([x] * repeats, -1).flatten(-2)
+
+
+def substitutes(model_type, dynamo):
+    if model_type in COMPLEX:
+        module, embedding, heads = COMPLEX[model_type]
+        code = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
+        yield mock.patch.object(getattr(code, embedding), "forward", angles)
+        yield mock.patch.object(code, "apply_rotary_emb", rotation(heads))
+        yield symbolic("aten::cumsum", running_sum)
+    if model_type in INTERLEAVED and not dynamo:
+        yield mock.patch.object(torch.Tensor, "repeat_interleave", repeat_interleave)
+        yield mock.patch.object(torch, "repeat_interleave", repeat_interleave)
+
+
 @contextlib.contextmanager
-def exportable(model_type):
-    if model_type not in COMPLEX:
-        yield
-        return
-    module, embedding, heads = COMPLEX[model_type]
-    code = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
-    torch.onnx.register_custom_op_symbolic("aten::cumsum", running_sum, 11)
+def symbolic(op, write):
+    """How TorchScript writes an op."""
+    torch.onnx.register_custom_op_symbolic(op, write, 11)
     try:
-        with mock.patch.object(getattr(code, embedding), "forward", angles), mock.patch.object(code, "apply_rotary_emb", rotation(heads)):
-            yield
+        yield
     finally:
-        torch.onnx.unregister_custom_op_symbolic("aten::cumsum", 11)
+        torch.onnx.unregister_custom_op_symbolic(op, 11)
+
+
+@contextlib.contextmanager
+def exportable(model_type, dynamo):
+    with contextlib.ExitStack() as stack:
+        for s in substitutes(model_type, dynamo):
+            stack.enter_context(s)
+        yield
