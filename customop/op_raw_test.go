@@ -1,11 +1,14 @@
 package customop_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
@@ -132,24 +135,53 @@ func TestFrequenciesByReach(t *testing.T) {
 		"ntk":    {Trained: 60, NTK: 2},
 		"linear": {Trained: 60, Linear: true},
 	} {
-		a := with(base, func(a *rope.Attention) { a.Encoding.Reach, a.Cache = reach, rope.Raw })
-		for call, p := range map[string]ref.Problem{
-			"within":   problem(a, 2, 60, 0),
-			"beyond":   problem(a, 2, 61, 0),
-			"decode":   problem(a, 2, 1, 130),
-			"at L0":    problem(a, 2, 1, 59),
-			"padded":   leftPadded(problem(a, 2, 70, 0), 12, 13),
-			"one long": from(problem(a, 2, 9, 50), 51, 53),
-			"mapped":   problem(with(a, func(a *rope.Attention) { a.Bands = stringBands(40, 9) }), 1, 90, 10),
-		} {
-			t.Run(name+", "+call, func(t *testing.T) { settle(t, p, false) })
+		for _, cache := range []rope.Cache{rope.Raw, rope.Rotated} {
+			a := with(base, func(a *rope.Attention) { a.Encoding.Reach, a.Cache = reach, cache })
+			for call, p := range map[string]ref.Problem{
+				"within":   problem(a, 2, 60, 0),
+				"beyond":   problem(a, 2, 61, 0),
+				"decode":   problem(a, 2, 1, 130),
+				"across":   problem(a, 2, 9, 55),
+				"at L0":    problem(a, 2, 1, 59),
+				"padded":   leftPadded(problem(a, 2, 70, 0), 12, 13),
+				"one long": from(problem(a, 2, 9, 50), 51, 53),
+				"mapped":   problem(with(a, func(a *rope.Attention) { a.Bands = stringBands(40, 9) }), 1, 90, 10),
+			} {
+				t.Run(fmt.Sprintf("%s, %s, cache %d", name, call, cache), func(t *testing.T) { settle(t, p, false) })
+			}
 		}
-		if name != "long" {
-			continue
+	}
+}
+
+// With total_length it is the caller who says how far a call reaches.
+func TestFrequenciesByTotalLength(t *testing.T) {
+	run := func(total int, encode func(*rope.Encoding)) tensor {
+		a := with(attention(4, 2, 32), func(a *rope.Attention) { encode(&a.Encoding) })
+		f := fixed{rows: fixedRows(problem(a, 1, 3, 0), 50, 7), capacity: 70, total: total}.fill(1)
+		in, node := f.feeds(false), f.node(t)
+		node.SetAttribute(onnx.IntAttr("spec_version", 3))
+		s, err := newSession(t, node, typesOf(in), 2)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Run("without a cache", func(t *testing.T) {
-			settle(t, problem(with(a, func(a *rope.Attention) { a.Cache = rope.Rotated }), 2, 90, 0), false)
-		})
+		got, err := s.run(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got["output"]
+	}
+	long := make([]float64, 16)
+	for i := range long {
+		long[i] = 1 / float64(i+3)
+	}
+	byLength := func(e *rope.Encoding) { e.Reach = rope.Reach{Trained: 60, Long: long} }
+	for total, encode := range map[int]func(*rope.Encoding){
+		60: func(*rope.Encoding) {},
+		61: func(e *rope.Encoding) { e.Frequencies = long },
+	} {
+		if got, want := run(total, byLength), run(total, encode); !slices.Equal(got.floats, want.floats) {
+			t.Errorf("with total_length %d the frequencies are not those of that length", total)
+		}
 	}
 }
 

@@ -88,11 +88,6 @@ func TestSessionRefuses(t *testing.T) {
 			n.SetAttribute(onnx.IntAttr("trained_length", 9))
 			n.SetAttribute(onnx.FloatsAttr("long_frequencies", 1))
 		}, []string{"long_frequencies", "1", "frequencies"}},
-		"trained length, rotated": {func(n *onnx.Node) {
-			n.Inputs = append(n.Inputs, "past_key", "past_value")
-			n.SetAttribute(onnx.IntAttr("trained_length", 9))
-			n.SetAttribute(onnx.IntAttr("dynamic_linear", 1))
-		}, []string{"trained_length", "raw cache"}},
 		"group of none":        {set(onnx.IntsAttr("band_groups", 0)), []string{"band_groups", "0"}},
 		"groups, no bands":     {set(onnx.IntsAttr("band_groups", 1, 1)), []string{"band_groups", "2", "1"}},
 		"chunk, rotated":       {set(onnx.IntAttr("band_chunk", 9)), []string{"band_chunk", "9", "rotated cache"}},

@@ -155,8 +155,6 @@ func (r RotaryAttention) checkTrainedLength() error {
 		return fmt.Errorf("long_frequencies has %d values, frequencies %d", len(r.LongFrequencies), len(r.Frequencies))
 	case r.DynamicNtk != 0 && (len(r.Frequencies) < 2 || !(r.DynamicNtk >= 1)):
 		return fmt.Errorf("dynamic_ntk is %g for %d frequencies: it must be at least 1 and needs two", r.DynamicNtk, len(r.Frequencies))
-	case r.TrainedLength > 0 && r.PastKey != "" && r.Cache != "raw":
-		return errors.New(`trained_length needs cache "raw" where there is a past_key: rotated keys keep the frequencies of their own call`)
 	}
 	return cmp.Or(finite("long_frequencies", r.LongFrequencies...), finite("dynamic_ntk", r.DynamicNtk), flag("dynamic_linear", r.DynamicLinear))
 }

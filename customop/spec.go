@@ -91,7 +91,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "band_groups", Type: "ints", Default: "nil", Since: 3, Doc: "Positions that share one, one per band, each ≥ 1; empty means all 1. A rotated cache needs 1."},
 		{Name: "band_chunk", Type: "int", Default: "0", Since: 3, Doc: "n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, instead of distances of keys, and in the formulas of a_b and c_b positions are taken modulo n. Needs a raw cache."},
 		{Name: "temperature", Type: "floats", Default: "nil", Since: 3, Doc: "Four numbers offset ≥ 0, slope > 0, start ≥ 0, group ≥ 1 of the temperature t(p) = max(1, offset + slope·ln(start + ⌊(p + 1)/group⌋)) of the query's position; empty means 1."},
-		{Name: "trained_length", Type: "int", Default: "0", Since: 3, Doc: "n > 0: a call whose real tokens reach L > n positions (L is the largest position of the batch + 1) takes other frequencies for all its keys, which the next three attributes say; one of them must be given. With past_key it needs a raw cache."},
+		{Name: "trained_length", Type: "int", Default: "0", Since: 3, Doc: "n > 0: a call whose real tokens reach L > n positions (L is total_length where that is given, else the largest position of the batch + 1) turns its queries and keys by other frequencies, which the next three attributes say; one of them must be given. In a rotated cache earlier calls' keys stay as those turned them."},
 		{Name: "long_frequencies", Type: "floats", Default: "nil", Since: 3, Doc: "These, as many as frequencies."},
 		{Name: "dynamic_ntk", Type: "float", Default: "0", Since: 3, Doc: "α > 0: frequency i times (α·L/n − (α − 1))^(−2i/(rotary_dim − 2))."},
 		{Name: "dynamic_linear", Type: "int", Default: "0", Since: 3, Doc: "1: all divided by L/n."},

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -20,10 +21,11 @@ type comparison struct {
 	site                 *site
 	lift                 *lifted
 	original, double, op *loaded
+	plain                *loaded // the definition with every node's result in float16; nil for others
 	bias                 *scorer // makes the model's own bias; nil without
 	rng                  *rand.Rand
 	proof                *Proof
-	epsilon              float64                     // of the original's weakest type
+	precision            rope.Precision              // the original's weakest type
 	groups               map[float64][3]resultErrors // by the size of the hidden states
 }
 
@@ -59,13 +61,23 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 	defer op.session.Close()
 	c := &comparison{
 		lifter: l, site: s, lift: lift,
-		original: original,
-		double:   &loaded{session: doubleSession, piece: definition, table: l.table, elem: onnx.Double},
-		op:       op,
-		rng:      rand.New(rand.NewPCG(7, 8)),
-		proof:    &Proof{},
-		epsilon:  piece.precision().Epsilon(),
-		groups:   map[float64][3]resultErrors{},
+		original:  original,
+		double:    &loaded{session: doubleSession, piece: definition, table: l.table, elem: onnx.Double},
+		op:        op,
+		rng:       rand.New(rand.NewPCG(7, 8)),
+		proof:     &Proof{},
+		precision: piece.precision(),
+		groups:    map[float64][3]resultErrors{},
+	}
+	if c.precision == rope.Float16 {
+		m := definition.model(onnx.Float)
+		narrow.Emulate(m, onnx.Float16)
+		session, err := l.session(ctx, m, definition.outputs)
+		if err != nil {
+			return nil, refuse(s.softmax, "the site does not load node by node: %v", err)
+		}
+		defer session.Close()
+		c.plain = &loaded{session: session, piece: definition, table: l.table, elem: onnx.Float}
 	}
 	if lift.attention.Mask.Bias {
 		loaded, refusal := l.open(ctx, s.softmax, "the mask", []string{s.softmaxInput()}, []string{s.scores()})
@@ -82,7 +94,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 	}
 	for _, group := range c.groups {
 		for i := range s.results() {
-			if err := group[i].judgeLargest(c.epsilon); err != nil {
+			if err := group[i].judgeLargest(c.precision.Epsilon()); err != nil {
 				return nil, refuse(s.softmax, "%s: %v", resultNames[i], err)
 			}
 		}
@@ -152,12 +164,12 @@ func (c *comparison) rows(ctx context.Context, t trial, one [3]resultErrors) err
 // errors runs a trial with as many draws as it needs; original may be nil.
 func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (errs [3]resultErrors, _ error) {
 	s := c.site
-	names := map[*loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op"}
+	names := map[*loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op", c.plain: "the site node by node"}
 	draws := t.draws(c.lift.attention)
 	for n := 0; n < draws || t.counts == nil && n < min(4*draws, mostDraws) && errs[0].count < enoughElements; n++ {
 		feeds, mask := c.lifter.trialFeeds(c.rng, s, c.lift, t)
-		var results [3]map[string]engine.Tensor
-		for i, run := range []*loaded{original, c.double, c.op} {
+		var results [4]map[string]engine.Tensor
+		for i, run := range []*loaded{original, c.double, c.op, c.plain} {
 			if run == nil {
 				continue
 			}
@@ -178,6 +190,12 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 			if err := errs[i].add(results[0][name], results[1][name], results[2][name], counts); err != nil {
 				return errs, refuse(s.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 			}
+			switch {
+			case c.plain != nil:
+				errs[i].addPlain(results[3][name], results[1][name], counts)
+			case i == presentKey:
+				c.plainRotation(&errs[i], t, feeds, results[1][name])
+			}
 		}
 	}
 	return errs, nil
@@ -186,7 +204,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 // judge applies the rule to a trial and notes its errors.
 func (c *comparison) judge(t trial, errs [3]resultErrors) error {
 	for i := range c.site.results() {
-		if err := errs[i].judge(apriori(i, c.lift, t, c.epsilon), c.epsilon); err != nil {
+		if err := errs[i].judge(apriori(i, c.lift, t, c.precision.Epsilon()), c.precision.Epsilon()); err != nil {
 			return refuse(c.site.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 		}
 		group := c.groups[t.magnitude]
@@ -203,6 +221,7 @@ func (c *comparison) judge(t trial, errs [3]resultErrors) error {
 type resultErrors struct {
 	original, op               float64
 	originalSquares, opSquares float64
+	plain, plainSquares        float64 // of a plain implementation, where one was looked at
 	largest                    float64 // element of the result
 	count                      float64
 }
@@ -247,12 +266,14 @@ func (e *resultErrors) lend(from resultErrors) {
 func (e *resultErrors) merge(other resultErrors) {
 	e.original = math.Max(e.original, other.original)
 	e.op = math.Max(e.op, other.op)
+	e.plain = math.Max(e.plain, other.plain)
 	e.largest = math.Max(e.largest, other.largest)
 }
 
 // judge applies the rule to one trial: the op is off by at most twice what the
-// original is off by itself, as root mean square (which hardly varies from
-// draw to draw), and the original by no more than float32 explains. A quarter
+// original is off by itself, or a plain implementation, as root mean square
+// (which hardly varies from draw to draw), and the original by no more than
+// float32 explains. A quarter
 // of a unit in the last place of the largest element is never held against the op.
 func (e resultErrors) judge(limit, epsilon float64) error {
 	if e.original > limit {
@@ -262,8 +283,8 @@ func (e resultErrors) judge(limit, epsilon float64) error {
 		return nil
 	}
 	rms := func(squares float64) float64 { return math.Sqrt(squares / e.count) }
-	if allowed := math.Max(2*rms(e.originalSquares), e.largest*epsilon/4); !(rms(e.opSquares) <= allowed) {
-		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; at most %.3g, twice the original's own error, was expected",
+	if allowed := max(2*rms(e.originalSquares), 2*rms(e.plainSquares), e.largest*epsilon/4); !(rms(e.opSquares) <= allowed) {
+		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; at most %.3g, twice the error of the original or of a plain implementation, was expected",
 			rms(e.opSquares), allowed)
 	}
 	return nil
@@ -272,8 +293,8 @@ func (e resultErrors) judge(limit, epsilon float64) error {
 // judgeLargest applies the rule to the largest error of several trials, so
 // that one wrong element among many is seen.
 func (e resultErrors) judgeLargest(epsilon float64) error {
-	if allowed := math.Max(2*e.original, e.largest*epsilon/2); !(e.op <= allowed) {
-		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the original's own error, was expected", e.op, allowed)
+	if allowed := max(2*e.original, 2*e.plain, e.largest*epsilon/2); !(e.op <= allowed) {
+		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the error of the original or of a plain implementation, was expected", e.op, allowed)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 )
 
 // counts says how many tokens a call of a counted cache finds and leaves.
@@ -29,18 +30,36 @@ func (s *site) counts() []*onnx.ValueInfo {
 	return list
 }
 
+// total returns the value that a cache's total is a mere cast of: what else the
+// model chooses by how many tokens there are reads it as well.
+func (g *graph) total(c *fused.CountedCache) string {
+	v := c.Total
+	for n := g.producer[v]; standard(n, "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"); n = g.producer[v] {
+		v = n.Inputs[0]
+	}
+	return v
+}
+
 // extractSite cuts the piece that is a whole site. How a cache is counted is
 // fed, whatever it is computed from.
 func (g *graph) extractSite(s *site) (*piece, error) {
 	cuts := s.cuts()
-	for _, v := range s.counts() {
+	counts := s.counts()
+	for _, v := range counts {
 		cuts = append(cuts, v.Name)
 	}
-	p, err := g.extract(s.results(), cuts)
+	total := ""
+	if s.counted != nil {
+		total = s.graph.total(s.counted)
+	}
+	p, err := g.extract(s.results(), append(cuts, total))
 	if err != nil {
 		return nil, err
 	}
-	p.cuts, p.typed = s.cuts(), s.counts()
+	p.cuts, p.typed = s.cuts(), counts
+	if !slices.Contains(cuts, total) && p.reads(total) {
+		p.typed = append(p.typed, &onnx.ValueInfo{Name: total, Type: g.element(total)})
+	}
 	return p, nil
 }
 
@@ -56,6 +75,9 @@ func (c *counts) feed(s *site, feeds map[string]engine.Tensor) {
 	// int32 is a type that Integers takes.
 	feeds[s.counted.Last], _ = engine.Integers(onnx.Int32, last, int64(len(last)))
 	feeds[s.counted.Total], _ = engine.Integers(onnx.Int32, []int64{c.total}, 1)
+	if v := s.graph.total(s.counted); v != s.counted.Total {
+		feeds[v], _ = engine.Integers(s.graph.element(v), []int64{c.total}, 1)
+	}
 }
 
 // maxProofRows bounds rows · heads · channels of the caches in a proof: all of
@@ -68,7 +90,12 @@ const maxProofRows = 1 << 22
 // position that the original has.
 func countedTrials(l *lifted) []trial {
 	a := l.attention
-	end := min(l.positionLimit+1, maxProofRows/int64(a.KVHeads*a.HeadSize), 100_000)
+	trained := a.Encoding.Reach.Trained
+	most := maxProofRows / int64(a.KVHeads*a.HeadSize)
+	if trained > 0 { // a few calls at the length where frequencies change may take more
+		most = max(most, min(trained+8, 4*most))
+	}
+	end := min(l.positionLimit+1, most, 100_000)
 	if l.counted.Limit > 0 {
 		end = min(end, l.counted.Limit)
 	}
@@ -106,6 +133,16 @@ func countedTrials(l *lifted) []trial {
 	add(19, 25, 3, 25)
 	add(8, max(end-8, 0), 1, end) // the last positions
 	add(1, end-1, 3, end, end/2)
+	if trained > 0 {
+		add(1, trained-1, 1, trained, trained/2)
+		add(1, trained, 1, trained+1, trained/2) // a row that is short beside one that is long
+		add(6, trained-3, 1, trained+3)          // keys in the cache were turned before the change
+		add(1, trained+40, 1, trained/2+1, 3)    // room to spare
+		if trained < 256 {
+			add(trained, 0, 1, trained, trained/2)
+			add(trained+1, 0, 1, trained+1, trained/2)
+		}
+	}
 	if w := a.Mask.Window; w > 0 && w < 8192 {
 		add(3, w+5, 1, w+8)
 		add(1, w+9, 1, w+10, w, w+1)

@@ -38,6 +38,9 @@ func (k *kinds) elementOf(value string, trail int) onnx.DataType {
 		return v.Type
 	}
 	n := k.graph.producer[value]
+	if list := chosenConstants(n, value); list != nil {
+		return list[0].Type
+	}
 	switch {
 	case n == nil || trail == 0 || len(n.Inputs) == 0:
 		return onnx.Undefined

@@ -145,7 +145,7 @@ func TestLookalikesCounted(t *testing.T) {
 		{"a table that is computed", func(c counting) {
 			c.Graph.InsertNode(c.nodes[1], onnx.NewNode("Cos", []string{c.nodes[1].Inputs[7]}, []string{"computed"}))
 			c.nodes[1].Inputs[7] = "computed"
-		}, []string{"", "is no constant"}, nil, false},
+		}, []string{"", "not rotated by position"}, nil, false},
 		{"rotation without tables", func(c counting) { c.nodes[1].Inputs[7], c.nodes[1].Inputs[8] = "", "" }, []string{"", "without cos_cache"}, nil, true},
 		{"positions", func(c counting) {
 			c.input(9, onnx.NewTensor("places", onnx.Int64, []int64{1, 1}, make([]byte, 8)))

@@ -37,6 +37,11 @@ func (p *piece) element(v string) onnx.DataType {
 	return p.graph.element(v)
 }
 
+// reads reports whether one of the piece's nodes reads a value.
+func (p *piece) reads(value string) bool {
+	return slices.ContainsFunc(p.nodes, func(n *onnx.Node) bool { return slices.Contains(slices.Collect(uses(n)), value) })
+}
+
 // precision returns that of the weakest type among the piece's values.
 func (p *piece) precision() rope.Precision {
 	weakest := rope.Float32
@@ -290,7 +295,7 @@ func (l *loader) session(ctx context.Context, m *onnx.Model, outputs []string) (
 	if err := contain(m); err != nil {
 		return nil, err
 	}
-	narrow.Emulate(m)
+	narrow.Emulate(m, onnx.BFloat16)
 	data, err := m.Marshal()
 	if err != nil {
 		return nil, err

@@ -67,6 +67,12 @@ func trials(l *lifted) []trial {
 			trial{pt: point{1, 3, w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: point{2, min(w, 300) + 7, w}, padding: 1, positions: -1, magnitude: 1})
 	}
+	if n := l.attention.Encoding.Reach.Trained; n > 0 && (l.layouts.cached || n < 512) {
+		list = append(list,
+			trial{pt: point{2, 1, n - 1}, magnitude: 1},
+			trial{pt: point{2, 1, n}, magnitude: 1},
+			trial{pt: point{1, 6, max(n-3, 0)}, magnitude: 1})
+	}
 	if l.fixed != (point{}) {
 		list = l.atFixed(list)
 	}
@@ -108,7 +114,18 @@ func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, erro
 	if err != nil {
 		return nil, refuse(s.softmax, "the op that should replace it cannot be written: %v", err)
 	}
+	if n := lift.attention.Encoding.Reach.Trained; n > 0 && !slices.ContainsFunc(trials(lift), func(t trial) bool { return t.tokens() > n }) {
+		return nil, refuse(s.softmax, "its frequencies change with more than %d tokens, which is more than a proof can hold; %s", n, onceForAll)
+	}
 	return l.compare(ctx, s, lift, nodes, constants)
+}
+
+// tokens is the number of tokens of the longest row after the call.
+func (t trial) tokens() int64 {
+	if t.counts != nil {
+		return t.counts.total
+	}
+	return t.pt.L + t.pt.P
 }
 
 // draws is how often a trial is repeated with other numbers: the largest error
@@ -137,6 +154,8 @@ const (
 const coarseReach = 63
 
 var resultNames = []string{"output", "present key", "present value"}
+
+const presentKey = 1 // among them
 
 // apriori bounds the error of evaluating a trial in a type of the given epsilon: the rounding of
 // the scores carries into the probabilities, the sum over keys adds its own.

@@ -19,6 +19,12 @@ func (k *kinds) rankOf(value string) int {
 	if t := k.graph.constants[value]; t != nil {
 		return len(t.Dims)
 	}
+	if list := chosenConstants(k.graph.producer[value], value); list != nil {
+		if len(list[0].Dims) != len(list[1].Dims) {
+			return unknown
+		}
+		return len(list[0].Dims)
+	}
 	if v := k.declared[value]; v != nil && v.HasShape {
 		return len(v.Shape)
 	}

@@ -126,12 +126,17 @@ func (l *lifter) steadySides(ctx context.Context, at *onnx.Node, what string, fa
 const flatSuffix = "/rope-rewrite/flat"
 
 // loadFlat loads the piece that computes values from sizes alone, each as a
-// list: the binding has no tensors without dimensions.
-func (l *lifter) loadFlat(ctx context.Context, values []string) (*loaded, error) {
-	p, err := l.graph.extract(slices.Clone(values), nil)
+// list: the binding has no tensors without dimensions. Some values may be fed.
+func (l *lifter) loadFlat(ctx context.Context, values []string, fed ...*onnx.ValueInfo) (*loaded, error) {
+	var cuts []string
+	for _, v := range fed {
+		cuts = append(cuts, v.Name)
+	}
+	p, err := l.graph.extract(slices.Clone(values), cuts)
 	if err != nil {
 		return nil, err
 	}
+	p.cuts, p.typed = nil, slices.DeleteFunc(slices.Clone(fed), func(v *onnx.ValueInfo) bool { return !p.reads(v.Name) })
 	list := int64Tensor(flatSuffix, []int64{1}, -1)
 	p.consts = append(p.consts, list)
 	for i, v := range values {

@@ -16,6 +16,12 @@ func (k *kinds) widthOf(value string) int64 {
 	if t := k.graph.constants[value]; t != nil {
 		return last(t.Dims)
 	}
+	if list := chosenConstants(k.graph.producer[value], value); list != nil {
+		if last(list[0].Dims) != last(list[1].Dims) {
+			return unknown
+		}
+		return last(list[0].Dims)
+	}
 	if v := k.declared[value]; v != nil && len(v.Shape) > 0 && v.Shape[len(v.Shape)-1].Value > 0 {
 		return v.Shape[len(v.Shape)-1].Value
 	}

@@ -32,10 +32,10 @@ type Encoding struct {
 	Reach Reach // frequencies that depend on how far a call reaches
 }
 
-// Reach says which frequencies a call takes for all its keys when its real
+// Reach says which frequencies a call takes for all that it turns when its real
 // tokens reach L positions (the largest position of the batch + 1) and L is
 // beyond Trained. One of the three is given; the zero value changes nothing.
-// With a cache that needs raw keys.
+// In a cache of rotated keys those of earlier calls stay as these turned them.
 type Reach struct {
 	Trained int64
 	Long    []float64 // these

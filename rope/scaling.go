@@ -66,6 +66,9 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 		return nil, nil, err
 	}
 	if !e.given("rope_theta") {
+		if e.own.Trained > 0 {
+			return nil, nil, fmt.Errorf("the graph turns by other frequencies in calls that reach more than %d tokens, as LongRoPE does, and no method says what becomes of two sets of them; give rope_theta= to compute the frequencies afresh, for every length", e.own.Trained)
+		}
 		if i, ok := e.Encoding.Aliases(); ok {
 			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so scaling it has no meaning; give rope_theta= to compute the frequencies afresh",
 				i, e.Encoding.Frequencies[i])

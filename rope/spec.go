@@ -126,7 +126,11 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
-	edited, warnings, err := m.apply(edit{Attention: a.Clone(), Context: c, method: m, params: params})
+	e := edit{Attention: a.Clone(), Context: c, method: m, params: params, own: a.Encoding.Reach}
+	if m.Axis == ScalingAxis && !m.Neutral {
+		e.Encoding.Reach = Reach{} // a method's frequencies are for every length, or it says otherwise
+	}
+	edited, warnings, err := m.apply(e)
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
@@ -179,6 +183,7 @@ type edit struct {
 	Context
 	method Method
 	params map[string]Value
+	own    Reach // the graph's own frequencies by length, which a scaling replaces
 }
 
 // given says whether the parameter was given.

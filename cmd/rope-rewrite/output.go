@@ -112,6 +112,9 @@ func describe(s rewrite.Site) string {
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
+	if s.Attention != nil && s.Attention.Encoding.Reach.Trained > 0 {
+		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.Reach.Trained)
+	}
 	if s.RotationOnly {
 		return text + "; its rotation alone is changed, the attention stays: " + s.Reason
 	}

@@ -81,6 +81,7 @@ struct AttentionArgs {
   // after the last token become zero.
   Rows<T> present_key, present_value;
   int64_t present_rows = 0;  // of each head, at least max_total
+  int64_t total_length = 0;  // what the caller says of the longest row; 0: nothing
 
   const int64_t* positions = nullptr;  // [batch or 1, length]; null means past + place
   int64_t positions_batch_stride = 0;  // 0 when all rows share one

@@ -364,11 +364,6 @@ RunFrequencies ReadRunFrequencies(const OrtApi& api, const OrtKernelInfo* info,
     node.Refuse(std::string("attribute ") + spec::kAttrDynamicNtk + " is " +
                 std::to_string(run.ntk) + "; it must be at least 1 and needs two frequencies");
   }
-  if (run.any() && !params.raw_cache && node.HasInput(spec::kPastKey)) {
-    node.Refuse(attribute +
-                "; with past_key that needs a raw cache: rotated keys keep the frequencies of "
-                "their own call");
-  }
   return run;
 }
 

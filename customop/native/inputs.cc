@@ -140,7 +140,8 @@ class Checker {
       Refuse(WithShape(spec::kCacheLength) + " must be " + ShapeText({args_.batch}) + " to fit " +
              WithShape(spec::kQuery));
     }
-    args_.present_rows = std::max(capacity_, TotalLength());
+    args_.total_length = TotalLength();
+    args_.present_rows = std::max(capacity_, args_.total_length);
     args_.max_past = 0;
     const int32_t* row_past = lengths.As<int32_t>();
     bool uniform = true;

@@ -11,8 +11,8 @@
 
 namespace rope {
 
-// With L = the largest position of a call's real tokens + 1, and beyond the
-// trained length: other frequencies, or these raised to a larger base, or divided.
+// With L = how far a call reaches, and beyond the trained length: other
+// frequencies, or these raised to a larger base, or divided.
 struct RunFrequencies {
   int64_t trained = 0;                  // 0: frequencies are always the same
   std::vector<float> long_frequencies;  // beyond the trained length; empty: none
@@ -38,9 +38,11 @@ struct RunFrequencies {
   }
 };
 
-// How many positions the real tokens of a call reach; 0 without any.
+// How many positions a call reaches: what its caller says, else the largest of a
+// real token + 1, 0 without any.
 template <typename T>
 int64_t ReachOf(const AttentionArgs<T>& args) {
+  if (args.total_length > 0) return args.total_length;
   int64_t reach = 0;
   for (int64_t b = 0; b < args.batch; ++b) {
     const int64_t past = args.past(b);

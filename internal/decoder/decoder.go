@@ -59,7 +59,7 @@ func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, er
 func OpenEmulated(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
 	return open(ctx, eng, path, func(m *onnx.Model) bool {
 		widened := narrow.Widen(m)
-		return narrow.Emulate(m) || widened
+		return narrow.Emulate(m, onnx.BFloat16) || widened
 	})
 }
 

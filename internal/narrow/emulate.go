@@ -12,11 +12,12 @@ import (
 // end. So every node reads its bfloat16 inputs as float32 and its output is cast
 // back; the numbers between nodes stay those of the model.
 
-// Emulate wraps the nodes of a graph that read or make bfloat16, in topological
+// Emulate wraps the nodes of a graph that read or make a type of 16 bits, in topological
 // order, those of the op library excepted, and reports whether there are any. Nodes with
-// sub-graphs stay as they are.
-func Emulate(m *onnx.Model) bool {
-	e := &emulator{types: map[string]onnx.DataType{}, wide: map[string]string{}}
+// sub-graphs stay as they are. (ONNX Runtime has kernels for float16, but rounds less
+// than node by node where it casts around several that it lacks.)
+func Emulate(m *onnx.Model, short onnx.DataType) bool {
+	e := &emulator{short: short, types: map[string]onnx.DataType{}, wide: map[string]string{}}
 	for _, v := range m.Graph.Inputs {
 		e.types[v.Name] = v.Type
 	}
@@ -33,8 +34,9 @@ func Emulate(m *onnx.Model) bool {
 }
 
 type emulator struct {
+	short onnx.DataType
 	types map[string]onnx.DataType
-	wide  map[string]string // bfloat16 value → its float32 copy
+	wide  map[string]string // value in 16 bits → its float32 copy
 	nodes []*onnx.Node
 	found bool
 }
@@ -45,15 +47,15 @@ func (e *emulator) add(n *onnx.Node) {
 	for _, o := range n.Outputs {
 		e.types[o] = OutputType(n, e.types)
 	}
-	brain := func(v string) bool { return v != "" && e.types[v] == onnx.BFloat16 }
-	if n.Domain == customop.Domain || standard(n, "Cast") || hasGraph(n) || !slices.ContainsFunc(slices.Concat(n.Inputs, n.Outputs), brain) {
+	is := func(v string) bool { return v != "" && e.types[v] == e.short }
+	if n.Domain == customop.Domain || standard(n, "Cast") || hasGraph(n) || !slices.ContainsFunc(slices.Concat(n.Inputs, n.Outputs), is) {
 		e.nodes = append(e.nodes, n)
 		return
 	}
 	e.found = true
 	c := n.Clone()
 	for i, v := range c.Inputs {
-		if !brain(v) {
+		if !is(v) {
 			continue
 		}
 		if e.wide[v] == "" {
@@ -64,9 +66,9 @@ func (e *emulator) add(n *onnx.Node) {
 	}
 	e.nodes = append(e.nodes, c)
 	for i, o := range c.Outputs {
-		if brain(o) {
+		if is(o) {
 			c.Outputs[i] = o + "/rope-rewrite/exact"
-			e.nodes = append(e.nodes, cast(c.Outputs[i], o, onnx.BFloat16))
+			e.nodes = append(e.nodes, cast(c.Outputs[i], o, e.short))
 		}
 	}
 	if standard(c, "ConstantOfShape", "Constant") {

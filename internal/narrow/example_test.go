@@ -13,7 +13,7 @@ func ExampleEmulate() {
 	m.Graph.Inputs = []*onnx.ValueInfo{{Name: "x", Type: onnx.BFloat16}}
 	m.Graph.Outputs = []*onnx.ValueInfo{{Name: "y", Type: onnx.BFloat16}}
 	m.Graph.Nodes = []*onnx.Node{onnx.NewNode("Mul", []string{"x", "x"}, []string{"y"})}
-	fmt.Println(narrow.Emulate(m))
+	fmt.Println(narrow.Emulate(m, onnx.BFloat16))
 	for _, n := range m.Graph.Nodes {
 		fmt.Println(n.OpType)
 	}

@@ -28,6 +28,17 @@ func OutputType(n *onnx.Node, types map[string]onnx.DataType) onnx.DataType {
 		return onnx.Float
 	case standard(n, "DequantizeLinear", "CastLike") && len(n.Inputs) > 1:
 		return types[n.Inputs[1]]
+	case standard(n, "If"):
+		var t onnx.DataType
+		for branch := range n.Subgraphs() {
+			for _, o := range branch.Outputs {
+				if t != onnx.Undefined && t != o.Type {
+					return onnx.Undefined
+				}
+				t = o.Type
+			}
+		}
+		return t
 	case standard(n, "Where") && len(n.Inputs) == 3:
 		return types[n.Inputs[1]]
 	}

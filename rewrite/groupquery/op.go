@@ -96,11 +96,6 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		o.cos, o.sin = "", ""
 		return o, nil
 	}
-	for _, name := range []string{o.cos, o.sin} {
-		if name != "" && c.Constant(name) == nil {
-			return nil, fmt.Errorf("its table %q is no constant", name)
-		}
-	}
 	o.rotaryDim, err = fused.Tables(c, o.cos, o.sin, o.headSize)
 	return o, err
 }

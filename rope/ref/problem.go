@@ -293,9 +293,6 @@ func (p Problem) checkBands() error {
 			return fmt.Errorf("band %d takes keys to other positions than their own, which a cache of rotated keys cannot do", i)
 		}
 	}
-	if a.Encoding.Reach.Trained > 0 && a.Cache == rope.Rotated && p.Past > 0 {
-		return errors.New("frequencies that depend on how far a call reaches need a cache of raw keys")
-	}
 	if a.Drawn.Range > 0 {
 		return p.checkDrawn()
 	}

@@ -50,7 +50,9 @@ def older(values):
     values["rope_theta"] = theta
     if partial is not None:
         values.update(partial_rotary_factor=partial, rotary_pct=partial, rotary_emb_base=theta)
-    if parameters["rope_type"] != "default":
+    if parameters["rope_type"] == "longrope":
+        parameters = {k: parameters[k] for k in ("type", "short_factor", "long_factor")}
+    if parameters.get("rope_type") != "default":
         values["rope_scaling"] = parameters
     return values
 
@@ -94,9 +96,10 @@ ARCHITECTURES = {
                  attn_logit_softcapping=5.0, final_logit_softcapping=30.0, **rope()),
     "gemma3": of("gemma3_text", head_dim=HEAD, query_pre_attn_scalar=32, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e5)),
     "phi": of("phi", num_key_value_heads=4, **rope(partial_rotary_factor=0.5)),
-    "phi3": of("phi3", sliding_window=8, original_max_position_embeddings=64, **rope()),
-    "phi3_longrope": of("phi3", original_max_position_embeddings=16,
-                        **rope(kind="longrope", short_factor=[1 + 0.1 * i for i in range(HEAD // 2)],
+    # Four heads for keys: the builder of ONNX Runtime GenAI takes any layer as wide as the vocabulary for the last one.
+    "phi3": of("phi3", num_key_value_heads=4, sliding_window=8, original_max_position_embeddings=64, **rope()),
+    "phi3_longrope": of("phi3", num_key_value_heads=4, original_max_position_embeddings=16,
+                        **rope(kind="longrope", type="longrope", short_factor=[1 + 0.1 * i for i in range(HEAD // 2)],
                                long_factor=[1.5 + 0.75 * i for i in range(HEAD // 2)], original_max_position_embeddings=16, factor=4.0)),
     "gpt_neox": of("gpt_neox", without=["num_key_value_heads"], **rope(partial_rotary_factor=0.5)),
     "gptj": of("gptj", base=GPT, rotary_dim=HEAD // 2),
