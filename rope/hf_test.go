@@ -20,6 +20,8 @@ type hfCase struct {
 	DefaultInvFreq   float32s        `json:"default_inv_freq"`
 	InvFreq          float32s        `json:"inv_freq"`
 	AttentionScaling float64         `json:"attention_scaling"`
+	Context          int64           `json:"context"` // max_position_embeddings, with Length
+	Length           int64           `json:"length"`
 }
 
 // float32s are the float32 numbers whose shortest decimals the file holds.
@@ -36,22 +38,26 @@ func (f *float32s) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func hfCases(t testing.TB) []hfCase {
+func hfCases(t testing.TB) []hfCase { return hfCasesOf(t, "cases") }
+
+func hfCasesOf(t testing.TB, list string) []hfCase {
 	t.Helper()
 	data, err := os.ReadFile("testdata/hf.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		Cases []hfCase `json:"cases"`
-	}
+	var file map[string]json.RawMessage
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Cases) < 100 {
-		t.Fatalf("only %d cases in hf.json", len(file.Cases))
+	var cases []hfCase
+	if err := json.Unmarshal(file[list], &cases); err != nil {
+		t.Fatal(err)
 	}
-	return file.Cases
+	if len(cases) < 100 {
+		t.Fatalf("only %d %s in hf.json", len(cases), list)
+	}
+	return cases
 }
 
 // attention is what a lift of the case's unscaled model gives.
@@ -74,7 +80,7 @@ func ulps(got, want float64) float64 {
 // from the measured frequencies and computed from rope_theta.
 func TestHuggingFace(t *testing.T) {
 	worst := map[string]float64{}
-	for i, c := range hfCases(t) {
+	for i, c := range append(hfCases(t), hfCasesOf(t, "by_length")...) {
 		var keys map[string]json.RawMessage
 		if err := json.Unmarshal(c.RopeParameters, &keys); err != nil {
 			t.Fatal(err)
@@ -92,7 +98,7 @@ func TestHuggingFace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a, _, err := spec.Apply(c.attention(), rope.Context{})
+				a, _, err := spec.Apply(c.attention(), rope.Context{Length: c.Length, Original: c.Context})
 				if err != nil {
 					t.Fatal(err)
 				}

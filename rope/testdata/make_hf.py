@@ -5,6 +5,7 @@ Needs torch and transformers (written with 2.11.0 and 5.17.0); only this script 
     python make_hf.py
 
 cases      inv_freq and attention_scaling of transformers' rope functions
+by_length  the same of those that depend on the length of the context
 attention  outputs of transformers' llama rotary embedding and of the eager attention of llama,
            gemma2 (softcap) and gpt_oss (sinks), under masks of transformers.masking_utils
 """
@@ -33,34 +34,37 @@ def config(head_dim, parameters, context, heads=4, kv_heads=2):
     )
 
 
-def frequencies(head_dim, parameters, context):
+def frequencies(head_dim, parameters, context, length=None):
     c = config(head_dim, parameters, context)
     if parameters["rope_type"] == "default":  # the llama class has no partial rotation: give the rotated width
         dim = int(head_dim * parameters.get("partial_rotary_factor", 1.0))
         plain = {k: v for k, v in parameters.items() if k != "partial_rotary_factor"}
         return llama.LlamaRotaryEmbedding.compute_default_rope_parameters(config(dim, plain, context))
-    return ROPE_INIT_FUNCTIONS[parameters["rope_type"]](c, "cpu")
+    return ROPE_INIT_FUNCTIONS[parameters["rope_type"]](c, "cpu", seq_len=length)
 
 
-def case(head_dim, theta, partial=None, context=8192, **parameters):
+def case(head_dim, theta, partial=None, context=8192, length=None, **parameters):
     common = {"rope_theta": theta}
     if partial is not None:
         common["partial_rotary_factor"] = partial
     full = {**parameters, **common}
     base, _ = frequencies(head_dim, {"rope_type": "default", **common}, context)
-    inv_freq, scaling = frequencies(head_dim, full, context)
-    return {
+    inv_freq, scaling = frequencies(head_dim, full, context, length)
+    out = {
         "head_dim": head_dim, "rope_parameters": full,
         "default_inv_freq": floats(base), "inv_freq": floats(inv_freq), "attention_scaling": float(scaling),
     }
+    return out if length is None else {**out, "context": context, "length": length}
+
+
+SHAPES = [
+    (64, 10000.0, None), (64, 100000.0, None), (80, 10000.0, 0.4), (80, 10000.0, None), (96, 10000.0, None),
+    (96, 10000.0, 0.75), (128, 500000.0, None), (128, 1000000.0, 0.5), (16, 10000.0, None), (256, 10000.0, 0.25),
+]
 
 
 def cases():
-    shapes = [
-        (64, 10000.0, None), (64, 100000.0, None), (80, 10000.0, 0.4), (80, 10000.0, None), (96, 10000.0, None),
-        (96, 10000.0, 0.75), (128, 500000.0, None), (128, 1000000.0, 0.5), (16, 10000.0, None), (256, 10000.0, 0.25),
-    ]
-    for head_dim, theta, partial in shapes:
+    for head_dim, theta, partial in SHAPES:
         yield case(head_dim, theta, partial, rope_type="default")
         for factor in (1.0, 2.0, 8.0, 3.7):
             yield case(head_dim, theta, partial, rope_type="linear", factor=factor)
@@ -88,6 +92,19 @@ def cases():
 
 
 DOCUMENTS = [[1] * 4 + [2] * 5 + [3] * 4, [1] * 7 + [3] * 2 + [2] * 4]
+
+
+def by_length():
+    for head_dim, theta, partial in SHAPES:
+        pairs = int(head_dim * (partial or 1.0)) // 2
+        for length in (1000, 2048, 2049, 5000, 131072):
+            for factor in (1.0, 2.0, 8.0):
+                yield case(head_dim, theta, partial, context=2048, length=length, rope_type="dynamic", factor=factor)
+            longrope = dict(
+                rope_type="longrope", original_max_position_embeddings=2048,
+                short_factor=[1 + i / 64 for i in range(pairs)], long_factor=[1 + i * i / 8 for i in range(pairs)])
+            yield case(head_dim, theta, partial, context=131072, length=length, factor=64.0, **longrope)
+            yield case(head_dim, theta, partial, context=131072, length=length, attention_factor=1.25, **longrope)
 
 
 def attention(name, parameters, length, past=0, padding=0, start=0, softcap=None, bias=False, sinks=False, window=0, documents=None, restart=False):
@@ -149,6 +166,7 @@ def main():
     out = {
         "made_with": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__},
         "cases": list(cases()),
+        "by_length": list(by_length()),
         "attention": [
             attention("plain prefill", plain, 13),
             attention("plain prefill, left padding", plain, 13, padding=5),
@@ -169,7 +187,7 @@ def main():
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hf.json"), "w") as f:
         f.write("{\n")
         f.write('"made_with": ' + json.dumps(out["made_with"]))
-        for key in ("cases", "attention"):
+        for key in ("cases", "by_length", "attention"):
             f.write(f',\n"{key}": [\n' + ",\n".join(json.dumps(x) for x in out[key]) + "\n]")
         f.write("\n}\n")
 
