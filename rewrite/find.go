@@ -46,9 +46,15 @@ func (g *graph) unreadable(n *onnx.Node) *Refusal {
 		return refuse(n, "this %s cannot be read: %v", n.OpType, err)
 	}
 	switch {
+	case n.OpType == "QAttention" && n.Int("do_rotary", 0) != 0:
+		return refuse(n, "this %s turns query and key inside itself (do_rotary), which ONNX Runtime leaves out on the CPU without a word, so that nothing can be proven of it; have the rotation exported or fused as RotaryEmbedding before MultiHeadAttention", n.OpType)
 	case weighted(n) && n.Int("do_rotary", 0) != 0:
 		return refuse(n, "this %s turns query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; have the rotation exported or fused as RotaryEmbedding before MultiHeadAttention", n.OpType)
-	case strings.HasPrefix(n.OpType, "Packed"):
+	case n.OpType == "SparseAttention":
+		return refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which a proof does not have; have it exported with GroupQueryAttention", n.OpType)
+	case n.OpType == "DecoderMaskedMultiHeadAttention":
+		return refuse(n, "%s takes one token in a call and no more; a model that takes several was expected: it is made of one for beam search, have that one rewritten", n.OpType)
+	case strings.HasPrefix(n.OpType, "Packed"), slices.Contains([]string{"DecoderMaskedSelfAttention", "LongformerAttention", "PagedAttention"}, n.OpType):
 		return refuse(n, "ONNX Runtime does not run %s on the CPU, so that nothing can be proven of it", n.OpType)
 	case weighted(n):
 		return refuse(n, "this %s multiplies by the weights of query, key and value itself and turns neither query nor key", n.OpType)
@@ -62,7 +68,8 @@ func fusedAttention(n *onnx.Node) bool {
 		return true
 	}
 	return n.Domain == "com.microsoft" && slices.Contains([]string{"Attention", "QAttention", "MultiHeadAttention", "GroupQueryAttention",
-		"PackedAttention", "PackedMultiHeadAttention", "DecoderMaskedMultiHeadAttention", "SparseAttention"}, n.OpType)
+		"PackedAttention", "PackedMultiHeadAttention", "DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention",
+		"SparseAttention", "PagedAttention", "LongformerAttention"}, n.OpType)
 }
 
 func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {

@@ -121,6 +121,10 @@ ARCHITECTURES = {
     "smollm3": of("smollm3", no_rope_layer_interval=2, no_rope_layers=[1, 0], **rope(2e6)),
     "gpt_oss": of("gpt_oss", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_local_experts=4, num_experts_per_tok=2,
                   **rope(kind="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=16)),
+    # As published: the model builder's frequencies need more than a few trained tokens, and float16 tables many rows to be
+    # told apart.
+    "gpt_oss_4096": of("gpt_oss", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=131072,
+                       **rope(theta=10000.0, kind="yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=4096)),
     "exaone4": of("exaone4", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **rope()),
     "nemotron": of("nemotron", head_dim=HEAD, **rope(partial_rotary_factor=0.5)),
     "ernie4_5": of("ernie4_5", head_dim=HEAD, **rope(5e5)),

@@ -28,7 +28,7 @@ import transformers
 import check
 import routes
 import derived, genai, optimum_route  # they add routes
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, HEAD
 from models import Skip
 
 logging.disable(logging.ERROR)
@@ -57,7 +57,7 @@ def make(cache, name, route, again):
         path = os.path.join(part, "model.onnx")
         if reference is not None:
             np.savez_compressed(os.path.join(part, "reference.npz"), **reference)
-            found["difference"] = check.compare(path, reference)
+            found["difference"] = check.compare(path, reference, ARCHITECTURES[name].values.get("head_dim", HEAD))
             found["approximate"] = route in routes.APPROXIMATE
         else:
             check.session(path)

@@ -1,4 +1,5 @@
 """Models of the table with deterministic weights, as modules that exporters take, and what transformers makes of inputs."""
+import contextlib
 import inspect
 
 import numpy as np
@@ -6,7 +7,7 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from architectures import ARCHITECTURES, VOCABULARY
+from architectures import ARCHITECTURES, OLDER, VOCABULARY
 
 torch.set_num_threads(1)  # one thread: the same sums in the same order everywhere
 BATCH, LENGTH, PREFILL, PADDING = 2, 32, 20, 7
@@ -56,8 +57,11 @@ def build(name, attention):
     auto = {"causal": transformers.AutoModelForCausalLM, "masked": transformers.AutoModelForMaskedLM,
             "text": transformers.AutoModel}.get(a.head)
     make = {"encoder": transformers.T5EncoderModel, "whisper-encoder": transformers.WhisperModel, "whisper-decoder": transformers.WhisperModel}.get(a.head)
+    # Weights are made below; transformers 4 fails to make those of norms without a bias.
+    bare = getattr(transformers.modeling_utils, "no_init_weights", contextlib.nullcontext) if OLDER else contextlib.nullcontext
     try:
-        m = auto.from_config(config, attn_implementation=attention) if auto else make._from_config(config, attn_implementation=attention)
+        with bare():
+            m = auto.from_config(config, attn_implementation=attention) if auto else make._from_config(config, attn_implementation=attention)
     except ValueError as e:
         if attention == "eager" or "scaled_dot_product" not in str(e):
             raise

@@ -87,7 +87,7 @@ def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimi
     if os.path.exists(path):  # only the reference is made anew
         return
     module = module.eval()
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), substitutes.exportable(module.model.config.model_type, dynamo):
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), substitutes.exportable(module.model, dynamo):
         if dynamo:
             shapes = tuple(axes) if varied is None else (*axes[:varied], tuple(axes[varied:]))
             program = torch.onnx.export(module, arguments, dynamo=True, opset_version=opset, dynamic_shapes=shapes, input_names=inputs,

@@ -5,10 +5,13 @@ export is from untouched transformers.
 """
 import contextlib
 import importlib
+import inspect
+from types import SimpleNamespace
 from unittest import mock
 
 import torch
 from torch.onnx import symbolic_helper
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 
 def angles(self, x, position_ids):
@@ -50,7 +53,25 @@ def repeat_interleave(x, repeats, dim):
     return torch.stack([x] * repeats, -1).flatten(-2)
 
 
-def substitutes(model_type, dynamo):
+def by_length(forward):
+    """A rotation's forward whose frequencies follow the length of the call without a branch of Python's, which torch.export
+    cannot take. What transformers remembers of earlier calls (dynamic) only matters where a text becomes shorter."""
+    def substitute(self, x, position_ids):
+        frequencies, length = ROPE_INIT_FUNCTIONS[self.rope_type], torch.max(position_ids) + 1
+        if self.rope_type == "dynamic":
+            inv_freq, _ = frequencies(self.config, x.device, seq_len=length)
+        else:
+            trained = self.config.rope_parameters["original_max_position_embeddings"]
+            far, _ = frequencies(self.config, x.device, seq_len=trained + 1)
+            inv_freq = torch.where(length > trained, far, self.original_inv_freq)
+        return inspect.unwrap(forward)(SimpleNamespace(inv_freq=inv_freq, attention_scaling=self.attention_scaling), x, position_ids)
+    return substitute
+
+
+def substitutes(model, dynamo):
+    model_type = model.config.model_type
+    for kind in {type(m) for m in model.modules() if dynamo and getattr(m, "rope_type", None) in ("dynamic", "longrope")}:
+        yield mock.patch.object(kind, "forward", by_length(kind.forward))
     if model_type in COMPLEX:
         module, embedding, heads = COMPLEX[model_type]
         code = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
@@ -73,8 +94,8 @@ def symbolic(op, write):
 
 
 @contextlib.contextmanager
-def exportable(model_type, dynamo):
+def exportable(model, dynamo):
     with contextlib.ExitStack() as stack:
-        for s in substitutes(model_type, dynamo):
+        for s in substitutes(model, dynamo):
             stack.enter_context(s)
         yield
