@@ -66,15 +66,17 @@ func (r *rotator) switches(ctx context.Context, fit *matrix) error {
 	}
 	for _, by := range []struct {
 		what string
+		most int64
 		turn func(n int64) (turn, error)
 	}{
-		{"cached tokens", func(n int64) (turn, error) { return r.turn(ctx, fit, n, 1) }},
-		{"as the largest position of a call", func(n int64) (turn, error) { return r.turn(ctx, fit, 0, 1, n) }},
+		{"cached tokens", longest, func(n int64) (turn, error) { return r.turn(ctx, fit, n, 1) }},
+		// Frequencies that go on changing with the length are those of the fit at its own largest position.
+		{"as the largest position of a call", topPosition, func(n int64) (turn, error) { return r.turn(ctx, fit, 0, 1, n) }},
 	} {
 		if by.what == "cached tokens" && !r.loaded.table.past {
 			continue
 		}
-		low, high := int64(1), min(int64(longest), fit.limit)
+		low, high := int64(1), min(by.most, fit.limit)
 		near, err := by.turn(low)
 		if err != nil {
 			return nil // what is wrong has another reason

@@ -269,6 +269,18 @@ func TestLookalikeRotations(t *testing.T) {
 			kept: both("with up to 5000 as the largest position of a call pair 0 turns by 1 per position, with more by 0.5"),
 		},
 		{
+			name: "frequencies that fall with the largest position",
+			change: func(p *patient) {
+				cos, sin := p.tables()
+				largest := p.cast(p.node("ReduceMax", []string{"position_ids"}, onnx.IntAttr("keepdims", 0)), onnx.Float)
+				factor := p.op("Div", p.float(5000), p.op("Max", largest, p.float(5000)))
+				for _, n := range []*onnx.Node{cos, sin} {
+					p.into(n, 0, func(angles string) string { return p.op("Mul", angles, factor) })
+				}
+			},
+			kept: both("as the largest position of a call pair 0 turns by 1 per position, with more by 0.99"),
+		},
+		{
 			name: "a gain on the second layer's tables",
 			change: func(p *patient) {
 				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
