@@ -135,6 +135,10 @@ ARCHITECTURES = {
     "llama4": of("llama4_text", head_dim=HEAD, num_local_experts=4, interleave_moe_layer_step=2, intermediate_size_mlp=WIDE,
                  no_rope_layers=[1, 0], attention_chunk_size=8, floor_scale=8, attn_scale=0.1,
                  layer_types=["chunked_attention", "full_attention"], **rope()),
+    # A temperature by position, and norms with weights, behind the rotation.
+    "ministral3": of("ministral3", head_dim=HEAD, **rope(kind="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                                                         beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)),
+    "hunyuan": of("hunyuan_v1_dense", head_dim=HEAD, **rope()),
     "modernbert": of("modernbert", "masked", without=["num_key_value_heads"], local_attention=16, cls_token_id=1, sep_token_id=2,
                      layer_types=MIXED, **two_ropes(1e4, 1.6e5)),
     "esm": of("esm", "masked", without=["num_key_value_heads"], position_embedding_type="rotary", mask_token_id=3),
