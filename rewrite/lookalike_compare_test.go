@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -42,60 +41,12 @@ func load(t testing.TB, eng engine.Engine, m *onnx.Model, path string, optimize 
 	return r
 }
 
-// inDouble writes the model in float64, its angles excepted: what both the
-// original and the patched model are held against.
+// inDouble writes the model in float64: what both the original and the patched
+// model are held against.
 func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 	t.Helper()
-	g, err := newGraph(m)
+	d, err := InFloat64(m)
 	if err != nil {
-		t.Fatal(err)
-	}
-	g = g.definition
-	p := &piece{graph: g, nodes: g.nodes}
-	p.consts = append(p.consts, m.Graph.Initializers...)
-	for name, t := range g.constants {
-		if g.internal[name] {
-			p.consts = append(p.consts, t)
-		}
-	}
-	for _, v := range m.Graph.Inputs {
-		if isFloat(v.Type) {
-			p.cuts = append(p.cuts, v.Name)
-		} else {
-			p.inputs = append(p.inputs, v)
-		}
-	}
-	for _, v := range m.Graph.Outputs {
-		p.outputs = append(p.outputs, v.Name)
-	}
-	d := p.double()
-	// ONNX Runtime has no Erf of doubles, which Gelu is made of, and no fused norms and activations.
-	single := func(v *string, suffix string, to onnx.DataType, outward bool) {
-		whole, cast := *v, *v+suffix
-		if *v = cast; outward {
-			whole, cast = cast, whole
-		}
-		d.Graph.InsertNode(nil, onnx.NewNode("Cast", []string{whole}, []string{cast}, onnx.IntAttr("to", int64(to))))
-	}
-	for i, n := range slices.Clone(d.Graph.Nodes) {
-		if n.OpType != "Erf" && n.OpType != "Gelu" && n.Domain != "com.microsoft" {
-			continue
-		}
-		for j := range n.Inputs {
-			if n.Inputs[j] != "" {
-				single(&n.Inputs[j], fmt.Sprintf("/single%d.%d", i, j), onnx.Float, false)
-			}
-		}
-		for j := range n.Outputs {
-			if n.Outputs[j] != "" {
-				single(&n.Outputs[j], "/single", onnx.Double, true)
-			}
-		}
-	}
-	for i, v := range d.Graph.Inputs {
-		d.Graph.Inputs[i] = &onnx.ValueInfo{Name: v.Name, Type: v.Type}
-	}
-	if err := order(d.Graph); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "double.onnx")

@@ -102,7 +102,7 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 					r.Wrong = way + padded + ": " + err.Error()
 					return nil
 				}
-				m := measured{what: fmt.Sprintf("%s%s, batch %d", way, padded, s.Batch)}
+				m := measured{what: fmt.Sprintf("%s%s, batch %d", way, padded, s.Batch), sequence: s, calls: cut(lengths, s.Length), want: want}
 				m.noise, m.off, m.between, m.span = distances(s, want, first, second)
 				if math.IsNaN(m.noise) {
 					r.Broken, ran = way+padded+": it gives what is no number", ran-1
@@ -118,8 +118,20 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 		}
 	}
 	for _, m := range parts {
-		if wrong := m.wrong(r.Noise, approximate); wrong != "" {
+		wrong := m.wrong(r.Noise, approximate)
+		if wrong == "" {
+			continue
+		}
+		rounded := ""
+		if !approximate {
+			if rounded, err = m.rounding(ctx, eng, original, patched, r.Noise); err != nil {
+				return err
+			}
+		}
+		if rounded == "" {
 			r.Wrong = wrong
+		} else {
+			r.Rounded = wrong + ", " + rounded
 		}
 	}
 	if ran > 0 {
@@ -133,6 +145,9 @@ type measured struct {
 	what                string
 	noise, off, between float64 // of the original and of the patched model from the truth; from each other
 	span                float64 // of the original's logits
+	sequence            part
+	calls               []int64   // lengths
+	want                []float32 // the truth
 }
 
 // wrong says how the patched model differs, or "". noise is the farthest that

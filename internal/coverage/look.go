@@ -50,10 +50,11 @@ type Result struct {
 	None         string         `json:"none,omitempty"`  // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"` // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
-	Wrong        string         `json:"wrong,omitempty"` // how the patched model differs
-	Noise        float64        `json:"noise"`           // distance of the original from transformers in float64
-	Patched      float64        `json:"patched"`         // of the patched model
-	Seconds      float64        `json:"seconds"`         // of finding, lifting and proving
+	Wrong        string         `json:"wrong,omitempty"`   // how the patched model differs
+	Rounded      string         `json:"rounded,omitempty"` // where it differs by rounding alone, as both in float64 tell
+	Noise        float64        `json:"noise"`             // distance of the original from transformers in float64
+	Patched      float64        `json:"patched"`           // of the patched model
+	Seconds      float64        `json:"seconds"`           // of finding, lifting and proving
 
 	Methods map[string]float64 `json:"methods,omitempty"` // distance of models patched with a method from transformers with it, in float64
 }
@@ -155,7 +156,7 @@ func (r Result) Line() string {
 	for _, method := range slices.Sorted(maps.Keys(r.Methods)) {
 		text += fmt.Sprintf(", %.1e with %s", r.Methods[method], method)
 	}
-	for _, more := range []struct{ what, text string }{{"WRONG", r.Wrong}, {"does not run", r.Broken}} {
+	for _, more := range []struct{ what, text string }{{"WRONG", r.Wrong}, {"by rounding", r.Rounded}, {"does not run", r.Broken}} {
 		if more.text != "" {
 			text += "; " + more.what + ": " + more.text
 		}
