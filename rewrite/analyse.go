@@ -184,6 +184,7 @@ type outcome struct {
 	err    error
 
 	rotation *lifted // of an attention that is not lifted, once it was asked for
+	unturned error   // why there is none
 }
 
 type outcomes map[outcomeKey]outcome
@@ -222,8 +223,8 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 		}
 		var rotation *lifted // of an attention that cannot be lifted itself
 		if o.err != nil && opts.Target == PlainONNX && !opts.onlyMasks() {
-			if o.rotation == nil {
-				if o.rotation = l.rotationOf(ctx, f.site); ctx.Err() != nil {
+			if o.rotation == nil && o.unturned == nil {
+				if o.rotation, o.unturned = l.rotationOf(ctx, f.site); ctx.Err() != nil {
 					return ctx.Err()
 				}
 				known[key] = o
@@ -242,6 +243,12 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			}
 			if seen {
 				site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+			}
+			if o.unturned != nil {
+				site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.unturned)
+			}
+			if rotation != nil && !rotation.rotary() {
+				site.Reason += "; nor is there a rotation of query and key that could be changed alone"
 			}
 			if rotation != nil && rotation.rotary() {
 				f.lifted = rotation

@@ -87,10 +87,13 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 	case len(inputs) == 1:
 		position = inputs[0]
 		dims := l.table.inputs[position.Name]
-		if len(dims) == 3 && dims[0].constant() && dims[2] == lengthExtent {
+		several := len(dims) == 3 && dims[0].constant() && dims[2] == lengthExtent
+		if several && l.sections {
+			r.components = dims[0].One
+		} else if several {
 			return nil, nil, refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
 		}
-		if len(dims) == 0 || len(dims) > 2 || dims[len(dims)-1] != lengthExtent {
+		if r.components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != lengthExtent {
 			return nil, nil, refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
 		}
 		r.position = position.Name
@@ -98,6 +101,9 @@ func (l *lifter) rotation(ctx context.Context, b branch, at *onnx.Node, what, ou
 		return nil, nil, refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
 	}
 	m, err := r.measure(ctx)
+	if err == nil && r.components > 0 {
+		err = r.sectioned(ctx, m)
+	}
 	if err != nil {
 		return nil, nil, refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
 	}

@@ -38,7 +38,8 @@ func (l *lifted) rotary() bool { return len(l.attention.Encoding.Frequencies) > 
 
 // lifter measures sites of one graph.
 type lifter struct {
-	graph *graph
+	graph    *graph
+	sections bool // a token may have several positions, of which each pair turns by one
 	loader
 }
 

@@ -186,6 +186,16 @@ func fits(values []float64, want func(int) float64, relative, absolute float64) 
 	return true
 }
 
+// tables reports whether there are constants that may become longer.
+func (t *retabler) tables() bool {
+	for _, r := range t.constants {
+		if r.kind != frequencyList {
+			return true
+		}
+	}
+	return false
+}
+
 // check refuses constants that reach anything but the rotations that change, and
 // those that would be rounded to 16 bits.
 func (t *retabler) check() error {
@@ -226,6 +236,7 @@ func (t *retabler) check() error {
 		for _, n := range readers[v] {
 			switch {
 			case t.uses[n]:
+			case standard(n, "Shape", "Size") && !t.tables(): // a list of frequencies keeps its size
 			case !t.inside[n]:
 				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change; --target ops changes what is asked for and nothing else", label(n))
 			default:

@@ -25,6 +25,9 @@ type rotator struct {
 	precision rope.Precision // in which the function is computed
 	angles    rope.Precision // of the type that angles are computed in
 	order     []int64        // which channel of the cut becomes each rotated one; nil when they keep their places
+
+	components int64 // how many positions a token has, where there are several
+	only       int64 // the one of them that is fed, counted from 1, the others being 0; 0 is all alike
 }
 
 // apply feeds vectors (one per batch row, the same for every head and token)
@@ -143,7 +146,13 @@ func (r *rotator) positionFeed(positions []int64, pt point) (engine.Tensor, erro
 	for _, v := range r.loaded.piece.inputs {
 		if v.Name == r.position {
 			dims := evaluate(r.loaded.table.inputs[v.Name], pt)
-			return engine.Integers(v.Type, slices.Repeat(positions, int(engine.Elements(dims)/pt.L)), dims...)
+			values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
+			for i := range values {
+				if r.only > 0 && int64(i)*r.components/int64(len(values)) != r.only-1 {
+					values[i] = 0
+				}
+			}
+			return engine.Integers(v.Type, values, dims...)
 		}
 	}
 	return engine.Tensor{}, fmt.Errorf("%q is not an input of the piece", r.position)

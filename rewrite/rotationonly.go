@@ -13,18 +13,10 @@ import (
 // more: with the target PlainONNX they change the constants of that rotation, and
 // everything around it stays the model's own.
 
-// rotationOf measures the rotation of a site whose attention cannot be lifted;
-// the result turns nothing where the rotation cannot be measured either.
-func (l *lifter) rotationOf(ctx context.Context, s *site) *lifted {
-	out, err := l.liftRotation(ctx, s)
-	if err != nil {
-		return &lifted{} // why the attention is not lifted says more
-	}
-	return out
-}
-
-// liftRotation measures what a site does to query and key by position and nothing else.
-func (l *lifter) liftRotation(ctx context.Context, s *site) (*lifted, error) {
+// rotationOf measures what a site whose attention cannot be lifted does to query
+// and key by position, and nothing else.
+func (l *lifter) rotationOf(ctx context.Context, s *site) (*lifted, error) {
+	l = &lifter{graph: l.graph, loader: l.loader, sections: true}
 	ly, err := s.turnedLayouts(l.table)
 	if err != nil {
 		return nil, err

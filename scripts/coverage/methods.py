@@ -72,7 +72,7 @@ def compute(name):
     """The arrays of an architecture, and a line that says how far its methods move the logits, or why there is none."""
     a = ARCHITECTURES[name]
     parameters = a.values.get("rope_parameters")
-    if not a.rotary or a.head not in ("causal", "masked") or scaled(parameters, METHODS[0]) is None:
+    if not a.rotary or a.head not in ("causal", "masked", "text") or scaled(parameters, METHODS[0]) is None:
         return None, "transformers has no place for a scaling in it, or it carries one"
     out = {k: v.numpy() for k, v in models.inputs(name).items()}
     plain, said = logits(name), []

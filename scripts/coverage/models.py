@@ -167,8 +167,8 @@ def picture(pos, first=12, height=3, width=4):
 def alone(model, ids, mask, pos, positions):
     """Logits of rows without their padding; zero for padding."""
     rows = []
-    for row, real, at in zip(ids, mask, pos):
-        place = dict(position_ids=at[None, real == 1]) if positions else {}
+    for row, real, at in zip(ids, mask, pos.movedim(-2, 0)):  # a token may have three positions
+        place = dict(position_ids=at[..., real == 1].unsqueeze(-2)) if positions else {}
         y = model(input_ids=row[None, real == 1], attention_mask=real[None, real == 1], **place)
         y = y.logits if hasattr(y, "logits") else y.last_hidden_state
         rows.append(torch.cat([y.new_zeros(int((real == 0).sum()), y.shape[-1]), y[0]]))
