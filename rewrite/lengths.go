@@ -1,10 +1,11 @@
 package rewrite
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 )
 
 // LongRoPE and dynamic NTK turn by other frequencies from some length on. What a
@@ -116,10 +117,10 @@ func (r *rotator) switches(ctx context.Context, fit *matrix) error {
 // until returns the number of tokens up to which a table's first rows are those
 // that it has with few, 0 where it is not the number of tokens that changes them.
 func (t table) until(few, most int64, compute func(point) (*tables, error)) int64 {
-	rows := func(length int64) []byte {
+	rows := func(length int64) engine.Tensor {
 		some, err := compute(point{B: 1, L: length})
 		if err != nil {
-			return nil
+			return engine.Tensor{}
 		}
 		places := make([]int64, few)
 		for i := range places {
@@ -127,18 +128,22 @@ func (t table) until(few, most int64, compute func(point) (*tables, error)) int6
 		}
 		for _, other := range some.list {
 			if other.name == t.name {
-				return other.rows(places, 1).Data
+				return other.rows(places, 1)
 			}
 		}
-		return nil
+		return engine.Tensor{}
 	}
 	near := rows(few)
 	low, high := few, most
-	if bytes.Equal(near, rows(high)) {
+	same := func(length int64) bool {
+		far := rows(length)
+		return len(far.Data) == len(near.Data) && sameNumbers(near, far)
+	}
+	if same(high) {
 		return 0
 	}
 	for high-low > 1 {
-		if middle := (low + high) / 2; bytes.Equal(near, rows(middle)) {
+		if middle := (low + high) / 2; same(middle) {
 			low = middle
 		} else {
 			high = middle

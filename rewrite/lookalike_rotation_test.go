@@ -378,7 +378,7 @@ func TestLookalikeRotations(t *testing.T) {
 				}
 				p.query(func(old string) string { return p.op("Mul", p.normed(old), p.floats([]int64{16}, v...)) })
 			},
-			kept: both("is not rotated by position"),
+			kept: both("by the weights of a norm behind the rotation, say"),
 		},
 		{
 			name: "the query normed over all its heads after the rotation",

@@ -133,6 +133,11 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*matrix, err
 	if gain <= 0 {
 		return nil, fmt.Errorf("the rotation at position 0 multiplies by %g", gain)
 	}
+	for c, p := range partner {
+		if own := m[c][0][0][c]; p != c && math.Abs(own-gain) > 1e-2*gain {
+			return nil, fmt.Errorf("at position 0, where nothing is turned, channel %d is multiplied by %g and channel %d by %g (by the weights of a norm behind the rotation, say); one factor was expected", first, gain, c, own)
+		}
+	}
 	if width < len(m) {
 		for c := range m {
 			if partner[c] == c {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -24,11 +25,11 @@ func (l *lifter) rotationOf(ctx context.Context, s *site) (*lifted, error) {
 	if err := l.unpack(ctx, s, ly); err != nil {
 		return nil, err
 	}
-	query, position, err := l.rotation(ctx, s.query, s.product, "query", s.query.operand, ly.query, ly.queryOperand)
+	query, position, err := l.rotationAlone(ctx, s.query, s.product, "query", s.query.operand, ly.query, ly.queryOperand)
 	if err != nil {
 		return nil, err
 	}
-	key, keyPosition, err := l.rotation(ctx, s.key, s.product, "key", s.key.stored(), ly.key, ly.keyStored)
+	key, keyPosition, err := l.rotationAlone(ctx, s.key, s.product, "key", s.key.stored(), ly.key, ly.keyStored)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +45,19 @@ func (l *lifter) rotationOf(ctx context.Context, s *site) (*lifted, error) {
 	out.positionLimit, out.angles = min(query.limit, key.limit), query.angles
 	out.tokenLimit = out.positionLimit + 1
 	return out, nil
+}
+
+// rotationAlone measures a branch up to what is turned and no more: what a norm
+// with weights does to it afterwards is none of its business.
+func (l *lifter) rotationAlone(ctx context.Context, b branch, at *onnx.Node, what, out string, from, to layout) (*matrix, *onnx.ValueInfo, error) {
+	if n := len(b.scales); n > 0 {
+		out = b.scales[n-1].of
+		var err error
+		if to, err = layoutOf(l.table.dims[out], to.channels); err != nil {
+			return nil, nil, refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
+		}
+	}
+	return l.rotation(ctx, b, at, what, out, from, to)
 }
 
 // allows refuses methods that need more than the rotation where no more was lifted.

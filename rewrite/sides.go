@@ -20,6 +20,7 @@ func (g *graph) sides(output string, cuts []string) (factors, arguments []string
 		for _, in := range n.Inputs {
 			made := g.producer[in]
 			switch {
+			case slices.Contains(cuts, in): // a scale of tokens
 			case g.classes[in] != shapeClass:
 				next = append(next, in)
 			case standard(made, "Shape", "Size"): // what was measured already

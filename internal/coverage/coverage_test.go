@@ -38,6 +38,8 @@ func TestExports(t *testing.T) {
 		"deepseek_v3__ts17":         {lifted: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
 		"deepseek_v3__dynamo18":     {lifted: 2, methods: 3}, // a cache of latent states
 		"llama4__ts17-cache":        {lifted: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
+		"ministral3__ts17":          {lifted: 2},             // a temperature by position behind the rotation
+		"hunyuan__ts17-cache":       {kept: "by the weights of a norm behind the rotation"},
 		"qwen2_vl__ts17-cache":      {kept: "gives a token several positions"},
 		"bert__ts17":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"gpt2__ts17-cache":          {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},

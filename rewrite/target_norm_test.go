@@ -1,0 +1,93 @@
+package rewrite_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// TestTargetONNXBehindNorms: norms with weights stand behind this model's
+// rotation, so that its attention is kept; its frequencies are changed in place,
+// to what transformers computes with each scaling.
+func TestTargetONNXBehindNorms(t *testing.T) {
+	testruntime.Require(t)
+	folder := filepath.Join(testdata, "coverage")
+	f, err := npz.Open(filepath.Join(folder, "hunyuan.methods.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	methods := 0
+	for _, key := range f.Keys() {
+		method, ok := strings.CutPrefix(key, "logits ")
+		if !ok {
+			continue
+		}
+		methods++
+		m, err := onnx.Open(filepath.Join(folder, "hunyuan__ts17-cache", "model.onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
+			Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX, Worker: []string{os.Args[0]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range report.Sites {
+			if !s.RotationOnly || !strings.Contains(s.Reason, "by the weights of a norm behind the rotation") {
+				t.Errorf("layer %d, of its rotation alone %v: %s", s.Layer, s.RotationOnly, s.Reason)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "patched.onnx")
+		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := decoder.Open(context.Background(), worker(t), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		for _, pad := range []string{"", "_pad"} {
+			s := decoder.Sequence{Batch: 2, Length: 32}
+			for name, into := range map[string]*[]int64{"ids": &s.IDs, "mask": &s.Mask, "pos": &s.Positions} {
+				if *into, _, err = f.Int64(name + pad); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, _, err := f.Float32("logits" + pad + " " + method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, calls := range [][]int64{{32}, slices.Concat([]int64{20}, slices.Repeat([]int64{1}, 12))} {
+				got, err := d.Chunks(context.Background(), s, calls...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				worst := 0.0
+				for i, x := range got {
+					if s.Mask[i/(len(got)/len(s.Mask))] != 0 {
+						worst = math.Max(worst, math.Abs(x-float64(want[i])))
+					}
+				}
+				if t.Logf("%s%s in %d calls: off by %.2g", method, pad, len(calls), worst); !(worst <= 1e-4) {
+					t.Errorf("%s%s in %d calls: off by %.2g", method, pad, len(calls), worst)
+				}
+			}
+		}
+	}
+	if methods != 3 {
+		t.Errorf("%d methods, 3 were expected", methods)
+	}
+}
