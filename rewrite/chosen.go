@@ -86,8 +86,8 @@ func (l *lifter) bySides(ctx context.Context, at *onnx.Node, r rotator, given []
 		return one.measure(ctx)
 	}
 	near, err := side(first)
-	if err != nil || trained == 0 {
-		return near, err
+	if err != nil {
+		return nil, err
 	}
 	far, err := side(!first)
 	if err != nil {
@@ -122,8 +122,7 @@ func (p *piece) decided(condition string, is bool) *piece {
 }
 
 // threshold returns up to how many tokens a condition stays what it is for one,
-// and what that is; 0 where it never changes. The site's attention is one of the
-// node's parts.
+// and what that is. The site's attention is one of the node's parts.
 func (l *lifter) threshold(ctx context.Context, site *onnx.Node, condition string) (trained int64, first bool, err error) {
 	var total []*onnx.ValueInfo // what tells a counted cache how many there are: sizes need not
 	if counted := l.graph.counted[l.graph.asWritten(site)]; counted != nil {
@@ -160,8 +159,10 @@ func (l *lifter) threshold(ctx context.Context, site *onnx.Node, condition strin
 		return 0, false, err
 	}
 	low, high := int64(1), int64(longest+1)
-	if far, err := at(1, 1, high-1); err != nil || far == first {
+	if far, err := at(1, 1, high-1); err != nil {
 		return 0, first, err
+	} else if far == first {
+		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice once for all before the rewrite", condition, high)
 	}
 	for high-low > 1 {
 		middle := (low + high) / 2

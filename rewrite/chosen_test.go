@@ -135,6 +135,11 @@ func TestLookalikeChoices(t *testing.T) {
 			m.Graph.AddInitializer(int64Tensor("three", []int64{}, 3))
 			m.compare.Inputs = []string{"turns", "three"}
 		}, 0, "not chosen by the number of tokens alone"},
+		{"never", func(m twoTables) {
+			m.lengthen()
+			m.Graph.AddInitializer(int64Tensor("much later", []int64{}, 1<<30))
+			m.compare.Inputs[1] = "much later"
+		}, 0, "does not change up to"},
 		{"by what the mask holds", func(m twoTables) {
 			m.Graph.InsertNode(m.compare, onnx.NewNode("ReduceSum", []string{"attention_mask"}, []string{"real"}, onnx.IntAttr("keepdims", 0)))
 			m.compare.Inputs[0] = "real"
