@@ -96,7 +96,7 @@ ARCHITECTURES = {
                  attn_logit_softcapping=5.0, final_logit_softcapping=30.0, **rope()),
     "gemma3": of("gemma3_text", head_dim=HEAD, query_pre_attn_scalar=32, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e5)),
     "phi": of("phi", num_key_value_heads=4, **rope(partial_rotary_factor=0.5)),
-    # Four heads for keys: the builder of ONNX Runtime GenAI takes any layer as wide as the vocabulary for the last one.
+    # Four heads for keys, none shared, as Phi-3 mini has them.
     "phi3": of("phi3", num_key_value_heads=4, sliding_window=8, original_max_position_embeddings=64, **rope()),
     "phi3_longrope": of("phi3", num_key_value_heads=4, original_max_position_embeddings=16,
                         **rope(kind="longrope", type="longrope", short_factor=[1 + 0.1 * i for i in range(HEAD // 2)],
