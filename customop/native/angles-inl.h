@@ -6,9 +6,7 @@
 #define ROPE_ANGLES_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "attention.h"
@@ -20,20 +18,20 @@ namespace rope {
 namespace HWY_NAMESPACE {
 
 // One row of a table: rotary_dim / 2 cosines, then as many sines, both times the
-// gain. Angles are as exporters compute them unless the node asks for exact ones:
-// position and product rounded to float32.
-inline void FillRow(const AttentionParams& params, double position, float* row) {
+// gain. Angles that are not exact are as exporters compute them: position and
+// product rounded to float32.
+inline void FillRow(const std::vector<float>& frequencies, double position, bool exact,
+                    float gain_of_both, float* row) {
   const DD d;
   const hn::Rebind<float, DD> df;
-  const size_t pairs = params.frequencies.size();
-  const auto gain = hn::Set(d, static_cast<double>(params.gain));
+  const size_t pairs = frequencies.size();
+  const auto gain = hn::Set(d, static_cast<double>(gain_of_both));
   const auto rounded = hn::Set(df, static_cast<float>(position));
   for (size_t x = 0; x < pairs; x += hn::Lanes(d)) {
     const size_t count = HWY_MIN(hn::Lanes(d), pairs - x);
-    const auto frequency = hn::LoadN(df, params.frequencies.data() + x, count);
-    const VD angle = params.exact_angles
-                         ? hn::Mul(hn::Set(d, position), hn::PromoteTo(d, frequency))
-                         : hn::PromoteTo(d, hn::Mul(rounded, frequency));
+    const auto frequency = hn::LoadN(df, frequencies.data() + x, count);
+    const VD angle = exact ? hn::Mul(hn::Set(d, position), hn::PromoteTo(d, frequency))
+                           : hn::PromoteTo(d, hn::Mul(rounded, frequency));
     VD sine;
     VD cosine;
     SinCos(d, angle, sine, cosine);
@@ -100,7 +98,7 @@ class AngleTables {
       const int64_t end = begin + rows_per_task < rows_ ? begin + rows_per_task : rows_;
       for (int64_t r = begin; r < end; ++r) {
         const double p = band.QueryAt(position(r / length_, r % length_));
-        FillRow(params_, p, Row(table, 0, r));
+        FillRow(params_.frequencies, p, params_.exact_angles, params_.gain, Row(table, 0, r));
       }
     });
   }
@@ -111,61 +109,6 @@ class AngleTables {
   const int64_t batch_stride_;
   const int64_t rows_;
   ScratchFloats values_;
-};
-
-// The angles of a raw cache's keys, one row for each key of a batch row and each
-// of the ways in which bands place keys.
-class RawKeyTables {
- public:
-  // `shifts` are position - index of each row's tokens; one row of tables serves
-  // the whole batch where they are the same.
-  RawKeyTables(const AttentionParams& params, Host& host, const std::vector<int64_t>& shifts,
-               int64_t total)
-      : pairs_(static_cast<int64_t>(params.frequencies.size())) {
-    if (!params.raw_cache) return;
-    for (const Band& band : params.bands) {
-      size_t map = 0;
-      while (map < maps_.size() && !maps_[map].SameKeys(band)) ++map;
-      if (map == maps_.size()) maps_.push_back(band);
-      map_of_.push_back(map);
-    }
-    if (pairs_ == 0) return;
-    const bool shared = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
-    batch_stride_ = shared ? 0 : total;
-    map_stride_ = total * (shared ? 1 : static_cast<int64_t>(shifts.size()));
-    const int64_t rows = static_cast<int64_t>(maps_.size()) * map_stride_;
-    values_.emplace(host, static_cast<size_t>(rows * 2 * pairs_));
-    if (values_->data() == nullptr) return;
-    constexpr int64_t kPairsPerTask = 8192;
-    const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
-    ForEach(host, static_cast<size_t>(DivideUp(rows, rows_per_task)), [&](size_t task) {
-      const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
-      for (int64_t r = begin; r < std::min(rows, begin + rows_per_task); ++r) {
-        const Band& band = maps_[static_cast<size_t>(r / map_stride_)];
-        const int64_t in_map = r % map_stride_;
-        const int64_t position = in_map % total + shifts[static_cast<size_t>(in_map / total)];
-        FillRow(params, band.KeyAt(position), values_->data() + r * 2 * pairs_);
-      }
-    });
-  }
-
-  bool ok() const { return !values_ || values_->data() != nullptr; }
-  size_t maps() const { return maps_.size(); }
-  size_t MapOf(size_t band) const { return map_of_[band]; }
-  // Null where nothing rotates.
-  const float* Row(size_t map, int64_t batch, int64_t key) const {
-    if (!values_) return nullptr;
-    return values_->data() +
-           (static_cast<int64_t>(map) * map_stride_ + batch * batch_stride_ + key) * 2 * pairs_;
-  }
-
- private:
-  const int64_t pairs_;
-  std::vector<Band> maps_;      // the first band of each way
-  std::vector<size_t> map_of_;  // by band
-  int64_t batch_stride_ = 0;
-  int64_t map_stride_ = 0;
-  std::optional<ScratchFloats> values_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -83,8 +83,10 @@ void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float ma
 template <typename T>
 QueryHead QueryOf(const Run<T>& run, const Task& task, size_t row) {
   const int64_t group = run.params.group();
-  const int64_t r = static_cast<int64_t>(row);
-  return {task.batch, task.kv_head * group + r % group, task.queries.begin + r / group};
+  const int64_t in_task = static_cast<int64_t>(row);
+  const int64_t r = in_task % (task.queries.size() * group);
+  const int64_t kv_head = task.kv_heads.begin + in_task / (task.queries.size() * group);
+  return {task.batch, kv_head * group + r % group, task.queries.begin + r / group};
 }
 
 template <typename T>
@@ -131,8 +133,7 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
   const size_t splits = static_cast<size_t>(plan.splits());
   const size_t channels = static_cast<size_t>(run.args.v_head_size);
   const Task task = plan.At(unit * splits);
-  const size_t rows = static_cast<size_t>(task.queries.size() * run.params.group());
-  for (size_t r = 0; r < rows; ++r) {
+  for (size_t r = 0; r < task.rows(run.params.group()); ++r) {
     float maximum = kNegativeInfinity;
     for (size_t s = 0; s < splits; ++s) {
       const float m = partials.Row(task.index + s, r)[channels];
@@ -156,8 +157,8 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
 template <typename T>
 bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
   if (plan.tasks() == 0) return true;
-  const TileLayout layout(run.params, run.args, run.raw_tables.maps(),
-                          static_cast<size_t>(plan.rows_per_block()));
+  const TileLayout layout(run.params, run.args, run.key_angles,
+                          static_cast<size_t>(plan.rows_per_block()), run.scores_first);
   const Partials partials(host, plan, run.args.v_head_size);
   if (!partials.ok(plan)) return false;
   WorkspacePool pool(host, layout.end);
@@ -191,8 +192,8 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
 
   std::vector<int64_t> shifts;
   for (int64_t b = 0; params.raw_cache && b < args.batch; ++b) shifts.push_back(positions.Shift(b));
-  const RawKeyTables raw_tables(params, host, shifts, args.max_total());
-  if (!raw_tables.ok()) return false;
+  const KeyAngles key_angles(params, host, shifts, args.max_total());
+  if (!key_angles.ok()) return false;
 
   // New keys are rotated into present_key, or into memory of this run when no
   // one asked for them, or when present_key would round what is still to be read.
@@ -239,7 +240,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
                    args,
                    tables,
                    positions,
-                   raw_tables,
+                   key_angles,
                    documents,
                    keys,
                    values,
@@ -248,6 +249,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
                    plan.in_place(),
                    ScoreModifiers<T>::Any(params, args),
                    pairs,
+                   plan.scores_first(),
                    copy};
   return ComputeAttention(run, plan, host);
 }

@@ -52,76 +52,116 @@ HWY_INLINE void StoreSums(VF a, VF b, VF c, VF e, float* HWY_RESTRICT out) {
 #endif
 }
 
-// sum[k][r] = what the lanes of the dot product of query row r and key k are to add up to.
-template <size_t kRows, size_t kKeys, typename T>
-HWY_INLINE void DotSome(const float* HWY_RESTRICT queries, size_t query_stride,
-                        const T* const* keys, size_t channels, VF (*sum)[kRows]) {
-  const DF d;
-  for (size_t k = 0; k < kKeys; ++k) {
-    for (size_t r = 0; r < kRows; ++r) sum[k][r] = hn::Zero(d);
-  }
-  size_t x = 0;
-  const auto add = [&](const auto& load) HWY_ATTR {
-    VF key[kKeys];
-    for (size_t k = 0; k < kKeys; ++k) key[k] = load(keys[k] + x);
-    for (size_t r = 0; r < kRows; ++r) {
-      const VF query = hn::LoadU(d, queries + r * query_stride + x);
-      for (size_t k = 0; k < kKeys; ++k) sum[k][r] = hn::MulAdd(query, key[k], sum[k][r]);
-    }
-  };
-  for (; x + kLanes <= channels; x += kLanes) {
-    add([&](const T* from) HWY_ATTR { return LoadFloats(d, from); });
-  }
-  if (x < channels) {
-    add([&](const T* from) HWY_ATTR { return LoadFloatsN(d, from, channels - x); });
-  }
-}
+// Keys of a tile as they stand in memory.
+template <typename T>
+struct StoredKeys {
+  static constexpr size_t kTogether = kDotTogether<T>;
+  const T* keys;
+  size_t stride;
+  size_t channels;
 
-// out[r][k] = the dot product of query row r and key k, kRows x kDotKeys of
-// them. Query rows are padded with zeros to whole vectors, keys are not.
-template <size_t kRows, typename T>
-HWY_INLINE void DotBlock(const float* HWY_RESTRICT queries, size_t query_stride,
-                         const T* const* keys, size_t channels, float* HWY_RESTRICT out,
-                         size_t out_stride) {
+  // sum[i][r] = what the lanes of the dot product of query row r and key k[i] are to add up to.
+  template <size_t kRows>
+  HWY_INLINE void Dot(const float* HWY_RESTRICT queries, size_t query_stride, const size_t* k,
+                      VF (*sum)[kRows]) const {
+    const DF d;
+    for (size_t i = 0; i < kTogether; ++i) {
+      for (size_t r = 0; r < kRows; ++r) sum[i][r] = hn::Zero(d);
+    }
+    size_t x = 0;
+    const auto add = [&](const auto& load) HWY_ATTR {
+      VF key[kTogether];
+      for (size_t i = 0; i < kTogether; ++i) key[i] = load(keys + k[i] * stride + x);
+      for (size_t r = 0; r < kRows; ++r) {
+        const VF query = hn::LoadU(d, queries + r * query_stride + x);
+        for (size_t i = 0; i < kTogether; ++i) sum[i][r] = hn::MulAdd(query, key[i], sum[i][r]);
+      }
+    };
+    for (; x + kLanes <= channels; x += kLanes) {
+      add([&](const T* from) HWY_ATTR { return LoadFloats(d, from); });
+    }
+    if (x < channels) {
+      add([&](const T* from) HWY_ATTR { return LoadFloatsN(d, from, channels - x); });
+    }
+  }
+};
+
+// Keys of a raw cache, turned on the way by a row of cosines and sines for each. All channels are
+// rotated, pair x is (x, pairs + x), and pairs fill whole vectors.
+template <typename T>
+struct TurnedKeys {
+  static constexpr size_t kTogether = 1;
+  const T* keys;
+  size_t stride;
+  const float* angles;
+  size_t pairs;
+  size_t ahead;  // how many keys before they are read keys are fetched
+
+  template <size_t kRows>
+  HWY_INLINE void Dot(const float* HWY_RESTRICT queries, size_t query_stride, const size_t* k,
+                      VF (*sum)[kRows]) const {
+    const DF d;
+    for (size_t r = 0; r < kRows; ++r) sum[0][r] = hn::Zero(d);
+    const T* key = keys + *k * stride;
+    const float* row = angles + *k * 2 * pairs;
+    constexpr size_t kLine = 64 / sizeof(T);
+    for (size_t x = 0; x < 2 * pairs; x += kLine) FetchToL2(key + ahead * stride + x);
+    for (size_t x = 0; x < pairs; x += kLanes) {
+      const VF a = LoadFloats(d, key + x);
+      const VF b = LoadFloats(d, key + pairs + x);
+      const VF c = hn::LoadU(d, row + x);
+      const VF s = hn::LoadU(d, row + pairs + x);
+      const VF first = hn::NegMulAdd(b, s, hn::Mul(a, c));
+      const VF second = hn::MulAdd(a, s, hn::Mul(b, c));
+      for (size_t r = 0; r < kRows; ++r) {
+        const float* query = queries + r * query_stride + x;
+        sum[0][r] = hn::MulAdd(hn::LoadU(d, query), first, sum[0][r]);
+        sum[0][r] = hn::MulAdd(hn::LoadU(d, query + pairs), second, sum[0][r]);
+      }
+    }
+  }
+};
+
+// out[r][0, kDotKeys) = the dot products of query row r and keys k[0], k[1], ... Query rows are
+// padded with zeros to whole vectors, keys are not.
+template <size_t kRows, typename Keys>
+HWY_INLINE void DotBlock(const float* HWY_RESTRICT queries, size_t query_stride, const Keys& keys,
+                         const size_t* k, float* HWY_RESTRICT out, size_t out_stride) {
   VF sum[kDotKeys][kRows];
   // Written out, since a loop would keep the sums in memory.
-  constexpr size_t kKeys = kDotTogether<T>;
-  const auto dot = [&](size_t k) HWY_ATTR {
-    DotSome<kRows, kKeys>(queries, query_stride, keys + k, channels, sum + k);
-  };
-  dot(0);
-  if constexpr (kKeys < 2) dot(1);
-  if constexpr (kKeys < 4) dot(2);
-  if constexpr (kKeys < 2) dot(3);
+  constexpr size_t kTogether = Keys::kTogether;
+  keys.template Dot<kRows>(queries, query_stride, k, sum);
+  if constexpr (kTogether < 2) keys.template Dot<kRows>(queries, query_stride, k + 1, sum + 1);
+  if constexpr (kTogether < 4) keys.template Dot<kRows>(queries, query_stride, k + 2, sum + 2);
+  if constexpr (kTogether < 2) keys.template Dot<kRows>(queries, query_stride, k + 3, sum + 3);
   for (size_t r = 0; r < kRows; ++r) {
     StoreSums(sum[0][r], sum[1][r], sum[2][r], sum[3][r], out + r * out_stride);
   }
 }
 
-// out[r][begin, end) = queries · keys for any number of rows. Key k starts at
-// keys + k * key_stride. Columns up to the next multiple of kDotKeys are written.
-template <typename T>
-void DotProducts(size_t rows, const float* queries, size_t query_stride, const T* keys,
-                 size_t key_stride, size_t begin, size_t end, size_t channels, float* out,
-                 size_t out_stride) {
+// out[r][begin, end) = queries · keys for any number of rows. Columns up to the next multiple of
+// kDotKeys are written.
+template <typename Keys>
+void DotProducts(size_t rows, const float* queries, size_t query_stride, const Keys& keys,
+                 size_t begin, size_t end, float* out, size_t out_stride) {
   for (size_t k = begin; k < end; k += kDotKeys) {
-    const T* four[kDotKeys];
-    for (size_t i = 0; i < kDotKeys; ++i) four[i] = keys + HWY_MIN(k + i, end - 1) * key_stride;
+    size_t four[kDotKeys];
+    for (size_t i = 0; i < kDotKeys; ++i) four[i] = HWY_MIN(k + i, end - 1);
     for (size_t r = 0; r < rows; r += kDotRows) {
       const float* from = queries + r * query_stride;
       float* to = out + r * out_stride + k;
       switch (rows - r) {
         case 1:
-          DotBlock<1>(from, query_stride, four, channels, to, out_stride);
+          DotBlock<1>(from, query_stride, keys, four, to, out_stride);
           break;
         case 2:
-          DotBlock<2>(from, query_stride, four, channels, to, out_stride);
+          DotBlock<2>(from, query_stride, keys, four, to, out_stride);
           break;
         case 3:
-          DotBlock<3>(from, query_stride, four, channels, to, out_stride);
+          DotBlock<3>(from, query_stride, keys, four, to, out_stride);
           break;
         default:
-          DotBlock<4>(from, query_stride, four, channels, to, out_stride);
+          DotBlock<4>(from, query_stride, keys, four, to, out_stride);
       }
     }
   }

@@ -13,16 +13,23 @@
 namespace rope {
 
 inline constexpr int64_t kTileKeys = 256;  // keys that are packed and scored at a time
+inline constexpr int64_t kAngleKeys = 32;  // raw keys whose angles are made at a time
 
-// One piece of work: queries [queries) of the heads of one key-value head
-// against keys [keys), of which shorter batch rows have only some. Row r of a task is query
-// queries.begin + r / group of head kv_head * group + r % group.
+// One piece of work: queries [queries) of the heads of some key-value heads, mostly one,
+// against keys [keys), of which shorter batch rows have only some. Its rows are those of its first
+// key-value head, then those of the next; row r of one is query queries.begin + r / group of head
+// kv_head * group + r % group.
 struct Task {
   int64_t batch = 0;
-  int64_t kv_head = 0;
+  Range kv_heads;
   Range queries;
   Range keys;
   size_t index = 0;  // among all tasks: where its partial result stands
+
+  size_t rows_of_head(int64_t group) const { return static_cast<size_t>(queries.size() * group); }
+  size_t rows(int64_t group) const {
+    return static_cast<size_t>(kv_heads.size()) * rows_of_head(group);
+  }
 };
 
 class Plan {
@@ -38,14 +45,24 @@ class Plan {
     constexpr int64_t kFloats = 256 * 1024;
     const int64_t bands = static_cast<int64_t>(params.bands.size());
     const int64_t per_row = bands * args.head_size + args.v_head_size;
-    const int64_t per_tile = kTileKeys * (args.head_size + args.v_head_size + 24);
+    // Raw keys are packed for each band, from a few that are turned by their angles.
+    const int64_t raw_bands = params.raw_cache ? bands : 0;
+    const int64_t keys = std::max<int64_t>(1, raw_bands) * kTileKeys + 4 * raw_bands * kAngleKeys;
+    const int64_t per_tile = keys * args.head_size + kTileKeys * (args.v_head_size + 24);
     const int64_t rows = std::clamp<int64_t>((kFloats - per_tile) / per_row, 1, kRows);
     queries_per_block_ =
         std::clamp<int64_t>(rows / params.group(), 1, std::max<int64_t>(1, length_));
-    rows_per_block_ = queries_per_block_ * params.group();
+    const int64_t rows_of_head = queries_per_block_ * params.group();
     blocks_ = DivideUp(length_, queries_per_block_);
-    units_ = args.batch * kv_heads_ * blocks_;
-    in_place_ = blocks_ == 1 && rows_per_block_ <= kRowsInPlace;
+    in_place_ = blocks_ == 1 && rows_of_head <= kRowsInPlace;
+    // Few rows cost little beside the angles of raw keys, so heads share these.
+    scores_first_ = params.raw_cache && in_place_;
+    if (scores_first_) {
+      const int64_t all_rows = (kFloats - per_tile) / (per_row + kTileKeys);
+      heads_together_ = std::clamp<int64_t>(all_rows / rows_of_head, 1, kv_heads_);
+    }
+    rows_per_block_ = rows_of_head * heads_together_;
+    units_ = args.batch * DivideUp(kv_heads_, heads_together_) * blocks_;
     // Waking a thread takes as long as some 500,000 products.
     constexpr int64_t kSmall = 1 << 19;
     const int64_t products = units_ * rows_per_block_ * (args.head_size + args.v_head_size);
@@ -75,6 +92,9 @@ class Plan {
   // Whether tiles are read where they stand. Each key then belongs to one task.
   bool in_place() const { return in_place_; }
 
+  // Whether a task makes the scores of all its heads with a tile before it goes on.
+  bool scores_first() const { return scores_first_; }
+
   // Whether all tasks are done before another thread would have begun.
   bool small() const { return small_; }
 
@@ -82,11 +102,13 @@ class Plan {
   Task At(size_t index) const {
     const int64_t unit = static_cast<int64_t>(index) / splits_;
     const int64_t split = static_cast<int64_t>(index) % splits_;
-    const int64_t heads = units_ / blocks_;
-    const int64_t block = blocks_ - 1 - unit / heads;
+    const int64_t units_of_block = units_ / blocks_;
+    const int64_t units_of_row = DivideUp(kv_heads_, heads_together_);
+    const int64_t block = blocks_ - 1 - unit / units_of_block;
     Task task;
-    task.batch = unit % heads / kv_heads_;
-    task.kv_head = unit % heads % kv_heads_;
+    task.batch = unit % units_of_block / units_of_row;
+    task.kv_heads.begin = unit % units_of_row * heads_together_;
+    task.kv_heads.end = std::min(kv_heads_, task.kv_heads.begin + heads_together_);
     task.queries.begin = block * queries_per_block_;
     task.queries.end = std::min(length_, task.queries.begin + queries_per_block_);
     task.keys.begin = split * keys_per_split_;
@@ -100,11 +122,13 @@ class Plan {
   int64_t length_;
   int64_t total_;
   int64_t queries_per_block_ = 1;
+  int64_t heads_together_ = 1;
   int64_t rows_per_block_ = 1;
   int64_t blocks_ = 0;
   int64_t units_ = 0;
   int64_t splits_ = 1;
   bool in_place_ = false;
+  bool scores_first_ = false;
   bool small_ = false;
   int64_t keys_per_split_ = 0;
 };

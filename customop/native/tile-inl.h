@@ -14,7 +14,7 @@
 #include "modifiers-inl.h"
 #include "plan.h"
 #include "positions.h"
-#include "rotation-inl.h"
+#include "raw_keys-inl.h"
 #include "softmax-inl.h"
 #include "tile_data-inl.h"
 #include "tile_mask-inl.h"
@@ -30,31 +30,36 @@ struct Run {
   const AttentionArgs<T>& args;
   const AngleTables& tables;
   const Positions<T>& positions;
-  const RawKeyTables& raw_tables;
+  const KeyAngles& key_angles;
   const DocumentRuns& documents;
   const CachedRows<T, float> keys;
   const CachedRows<T, T> values;
-  const float scale;    // positive: a negative scale stands as
-  const bool negate;    // the negative of the queries
-  const bool in_place;  // few rows: keys and values are read where they stand
-  const bool modify;    // scores are more than products times the scale
-  const bool pairs;     // products read pairs of bfloat16
-  const bool copy;      // tasks copy their own past keys and values to present
+  const float scale;        // positive: a negative scale stands as
+  const bool negate;        // the negative of the queries
+  const bool in_place;      // few rows: keys and values are read where they stand
+  const bool modify;        // scores are more than products times the scale
+  const bool pairs;         // products read pairs of bfloat16
+  const bool scores_first;  // of all heads, as raw keys want that are read where they stand
+  const bool copy;          // tasks copy their own past keys and values to present
 
   // What is left to make scores of what the softmax gets.
   float ScoreOfProduct() const { return modify ? 1.0f : scale; }
 };
 
+// Raw keys that are turned before they are packed, a multiple of kAngleKeys and kPanel.
+inline constexpr int64_t kTurnedKeys = 64;
+static_assert(kTurnedKeys % kAngleKeys == 0 && kTurnedKeys % kPanel == 0, "panels are whole");
+
 // Where a task's parts stand in its working memory, in floats.
 struct TileLayout {
   size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
   size_t keys_of_map;               // packed keys as one of the bands' ways to place them has them
-  size_t queries, sums, maxima, totals, keys, turned, values, scores, band_scores, shown, row_shown,
-      biases, ids, end;
+  size_t queries, sums, maxima, totals, keys, turned, raw_keys, values, scores, band_scores, shown,
+      row_shown, biases, ids, end;
 
   template <typename T>
-  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args, size_t key_maps,
-             size_t rows)
+  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args,
+             const KeyAngles& key_angles, size_t rows, bool scores_first)
       : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
         v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {
     size_t next = 0;
@@ -69,10 +74,13 @@ struct TileLayout {
     maxima = take(rows);
     totals = take(rows);
     keys_of_map = RoundUp(kKeys * static_cast<size_t>(args.head_size), kPanel);
-    keys = take(keys_of_map * (params.raw_cache ? key_maps : 1));
-    turned = take(params.raw_cache ? keys_of_map : 0);
+    keys = take(scores_first ? 0 : keys_of_map * (params.raw_cache ? key_angles.maps() : 1));
+    turned = take(
+        params.raw_cache && !scores_first ? static_cast<size_t>(kTurnedKeys * args.head_size) : 0);
+    raw_keys = take(
+        params.raw_cache ? RawKeys<T>::Floats(key_angles, static_cast<size_t>(args.head_size)) : 0);
     values = take(kKeys * v_columns);
-    scores = take(kBlockRows * kKeys);
+    scores = take((scores_first ? rows : kBlockRows) * kKeys);
     band_scores = take(kBlockRows * kKeys);
     shown = take(kKeys);
     row_shown = take(kBlockRows * kKeys);
@@ -94,7 +102,8 @@ class TileAttention {
         shift_(run.positions.Shift(task.batch)),
         group_(run.params.group()),
         layout_(layout),
-        rows_(static_cast<size_t>(task.queries.size() * group_)),
+        head_rows_(task.rows_of_head(group_)),
+        rows_(task.rows(group_)),
         queries_(memory + layout.queries),
         sums_(memory + layout.sums),
         maxima_(memory + layout.maxima),
@@ -103,13 +112,15 @@ class TileAttention {
               run.pairs, memory + layout.keys, memory + layout.values),
         keys_(memory + layout.keys),
         turned_(memory + layout.turned),
+        raw_keys_(run.params, run.key_angles, static_cast<size_t>(run.args.head_size),
+                  memory + layout.raw_keys),
         scores_(memory + layout.scores),
         band_scores_(memory + layout.band_scores),
         row_shown_(memory + layout.row_shown),
         mask_(run.params, run.args, run.documents, task, memory + layout.shown,
               reinterpret_cast<int64_t*>(memory + layout.ids)),
         modifiers_(run.params, run.args, run.scale, memory + layout.biases, kTileKeys) {
-    packed_.resize(run.raw_tables.maps());
+    packed_.resize(run.key_angles.maps());
   }
 
   void Compute() {
@@ -148,11 +159,12 @@ class TileAttention {
  private:
   // A row's query by its place in the call and by its index among all keys.
   int64_t PlaceOf(size_t row) const {
-    return task_.queries.begin + static_cast<int64_t>(row) / group_;
+    return task_.queries.begin + static_cast<int64_t>(row % head_rows_) / group_;
   }
   int64_t IndexOf(size_t row) const { return past_ + PlaceOf(row); }
   int64_t HeadOf(size_t row) const {
-    return task_.kv_head * group_ + static_cast<int64_t>(row) % group_;
+    const int64_t kv_head = task_.kv_heads.begin + static_cast<int64_t>(row / head_rows_);
+    return kv_head * group_ + static_cast<int64_t>(row % head_rows_) % group_;
   }
 
   void PackQueries() {
@@ -180,20 +192,50 @@ class TileAttention {
 
   void ComputeTile(Range tile) {
     if (!mask_.Begin(tile)) return;
-    data_.Begin(static_cast<size_t>(tile.size()), run_.in_place);
-    if (run_.params.raw_cache) {
-      tile_ = tile;
-      std::fill(packed_.begin(), packed_.end(), false);
-    } else {
-      run_.keys.At(run_.args, task_.batch, task_.kv_head, tile.begin,
-                   [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+    tile_ = tile;
+    std::fill(packed_.begin(), packed_.end(), false);
+    if (run_.scores_first) ScoreRawKeys(tile);
+    ForEachHead([&](size_t begin, size_t end) {
+      data_.Begin(static_cast<size_t>(tile.size()), run_.in_place);
+      if (!run_.params.raw_cache) {
+        run_.keys.At(run_.args, task_.batch, kv_head_, tile.begin,
+                     [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+      }
+      run_.values.At(run_.args, task_.batch, kv_head_, tile.begin,
+                     [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
+      for (size_t r = begin; r < end; r += kBlockRows) {
+        ComputeRows(tile, r, std::min(kBlockRows, end - r));
+      }
+    });
+  }
+
+  // Calls body(begin, end) for the rows of each key-value head.
+  template <typename Body>
+  void ForEachHead(const Body& body) {
+    for (size_t begin = 0; begin < rows_; begin += head_rows_) {
+      kv_head_ = task_.kv_heads.begin + static_cast<int64_t>(begin / head_rows_);
+      body(begin, begin + head_rows_);
     }
-    run_.values.At(run_.args, task_.batch, task_.kv_head, tile.begin,
-                   [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
-    for (size_t r = 0; r < rows_; r += kBlockRows) {
-      const size_t rows = std::min(kBlockRows, rows_ - r);
-      ComputeRows(tile, r, rows);
+  }
+
+  // The scores of all rows with a tile's raw keys: of a few keys at a time, so that their angles
+  // stay in L1 for all heads.
+  void ScoreRawKeys(Range tile) {
+    for (Range some{tile.begin, 0}; some.begin < tile.end; some.begin = some.end) {
+      some.end = std::min(tile.end, some.begin + kAngleKeys);
+      raw_keys_.Begin(task_.batch, some);
+      ForEachHead([&](size_t begin, size_t end) {
+        for (size_t r = begin; r < end; r += kBlockRows) {
+          Score(tile, {some.begin - tile.begin, some.end - tile.begin}, r,
+                std::min(kBlockRows, end - r), ScoresOf(r));
+        }
+      });
     }
+  }
+
+  // Where the scores of a block of rows stand.
+  float* ScoresOf(size_t first) const {
+    return run_.scores_first ? scores_ + first * kTileKeys : scores_;
   }
 
   // A register block of rows against one tile.
@@ -205,14 +247,15 @@ class TileAttention {
       columns = columns.Hull(masks[r].visible);
     }
     if (columns.empty()) return;
-    Score(tile, columns, first, rows);
+    float* const block = ScoresOf(first);
+    if (!run_.scores_first) Score(tile, columns, first, rows, block);
 
     const size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
     const size_t end = PaddedColumns(static_cast<size_t>(columns.end));
     float corrections[kBlockRows];
     bool all_seen = true;
     for (size_t r = 0; r < rows; ++r) {
-      float* scores = scores_ + r * kTileKeys;
+      float* scores = block + r * kTileKeys;
       if (run_.modify) {
         modifiers_.Apply(task_.batch, HeadOf(first + r), PlaceOf(first + r), tile, begin, end,
                          scores, masks[r], row_shown_ + r * kTileKeys);
@@ -222,30 +265,29 @@ class TileAttention {
                                   maxima_[first + r], totals_[first + r]);
     }
     for (size_t r = 0; r < rows && data_.WantsPairs(); ++r) {
-      MakePairs(scores_ + r * kTileKeys, begin, end);
+      MakePairs(block + r * kTileKeys, begin, end);
     }
     float* sums = sums_ + first * layout_.v_columns;
     if (all_seen || data_.ValuesAreFinite()) {
-      data_.Accumulate(rows, scores_, kTileKeys, static_cast<size_t>(columns.begin),
+      data_.Accumulate(rows, block, kTileKeys, static_cast<size_t>(columns.begin),
                        static_cast<size_t>(columns.end), corrections, sums, layout_.v_columns);
       return;
     }
     for (size_t r = 0; r < rows; ++r) {
-      AccumulateSeen(scores_ + r * kTileKeys, masks[r], corrections[r],
-                     sums + r * layout_.v_columns);
+      AccumulateSeen(block + r * kTileKeys, masks[r], corrections[r], sums + r * layout_.v_columns);
     }
   }
 
-  // scores_ = queries · keys for the columns, each by the band of its distance.
-  void Score(Range tile, Range columns, size_t first, size_t rows) {
+  // scores = queries · keys for the columns, each by the band of its distance.
+  void Score(Range tile, Range columns, size_t first, size_t rows, float* scores) {
     const size_t bands = run_.params.bands.size();
-    if (bands == 1) return ScoreBand(columns, 0, first, rows, scores_);
+    if (bands == 1) return ScoreBand(columns, 0, first, rows, scores);
     for (size_t b = 0; b < bands; ++b) {
       const Range any{BandKeysOf(b, first).begin, BandKeysOf(b, first + rows - 1).end};
       const Range band_columns = columns.Intersect({any.begin - tile.begin, any.end - tile.begin});
       if (band_columns.empty()) continue;
       if (band_columns == columns && AllInBand(tile, columns, b, first, rows)) {
-        return ScoreBand(columns, b, first, rows, scores_);
+        return ScoreBand(columns, b, first, rows, scores);
       }
       ScoreBand(band_columns, b, first, rows, band_scores_);
       for (size_t r = 0; r < rows; ++r) {
@@ -253,7 +295,7 @@ class TileAttention {
         const Range own = columns.Intersect({keys.begin - tile.begin, keys.end - tile.begin});
         if (own.empty()) continue;
         const size_t at = r * static_cast<size_t>(kTileKeys) + static_cast<size_t>(own.begin);
-        memcpy(scores_ + at, band_scores_ + at, static_cast<size_t>(own.size()) * sizeof(float));
+        memcpy(scores + at, band_scores_ + at, static_cast<size_t>(own.size()) * sizeof(float));
       }
     }
   }
@@ -262,28 +304,25 @@ class TileAttention {
     return BandKeys(run_.params, band, IndexOf(row), shift_, total_);
   }
 
-  // Turns the raw keys of the tile to where a band has them, once for all bands
-  // that have them there.
-  void UseKeysOf(size_t band) {
-    const size_t map = run_.raw_tables.MapOf(band);
-    float* memory = keys_ + map * layout_.keys_of_map;
-    data_.PackKeysInto(memory);
+  // Turns and packs the raw keys of the tile as a band has them, once for all
+  // bands that have them so.
+  void PackKeysOf(size_t map) {
+    data_.PackKeysInto(keys_ + map * layout_.keys_of_map);
+    if (packed_[map]) return;
     const size_t size = static_cast<size_t>(run_.args.head_size);
-    float* turned = run_.in_place ? memory : turned_;
-    if (packed_[map] && !run_.in_place) return;
-    if (!packed_[map]) {
-      run_.keys.At(
-          run_.args, task_.batch, task_.kv_head, tile_.begin, [&](const auto* keys, size_t stride) {
-            for (int64_t j = 0; j < tile_.size(); ++j) {
-              float* out = turned + static_cast<size_t>(j) * size;
-              RotateHead(run_.params, keys + static_cast<size_t>(j) * stride,
-                         run_.raw_tables.Row(map, task_.batch, tile_.begin + j), size, out);
-              if (run_.params.fast) RoundTo<T>(out, size);
-            }
-          });
-      packed_[map] = true;
+    for (int64_t first = 0; first < tile_.size(); first += kTurnedKeys) {
+      const int64_t last = std::min(tile_.size(), first + kTurnedKeys);
+      for (int64_t j = first; j < last; j += kAngleKeys) {
+        const Range some{tile_.begin + j, tile_.begin + std::min(last, j + kAngleKeys)};
+        float* out = turned_ + static_cast<size_t>(j - first) * size;
+        raw_keys_.Begin(task_.batch, some);
+        run_.keys.At(
+            run_.args, task_.batch, kv_head_, some.begin,
+            [&](const auto* keys, size_t stride) { raw_keys_.Turn(map, some, keys, stride, out); });
+      }
+      data_.PackKeys(static_cast<size_t>(first), static_cast<size_t>(last - first), turned_, size);
     }
-    data_.TakeKeys(turned, size);
+    packed_[map] = true;
   }
 
   bool AllInBand(Range tile, Range columns, size_t b, size_t first, size_t rows) const {
@@ -294,10 +333,22 @@ class TileAttention {
   }
 
   void ScoreBand(Range columns, size_t band, size_t first, size_t rows, float* scores) {
-    if (run_.params.raw_cache) UseKeysOf(band);
-    data_.Score(rows, queries_ + (band * rows_ + first) * layout_.query_columns,
-                layout_.query_columns, static_cast<size_t>(columns.begin),
-                static_cast<size_t>(columns.end), scores, kTileKeys);
+    const float* queries = queries_ + (band * rows_ + first) * layout_.query_columns;
+    const size_t begin = static_cast<size_t>(columns.begin);
+    const size_t end = static_cast<size_t>(columns.end);
+    if (run_.params.raw_cache) {
+      const size_t map = run_.key_angles.MapOf(band);
+      if (run_.scores_first) {
+        const Range keys{tile_.begin + columns.begin, tile_.begin + columns.end};
+        return run_.keys.At(run_.args, task_.batch, kv_head_, keys.begin,
+                            [&](const auto* from, size_t stride) {
+                              raw_keys_.Score(map, keys, from, stride, rows, queries,
+                                              layout_.query_columns, scores + begin, kTileKeys);
+                            });
+      }
+      PackKeysOf(map);
+    }
+    data_.Score(rows, queries, layout_.query_columns, begin, end, scores, kTileKeys);
   }
 
   // Accumulate for one row, touching only keys that it sees: 0 times the
@@ -315,14 +366,16 @@ class TileAttention {
   // This task's part of past -> present; nothing if past ends before it.
   void CopyPast(Range keys) {
     if (keys.empty()) return;
-    CopyRows(run_.args.past_key, run_.args.present_key, run_.args.head_size, keys);
-    CopyRows(run_.args.past_value, run_.args.present_value, run_.args.v_head_size, keys);
+    for (int64_t kv_head = task_.kv_heads.begin; kv_head < task_.kv_heads.end; ++kv_head) {
+      CopyRows(kv_head, run_.args.past_key, run_.args.present_key, run_.args.head_size, keys);
+      CopyRows(kv_head, run_.args.past_value, run_.args.present_value, run_.args.v_head_size, keys);
+    }
   }
 
-  void CopyRows(const Rows<const T>& past, const Rows<T>& present, int64_t channels, Range keys) {
+  void CopyRows(int64_t kv_head, const Rows<const T>& past, const Rows<T>& present,
+                int64_t channels, Range keys) {
     if (present.data == nullptr) return;
-    memcpy(present.At(task_.batch, task_.kv_head, keys.begin),
-           past.At(task_.batch, task_.kv_head, keys.begin),
+    memcpy(present.At(task_.batch, kv_head, keys.begin), past.At(task_.batch, kv_head, keys.begin),
            static_cast<size_t>(keys.size() * channels) * sizeof(T));
   }
 
@@ -333,6 +386,7 @@ class TileAttention {
   const int64_t shift_;  // position - index of its tokens
   const int64_t group_;
   const TileLayout& layout_;
+  const size_t head_rows_;  // of each key-value head
   const size_t rows_;
   float* const queries_;  // [bands][rows][query_columns], rotated
   float* const sums_;     // [rows][v_columns]
@@ -340,10 +394,12 @@ class TileAttention {
   float* const totals_;   // [rows]: the softmax's denominator so far
   TileData<T> data_;
   float* const keys_;    // [ways to place keys][kTileKeys * head_size], packed
-  float* const turned_;  // [kTileKeys][head_size], raw keys on the way there
+  float* const turned_;  // [kTurnedKeys][head_size], raw keys on the way there
+  RawKeys<T> raw_keys_;
   Range tile_;
+  int64_t kv_head_ = 0;
   std::vector<bool> packed_;  // by way to place keys, of the tile
-  float* const scores_;       // [kBlockRows][kTileKeys]
+  float* const scores_;       // [kBlockRows or rows][kTileKeys]
   float* const band_scores_;
   float* const row_shown_;  // [kBlockRows][kTileKeys]
   TileMask<T> mask_;

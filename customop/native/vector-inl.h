@@ -39,6 +39,16 @@ inline constexpr bool kHasPairs = true;
 inline constexpr bool kHasPairs = false;
 #endif
 
+// Asks for a cache line that will be read soon to come as near as L2, where it takes no place from
+// what L1 is used for.
+HWY_INLINE void FetchToL2(const void* line) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(line, 0, 2);
+#else
+  (void)line;
+#endif
+}
+
 // e^x for x <= 0, give or take a rounding: relative error below 1.2e-7, 0 below -87.3, NaN for NaN.
 HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   const hn::RebindToSigned<DF> di;

@@ -64,6 +64,18 @@ void DrawMasks(Call& call, std::mt19937& random) {
                " hides " + std::to_string(call.bias_hides) + (call.has_sinks ? " sinks" : "");
 }
 
+// A raw cache in some of the calls, also where positions are too large for sums of angles.
+void DrawRaw(Call& call, std::mt19937& random) {
+  AttentionParams& p = call.params;
+  if (random() % 4 != 0) return;
+  p.raw_cache = true;
+  p.document_restart = false;
+  p.bands.back().key_scale = random() % 2 == 0 ? 1 : 0.3;
+  if (random() % 4 == 0) call.first_position = Pick(random, {131060, 250000, 20000000});
+  call.name += " raw, key scale " + std::to_string(p.bands.back().key_scale) + " from position " +
+               std::to_string(call.first_position);
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -125,6 +137,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
         std::to_string(call.capacity) + " in place " + std::to_string(call.in_place) + " " +
         NameOf(call.element) + (p.fast ? " fast" : "");
     DrawMasks(call, random);
+    DrawRaw(call, random);
     return call;
   }
 }

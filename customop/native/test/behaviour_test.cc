@@ -336,19 +336,28 @@ void TestMemory(const std::string& target) {
          target + ": memory grows from " + std::to_string(peaks[0]) + " to " +
              std::to_string(peaks[1]) + " bytes with the length");
   // A thread's own memory is bounded whatever the shape; the rest is the angle tables.
-  for (const int64_t size : {16, 128, 256}) {
-    Call wide = Small(400, 100);
-    wide.params.num_heads = 16;
-    wide.params.bands.push_back({20, 1, -10});
-    wide.params.frequencies = Frequencies(size);
-    wide.head_size = wide.v_head_size = size;
-    wide.Draw(9);
-    TestHost wide_host(1);
-    Expect(RunAttention(wide.params, wide.Args(), wide_host), target + ": no memory");
-    const size_t tables = 2 * 400 * static_cast<size_t>(size) * sizeof(float);
-    Expect(wide_host.peak() <= tables + (1 << 20) + 4096,
-           target + ": " + std::to_string(wide_host.peak()) + " bytes of memory at head size " +
-               std::to_string(size));
+  for (const bool raw : {false, true}) {
+    for (const int64_t size : {16, 128, 256}) {
+      for (const int64_t length : {1, 3, 400}) {
+        Call wide = Small(length, 500 - length);
+        wide.params.num_heads = 64;
+        wide.params.kv_num_heads = 16;
+        wide.params.bands.push_back({20, 1, -10, 0.5});
+        wide.params.raw_cache = raw;
+        wide.params.frequencies = Frequencies(size);
+        wide.head_size = wide.v_head_size = size;
+        wide.Draw(9);
+        TestHost wide_host(1);
+        Expect(RunAttention(wide.params, wide.Args(), wide_host), target + ": no memory");
+        // Raw keys have a row for every 32nd, and 32 for the ways from there, for each band.
+        const int64_t rows = 2 * length + (raw ? 2 * (32 + 16) : 0);
+        const size_t tables = static_cast<size_t>(rows * size) * sizeof(float);
+        Expect(wide_host.peak() <= tables + (1 << 20) + 4096,
+               target + ": " + std::to_string(wide_host.peak()) + " bytes of memory at head size " +
+                   std::to_string(size) + ", length " + std::to_string(length) +
+                   (raw ? ", raw" : ""));
+      }
+    }
   }
   Call call = Small(2000, 0);
   call.Draw(9);

@@ -79,6 +79,15 @@ inline int64_t PositionOf(const AttentionParams& p, const AttentionArgs<float>& 
                                    : args.positions[batch * args.positions_batch_stride + place];
 }
 
+// Position - index of a row's real tokens.
+inline int64_t ShiftOf(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch) {
+  const int64_t past = args.past(batch);
+  for (int64_t place = 0; place < args.length; ++place) {
+    if (IsReal(args, batch, past + place)) return PositionOf(p, args, batch, place) - past - place;
+  }
+  return 0;
+}
+
 // What biases and the softcap make of a scaled product. False: they hide the key.
 template <typename Real>
 bool Modify(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch, int64_t head,
@@ -121,23 +130,34 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
   };
   Result<Real> result;
   for (int64_t b = 0; b < args.batch; ++b) {
+    const int64_t shift = p.raw_cache ? ShiftOf(p, args, b) : 0;
     for (int64_t h = 0; h < p.num_heads; ++h) {
       const int64_t kv = h / group;
       const int64_t past = args.past(b);
       const int64_t total = args.total(b);
       std::vector<Real> keys;
       for (int64_t j = 0; j < total; ++j) {
-        if (j < past) {
-          const float* row = args.past_key.At(b, kv, j);
-          keys.insert(keys.end(), row, row + args.head_size);
-        } else {
-          const auto row = round(
-              Turn<Real>(p, args.key.At(b, kv, j - past), args.head_size, position(b, j - past)));
-          keys.insert(keys.end(), row.begin(), row.end());
+        const float* stored = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
+        std::vector<Real> row(stored, stored + args.head_size);
+        if (j >= past && !p.raw_cache) {
+          row = round(Turn<Real>(p, stored, args.head_size, position(b, j - past)));
         }
+        keys.insert(keys.end(), row.begin(), row.end());
       }
       if (h % group == 0) {
         result.present_key.insert(result.present_key.end(), keys.begin(), keys.end());
+      }
+      // Each band's keys; those of a rotated cache are the same for all.
+      std::vector<std::vector<Real>> keys_of(p.bands.size(), keys);
+      for (size_t band = 0; band < p.bands.size() && p.raw_cache; ++band) {
+        keys_of[band].clear();
+        for (int64_t j = 0; j < total; ++j) {
+          const float* raw = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
+          auto row = Turn<Real>(p, raw, args.head_size,
+                                p.bands[band].key_scale * static_cast<double>(j + shift));
+          if (p.fast) row = round(row);
+          keys_of[band].insert(keys_of[band].end(), row.begin(), row.end());
+        }
       }
       for (int64_t place = 0; place < args.length; ++place) {
         const int64_t i = past + place;
@@ -156,7 +176,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           size_t band = 0;
           while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
           Real& s = scores[static_cast<size_t>(j)];
-          s = scale * Dot(queries[band], keys.data() + j * args.head_size);
+          s = scale * Dot(queries[band], keys_of[band].data() + j * args.head_size);
           if (!Modify(p, args, b, h, place, j, s)) continue;
           seen[static_cast<size_t>(j)] = true;
           if (s > largest || std::isnan(s)) largest = s;
