@@ -13,13 +13,14 @@ import (
 )
 
 // A mixture of experts magnifies rounding: one that is better in some ways of
-// running is worse in others, and neither says that anything is wrong. Where the
-// rule is broken, both models are run in float64, the op alone in float32. An
-// error of meaning stays what it was; rounding goes.
+// running is worse in others, and neither says that anything is wrong. In 16 bits
+// one logit in thousands may round badly. Where the rule is broken, both models
+// are run in float64, the op alone in float32. An error of meaning stays what it
+// was; rounding goes.
 
 // rounding says of one way of running how far the models are from each other in
-// float64 where that is at most half of what the original rounds by in float32,
-// noise; else "".
+// float64 where that is at most half of what the original rounds by in its own
+// type, noise; else "".
 func (m measured) rounding(ctx context.Context, eng engine.Engine, original, patched string, noise float64) (string, error) {
 	dir, err := os.MkdirTemp("", "coverage")
 	if err != nil {
