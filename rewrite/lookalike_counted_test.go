@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -204,22 +202,7 @@ func TestLookalikesCounted(t *testing.T) {
 			if report.Rewritten() == 0 || x.deadly {
 				return // nothing to compare, or an original that ONNX Runtime does not survive
 			}
-			patched := filepath.Join(t.TempDir(), "patched.onnx")
-			if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer eng.Close()
-			result, err := validate.Run(context.Background(), eng, changed, patched, validate.Options{Length: 48})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !result.Same {
-				t.Errorf("the patched model computes something else: %+v", result.Cases)
-			}
+			samePatched(t, changed, m, 48)
 		})
 	}
 }

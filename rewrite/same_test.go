@@ -1,0 +1,34 @@
+package rewrite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// samePatched fails unless a rewritten model computes what the original does on
+// sequences of so many tokens.
+func samePatched(t *testing.T, original string, m *onnx.Model, length int64) {
+	t.Helper()
+	patched := filepath.Join(t.TempDir(), "patched.onnx")
+	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	result, err := validate.Run(context.Background(), eng, original, patched, validate.Options{Length: length})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Same {
+		t.Errorf("the patched model computes something else: %+v", result.Cases)
+	}
+}
