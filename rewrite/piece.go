@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -320,6 +321,24 @@ func (l *loaded) run(ctx context.Context, pt point, feeds map[string]engine.Tens
 		return l.runFixed(ctx, pt, feeds)
 	}
 	return l.evaluate(ctx, pt, feeds)
+}
+
+// random runs with normal numbers for one value, and returns these and what
+// comes of them.
+func (l *loaded) random(ctx context.Context, pt point, from, to string, seed uint64) (x, y engine.Tensor, err error) {
+	dims := evaluate(l.table.dims[from], pt)
+	elements, err := room(dims)
+	if err != nil {
+		return x, y, err
+	}
+	rng := rand.New(rand.NewPCG(seed, seed+1))
+	values := make([]float32, elements)
+	for i := range values {
+		values[i] = float32(rng.NormFloat64())
+	}
+	x = l.piece.state(from, values, dims...)
+	results, err := l.run(ctx, pt, map[string]engine.Tensor{from: x})
+	return x, results[to], err
 }
 
 // evaluate runs at sizes that the model can have.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -97,25 +96,18 @@ func repeatFactor(ctx context.Context, l *loaded, cached, operand string, in, to
 		pt.P = 0
 	}
 	pt = l.table.within(pt)
-	dims := evaluate(l.table.dims[cached], pt)
-	rng := rand.New(rand.NewPCG(1, 2))
-	x := make([]float32, engine.Elements(dims))
-	for i := range x {
-		x[i] = float32(rng.NormFloat64())
-	}
-	result, err := l.run(ctx, pt, map[string]engine.Tensor{cached: l.piece.state(cached, x, dims...)})
+	x, y, err := l.random(ctx, pt, cached, operand, 1)
 	if err != nil {
 		return 0, err
 	}
-	y := result[operand]
-	values := y.Values()
+	given, values := x.Values(), y.Values()
 	var dot, norm, worst float64
 	each := func(f func(got, stored float64)) {
 		for b := range pt.B {
 			for h := range to.heads {
 				for r := range to.rows.at(pt) {
 					for c := range to.channels {
-						f(values[to.index(y.Dims, b, h, r, c)], float64(x[in.index(dims, b, h*in.heads/to.heads, r, c)]))
+						f(values[to.index(y.Dims, b, h, r, c)], given[in.index(x.Dims, b, h*in.heads/to.heads, r, c)])
 					}
 				}
 			}

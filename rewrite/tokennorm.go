@@ -55,30 +55,19 @@ func (l *loaded) lengthened(ctx context.Context, cut, out string, in layout) (fl
 	if err != nil {
 		return 0, err
 	}
-	rng := rand.New(rand.NewPCG(17, 18))
 	pt := l.table.within(point{B: 2, L: 3, P: 2})
-	dims := evaluate(l.table.dims[cut], pt)
-	elements, err := room(dims)
+	x, y, err := l.random(ctx, pt, cut, out, 17)
 	if err != nil {
 		return 0, err
 	}
-	x := make([]float32, elements)
-	for i := range x {
-		x[i] = float32(rng.NormFloat64())
-	}
-	result, err := l.run(ctx, pt, map[string]engine.Tensor{cut: l.piece.state(cut, x, dims...)})
-	if err != nil {
-		return 0, err
-	}
-	y := result[out]
-	values := y.Values()
+	given, values := x.Values(), y.Values()
 	factor := 0.0
 	for b := range pt.B {
 		for h := range to.heads {
 			for r := range pt.L {
 				var before, after float64
 				for c := range in.channels {
-					u, v := float64(x[in.index(dims, b, h*in.heads/to.heads, r, c)]), values[to.index(y.Dims, b, h, r, c)]
+					u, v := given[in.index(x.Dims, b, h*in.heads/to.heads, r, c)], values[to.index(y.Dims, b, h, r, c)]
 					before, after = before+u*u, after+v*v
 				}
 				longer := math.Sqrt(after / before)
