@@ -131,7 +131,7 @@ func save(m *onnx.Model) (path string, remove func(), err error) {
 		return "", nil, err
 	}
 	remove = func() { os.RemoveAll(folder) }
-	path = filepath.Join(folder, "patched.onnx")
+	path = filepath.Join(folder, "model.onnx")
 	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
 		remove()
 		return "", nil, err

@@ -3,8 +3,6 @@ package coverage
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -22,14 +20,10 @@ import (
 // float64 where that is at most half of what the original rounds by in its own
 // type, noise; else "".
 func (m measured) rounding(ctx context.Context, eng engine.Engine, original, patched string, noise float64) (string, error) {
-	dir, err := os.MkdirTemp("", "coverage")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
 	var logits [2][]float64
 	for i, path := range []string{original, patched} {
-		if logits[i], err = m.inFloat64(ctx, eng, path, filepath.Join(dir, fmt.Sprintf("%d.onnx", i))); err != nil {
+		var err error
+		if logits[i], err = m.inFloat64(ctx, eng, path); err != nil {
 			return "", fmt.Errorf("in float64: %w", err)
 		}
 	}
@@ -40,8 +34,8 @@ func (m measured) rounding(ctx context.Context, eng engine.Engine, original, pat
 	return fmt.Sprintf("%.2g between them in float64: rounding", between), nil
 }
 
-// inFloat64 runs a model in float64, which is written to a file.
-func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path, file string) ([]float64, error) {
+// inFloat64 runs a model in float64.
+func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path string) ([]float64, error) {
 	model, err := onnx.Open(path)
 	if err != nil {
 		return nil, err
@@ -51,9 +45,11 @@ func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path, file s
 	if err != nil {
 		return nil, err
 	}
-	if err := double.Save(file, onnx.SaveOptions{}); err != nil {
+	file, remove, err := save(double)
+	if err != nil {
 		return nil, err
 	}
+	defer remove()
 	d, err := decoder.Open(ctx, eng, file)
 	if err != nil {
 		return nil, err
