@@ -124,6 +124,50 @@ func (p *piece) decided(condition string, is bool) *piece {
 // threshold returns up to how many tokens a condition stays what it is for one,
 // and what that is. The site's attention is one of the node's parts.
 func (l *lifter) threshold(ctx context.Context, site *onnx.Node, condition string) (trained int64, first bool, err error) {
+	loaded, err := l.loadChoice(ctx, site, condition)
+	if err != nil {
+		return 0, false, err
+	}
+	defer loaded.session.Close()
+	holds := func(pt point) (bool, error) {
+		if !l.table.past {
+			pt.L, pt.P = pt.L+pt.P, 0
+		}
+		feeds := map[string]engine.Tensor{}
+		for _, v := range loaded.piece.typed {
+			t, err := engine.Integers(v.Type, []int64{pt.L + pt.P}, 1)
+			if err != nil {
+				return false, err
+			}
+			feeds[v.Name] = t
+		}
+		results, err := loaded.run(ctx, l.table.within(pt), feeds)
+		if err != nil {
+			return false, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
+		}
+		return results[condition+flatSuffix].Values()[0] != 0, nil
+	}
+	if first, err = holds(point{B: 1, L: 1}); err != nil {
+		return 0, false, err
+	}
+	near := func(pt point) (bool, error) {
+		is, err := holds(pt)
+		return is == first, err
+	}
+	decoding := func(tokens int64) (bool, error) { return near(point{B: 1, L: 1, P: tokens - 1}) }
+	if always, err := decoding(longest + 1); err != nil {
+		return 0, first, err
+	} else if always {
+		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice once for all before the rewrite", condition, longest+1)
+	}
+	if trained, err = largest(1, longest+1, decoding); err != nil {
+		return 0, first, err
+	}
+	return trained, first, byTokensAlone(trained, near)
+}
+
+// loadChoice loads what computes a condition from the number of tokens.
+func (l *lifter) loadChoice(ctx context.Context, site *onnx.Node, condition string) (*loaded, error) {
 	var total []*onnx.ValueInfo // what tells a counted cache how many there are: sizes need not
 	if counted := l.graph.counted[l.graph.asWritten(site)]; counted != nil {
 		name := l.graph.total(counted)
@@ -131,68 +175,41 @@ func (l *lifter) threshold(ctx context.Context, site *onnx.Node, condition strin
 	}
 	loaded, err := l.loadFlat(ctx, []string{condition}, total...)
 	if err != nil {
-		return 0, false, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
+		return nil, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
 	}
-	defer loaded.session.Close()
-	if p := loaded.piece; len(p.inputs) > 0 {
-		return 0, false, fmt.Errorf("its tables are chosen by the input %q; a choice by the number of tokens was expected", p.inputs[0].Name)
-	} else if total != nil && len(p.sizes) > 0 {
-		return 0, false, fmt.Errorf("its tables are chosen by the size %q; a choice by %q, what counts its cache, was expected", p.sizes[0], total[0].Name)
+	switch p := loaded.piece; {
+	case len(p.inputs) > 0:
+		err = fmt.Errorf("its tables are chosen by the input %q; a choice by the number of tokens was expected", p.inputs[0].Name)
+	case total != nil && len(p.sizes) > 0:
+		err = fmt.Errorf("its tables are chosen by the size %q; a choice by %q, what counts its cache, was expected", p.sizes[0], total[0].Name)
 	}
-	at := func(batch, length, past int64) (bool, error) {
-		if !l.table.past {
-			length, past = length+past, 0
-		}
-		feeds := map[string]engine.Tensor{}
-		for _, v := range loaded.piece.typed {
-			if feeds[v.Name], err = engine.Integers(v.Type, []int64{length + past}, 1); err != nil {
-				return false, err
-			}
-		}
-		results, err := loaded.run(ctx, l.table.within(point{B: batch, L: length, P: past}), feeds)
-		if err != nil {
-			return false, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
-		}
-		return results[condition+flatSuffix].Values()[0] != 0, nil
+	if err != nil {
+		loaded.session.Close()
+		return nil, err
 	}
-	if first, err = at(1, 1, 0); err != nil {
-		return 0, false, err
-	}
-	low, high := int64(1), int64(longest+1)
-	if far, err := at(1, 1, high-1); err != nil {
-		return 0, first, err
-	} else if far == first {
-		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice once for all before the rewrite", condition, high)
-	}
-	for high-low > 1 {
-		middle := (low + high) / 2
-		is, err := at(1, 1, middle-1)
-		if err != nil {
-			return 0, false, err
-		}
-		if is == first {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	for _, total := range []int64{1, 2, low / 2, low - 1, low, low + 1, low + 2, 2 * low, 3*low + 1, longest} {
+	return loaded, nil
+}
+
+// byTokensAlone checks that a choice is the near one up to so many tokens and the
+// other one with more, however they come.
+func byTokensAlone(trained int64, near func(point) (bool, error)) error {
+	for _, total := range []int64{1, 2, trained / 2, trained - 1, trained, trained + 1, trained + 2, 2 * trained, 3*trained + 1, longest} {
 		for _, length := range []int64{1, 2, total / 2, total - 1, total} {
 			if length < 1 || length > total {
 				continue
 			}
 			for _, batch := range []int64{1, 3} {
-				is, err := at(batch, length, total-length)
+				is, err := near(point{B: batch, L: length, P: total - length})
 				if err != nil {
-					return 0, false, err
+					return err
 				}
-				if (is == first) != (total <= low) {
-					return 0, false, fmt.Errorf("its tables are not chosen by the number of tokens alone: they change with %d, and with %d in %d rows of %d new ones they are the other ones", low+1, total, batch, length)
+				if is != (total <= trained) {
+					return fmt.Errorf("its tables are not chosen by the number of tokens alone: they change with %d, and with %d in %d rows of %d new ones they are the other ones", trained+1, total, batch, length)
 				}
 			}
 		}
 	}
-	return low, first, nil
+	return nil
 }
 
 // switching joins what is done up to a number of tokens and what is done beyond.

@@ -8,9 +8,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 )
 
-// LongRoPE and dynamic NTK turn by other frequencies from some length on. What a
-// cache then holds was turned by either, so that no encoding describes the site,
-// and it is kept. What is said of it names the length and what lies on both sides.
+// LongRoPE and dynamic NTK turn by other frequencies from some length on. Where a
+// condition chooses between two tables, both are measured (chosen.go). Where the
+// frequencies are computed by the length, no encoding describes the site, and it is
+// kept. What is said of it names the length and what lies on both sides.
 
 // onceForAll says what to do about such a model.
 const onceForAll = "LongRoPE and dynamic NTK do so: export the model with the frequencies that hold up to there, and give the method with --scaling"
@@ -65,18 +66,18 @@ func (r *rotator) switches(ctx context.Context, fit *matrix) error {
 	if r.position == "" || len(fit.encoding.Frequencies) == 0 || r.precision.Epsilon() > float32eps {
 		return nil
 	}
-	for _, by := range []struct {
+	type reason struct {
 		what string
 		most int64
 		turn func(n int64) (turn, error)
-	}{
-		{"cached tokens", longest, func(n int64) (turn, error) { return r.turn(ctx, fit, n, 1) }},
-		// Frequencies that go on changing with the length are those of the fit at its own largest position.
-		{"as the largest position of a call", topPosition, func(n int64) (turn, error) { return r.turn(ctx, fit, 0, 1, n) }},
-	} {
-		if by.what == "cached tokens" && !r.loaded.table.past {
-			continue
-		}
+	}
+	var reasons []reason
+	if r.loaded.table.past {
+		reasons = append(reasons, reason{"cached tokens", longest, func(n int64) (turn, error) { return r.turn(ctx, fit, n, 1) }})
+	}
+	// Frequencies that go on changing with the length are those of the fit at its own largest position.
+	reasons = append(reasons, reason{"as the largest position of a call", topPosition, func(n int64) (turn, error) { return r.turn(ctx, fit, 0, 1, n) }})
+	for _, by := range reasons {
 		low, high := int64(1), min(by.most, fit.limit)
 		near, err := by.turn(low)
 		if err != nil {
@@ -93,19 +94,21 @@ func (r *rotator) switches(ctx context.Context, fit *matrix) error {
 		if _, is := far.differs(turn{fit.encoding.Frequencies, far.gain}); is && nearOther {
 			continue // positions themselves are others
 		}
-		for high-low > 1 {
-			middle := (low + high) / 2
-			t, err := by.turn(middle)
+		most, err := largest(low, high, func(n int64) (bool, error) {
+			t, err := by.turn(n)
 			if err != nil {
-				return nil
+				return false, err
 			}
-			if _, is := near.differs(t); is {
-				high, far = middle, t
-			} else {
-				low = middle
+			_, is := near.differs(t)
+			if is {
+				far = t
 			}
+			return !is, nil
+		})
+		if err != nil {
+			return nil
 		}
-		at := fmt.Sprintf("with up to %d %s", low, by.what)
+		at := fmt.Sprintf("with up to %d %s", most, by.what)
 		if pair, _ := near.differs(far); pair >= 0 {
 			return fmt.Errorf("%s pair %d turns by %.6g per position, with more by %.6g; %s", at, pair, near.frequencies[pair], far.frequencies[pair], onceForAll)
 		}
@@ -134,20 +137,13 @@ func (t table) until(few, most int64, compute func(point) (*tables, error)) int6
 		return engine.Tensor{}
 	}
 	near := rows(few)
-	low, high := few, most
-	same := func(length int64) bool {
+	same := func(length int64) (bool, error) {
 		far := rows(length)
-		return len(far.Data) == len(near.Data) && sameNumbers(near, far)
+		return len(far.Data) == len(near.Data) && sameNumbers(near, far), nil
 	}
-	if same(high) {
+	if is, _ := same(most); is {
 		return 0
 	}
-	for high-low > 1 {
-		if middle := (low + high) / 2; same(middle) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low
+	n, _ := largest(few, most, same)
+	return n
 }

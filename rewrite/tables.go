@@ -196,23 +196,42 @@ func farthest[T any](top int64, f func(length int64) (T, error)) (T, error) {
 	if err == nil || ended(err) {
 		return best, err
 	}
-	low, high := int64(0), top // low works, high does not
-	for high-low > 1 {
-		mid := (low + high) / 2
-		v, midErr := f(mid)
+	most, broken := largest(0, top, func(length int64) (bool, error) {
+		v, err := f(length)
 		switch {
-		case ended(midErr):
-			return best, midErr
-		case midErr != nil:
-			high = mid
-		default:
-			low, best = mid, v
+		case ended(err):
+			return false, err
+		case err != nil:
+			return false, nil
 		}
-	}
-	if low == 0 {
+		best = v
+		return true, nil
+	})
+	switch {
+	case broken != nil:
+		return best, broken
+	case most == 0:
 		return best, err
 	}
 	return best, nil
+}
+
+// largest returns the last number for which something holds that holds for low
+// and not for high, where it changes once.
+func largest(low, high int64, holds func(n int64) (bool, error)) (int64, error) {
+	for high-low > 1 {
+		middle := (low + high) / 2
+		is, err := holds(middle)
+		switch {
+		case err != nil:
+			return low, err
+		case is:
+			low = middle
+		default:
+			high = middle
+		}
+	}
+	return low, nil
 }
 
 // ended says that an evaluation was broken off or not begun, which tells nothing
