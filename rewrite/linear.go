@@ -28,7 +28,7 @@ func (g *graph) linear(n *onnx.Node) bool {
 	case standard(n, "Where"):
 		return len(n.Inputs) == 3 && !g.isData(n.Inputs[0])
 	case scatters(n): // writes channels into a larger value
-		return len(n.Inputs) == 3 && dataInputs > 0 && !g.isData(n.Inputs[1])
+		return dataInputs > 0 && !g.isData(n.Inputs[1])
 	case standard(n, "MatMul"):
 		return dataInputs == 1 && !g.weightProduct(n)
 	case standard(n, "RotaryEmbedding") || n.Domain == "com.microsoft" && n.OpType == "RotaryEmbedding":

@@ -69,9 +69,7 @@ func (l *lifter) box(ctx context.Context, loaded *loaded, at *onnx.Node, what, i
 		if i == 0 { // as many tokens as are not too many
 			pt := points[0]
 			each := int64(len(t.Values()))/(pt.B*(pt.L+pt.P)) + 1
-			few := points[1:]
-			points = append(slices.Clone(points[:1]), point{B: 1, L: 1 + min(mostIndices/each, 4096)})
-			points = append(points, few...)
+			points = slices.Insert(points, 1, point{B: 1, L: 1 + min(mostIndices/each, 4096)})
 		}
 	}
 	return nil
