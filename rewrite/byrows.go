@@ -149,7 +149,7 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 			}
 			inputs = append(inputs, x)
 		}
-	case standard(n, "ReduceMax", "ReduceMin", "ReduceSum") && axis < len(dims)-1 && r.alongRows(n, len(dims)):
+	case standard(n, "ReduceMax", "ReduceMin", "ReduceSum") && axis < len(dims)-1 && r.piece.graph.overLast(n, len(dims)):
 		inputs, err = r.rest(n, 0, axis)
 	case standard(n, "Unsqueeze", "Squeeze", "Reshape", "Flatten"):
 		return name, r.reshaped(v, name, axis)
@@ -395,31 +395,8 @@ func (r *rowChooser) elsewhere(n *onnx.Node, axis, rank int) bool {
 	if len(n.Inputs) < 4 {
 		return false
 	}
-	for _, t := range r.piece.consts {
-		if t.Name != n.Inputs[3] {
-			continue
-		}
-		axes, err := t.Float64s()
-		return err == nil && !slices.Contains(axes, float64(axis)) && !slices.Contains(axes, float64(axis-rank))
-	}
-	return false
-}
-
-// alongRows reports whether a reduction takes the last dimension alone and
-// leaves 1 in its place.
-func (r *rowChooser) alongRows(n *onnx.Node, rank int) bool {
-	if n.Int("keepdims", 1) != 1 {
-		return false
-	}
-	axes := n.Ints("axes")
-	if len(n.Inputs) > 1 {
-		for _, t := range r.piece.consts {
-			if t.Name == n.Inputs[1] {
-				axes, _ = t.Int64s() // what cannot be read names no dimension
-			}
-		}
-	}
-	return len(axes) == 1 && (axes[0] == -1 || axes[0] == int64(rank-1))
+	axes := r.piece.graph.integers(n.Inputs[3])
+	return axes != nil && !slices.Contains(axes, int64(axis)) && !slices.Contains(axes, int64(axis-rank))
 }
 
 // triangle writes Trilu on chosen rows: an element stays where its column is

@@ -35,6 +35,36 @@ func constantValue(n *onnx.Node) *onnx.Tensor {
 	return nil
 }
 
+// integers returns the elements of a constant list, nil where a value is none.
+func (g *graph) integers(value string) []int64 {
+	t := g.constants[value]
+	if t == nil {
+		return nil
+	}
+	list, err := t.Int64s()
+	if err != nil {
+		return nil // what cannot be read tells nothing
+	}
+	return list
+}
+
+// axes returns those of a node that has them as an attribute or as a constant.
+func (g *graph) axes(n *onnx.Node) []int64 {
+	if len(n.Inputs) > 1 {
+		return g.integers(n.Inputs[1])
+	}
+	return n.Ints("axes")
+}
+
+// overLast reports whether a reduction takes the last of so many dimensions alone,
+// and leaves 1 in its place.
+func (g *graph) overLast(n *onnx.Node, rank int) bool {
+	axes := g.axes(n)
+	return n.Int("keepdims", 1) == 1 && len(axes) == 1 && lastAxis(axes[0], rank)
+}
+
+func lastAxis(axis int64, rank int) bool { return axis == -1 || axis == int64(rank-1) }
+
 func int64Tensor(name string, dims []int64, values ...int64) *onnx.Tensor {
 	raw := []byte{}
 	for _, v := range values {

@@ -124,12 +124,8 @@ func (g *graph) readsAxis(n *onnx.Node, rank, axis int64) bool {
 		if !standard(reader, "Gather") || reader.Inputs[0] != dims {
 			return true
 		}
-		t := g.constants[reader.Inputs[1]]
-		if t == nil {
-			return true
-		}
-		index, err := t.Int64s()
-		if err != nil {
+		index := g.integers(reader.Inputs[1])
+		if index == nil {
 			return true
 		}
 		for _, i := range index {

@@ -156,10 +156,8 @@ func (k *kinds) outputLength(n *onnx.Node) int {
 		}
 		return longest
 	case standard(n, "ConstantOfShape"):
-		if t := k.graph.constants[n.Inputs[0]]; t != nil && t.Len() == 1 {
-			if v, err := t.Int64s(); err == nil && v[0] >= 0 && v[0] <= math.MaxInt32 {
-				return int(v[0])
-			}
+		if v := k.graph.integers(n.Inputs[0]); len(v) == 1 && v[0] >= 0 && v[0] <= math.MaxInt32 {
+			return int(v[0])
 		}
 	case standard(n, "Reshape") && len(n.Inputs) == 2:
 		// Exporters flatten a list that is one already with the shape [−1].

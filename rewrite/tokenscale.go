@@ -60,9 +60,9 @@ func (g *graph) oneChannel(value string) bool {
 			wide := len(c.Dims) > 1 && c.Dims[len(c.Dims)-1] == 1
 			one, some = wide, some || wide
 		case standard(n, "ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceMax", "ReduceMin"):
-			one, some = g.overChannels(n), true
+			one, some = g.overLast(n, hiddenRank), true
 		case standard(n, "Unsqueeze"):
-			one, some = slices.ContainsFunc(g.axes(n), lastAxis), true
+			one, some = slices.ContainsFunc(g.axes(n), func(axis int64) bool { return lastAxis(axis, hiddenRank) }), true
 		case standard(n, "Reshape") && last(n.Inputs[1]):
 			some = true
 		case standard(n, "Expand"):
@@ -77,23 +77,8 @@ func (g *graph) oneChannel(value string) bool {
 	return one && some
 }
 
-// overChannels reports whether a reduction is over the channels alone, and keeps
-// the dimension.
-func (g *graph) overChannels(n *onnx.Node) bool {
-	axes := g.axes(n)
-	return n.Int("keepdims", 1) == 1 && len(axes) == 1 && lastAxis(axes[0])
-}
-
-// lastAxis takes a hidden state to have four dimensions, which scaleLayout makes sure of.
-func lastAxis(axis int64) bool { return axis == -1 || axis == 3 }
-
-// axes returns those of a node that has them as an attribute or as a constant.
-func (g *graph) axes(n *onnx.Node) []int64 {
-	if len(n.Inputs) > 1 {
-		return g.integers(n.Inputs[1])
-	}
-	return n.Ints("axes")
-}
+// hiddenRank is taken to be that of hidden states, which scaleLayout makes sure of.
+const hiddenRank = 4
 
 // chain returns the nodes that make a norm out of what it is taken of, in order,
 // or an error where other orders of its dimensions would change what they do.
@@ -107,7 +92,7 @@ func (g *graph) chain(s tokenScale) (nodes []*onnx.Node, err error) {
 		case g.internal[v]:
 			err = fmt.Errorf("%q is made inside a fused op", v)
 		case c != nil && c.Len() == 1:
-		case n == nil || !reduces && !standard(n, elementwise...) || reduces && !g.overChannels(n):
+		case n == nil || !reduces && !standard(n, elementwise...) || reduces && !g.overLast(n, hiddenRank):
 			err = fmt.Errorf("it also depends on %q", v)
 		default:
 			needed[n] = true
@@ -136,19 +121,6 @@ func (g *graph) madeOf(value string, states []string) (is bool) {
 		return reads(n)
 	})
 	return is
-}
-
-// integers returns the values of a constant list, nil where it is none.
-func (g *graph) integers(value string) []int64 {
-	t := g.constants[value]
-	if t == nil || t.Type != onnx.Int64 {
-		return nil
-	}
-	list, err := t.Int64s()
-	if err != nil {
-		return nil
-	}
-	return list
 }
 
 // given returns what the way of the branch is measured from: its un-rotated

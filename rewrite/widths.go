@@ -44,26 +44,13 @@ func last(dims []int64) int64 {
 	return dims[len(dims)-1]
 }
 
-// sizes are the contents of a constant list.
-func (k *kinds) sizes(value string) []int64 {
-	t := k.graph.constants[value]
-	if t == nil || isFloat(t.Type) {
-		return nil
-	}
-	v, err := t.Int64s()
-	if err != nil {
-		return nil
-	}
-	return v
-}
-
 // lastSize is the last element of a list of sizes.
 func (k *kinds) lastSize(value string) int64 {
-	if v := k.sizes(value); v != nil {
+	if v := k.graph.integers(value); v != nil {
 		return last(v)
 	}
 	if n := k.graph.producer[value]; standard(n, "Concat") && len(n.Inputs) > 0 {
-		return last(k.sizes(n.Inputs[len(n.Inputs)-1]))
+		return last(k.graph.integers(n.Inputs[len(n.Inputs)-1]))
 	}
 	return unknown
 }
@@ -96,7 +83,7 @@ func (k *kinds) outputWidth(n *onnx.Node, value string) int64 {
 		return k.widthOf(n.Inputs[0])
 	case standard(n, "Split") && slices.Contains([]int64{-1, int64(k.rankOf(n.Inputs[0])) - 1}, n.Int("axis", 0)):
 		if len(n.Inputs) == 2 {
-			if sizes, i := k.sizes(n.Inputs[1]), slices.Index(n.Outputs, value); i < len(sizes) {
+			if sizes, i := k.graph.integers(n.Inputs[1]), slices.Index(n.Outputs, value); i < len(sizes) {
 				return sizes[i]
 			}
 		} else if w := k.widthOf(n.Inputs[0]); w > 0 && w%int64(len(n.Outputs)) == 0 {
