@@ -80,19 +80,14 @@ void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float ma
 }
 
 // The query and head of a task's row.
-template <typename T>
-QueryHead QueryOf(const Run<T>& run, const Task& task, size_t row) {
-  const int64_t group = run.params.group();
-  const int64_t in_task = static_cast<int64_t>(row);
-  const int64_t r = in_task % (task.queries.size() * group);
-  const int64_t kv_head = task.kv_heads.begin + in_task / (task.queries.size() * group);
-  return {task.batch, kv_head * group + r % group, task.queries.begin + r / group};
+inline QueryHead QueryOf(const Task& task, size_t row) {
+  return {task.batch, task.HeadOf(row), task.PlaceOf(row)};
 }
 
 template <typename T>
 void WriteOutput(const Run<T>& run, const Task& task, const TileAttention<T>& tile) {
   for (size_t r = 0; r < tile.rows(); ++r) {
-    WriteRow(run, QueryOf(run, task, r), tile.sums(r), tile.maximum(r), tile.total(r));
+    WriteRow(run, QueryOf(task, r), tile.sums(r), tile.maximum(r), tile.total(r));
   }
 }
 
@@ -133,7 +128,7 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
   const size_t splits = static_cast<size_t>(plan.splits());
   const size_t channels = static_cast<size_t>(run.args.v_head_size);
   const Task task = plan.At(unit * splits);
-  for (size_t r = 0; r < task.rows(run.params.group()); ++r) {
+  for (size_t r = 0; r < task.rows(); ++r) {
     float maximum = kNegativeInfinity;
     for (size_t s = 0; s < splits; ++s) {
       const float m = partials.Row(task.index + s, r)[channels];
@@ -150,7 +145,7 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
         sums[x] = (s == 0 ? 0.0f : sums[x]) + part[x] * weight;
       }
     }
-    WriteRow(run, QueryOf(run, task, r), sums, maximum, total);
+    WriteRow(run, QueryOf(task, r), sums, maximum, total);
   }
 }
 

@@ -17,18 +17,25 @@ inline constexpr int64_t kAngleKeys = 32;  // raw keys whose angles are made at 
 
 // One piece of work: queries [queries) of the heads of some key-value heads, mostly one,
 // against keys [keys), of which shorter batch rows have only some. Its rows are those of its first
-// key-value head, then those of the next; row r of one is query queries.begin + r / group of head
-// kv_head * group + r % group.
+// key-value head, then those of the next: query by query, the heads of the group side by side.
 struct Task {
   int64_t batch = 0;
   Range kv_heads;
   Range queries;
   Range keys;
-  size_t index = 0;  // among all tasks: where its partial result stands
+  int64_t group = 1;  // heads of a key-value head
+  size_t index = 0;   // among all tasks: where its partial result stands
 
-  size_t rows_of_head(int64_t group) const { return static_cast<size_t>(queries.size() * group); }
-  size_t rows(int64_t group) const {
-    return static_cast<size_t>(kv_heads.size()) * rows_of_head(group);
+  size_t rows_of_head() const { return static_cast<size_t>(queries.size() * group); }
+  size_t rows() const { return static_cast<size_t>(kv_heads.size()) * rows_of_head(); }
+
+  // The place in the call of a row's query, and its head.
+  int64_t PlaceOf(size_t row) const {
+    return queries.begin + static_cast<int64_t>(row % rows_of_head()) / group;
+  }
+  int64_t HeadOf(size_t row) const {
+    const int64_t kv_head = kv_heads.begin + static_cast<int64_t>(row / rows_of_head());
+    return kv_head * group + static_cast<int64_t>(row % rows_of_head()) % group;
   }
 };
 
@@ -36,7 +43,10 @@ class Plan {
  public:
   template <typename T>
   Plan(const AttentionParams& params, const AttentionArgs<T>& args)
-      : kv_heads_(params.kv_num_heads), length_(args.length), total_(args.max_total()) {
+      : kv_heads_(params.kv_num_heads),
+        group_(params.group()),
+        length_(args.length),
+        total_(args.max_total()) {
     // Rows of a block: enough to repay packing, few enough that a task stays
     // within kFloats of working memory, and in L2.
     constexpr int64_t kRows = 384;
@@ -50,9 +60,8 @@ class Plan {
     const int64_t keys = std::max<int64_t>(1, raw_bands) * kTileKeys + 4 * raw_bands * kAngleKeys;
     const int64_t per_tile = keys * args.head_size + kTileKeys * (args.v_head_size + 24);
     const int64_t rows = std::clamp<int64_t>((kFloats - per_tile) / per_row, 1, kRows);
-    queries_per_block_ =
-        std::clamp<int64_t>(rows / params.group(), 1, std::max<int64_t>(1, length_));
-    const int64_t rows_of_head = queries_per_block_ * params.group();
+    queries_per_block_ = std::clamp<int64_t>(rows / group_, 1, std::max<int64_t>(1, length_));
+    const int64_t rows_of_head = queries_per_block_ * group_;
     blocks_ = DivideUp(length_, queries_per_block_);
     in_place_ = blocks_ == 1 && rows_of_head <= kRowsInPlace;
     // Few rows cost little beside the angles of raw keys, so heads share these.
@@ -113,12 +122,14 @@ class Plan {
     task.queries.end = std::min(length_, task.queries.begin + queries_per_block_);
     task.keys.begin = split * keys_per_split_;
     task.keys.end = std::min(total_, task.keys.begin + keys_per_split_);
+    task.group = group_;
     task.index = index;
     return task;
   }
 
  private:
   int64_t kv_heads_;
+  int64_t group_;
   int64_t length_;
   int64_t total_;
   int64_t queries_per_block_ = 1;

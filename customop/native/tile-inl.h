@@ -17,6 +17,7 @@
 #include "raw_keys-inl.h"
 #include "softmax-inl.h"
 #include "tile_data-inl.h"
+#include "tile_layout-inl.h"
 #include "tile_mask-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,50 +47,6 @@ struct Run {
   float ScoreOfProduct() const { return modify ? 1.0f : scale; }
 };
 
-// Raw keys that are turned before they are packed, a multiple of kAngleKeys and kPanel.
-inline constexpr int64_t kTurnedKeys = 64;
-static_assert(kTurnedKeys % kAngleKeys == 0 && kTurnedKeys % kPanel == 0, "panels are whole");
-
-// Where a task's parts stand in its working memory, in floats.
-struct TileLayout {
-  size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
-  size_t keys_of_map;               // packed keys as one of the bands' ways to place them has them
-  size_t queries, sums, maxima, totals, keys, turned, raw_keys, values, scores, band_scores, shown,
-      row_shown, biases, ids, end;
-
-  template <typename T>
-  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args,
-             const KeyAngles& key_angles, size_t rows, bool scores_first)
-      : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
-        v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {
-    size_t next = 0;
-    const auto take = [&next](size_t floats) {
-      const size_t at = next;
-      next += RoundUp(floats, kPanel);
-      return at;
-    };
-    constexpr size_t kKeys = static_cast<size_t>(kTileKeys);
-    queries = take(params.bands.size() * rows * query_columns);
-    sums = take(rows * v_columns);
-    maxima = take(rows);
-    totals = take(rows);
-    keys_of_map = RoundUp(kKeys * static_cast<size_t>(args.head_size), kPanel);
-    keys = take(scores_first ? 0 : keys_of_map * (params.raw_cache ? key_angles.maps() : 1));
-    turned = take(
-        params.raw_cache && !scores_first ? static_cast<size_t>(kTurnedKeys * args.head_size) : 0);
-    raw_keys = take(
-        params.raw_cache ? RawKeys<T>::Floats(key_angles, static_cast<size_t>(args.head_size)) : 0);
-    values = take(kKeys * v_columns);
-    scores = take((scores_first ? rows : kBlockRows) * kKeys);
-    band_scores = take(kBlockRows * kKeys);
-    shown = take(kKeys);
-    row_shown = take(kBlockRows * kKeys);
-    biases = take(ScoreModifiers<T>::kBuffers * kKeys);
-    ids = take(rows * sizeof(int64_t) / sizeof(float));
-    end = next;
-  }
-};
-
 // The running softmax of a task's rows, and the steps that carry it on.
 template <typename T>
 class TileAttention {
@@ -100,10 +57,9 @@ class TileAttention {
         past_(run.args.past(task.batch)),
         total_(run.args.total(task.batch)),
         shift_(run.positions.Shift(task.batch)),
-        group_(run.params.group()),
         layout_(layout),
-        head_rows_(task.rows_of_head(group_)),
-        rows_(task.rows(group_)),
+        head_rows_(task.rows_of_head()),
+        rows_(task.rows()),
         queries_(memory + layout.queries),
         sums_(memory + layout.sums),
         maxima_(memory + layout.maxima),
@@ -157,15 +113,8 @@ class TileAttention {
   float total(size_t row) const { return totals_[row]; }
 
  private:
-  // A row's query by its place in the call and by its index among all keys.
-  int64_t PlaceOf(size_t row) const {
-    return task_.queries.begin + static_cast<int64_t>(row % head_rows_) / group_;
-  }
-  int64_t IndexOf(size_t row) const { return past_ + PlaceOf(row); }
-  int64_t HeadOf(size_t row) const {
-    const int64_t kv_head = task_.kv_heads.begin + static_cast<int64_t>(row / head_rows_);
-    return kv_head * group_ + static_cast<int64_t>(row % head_rows_) % group_;
-  }
+  // The index of a row's query among all keys.
+  int64_t IndexOf(size_t row) const { return past_ + task_.PlaceOf(row); }
 
   void PackQueries() {
     const AttentionArgs<T>& args = run_.args;
@@ -173,10 +122,11 @@ class TileAttention {
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
       for (size_t r = 0; r < rows_; ++r) {
-        const int64_t place = PlaceOf(r);
+        const int64_t place = task_.PlaceOf(r);
         const float* table =
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
-        RotateHead(run_.params, args.query.At(task_.batch, HeadOf(r), place), table, size, out);
+        RotateHead(run_.params, args.query.At(task_.batch, task_.HeadOf(r), place), table, size,
+                   out);
         if (run_.params.fast) RoundTo<T>(out, size);
         if (run_.params.temperature.slope > 0) {
           const double factor = run_.params.temperature.At(run_.positions.At(task_.batch, place));
@@ -257,8 +207,8 @@ class TileAttention {
     for (size_t r = 0; r < rows; ++r) {
       float* scores = block + r * kTileKeys;
       if (run_.modify) {
-        modifiers_.Apply(task_.batch, HeadOf(first + r), PlaceOf(first + r), tile, begin, end,
-                         scores, masks[r], row_shown_ + r * kTileKeys);
+        modifiers_.Apply(task_.batch, task_.HeadOf(first + r), task_.PlaceOf(first + r), tile,
+                         begin, end, scores, masks[r], row_shown_ + r * kTileKeys);
       }
       all_seen = all_seen && masks[r].shown == nullptr && masks[r].visible == columns;
       corrections[r] = SoftmaxRow(scores, begin, end, run_.ScoreOfProduct() * kLog2OfE, masks[r],
@@ -384,7 +334,6 @@ class TileAttention {
   const int64_t past_;   // of the task's batch row,
   const int64_t total_;  // as these are
   const int64_t shift_;  // position - index of its tokens
-  const int64_t group_;
   const TileLayout& layout_;
   const size_t head_rows_;  // of each key-value head
   const size_t rows_;
