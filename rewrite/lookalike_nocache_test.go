@@ -164,6 +164,35 @@ func TestLookalikesWithoutCache(t *testing.T) {
 	runLookalikes(t, cases)
 }
 
+// givenKeys changes keys right behind their rotation, and gives them away for later calls.
+func (p *patient) givenKeys(change func(old string) string) {
+	for _, s := range p.sites {
+		p.after(p.rotation(s.key.operand).sum.Outputs[0], func(old string) string {
+			given := change(old)
+			p.output(given)
+			return given
+		})
+	}
+}
+
+// Keys that a first call gives away may have a norm behind their rotation, and no
+// other number that is made of them.
+func TestLookalikesGivingKeys(t *testing.T) {
+	first := cacheless[:1]
+	runLookalikes(t, []lookalike{
+		{name: "as they are", models: first, change: func(p *patient) {
+			p.givenKeys(func(old string) string { return p.op("Identity", old) })
+		}, is: hasScale(1)},
+		{name: "normed", models: first, change: func(p *patient) {
+			p.query(p.normed)
+			p.givenKeys(p.normed)
+		}, is: hasScale(1)},
+		{name: "times their mean", models: first, change: func(p *patient) {
+			p.givenKeys(func(old string) string { return p.op("Mul", old, p.op("ReduceMean", old, p.ints(3))) })
+		}, kept: both("is made of what is turned, and no norm")},
+	})
+}
+
 // byBatch makes angles one per row of the batch, those of the second row wrong.
 func (p *patient) byBatch(old string) string {
 	rows := p.op("Range", p.int(0), p.size("input_ids", 0), p.int(1))

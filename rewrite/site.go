@@ -136,13 +136,6 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 			return nil, refuse(c.product, "%q is made inside it of something else than a query, key or value that is given to it", b.operand)
 		}
 	}
-	states := s.states()
-	for _, list := range [][]tokenScale{s.query.scales, s.key.scales} {
-		for i, scale := range list {
-			g.scales[scale.value] = true
-			list[i].norm = g.madeOf(scale.value, states)
-		}
-	}
 	if len(s.value.scales) > 0 {
 		return nil, refuse(c.mix, "its value is multiplied by %q inside it", s.value.scales[0].value)
 	}
@@ -154,6 +147,13 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	}
 	if s.key.store() == nil {
 		s.key = g.givingKeys(s.key)
+	}
+	states := s.states()
+	for _, list := range [][]tokenScale{s.query.scales, s.key.scales} {
+		for i, scale := range list {
+			g.scales[scale.value] = true
+			list[i].norm = g.madeOf(scale.value, states)
+		}
 	}
 	if leak := g.leak(s.output(), s.cuts()); leak != "" {
 		return nil, refuse(c.softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)

@@ -40,15 +40,20 @@ func TestGainBehindNorms(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
+		model  string
 		change func(p *patient)
 		says   string // an error, or a warning where both are normed
 		both   bool
 	}{
-		{"query and key", (*patient).normedBoth, "takes the method's gain of 1.13863 away", true},
-		{"query", func(p *patient) { p.query(p.normed) }, "takes that away from some of it only", false},
+		{"query and key", "llama__dynamo18", (*patient).normedBoth, "takes the method's gain of 1.13863 away", true},
+		{"query", "llama__dynamo18", func(p *patient) { p.query(p.normed) }, "takes that away from some of it only", false},
+		{"query and keys that are given away", "llama__dynamo18-nocache", func(p *patient) {
+			p.query(p.normed)
+			p.givenKeys(p.normed)
+		}, "takes the method's gain of 1.13863 away", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newPatient(t, "llama__dynamo18")
+			p := newPatient(t, c.model)
 			c.change(p)
 			m := open(t, p.save())
 			report, err := Rewrite(context.Background(), m, Options{Edits: []rope.Spec{yarn}})
