@@ -252,14 +252,14 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 			}
 			if rotation != nil && rotation.rotary() {
 				f.lifted = rotation
-				site.describe(rotation)
+				site.describe(f.site, rotation)
 				site.Status = Rewritten
 			}
 		case o.err != nil:
 			return o.err
 		default:
 			f.lifted = o.lifted
-			site.describe(o.lifted)
+			site.describe(f.site, o.lifted)
 			site.Proof = o.proof
 			site.Status = Rewritten
 			if o.lifted.angles != rope.Float32 {

@@ -42,6 +42,10 @@ type Site struct {
 	Scaling   string  `json:"scaling,omitempty"` // what the frequencies were scaled by before the model was exported; empty when by nothing that is known
 	Mask      string  `json:"mask"`
 
+	// AfterRotation says which of query and key are normed, or scaled by numbers
+	// for tokens or heads (a temperature), behind their rotation; empty for most.
+	AfterRotation string `json:"after_rotation,omitempty"`
+
 	// Unknown is how far the frequencies may be off, relative to themselves, where
 	// 16-bit arithmetic did not show them to float32 accuracy and no closed form
 	// explained them; 0 otherwise.
@@ -139,8 +143,8 @@ func (r *Report) warn(warnings ...string) {
 	}
 }
 
-// describe fills in what was measured.
-func (s *Site) describe(l *lifted) {
+// describe fills in what was measured of a site.
+func (s *Site) describe(of *site, l *lifted) {
 	a := l.attention
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
@@ -159,6 +163,7 @@ func (s *Site) describe(l *lifted) {
 	if l.rotationOnly {
 		return
 	}
+	s.AfterRotation = of.afterRotation()
 	s.Mask = describeMask(a.Mask)
 	s.Cache = "none"
 	if l.layouts.cached {

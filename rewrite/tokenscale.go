@@ -148,3 +148,26 @@ func (b branch) entering() []string {
 func (b branch) normed() bool {
 	return slices.ContainsFunc(b.scales, func(s tokenScale) bool { return s.norm })
 }
+
+// scaled reports whether something else than a norm does.
+func (b branch) scaled() bool {
+	return slices.ContainsFunc(b.scales, func(s tokenScale) bool { return !s.norm })
+}
+
+// afterRotation says what does so in a site, "" where nothing does.
+func (s *site) afterRotation() string {
+	var list []string
+	say := func(what string, is func(branch) bool) {
+		switch query, key := is(s.query), is(s.key); {
+		case query && key:
+			list = append(list, "query and key "+what)
+		case query:
+			list = append(list, "query "+what)
+		case key:
+			list = append(list, "key "+what)
+		}
+	}
+	say("normed", branch.normed)
+	say("scaled", branch.scaled)
+	return strings.Join(list, ", ")
+}

@@ -115,6 +115,9 @@ func describe(s rewrite.Site) string {
 	if s.Attention != nil && s.Attention.Encoding.Reach.Trained > 0 {
 		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.Reach.Trained)
 	}
+	if s.AfterRotation != "" {
+		text += ", " + s.AfterRotation
+	}
 	if s.RotationOnly {
 		return text + "; its rotation alone is changed, the attention stays: " + s.Reason
 	}
