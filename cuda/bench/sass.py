@@ -13,8 +13,9 @@ yardstick, is in a few of the files that a library is made of:
 For each kernel that has HMMA (mma.m16n8k16) the script prints its registers and its
 stack, a line for everything in it, and a line for each loop around HMMA, inner ones
 indented under outer ones: how many HMMA a warp issues in one pass, how many instructions
-of each class it issues for one HMMA, that one included, and how many bytes of shared
-memory it reads for one.
+of each class it issues for one HMMA, that one included, how many bytes of shared memory
+it reads for one, and the lead: how many HMMA stand, on average, between an LDSM and the
+first HMMA that uses what it loads, which would otherwise wait for it.
 
 One pass is one way through the loop from its first block back to it. Loops have more
 ways than one: tiles that need masks, rows that need care, the last tile, which has no
@@ -25,7 +26,7 @@ key can be jumped over, that is too: then MUFU shows less than one power for eac
 Of the numbers of HMMA it takes the one with the fewest instructions for each; --ways
 prints a line for every number. An inner loop counts as one pass, or as none where it can
 be jumped over; what is called does not count. Instructions under a predicate count as
-issued, but HMMA under one are told apart from the others (column HMMA?).
+issued; HMMA? is the part of the HMMA that are under one.
 """
 
 import argparse
@@ -66,12 +67,12 @@ class Instruction:
         self.address, self.predicate, self.text = int(address, 16), predicate, text
         self.name, *self.suffixes = text.split()[0].split(".")
         self.never = predicate == "!PT"  # padding in front of LDGSTS
-        self.hmma = self.name == "HMMA" and predicate is None
+        self.hmma = self.name == "HMMA"
 
     def column(self):
-        """The class it counts in; None for an HMMA, which the others are counted by."""
-        if self.name == "HMMA":
-            return None if self.hmma else "HMMA?"
+        """The class it counts in, but for HMMA, which the others are counted by."""
+        if self.hmma:
+            return "HMMA?" if self.predicate else None
         if self.never:
             return "control"
         # Two ways to move a register or a constant on a pipe that is free.
@@ -87,6 +88,12 @@ class Instruction:
             return 128 * int(self.suffixes[-1]) if self.suffixes[-1].isdigit() else 128
         sizes = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
         return 32 * next((sizes[s] for s in self.suffixes if s in sizes), 4)
+
+    def registers(self):
+        """The registers that an LDSM writes, or that an HMMA (16816) multiplies."""
+        names = [int(n[1:]) if n != "RZ" else None for n in re.findall(r"\bR(?:Z|\d+)\b", self.text)]
+        spans = [(names[0], self.bytes() // 128)] if self.name == "LDSM" else [(names[1], 4), (names[2], 2)]
+        return {first + n for first, count in spans if first is not None for n in range(count)}
 
     def successors(self, following):
         """What may come next in the same kernel; None of an instruction that ends no block."""
@@ -211,11 +218,26 @@ class Kernel:
         code = [i for block in blocks for i in self.blocks[block]]
         count = collections.Counter(i.column() for i in code)
         return {
-            "HMMA": count[None],
+            "HMMA": count[None] + count["HMMA?"],
             "all": len(code),
             **{column: count[column] for column in CLASSES},
             "B read": sum(i.bytes() for i in code if i.name in ("LDS", "LDSM")),
+            "lead": lead_of(code),
         }
+
+
+def lead_of(code):
+    """The HMMA between an LDSM and the first HMMA that uses its registers, on average."""
+    pending, leads, hmma = {}, [], 0  # register: its LDSM's number and the HMMA before it
+    for number, i in enumerate(code):
+        if i.name == "LDSM":
+            pending.update((register, (number, hmma)) for register in i.registers())
+        elif i.hmma:
+            for load in {pending[r] for r in i.registers() if r in pending}:
+                leads.append(hmma - load[1])
+                pending = {r: other for r, other in pending.items() if other != load}
+            hmma += 1
+    return sum(leads) / max(1, len(leads))
 
 
 def kernels_of(path, options):
@@ -258,7 +280,8 @@ def readable(name):
 
 
 def print_row(label, counts):
-    cells = [f"{counts[c] / max(1, counts['HMMA']):>{max(8, len(c) + 2)}.{0 if c == 'B read' else 2}f}" for c in counts if c != "HMMA"]
+    per_hmma = {c: n / max(1, counts["HMMA"]) for c, n in counts.items() if c not in ("HMMA", "lead")} | {"lead": counts["lead"]}
+    cells = [f"{n:>{max(8, len(c) + 2)}.{0 if c == 'B read' else 2}f}" for c, n in per_hmma.items()]
     print(f"{label:<18}{counts['HMMA']:>6}" + "".join(cells))
 
 
