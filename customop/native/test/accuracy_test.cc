@@ -76,6 +76,13 @@ void DrawRaw(Call& call, std::mt19937& random) {
                std::to_string(call.first_position);
 }
 
+// Temperatures of queries in some of the calls.
+void DrawTemperature(Call& call, std::mt19937 random) {
+  if (random() % 5 != 0) return;
+  call.params.temperature = {1, 0.25, 1, static_cast<double>(Pick(random, {1, 16, 1000}))};
+  call.name += " temperature by " + std::to_string(call.params.temperature.group);
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -138,6 +145,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
         NameOf(call.element) + (p.fast ? " fast" : "");
     DrawMasks(call, random);
     DrawRaw(call, random);
+    DrawTemperature(call, std::mt19937(seed + 7919));
     return call;
   }
 }
@@ -152,10 +160,11 @@ struct Sample {
   double plain_log = 0;
 };
 
-Sample Measure(Call call) {
+Sample Measure(Call call, Operands operands) {
   Sample sample{std::move(call), {}, 0, 0, 0};
   sample.exact = Reference<double>(sample.call.params, sample.call.Args());
-  const auto plain = Reference<float>(sample.call.params, sample.call.Args(), sample.call.element);
+  const auto plain =
+      Reference<float>(sample.call.params, sample.call.Args(), sample.call.element, operands);
   sample.plain_output = Distance(plain.output, sample.exact.output);
   sample.plain_key = Distance(plain.present_key, sample.exact.present_key);
   sample.plain_log = Distance(plain.log_sum_exp, sample.exact.log_sum_exp);
@@ -195,7 +204,7 @@ Errors RunSample(const Sample& sample, const std::string& target) {
 // The largest error of a handful of numbers is a matter of luck, for the plain
 // implementation as for ours: small calls are drawn several times and the
 // largest errors over all draws are compared.
-std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
+std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget, Operands operands) {
   constexpr int64_t kRows = 256;
   constexpr int64_t kMoreRows = 1024;  // where they are cheap
   std::vector<Sample> samples;
@@ -206,7 +215,7 @@ std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget) {
        drawn += rows) {
     Call again = call;
     again.Draw(seed + 1000003 * static_cast<uint32_t>(samples.size()));
-    samples.push_back(Measure(std::move(again)));
+    samples.push_back(Measure(std::move(again), operands));
   }
   return samples;
 }
@@ -237,9 +246,10 @@ void CheckSamples(const std::vector<Sample>& samples, const std::string& target)
 }  // namespace
 
 void TestAccuracy(const std::vector<std::string>& targets,
-                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget) {
+                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget,
+                  Operands operands) {
   for (int seed = 1; seed <= cases; ++seed) {
-    const auto samples = DrawSamples(static_cast<uint32_t>(seed), budget);
+    const auto samples = DrawSamples(static_cast<uint32_t>(seed), budget, operands);
     for (size_t t = 0; t < targets.size(); ++t) {
       choose_target(t);
       CheckSamples(samples, targets[t]);

@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "reference.h"
+
 namespace rope::test {
 
 // Runs `cases` drawn calls of at most `budget` products each on every target.
 void TestAccuracy(const std::vector<std::string>& targets,
-                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget);
+                  const std::function<void(size_t)>& choose_target, int cases, int64_t budget,
+                  Operands operands = Operands::kFloat);
 
 }  // namespace rope::test
 

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "fixture.h"
+#include "reference.h"
 
 namespace rope::test {
 namespace {
@@ -115,6 +116,24 @@ void TestMaskedKeysAreNothing(const std::string& target) {
                    std::to_string(poison) + " into the output, length " + std::to_string(length));
       }
     }
+  }
+}
+
+// A mask hides keys anywhere, not only in front.
+void TestHolesInMask(const std::string& target) {
+  for (const int64_t length : {1, 90}) {
+    Call call = Small(length, 300);
+    call.left_padding = 3;
+    call.Draw(12);
+    for (const int64_t j : {4, 70, 71, 72, 200, 299}) call.mask[static_cast<size_t>(j)] = 0;
+    const auto truth = Reference<double>(call.params, call.Args());
+    Compute(call, target);
+    double largest = 0;
+    for (size_t i = 0; i < truth.output.size(); ++i) {
+      largest = Worse(largest, std::abs(static_cast<double>(call.output[i]) - truth.output[i]));
+    }
+    Expect(largest <= 1e-5, target + ": holes in a mask are overlooked, length " +
+                                std::to_string(length) + ": off by " + std::to_string(largest));
   }
 }
 
@@ -383,6 +402,7 @@ void TestBehaviour(const std::string& target) {
   TestRowsThatSeeNothing(target);
   TestHiddenKeysAreNothing(target);
   TestMaskedKeysAreNothing(target);
+  TestHolesInMask(target);
   TestFutureIsNothing(target);
   TestNanIsNotHidden(target);
   TestAllScoresMinusInfinity(target);

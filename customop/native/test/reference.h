@@ -4,10 +4,12 @@
 #ifndef ROPE_TEST_REFERENCE_H_
 #define ROPE_TEST_REFERENCE_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "attention.h"
@@ -111,15 +113,38 @@ Real Dot(const std::vector<Real>& a, const Real* b) {
   return sum;
 }
 
+// What an implementation in 16 bits multiplies where the node does not ask for
+// speed: float32, or two numbers of the element, the rounded one and the rest,
+// without the product of two rests.
+enum class Operands { kFloat, kPairs };
+
 // `element` rounds what an implementation in 16 bits rounds: new keys as the
 // cache stores them, queries where the node asks for speed, and the output.
 template <typename Real>
 Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& args,
-                       Element element = Element::kFloat) {
+                       Element element = Element::kFloat, Operands operands = Operands::kFloat) {
+  const auto rounded = [&](Real x) {
+    return static_cast<Real>(Rounded(element, static_cast<float>(x)));
+  };
   const auto round = [&](std::vector<Real> row) {
     if (element == Element::kFloat) return row;
-    for (Real& x : row) x = static_cast<Real>(Rounded(element, static_cast<float>(x)));
+    for (Real& x : row) x = rounded(x);
     return row;
+  };
+  // An operand of a product that was turned in this call.
+  const auto operand = [&](std::vector<Real> row) {
+    if (p.fast) return round(std::move(row));
+    if (element == Element::kFloat || operands == Operands::kFloat) return row;
+    for (Real& x : row) x = rounded(x) + rounded(x - rounded(x));
+    return row;
+  };
+  const auto product_of_rests = [&](const std::vector<Real>& query, const Real* key) {
+    Real sum = 0;
+    if (element == Element::kFloat || operands == Operands::kFloat) return sum;
+    for (size_t x = 0; x < query.size(); ++x) {
+      sum += (query[x] - rounded(query[x])) * (key[x] - rounded(key[x]));
+    }
+    return sum;
   };
   const int64_t group = p.num_heads / p.kv_num_heads;
   const Real scale = p.scale != 0
@@ -153,9 +178,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         keys_of[band].clear();
         for (int64_t j = 0; j < total; ++j) {
           const float* raw = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
-          auto row = Turn<Real>(p, raw, args.head_size,
-                                p.bands[band].key_scale * static_cast<double>(j + shift));
-          if (p.fast) row = round(row);
+          const auto row = operand(Turn<Real>(
+              p, raw, args.head_size, p.bands[band].key_scale * static_cast<double>(j + shift)));
           keys_of[band].insert(keys_of[band].end(), row.begin(), row.end());
         }
       }
@@ -163,9 +187,16 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         const int64_t i = past + place;
         std::vector<std::vector<Real>> queries;
         for (const Band& band : p.bands) {
-          queries.push_back(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
-                                       band.query_scale * position(b, place) + band.query_offset));
-          if (p.fast) queries.back() = round(queries.back());
+          queries.push_back(
+              operand(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
+                                 band.query_scale * position(b, place) + band.query_offset)));
+          if (p.temperature.slope <= 0) continue;
+          const auto steps =
+              std::floor((std::max(0.0, position(b, place)) + 1) / p.temperature.group);
+          const double temperature =
+              std::max(1.0, p.temperature.offset +
+                                p.temperature.slope * std::log(p.temperature.start + steps));
+          for (Real& x : queries.back()) x *= static_cast<Real>(temperature);
         }
         std::vector<Real> scores(static_cast<size_t>(total));
         std::vector<bool> seen(scores.size());
@@ -176,7 +207,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           size_t band = 0;
           while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
           Real& s = scores[static_cast<size_t>(j)];
-          s = scale * Dot(queries[band], keys_of[band].data() + j * args.head_size);
+          const Real* key = keys_of[band].data() + j * args.head_size;
+          s = scale * (Dot(queries[band], key) - product_of_rests(queries[band], key));
           if (!Modify(p, args, b, h, place, j, s)) continue;
           seen[static_cast<size_t>(j)] = true;
           if (s > largest || std::isnan(s)) largest = s;
