@@ -11,7 +11,7 @@
 namespace rope::cuda {
 
 // Products says how the two products of a tile are made, and with that which
-// threads have which rows, keys and channels (plain_products.h, tensor_products.h).
+// threads have which rows, keys and channels (plain_products.h).
 template <typename T, typename Products>
 struct AttentionKernel {
   static constexpr int kThreads = Products::kThreads;
@@ -30,8 +30,7 @@ struct AttentionKernel {
   // A thread's share of the block's rows.
   struct State {
     RowState rows[kOwnRows];
-    float products[kOwnRows][kOwnKeys];  // of one band
-    float scores[kOwnRows][kOwnKeys];    // then weights
+    float scores[kOwnRows][kOwnKeys];  // products, then weights
     float corrections[kOwnRows];
     float sums[kOwnRows][kOwnChannels];
   };
@@ -39,12 +38,10 @@ struct AttentionKernel {
   template <typename Block>
   class Worker {
    public:
-    ROPE_DEVICE Worker(Block& block, const Call<T>& call)
+    ROPE_DEVICE Worker(Block& block, const Call<T>& call, const Task& task)
         : block_(block),
           call_(call),
-          task_(TaskOf(call, block.index())),
-          total_(call.total(task_.batch)),
-          indices_(IndicesOf(call, task_)),
+          task_(task),
           products_(block.shared(), call.head_size, call.v_head_size) {}
 
     ROPE_DEVICE void Run() {
@@ -57,93 +54,55 @@ struct AttentionKernel {
           for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] = 0.0f;
         }
       });
-      const int64_t* first = call_.first_span + task_.batch * call_.blocks + task_.block;
-      TileWalk walk(call_.spans + first[0], call_.spans + first[1], kKeys, task_.split,
-                    call_.splits);
-      for (Range tile; walk.Next(tile);) ComputeTile(tile);
+      TileWalk<T> walk(call_, task_, kKeys);
+      int64_t band = -1;
+      for (Span tile; walk.Next(tile);) {
+        if (tile.band != band) LoadQueries(tile.band);
+        band = tile.band;
+        ComputeTile(tile);
+      }
       Finish();
     }
 
    private:
-    ROPE_DEVICE void ComputeTile(Range tile) {
-      int32_t loaded = -1;  // the key map whose keys the tile holds
-      for (int64_t band = 0; band < call_.band_count; ++band) {
-        if (!BandTouches(call_, band, indices_, call_.shifts[task_.batch], total_, tile)) continue;
-        if (band != query_band_) LoadQueries(band);
-        if (call_.map_of[band] != loaded) LoadKeys(tile, call_.map_of[band]);
-        query_band_ = band;
-        loaded = call_.map_of[band];
-        products_.Multiply(block_, states_, QueriesAreRounded(call_),
-                           KeysAreRounded(call_, task_, tile));
-        Select(tile, band);
-      }
-      const TileMask<T> mask(call_, task_, indices_, tile);
-      block_.ForThreads([&](int thread) { Score(mask, tile, thread); });
-      ROPE_UNROLL
-      for (int m = 0; m < kOwnRows; ++m) {
-        block_.template Reduce<kLanes>(
-            [&](int thread) -> float& { return states_[thread].corrections[m]; },
-            [](float a, float b) { return Larger(a, b); });
-      }
+    ROPE_DEVICE void ComputeTile(const Span& tile) {
+      LoadKeys(tile.keys, call_.map_of[tile.band]);
+      products_.Multiply(block_, states_);
+      const TileMask<T> mask(call_, task_, tile);
+      block_.ForThreads([&](int thread) { Score(mask, tile.keys, thread); });
+      block_.template Reduce<kLanes, kOwnRows>(
+          [&](int thread) { return states_[thread].corrections; },
+          [](float a, float b) { return Larger(a, b); });
       block_.ForThreads([&](int thread) { Weigh(thread); });
-      const bool odd = block_.AnyThread([&](int thread) { return LoadValues(tile, thread); });
-      products_.Accumulate(block_, states_, static_cast<int>(tile.size()), odd, call_.fast);
+      const bool odd = block_.AnyThread([&](int thread) { return LoadValues(tile.keys, thread); });
+      products_.Accumulate(block_, states_, static_cast<int>(tile.keys.size()), odd);
     }
 
-    // The block's queries as a band has them; zeros behind the last row and channel.
+    // The block's queries as a band has them.
     ROPE_DEVICE void LoadQueries(int64_t band) {
-      const int64_t channels = products_.channels();
+      const int chunks = ChunksOf(products_.channels());
       block_.ForThreads([&](int thread) {
-        for (int64_t i = thread; i < kRows * channels; i += kThreads) {
-          const int row = static_cast<int>(i / channels);
-          const int c = static_cast<int>(i % channels);
-          const bool there = row < task_.rows && c < call_.head_size;
-          products_.StoreQuery(row, c, there ? QueryChannel(call_, task_, row, band, c) : 0.0f);
+        for (int i = thread; i < kRows * chunks; i += kThreads) {
+          const int row = i / chunks;
+          const int c = i % chunks * kChunk;
+          alignas(16) float numbers[kChunk];
+          QueryChunk(call_, task_, row, band, c, numbers);
+          products_.StoreQueries(row, c, numbers);
         }
       });
     }
 
     ROPE_DEVICE void LoadKeys(Range tile, int32_t map) {
-      if (KeysComeInChunks(call_)) return LoadKeyChunks(tile);
-      const int64_t channels = products_.channels();
-      block_.ForThreads([&](int thread) {
-        for (int64_t i = thread; i < kKeys * channels; i += kThreads) {
-          const int column = static_cast<int>(i / channels);
-          const int c = static_cast<int>(i % channels);
-          const bool there = tile.begin + column < tile.end && c < call_.head_size;
-          products_.StoreKey(column, c,
-                             there ? KeyChannel(call_, task_, tile.begin + column, map, c) : 0.0f);
-        }
-      });
-    }
-
-    ROPE_DEVICE void LoadKeyChunks(Range tile) {
-      const int chunks = products_.channels() / kChunk;
+      const int chunks = ChunksOf(products_.channels());
       block_.ForThreads([&](int thread) {
         for (int i = thread; i < kKeys * chunks; i += kThreads) {
           const int column = i / chunks;
           const int c = i % chunks * kChunk;
           alignas(16) float numbers[kChunk] = {};
-          if (tile.begin + column < tile.end && c < call_.head_size) {
-            KeyChunk(call_, task_, tile.begin + column, c, numbers);
+          if (tile.begin + column < tile.end) {
+            KeyChunk(call_, task_, tile.begin + column, map, c, numbers);
           }
           products_.StoreKeys(column, c, numbers);
-        }
-      });
-    }
-
-    // Takes the products of keys at the band's distances for scores.
-    ROPE_DEVICE void Select(Range tile, int64_t band) {
-      block_.ForThreads([&](int thread) {
-        State& state = states_[thread];
-        ROPE_UNROLL
-        for (int m = 0; m < kOwnRows; ++m) {
-          const Range own = BandKeysOf(call_, task_, state.rows[m].index, band, total_);
-          ROPE_UNROLL
-          for (int n = 0; n < kOwnKeys; ++n) {
-            const int64_t key = tile.begin + Products::ColumnOf(thread, n);
-            if (own.begin <= key && key < own.end) state.scores[m][n] = state.products[m][n];
-          }
         }
       });
     }
@@ -155,12 +114,13 @@ struct AttentionKernel {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
         float largest = kNegativeInfinity;
+        const Columns columns = mask.ColumnsOf(state.rows[m].index);
         ROPE_UNROLL
         for (int n = 0; n < kOwnKeys; ++n) {
           float& score = state.scores[m][n];
-          const int64_t key = tile.begin + Products::ColumnOf(thread, n);
-          if (key < tile.end && mask.Shows(state.rows[m], key) &&
-              Modify(call_, task_, state.rows[m], key, score)) {
+          const int column = Products::ColumnOf(thread, n);
+          if (columns.Has(column) && mask.Shows(state.rows[m].index, column) &&
+              Modify(call_, task_, state.rows[m], tile.begin + column, score)) {
             state.rows[m].seen = true;
           } else {
             score = kNegativeInfinity;
@@ -189,45 +149,42 @@ struct AttentionKernel {
     // that is no finite number.
     ROPE_DEVICE bool LoadValues(Range tile, int thread) {
       bool odd = false;
-      const int channels = products_.v_channels();
-      const int size = static_cast<int>(call_.v_head_size);
-      // Neighbouring threads take neighbouring keys: transposed, they stand side by side.
-      for (int i = thread; i < (channels + kChunk - 1) / kChunk * kKeys; i += kThreads) {
-        const int column = i % kKeys;
-        const int begin = i / kKeys * kChunk;
+      const int chunks = ChunksOf(products_.v_channels());
+      for (int i = thread; i < kKeys * chunks; i += kThreads) {
+        const int column = i / chunks;
+        const int c = i % chunks * kChunk;
         alignas(16) T values[kChunk] = {};
         if (tile.begin + column < tile.end) {
-          const T* row = ValueRow(call_, task_, tile.begin + column) + begin;
-          if (begin + kChunk <= size) {
-            CopyChunk<T>(row, values);
-          } else {
-            for (int x = 0; begin + x < size; ++x) values[x] = row[x];
-          }
+          LoadChunk<T>(ValueRow(call_, task_, tile.begin + column), c, call_.v_head_size, values);
         }
         ROPE_UNROLL
-        for (int x = 0; x < kChunk; ++x) {
-          odd = odd || !IsFinite(values[x]);
-          if (begin + x < channels) products_.StoreValue(column, begin + x, values[x]);
-        }
+        for (int x = 0; x < kChunk; ++x) odd = odd || !IsFinite(values[x]);
+        products_.StoreValues(column, c, values);
       }
       return odd;
     }
 
     // Adds up what the threads of a row have and writes it.
     ROPE_DEVICE void Finish() {
-      ROPE_UNROLL
-      for (int m = 0; m < kOwnRows; ++m) {
-        block_.template Reduce<kLanes>(
-            [&](int thread) -> float& { return states_[thread].rows[m].total; },
-            [](float a, float b) { return a + b; });
-        block_.ForThreads([&](int thread) {
-          RowState& row = states_[thread].rows[m];
-          states_[thread].corrections[m] = row.seen ? 1.0f : 0.0f;
+      const auto reduce = [&](const auto& value, const auto& combine) {
+        block_.Lanes([&](int thread) {
+          ROPE_UNROLL
+          for (int m = 0; m < kOwnRows; ++m) {
+            states_[thread].corrections[m] = value(states_[thread].rows[m]);
+          }
         });
-        block_.template Reduce<kLanes>(
-            [&](int thread) -> float& { return states_[thread].corrections[m]; },
-            [](float a, float b) { return a > b ? a : b; });
-      }
+        block_.template Reduce<kLanes, kOwnRows>(
+            [&](int thread) { return states_[thread].corrections; }, combine);
+      };
+      reduce([](const RowState& row) { return row.total; }, [](float a, float b) { return a + b; });
+      block_.Lanes([&](int thread) {
+        ROPE_UNROLL
+        for (int m = 0; m < kOwnRows; ++m) {
+          states_[thread].rows[m].total = states_[thread].corrections[m];
+        }
+      });
+      reduce([](const RowState& row) { return row.seen ? 1.0f : 0.0f; },
+             [](float a, float b) { return a > b ? a : b; });
       block_.ForThreads([&](int thread) {
         State& state = states_[thread];
         ROPE_UNROLL
@@ -249,16 +206,13 @@ struct AttentionKernel {
     Block& block_;
     const Call<T>& call_;
     const Task task_;
-    const int64_t total_;
-    const Range indices_;  // of the block's queries
     Products products_;
-    int64_t query_band_ = -1;  // the band that the queries in shared memory are turned for
     typename Block::template PerThread<State> states_;
   };
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
-    Worker<Block>(block, call).Run();
+    Worker<Block>(block, call, TaskOf(call, block.index())).Run();
   }
 };
 

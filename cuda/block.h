@@ -49,6 +49,47 @@ class DeviceBlock {
     step(static_cast<int>(threadIdx.x));
   }
 
+  // Starts to copy 16 bytes to a place in shared memory, or puts zeros there. Both
+  // addresses are multiples of 16.
+  ROPE_DEVICE void CopyAsync(int /*thread*/, int place, const void* from, bool there) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(Address(place)), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+  }
+  // What a thread started since the last call is one group; waits until at most
+  // kLeft of its groups are on their way. A barrier then shows them to the others.
+  ROPE_DEVICE void EndCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+  template <int kLeft>
+  ROPE_DEVICE void AwaitCopies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+  }
+  // Puts 16 bytes to a place in shared memory.
+  ROPE_DEVICE void Store(int /*thread*/, int place, const uint32_t* words) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(Address(place)), "r"(words[0]),
+                 "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+  }
+
+  // Loads four 8 x 8 matrices of 16-bit numbers in each warp (ldmatrix): lane t says
+  // where row t % 8 of matrix t / 8 is, and is given two neighbours of row t / 4 of
+  // each, from column 2 (t % 4) on; of kTransposed ones those of column t / 4.
+  template <bool kTransposed, typename Place, typename Out>
+  ROPE_DEVICE void LoadMatrices(const Place& place, const Out& out) {
+    const int t = static_cast<int>(threadIdx.x);
+    uint32_t* r = out(t);
+    if constexpr (kTransposed) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                   : "r"(Address(place(t)))
+                   : "memory");
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                   : "r"(Address(place(t)))
+                   : "memory");
+    }
+  }
+
   // c += a · b in each warp: mma.m16n8k16 on numbers of type T, whose operands
   // c(thread, i), a(thread, i) and b(thread, i) are.
   template <typename T, typename C, typename A, typename B>
@@ -70,17 +111,26 @@ class DeviceBlock {
     }
   }
 
-  // Makes value(thread) of each kLanes neighbouring threads what combine makes of all of them.
-  template <int kLanes, typename Value, typename Combine>
-  ROPE_DEVICE void Reduce(const Value& value, const Combine& combine) {
-    float& v = value(static_cast<int>(threadIdx.x));
-#pragma unroll
+  // Makes each of the kCount values(thread) of kLanes neighbouring threads what combine
+  // makes of all of them.
+  template <int kLanes, int kCount, typename Values, typename Combine>
+  ROPE_DEVICE void Reduce(const Values& values, const Combine& combine) {
+    float* own = values(static_cast<int>(threadIdx.x));
+    ROPE_UNROLL
     for (int lane = 1; lane < kLanes; lane *= 2) {
-      v = combine(v, __shfl_xor_sync(0xffffffffu, v, lane));
+      float others[kCount];
+      ROPE_UNROLL
+      for (int i = 0; i < kCount; ++i) others[i] = __shfl_xor_sync(0xffffffffu, own[i], lane);
+      ROPE_UNROLL
+      for (int i = 0; i < kCount; ++i) own[i] = combine(own[i], others[i]);
     }
   }
 
  private:
+  ROPE_DEVICE uint32_t Address(int place) const {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) + static_cast<uint32_t>(place);
+  }
+
   float* shared_;
 };
 

@@ -8,15 +8,13 @@ namespace rope::cuda {
 
 // Copies cached tokens unless they are in place, puts the new keys (rotated
 // unless the cache is raw) and values behind them, and zeroes what follows. New
-// keys are also left as float32 where the attention wants them so.
+// keys, and what rounding took from them, are also left where the attention wants
+// them by place.
 template <typename T>
 struct CacheKernel {
   static constexpr int kThreads = 128;
   static constexpr int kRows = 8;  // of one head, by one block
 
-  static int64_t BlocksPerHead(const Call<T>& call) {
-    return (call.cache_rows() + kRows - 1) / kRows;
-  }
   static int64_t Blocks(const Call<T>& call) {
     return call.batch * call.kv_num_heads * BlocksPerHead(call);
   }
@@ -25,46 +23,61 @@ struct CacheKernel {
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
-    const int64_t blocks_per_head = (call.cache_rows() + kRows - 1) / kRows;
-    const int64_t head_index = block.index() / blocks_per_head;
+    const int64_t head_index = block.index() / BlocksPerHead(call);
     const int64_t batch = head_index / call.kv_num_heads;
     const int64_t head = head_index % call.kv_num_heads;
-    const int64_t begin = block.index() % blocks_per_head * kRows;
+    const int64_t begin = block.index() % BlocksPerHead(call) * kRows;
     const int64_t left = call.cache_rows() - begin;
-    const int64_t rows = left < kRows ? left : kRows;
-    const int64_t channels = call.head_size + call.v_head_size;
+    const int rows = static_cast<int>(left < kRows ? left : kRows);
+    const int key_chunks = static_cast<int>(ChunksOf(call.head_size));
+    const int chunks = key_chunks + static_cast<int>(ChunksOf(call.v_head_size));
     block.ForThreads([&](int thread) {
-      for (int64_t i = thread; i < rows * channels; i += kThreads) {
-        const int64_t row = begin + i / channels + (call.moves() ? 0 : call.past(batch));
-        const int64_t c = i % channels;
-        if (c < call.head_size) {
-          Key(call, batch, head, row, c);
+      for (int i = thread; i < rows * chunks; i += kThreads) {
+        const int64_t row = begin + i / chunks + (call.moves() ? 0 : call.past(batch));
+        const int chunk = i % chunks;
+        if (chunk < key_chunks) {
+          Key(call, batch, head, row, chunk * kChunk);
         } else {
-          Value(call, batch, head, row, c - call.head_size);
+          Value(call, batch, head, row, (chunk - key_chunks) * kChunk);
         }
       }
     });
   }
 
  private:
+  ROPE_DEVICE_HOST static int64_t BlocksPerHead(const Call<T>& call) {
+    return (call.cache_rows() + kRows - 1) / kRows;
+  }
+
   ROPE_DEVICE static void Key(const Call<T>& call, int64_t batch, int64_t head, int64_t row,
                               int64_t c) {
     const int64_t place = row - call.past(batch);
-    const bool kept = call.present_key.data != nullptr;
-    if (place < 0) {
-      if (call.move_keys) {
-        call.present_key.At(batch, head, row)[c] = call.past_key.At(batch, head, row)[c];
-      }
-    } else if (place >= call.length) {
-      if (call.move_keys) call.present_key.At(batch, head, row)[c] = FromFloat<T>(0.0f);
+    alignas(16) T chunk[kChunk] = {};
+    if (place < 0 || place >= call.length) {
+      if (!call.move_keys) return;
+      if (place < 0) LoadChunk<T>(call.past_key.At(batch, head, row), c, call.head_size, chunk);
+      return StoreChunk<T>(chunk, call.present_key.At(batch, head, row), c, call.head_size);
+    }
+    const T* key = call.key.At(batch, head, place);
+    if (call.raw_cache) {
+      LoadChunk<T>(key, c, call.head_size, chunk);
     } else {
-      const T* key = call.key.At(batch, head, place);
-      const auto channel = [&](int64_t x) { return ToFloat(key[x]); };
-      float turned =
-          call.raw_cache ? channel(c) : Turned(call, TableRow(call, 0, batch, place), c, channel);
-      if (call.fast) turned = RoundedTo<T>(turned);
-      if (call.new_key.data != nullptr) call.new_key.At(batch, head, place)[c] = turned;
-      if (kept) call.present_key.At(batch, head, row)[c] = FromFloat<T>(turned);
+      float turned[kChunk];
+      TurnedChunk(call, TableRow(call, 0, batch, place), c, key, turned);
+      ROPE_UNROLL
+      for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(turned[i]);
+      if (call.new_key_rest.data != nullptr) {
+        alignas(16) T rests[kChunk];
+        ROPE_UNROLL
+        for (int i = 0; i < kChunk; ++i) rests[i] = RestOf(turned[i], chunk[i]);
+        StoreChunk<T>(rests, call.new_key_rest.At(batch, head, place), c, call.head_size);
+      }
+    }
+    if (call.new_key.data != nullptr) {
+      StoreChunk<T>(chunk, call.new_key.At(batch, head, place), c, call.head_size);
+    }
+    if (call.present_key.data != nullptr) {
+      StoreChunk<T>(chunk, call.present_key.At(batch, head, row), c, call.head_size);
     }
   }
 
@@ -72,12 +85,15 @@ struct CacheKernel {
                                 int64_t c) {
     if (call.present_value.data == nullptr) return;
     const int64_t place = row - call.past(batch);
-    T* out = call.present_value.At(batch, head, row) + c;
-    if (place >= 0 && place < call.length) {
-      *out = call.value.At(batch, head, place)[c];
-    } else if (call.move_values) {
-      *out = place < 0 ? call.past_value.At(batch, head, row)[c] : FromFloat<T>(0.0f);
+    const bool fresh = place >= 0 && place < call.length;
+    if (!fresh && !call.move_values) return;
+    alignas(16) T chunk[kChunk] = {};
+    if (fresh) {
+      LoadChunk<T>(call.value.At(batch, head, place), c, call.v_head_size, chunk);
+    } else if (place < 0) {
+      LoadChunk<T>(call.past_value.At(batch, head, row), c, call.v_head_size, chunk);
     }
+    StoreChunk<T>(chunk, call.present_value.At(batch, head, row), c, call.v_head_size);
   }
 };
 

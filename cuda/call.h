@@ -11,17 +11,33 @@
 
 namespace rope::cuda {
 
-// How a block of the attention kernel is cut: query rows, keys of a tile, and the
-// most channels of a value head.
+// How a block of the attention kernel is cut.
 struct TileShape {
-  int rows = 0;
-  int keys = 0;
-  int channels = 0;
+  int rows = 0;      // query rows of the block
+  int keys = 0;      // of a tile
+  int channels = 0;  // of a head, at most
+  int threads = 0;
   bool tensor = false;  // products on tensor cores
+  bool rests = false;   // also of what 16 bits do not hold
 
   constexpr bool operator==(const TileShape& o) const {
-    return rows == o.rows && keys == o.keys && channels == o.channels && tensor == o.tensor;
+    return rows == o.rows && keys == o.keys && channels == o.channels && threads == o.threads &&
+           tensor == o.tensor && rests == o.rests;
   }
+};
+
+// Which of the keys that a block visits its queries see.
+enum class Sight : int32_t {
+  kAll,      // every query sees every one of them, and they are whole tiles
+  kByIndex,  // causality, windows and bands hide some
+  kMasked,   // padding or documents hide some as well
+};
+
+// Keys that a block visits in a band.
+struct Span {
+  Range keys;
+  int32_t band = 0;
+  Sight sight = Sight::kAll;
 };
 
 template <typename T>
@@ -37,10 +53,11 @@ struct Call {
   bool move_keys = false, move_values = false;  // present is not past's own memory
 
   // Where the attention finds keys and values: cached ones by index, those of this
-  // call as float32 by place, or, where that is absent, among the cached ones.
+  // call by place, or, where that is absent, among the cached ones.
   Rows<const T> cached_key, cached_value;
-  Rows<float> new_key;
-  Rows<const T> new_value;  // by place; absent: among the cached ones
+  Rows<T> new_key;
+  Rows<T> new_key_rest;  // what rounding took from the keys of this call; absent: nothing
+  Rows<const T> new_value;
 
   // Rotation. A table row is `pairs` cosines, then as many sines, times the gain.
   int64_t pairs = 0, rotary_offset = 0;
@@ -75,11 +92,11 @@ struct Call {
   float* log_sum_exp = nullptr;  // [batch, num_heads, length]
 
   // Schedule: for each block of `shape.rows` query rows of a batch row the spans of
-  // keys to visit, spans[first_span[batch * blocks + block]] and on.
+  // keys to visit, spans[first_span[batch * blocks + block]] and on, band by band.
   TileShape shape;
   int64_t blocks = 0, splits = 1;
-  const Range* spans = nullptr;
-  const int64_t* first_span = nullptr;  // [batch * blocks + 1]
+  const Span* spans = nullptr;
+  const int32_t* first_span = nullptr;  // [batch * blocks + 1]
   float* partials = nullptr;            // [units, splits, partial_rows, v_head_size + 2]
   int64_t partial_rows = 0;
 

@@ -8,10 +8,12 @@
 #define ROPE_DEVICE_HOST __device__ __host__ __forceinline__  // the host plans with it, too
 // Before loops over what a thread keeps in registers, which have no addresses.
 #define ROPE_UNROLL _Pragma("unroll")
+#define ROPE_ROLLED _Pragma("unroll 1")  // before loops that are long, and rarely run
 #else
 #define ROPE_DEVICE inline
 #define ROPE_DEVICE_HOST inline
 #define ROPE_UNROLL
+#define ROPE_ROLLED
 #endif
 
 #endif  // ROPE_CUDA_DEVICE_H_

@@ -3,6 +3,7 @@
 #ifndef ROPE_CUDA_ELEMENT_H_
 #define ROPE_CUDA_ELEMENT_H_
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -75,8 +76,64 @@ ROPE_DEVICE bool IsFinite(T x) {
   return v - v == 0.0f;
 }
 
+// What rounding to T leaves of a number, itself rounded; nothing of infinities.
+template <typename T>
+ROPE_DEVICE T RestOf(float x, T rounded) {
+  return FromFloat<T>(IsFinite(rounded) ? x - ToFloat(rounded) : 0.0f);
+}
+
+// Two neighbouring numbers as one operand of mma: the first in the low half.
+template <typename T>
+ROPE_DEVICE uint32_t Pair(T low, T high) {
+  return static_cast<uint32_t>(low.bits) | static_cast<uint32_t>(high.bits) << 16;
+}
+template <typename T>
+ROPE_DEVICE T LowOf(uint32_t pair) {
+  return {static_cast<uint16_t>(pair & 0xffffu)};
+}
+template <typename T>
+ROPE_DEVICE T HighOf(uint32_t pair) {
+  return {static_cast<uint16_t>(pair >> 16)};
+}
+
+// Two numbers rounded to T, in one instruction on a device.
+template <typename T>
+ROPE_DEVICE uint32_t RoundedPair(float low, float high) {
+  return Pair(FromFloat<T>(low), FromFloat<T>(high));
+}
+#ifdef __CUDACC__
+template <>
+ROPE_DEVICE uint32_t RoundedPair<Half>(float low, float high) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return static_cast<uint32_t>(__half_as_ushort(pair.x)) |
+         static_cast<uint32_t>(__half_as_ushort(pair.y)) << 16;
+}
+template <>
+ROPE_DEVICE uint32_t RoundedPair<BFloat>(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return static_cast<uint32_t>(__bfloat16_as_ushort(pair.x)) |
+         static_cast<uint32_t>(__bfloat16_as_ushort(pair.y)) << 16;
+}
+#endif
+
+// 2 to the power of x, to about two units in the last place.
+ROPE_DEVICE float PowerOfTwo(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return std::exp2(x);
+#endif
+}
+
 // Numbers that are loaded and stored together.
 inline constexpr int kChunk = 8;
+
+template <typename N>
+ROPE_DEVICE_HOST constexpr N ChunksOf(N channels) {
+  return (channels + kChunk - 1) / kChunk;
+}
 
 // A chunk in 16-byte pieces where both places are aligned so.
 template <typename V>
@@ -92,6 +149,24 @@ ROPE_DEVICE void CopyChunk(const V* from, V* to) {
 #endif
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) to[i] = from[i];
+}
+
+// The channels [c, c + kChunk) of a head of `size` channels; zeros behind its end.
+template <typename T>
+ROPE_DEVICE void LoadChunk(const T* head, int64_t c, int64_t size, T* to) {
+  if (c + kChunk <= size) return CopyChunk<T>(head + c, to);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) to[i] = c + i < size ? head[c + i] : FromFloat<T>(0.0f);
+}
+
+// The same the other way; what lies behind the head's end is left as it is.
+template <typename T>
+ROPE_DEVICE void StoreChunk(const T* from, T* head, int64_t c, int64_t size) {
+  if (c + kChunk <= size) return CopyChunk<T>(from, head + c);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) {
+    if (c + i < size) head[c + i] = from[i];
+  }
 }
 
 }  // namespace rope::cuda

@@ -6,7 +6,7 @@
 #include "cache_kernel.h"
 #include "plain_products.h"
 #include "shapes.h"
-#include "tensor_products.h"
+#include "tensor_kernel.h"
 
 namespace rope::cuda {
 
@@ -18,9 +18,8 @@ constexpr const char* NameOf(Kernel kernel) {
 }
 
 template <typename T, const TileShape& kShape>
-using Plain = AttentionKernel<T, PlainProducts<T, kShape.rows, kShape.keys, kShape.channels>>;
-template <typename T, const TileShape& kShape>
-using Tensor = AttentionKernel<T, TensorProducts<T, kShape.channels>>;
+using Plain =
+    AttentionKernel<T, PlainProducts<T, kShape.rows, kShape.keys, kShape.channels, kShape.threads>>;
 
 // Calls use(k) with the kernel: one of the attention's for each shape.
 template <typename T, typename Use>
@@ -28,13 +27,20 @@ void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
   if (kernel == Kernel::kAngles) return use(AngleKernel<T>());
   if (kernel == Kernel::kCache) return use(CacheKernel<T>());
   if (kernel == Kernel::kMerge) return use(MergeKernel<T>());
-  if (shape == kFewRows) return use(Plain<T, kFewRows>());
-  if (shape == kWide) return use(Plain<T, kWide>());
   if (shape == kWidest) return use(Plain<T, kWidest>());
   if constexpr (sizeof(T) == 2) {
-    if (shape == kTensorNarrow) return use(Tensor<T, kTensorNarrow>());
-    use(Tensor<T, kTensorUsual>());
+    if (shape == kTensorFew64) return use(TensorKernel<T, kTensorFew64>());
+    if (shape == kTensorFew128) return use(TensorKernel<T, kTensorFew128>());
+    if (shape == kTensorFew256) return use(TensorKernel<T, kTensorFew256>());
+    if (shape == kTensorRests64) return use(TensorKernel<T, kTensorRests64>());
+    if (shape == kTensorRests128) return use(TensorKernel<T, kTensorRests128>());
+    if (shape == kTensorRests256) return use(TensorKernel<T, kTensorRests256>());
+    if (shape == kTensor64) return use(TensorKernel<T, kTensor64>());
+    if (shape == kTensor128) return use(TensorKernel<T, kTensor128>());
+    use(TensorKernel<T, kTensor256>());
   } else {
+    if (shape == kFewRows) return use(Plain<T, kFewRows>());
+    if (shape == kWide) return use(Plain<T, kWide>());
     if (shape == kNarrow) return use(Plain<T, kNarrow>());
     use(Plain<T, kUsual>());
   }

@@ -13,12 +13,12 @@ namespace rope::cuda {
 // Shared memory: queries, then a tile of keys or of values, then weights, all as
 // float32. Rows are one number longer than they need, so that neighbouring rows
 // lie in other banks.
-template <typename T, int kRows_, int kKeys_, int kChannels_>
+template <typename T, int kRows_, int kKeys_, int kChannels_, int kThreads_>
 class PlainProducts {
  public:
   static constexpr int kRows = kRows_;
   static constexpr int kKeys = kKeys_;
-  static constexpr int kThreads = 128;
+  static constexpr int kThreads = kThreads_;
   static constexpr int kLanes = 8;
   static constexpr int kOwnRows = kRows * kLanes / kThreads;
   static constexpr int kOwnKeys = kKeys / kLanes;
@@ -44,20 +44,29 @@ class PlainProducts {
   ROPE_DEVICE int channels() const { return channels_; }
   ROPE_DEVICE int v_channels() const { return v_channels_; }
 
-  ROPE_DEVICE void StoreQuery(int row, int c, float x) { queries_[row * (channels_ + 1) + c] = x; }
-  ROPE_DEVICE void StoreKey(int column, int c, float x) { keys_[column * (channels_ + 1) + c] = x; }
-  // A chunk of channels of a key.
+  // Chunks of channels of a query, a key, a value.
+  ROPE_DEVICE void StoreQueries(int row, int c, const float* x) {
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; ++i) {
+      if (c + i < channels_) queries_[row * (channels_ + 1) + c + i] = x[i];
+    }
+  }
   ROPE_DEVICE void StoreKeys(int column, int c, const float* x) {
     ROPE_UNROLL
-    for (int i = 0; i < kChunk; ++i) StoreKey(column, c + i, x[i]);
+    for (int i = 0; i < kChunk; ++i) {
+      if (c + i < channels_) keys_[column * (channels_ + 1) + c + i] = x[i];
+    }
   }
-  ROPE_DEVICE void StoreValue(int column, int c, T x) {
-    keys_[column * (v_channels_ + 1) + c] = ToFloat(x);
+  ROPE_DEVICE void StoreValues(int column, int c, const T* x) {
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; ++i) {
+      if (c + i < v_channels_) keys_[column * (v_channels_ + 1) + c + i] = ToFloat(x[i]);
+    }
   }
 
-  // products = queries · keys.
+  // scores = queries · keys.
   template <typename Block, typename States>
-  ROPE_DEVICE void Multiply(Block& block, States& states, bool, bool) {
+  ROPE_DEVICE void Multiply(Block& block, States& states) {
     block.ForThreads([&](int thread) {
       float products[kOwnRows][kOwnKeys] = {};
       const int stride = channels_ + 1;
@@ -77,7 +86,7 @@ class PlainProducts {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
         ROPE_UNROLL
-        for (int n = 0; n < kOwnKeys; ++n) states[thread].products[m][n] = products[m][n];
+        for (int n = 0; n < kOwnKeys; ++n) states[thread].scores[m][n] = products[m][n];
       }
     });
   }
@@ -85,7 +94,7 @@ class PlainProducts {
   // sums = sums * corrections + weights · values. Where values are `odd`, keys
   // without weight are passed over: 0 times infinity is not nothing.
   template <typename Block, typename States>
-  ROPE_DEVICE void Accumulate(Block& block, States& states, int keys, bool odd, bool) {
+  ROPE_DEVICE void Accumulate(Block& block, States& states, int keys, bool odd) {
     block.ForThreads([&](int thread) {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {

@@ -23,12 +23,11 @@ struct RowState {
   bool seen = false;  // some key
 
   template <typename T>
-  ROPE_DEVICE static RowState Of(const Call<T>& call, const Task& task, int64_t row) {
+  ROPE_DEVICE static RowState Of(const Call<T>& call, const Task& task, int row) {
     RowState state;
     if (row >= task.rows) return state;
-    const int64_t r = task.first_row + row;
-    state.place = r / call.group();
-    state.head = task.kv_head * call.group() + r % call.group();
+    state.place = task.PlaceOf(call, row);
+    state.head = task.HeadOf(call, row);
     state.index = call.past(task.batch) + state.place;
     return state;
   }
@@ -95,8 +94,9 @@ class RowWriter {
 
  private:
   ROPE_DEVICE float* Partial() const {
-    const int64_t part = task_.unit * call_.splits + task_.split;
-    return call_.partials + (part * call_.partial_rows + row_) * (call_.v_head_size + 2);
+    const int64_t part = static_cast<int64_t>(task_.unit) * call_.splits + task_.split;
+    return call_.partials +
+           (part * call_.partial_rows + task_.first_in_block + row_) * (call_.v_head_size + 2);
   }
 
   const Call<T>& call_;
@@ -118,12 +118,13 @@ struct MergeKernel {
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
-    const int64_t row = block.index() % call.partial_rows;
+    const int row = static_cast<int>(block.index() % call.partial_rows);
     const int64_t width = call.v_head_size + 2;
     const Task task = TaskOf(call, block.index() / call.partial_rows * call.splits);
     if (row >= task.rows) return;
     const float* first =
-        call.partials + (task.unit * call.splits * call.partial_rows + row) * width;
+        call.partials +
+        (static_cast<int64_t>(task.unit) * call.splits * call.partial_rows + row) * width;
     const int64_t stride = call.partial_rows * width;
     block.ForThreads([&](int thread) {
       RowState state = RowState::Of(call, task, row);

@@ -73,6 +73,56 @@ ROPE_DEVICE float Turned(const Call<T>& call, const float* row, int64_t c, const
   return channel(c) * cosine - channel(c + step) * sine;
 }
 
+// The channels [c, c + kChunk) of a head of call.head_size channels, turned.
+template <typename T>
+ROPE_DEVICE void TurnedChunk(const Call<T>& call, const float* row, int64_t c, const T* head,
+                             float* out) {
+  const auto load = [&](int64_t at, float* numbers) {
+    alignas(16) T chunk[kChunk];
+    LoadChunk<T>(head, at, call.head_size, chunk);
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; ++i) numbers[i] = ToFloat(chunk[i]);
+  };
+  const int64_t x = c - call.rotary_offset;
+  const int64_t rotary = 2 * call.pairs;
+  if (x + kChunk <= 0 || x >= rotary) return load(c, out);
+  if (call.interleaved && x >= 0 && x + kChunk <= rotary && x % 2 == 0) {
+    float own[kChunk];
+    load(c, own);
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; i += 2) {
+      const float cosine = row[(x + i) / 2];
+      const float sine = row[call.pairs + (x + i) / 2];
+      out[i] = own[i] * cosine - own[i + 1] * sine;
+      out[i + 1] = own[i + 1] * cosine + own[i] * sine;
+    }
+    return;
+  }
+  const bool first = x >= 0 && x + kChunk <= call.pairs;
+  const bool second = x >= call.pairs && x + kChunk <= rotary;
+  if (!call.interleaved && (first || second)) {
+    const float* cosines = row + (first ? x : x - call.pairs);
+    alignas(16) float cosine[kChunk], sine[kChunk];
+    CopyChunk<float>(cosines, cosine);
+    CopyChunk<float>(cosines + call.pairs, sine);
+    float own[kChunk], other[kChunk];
+    load(c, own);
+    load(first ? c + call.pairs : c - call.pairs, other);
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; ++i) {
+      out[i] = own[i] * cosine[i] + other[i] * (first ? -sine[i] : sine[i]);
+    }
+    return;
+  }
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) {
+    out[i] = c + i < call.head_size
+                 ? Turned(
+                       call, row, c + i, [&](int64_t at) { return ToFloat(head[at]); })
+                 : 0.0f;
+  }
+}
+
 // The row of a table of queries; table 0 also turns the keys of this call.
 template <typename T>
 ROPE_DEVICE const float* TableRow(const Call<T>& call, int64_t table, int64_t batch,

@@ -5,8 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "block_spans.h"
+#include "padding.h"
 #include "positions.h"
-#include "spans.h"
 #include "upload.h"
 #include "workspace.h"
 
@@ -36,7 +37,11 @@ class Run {
   using E = Element<T>;
 
   Run(const AttentionParams& params, const AttentionArgs<T>& args, Device<E>& device)
-      : params_(params), args_(args), device_(device), positions_(params, args) {}
+      : params_(params),
+        args_(args),
+        device_(device),
+        positions_(params, args),
+        padding_(args.mask, args.mask_batch_stride, args.batch, args.max_total()) {}
 
   bool operator()() {
     if (args_.batch == 0) return true;
@@ -92,8 +97,8 @@ class Run {
     upload_.Add(sinks, call_.sinks);
   }
 
-  // The attention reads present where there is one, and new keys as float32
-  // where present would round what is still to be read.
+  // The attention reads present where there is one, and beside it what rounding
+  // takes from new keys that are still to be multiplied.
   void TakeCaches() {
     const bool keep_keys = args_.present_key.data != nullptr;
     const bool keep_values = args_.present_value.data != nullptr;
@@ -103,13 +108,16 @@ class Run {
     call_.cached_value = keep_values ? As<const E>(args_.present_value) : call_.past_value;
     if (!keep_values) call_.new_value = call_.value;
     const bool rounds = sizeof(T) != sizeof(float) && !params_.fast && !params_.raw_cache;
-    if (!keep_keys || rounds) {
-      const int64_t head = args_.length * args_.head_size;
-      call_.new_key = {nullptr, params_.kv_num_heads * head, head, args_.head_size};
-      upload_.Reserve(args_.batch * params_.kv_num_heads * head, call_.new_key.data);
-    }
+    if (!keep_keys) ReserveNewKeys(call_.new_key);
+    if (rounds) ReserveNewKeys(call_.new_key_rest);
     Reserve(args_.past_key, args_.present_key, staged_key_);
     Reserve(args_.past_value, args_.present_value, staged_value_);
+  }
+
+  void ReserveNewKeys(Rows<E>& rows) {
+    const int64_t head = args_.length * args_.head_size;
+    rows = {nullptr, params_.kv_num_heads * head, head, args_.head_size};
+    upload_.Reserve(args_.batch * params_.kv_num_heads * head, rows.data);
   }
 
   // A past whose memory present takes for longer rows would be overwritten while
@@ -196,14 +204,9 @@ class Run {
                       ? params_.scale
                       : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
     const int64_t columns = args_.max_total();
-    if (args_.mask != nullptr) {
-      const int64_t rows = args_.mask_batch_stride == 0 ? 1 : args_.batch;
-      std::vector<uint8_t> shown;
-      for (int64_t i = 0; i < rows * columns; ++i) {
-        shown.push_back(args_.mask[i / columns * args_.mask_batch_stride + i % columns] != 0);
-      }
-      call_.shown_batch_stride = rows == 1 ? 0 : columns;
-      if (std::count(shown.begin(), shown.end(), 0) > 0) upload_.Add(shown, call_.shown);
+    if (padding_.any()) {
+      call_.shown_batch_stride = padding_.batch_stride();
+      upload_.Add(padding_.shown(), call_.shown);
     }
     if (args_.documents != nullptr) {
       const int64_t rows = args_.documents_batch_stride == 0 ? 1 : args_.batch;
@@ -220,65 +223,54 @@ class Run {
   // The spans of keys that each block of query rows visits, and into how many
   // splits they are cut. It follows from shapes and masks alone.
   void TakeSchedule() {
-    constexpr int64_t kBlocksWanted = 256;  // about two for each multiprocessor of an H100
+    constexpr int64_t kThreadsWanted = 32768;  // about two blocks of 128 on each of 132 processors,
+    constexpr int64_t kBlocksWanted = 528;     // and four of any size
     constexpr int64_t kTilesPerSplit = 4;
-    constexpr int64_t kMostSplits = 32;
+    constexpr int64_t kMostSplits = 128;
     const int64_t rows = args_.length * params_.group();
-    call_.shape = ShapeFor(rows, std::max(args_.head_size, args_.v_head_size), sizeof(E) == 2);
+    const int64_t channels = std::max(args_.head_size, args_.v_head_size);
+    const bool rests = !params_.fast || params_.temperature.slope > 0;
+    call_.shape = sizeof(E) == 2 ? TensorShapeFor(rows, channels, rests) : ShapeFor(rows, channels);
     call_.blocks = DivideUp(rows, call_.shape.rows);
-    const DocumentRuns runs(args_);
-    std::vector<Range> spans;
-    std::vector<int64_t> first;
+    BlockSpans<T> block_spans(params_, args_, positions_, padding_, call_.shape.keys);
+    std::vector<Span> spans;
+    std::vector<int32_t> first;
     int64_t most_tiles = 0;
     for (int64_t i = 0; i < args_.batch * call_.blocks; ++i) {
-      first.push_back(static_cast<int64_t>(spans.size()));
-      AddSpans(i / call_.blocks, i % call_.blocks * call_.shape.rows, runs, spans);
+      first.push_back(static_cast<int32_t>(spans.size()));
+      const int64_t first_row = i % call_.blocks * call_.shape.rows;
+      const int64_t left = rows - first_row;
+      const Range places =
+          PlacesOf(first_row, std::min<int64_t>(call_.shape.rows, left), params_.group());
+      block_spans.Add(i / call_.blocks, places, spans);
       int64_t tiles = 0;
       for (size_t s = static_cast<size_t>(first.back()); s < spans.size(); ++s) {
-        tiles += DivideUp(spans[s].size(), call_.shape.keys);
+        tiles += DivideUp(spans[s].keys.size(), call_.shape.keys);
       }
       most_tiles = std::max(most_tiles, tiles);
     }
-    first.push_back(static_cast<int64_t>(spans.size()));
+    first.push_back(static_cast<int32_t>(spans.size()));
     upload_.Add(spans, call_.spans);
     upload_.Add(first, call_.first_span);
     if (call_.units() == 0) return;
+    const int64_t wanted = std::min(kBlocksWanted, kThreadsWanted / call_.shape.threads);
     call_.splits = std::clamp<int64_t>(
-        std::min(DivideUp(kBlocksWanted, call_.units()), most_tiles / kTilesPerSplit), 1,
-        kMostSplits);
+        std::min(DivideUp(wanted, call_.units()), most_tiles / kTilesPerSplit), 1, kMostSplits);
     if (call_.splits == 1) return;
     call_.partial_rows = std::min<int64_t>(rows, call_.shape.rows);
     upload_.Reserve(call_.units() * call_.splits * call_.partial_rows * (args_.v_head_size + 2),
                     call_.partials);
   }
 
-  void AddSpans(int64_t batch, int64_t first_row, const DocumentRuns& runs,
-                std::vector<Range>& spans) {
-    const int64_t rows =
-        std::min<int64_t>(call_.shape.rows, args_.length * params_.group() - first_row);
-    const Range places = PlacesOf(first_row, rows, params_.group());
-    const Range queries{args_.past(batch) + places.begin, args_.past(batch) + places.end};
-    const bool by_document = args_.documents != nullptr;
-    ids_.resize(static_cast<size_t>(places.size()));
-    const BlockDocuments documents(
-        params_.document_mask,
-        by_document ? args_.documents + batch * args_.documents_batch_stride + queries.begin
-                    : nullptr,
-        by_document ? ids_.size() : 0, ids_.data());
-    ForEachSpan(Geometry(params_, args_.total(batch)), queries, {0, args_.total(batch)},
-                by_document ? &runs : nullptr, documents, batch, call_.shape.keys,
-                [&](Range span) { spans.push_back(span); });
-  }
-
   const AttentionParams& params_;
   const AttentionArgs<T>& args_;
   Device<E>& device_;
   const Positions<T> positions_;
+  const Padding padding_;
   Call<E> call_;
   Upload upload_;
   E* staged_key_ = nullptr;
   E* staged_value_ = nullptr;
-  std::vector<int64_t> ids_;  // of one block's queries
 };
 
 }  // namespace

@@ -3,34 +3,54 @@
 #ifndef ROPE_CUDA_SCHEDULE_H_
 #define ROPE_CUDA_SCHEDULE_H_
 
+#include <algorithm>
+
 #include "call.h"
 
 namespace rope::cuda {
 
 // Rows are the queries of all heads that share a key-value head, side by side:
-// row r is query r / group of head kv_head * group + r % group.
+// row r of a batch row is query r / group of head kv_head * group + r % group. A
+// grid has fewer than 2^31 blocks, so 32 bits hold all of a task.
 struct Task {
-  int64_t batch = 0, kv_head = 0;
-  int64_t block = 0;  // of the batch row's query rows
-  int64_t unit = 0;   // of batch row, key-value head and block
-  int64_t split = 0;  // of the unit's keys
-  int64_t first_row = 0;
-  int64_t rows = 0;
+  int32_t batch = 0, kv_head = 0;
+  int32_t block = 0;           // of the batch row's query rows
+  int32_t unit = 0;            // of batch row, key-value head and block
+  int32_t split = 0;           // of the unit's keys
+  int32_t first_in_block = 0;  // where only some of a block's rows are computed
+  int32_t rows = 0;            // of those
+
+  // Of a row of the task: its query's place in the call, and its head.
+  template <typename T>
+  constexpr int64_t PlaceOf(const Call<T>& call, int row) const {
+    return RowOf(call, row) / call.group();
+  }
+  template <typename T>
+  constexpr int64_t HeadOf(const Call<T>& call, int row) const {
+    return kv_head * call.group() + RowOf(call, row) % call.group();
+  }
+
+ private:
+  template <typename T>
+  constexpr int64_t RowOf(const Call<T>& call, int row) const {
+    return static_cast<int64_t>(block) * call.shape.rows + first_in_block + row;
+  }
 };
 
 // Later blocks see more keys and come first, so that all end at about the same time.
 template <typename T>
 constexpr Task TaskOf(const Call<T>& call, int64_t index) {
   Task task;
-  task.split = index % call.splits;
-  task.unit = index / call.splits;
-  const int64_t heads = call.batch * call.kv_num_heads;
-  task.block = call.blocks - 1 - task.unit / heads;
-  task.batch = task.unit % heads / call.kv_num_heads;
-  task.kv_head = task.unit % call.kv_num_heads;
-  task.first_row = task.block * call.shape.rows;
-  const int64_t rows = call.length * call.group() - task.first_row;
-  task.rows = rows < call.shape.rows ? rows : call.shape.rows;
+  task.split = static_cast<int32_t>(index % call.splits);
+  task.unit = static_cast<int32_t>(index / call.splits);
+  const auto kv_heads = static_cast<int32_t>(call.kv_num_heads);
+  const auto heads = static_cast<int32_t>(call.batch) * kv_heads;
+  task.block = static_cast<int32_t>(call.blocks) - 1 - task.unit / heads;
+  task.batch = task.unit % heads / kv_heads;
+  task.kv_head = task.unit % kv_heads;
+  const int64_t first_row = static_cast<int64_t>(task.block) * call.shape.rows;
+  task.rows = static_cast<int32_t>(
+      std::min<int64_t>(call.shape.rows, call.length * call.group() - first_row));
   return task;
 }
 
@@ -39,44 +59,39 @@ constexpr Range PlacesOf(int64_t first_row, int64_t rows, int64_t group) {
   return {first_row / group, (first_row + rows - 1) / group + 1};
 }
 
-// The tiles of some spans that belong to one of `splits` workers: every splits-th.
+// The tiles of a task: of those of its block's spans, one after the other, every
+// splits-th.
+template <typename T>
 class TileWalk {
  public:
-  constexpr TileWalk(const Range* begin, const Range* end, int64_t tile_keys, int64_t split,
-                     int64_t splits)
-      : span_(begin),
-        end_(end),
-        at_(begin == end ? 0 : begin->begin),
-        tile_keys_(tile_keys),
-        skip_(split),
-        splits_(splits) {}
+  constexpr TileWalk(const Call<T>& call, const Task& task, int tile_keys)
+      : call_(call), tile_keys_(tile_keys), skip_(task.split) {
+    const int32_t* first = call.first_span + task.batch * call.blocks + task.block;
+    span_ = first[0];
+    end_ = first[1];
+  }
 
   // Takes the next tile; false if there is none.
-  constexpr bool Next(Range& tile) {
-    for (; span_ != end_; Step()) {
-      if (skip_-- > 0) continue;
-      tile = {at_, at_ + tile_keys_ < span_->end ? at_ + tile_keys_ : span_->end};
-      skip_ = splits_ - 1;
-      Step();
-      return true;
+  constexpr bool Next(Span& tile) {
+    for (; span_ != end_; ++span_, from_ = 0) {
+      const Span& span = call_.spans[span_];
+      for (int64_t at = span.keys.begin + from_; at < span.keys.end; at += tile_keys_) {
+        from_ += tile_keys_;
+        if (skip_-- > 0) continue;
+        skip_ = static_cast<int32_t>(call_.splits) - 1;
+        tile = {{at, std::min(at + tile_keys_, span.keys.end)}, span.band, span.sight};
+        return true;
+      }
     }
     return false;
   }
 
  private:
-  constexpr void Step() {
-    at_ += tile_keys_;
-    if (at_ < span_->end) return;
-    ++span_;
-    if (span_ != end_) at_ = span_->begin;
-  }
-
-  const Range* span_;
-  const Range* end_;
-  int64_t at_;
-  int64_t tile_keys_;
-  int64_t skip_;
-  int64_t splits_;
+  const Call<T>& call_;
+  const int tile_keys_;
+  int32_t span_ = 0, end_ = 0;
+  int32_t skip_;
+  int64_t from_ = 0;  // keys of the span that are done
 };
 
 }  // namespace rope::cuda

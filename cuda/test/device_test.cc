@@ -10,6 +10,7 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "cuda_device.h"
+#include "odd_test.h"
 
 namespace {
 
@@ -40,7 +41,8 @@ int main(int argc, char** argv) {
     return rope::test::g_failures == 0 ? kSkipped : 1;
   }
   rope::test::TestBehaviour("CUDA");
-  rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget);
+  rope::test::TestOddNumbers("CUDA");
+  rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }

@@ -1,4 +1,7 @@
 // The kernel tests of the CPU library, run on the emulated CUDA kernels.
+#include "emulation.h"
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +11,7 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "fixture.h"
+#include "odd_test.h"
 #include "reference.h"
 
 namespace rope::test {
@@ -26,23 +30,81 @@ double LogError(Call call) {
   return largest;
 }
 
-// precision=exact multiplies what fast rounds first.
+// precision=exact multiplies what fast rounds first; keys of this call, which the
+// cache has rounded, also in a tile with cached ones.
 void TestExactKeepsMore() {
   for (const Element element : {Element::kFloat16, Element::kBFloat16}) {
-    Call call;
-    call.name = std::string("exact ") + NameOf(element);
-    call.element = element;
-    call.params.num_heads = 4;
-    call.params.kv_num_heads = 2;
-    call.params.frequencies = Frequencies(64);
-    call.length = 90;
-    call.first_position = 131071 - 90;
-    call.Draw(1);
-    const double exact = LogError(call);
-    call.params.fast = true;
-    const double fast = LogError(call);
-    Expect(16 * exact < fast, call.name + ": off by " + std::to_string(exact * 1e6) +
-                                  "e-6, and by " + std::to_string(fast * 1e6) + "e-6 when fast");
+    for (const int64_t past : {0, 30}) {
+      Call call;
+      call.name =
+          std::string("exact ") + NameOf(element) + " after " + std::to_string(past) + " tokens";
+      call.element = element;
+      call.params.num_heads = 4;
+      call.params.kv_num_heads = 2;
+      call.params.frequencies = Frequencies(64);
+      call.length = past == 0 ? 90 : 30;
+      call.past = past;
+      call.first_position = 131071 - 90;
+      call.Draw(1);
+      const double exact = LogError(call);
+      call.params.fast = true;
+      const double fast = LogError(call);
+      Expect(16 * exact < fast, call.name + ": off by " + std::to_string(exact * 1e6) +
+                                    "e-6, and by " + std::to_string(fast * 1e6) + "e-6 when fast");
+    }
+  }
+}
+
+// So do weights: of values chosen so that the last query's output nearly vanishes,
+// what is left is what weights lose.
+void TestExactWeights() {
+  for (const Element element : {Element::kFloat16, Element::kBFloat16}) {
+    for (const int64_t length : {1, 40}) {
+      Call call;
+      call.name =
+          std::string("exact weights ") + NameOf(element) + ", length " + std::to_string(length);
+      call.element = element;
+      call.params.num_heads = call.params.kv_num_heads = 1;
+      call.params.frequencies = Frequencies(64);
+      call.length = length;
+      call.past = 64 - length;
+      call.keep_cache = false;
+      call.Draw(1);
+      const auto value = [&](int64_t j, int64_t c) -> float& {
+        auto& values = j < call.past ? call.past_value : call.value;
+        return values[static_cast<size_t>((j < call.past ? j : j - call.past) * 64 + c)];
+      };
+      const Call drawn = call;
+      for (int64_t j = 0; j < 64; ++j) {
+        for (int64_t c = 0; c < 64; ++c) value(j, c) = j == c ? 1.0f : 0.0f;
+      }
+      const auto weights = Reference<double>(call.params, call.Args()).output;
+      const double* last = weights.data() + (length - 1) * 64;
+      call = drawn;
+      double summed = 0;  // the largest sum of what cancels
+      for (int64_t c = 0; c < 64; ++c) {
+        double rest = 0, sizes = 0;
+        for (int64_t j = 1; j < 64; ++j) {
+          rest += last[j] * static_cast<double>(value(j, c));
+          sizes += std::abs(last[j] * static_cast<double>(value(j, c)));
+        }
+        value(0, c) = Rounded(element, static_cast<float>(-rest / last[0]));
+        summed = std::max(summed, sizes + std::abs(rest));
+      }
+      const auto truth = Reference<double>(call.params, call.Args()).output;
+      TestHost host(1);
+      Expect(call.Run(host), call.name + ": no memory");
+      double error = 0, largest = 0;
+      for (size_t i = truth.size() - 64; i < truth.size(); ++i) {
+        error = Worse(error, std::abs(static_cast<double>(call.output[i]) - truth[i]));
+        largest = std::max(largest, std::abs(truth[i]));
+      }
+      // Twice what rounding takes of the output, and of weights that are two numbers.
+      const double unit = element == Element::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
+      const double allowed = 2 * (unit * largest + unit * unit * summed);
+      Expect(error <= allowed, call.name + ": off by " + std::to_string(error * 1e6) +
+                                   "e-6, allowed " + std::to_string(allowed * 1e6) + "e-6");
+    }
   }
 }
 
@@ -53,8 +115,15 @@ int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 1000000;
   rope::test::TestBehaviour("emulated");
+  rope::test::TestOddNumbers("emulated");
   rope::test::TestExactKeepsMore();
-  rope::test::TestAccuracy({"emulated"}, [](size_t) {}, cases, budget);
+  rope::test::TestExactWeights();
+  const int64_t odd_steps = rope::cuda::test::g_odd_steps;
+  rope::test::TestAccuracy(
+      {"emulated"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
+  // Ordinary numbers need no second computation, which is slow.
+  rope::test::Expect(rope::cuda::test::g_odd_steps == odd_steps,
+                     "emulated: ordinary numbers are computed twice");
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,301 @@
+// Attention of blocks of query rows on tensor cores, tile by tile of keys: the
+// algorithm of attention_kernel.h, with copies that go on during the products.
+#ifndef ROPE_CUDA_TENSOR_KERNEL_H_
+#define ROPE_CUDA_TENSOR_KERNEL_H_
+
+#include <algorithm>
+
+#include "attention_kernel.h"
+#include "plain_products.h"
+#include "tensor_products.h"
+
+namespace rope::cuda {
+
+template <typename T, const TileShape& kShape>
+struct TensorKernel {
+  using Tiles = TensorTiles<T, kShape>;
+  using Products = TensorProducts<T, kShape>;
+  using Again = AttentionKernel<T, PlainProducts<T, 16, 16, kShape.channels, kShape.threads>>;
+  static constexpr int kThreads = kShape.threads;
+  static constexpr int kLanes = 4;  // threads of a row
+  static constexpr int kParts = Products::kParts;
+  static constexpr int kOwnRows = 2 * kParts;
+  static constexpr int kKeyBlocks = kShape.keys / 8;
+  static constexpr float kLog2OfE = 1.44269504f;
+  static constexpr int kChannelBlocks = kShape.channels / 8;
+
+  static int64_t Blocks(const Call<T>& call) { return call.units() * call.splits; }
+  static int64_t SharedFloats(const Call<T>& call) {
+    return std::max(Tiles::SharedFloats(call), Again::SharedFloats(call));
+  }
+
+  // A thread's share of the block's rows. Weights are powers of two: `bases` are the
+  // rows' largest scores in units of ln 2, as they were rounded.
+  struct State {
+    float scores[kParts][kKeyBlocks][4];  // products, scores, then weights
+    typename Products::Weights weights;   // rounded
+    float sums[kParts][kChannelBlocks][4];
+    float bases[kOwnRows];
+    float totals[kOwnRows];
+    float corrections[kOwnRows];
+    uint32_t seen;  // a bit for each row that has seen a key
+  };
+
+  template <typename Block>
+  class Worker {
+   public:
+    ROPE_DEVICE Worker(Block& block, const Call<T>& call)
+        : block_(block),
+          call_(call),
+          task_(TaskOf(call, block.index())),
+          tiles_(call, task_),
+          plain_(call.bias.data == nullptr && call.bias_before_softcap.data == nullptr &&
+                 call.softcap == 0.0f && call.scale > 0.0f) {}
+
+    ROPE_DEVICE void Run() {
+      Compute();
+      if (block_.AnyThread([&](int thread) { return IsOdd(states_[thread]); })) {
+        ComputeAgain();
+      } else {
+        Finish();
+      }
+    }
+
+   private:
+    ROPE_DEVICE void Compute() {
+      block_.Lanes([&](int thread) { Clear(states_[thread]); });
+      TileWalk<T> walk(call_, task_, kShape.keys);
+      Span tile;
+      bool more = walk.Next(tile);
+      if (more) Start(tile, -1);
+      block_.EndCopies();
+      while (more) more = ComputeTile(walk, tile);
+    }
+
+    // Brings a tile's keys to their place, and queries as its band has them if those of
+    // another one are there.
+    ROPE_DEVICE void Start(const Span& tile, int32_t band) {
+      if (tile.band != band) tiles_.StoreQueries(block_, tile.band);
+      if (tiles_.CopiesKeys(tile.keys)) {
+        tiles_.CopyKeys(block_, tile.keys);
+      } else {
+        tiles_.StoreKeys(block_, tile.keys, call_.map_of[tile.band]);
+      }
+    }
+
+    // Infinite keys and values spoil rows that give them no weight, since 0 times
+    // infinity is not nothing: such rows are computed by the other kernel.
+    ROPE_DEVICE void ComputeAgain() {
+      for (int first = 0; first < task_.rows; first += Again::kRows) {
+        Task task = task_;
+        task.first_in_block = first;
+        task.rows = std::min(int32_t{Again::kRows}, task_.rows - first);
+        typename Again::template Worker<Block>(block_, call_, task).Run();
+      }
+    }
+
+    // Computes a tile whose keys are on their way; takes the next one, if there is one,
+    // whose copies go on while this one's weights are multiplied. What takes registers
+    // of its own, queries of another band and keys that are not copied, comes after.
+    ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile) {
+      block_.template AwaitCopies<0>();
+      block_.Barrier();
+      tiles_.StartValues(block_, tile.keys);
+      block_.EndCopies();
+      Products::Multiply(block_, states_, tiles_.rests(), tiles_.HaveRests(tile.keys));
+      block_.Barrier();
+      Weigh(tile);
+      const int32_t band = tile.band;
+      const bool more = walk.Next(tile);
+      const bool early = tile.band == band && tiles_.CopiesKeys(tile.keys);
+      if (more && early) tiles_.CopyKeys(block_, tile.keys);
+      block_.EndCopies();
+      block_.template AwaitCopies<1>();
+      block_.Barrier();
+      Products::Accumulate(block_, states_, tiles_.rests());
+      if (more && !early) Start(tile, band);
+      block_.EndCopies();
+      return more;
+    }
+
+    // Turns products into weights and carries the rows' maxima and totals on.
+    ROPE_DEVICE void Weigh(const Span& tile) {
+      // Of what stands in scores, in units of ln 2.
+      const float factor = plain_ ? call_.scale * kLog2OfE : kLog2OfE;
+      if (plain_ && tile.sight == Sight::kAll) {
+        block_.Lanes([&](int thread) { states_[thread].seen = ~0u; });
+      } else {
+        block_.Lanes([&](int thread) { Score(tile, thread); });
+      }
+      block_.Lanes([&](int thread) { TakeLargest(states_[thread]); });
+      block_.template Reduce<kLanes, kOwnRows>(
+          [&](int thread) { return states_[thread].corrections; },
+          [](float a, float b) { return std::fmax(a, b); });
+      block_.Lanes([&](int thread) {
+        Raise(states_[thread], factor);
+        Products::Round(states_[thread], tiles_.rests());
+      });
+    }
+
+    // Turns products into scores where there is more to it, hidden ones into -inf: in
+    // memory, row by row, since the registers are taken.
+    ROPE_DEVICE void Score(const Span& tile, int thread) {
+      State& state = states_[thread];
+      float copy[kOwnRows][2 * kKeyBlocks];
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        ROPE_UNROLL
+        for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+          copy[m][x] = state.scores[m / 2][x / 2][m % 2 * 2 + x % 2];
+        }
+      }
+      const TileMask<T> mask(call_, task_, tile);
+      ROPE_ROLLED
+      for (int m = 0; m < kOwnRows; ++m) {
+        const RowState row = Row(thread, m);
+        const Columns columns = mask.ColumnsOf(row.index);
+        ROPE_ROLLED
+        for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+          const int column = Products::ColumnOf(thread, x / 2, x % 2);
+          if (columns.Has(column) && mask.Shows(row.index, column) &&
+              (plain_ || Modify(call_, task_, row, tile.keys.begin + column, copy[m][x]))) {
+            state.seen |= 1u << m;
+          } else {
+            copy[m][x] = kNegativeInfinity;
+          }
+        }
+      }
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        ROPE_UNROLL
+        for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+          state.scores[m / 2][x / 2][m % 2 * 2 + x % 2] = copy[m][x];
+        }
+      }
+    }
+
+    ROPE_DEVICE RowState Row(int thread, int m) const {
+      return RowState::Of(call_, task_, Products::RowOf(thread, m));
+    }
+
+    // Each row's largest score of this thread's; one that is no number shows in its weight.
+    ROPE_DEVICE static void TakeLargest(State& state) {
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        float largest = kNegativeInfinity;
+        ROPE_UNROLL
+        for (int n = 0; n < kKeyBlocks; ++n) {
+          const float* scores = state.scores[m / 2][n] + m % 2 * 2;
+          largest = std::fmax(largest, std::fmax(scores[0], scores[1]));
+        }
+        state.corrections[m] = largest;
+      }
+    }
+
+    ROPE_DEVICE static void Raise(State& state, float factor) {
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        const float base = std::fmax(state.bases[m], state.corrections[m] * factor);
+        // Where nothing was seen, or only -inf, there is no weight.
+        const float from = base == kNegativeInfinity ? 0.0f : base;
+        state.corrections[m] = PowerOfTwo(state.bases[m] - from);
+        state.bases[m] = base;
+        float total = state.totals[m] * state.corrections[m];
+        ROPE_UNROLL
+        for (int n = 0; n < kKeyBlocks; ++n) {
+          ROPE_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            float& score = state.scores[m / 2][n][m % 2 * 2 + i];
+            score = PowerOfTwo(std::fma(score, factor, -from));
+            total += score;
+          }
+        }
+        state.totals[m] = total;
+      }
+    }
+
+    ROPE_DEVICE static void Clear(State& state) {
+      state.seen = 0;
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        state.bases[m] = kNegativeInfinity;
+        state.totals[m] = 0.0f;
+        ROPE_UNROLL
+        for (int n = 0; n < kChannelBlocks; ++n) {
+          state.sums[m / 2][n][m % 2 * 2] = state.sums[m / 2][n][m % 2 * 2 + 1] = 0.0f;
+        }
+      }
+    }
+
+    // Whether some sum is no finite number.
+    ROPE_DEVICE static bool IsOdd(const State& state) {
+      float zero = 0.0f;
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        zero += state.totals[m] * 0.0f;
+        ROPE_UNROLL
+        for (int n = 0; n < kChannelBlocks; ++n) {
+          const float* sums = state.sums[m / 2][n] + m % 2 * 2;
+          zero += sums[0] * 0.0f + sums[1] * 0.0f;
+        }
+      }
+      return zero != 0.0f;
+    }
+
+    // Adds up what the threads of a row have and writes it.
+    ROPE_DEVICE void Finish() {
+      block_.Lanes([&](int thread) {
+        State& state = states_[thread];
+        ROPE_UNROLL
+        for (int m = 0; m < kOwnRows; ++m) {
+          state.corrections[m] = (state.seen >> m & 1u) != 0 ? 1.0f : 0.0f;
+        }
+      });
+      block_.template Reduce<kLanes, kOwnRows>([&](int thread) { return states_[thread].totals; },
+                                               [](float a, float b) { return a + b; });
+      block_.template Reduce<kLanes, kOwnRows>(
+          [&](int thread) { return states_[thread].corrections; },
+          [](float a, float b) { return std::fmax(a, b); });
+      block_.Lanes([&](int thread) {
+        ROPE_UNROLL
+        for (int m = 0; m < kOwnRows; ++m) Write(thread, m);
+      });
+    }
+
+    ROPE_DEVICE void Write(int thread, int m) {
+      const State& state = states_[thread];
+      const int number = Products::RowOf(thread, m);
+      if (number >= task_.rows) return;
+      RowState row = Row(thread, m);
+      row.maximum = static_cast<float>(static_cast<double>(state.bases[m]) / kLog2OfE);
+      row.total = state.totals[m];
+      row.seen = state.corrections[m] != 0.0f;
+      const RowWriter<T> writer(call_, task_, number, row, call_.splits > 1);
+      ROPE_UNROLL
+      for (int n = 0; n < kChannelBlocks; ++n) {
+        ROPE_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          const int c = Products::ColumnOf(thread, n, i);
+          if (c < call_.v_head_size) writer.Channel(c, state.sums[m / 2][n][m % 2 * 2 + i]);
+        }
+      }
+      if (thread % kLanes == 0) writer.Rest();
+    }
+
+    Block& block_;
+    const Call<T>& call_;
+    const Task task_;
+    const Tiles tiles_;
+    const bool plain_;  // scores are products, scaled
+    typename Block::template PerThread<State> states_;
+  };
+
+  template <typename Block>
+  ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
+    Worker<Block>(block, call).Run();
+  }
+};
+
+}  // namespace rope::cuda
+
+#endif  // ROPE_CUDA_TENSOR_KERNEL_H_

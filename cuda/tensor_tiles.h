@@ -1,0 +1,199 @@
+// What a block on tensor cores has in shared memory: its queries, a tile of keys
+// and one of values, and how they come there.
+#ifndef ROPE_CUDA_TENSOR_TILES_H_
+#define ROPE_CUDA_TENSOR_TILES_H_
+
+#include "scores.h"
+#include "shapes.h"
+
+namespace rope::cuda {
+
+// Whether all chunks of all rows are aligned to 16 bytes.
+template <typename T>
+ROPE_DEVICE bool StandsInChunks(const Rows<T>& rows, int64_t size) {
+  return (reinterpret_cast<uintptr_t>(rows.data) % 16 |
+          static_cast<uintptr_t>((rows.batch_stride | rows.head_stride | rows.row_stride | size) %
+                                 kChunk)) == 0;
+}
+
+// Rows of numbers of type T, eight longer than a head, so that the same chunk of
+// eight rows, which ldmatrix reads at once, lies in all 32 banks. Zeros stand
+// behind the last row and the last channel. Numbers that T does not hold are two
+// of T, the rounded one and the rest.
+template <typename T, const TileShape& kShape>
+class TensorTiles {
+ public:
+  static constexpr int kThreads = kShape.threads;
+  static constexpr int kRows = kShape.rows;
+  static constexpr int kKeys = kShape.keys;
+  static constexpr int kChannels = kShape.channels;
+  static constexpr int kPitch = static_cast<int>(sizeof(T)) * (kChannels + kChunk);  // in bytes
+
+  // Places in shared memory, in bytes.
+  static constexpr int kQueries = 0;
+  static constexpr int kKeyTile = kQueries + kRows * kPitch;
+  static constexpr int kValueTile = kKeyTile + kKeys * kPitch;
+  static constexpr int kQueryRests = kValueTile + kKeys * kPitch;
+  static constexpr int kKeyRests = kQueryRests + kRows * kPitch;
+
+  static int64_t SharedFloats(const Call<T>& call) {
+    const bool rests = kShape.rests && NeedsRests(call);
+    return (rests ? kKeyRests + kKeys * kPitch : kQueryRests) / static_cast<int64_t>(sizeof(float));
+  }
+
+  ROPE_DEVICE TensorTiles(const Call<T>& call, const Task& task)
+      : call_(call),
+        task_(task),
+        past_(call.past(task.batch)),
+        needs_rests_(NeedsRests(call)),
+        copies_keys_(!call.raw_cache && StandsInChunks(call.cached_key, call.head_size) &&
+                     StandsInChunks(call.new_key, call.head_size) &&
+                     StandsInChunks(call.new_key_rest, call.head_size)),
+        copies_values_(StandsInChunks(call.cached_value, call.v_head_size) &&
+                       StandsInChunks(call.new_value, call.v_head_size)) {}
+
+  // Whether queries and weights have rests: blocks of many rows have a shape for either.
+  ROPE_DEVICE bool rests() const {
+    return kShape.rests && (kRows > kTensorFew64.rows || needs_rests_);
+  }
+
+  // Whether keys of a tile have rests.
+  ROPE_DEVICE bool HaveRests(Range tile) const {
+    if (!rests() || call_.fast) return false;
+    if (call_.raw_cache) return call_.pairs > 0;
+    return call_.new_key_rest.data != nullptr && tile.end > past_;
+  }
+
+  // Puts the block's queries there, as a band has them.
+  template <typename Block>
+  ROPE_DEVICE void StoreQueries(Block& block, int64_t band) const {
+    block.Lanes([&](int thread) {
+      ROPE_ROLLED
+      for (int i = thread; i < kRows * kChunks; i += kThreads) {
+        float numbers[kChunk];
+        QueryChunk(call_, task_, i / kChunks, band, i % kChunks * kChunk, numbers);
+        StoreNumbers(block, thread, i, kQueries, rests() ? kQueryRests : -1, numbers);
+      }
+    });
+  }
+
+  // Whether keys of a tile are copied as they stand: they are not turned on the way, and
+  // are not some of them cached ones and some new ones that stand elsewhere.
+  ROPE_DEVICE bool CopiesKeys(Range tile) const {
+    const bool apart = call_.new_key.data != nullptr || call_.new_key_rest.data != nullptr;
+    return copies_keys_ && (!apart || !Straddles(tile));
+  }
+
+  // Starts to copy the keys of a tile, and their rests.
+  template <typename Block>
+  ROPE_DEVICE void CopyKeys(Block& block, Range tile) const {
+    CopyRows(block, kKeyTile, call_.cached_key, call_.new_key, tile, call_.head_size);
+    if (!HaveRests(tile)) return;
+    CopyRows(block, kKeyRests, call_.cached_key, call_.new_key_rest, tile, call_.head_size);
+  }
+
+  // Puts keys there that are turned on their way, or that stand anyhow.
+  template <typename Block>
+  ROPE_DEVICE void StoreKeys(Block& block, Range tile, int32_t map) const {
+    const int rests = HaveRests(tile) ? kKeyRests : -1;
+    block.Lanes([&](int thread) {
+      ROPE_ROLLED
+      for (int i = thread; i < kKeys * kChunks; i += kThreads) {
+        const int64_t key = tile.begin + i / kChunks;
+        const int c = i % kChunks * kChunk;
+        float numbers[kChunk] = {};
+        if (key < tile.end && c < call_.head_size) KeyChunk(call_, task_, key, map, c, numbers);
+        StoreNumbers(block, thread, i, kKeyTile, rests, numbers);
+      }
+    });
+  }
+
+  template <typename Block>
+  ROPE_DEVICE void StartValues(Block& block, Range tile) const {
+    if (copies_values_ && (call_.new_value.data == nullptr || !Straddles(tile))) {
+      return CopyRows(block, kValueTile, call_.cached_value, call_.new_value, tile,
+                      call_.v_head_size);
+    }
+    block.Lanes([&](int thread) {
+      ROPE_ROLLED
+      for (int i = thread; i < kKeys * kChunks; i += kThreads) {
+        const int64_t key = tile.begin + i / kChunks;
+        const int c = i % kChunks * kChunk;
+        alignas(16) T chunk[kChunk] = {};
+        if (key < tile.end) LoadChunk<T>(ValueRow(call_, task_, key), c, call_.v_head_size, chunk);
+        Store(block, thread, i, kValueTile, chunk);
+      }
+    });
+  }
+
+  // Whether products with what rounding takes away are wanted at all.
+  ROPE_DEVICE_HOST static bool NeedsRests(const Call<T>& call) {
+    return !call.fast || call.temperatures != nullptr;
+  }
+
+ private:
+  static constexpr int kChunks = kChannels / kChunk;  // of a row
+
+  ROPE_DEVICE static int PlaceOf(int i) {
+    return i / kChunks * kPitch + i % kChunks * kChunk * static_cast<int>(sizeof(T));
+  }
+
+  ROPE_DEVICE bool Straddles(Range tile) const { return tile.begin < past_ && tile.end > past_; }
+
+  // Starts to copy the rows of a tile, cached ones, or new ones if those stand apart.
+  template <typename Block, typename Fresh>
+  ROPE_DEVICE void CopyRows(Block& block, int to, const Rows<const T>& cached,
+                            const Rows<Fresh>& fresh, Range tile, int64_t size) const {
+    static_assert(kThreads % kChunks == 0, "a thread has the same chunk of several rows");
+    constexpr int kStep = kThreads / kChunks;
+    const bool apart = fresh.data != nullptr && tile.begin >= past_;
+    const T* first = apart ? fresh.At(task_.batch, task_.kv_head, tile.begin - past_)
+                           : cached.At(task_.batch, task_.kv_head, tile.begin);
+    const int64_t stride = apart ? fresh.row_stride : cached.row_stride;
+    block.Lanes([&](int thread) {
+      const int c = thread % kChunks * kChunk;
+      const int begin = thread / kChunks;
+      const int end = c < size ? static_cast<int>(tile.size()) : 0;
+      const T* from = first + begin * stride + c;
+      ROPE_UNROLL
+      for (int row = 0; row < kKeys; row += kStep) {
+        // Nothing is read from where no row is.
+        block.CopyAsync(thread, to + PlaceOf(thread) + row * kPitch, from, begin + row < end);
+        from += kStep * stride;
+      }
+    });
+  }
+
+  // The i-th chunk of a tile; rests < 0: they are not wanted.
+  template <typename Block>
+  ROPE_DEVICE static void StoreNumbers(Block& block, int thread, int i, int to, int rests,
+                                       const float* numbers) {
+    T rounded[kChunk];
+    ROPE_UNROLL
+    for (int x = 0; x < kChunk; ++x) rounded[x] = FromFloat<T>(numbers[x]);
+    Store(block, thread, i, to, rounded);
+    if (rests < 0) return;
+    ROPE_UNROLL
+    for (int x = 0; x < kChunk; ++x) rounded[x] = RestOf(numbers[x], rounded[x]);
+    Store(block, thread, i, rests, rounded);
+  }
+
+  template <typename Block>
+  ROPE_DEVICE static void Store(Block& block, int thread, int i, int to, const T* chunk) {
+    uint32_t words[4];
+    ROPE_UNROLL
+    for (int x = 0; x < 4; ++x) words[x] = Pair(chunk[2 * x], chunk[2 * x + 1]);
+    block.Store(thread, to + PlaceOf(i), words);
+  }
+
+  const Call<T>& call_;
+  const Task task_;  // a copy, so that nothing points into the kernel's registers
+  const int64_t past_;
+  const bool needs_rests_;
+  const bool copies_keys_;
+  const bool copies_values_;
+};
+
+}  // namespace rope::cuda
+
+#endif  // ROPE_CUDA_TENSOR_TILES_H_
