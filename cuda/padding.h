@@ -17,11 +17,16 @@ class Padding {
   Padding(const M* mask, int64_t batch_stride, int64_t batch, int64_t columns)
       : columns_(mask == nullptr ? 0 : columns), batch_stride_(batch_stride == 0 ? 0 : columns) {
     if (mask == nullptr) return;
-    for (int64_t b = 0; b < (batch_stride == 0 ? 1 : batch); ++b) {
+    const int64_t rows = batch_stride == 0 ? 1 : batch;
+    // Most masks hide nothing, and are as long as the context.
+    for (int64_t b = 0; b < rows && !any_; ++b) {
+      const M* row = mask + b * batch_stride;
+      any_ = std::find(row, row + columns, M{0}) != row + columns;
+    }
+    for (int64_t b = 0; b < rows && any_; ++b) {
       shown_before_.push_back(0);
       for (int64_t i = 0; i < columns; ++i) {
         const bool shown = mask[b * batch_stride + i] != 0;
-        any_ = any_ || !shown;
         shown_.push_back(shown);
         shown_before_.push_back(shown_before_.back() + shown);
       }
