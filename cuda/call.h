@@ -62,6 +62,7 @@ struct Call {
   // Rotation. A table row is `pairs` cosines, then as many sines, times the gain.
   int64_t pairs = 0, rotary_offset = 0;
   bool interleaved = false, exact_angles = false, raw_cache = false, fast = false;
+  bool rests = true;  // products read what 16 bits do not hold of queries and weights
   float gain = 1;
   const float* frequencies = nullptr;  // [pairs]
   const Band* bands = nullptr;         // [band_count]

@@ -142,6 +142,7 @@ class Run {
     call_.exact_angles = params_.exact_angles;
     call_.raw_cache = params_.raw_cache;
     call_.fast = params_.fast;
+    call_.rests = !params_.fast || params_.temperature.slope > 0;
     call_.gain = params_.gain;
     call_.band_count = static_cast<int64_t>(params_.bands.size());
     upload_.Add(params_.frequencies, call_.frequencies);
@@ -203,12 +204,12 @@ class Run {
     call_.scale = params_.scale != 0.0f
                       ? params_.scale
                       : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
-    const int64_t columns = args_.max_total();
     if (padding_.any()) {
       call_.shown_batch_stride = padding_.batch_stride();
       upload_.Add(padding_.shown(), call_.shown);
     }
     if (args_.documents != nullptr) {
+      const int64_t columns = args_.max_total();
       const int64_t rows = args_.documents_batch_stride == 0 ? 1 : args_.batch;
       std::vector<int64_t> ids;
       for (int64_t b = 0; b < rows; ++b) {
@@ -229,8 +230,8 @@ class Run {
     constexpr int64_t kMostSplits = 128;
     const int64_t rows = args_.length * params_.group();
     const int64_t channels = std::max(args_.head_size, args_.v_head_size);
-    const bool rests = !params_.fast || params_.temperature.slope > 0;
-    call_.shape = sizeof(E) == 2 ? TensorShapeFor(rows, channels, rests) : ShapeFor(rows, channels);
+    call_.shape =
+        sizeof(E) == 2 ? TensorShapeFor(rows, channels, call_.rests) : ShapeFor(rows, channels);
     call_.blocks = DivideUp(rows, call_.shape.rows);
     BlockSpans<T> block_spans(params_, args_, positions_, padding_, call_.shape.keys);
     std::vector<Span> spans;

@@ -38,20 +38,25 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   }
 }
 
-// The row where a key stands as it is cached, or as this call has it.
-template <typename T>
-ROPE_DEVICE const T* KeyRow(const Call<T>& call, const Task& task, int64_t key) {
+// The row where a key, or its value, stands: among the cached ones, or, if those of
+// this call stand apart, among these.
+template <typename T, typename Fresh>
+ROPE_DEVICE const T* RowOf(const Call<T>& call, const Task& task, const Rows<const T>& cached,
+                           const Rows<Fresh>& fresh, int64_t key) {
   const int64_t place = key - call.past(task.batch);
-  return place >= 0 && call.new_key.data != nullptr
-             ? call.new_key.At(task.batch, task.kv_head, place)
-             : call.cached_key.At(task.batch, task.kv_head, key);
+  return place >= 0 && fresh.data != nullptr ? fresh.At(task.batch, task.kv_head, place)
+                                             : cached.At(task.batch, task.kv_head, key);
+}
+template <typename T>
+ROPE_DEVICE const T* ValueRow(const Call<T>& call, const Task& task, int64_t key) {
+  return RowOf(call, task, call.cached_value, call.new_value, key);
 }
 
 // The channels [c, c + kChunk) of a key as the map has it: raw keys are turned now.
 template <typename T>
 ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, int32_t map,
                           int64_t c, float* out) {
-  const T* row = KeyRow(call, task, key);
+  const T* row = RowOf(call, task, call.cached_key, call.new_key, key);
   if (call.raw_cache) {
     TurnedChunk(call, KeyTableRow(call, map, task.batch, key), c, row, out);
     ROPE_UNROLL
@@ -67,14 +72,6 @@ ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, in
   LoadChunk<T>(call.new_key_rest.At(task.batch, task.kv_head, place), c, call.head_size, chunk);
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) out[i] += ToFloat(chunk[i]);
-}
-
-template <typename T>
-ROPE_DEVICE const T* ValueRow(const Call<T>& call, const Task& task, int64_t key) {
-  const int64_t place = key - call.past(task.batch);
-  return place >= 0 && call.new_value.data != nullptr
-             ? call.new_value.At(task.batch, task.kv_head, place)
-             : call.cached_value.At(task.batch, task.kv_head, key);
 }
 
 // Columns of a tile: two ranges of them, one of first keys.

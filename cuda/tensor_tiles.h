@@ -37,7 +37,7 @@ class TensorTiles {
   static constexpr int kKeyRests = kQueryRests + kRows * kPitch;
 
   static int64_t SharedFloats(const Call<T>& call) {
-    const bool rests = kShape.rests && NeedsRests(call);
+    const bool rests = kShape.rests && call.rests;
     return (rests ? kKeyRests + kKeys * kPitch : kQueryRests) / static_cast<int64_t>(sizeof(float));
   }
 
@@ -45,7 +45,6 @@ class TensorTiles {
       : call_(call),
         task_(task),
         past_(call.past(task.batch)),
-        needs_rests_(NeedsRests(call)),
         copies_keys_(!call.raw_cache && StandsInChunks(call.cached_key, call.head_size) &&
                      StandsInChunks(call.new_key, call.head_size) &&
                      StandsInChunks(call.new_key_rest, call.head_size)),
@@ -54,7 +53,7 @@ class TensorTiles {
 
   // Whether queries and weights have rests: blocks of many rows have a shape for either.
   ROPE_DEVICE bool rests() const {
-    return kShape.rests && (kRows > kTensorFew64.rows || needs_rests_);
+    return kShape.rests && (kRows > kTensorFew64.rows || call_.rests);
   }
 
   // Whether keys of a tile have rests.
@@ -126,11 +125,6 @@ class TensorTiles {
     });
   }
 
-  // Whether products with what rounding takes away are wanted at all.
-  ROPE_DEVICE_HOST static bool NeedsRests(const Call<T>& call) {
-    return !call.fast || call.temperatures != nullptr;
-  }
-
  private:
   static constexpr int kChunks = kChannels / kChunk;  // of a row
 
@@ -189,7 +183,6 @@ class TensorTiles {
   const Call<T>& call_;
   const Task task_;  // a copy, so that nothing points into the kernel's registers
   const int64_t past_;
-  const bool needs_rests_;
   const bool copies_keys_;
   const bool copies_values_;
 };
