@@ -26,7 +26,8 @@ type comparison struct {
 	rng                  *rand.Rand
 	proof                *Proof
 	precision            rope.Precision              // the original's weakest type
-	groups               map[float64][3]resultErrors // by the size of the hidden states
+	groups               map[float64]trialErrors // by the size of the hidden states
+	unseeing             bool                    // the query of a token that is no padding saw no key
 }
 
 // compare proves lowered nodes against the site.
@@ -67,7 +68,7 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 		rng:       rand.New(rand.NewPCG(7, 8)),
 		proof:     &Proof{},
 		precision: piece.precision(),
-		groups:    map[float64][3]resultErrors{},
+		groups:    map[float64]trialErrors{},
 	}
 	if c.precision == rope.Float16 {
 		m := definition.model(onnx.Float)
@@ -95,8 +96,11 @@ func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*on
 	for _, group := range c.groups {
 		for i := range s.results() {
 			if err := group[i].judgeLargest(c.precision.Epsilon()); err != nil {
-				return nil, refuse(s.softmax, "%s: %v", resultNames[i], err)
+				return nil, refuse(s.softmax, "%s: %v%s", resultNames[i], err, c.hint(i))
 			}
+		}
+		if group[paddedOutput].judgeLargest(c.precision.Epsilon()) != nil {
+			c.proof.PaddedDiffer = true
 		}
 	}
 	return c.proof, nil
@@ -146,7 +150,7 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 
 // rows runs a trial of several rows without the original: what the original is
 // off by itself is known from one row.
-func (c *comparison) rows(ctx context.Context, t trial, one [3]resultErrors) error {
+func (c *comparison) rows(ctx context.Context, t trial, one trialErrors) error {
 	errs, err := c.errors(ctx, t, nil)
 	var stopped *notRun
 	if errors.As(err, &stopped) && stopped.which == c.double {
@@ -162,7 +166,7 @@ func (c *comparison) rows(ctx context.Context, t trial, one [3]resultErrors) err
 }
 
 // errors runs a trial with as many draws as it needs; original may be nil.
-func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (errs [3]resultErrors, _ error) {
+func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (errs trialErrors, _ error) {
 	s := c.site
 	names := map[*loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op", c.plain: "the site node by node"}
 	draws := t.draws(c.lift.attention)
@@ -183,9 +187,16 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 			}
 		}
 		for i, name := range s.results() {
-			counts, err := c.meaningful(ctx, i, t, feeds, mask)
+			kind, err := c.rowKinds(ctx, i, t, feeds, mask)
 			if err != nil {
 				return errs, refuse(s.softmax, "%v", err)
+			}
+			counts := func(j int64) bool { return kind(j) == compared }
+			if i == 0 {
+				padded := func(j int64) bool { return kind(j) == paddedWithoutKeys }
+				if errs[paddedOutput].add(results[0][name], results[1][name], results[2][name], padded) != nil {
+					c.proof.PaddedDiffer = true // a number of one is none in another
+				}
 			}
 			if err := errs[i].add(results[0][name], results[1][name], results[2][name], counts); err != nil {
 				return errs, refuse(s.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
@@ -202,10 +213,10 @@ func (c *comparison) errors(ctx context.Context, t trial, original *loaded) (err
 }
 
 // judge applies the rule to a trial and notes its errors.
-func (c *comparison) judge(t trial, errs [3]resultErrors) error {
+func (c *comparison) judge(t trial, errs trialErrors) error {
 	for i := range c.site.results() {
 		if err := errs[i].judge(apriori(i, c.lift, t, c.precision.Epsilon()), c.precision.Epsilon()); err != nil {
-			return refuse(c.site.softmax, "%s with %v: %v", resultNames[i], t.pt, err)
+			return refuse(c.site.softmax, "%s with %v: %v%s", resultNames[i], t.pt, err, c.hint(i))
 		}
 		group := c.groups[t.magnitude]
 		group[i].merge(errs[i])
@@ -213,8 +224,28 @@ func (c *comparison) judge(t trial, errs [3]resultErrors) error {
 		c.proof.MaxError = math.Max(c.proof.MaxError, errs[i].op)
 		c.proof.OriginalError = math.Max(c.proof.OriginalError, errs[i].original)
 	}
+	if errs[paddedOutput].judge(math.Inf(1), c.precision.Epsilon()) != nil {
+		c.proof.PaddedDiffer = true
+	}
+	group := c.groups[t.magnitude]
+	group[paddedOutput].merge(errs[paddedOutput])
+	c.groups[t.magnitude] = group
 	return nil
 }
+
+// hint says what is unusual about the queries that a result was made for.
+func (c *comparison) hint(result int) string {
+	if result == 0 && c.unseeing {
+		return "; its mask hides all keys from some tokens that are not padding, which the op answers with zeros"
+	}
+	return ""
+}
+
+// trialErrors holds the errors of output, present key and present value and,
+// apart from the output's, those of its rows that are paddedWithoutKeys.
+type trialErrors [4]resultErrors
+
+const paddedOutput = 3 // among them
 
 // resultErrors holds the errors of one result against float64: the largest,
 // and the sums of their squares.

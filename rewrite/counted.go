@@ -150,20 +150,28 @@ func countedTrials(l *lifted) []trial {
 	return list
 }
 
-// meaningful says which elements of a result are compared: outputs of tokens,
-// not of padding, and the rows of a present that hold tokens.
-func (t trial) meaningful(result int, l *lifted) func(i int64) bool {
+// countedKinds says of each element of a result what kind of row it is in: rows of
+// tokens are compared, those of padding apart, and room in a present not at all.
+func (t trial) countedKinds(result int, l *lifted) func(i int64) rowKind {
 	if result == 0 {
-		return l.rowsOfOutput(t.pt, func(b, i int64) bool { return t.counts.past(b, t.pt.L)+i < t.counts.tokens[b] })
+		return l.rowsOfOutput(t.pt, func(b, i int64) rowKind {
+			if t.counts.past(b, t.pt.L)+i < t.counts.tokens[b] {
+				return compared
+			}
+			return paddedWithoutKeys
+		})
 	}
 	channels := l.layouts.key.channels
 	if result == 2 {
 		channels = l.layouts.value.channels
 	}
 	rows := max(t.pt.P, t.counts.total)
-	return func(i int64) bool {
+	return func(i int64) rowKind {
 		row, b := i/channels%rows, i/channels/rows/l.layouts.key.heads
-		return row < t.counts.tokens[b]
+		if row < t.counts.tokens[b] {
+			return compared
+		}
+		return unused
 	}
 }
 
