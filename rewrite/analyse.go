@@ -129,7 +129,15 @@ func measure(ctx context.Context, eng engine.Engine, found []analysed, opts Opti
 	if s := table.sizesSentence(); s != "" {
 		report.warn(s)
 	}
-	return measureAll(ctx, &lifter{graph: g, loader: loader{engine: eng, table: table}}, found, opts, report, say)
+	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
+	if err := measureAll(ctx, l, found, opts, report, say); err != nil {
+		return err
+	}
+	if opts.Target == PlainONNX {
+		return nil // the model's own attention stays
+	}
+	say("looking for readers of padded tokens")
+	return l.keepRead(ctx, found[0].scope, found, report)
 }
 
 // notTurning returns an error that says how a model tells positions apart of which

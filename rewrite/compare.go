@@ -25,7 +25,7 @@ type comparison struct {
 	bias                 *scorer // makes the model's own bias; nil without
 	rng                  *rand.Rand
 	proof                *Proof
-	precision            rope.Precision              // the original's weakest type
+	precision            rope.Precision          // the original's weakest type
 	groups               map[float64]trialErrors // by the size of the hidden states
 	unseeing             bool                    // the query of a token that is no padding saw no key
 }

@@ -14,6 +14,7 @@ type scope struct {
 	graph *onnx.Graph
 	outer []*onnx.Graph // the graphs around it, the nearest first
 	loop  *onnx.Node    // a node that runs the graph any number of times, nil when none does
+	last  bool          // nothing in the graphs around it reads what it gives
 	view  *graph
 }
 
@@ -24,18 +25,25 @@ func scopes(m *onnx.Model) ([]*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []*scope{{graph: m.Graph, view: view}}
+	list := []*scope{{graph: m.Graph, last: true, view: view}}
 	return list, inner(m, list[0], &list)
 }
 
 // inner appends the scopes inside the nodes of one.
 func inner(m *onnx.Model, s *scope, list *[]*scope) error {
+	read := map[string]bool{}
+	for _, n := range s.graph.Nodes {
+		for v := range uses(n) {
+			read[v] = true
+		}
+	}
 	for _, n := range s.graph.Nodes {
 		for sub := range n.Subgraphs() {
 			in := &scope{where: branchName(n, sub) + " of " + label(n), graph: sub, outer: append([]*onnx.Graph{s.graph}, s.outer...), loop: s.loop}
 			if s.where != "" {
 				in.where += " in " + s.where
 			}
+			in.last = s.last && !slices.ContainsFunc(n.Outputs, func(v string) bool { return read[v] })
 			if !standard(n, "If") {
 				in.loop = n
 			}

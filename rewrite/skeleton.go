@@ -104,38 +104,59 @@ func zeros(t onnx.DataType, shape, output string) *onnx.Node {
 // replacement returns nodes that make zeros in the shape of n's output, and
 // what they read; nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
-	g := s.graph
-	project := func(like int, to, width int64, t onnx.DataType) (func() []*onnx.Node, []string) {
-		return func() []*onnx.Node { return s.project(n, n.Inputs[like], 0, to, width, t) }, n.Inputs[like : like+1]
+	p := s.graph.projection(n)
+	if p == nil {
+		return nil, nil
+	}
+	return func() []*onnx.Node { return s.project(n, p.from, 0, p.to, p.width, p.element) }, []string{p.from}
+}
+
+// projection is what is known of a node that makes something of each token by
+// itself, with weights: its output has the shape of from, up to the dimension to,
+// and width elements behind that.
+type projection struct {
+	from    string
+	to      int64 // −1 replaces the last dimension; maxRank adds one
+	width   int64
+	element onnx.DataType
+}
+
+// looksUp reports whether it takes rows of a table instead of a product.
+func (p *projection) looksUp() bool { return p.to == maxRank }
+
+// projection reads a node; nil when it is none.
+func (g *graph) projection(n *onnx.Node) *projection {
+	of := func(from int, to, width int64, t onnx.DataType) *projection {
+		return &projection{n.Inputs[from], to, width, t}
 	}
 	if standard(n, "Gather") && n.Int("axis", 0) == 0 {
 		if dims, t := g.weightDims(n.Inputs[0]); len(dims) == 2 && (isFloat(t) || quantised(t)) && dims[0]*dims[1] > maxKept {
-			return project(1, maxRank, dims[1], t)
+			return of(1, maxRank, dims[1], t)
 		}
-		return nil, nil
+		return nil
 	}
 	if !g.weightProduct(n) || len(n.Inputs) < 2 || g.weight(n.Inputs[0]) {
-		return nil, nil
+		return nil
 	}
 	dims, t := g.weightDims(n.Inputs[1])
 	across := n.Int("transB", 0) & 1 // the weight's dimension that the output has
 	switch {
 	case n.OpType == "MatMulNBits" && len(n.Inputs) > 2 && n.Int("N", 0) > 0:
 		if scales := g.constants[n.Inputs[2]]; scales != nil {
-			return project(0, -1, n.Int("N", 0), scales.Type)
+			return of(0, -1, n.Int("N", 0), scales.Type)
 		}
 	case len(dims) != 2:
 	case standard(n, "MatMul"):
-		return project(0, -1, dims[1], t)
+		return of(0, -1, dims[1], t)
 	case standard(n, "MatMulInteger"):
-		return project(0, -1, dims[1], onnx.Int32)
+		return of(0, -1, dims[1], onnx.Int32)
 	case n.Domain == "com.microsoft" && (n.OpType == "DynamicQuantizeMatMul" || n.OpType == "MatMulIntegerToFloat"):
-		return project(0, -1, dims[1], onnx.Float)
+		return of(0, -1, dims[1], onnx.Float)
 	case standard(n, "Gemm") && n.Int("transA", 0) == 0,
 		n.OpType == "FusedMatMul" && n.Int("transA", 0) == 0 && n.Int("transBatchA", 0) == 0:
-		return project(0, -1, dims[1-across], t)
+		return of(0, -1, dims[1-across], t)
 	}
-	return nil, nil
+	return nil
 }
 
 // weightDims returns the dimensions and the element type of a weight, nil where

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -76,7 +77,10 @@ func sites(w *writer, report *rewrite.Report) {
 	}
 	if cases > 0 {
 		w.line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
-		w.line("own: %.1e). Queries that see no key are left out: they carry no meaning.", original)
+		w.line("own: %.1e).", original)
+		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Proof != nil && s.Proof.PaddedDiffer }) {
+			w.line("%s", wrap("Queries of padded tokens that see no key get zeros. The original gives them something else, and it was tried that no other token depends on that.", ""))
+		}
 		for _, s := range report.Sites {
 			if s.Proof != nil && s.Proof.Skipped > 0 {
 				w.line("%s", wrap(fmt.Sprintf("%d of these were run with one row in place of several, as ONNX Runtime runs the original no other way: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))

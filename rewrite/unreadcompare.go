@@ -1,0 +1,125 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+)
+
+// findRoles tells which dimensions of the outputs are batch, length, and past and
+// length, from two calls of different sizes.
+func (r *readers) findRoles(ctx context.Context) error {
+	points := []point{r.sizes(point{3, 11, 7}), r.sizes(point{2, 13, 10})}
+	if slices.ContainsFunc(r.suspects, func(f analysed) bool { return f.lifted.counted != nil }) {
+		points = []point{r.sizes(point{3, 11, 0}), r.sizes(point{2, 13, 0})}
+	}
+	var shapes [2]map[string]engine.Tensor
+	for k, pt := range points {
+		for b := pt.B; ; b = 1 {
+			pt.B = b
+			mask := slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P)))
+			var err error
+			shapes[k], err = r.run(ctx, pt, mask, 0, false, nil)
+			if err == nil {
+				break
+			}
+			if b == 1 || r.table.fixed.B > 0 {
+				return fmt.Errorf("the model without its weights does not run: %w", err)
+			}
+		}
+		points[k] = pt
+	}
+	for _, o := range r.standIn.outputs {
+		x, y := shapes[0][o].Dims, shapes[1][o].Dims
+		if len(x) == len(y) {
+			r.roles[o] = rolesOf(x, y, points[0], points[1])
+		}
+	}
+	return nil
+}
+
+// role is what a dimension of an output counts.
+type role int8
+
+const (
+	otherRole role = iota
+	batchRole
+	lengthRole // new tokens
+	totalRole  // cached and new tokens
+)
+
+// rolesOf reads the dimensions of two calls. Where the model's sizes are fixed the
+// first dimension that can be the batch, and the first that can be the length, are.
+func rolesOf(x, y []int64, p, q point) []role {
+	roles := make([]role, len(x))
+	for i := range x {
+		taken := slices.Contains(roles[:i], lengthRole) || slices.Contains(roles[:i], totalRole)
+		switch {
+		case i == 0 && x[i] == p.B && y[i] == q.B:
+			roles[i] = batchRole
+		case x[i] == p.L && y[i] == q.L && (p.L != q.L || !taken):
+			roles[i] = lengthRole
+		case x[i] == p.L+p.P && y[i] == q.L+q.P && (p.L+p.P != q.L+q.P || !taken):
+			roles[i] = totalRole
+		}
+	}
+	return roles
+}
+
+// same compares what two runs give for tokens that are not padding.
+func (r *readers) same(x, y map[string]engine.Tensor, pt point, mask []int64) (bool, error) {
+	total := pt.L + pt.P
+	for _, o := range r.standIn.outputs {
+		dims, roles := x[o].Dims, r.roles[o]
+		if !slices.Equal(dims, y[o].Dims) {
+			return false, nil
+		}
+		if len(roles) != len(dims) {
+			roles = make([]role, len(dims))
+		}
+		real := func(i int64) bool {
+			at := make([]int64, len(dims))
+			for k := len(dims) - 1; k >= 0; k-- {
+				at[k], i = i%dims[k], i/dims[k]
+			}
+			first, last := int64(0), pt.B-1
+			if b := slices.Index(roles, batchRole); b >= 0 {
+				first, last = at[b], at[b]
+			}
+			for k, a := range roles {
+				for b := first; b <= last; b++ {
+					if a == lengthRole && mask[b*total+pt.P+at[k]] == 0 || a == totalRole && mask[b*total+at[k]] == 0 {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		u, v := x[o].Values(), y[o].Values()
+		largest, off := 0.0, 0.0
+		for i := range u {
+			if !real(int64(i)) {
+				continue
+			}
+			if math.IsNaN(u[i]) {
+				return false, fmt.Errorf("the model without its weights gives NaN in %q", o)
+			}
+			largest = math.Max(largest, math.Abs(u[i]))
+			if d := math.Abs(u[i] - v[i]); !(d <= off) {
+				off = d
+			}
+		}
+		if !(off <= largest*r.standIn.weakest.Epsilon()*unreadRounding) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// unreadRounding is how many units in the last place of the largest output two
+// runs may differ by: nodes that gather tokens (of experts) may multiply them in
+// blocks of other sizes.
+const unreadRounding = 16
