@@ -41,6 +41,10 @@ const (
 	maxAllTakenOver = 256 << 20
 )
 
+// maxGiven is how many of a product's elements for each token the stand-in gives
+// where they are an output: a vocabulary's are all alike to it.
+const maxGiven = 64
+
 func newStandIn(g *graph, replaced []string) (*standIn, error) {
 	s := &standIn{graph: g, replaced: map[string]bool{}, rng: rand.New(rand.NewPCG(11, 12))}
 	for _, v := range replaced {
@@ -118,6 +122,9 @@ func (s *standIn) node(n *onnx.Node) {
 	made := []*onnx.Node{n}
 	switch p := s.graph.projection(n); {
 	case p != nil:
+		if v := n.Outputs[0]; s.graph.outputs[v] && len(s.graph.consumers[v]) == 0 {
+			p.width = min(p.width, maxGiven)
+		}
 		made = s.function(p, n.Outputs[0])
 	case standard(n, "DynamicQuantizeLinear") && len(n.Outputs) == 3:
 		made = s.quantize(n)
