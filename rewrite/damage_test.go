@@ -253,3 +253,16 @@ func negate(list []float64) {
 		list[i] = -list[i]
 	}
 }
+
+// TestNearlyExactOriginal has a fused op that is off by half a unit in the last
+// place: the op may be off by a whole one, and by no more.
+func TestNearlyExactOriginal(t *testing.T) {
+	epsilon := rope.Float32.Epsilon()
+	e := resultErrors{original: 5.96e-8, op: 1.97e-7, largest: 1.9}
+	if err := e.judgeLargest(epsilon); err != nil {
+		t.Error(err)
+	}
+	if e.op = 2.4e-7; e.judgeLargest(epsilon) == nil {
+		t.Error("an error of more than a unit in the last place is let through")
+	}
+}
