@@ -52,7 +52,7 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library, Model: m.Path}); err != nil {
+	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library}); err != nil {
 		return found, report.keepAll(found, fmt.Errorf("no proof without the op library: %w", err))
 	}
 	eng, err := opts.engine()

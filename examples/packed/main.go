@@ -62,8 +62,8 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		return err
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := inTree(customop.RuntimeVariable, "build/onnxruntime/libonnxruntime.so")
-	library := inTree(customop.LibraryVariable, "build/librope_ops.so")
+	runtime := lm.Built(customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so")
+	library := lm.Built(customop.LibraryVariable, "librope_ops.so")
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
@@ -140,16 +140,4 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	}
 	decoder, err := lm.Open(patched, lm.Options{OpsLibrary: library})
 	return decoder, errors.Join(err, os.Remove(patched))
-}
-
-// inTree is what make build leaves in the source tree, unless the environment
-// names another.
-func inTree(variable, built string) string {
-	if os.Getenv(variable) != "" {
-		return ""
-	}
-	if _, err := os.Stat(built); err != nil {
-		return ""
-	}
-	return built
 }
