@@ -32,7 +32,7 @@
 //     reads any more is taken out.
 //
 // A site that cannot be lifted or proven stays as it is, with the reason in the
-// report. Queries that see no key are left out of the comparison: exporters give
+// report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries that see no key are left out of the comparison: exporters give
 // them a uniform average, zeros or NaN, and no model reads them; the op gives
 // zeros.
 //

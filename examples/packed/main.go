@@ -124,14 +124,8 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 		}
 		options.Edits, options.Documents = []rope.Spec{spec}, rewrite.DocumentsInput
 	}
-	report, err := rewrite.Rewrite(ctx, model, options)
-	if err != nil {
+	if _, err := rewrite.Rewrite(ctx, model, options); err != nil {
 		return nil, err
-	}
-	for _, site := range report.Sites {
-		if site.Status != rewrite.Rewritten {
-			return nil, fmt.Errorf("the attention at %s is kept: %s", site.Node, site.Reason)
-		}
 	}
 	// In the model's own folder, so that its weights need not be copied.
 	patched := filepath.Join(filepath.Dir(path), fmt.Sprintf(".packed-%d.onnx", os.Getpid()))
