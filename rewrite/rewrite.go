@@ -173,6 +173,10 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		known := f.lifted.known(opts.Context)
+		if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
+			report.warn(w)
+		}
 		a, warning, err := f.site.behindNorms(a, f.lifted.attention)
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
@@ -197,7 +201,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		if opts.Target == PlainONNX {
-			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents})
+			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents, specs: specs, known: known})
 			changes = append(changes, change{mask: f.lifted.mask, reads: a.Mask})
 			continue
 		}
