@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	ort "github.com/yalue/onnxruntime_go"
 )
@@ -23,14 +22,10 @@ var cudaMark = []byte("rope_ops cuda=1\x00")
 // librope_ops, never both. The error says what to do, also where a path was given
 // that names the CPU's library.
 func FindCUDALibrary(options Options) (string, error) {
-	var beside []string
-	if options.Model != "" {
-		beside = []string{filepath.Dir(options.Model)}
-	}
 	path, err := search{
 		library: "the op library " + fileName("rope_ops_cuda"), stem: "rope_ops_cuda",
 		explicit: options.Library, variable: LibraryVariable,
-		folders: places(executableFolders(), beside, cacheFolders(), systemFolders()),
+		folders: places(executableFolders(), cacheFolders(), systemFolders()),
 		advice:  cudaLibraryAdvice,
 	}.find()
 	if err != nil {

@@ -11,7 +11,7 @@
 //
 //	if err := customop.InitRuntime(""); err != nil { ... }
 //	options, err := onnxruntime_go.NewSessionOptions()
-//	err = customop.Register(options, customop.Options{Model: "model.rope.onnx"})
+//	err = customop.Register(options, customop.Options{})
 //	session, err := onnxruntime_go.NewDynamicAdvancedSession("model.rope.onnx", inputs, outputs, options)
 //
 // The package knows neither ONNX files nor rotary mathematics.

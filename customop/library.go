@@ -3,7 +3,6 @@ package customop
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 
@@ -16,27 +15,22 @@ const LibraryVariable = "ROPE_OPS_LIBRARY"
 const libraryAdvice = "build it with make build in the source tree, and set " + LibraryVariable +
 	" to it or put it beside the executable"
 
-// Options says where the op library may be. The zero value looks in the usual
-// places.
+// Options says where the op library is. The zero value looks in the usual places.
 type Options struct {
 	Library string // path of librope_ops; nothing else is tried when it is given
-	Model   string // path of the model; the library may stand beside it
 }
 
 // FindLibrary returns the absolute path of the op library: options.Library when
 // it is given, else what ROPE_OPS_LIBRARY names, else the first one beside the
-// executable, beside the model, in the user's cache folder of rope-rewrite, or in
-// the system's library folders. The error says what to do, and lists the folders
-// (*NotFoundError).
+// executable, in the user's cache folder of rope-rewrite, or in the system's
+// library folders. A model's folder is none of them: it may be somebody else's,
+// and a library runs when it is loaded. The error says what to do, and lists the
+// folders (*NotFoundError).
 func FindLibrary(options Options) (string, error) {
-	var beside []string
-	if options.Model != "" {
-		beside = []string{filepath.Dir(options.Model)}
-	}
 	return search{
 		library: "the op library " + fileName("rope_ops"), stem: "rope_ops",
 		explicit: options.Library, variable: LibraryVariable,
-		folders: places(executableFolders(), beside, cacheFolders(), systemFolders()),
+		folders: places(executableFolders(), cacheFolders(), systemFolders()),
 		advice:  libraryAdvice,
 	}.find()
 }

@@ -170,11 +170,13 @@ func systemFolders() []string {
 	return append(append(folders, multiarch...), "/usr/lib64", "/usr/lib")
 }
 
-// places joins folders in order, each once.
+// places joins folders in order, each once. Relative ones, such as the empty
+// entry that "$LD_LIBRARY_PATH:/opt" leaves, would be the working directory, in
+// which anybody's files may lie.
 func places(groups ...[]string) []string {
 	var all []string
 	for _, folder := range slices.Concat(groups...) {
-		if folder != "" && !slices.Contains(all, folder) {
+		if filepath.IsAbs(folder) && !slices.Contains(all, folder) {
 			all = append(all, folder)
 		}
 	}

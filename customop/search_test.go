@@ -100,7 +100,35 @@ func TestNewestVersion(t *testing.T) {
 	}
 }
 
-func TestLibraryBesideModelAndInCache(t *testing.T) {
+// What stands in the working directory, where somebody's model may be, is no
+// library of ours, whatever a loader's path makes of it.
+func TestLibrariesNotInWorkingDirectory(t *testing.T) {
+	for _, variable := range []string{LibraryVariable, RuntimeVariable} {
+		t.Setenv(variable, "")
+	}
+	folder := resolved(t.TempDir())
+	for _, variable := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} {
+		t.Setenv(variable, ":.:inside:")
+	}
+	t.Chdir(folder)
+	for _, stem := range []string{"rope_ops", "rope_ops_cuda", "onnxruntime"} {
+		file(t, folder, fileName(stem))
+		file(t, folder, "inside", fileName(stem))
+	}
+	library, _ := FindLibrary(Options{})
+	cuda, cudaErr := FindCUDALibrary(Options{})
+	onnxruntime, _ := FindRuntime("")
+	for _, path := range []string{library, cuda, onnxruntime} {
+		if strings.HasPrefix(resolved(path), folder) {
+			t.Errorf("found %s in the working directory", path)
+		}
+	}
+	if cudaErr != nil && strings.Contains(cudaErr.Error(), "has no kernels") {
+		t.Errorf("a library in the working directory was read: %v", cudaErr)
+	}
+}
+
+func TestLibraryInCache(t *testing.T) {
 	t.Setenv(LibraryVariable, "")
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -112,13 +140,8 @@ func TestLibraryBesideModelAndInCache(t *testing.T) {
 	if got, err := FindLibrary(Options{}); err != nil || got != cached {
 		t.Errorf("found %q, %v; want %q in the user's cache", got, err, cached)
 	}
-	model := file(t, t.TempDir(), "model.onnx")
-	beside := file(t, filepath.Dir(model), fileName("rope_ops"))
-	if got, err := FindLibrary(Options{Model: model}); err != nil || got != beside {
-		t.Errorf("found %q, %v; want %q beside the model", got, err, beside)
-	}
 	given := file(t, t.TempDir(), "my.so")
-	if got, err := FindLibrary(Options{Model: model, Library: given}); err != nil || got != given {
+	if got, err := FindLibrary(Options{Library: given}); err != nil || got != given {
 		t.Errorf("found %q, %v; want the given %q", got, err, given)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -51,9 +50,6 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	report.number()
 	if len(found) == 0 {
 		return nil, nil
-	}
-	if _, err := customop.FindLibrary(customop.Options{Library: opts.Library, Model: m.Path}); err != nil {
-		return found, report.keepAll(found, fmt.Errorf("no proof without the op library: %w", err))
 	}
 	eng, err := opts.engine()
 	if err != nil {

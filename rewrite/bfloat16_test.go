@@ -154,7 +154,7 @@ func TestBFloat16Lookalike(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

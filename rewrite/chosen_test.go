@@ -173,7 +173,7 @@ func TestLookalikeChoices(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}})
+			report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		}
 	}
 	m.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
-	report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}})
+	report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}, AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

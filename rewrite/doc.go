@@ -32,10 +32,10 @@
 //     reads any more is taken out.
 //
 // A site that cannot be lifted or proven stays as it is, with the reason in the
-// report. Queries of padded tokens may see no key: exporters give them a uniform
-// average, zeros or NaN, the op gives zeros. Where the two differ it is tried
-// (unread.go) that nothing the model gives for other tokens depends on them; else
-// the site is kept.
+// report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries
+// of padded tokens may see no key: exporters give them a uniform average, zeros or
+// NaN, the op gives zeros. Where the two differ it is tried (unread.go) that nothing
+// the model gives for other tokens depends on them; else the site is kept.
 //
 // Evaluating pieces of somebody's model can end the process, because ONNX
 // Runtime does so on some graphs. With Options.Worker it happens in a child

@@ -23,7 +23,7 @@ func TestDumpSites(t *testing.T) {
 	p := newPatient(t, "llama__dynamo18")
 	spoil(p)
 	folder := t.TempDir()
-	report, err := Rewrite(context.Background(), open(t, p.save()), Options{DumpSites: folder})
+	report, err := Rewrite(context.Background(), open(t, p.save()), Options{DumpSites: folder, AllowKept: true})
 	if err != nil || report.Rewritten() == len(report.Sites) {
 		t.Fatal(report.Rewritten(), err)
 	}

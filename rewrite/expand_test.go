@@ -148,7 +148,7 @@ func TestOneRow(t *testing.T) {
 				}
 			}
 			c.change(p)
-			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}})
+			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +240,7 @@ func TestHostileFusedOps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, "llama__dynamo23")
 			c.change(p)
-			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}})
+			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,10 +9,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// ErrPartial says that some attention sites stay as they are where all of them
-// must be rewritten.
-var ErrPartial = errors.New("every attention must be rewritten for a cache of fixed capacity")
-
 // fixed turns growing caches into buffers of one capacity: the past inputs and
 // present outputs of every site become [batch, kv heads, capacity, head size],
 // and the input cache_length says how many tokens each row holds. Whatever else
@@ -146,7 +142,7 @@ func (f *fixed) whole(r *Report) error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%w, and layer %d is kept: %s", ErrPartial, i, r.Sites[i].Reason)
+	return partialError(fmt.Sprintf("every attention must be rewritten for a cache of fixed capacity, and layer %d is kept: %s", i, r.Sites[i].Reason))
 }
 
 func named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {

@@ -254,7 +254,7 @@ func ExampleRewrite() {
 	}
 	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Edits: []rope.Spec{yarn}})
 	if err != nil {
-		fmt.Println(err) // rewrite.ErrNoAttention: there was nothing to do
+		fmt.Println(err) // rewrite.ErrNoAttention: there was nothing to do; ErrPartial: not everything could be done
 		return
 	}
 	for _, s := range report.Sites {

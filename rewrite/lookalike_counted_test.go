@@ -179,7 +179,7 @@ func TestLookalikesCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			m = open(t, changed)
-			report, err := Rewrite(context.Background(), m, Options{Worker: []string{os.Args[0]}})
+			report, err := Rewrite(context.Background(), m, Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +253,7 @@ func TestSharedCounts(t *testing.T) {
 			before[v.Name] = describe(v)
 		}
 	}
-	report, err := Rewrite(context.Background(), m, Options{})
+	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

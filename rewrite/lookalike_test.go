@@ -66,7 +66,7 @@ func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 	c.change(p)
 	original := p.save()
 	m := open(t, original)
-	report, err := Rewrite(context.Background(), m, Options{})
+	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -24,6 +25,10 @@ type Report struct {
 	Warnings []string `json:"warnings"`
 	Output   string   `json:"output"`  // file written, "" if none
 	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+}
+
+func newReport(model string) *Report {
+	return &Report{Model: model, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 }
 
 // Site is one attention of the model. What was not measured, because the site
@@ -69,8 +74,19 @@ type Site struct {
 func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
 
 // Unproven counts the sites that were asked for and could not be rewritten.
-func (r *Report) Unproven() int {
-	return r.count(func(s Site) bool { return s.Status == Kept && s.Reason != notSelected })
+func (r *Report) Unproven() int { return r.count(Site.unproven) }
+
+func (s Site) unproven() bool { return s.Status == Kept && s.Reason != notSelected }
+
+// partial is the error for sites that were asked for and could not be rewritten,
+// nil where there is none.
+func (r *Report) partial() error {
+	i := slices.IndexFunc(r.Sites, Site.unproven)
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %d kept, first layer %d (%s); Options.AllowKept allows it",
+		ErrPartial, r.Unproven(), len(r.Sites), r.Sites[i].Layer, r.Sites[i].Reason)
 }
 
 func (r *Report) count(is func(Site) bool) int {

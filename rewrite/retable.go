@@ -16,7 +16,6 @@ import (
 // values: frequencies, or tables of cosines and sines.
 type retabler struct {
 	model     *onnx.Model
-	length    int64 // tokens that tables must reach
 	constants map[string]rotary
 	gains     map[*onnx.Node]gained // Cos or Sin → what its output is to be multiplied by
 	inside    map[*onnx.Node]bool   // the model's nodes of the rotations that are changed
@@ -24,8 +23,8 @@ type retabler struct {
 	ends      map[string]bool       // rotated queries and keys
 }
 
-func newRetabler(m *onnx.Model, length int64) *retabler {
-	return &retabler{model: m, length: length, constants: map[string]rotary{}, gains: map[*onnx.Node]gained{},
+func newRetabler(m *onnx.Model) *retabler {
+	return &retabler{model: m, constants: map[string]rotary{}, gains: map[*onnx.Node]gained{},
 		inside: map[*onnx.Node]bool{}, uses: map[*onnx.Node]bool{}, ends: map[string]bool{}}
 }
 
@@ -35,6 +34,7 @@ type rotary struct {
 	tensor *onnx.Tensor
 	holder *onnx.Graph // that the constant stands in
 	pairs  []int       // which pair each element (of a row) belongs to
+	rows   int64       // of a table: how many it is to have
 	have   rope.Encoding
 	want   rope.Encoding
 	site   retabled // the first that reads it
@@ -82,9 +82,14 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 				case want.Reach.Trained > 0 && (r.kind != frequencyList || s.scope.where != ""):
 					err = errors.New("length=run without the op is for models that compute their cosines; leave --target onnx out, or length=run")
 				}
-				if !taken {
-					t.constants[v] = r
+				if err == nil && r.kind != frequencyList {
+					r.rows, err = s.rows(c)
 				}
+				if taken {
+					other.rows = max(other.rows, r.rows)
+					r = other
+				}
+				t.constants[v] = r
 			}
 			return nil
 		}
@@ -271,7 +276,7 @@ func (t *retabler) write(encoding func(rotary) rope.Encoding) {
 	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
 		r := t.constants[name]
 		r.remove(name, t.model)
-		r.holder.AddInitializer(r.made(name, encoding(r), t.length))
+		r.holder.AddInitializer(r.made(name, encoding(r)))
 	}
 }
 
@@ -309,7 +314,7 @@ func (t *retabler) addGains() error {
 }
 
 // made returns the constant for a rotation.
-func (r rotary) made(name string, e rope.Encoding, length int64) *onnx.Tensor {
+func (r rotary) made(name string, e rope.Encoding) *onnx.Tensor {
 	if r.kind == frequencyList {
 		return r.list(name, e.Frequencies)
 	}
@@ -317,15 +322,14 @@ func (r rotary) made(name string, e rope.Encoding, length int64) *onnx.Tensor {
 	if r.kind == sinTable {
 		turn = math.Sin
 	}
-	rows := max(r.tensor.Dims[0], length)
-	values := make([]float64, 0, int(rows)*len(r.pairs))
-	for p := range rows {
+	values := make([]float64, 0, int(r.rows)*len(r.pairs))
+	for p := range r.rows {
 		for _, pair := range r.pairs {
 			angle := float32(p) * float32(e.Frequencies[pair]) // rounded as exporters round it
 			values = append(values, e.EffectiveGain()*turn(float64(angle)))
 		}
 	}
-	return floatTensor(name, r.tensor.Type, []int64{rows, int64(len(r.pairs))}, values...)
+	return floatTensor(name, r.tensor.Type, []int64{r.rows, int64(len(r.pairs))}, values...)
 }
 
 // list returns the frequencies of pairs in the constant's form; what was in 16

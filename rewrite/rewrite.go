@@ -26,6 +26,7 @@ type Options struct {
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
 	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
 	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
+	AllowKept   bool           // sites that were asked for and stay kept are no error (ErrPartial); a cache of fixed capacity needs all the same
 
 	Target Target // what sites become; empty is Ops
 
@@ -44,6 +45,16 @@ type Options struct {
 
 // ErrNoAttention says that a model has no rotary attention.
 var ErrNoAttention = errors.New("no rotary attention in the model")
+
+// ErrPartial says that attention sites that were asked for stay as they are: the
+// model lacks there what it was to have.
+var ErrPartial = errors.New("not every attention could be rewritten")
+
+// partialError is an ErrPartial in words of its own.
+type partialError string
+
+func (e partialError) Error() string        { return string(e) }
+func (e partialError) Is(target error) bool { return target == ErrPartial }
 
 // EditError says that what was asked for does not fit what was measured, or
 // lacks a parameter.
@@ -72,22 +83,30 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // edits applied. m is changed in memory; the file it came from is not touched.
 //
 // The report has every site, rewritten or kept with the reason. The error is
-// ErrNoAttention when the model has no rotary attention, or says what kept the
-// whole work from being done (ONNX Runtime missing; *EditError when a method
-// does not fit; ErrPartial when a fixed cache was asked for and a site is kept).
-// After an error m is no model to be saved.
+// ErrNoAttention when the model has no rotary attention, ErrPartial when a site
+// that was asked for is kept and Options.AllowKept does not allow it, or says what
+// kept the whole work from being done (a library missing, which is looked for
+// before the graph is looked at; *EditError when a method does not fit). After an
+// error m is no model to be saved.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
+	opts, err := opts.FindLibraries()
+	if err != nil {
+		return newReport(m.Path), err
+	}
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(ctx, m, opts)
 	err = calls.finish(report, err, refused)
+	if err == nil && !opts.AllowKept {
+		err = report.partial()
+	}
 	report.Seconds = time.Since(start).Seconds()
 	return report, err
 }
 
 // rewriteGraphs does so for a model whose functions are inlined.
 func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	report := newReport(m.Path)
 	inputs, err := additions(m, opts)
 	if err == nil && opts.Separator != nil && opts.Documents != "" {
 		err = errors.New("document ids come either from an input or from a separator; give one")
@@ -154,6 +173,10 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		report.warn(warnings...)
+		known := f.lifted.known(opts.Context)
+		if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
+			report.warn(w)
+		}
 		a, warning, err := f.site.behindNorms(a, f.lifted.attention)
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
@@ -178,7 +201,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}
 		if opts.Target == PlainONNX {
-			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents})
+			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents, specs: specs, known: known})
 			changes = append(changes, change{mask: f.lifted.mask, reads: a.Mask})
 			continue
 		}

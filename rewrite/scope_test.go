@@ -148,7 +148,7 @@ func TestLoopBody(t *testing.T) {
 	loop := onnx.NewNode("Loop", []string{p.int(2), ""}, []string{"turns"}, onnx.GraphAttr("body", body))
 	loop.Name = "turns"
 	g.Nodes, g.Outputs = []*onnx.Node{loop}, []*onnx.ValueInfo{onnx.NewValueInfo("turns", onnx.Float)}
-	report, err := Rewrite(context.Background(), open(t, p.save()), Options{})
+	report, err := Rewrite(context.Background(), open(t, p.save()), Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	g.Nodes = append(g.Nodes, choose)
 	original := p.save()
 	m := open(t, original)
-	report, err := Rewrite(context.Background(), m, Options{})
+	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

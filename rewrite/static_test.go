@@ -164,7 +164,7 @@ func TestFixedSizes(t *testing.T) {
 			}
 			path := p.save()
 			m := open(t, path)
-			report, err := Rewrite(context.Background(), m, Options{})
+			report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,6 +45,7 @@ func TestStaticCache(t *testing.T) {
 			}
 			defer m.Close()
 			c.opts.Worker = []string{os.Args[0]}
+			c.opts.AllowKept = c.kept
 			report, err := rewrite.Rewrite(context.Background(), m, c.opts)
 			if err != nil {
 				t.Fatal(err)

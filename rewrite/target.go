@@ -47,7 +47,9 @@ type retabled struct {
 	analysed
 	layer     int
 	want      rope.Attention
-	documents string // the graph input with document ids
+	documents string       // the graph input with document ids
+	specs     []rope.Spec  // methods that make it what is wanted
+	known     rope.Context // of the model, as far as it holds for the site
 }
 
 // rescaled returns the rotation that gives what is wanted by frequencies and
@@ -85,7 +87,7 @@ func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 	if len(sites) == 0 {
 		return nil
 	}
-	t := newRetabler(m, opts.Context.Length)
+	t := newRetabler(m)
 	var hidden []hiding
 	for _, s := range sites {
 		want, err := s.rescaled()
@@ -152,7 +154,7 @@ func turning(r rotary) rope.Encoding {
 
 // confirm measures the changed model and says where it is not what was wanted.
 func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
-	report := &Report{Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	report := newReport(m.Path)
 	opts.Layers, opts.measureOnly = nil, true // the model differs from the proven one in constants alone
 	found, err := analyse(ctx, m, opts, report)
 	if err != nil {

@@ -61,6 +61,8 @@ type Param struct {
 	Default Value    // the zero Value if there is none; Doc then says what absence means
 	Rule    Rule     // which values are allowed
 	Doc     string
+
+	Stretches bool // says how many times longer the context becomes (Reachable)
 }
 
 // Rule restricts the numbers that a parameter takes. The zero Rule allows all.

@@ -15,7 +15,7 @@ var ntk = Method{
 	Formula: "θ'_i = (θ·alpha^(n/(n − 2)))^(−2i/n)",
 	Source:  "bloc97, NTK-aware scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.1",
 	Params: []Param{
-		{Name: "alpha", Kind: Real, Rule: atLeastOne, Doc: "factor by which the slowest pair is interpolated"},
+		{Name: "alpha", Kind: Real, Rule: atLeastOne, Stretches: true, Doc: "factor by which the slowest pair is interpolated"},
 		paramTheta,
 		paramPartial,
 	},
@@ -35,6 +35,6 @@ var ntk = Method{
 			frequencies[i] *= math.Pow(e.number("alpha"), -2*float64(i)/float64(n-2))
 		}
 		e.Encoding.Frequencies = toFloat32(frequencies)
-		return e.Attention, warnings, nil
+		return e.Attention, append(warnings, e.tooFar("alpha", e.Original)...), nil
 	},
 }

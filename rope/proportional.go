@@ -17,7 +17,7 @@ var proportional = Method{
 	HF:        true,
 	Params: []Param{
 		{Name: "partial_rotary_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "share of the head's pairs that turn"},
-		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Doc: "by how much their frequencies are divided"},
+		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Stretches: true, Doc: "by how much their frequencies are divided"},
 		paramTheta,
 	},
 	apply: func(e edit) (Attention, []string, error) {

@@ -33,7 +33,7 @@ var (
 		Doc: "round the ends of the ramp outwards to whole pairs",
 	}
 	paramFactor = Param{
-		Name: "factor", Kind: Real, Rule: atLeastOne,
+		Name: "factor", Kind: Real, Rule: atLeastOne, Stretches: true,
 		Doc: "how many times longer the context becomes; if not given, context / trained context",
 	}
 )
@@ -127,9 +127,23 @@ func (e edit) factor(original int64) (factor float64, warnings []string, err err
 		return factor, nil, nil
 	}
 	factor = e.number("factor")
-	if original > 0 && float64(e.Length) > factor*float64(original) {
-		warnings = append(warnings, fmt.Sprintf("factor=%v reaches %.0f tokens from a trained context of %d, less than the context %d that was asked for",
-			e.value("factor"), factor*float64(original), original, e.Length))
+	return factor, e.factorWarnings(factor, original), nil
+}
+
+// factorWarnings compares the given factor with the context that was asked for.
+func (e edit) factorWarnings(factor float64, original int64) []string {
+	if warnings := e.tooFar("factor", original); warnings != nil || original == 0 || e.Length == 0 {
+		return warnings
 	}
-	return factor, warnings, nil
+	reach := factor * float64(original)
+	reaches := fmt.Sprintf("factor=%v reaches %.0f tokens from a trained context of %d", e.value("factor"), reach, original)
+	switch asked := float64(e.Length); {
+	case asked > reach:
+		return []string{fmt.Sprintf("%s, less than the context %d that was asked for", reaches, e.Length)}
+	case e.Length <= original && factor > 1:
+		return []string{fmt.Sprintf("the context of %d tokens does not exceed the trained context of %d; leave the scaling out, or give a longer --context", e.Length, original)}
+	case asked < reach && factor > 1:
+		return []string{fmt.Sprintf("%s, more than the context %d that was asked for; give a smaller factor=, or none to have it computed", reaches, e.Length)}
+	}
+	return nil
 }

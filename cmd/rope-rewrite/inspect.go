@@ -22,6 +22,9 @@ func newInspect(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if opts, err = opts.FindLibraries(); err != nil {
+				return err
+			}
 			model, err := onnx.Open(args[0])
 			if err != nil {
 				return err
@@ -31,6 +34,7 @@ func newInspect(c *common) *cobra.Command {
 			defer progress.done()
 			opts.Progress = progress.say
 			opts.DumpSites = dump
+			opts.AllowKept = true // they are shown
 			report, err := rewrite.Rewrite(cmd.Context(), model, opts)
 			progress.done()
 			if errors.Is(err, rewrite.ErrNoAttention) {

@@ -63,6 +63,9 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if output == "" {
 		output = rewrite.DefaultOutput(path)
 	}
+	if opts, err = opts.FindLibraries(); err != nil {
+		return err
+	}
 	model, err := onnx.Open(path)
 	if err != nil {
 		return err
@@ -81,11 +84,12 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		progress.done()
 		return r.none(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
-	if errors.Is(err, rewrite.ErrPartial) {
+	partial := errors.Is(err, rewrite.ErrPartial)
+	if partial && opts.FixedCapacity > 0 {
 		progress.done()
 		return r.partial(cmd, report, err)
 	}
-	if err != nil {
+	if err != nil && !partial { // the summary says what is kept
 		return err
 	}
 	if err := selected.check(len(report.Sites)); err != nil {
@@ -94,8 +98,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 {
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
-	partial := report.Unproven() > 0
-	if !r.dryRun && report.Rewritten() > 0 && (!partial || r.allowPartial) {
+	if !partial && !r.dryRun && report.Rewritten() > 0 {
 		if err := save(model, output, r.force, progress, cmd.Context().Err); err != nil {
 			return err
 		}
@@ -106,13 +109,14 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if err := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { r.summary(w, report) }); err != nil {
 		return err
 	}
-	if partial {
+	if report.Unproven() > 0 {
 		return &exitError{exitPartial, errReported}
 	}
 	return nil
 }
 
-// partial reports a model of which not enough could be rewritten.
+// partial reports a model of which not enough could be rewritten, whatever is
+// allowed.
 func (r *rewriteCommand) partial(cmd *cobra.Command, report *rewrite.Report, err error) error {
 	if printed := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { sites(w, report) }); printed != nil {
 		return printed
@@ -138,6 +142,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	given := cmd.Flags().Changed
 	opts.Context.Length = r.context
 	opts.ExactAngles = r.exactAngles
+	opts.AllowKept = r.allowPartial
 	switch {
 	case given("context") && r.context < 1:
 		return opts, nil, usageError("--context %d: a number of tokens above 0 was expected", r.context)

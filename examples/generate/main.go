@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,8 +54,8 @@ func run(ctx context.Context, o options) (err error) {
 		return errors.New("give -model FILE.onnx and -prompt TEXT")
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := inTree(o.runtime, customop.RuntimeVariable, "build/onnxruntime/libonnxruntime.so")
-	o.lm.OpsLibrary = inTree(o.lm.OpsLibrary, customop.LibraryVariable, "build/librope_ops.so")
+	runtime := cmp.Or(o.runtime, lm.Built(customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so"))
+	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, lm.Built(customop.LibraryVariable, "librope_ops.so"))
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
@@ -157,16 +158,4 @@ func endTokens(folder string) (map[int64]bool, error) {
 		return stops, nil
 	}
 	return stops, nil // without any, only -max-tokens ends a text
-}
-
-// inTree is the path given, or nothing if the environment names one, or what
-// make build leaves in the source tree.
-func inTree(given, variable, built string) string {
-	if given != "" || os.Getenv(variable) != "" {
-		return given
-	}
-	if _, err := os.Stat(built); err != nil {
-		return ""
-	}
-	return built
 }

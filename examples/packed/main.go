@@ -62,8 +62,8 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		return err
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := inTree(customop.RuntimeVariable, "build/onnxruntime/libonnxruntime.so")
-	library := inTree(customop.LibraryVariable, "build/librope_ops.so")
+	runtime := lm.Built(customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so")
+	library := lm.Built(customop.LibraryVariable, "librope_ops.so")
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
@@ -124,14 +124,8 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 		}
 		options.Edits, options.Documents = []rope.Spec{spec}, rewrite.DocumentsInput
 	}
-	report, err := rewrite.Rewrite(ctx, model, options)
-	if err != nil {
+	if _, err := rewrite.Rewrite(ctx, model, options); err != nil {
 		return nil, err
-	}
-	for _, site := range report.Sites {
-		if site.Status != rewrite.Rewritten {
-			return nil, fmt.Errorf("the attention at %s is kept: %s", site.Node, site.Reason)
-		}
 	}
 	// In the model's own folder, so that its weights need not be copied.
 	patched := filepath.Join(filepath.Dir(path), fmt.Sprintf(".packed-%d.onnx", os.Getpid()))
@@ -140,16 +134,4 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	}
 	decoder, err := lm.Open(patched, lm.Options{OpsLibrary: library})
 	return decoder, errors.Join(err, os.Remove(patched))
-}
-
-// inTree is what make build leaves in the source tree, unless the environment
-// names another.
-func inTree(variable, built string) string {
-	if os.Getenv(variable) != "" {
-		return ""
-	}
-	if _, err := os.Stat(built); err != nil {
-		return ""
-	}
-	return built
 }

@@ -88,7 +88,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 		return err
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}})
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}, AllowKept: true})
 	r.Sites, r.Lifted, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		r.None = err.Error()

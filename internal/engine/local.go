@@ -90,7 +90,7 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 		}
 	}
 	if m.Library {
-		return customop.Register(options, customop.Options{Library: e.config.Library, Model: m.Path})
+		return customop.Register(options, customop.Options{Library: e.config.Library})
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package validate_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,12 +45,9 @@ func TestRun(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
 	patch := func(edits ...rope.Spec) func(*onnx.Model) error {
 		return func(m *onnx.Model) error {
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
+			_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
 				Runtime: runtime, Library: library, Worker: []string{os.Args[0]}, Edits: edits,
 			})
-			if err == nil && report.Rewritten() != len(report.Sites) {
-				err = fmt.Errorf("%d of %d sites rewritten", report.Rewritten(), len(report.Sites))
-			}
 			return err
 		}
 	}

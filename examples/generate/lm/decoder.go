@@ -78,7 +78,7 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 			return nil, err
 		}
 	}
-	if err := registerOps(so, model, path, options.OpsLibrary); err != nil {
+	if err := registerOps(so, model, options.OpsLibrary); err != nil {
 		return nil, err
 	}
 	if d.session, err = ort.NewDynamicAdvancedSession(path, d.signature.inputs, d.signature.outputs, so); err != nil {

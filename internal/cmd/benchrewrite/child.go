@@ -50,7 +50,7 @@ func runChild(path, out string) error {
 		return err
 	}
 	report, err := rewrite.Rewrite(context.Background(), model, rewrite.Options{
-		Worker:   []string{self},
+		Worker: []string{self}, AllowKept: true,
 		Progress: func(what string) { p.begin(strings.TrimRight(what, "0123456789 of")) },
 	})
 	if err != nil {
