@@ -30,7 +30,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench-rewrite coverage clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite coverage mutants clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -127,6 +127,10 @@ bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its mem
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
+
+MUTANTS ?= 2000
+mutants: build ## Change real exports in one place each and look for one that a rewrite gets wrong (about 40 minutes)
+	$(GO) run ./internal/cmd/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
 
 clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads

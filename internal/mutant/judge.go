@@ -1,0 +1,166 @@
+package mutant
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Verdict is what came of a mutant.
+type Verdict string
+
+const (
+	NotRun     Verdict = "not run"    // ONNX Runtime does not run it, or it gives no numbers
+	Unsteady   Verdict = "unsteady"   // it differs from itself under another optimisation level
+	NotChanged Verdict = "kept"       // no attention of it is rewritten, or it is refused
+	Same       Verdict = "same"       // rewritten, with its meaning
+	Wrong      Verdict = "wrong"      // rewritten, with another meaning
+)
+
+// Judged reports whether a mutant says something about the rewriter.
+func (v Verdict) Judged() bool { return v != NotRun && v != Unsteady }
+
+// The largest differences of logits as shares of their range: of a mutant from
+// itself, beyond which nothing can be said, and of a rewritten one from it.
+const (
+	steady  = 2e-6
+	allowed = 1e-4
+)
+
+// Judge saves a model to folder, rewrites it without a method and compares the two.
+// worker is the command that evaluates (rewrite.Options.Worker). why is a sentence.
+func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string, worker []string) (v Verdict, why string, _ error) {
+	original, patched := filepath.Join(folder, "mutant.onnx"), filepath.Join(folder, "patched.onnx")
+	if err := m.Save(original, onnx.SaveOptions{Force: true}); err != nil {
+		return NotRun, err.Error(), nil
+	}
+	want, err := logits(ctx, eng, original)
+	if err != nil {
+		return NotRun, err.Error(), ctx.Err()
+	}
+	plain, err := logits(ctx, unoptimized{eng}, original)
+	if err != nil {
+		return NotRun, err.Error(), ctx.Err()
+	}
+	if off := difference(want, plain); !(off <= steady) {
+		return Unsteady, fmt.Sprintf("it differs from itself by %.2g of the range", off), nil
+	}
+	again, err := onnx.Open(original)
+	if err != nil {
+		return NotRun, "", err
+	}
+	defer again.Close()
+	report, err := rewrite.Rewrite(ctx, again, rewrite.Options{Worker: worker, AllowKept: true})
+	if ctx.Err() != nil {
+		return NotRun, "", ctx.Err()
+	}
+	if err != nil || report.Rewritten() == 0 {
+		return NotChanged, fmt.Sprint(err), nil
+	}
+	if err := again.Save(patched, onnx.SaveOptions{Force: true}); err != nil {
+		return NotRun, "", err
+	}
+	got, err := logits(ctx, eng, patched)
+	if err != nil {
+		return Wrong, "the rewritten model does not run: " + err.Error(), ctx.Err()
+	}
+	if off := difference(want, got); !(off <= allowed) {
+		return Wrong, fmt.Sprintf("the rewritten model is off by %.2g of the range", off), nil
+	}
+	return Same, "", nil
+}
+
+// unoptimized is an engine that keeps every node as the exporter wrote it.
+type unoptimized struct{ engine.Engine }
+
+func (u unoptimized) Load(ctx context.Context, m engine.Model) (engine.Session, error) {
+	m.Optimize = false
+	return u.Engine.Load(ctx, m)
+}
+
+// length of the sequences that a mutant is judged by.
+const length = 13
+
+// logits runs a model in one call and, with a cache, in chunks and token by token,
+// on a row without padding and one with padding on the left (on the right of the
+// first call where rows are counted). It returns the logits of the other tokens.
+func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, error) {
+	d, err := decoder.Open(ctx, eng, path)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	calls := [][]int64{{length}}
+	if d.Cached() {
+		calls = append(calls, []int64{8, 5}, []int64{9, 1, 1, 1, 1})
+	}
+	var out [][]float64
+	for _, lengths := range calls {
+		s := sequence(d, lengths[0])
+		all, err := d.Chunks(ctx, s, lengths...)
+		if err != nil {
+			return nil, err
+		}
+		width := len(all) / len(s.Mask)
+		var real []float64
+		for i, x := range all {
+			if s.Mask[i/width] == 0 {
+				continue
+			}
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return nil, fmt.Errorf("it gives %g", x)
+			}
+			real = append(real, x)
+		}
+		out = append(out, real)
+	}
+	return out, nil
+}
+
+func sequence(d *decoder.Decoder, first int64) decoder.Sequence {
+	rng := rand.New(rand.NewPCG(21, 22))
+	s := decoder.Sequence{Batch: 2, Length: length}
+	from, to := int64(0), int64(4)
+	if d.Counted {
+		from, to = first-4, first
+	}
+	for b := range s.Batch {
+		position := int64(0)
+		for i := range s.Length {
+			s.IDs = append(s.IDs, rng.Int64N(max(d.Vocabulary, 2)))
+			if b == 1 && i >= from && i < to {
+				s.Mask, s.Positions = append(s.Mask, 0), append(s.Positions, 1)
+				continue
+			}
+			s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, position)
+			position++
+		}
+	}
+	return s
+}
+
+// difference is the largest one as a share of the range, over all ways of running.
+func difference(want, got [][]float64) float64 {
+	worst := 0.0
+	for k, list := range want {
+		if len(list) != len(got[k]) {
+			return math.Inf(1)
+		}
+		low, high, off := math.Inf(1), math.Inf(-1), 0.0
+		for i, x := range list {
+			low, high = min(low, x), max(high, x)
+			off = max(off, math.Abs(x-got[k][i]))
+		}
+		if off > 0 {
+			worst = max(worst, off/(high-low))
+		}
+	}
+	return worst
+}
