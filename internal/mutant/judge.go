@@ -17,11 +17,11 @@ import (
 type Verdict string
 
 const (
-	NotRun     Verdict = "not run"    // ONNX Runtime does not run it, or it gives no numbers
-	Unsteady   Verdict = "unsteady"   // it differs from itself under another optimisation level
-	NotChanged Verdict = "kept"       // no attention of it is rewritten, or it is refused
-	Same       Verdict = "same"       // rewritten, with its meaning
-	Wrong      Verdict = "wrong"      // rewritten, with another meaning
+	NotRun     Verdict = "not run"  // ONNX Runtime does not run it, or it gives no numbers
+	Unsteady   Verdict = "unsteady" // it differs from itself under another optimisation level
+	NotChanged Verdict = "kept"     // no attention of it is rewritten, or it is refused
+	Same       Verdict = "same"     // rewritten, with its meaning
+	Wrong      Verdict = "wrong"    // rewritten, with another meaning
 )
 
 // Judged reports whether a mutant says something about the rewriter.
