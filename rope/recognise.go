@@ -12,7 +12,7 @@ import (
 // power of two. What differs from every spec by more than float32 rounding is
 // not recognised.
 func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
-	e := a.Encoding
+	e := a.Encoding.WithSenses(a.Encoding.Senses())
 	n := len(e.Frequencies)
 	if n < 4 || slices.ContainsFunc(e.Frequencies, func(w float64) bool { return !(w > 0) }) {
 		return Spec{}, 0, false

@@ -3,7 +3,6 @@ package rope
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Parameters that scaling methods share, under Hugging Face's names.
@@ -44,9 +43,6 @@ func (e edit) checkRotation() error {
 	pairs := len(e.Encoding.Frequencies)
 	if pairs == 0 {
 		return errors.New("the attention has no rotation to change")
-	}
-	if e.given("rope_theta") && slices.Min(e.Encoding.Frequencies) < 0 {
-		return errors.New("the graph turns pairs the other way round (negative frequencies), which rope_theta= cannot say; use a method that starts from the graph's frequencies, such as linear")
 	}
 	if !e.given("partial_rotary_factor") {
 		return nil

@@ -126,7 +126,11 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
-	e := edit{Attention: a.Clone(), Context: c, method: m, params: params, own: a.Encoding.Reach}
+	// Methods see pairs that turn forwards; those that turn the other way do so afterwards.
+	senses := a.Encoding.Senses()
+	e := edit{Attention: a.Clone(), Context: c, method: m, params: params}
+	e.Encoding = a.Encoding.WithSenses(senses)
+	e.own = e.Encoding.Reach
 	if m.Axis == ScalingAxis && !m.Neutral {
 		e.Encoding.Reach = Reach{} // a method's frequencies are for every length, or it says otherwise
 	}
@@ -137,6 +141,7 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	for i, w := range warnings {
 		warnings[i] = m.title() + ": " + w
 	}
+	edited.Encoding = edited.Encoding.WithSenses(senses)
 	return edited, warnings, nil
 }
 
