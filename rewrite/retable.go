@@ -76,7 +76,7 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 				other, taken := t.constants[v]
 				switch {
 				case taken && !reflect.DeepEqual(other.want, r.want):
-					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own", v)
+					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own, and SPEC@all makes all alike", v)
 				case r.holder == nil:
 					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
 				case want.Reach.Trained > 0 && (r.kind != frequencyList || s.scope.where != ""):
