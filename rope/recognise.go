@@ -23,7 +23,7 @@ func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	near := func(x float64) float64 { return shortestNear(x, 2e-6*x) }
 	scaled := func(spec Spec, base float64) []float64 {
 		plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * n, Encoding: Encoding{Frequencies: geometric(base, n)}}
-		got, _, err := spec.Apply(plain, Context{Theta: base})
+		got, _, err := spec.withBase("carried").Apply(plain, Context{Theta: base})
 		if err != nil {
 			return nil
 		}

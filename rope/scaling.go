@@ -69,7 +69,10 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so scaling it has no meaning; give rope_theta= to compute the frequencies afresh",
 				i, e.Encoding.Frequencies[i])
 		}
-		return e.Encoding.Frequencies, nil, nil
+		if _, ok := e.Encoding.Base(); !ok && len(e.Encoding.Frequencies) > 1 && !e.given(paramBase.Name) {
+			warnings = append(warnings, "the graph's frequencies are not the powers of one base: if they are scaled already, this comes on top (base=carried says that it is meant)")
+		}
+		return e.Encoding.Frequencies, warnings, nil
 	}
 	asked := e.number("rope_theta")
 	measured, ok := e.Encoding.Base()
