@@ -40,14 +40,19 @@ func AllLayers(spec rope.Spec) LayerEdit {
 // type has a scaling of its own in config.json is not among them.
 func unscaledLayers(found []analysed, sites []Site, config modelConfig) map[int]bool {
 	layers, others := map[int]bool{}, false
+	types := config.LayerTypes
+	if len(types) != len(sites) {
+		types = make([]string, len(sites))
+	}
+	for i, s := range sites {
+		others = others || s.Attention == nil && types[i] == "full_attention" // nothing was measured
+	}
 	for _, f := range found {
 		if f.lifted == nil || !f.lifted.rotary() {
 			continue
 		}
-		layer, kind := sites[f.index].Layer, ""
-		if len(config.LayerTypes) == len(sites) {
-			kind = config.LayerTypes[layer]
-		}
+		layer := sites[f.index].Layer
+		kind := types[layer]
 		window := f.lifted.attention.Mask.Window > 0
 		if f.lifted.rotationOnly { // of which no mask is known
 			window = kind == "sliding_attention"

@@ -25,6 +25,7 @@ func TestUnscaledLayers(t *testing.T) {
 		"all have":                            {windows: []int64{8, 8, 16}},
 		"the others do not turn":              {windows: []int64{8, still, 8}},
 		"the others are kept":                 {windows: []int64{8, unlifted, 8}},
+		"the others are kept, types known":    {windows: []int64{8, unlifted, 8}, config: `{` + types + `}`, want: []int{0, 2}},
 		"one of three has":                    {windows: []int64{8, still, 0}, want: []int{0}},
 		"their type is scaled":                {windows: []int64{8, 0, 8}, config: `{` + types + `, "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2}}}`},
 		"the other type is scaled":            {windows: []int64{8, 0, 8}, config: `{` + types + `, "rope_parameters": {"full_attention": {"rope_type": "linear"}, "sliding_attention": {"rope_type": "default"}}}`, want: []int{0, 2}},
@@ -44,11 +45,12 @@ func TestUnscaledLayers(t *testing.T) {
 			sites[i].Layer = i
 			f := analysed{index: i, lifted: &lifted{rotationOnly: c.rotationOnly}}
 			f.lifted.attention.Encoding.Frequencies, f.lifted.attention.Mask = []float64{1}, rope.Mask{Window: w}
+			sites[i].Attention = &f.lifted.attention
 			switch w {
 			case still:
 				f.lifted.attention.Encoding.Frequencies = nil
 			case unlifted:
-				f.lifted = nil
+				f.lifted, sites[i].Attention = nil, nil
 			}
 			found = append(found, f)
 		}
