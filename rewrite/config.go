@@ -19,6 +19,8 @@ type modelConfig struct {
 	scaled    bool  // it asks for a scaling other than the default
 	disagrees bool  // it has two different rope_theta
 
+	scaledTypes map[string]bool // types of layers for which it asks for a scaling
+
 	LayerTypes []string // for example sliding_attention and full_attention; empty if it does not say
 }
 
@@ -52,7 +54,8 @@ func readConfig(modelPath string) modelConfig {
 		if json.Unmarshal(data, &file) != nil {
 			return modelConfig{}
 		}
-		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes}
+		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, scaledTypes: scaledTypes(data)}
+		c.scaled = len(c.scaledTypes) > 0
 		if file.Original > 0 {
 			c.Original = file.Original
 		}
@@ -74,6 +77,27 @@ func readConfig(modelPath string) modelConfig {
 		return c
 	}
 	return modelConfig{}
+}
+
+// scaledTypes returns the types of layers for which config.json asks for a
+// scaling, in parameters per type.
+func scaledTypes(data []byte) map[string]bool {
+	var file struct {
+		Parameters map[string]json.RawMessage `json:"rope_parameters"`
+	}
+	if json.Unmarshal(data, &file) != nil {
+		return nil
+	}
+	scaled := map[string]bool{}
+	for kind, text := range file.Parameters {
+		var parameters struct {
+			Type string `json:"rope_type"`
+		}
+		if json.Unmarshal(text, &parameters) == nil && parameters.Type != "" && parameters.Type != "default" {
+			scaled[kind] = true
+		}
+	}
+	return scaled
 }
 
 // fill completes what a caller said of the model with what the file says.

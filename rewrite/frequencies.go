@@ -82,6 +82,8 @@ func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 // powers supposes that the frequencies are base^(−i/pairs) with the shortest
 // base that the measurement allows. Those that are known to float32 stay.
 func powers(e rope.Encoding, off []float64) rope.Encoding {
+	senses := e.Senses()
+	e = e.WithSenses(senses)
 	pairs := float64(len(e.Frequencies))
 	low, high := 1.0, math.Inf(1)
 	for i, w := range e.Frequencies {
@@ -95,7 +97,6 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 		return rope.Encoding{}
 	}
 	base := shortest(low, high)
-	e.Frequencies = slices.Clone(e.Frequencies)
 	for i, w := range e.Frequencies {
 		want := math.Pow(base, -float64(i)/pairs)
 		if math.Abs(w-want) > off[i]+4*rope.Float32.Spacing(want) {
@@ -105,7 +106,7 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 			e.Frequencies[i] = rope.Float32.Round(want)
 		}
 	}
-	return e
+	return e.WithSenses(senses)
 }
 
 // shortest returns the number between low and high with the fewest digits.

@@ -28,10 +28,73 @@ func (e LayerEdit) String() string {
 	return fmt.Sprintf("%v %v on %s", e.Spec.Axis, e.Spec, e.Where)
 }
 
+// AllLayers gives a method to every layer. A scaling in Options.Edits leaves
+// layers with a window alone in models that have others too.
+func AllLayers(spec rope.Spec) LayerEdit {
+	return LayerEdit{Spec: spec, Layers: func(int) bool { return true }, Where: "all layers"}
+}
+
+// unscaledLayers returns the layers that a scaling for the whole model leaves alone:
+// those with a window, in a model in which others see all keys. A longer context
+// is nothing new to them, and transformers does not scale them. A layer whose
+// type has a scaling of its own in config.json is not among them.
+func unscaledLayers(found []analysed, sites []Site, config modelConfig) map[int]bool {
+	layers, others := map[int]bool{}, false
+	types := config.LayerTypes
+	if len(types) != len(sites) {
+		types = make([]string, len(sites))
+	}
+	for i, s := range sites {
+		others = others || s.Attention == nil && types[i] == "full_attention" // nothing was measured
+	}
+	for _, f := range found {
+		if f.lifted == nil || !f.lifted.rotary() {
+			continue
+		}
+		layer := sites[f.index].Layer
+		kind := types[layer]
+		window := f.lifted.attention.Mask.Window > 0
+		if f.lifted.rotationOnly { // of which no mask is known
+			window = kind == "sliding_attention"
+		}
+		if window && !config.scaledTypes[kind] {
+			layers[layer] = true
+		} else {
+			others = true
+		}
+	}
+	if !others {
+		return nil
+	}
+	return layers
+}
+
+// describeEdits says what is done to the whole model and to single layers.
+func (o Options) describeEdits(sites []Site, unscaled map[int]bool) ([]string, error) {
+	texts := []string{}
+	for _, spec := range o.Edits {
+		text := spec.Axis.String() + " " + spec.String()
+		if spec.Axis == rope.ScalingAxis && len(unscaled) > 0 {
+			if !slices.ContainsFunc(sites, func(s Site) bool { return s.Status == Rewritten && !unscaled[s.Layer] }) {
+				return nil, fmt.Errorf("%s is for layers without a window, where others have none, and each that is rewritten has one; write %v@all", text, spec)
+			}
+			text += fmt.Sprintf(" on layers without a window, not on the %d with one (%v@all is for all)", len(unscaled), spec)
+		}
+		texts = append(texts, text)
+	}
+	for _, e := range o.LayerEdits {
+		texts = append(texts, e.String())
+	}
+	return texts, nil
+}
+
 // editsOf returns the methods of one layer, axis by axis, of which each has one
-// at most.
-func (o Options) editsOf(layer int, types []string) ([]rope.Spec, error) {
+// at most. unscaled leaves out a scaling for the whole model.
+func (o Options) editsOf(layer int, types []string, unscaled bool) ([]rope.Spec, error) {
 	list := slices.Clone(o.Edits)
+	if unscaled {
+		list = slices.DeleteFunc(list, func(s rope.Spec) bool { return s.Axis == rope.ScalingAxis })
+	}
 	for _, e := range o.LayerEdits {
 		if e.has(layer, types) {
 			list = append(list, e.Spec)

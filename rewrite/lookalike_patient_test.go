@@ -20,7 +20,12 @@ type patient struct {
 
 func newPatient(t testing.TB, name string) *patient {
 	t.Helper()
-	m, err := onnx.Open(filepath.Join("..", "testdata", "models", name, "model.onnx"))
+	return patientAt(t, filepath.Join("..", "testdata", "models", name, "model.onnx"))
+}
+
+func patientAt(t testing.TB, path string) *patient {
+	t.Helper()
+	m, err := onnx.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,14 +69,14 @@ func (t *retabler) find(s retabled, want rope.Encoding) error {
 			return nil
 		}
 		if c := g.constants[v]; c != nil {
-			if r, ok := classifyTable(c, s.lifted.attention.Encoding); ok {
+			if r, senses, ok := classifySenses(c, s.lifted.attention.Encoding); ok {
 				found++
-				r.have, r.want, r.site = s.lifted.attention.Encoding, want, s
+				r.have, r.want, r.site = s.lifted.attention.Encoding.WithSenses(senses), want.WithSenses(senses), s
 				r.holder = s.scope.holder(func(g *onnx.Graph) bool { return g.Initializer(v) != nil || makes(g, v) })
 				other, taken := t.constants[v]
 				switch {
-				case taken && !reflect.DeepEqual(other.want, want):
-					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own", v)
+				case taken && !reflect.DeepEqual(other.want, r.want):
+					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own, and SPEC@all makes all alike", v)
 				case r.holder == nil:
 					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
 				case want.Reach.Trained > 0 && (r.kind != frequencyList || s.scope.where != ""):
@@ -122,6 +122,22 @@ func (s *scope) holder(is func(*onnx.Graph) bool) *onnx.Graph {
 // makes reports whether a Constant of the graph makes a value.
 func makes(g *onnx.Graph, value string) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool { return standard(n, "Constant") && slices.Contains(n.Outputs, value) })
+}
+
+// classifySenses says what a constant is to a rotation, and by which senses the
+// graph turns otherwise than the constant says: pairs that turn the other way
+// mostly do so by where a sign stands in the graph.
+func classifySenses(c *onnx.Tensor, e rope.Encoding) (r rotary, senses []float64, ok bool) {
+	same, all := make([]float64, len(e.Frequencies)), make([]float64, len(e.Frequencies))
+	for i := range same {
+		same[i], all[i] = 1, -1
+	}
+	for _, senses := range [][]float64{same, all, e.Senses()} {
+		if r, ok := classifyTable(c, e.WithSenses(senses)); ok {
+			return r, senses, true
+		}
+	}
+	return rotary{}, nil, false
 }
 
 // classifyTable says what a constant is to a rotation.

@@ -20,8 +20,8 @@ type Options struct {
 	Library string   // path of the op library; empty looks in the usual places
 	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
 
-	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning
-	LayerEdits  []LayerEdit    // methods of single layers
+	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning; a scaling leaves windowed layers alone where others see all keys
+	LayerEdits  []LayerEdit    // methods of single layers; AllLayers for all
 	Context     rope.Context   // what methods need to know of the model
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
 	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
@@ -134,11 +134,9 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	opts.Context = config.fill(opts.Context)
 	report.warn(config.compare(found)...)
 	report.carried(found, opts.Context)
-	for _, spec := range opts.Edits {
-		report.Edits = append(report.Edits, spec.Axis.String()+" "+spec.String())
-	}
-	for _, e := range opts.LayerEdits {
-		report.Edits = append(report.Edits, e.String())
+	unscaled := unscaledLayers(found, report.Sites, config)
+	if report.Edits, err = opts.describeEdits(report.Sites, unscaled); err != nil {
+		return report, &EditError{Layer: WholeModel, Err: err}
 	}
 	if err := opts.checkLayerEdits(len(report.Sites), config); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
@@ -161,7 +159,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 		if f.lifted == nil || site.Status == Kept {
 			continue
 		}
-		specs, err := opts.editsOf(site.Layer, config.LayerTypes)
+		specs, err := opts.editsOf(site.Layer, config.LayerTypes, unscaled[site.Layer])
 		if err != nil {
 			return report, &EditError{Layer: site.Layer, Err: err}
 		}

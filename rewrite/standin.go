@@ -148,9 +148,10 @@ func (s *standIn) node(n *onnx.Node) {
 // function makes of each token's elements x, or of its number in a table, as many
 // elements as a product with weights would:
 //
-//	sin(a · mean(sin 3x) + b · mean(cos 5x) + c)        sin(a · number + b)
+//	sin(a · mean(sin 3x) + b · mean(cos 5x − 1))        sin(a · number + b)
 //
-// with random a, b and c. They differ between tokens that differ, and stay small.
+// with random a and b. They differ between tokens that differ, stay small, and are
+// 0 where x is 0, as a product is: a division may follow.
 func (s *standIn) function(p *projection, out string) []*onnx.Node {
 	var nodes []*onnx.Node
 	add := func(part, op string, inputs []string, attrs ...*onnx.Attribute) string {
@@ -183,9 +184,10 @@ func (s *standIn) function(p *projection, out string) []*onnx.Node {
 	} else {
 		sines := add("sines", "Sin", []string{add("three", "Mul", []string{x, number("3", 3)})})
 		cosines := add("cosines", "Cos", []string{add("five", "Mul", []string{x, number("5", 5)})})
+		cosines = add("versines", "Sub", []string{cosines, number("1", 1)})
 		first := add("first", "Mul", []string{s.mean(add, "mean sine", sines), random("a", 8)})
 		second := add("second", "Mul", []string{s.mean(add, "mean cosine", cosines), random("b", 8)})
-		sum = add("sum", "Add", []string{add("both", "Add", []string{first, second}), random("c", 1)})
+		sum = add("sum", "Add", []string{first, second})
 	}
 	y := add("sine", "Sin", []string{sum})
 	if p.element == onnx.Int32 {

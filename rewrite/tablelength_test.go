@@ -91,7 +91,7 @@ func TestTablesOfScaledModel(t *testing.T) {
 	carried, _ := patch(t, beside(t, model("llama__genai-fp32"), ""), rewrite.Options{Target: rewrite.PlainONNX,
 		Edits: []rope.Spec{spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")}})
 	path, _ := patch(t, beside(t, carried, config), rewrite.Options{Target: rewrite.PlainONNX,
-		Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=2")}})
+		Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=2,base=carried")}})
 	if rows := tableRows(t, path); !slices.Equal(rows, []int64{128, 128}) {
 		t.Errorf("the tables have %d rows, 128 were expected", rows)
 	}

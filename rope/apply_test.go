@@ -87,8 +87,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.ScalingAxis, text: "yarn:factor=4", a: llama(), err: "give original_max_position_embeddings="},
 		{axis: rope.ScalingAxis, text: "yarn", a: llama(), c: rope.Context{Original: 2048}, err: "give factor=, or both the context"},
 		{axis: rope.ScalingAxis, text: "yarn", a: llama(), c: rope.Context{Length: 1024, Original: 2048}, err: "shorter than the trained context"},
-		{axis: rope.ScalingAxis, text: yarn, a: scaled, err: "not the powers of one base: pair 0 has 0.25"},
-		{axis: rope.ScalingAxis, text: yarn, a: scaled, c: rope.Context{Theta: 10000}, err: "give rope_theta=10000 (the configuration's)"},
+		{axis: rope.ScalingAxis, text: yarn + ",base=carried", a: scaled, err: "not the powers of one base: pair 0 has 0.25"},
+		{axis: rope.ScalingAxis, text: yarn + ",base=carried", a: scaled, c: rope.Context{Theta: 10000}, err: "give rope_theta=10000 (the configuration's)"},
 		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=10000", a: scaled, warning: "replaces the graph's frequencies"},
 		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=10000", a: llama()},
 		{axis: rope.ScalingAxis, text: yarn + ",rope_theta=100000", a: llama(), warning: "rope_theta=100000 replaces the graph's base 10000"},
@@ -102,7 +102,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.ScalingAxis, text: yarn + ",mscale=1,mscale_all_dim=0.5,attention_factor=1", a: llama(), warning: "not used, because attention_factor"},
 		{axis: rope.ScalingAxis, text: yarn + ",beta_fast=1,beta_slow=2", a: llama(), err: "beta_fast=1 must not be below beta_slow=2"},
 		{axis: rope.ScalingAxis, text: "yarn:factor=4,original_max_position_embeddings=4", a: llama(), warning: "no room"},
-		{axis: rope.ScalingAxis, text: "linear:factor=4", a: scaled},
+		{axis: rope.ScalingAxis, text: "linear:factor=4,base=carried", a: scaled},
+		{axis: rope.ScalingAxis, text: "beta-ary:factor=4,b=300", a: llama(), err: "would turn by NaN per position; give less extreme numbers"},
 		{axis: rope.ScalingAxis, text: "linear", a: llama(), c: rope.Context{Length: 4096, Original: 2048}},
 		{axis: rope.ScalingAxis, text: "linear", a: llama(), err: "give factor="},
 		{axis: rope.ScalingAxis, text: "linear:factor=2", a: fast, err: "more than π"},
@@ -182,7 +183,7 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.ScalingAxis, text: "longrope:short_factor=[1],long_factor=[2]", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "short_factor has 1 numbers for the graph's 32 pairs"},
 		{axis: rope.ScalingAxis, text: "longrope", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "give short_factor="},
 		{axis: rope.ScalingAxis, text: "longrope:short_factor=[1]", a: llama(), c: rope.Context{Length: 4096, Original: 2048}, err: "short_factor has 1 numbers"},
-		{axis: rope.ScalingAxis, text: "longrope", a: scaled, c: rope.Context{Length: 4096, Original: 2048}, err: "not the powers of one base"},
+		{axis: rope.ScalingAxis, text: "longrope:base=carried", a: scaled, c: rope.Context{Length: 4096, Original: 2048}, err: "not the powers of one base"},
 		{axis: rope.ScalingAxis, text: "proportional:partial_rotary_factor=0.5", a: llama()},
 		{axis: rope.ScalingAxis, text: "proportional", a: partial, err: "rotates 32 of a head's 64 channels"},
 		{axis: rope.ScalingAxis, text: "frequencies:inv_freq=[1;2]", a: llama(), err: "inv_freq has 2 numbers for the graph's 32 pairs"},
@@ -332,7 +333,6 @@ func TestBaseRefusals(t *testing.T) {
 		"none":            nil,
 		"one pair":        {1},
 		"zero":            {1, 0},
-		"negative":        {1, -0.1},
 		"NaN":             {1, math.NaN()},
 		"rising":          {1, 2, 4},
 		"constant":        {1, 1, 1},
@@ -342,8 +342,10 @@ func TestBaseRefusals(t *testing.T) {
 			t.Errorf("%s: base %v", name, base)
 		}
 	}
-	if base, ok := (rope.Encoding{Frequencies: []float64{1, 0.1, 0.01}}).Base(); !ok || base != 1000 {
-		t.Errorf("base %v %v, want 1000", base, ok)
+	for _, frequencies := range [][]float64{{1, 0.1, 0.01}, {-1, -0.1, -0.01}, {1, -0.1, 0.01}} {
+		if base, ok := (rope.Encoding{Frequencies: frequencies}).Base(); !ok || base != 1000 {
+			t.Errorf("%v: base %v %v, want 1000", frequencies, base, ok)
+		}
 	}
 }
 
@@ -353,29 +355,6 @@ func TestAliases(t *testing.T) {
 	}
 	if pair, ok := (rope.Encoding{Frequencies: []float64{1, -3.2}}).Aliases(); !ok || pair != 1 {
 		t.Errorf("pair %d %v, want pair 1", pair, ok)
-	}
-}
-
-// TestNegativeFrequencies: rope_theta= cannot say that pairs turn the other
-// way round, so it must not silently turn them back.
-func TestNegativeFrequencies(t *testing.T) {
-	a := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 4, Encoding: rope.Encoding{Frequencies: []float64{-1, -0.01}}}
-	for _, text := range []string{"theta:rope_theta=500000", "yarn:factor=2,original_max_position_embeddings=64,rope_theta=10000"} {
-		spec, err := rope.ParseSpec(rope.ScalingAxis, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, err := spec.Apply(a, rope.Context{}); err == nil {
-			t.Errorf("%s gives %v", text, got.Encoding.Frequencies)
-		}
-	}
-	spec, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, _, err := spec.Apply(a, rope.Context{})
-	if err != nil || got.Encoding.Frequencies[0] != -0.5 {
-		t.Errorf("linear gives %v, %v", got.Encoding.Frequencies, err)
 	}
 }
 

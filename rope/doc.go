@@ -22,6 +22,9 @@
 // shows in the result (the powers of the base, YaRN's ramp) it is repeated;
 // frequencies match transformers' inv_freq to a few units in the last place.
 //
+// A negative frequency turns its pair the other way. Methods act on how fast
+// pairs turn: what they make of a pair turns the way it did.
+//
 // # Adding a method
 //
 // Write one file with a Method value, add it to the table in table.go and a

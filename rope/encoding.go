@@ -71,6 +71,32 @@ func (e Encoding) At(length int64) Encoding {
 // RotaryDim returns the number of rotated channels.
 func (e Encoding) RotaryDim() int { return 2 * len(e.Frequencies) }
 
+// Senses says which way each pair turns: −1 for a negative frequency, else 1.
+func (e Encoding) Senses() []float64 {
+	senses := make([]float64, len(e.Frequencies))
+	for i, omega := range e.Frequencies {
+		senses[i] = 1
+		if omega < 0 {
+			senses[i] = -1
+		}
+	}
+	return senses
+}
+
+// WithSenses returns the encoding with each pair's frequencies, those of Reach
+// too, multiplied by its sense. Doing it twice gives the encoding back.
+func (e Encoding) WithSenses(senses []float64) Encoding {
+	turned := func(list []float64) []float64 {
+		list = slices.Clone(list)
+		for i := range min(len(list), len(senses)) {
+			list[i] = list[i]*senses[i] + 0 // −0 becomes 0
+		}
+		return list
+	}
+	e.Frequencies, e.Reach.Long = turned(e.Frequencies), turned(e.Reach.Long)
+	return e
+}
+
 // EffectiveGain returns Gain with its default filled in.
 func (e Encoding) EffectiveGain() float64 {
 	if e.Gain != 0 {

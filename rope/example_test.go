@@ -34,7 +34,7 @@ func Example() {
 func ExampleParseSpec() {
 	_, err := rope.ParseSpec(rope.ScalingAxis, "linear:factr=4")
 	fmt.Println(err)
-	// Output: scaling linear: unknown key "factr" (did you mean "factor"?); keys: factor, rope_theta, partial_rotary_factor
+	// Output: scaling linear: unknown key "factr" (did you mean "factor"?); keys: factor, rope_theta, partial_rotary_factor, base
 }
 
 func ExampleParseRopeParameters() {

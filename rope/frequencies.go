@@ -11,7 +11,7 @@ import (
 // ulp is the relative size of half a unit in the last place of float32.
 const ulp = 1.0 / (1 << 24)
 
-// Base returns the base θ for which Frequencies[i] = θ^(−2i/n), n = RotaryDim,
+// Base returns the base θ for which |Frequencies[i]| = θ^(−2i/n), n = RotaryDim,
 // within the rounding of exporters' float32 arithmetic, as the shortest decimal
 // that float32 cannot tell from it. ok is false if there is none (the
 // frequencies are already scaled, or come from lists) and for fewer than two
@@ -27,6 +27,7 @@ func (e Encoding) base() (float64, error) {
 	if pairs < 2 {
 		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
 	}
+	e = e.WithSenses(e.Senses())
 	if e.Precision != Float32 {
 		return e.roundedBase()
 	}

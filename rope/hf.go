@@ -178,13 +178,13 @@ func ropeType(entries []entry) (string, error) {
 // Phi-3's first configurations call longrope.
 func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
 	if ropeType == "su" {
-		return longRoPE, nil
+		return Lookup(ScalingAxis, longRoPE.Name)
 	}
 	if ropeType == "default" {
 		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == "rope_theta" && !n.isNull() }) {
-			return theta, nil
+			return Lookup(ScalingAxis, theta.Name)
 		}
-		return none, nil
+		return Lookup(ScalingAxis, none.Name)
 	}
 	names := []string{"default"}
 	for m := range Methods() {
@@ -201,6 +201,13 @@ func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
 // jsonValue reads a JSON value of the given kind. JSON's spelling of numbers
 // and switches is ParseSpec's.
 func jsonValue(kind Kind, raw json.RawMessage) (Value, error) {
+	if kind == Word {
+		var word string
+		if err := json.Unmarshal(raw, &word); err != nil {
+			return Value{}, errors.New("is not a text")
+		}
+		return Text(word), nil
+	}
 	if kind != Reals {
 		return parseValue(kind, string(raw))
 	}

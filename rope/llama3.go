@@ -51,7 +51,7 @@ func applyLlama3(e edit) (Attention, []string, error) {
 		return Attention{}, nil, err
 	}
 	for i, theta := range frequencies {
-		wavelength := 1 / float32(math.Abs(theta)) * float32(2*math.Pi)
+		wavelength := 1 / float32(theta) * float32(2*math.Pi)
 		turns := 1 / wavelength * float32(original) // within the trained context
 		keep := float64(min(max((turns-float32(low))/float32(high-low), 0), 1))
 		frequencies[i] = (1-keep)*theta/factor + keep*theta

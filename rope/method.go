@@ -114,6 +114,9 @@ func Suggest(word string) string {
 // title names the method in errors and warnings: "scaling yarn".
 func (m Method) title() string { return m.Axis.String() + " " + m.Name }
 
+// scales says whether the method changes the scaling that there is.
+func (m Method) scales() bool { return m.Axis == ScalingAxis && !m.Neutral }
+
 // keys lists the names of the parameters.
 func (m Method) keys() []string {
 	keys := make([]string, len(m.Params))

@@ -12,7 +12,7 @@ import (
 // power of two. What differs from every spec by more than float32 rounding is
 // not recognised.
 func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
-	e := a.Encoding
+	e := a.Encoding.WithSenses(a.Encoding.Senses())
 	n := len(e.Frequencies)
 	if n < 4 || slices.ContainsFunc(e.Frequencies, func(w float64) bool { return !(w > 0) }) {
 		return Spec{}, 0, false
@@ -23,7 +23,7 @@ func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	near := func(x float64) float64 { return shortestNear(x, 2e-6*x) }
 	scaled := func(spec Spec, base float64) []float64 {
 		plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * n, Encoding: Encoding{Frequencies: geometric(base, n)}}
-		got, _, err := spec.Apply(plain, Context{Theta: base})
+		got, _, err := spec.withBase("carried").Apply(plain, Context{Theta: base})
 		if err != nil {
 			return nil
 		}

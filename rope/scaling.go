@@ -3,7 +3,6 @@ package rope
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Parameters that scaling methods share, under Hugging Face's names.
@@ -45,9 +44,6 @@ func (e edit) checkRotation() error {
 	if pairs == 0 {
 		return errors.New("the attention has no rotation to change")
 	}
-	if e.given("rope_theta") && slices.Min(e.Encoding.Frequencies) < 0 {
-		return errors.New("the graph turns pairs the other way round (negative frequencies), which rope_theta= cannot say; use a method that starts from the graph's frequencies, such as linear")
-	}
 	if !e.given("partial_rotary_factor") {
 		return nil
 	}
@@ -73,7 +69,10 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so scaling it has no meaning; give rope_theta= to compute the frequencies afresh",
 				i, e.Encoding.Frequencies[i])
 		}
-		return e.Encoding.Frequencies, nil, nil
+		if _, ok := e.Encoding.Base(); !ok && len(e.Encoding.Frequencies) > 1 && !e.given(paramBase.Name) {
+			warnings = append(warnings, "the graph's frequencies are not the powers of one base: if they are scaled already, this comes on top (base=carried says that it is meant)")
+		}
+		return e.Encoding.Frequencies, warnings, nil
 	}
 	asked := e.number("rope_theta")
 	measured, ok := e.Encoding.Base()

@@ -126,17 +126,34 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
-	e := edit{Attention: a.Clone(), Context: c, method: m, params: params, own: a.Encoding.Reach}
-	if m.Axis == ScalingAxis && !m.Neutral {
+	// Methods see pairs that turn forwards; those that turn the other way do so afterwards.
+	senses := a.Encoding.Senses()
+	e := edit{Attention: a.Clone(), Context: c, method: m, params: params}
+	e.Encoding = a.Encoding.WithSenses(senses)
+	var started []string
+	if m.scales() {
+		if e.Attention, started, err = s.start(e.Attention, c); err != nil {
+			return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+		}
+	}
+	e.own = e.Encoding.Reach
+	if m.scales() {
 		e.Encoding.Reach = Reach{} // a method's frequencies are for every length, or it says otherwise
 	}
 	edited, warnings, err := m.apply(e)
 	if err != nil {
 		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
+	for i, omega := range edited.Encoding.Frequencies {
+		if math.IsNaN(omega) || math.IsInf(omega, 0) {
+			return Attention{}, nil, fmt.Errorf("%s: pair %d would turn by %g per position; give less extreme numbers", m.title(), i, omega)
+		}
+	}
+	warnings = append(started, warnings...)
 	for i, w := range warnings {
 		warnings[i] = m.title() + ": " + w
 	}
+	edited.Encoding = edited.Encoding.WithSenses(senses)
 	return edited, warnings, nil
 }
 

@@ -1,10 +1,12 @@
 package rope
 
+import "slices"
+
 // table lists every method, axis by axis. A new method is one file and one
 // line here. (A function, because methods and table would otherwise refer to
 // each other while the package is initialised.)
 func table() []Method {
-	return []Method{
+	list := []Method{
 		none,
 		theta,
 		linear,
@@ -40,4 +42,10 @@ func table() []Method {
 		intraDocumentReset,
 		anchor,
 	}
+	for i, m := range list {
+		if m.scales() {
+			list[i].Params = append(slices.Clip(m.Params), paramBase)
+		}
+	}
+	return list
 }

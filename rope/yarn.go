@@ -100,7 +100,7 @@ func (e edit) yarnFrequencies() (frequencies []float64, factor float64, warnings
 // ratioRamp blends by how often a pair turns within the trained context.
 func (e edit) ratioRamp(frequencies []float64, original int64, factor float64) []float64 {
 	for i, theta := range frequencies {
-		turns := math.Abs(theta) * float64(original) / (2 * math.Pi)
+		turns := theta * float64(original) / (2 * math.Pi)
 		keep := min(max((turns-1)/(e.number("tau")-1), 0), 1)
 		frequencies[i] = (keep + (1-keep)/factor) * theta
 	}

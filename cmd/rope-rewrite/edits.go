@@ -11,7 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// addEdit reads SPEC or SPEC@LAYERS.
+// addEdit reads SPEC, SPEC@LAYERS or SPEC@all.
 func addEdit(opts *rewrite.Options, axis rope.Axis, text string) error {
 	text, where, some := strings.Cut(text, "@")
 	spec, err := rope.ParseSpec(axis, text)
@@ -23,6 +23,10 @@ func addEdit(opts *rewrite.Options, axis rope.Axis, text string) error {
 			return fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
 		}
 		opts.Edits = append(opts.Edits, spec)
+		return nil
+	}
+	if where == "all" {
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
 		return nil
 	}
 	selected, err := parseLayers(where)

@@ -116,6 +116,9 @@ func describe(s rewrite.Site) string {
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
+	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
+		text += ", pairs that turn the other way"
+	}
 	if s.Attention != nil && s.Attention.Encoding.Reach.Trained > 0 {
 		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.Reach.Trained)
 	}

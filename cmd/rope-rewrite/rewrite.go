@@ -37,7 +37,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, and the flag may be repeated")
+	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, SPEC@all for all, also those with a window of which others have none, and the flag may be repeated")
 	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")

@@ -28,6 +28,19 @@ const methodTolerance = 1e-4
 // bits are farther.
 const exact = 1e-3
 
+// unwindowed marks, in methods.py's keys, a scaling of the layers without a
+// window alone.
+const unwindowed = " of full_attention"
+
+// asked is what the command is asked for: without "@all" a scaling leaves layers
+// with a window alone where others have none.
+func asked(method string) string {
+	if spec, ok := strings.CutSuffix(method, unwindowed); ok {
+		return spec
+	}
+	return method + "@all"
+}
+
 // methods patches the export with every scaling that transformers computed for
 // its architecture (methods.py), in one call and token by token. There is
 // nothing to do where the file is missing, or of another model than plain's: an
@@ -68,11 +81,11 @@ func (r *Result) methods(ctx context.Context, program, original, file string, pl
 		if err != nil {
 			return err
 		}
-		off, err := distanceWith(ctx, eng, program, original, method, t)
+		off, err := distanceWith(ctx, eng, program, original, asked(method), t)
 		if err != nil {
 			return fmt.Errorf("%s: %w", method, err)
 		}
-		r.Methods[method] = off
+		r.Methods[asked(method)] = off
 		own := []float32{0}
 		if key := "exported " + method; slices.Contains(f.Keys(), key) {
 			if own, _, err = f.Float32(key); err != nil {
@@ -88,16 +101,21 @@ func (r *Result) methods(ctx context.Context, program, original, file string, pl
 
 // distanceWith is how far the model patched with a scaling is from the truth.
 func distanceWith(ctx context.Context, eng engine.Engine, program, original, method string, t truth) (float64, error) {
-	edit, err := rope.ParseSpec(rope.ScalingAxis, method)
+	text, all := strings.CutSuffix(method, "@all")
+	edit, err := rope.ParseSpec(rope.ScalingAxis, text)
 	if err != nil {
 		return 0, err
+	}
+	opts := rewrite.Options{Worker: []string{program}, Edits: []rope.Spec{edit}}
+	if all {
+		opts.Edits, opts.LayerEdits = nil, []rewrite.LayerEdit{rewrite.AllLayers(edit)}
 	}
 	m, err := onnx.Open(original)
 	if err != nil {
 		return 0, err
 	}
 	defer m.Close()
-	if _, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{program}, Edits: []rope.Spec{edit}}); err != nil {
+	if _, err := rewrite.Rewrite(ctx, m, opts); err != nil {
 		return 0, err
 	}
 	path, remove, err := save(m)
@@ -162,7 +180,8 @@ func methodTable(line func(string, ...any), results map[string]Result) {
 	line("Every float32 export of the first table that is lifted whole is patched with each scaling, and its logits are compared")
 	line("with those of transformers with that scaling in float64, in one call and token by token, in a batch and alone, with and")
 	line("without padding: the largest difference, and of how many exports. It may be %.0e, or twice that of an export of the", methodTolerance)
-	line("model with the scaling (mixtures of experts round more).")
+	line("model with the scaling (mixtures of experts round more). `@all` scales every layer; without it a layer with a window stays")
+	line("as it is where others have none, as in transformers (measured where its configuration has parameters for each).")
 	line("")
 	line("| | %s |", strings.Join(methods, " | "))
 	line("|---%s|", strings.Repeat("|:-:", len(methods)))

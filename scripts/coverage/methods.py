@@ -4,7 +4,8 @@
 
 Writes CACHE/ARCHITECTURE.methods.npz: ids, mask, pos and logits as in reference.npz, and "logits SPEC" and "logits_pad
 SPEC" for every method below, in float64 (angles in float32, as always), and "exported SPEC": how far ONNX Runtime is
-from that with an export of the scaled model itself, where there is one. SPEC is what `rope-rewrite --scaling` takes. The
+from that with an export of the scaled model itself, where there is one. SPEC is what `rope-rewrite --scaling` takes; every
+layer has the method. Where parameters stand for each type of layers, "SPEC of full_attention" gives it to those alone. The
 rewriter never sees these numbers: it patches the export of the unscaled model.
 """
 import argparse
@@ -41,12 +42,13 @@ def spec(method):
     return f"{method['rope_type']}:{values}"
 
 
-def scaled(parameters, method):
-    """rope_parameters with the method, or None where transformers has no place for one."""
+def scaled(parameters, method, only=None):
+    """rope_parameters with the method, for one type of layers only if one is named, or None where transformers has no place
+    for it."""
     if not parameters:
         return None
     if "full_attention" in parameters:
-        return {kind: scaled(p, method) for kind, p in parameters.items()}
+        return {kind: scaled(p, method) if only in (None, kind) else p for kind, p in parameters.items()}
     return {**parameters, **method} if parameters.get("rope_type", "default") == "default" else None
 
 
@@ -78,21 +80,23 @@ def compute(name):
     plain, said = logits(name), []
     for pad in plain:
         out["logits" + pad] = plain[pad]
-    for method in METHODS:
-        a.values["rope_parameters"] = scaled(parameters, method)
+    whole = "full_attention"
+    for method, only in [(m, o) for m in METHODS for o in ([None, whole] if whole in parameters else [None])]:
+        a.values["rope_parameters"] = scaled(parameters, method, only)
+        key = spec(method) + (f" of {only}" if only else "")
         try:
             found, own = logits(name), exported(name)
         except Exception as e:  # each configuration has a way of its own to refuse a method
             e = e.__cause__ or e
-            said.append(f"{spec(method)}: {type(e).__name__}: {str(e).splitlines()[-1].strip()[:100]}")
+            said.append(f"{key}: {type(e).__name__}: {str(e).splitlines()[-1].strip()[:100]}")
             continue
         finally:
             a.values["rope_parameters"] = parameters
-        said.append(f"{spec(method)} moves logits by {np.abs(found[''] - plain['']).max():.2g}")
+        said.append(f"{key} moves logits by {np.abs(found[''] - plain['']).max():.2g}")
         if own is not None:
-            out[f"exported {spec(method)}"] = np.float32([own])
+            out[f"exported {key}"] = np.float32([own])
         for pad in found:
-            out[f"logits{pad} {spec(method)}"] = found[pad]
+            out[f"logits{pad} {key}"] = found[pad]
     return out, "; ".join(said)
 
 
