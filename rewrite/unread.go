@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -162,35 +163,40 @@ func (r *readers) sizes(pt point) point {
 // read reports whether what the model gives for tokens that are not padding
 // depends on the outputs that the sites give to padded queries without keys.
 func (r *readers) read(ctx context.Context, sites []analysed) (bool, error) {
-	ran := 0
 	moved := false // by numbers in place of all outputs: else nothing could be seen
-	var failed error
+	ran, failed := map[int]bool{}, map[int]error{}
 	for _, t := range r.trials() {
 		some, err := r.trial(ctx, t, sites, !moved)
-		if err != nil && t.pt.B > 1 && r.table.fixed.B == 0 && ctx.Err() == nil {
+		if err != nil && t.pt.B > 1 && r.table.fixed.B == 0 && ctx.Err() == nil && !errors.Is(err, errNoNumbers) {
 			t.pt.B = 1 // some exports run one row at a time only
 			some, err = r.trial(ctx, t, sites, !moved)
 		}
-		if err != nil {
-			failed = err
+		switch {
+		case errors.Is(err, errNoNumbers) || ctx.Err() != nil:
+			return false, err
+		case err != nil:
+			failed[t.kind] = err
 			continue
-		}
-		ran++
-		if some.read {
+		case some.read:
 			return true, nil
 		}
+		ran[t.kind] = true
 		moved = moved || some.moved
 	}
-	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case ran < 2:
-		return false, failed
-	case !moved:
-		return false, fmt.Errorf("nothing that the model gives depends on them or on other tokens' outputs")
+	for kind, err := range failed {
+		if !ran[kind] { // every kind of padding must have been tried
+			return false, err
+		}
+	}
+	if !moved {
+		return false, errors.New("nothing that the model gives depends on them or on other tokens' outputs")
 	}
 	return false, nil
 }
+
+// errNoNumbers says that zeros in place of what the original gives to padded queries
+// make NaN of what the model gives for other tokens.
+var errNoNumbers = errors.New("with zeros in their place the model without its weights gives NaN for other tokens")
 
 // seenReading is what a trial shows: whether padded queries' outputs, and whether
 // all queries' outputs, moved what the model gives for tokens that are not padding.

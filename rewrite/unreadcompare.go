@@ -105,7 +105,7 @@ func (r *readers) same(x, y map[string]engine.Tensor, pt point, mask []int64) (b
 				continue
 			}
 			if math.IsNaN(u[i]) {
-				return false, fmt.Errorf("the model without its weights gives NaN in %q", o)
+				return false, errNoNumbers
 			}
 			largest = math.Max(largest, math.Abs(u[i]))
 			if d := math.Abs(u[i] - v[i]); !(d <= off) {

@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -68,13 +69,59 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 		return NotRun, "", err
 	}
 	got, err := logits(ctx, eng, patched)
+	if off := difference(want, got); err == nil && off <= allowed {
+		return Same, "", nil
+	} else if err == nil {
+		why = fmt.Sprintf("the rewritten model is off by %.2g of the range", off)
+	} else {
+		why = "the rewritten model does not run: " + err.Error()
+	}
+	if err := withoutNaN(ctx, eng, original, filepath.Join(folder, "guarded.onnx")); err != nil {
+		return Unsteady, "its attention is given what is no number: " + err.Error(), ctx.Err()
+	}
+	return Wrong, why, ctx.Err()
+}
+
+// withoutNaN is an error when a model's attentions are given NaN, which some
+// exports turn into zeros: then its logits are divided by 0.
+func withoutNaN(ctx context.Context, eng engine.Engine, path, guarded string) error {
+	m, err := onnx.Open(path)
 	if err != nil {
-		return Wrong, "the rewritten model does not run: " + err.Error(), ctx.Err()
+		return err
 	}
-	if off := difference(want, got); !(off <= allowed) {
-		return Wrong, fmt.Sprintf("the rewritten model is off by %.2g of the range", off), nil
+	defer m.Close()
+	var given []string
+	for _, n := range m.Graph.Nodes {
+		switch n.OpType {
+		case "Softmax":
+			given = append(given, n.Inputs[0])
+		case "Attention", "MultiHeadAttention", "GroupQueryAttention":
+			given = append(given, n.Inputs[:min(3, len(n.Inputs))]...)
+		}
 	}
-	return Same, "", nil
+	one := onnx.NewTensor("guard/one", onnx.Float, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)))
+	m.Graph.AddInitializer(one)
+	left := one.Name
+	node := func(op, out string, inputs []string, attrs ...*onnx.Attribute) string {
+		m.Graph.InsertNode(nil, onnx.NewNode(op, inputs, []string{out}, attrs...))
+		return out
+	}
+	for i, v := range given {
+		part := func(p string) string { return fmt.Sprintf("guard/%d/%s", i, p) }
+		wrong := node("Cast", part("float"), []string{node("IsNaN", part("wrong"), []string{v})}, onnx.IntAttr("to", int64(onnx.Float)))
+		any := node("ReduceMax", part("any"), []string{wrong}, onnx.IntAttr("keepdims", 0))
+		left = node("Mul", part("left"), []string{left, node("Sub", part("none"), []string{one.Name, any})})
+	}
+	for _, o := range m.Graph.Outputs {
+		if len(o.Shape) == 3 {
+			o.Name = node("Div", "guard/"+o.Name, []string{o.Name, left})
+		}
+	}
+	if err := m.Save(guarded, onnx.SaveOptions{Force: true}); err != nil {
+		return err
+	}
+	_, err = logits(ctx, eng, guarded)
+	return err
 }
 
 // unoptimized is an engine that keeps every node as the exporter wrote it.
@@ -150,7 +197,7 @@ func sequence(d *decoder.Decoder, first int64) decoder.Sequence {
 func difference(want, got [][]float64) float64 {
 	worst := 0.0
 	for k, list := range want {
-		if len(list) != len(got[k]) {
+		if k >= len(got) || len(list) != len(got[k]) {
 			return math.Inf(1)
 		}
 		low, high, off := math.Inf(1), math.Inf(-1), 0.0
