@@ -82,7 +82,7 @@ func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
 	}
-	switch same, err := sameData(root, location, from); {
+	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
 	case same == identical:
@@ -115,7 +115,7 @@ const (
 )
 
 // sameData compares a file below root with an open one.
-func sameData(root *os.Root, name string, with *os.File) (likeness, error) {
+func sameData(root *os.Root, name string, with *os.File, progress *meter) (likeness, error) {
 	link, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return absent, nil
@@ -145,16 +145,19 @@ func sameData(root *os.Root, name string, with *os.File) (likeness, error) {
 		return different, err
 	}
 	defer file.Close()
-	same, err := equalContents(io.NewSectionReader(file, 0, want.Size()), io.NewSectionReader(with, 0, want.Size()))
+	same, err := equalContents(io.NewSectionReader(file, 0, want.Size()), io.NewSectionReader(with, 0, want.Size()), progress)
 	if err != nil || !same {
 		return different, err
 	}
 	return identical, nil
 }
 
-func equalContents(a, b io.Reader) (bool, error) {
-	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
+func equalContents(a, b io.Reader, progress *meter) (bool, error) {
+	x, y := make([]byte, 1<<20), make([]byte, 1<<20)
 	for {
+		if err := progress.add(0); err != nil {
+			return false, err
+		}
 		n, err := io.ReadFull(a, x)
 		k, errB := io.ReadFull(b, y)
 		if n != k || !bytes.Equal(x[:n], y[:k]) {

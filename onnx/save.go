@@ -73,7 +73,7 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	}
 	ready = append(ready, s) // the model last: once it is there, its data is
 	for _, s := range ready {
-		if err := s.commit(); err != nil {
+		if err := s.commit(progress); err != nil {
 			return err
 		}
 	}

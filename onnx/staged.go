@@ -57,9 +57,9 @@ func temporaryName(path string) string {
 }
 
 // commit makes the file appear at its path, for good.
-func (s *staged) commit() error {
+func (s *staged) commit(progress *meter) error {
 	if s.file != nil {
-		if err := s.file.Sync(); err != nil {
+		if err := progress.during(s.file.Sync); err != nil {
 			return err
 		}
 	}

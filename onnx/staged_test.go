@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,7 +21,7 @@ func TestStagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if use {
-				if err := s.commit(); err != nil {
+				if err := s.commit(&meter{}); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -48,5 +49,14 @@ func TestStagedFiles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What takes long and tells nothing can be interrupted too.
+func TestSaveIsInterruptedWhileItWaits(t *testing.T) {
+	stop := errors.New("stop")
+	progress := &meter{report: func(int64, int64) error { return stop }}
+	if err := progress.during(func() error { select {} }); err != stop {
+		t.Errorf("the error is %v", err)
 	}
 }

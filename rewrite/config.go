@@ -2,11 +2,13 @@ package rewrite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -14,6 +16,7 @@ import (
 // keys are Hugging Face's.
 type modelConfig struct {
 	path      string
+	unread    error // why what stands there says nothing
 	Theta     float64
 	Original  int64 // tokens that the model was trained on
 	scaled    bool  // it asks for a scaling other than the default
@@ -23,17 +26,19 @@ type modelConfig struct {
 }
 
 // readConfig reads config.json in the model's folder or the one above it
-// (exports often stand in a folder onnx/); a missing or unreadable file says
-// nothing.
+// (exports often stand in a folder onnx/); a missing one says nothing.
 func readConfig(modelPath string) modelConfig {
 	if modelPath == "" {
 		return modelConfig{}
 	}
 	dir := filepath.Dir(modelPath)
 	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "..", "config.json")} {
-		data, err := os.ReadFile(path)
-		if err != nil {
+		data, err := sidefile.Read(path, sidefile.Config)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			return modelConfig{path: path, unread: err}
 		}
 		type parameters struct {
 			Theta    float64 `json:"rope_theta"`
@@ -49,8 +54,8 @@ func readConfig(modelPath string) modelConfig {
 			Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
 			LayerTypes []string    `json:"layer_types"`
 		}
-		if json.Unmarshal(data, &file) != nil {
-			return modelConfig{}
+		if err := json.Unmarshal(data, &file); err != nil {
+			return modelConfig{path: path, unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}
 		}
 		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes}
 		if file.Original > 0 {
@@ -92,6 +97,9 @@ func (c modelConfig) fill(known rope.Context) rope.Context {
 func (c modelConfig) compare(sites []analysed) []string {
 	if c.path == "" {
 		return nil
+	}
+	if c.unread != nil {
+		return []string{c.unread.Error() + "; nothing is taken from it"}
 	}
 	var warnings []string
 	agrees := false

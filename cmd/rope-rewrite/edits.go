@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -38,8 +40,12 @@ func addRopeParameters(opts *rewrite.Options, text string) error {
 	data := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
-		if data, err = os.ReadFile(text); err != nil {
+		data, err = sidefile.Read(text, sidefile.Config)
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 			return fmt.Errorf("%q is neither a JSON object nor a file that can be read", text)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	byType, err := rope.ParseLayerRopeParameters(data)

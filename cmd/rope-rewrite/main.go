@@ -23,6 +23,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -55,16 +56,27 @@ var errReported = errors.New("")
 func main() {
 	rewrite.ServeIfWorker()
 	debug.SetGCPercent(50) // what is measured is large and soon of no use; 25 saves little more and takes a second
-	os.Exit(interruptible())
+	os.Exit(interruptible(func(ctx context.Context) int { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) }))
 }
 
-// interruptible runs the process's command line; Ctrl-C ends it between two
-// steps, a second one wherever it is.
-func interruptible() int {
+// patience is how long the work may take to end by itself after an interrupt.
+// Writing ends at once and removes what it began; what only computes need not.
+const patience = 700 * time.Millisecond
+
+// interruptible runs f. Ctrl-C or SIGTERM cancels its context, and ends the
+// process if that has not ended f soon; a second one does so wherever it is.
+func interruptible(f func(context.Context) int) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	over := context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(patience)
+		time.AfterFunc(patience/7, func() { os.Exit(exitInterrupted) }) // nobody may be reading what is said
+		complain(os.Stderr, "interrupted")
+		os.Exit(exitInterrupted)
+	})
+	defer over()
+	return f(ctx)
 }
 
 // run executes one command line and returns its exit code.

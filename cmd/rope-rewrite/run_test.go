@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,14 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%v: left %v, %v", args, files, err)
 		}
 	}
+}
+
+// stubborn is a command that ignores that its context is cancelled.
+func stubborn() {
+	os.Exit(interruptible(func(context.Context) int {
+		fmt.Println("begun")
+		select {}
+	}))
 }
 
 // Work that takes its time is shown on one line, which is cleared.

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	rewrite.ServeIfWorker()
-	testscript.Main(m, map[string]func(){"rope-rewrite": main})
+	testscript.Main(m, map[string]func(){"rope-rewrite": main, "stubborn": stubborn})
 }
 
 // TestScripts runs testdata/*.txtar, each in a folder of its own that holds
