@@ -82,6 +82,7 @@ func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
 	}
+	target := filepath.Join(dir, location)
 	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
@@ -90,7 +91,9 @@ func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error
 	case same == different && !force:
 		return nil, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
 	}
-	target := filepath.Join(dir, location)
+	if err := checkReplaceable(target); err != nil {
+		return nil, err
+	}
 	if s, err := linkStaged(from.Name(), target, force); err == nil {
 		return s, progress.add(d.size)
 	}

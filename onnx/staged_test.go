@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestStagedFiles(t *testing.T) {
 	for name, create := range map[string]func(string, bool) (*staged, error){"chosen": createStaged, "named": createNamed} {
 		for _, use := range []bool{true, false} {
-			path := filepath.Join(t.TempDir(), "file")
+			path := filepath.Join(t.TempDir(), strings.Repeat("n", 255)) // the longest name that there is
 			s, err := create(path, false)
 			if err != nil {
 				t.Fatal(err)
