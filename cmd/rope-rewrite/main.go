@@ -72,7 +72,7 @@ func interruptible(f func(context.Context) int) int {
 		stop()
 		time.Sleep(patience)
 		time.AfterFunc(patience/7, func() { os.Exit(exitInterrupted) }) // nobody may be reading what is said
-		complain(os.Stderr, "interrupted")
+		complain(os.Stderr, "interrupted", false)
 		os.Exit(exitInterrupted)
 	})
 	defer over()
@@ -83,14 +83,14 @@ func interruptible(f func(context.Context) int) int {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(plain{stdout})
+	root.SetErr(plain{stderr})
 	err := guard(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {
 		return 0
 	}
 	if ctx.Err() != nil {
-		complain(stderr, "interrupted; no model was written")
+		complain(stderr, "interrupted; no model was written", false)
 		return exitInterrupted
 	}
 	code := exitFailed
@@ -104,7 +104,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		code = exitUsage
 	}
 	if err.Error() != "" {
-		complain(stderr, sentence(err))
+		json, _ := root.PersistentFlags().GetBool("json")
+		complain(stderr, sentence(err), json)
 	}
 	if code == exitUsage && unfit == nil {
 		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
@@ -112,8 +113,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-func complain(stderr io.Writer, text string) {
-	fmt.Fprintln(stderr, wrap("rope-rewrite: "+text, "  "))
+// complain says what went wrong: all of it, or a few lines.
+func complain(stderr io.Writer, text string, all bool) {
+	text = quote("rope-rewrite: " + text)
+	if !all {
+		text = shorten(text)
+	}
+	fmt.Fprintln(stderr, broken(text, "  "))
 }
 
 // sentence is an error's text without the names of system calls.

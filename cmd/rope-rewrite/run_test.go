@@ -86,6 +86,40 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// What could act on a terminal is written as JSON would escape it.
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain äöü … 🙂\n":                "plain äöü … 🙂\n",
+		"a\x1b[2Jb\rc\td\x00e\x7f":       `a\u001b[2Jb\u000dc\u0009d\u0000e\u007f`,
+		"\u009b31m \u0085":               `\u009b31m \u0085`,
+		"\u202a\u202e\u2066\u2069\u200f": `\u202a\u202e\u2066\u2069\u200f`,
+		"line\u2028break\u2029":          `line\u2028break\u2029`,
+		"\xff\xc3 \ufffd":                "\\xff\\xc3 \ufffd",
+	} {
+		if got := quote(text); got != want || quote(got) != got {
+			t.Errorf("%q became %s, %s was expected", text, got, want)
+		}
+	}
+}
+
+// Long texts are cut in the middle; --json has all of them.
+func TestShorten(t *testing.T) {
+	long := "begin " + strings.Repeat("x", 200_000) + " end"
+	got := strings.Join(strings.Fields(wrap(long, "  ")), " ")
+	if n := len([]rune(got)); n > 800 || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "x end") || !strings.Contains(got, "characters are left out; --json shows them") {
+		t.Errorf("200,000 characters became %d: %s", n, got)
+	}
+	if text := strings.Repeat("x", 700); shorten(text) != text {
+		t.Error("a text of a few lines was shortened")
+	}
+	var screen bytes.Buffer
+	w := &writer{out: &screen}
+	w.list(make([]string, 20_000))
+	if lines := strings.Count(screen.String(), "\n"); lines > 80 || !strings.Contains(screen.String(), "and 19936 more") {
+		t.Errorf("20,000 lines became %d", lines)
+	}
+}
+
 func TestLayers(t *testing.T) {
 	l, err := parseLayers("0-3, 7")
 	if err != nil {
