@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -92,9 +93,15 @@ func (c modelConfig) fill(known rope.Context) rope.Context {
 	return known
 }
 
+// mended says whether one of the edits sets the base that the file names.
+func (c modelConfig) mended(specs []rope.Spec) bool {
+	return slices.ContainsFunc(specs, func(s rope.Spec) bool { return s.Params["rope_theta"].Equal(rope.Number(c.Theta)) })
+}
+
 // compare returns warnings where the graph computes something else than the
-// file says. A model may have several bases; one that the file knows is enough.
-func (c modelConfig) compare(sites []analysed) []string {
+// file says and no edit mends that. A model may have several bases; one that the
+// file knows is enough.
+func (c modelConfig) compare(sites []analysed, opts Options) []string {
 	if c.path == "" {
 		return nil
 	}
@@ -112,6 +119,9 @@ func (c modelConfig) compare(sites []analysed) []string {
 		case ok && c.scaled:
 			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
+			if specs, err := opts.editsOf(f.index, c.LayerTypes); err == nil && c.mended(specs) {
+				continue
+			}
 			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g mends it", base, c.path, c.Theta, c.Theta)
 			if c.disagrees {
 				w += " (that file has a second, older rope_theta which the exporter may have read)"

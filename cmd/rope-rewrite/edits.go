@@ -13,26 +13,26 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// addEdit reads SPEC or SPEC@LAYERS.
-func addEdit(opts *rewrite.Options, axis rope.Axis, text string) error {
+// addEdit reads SPEC or SPEC@LAYERS, and returns these layers.
+func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error) {
 	text, where, some := strings.Cut(text, "@")
 	spec, err := rope.ParseSpec(axis, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !some {
 		if slices.ContainsFunc(opts.Edits, func(s rope.Spec) bool { return s.Axis == axis }) {
-			return fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
+			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
 		}
 		opts.Edits = append(opts.Edits, spec)
-		return nil
+		return nil, nil
 	}
 	selected, err := parseLayers(where)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: selected.has, Where: "layers " + where})
-	return nil
+	return selected, nil
 }
 
 // addRopeParameters takes the dictionary itself or the name of a file with it.

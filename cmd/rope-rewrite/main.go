@@ -117,7 +117,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func complain(stderr io.Writer, text string, all bool) {
 	text = quote("rope-rewrite: " + text)
 	if !all {
-		text = shorten(text)
+		text = brief(text)
 	}
 	fmt.Fprintln(stderr, broken(text, "  "))
 }

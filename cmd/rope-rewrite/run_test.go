@@ -120,6 +120,20 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+// Where in its sources ONNX Runtime found an error is not shown.
+func TestPlacesInSources(t *testing.T) {
+	for text, want := range map[string]string{
+		"refused: Load model from m.onnx failed:/onnxruntime_src/onnxruntime/core/graph/model.cc:245 onnxruntime::Model::Model(onnx::ModelProto&&, const onnxruntime::ModelOptions&) Missing opset":     "refused: Load model from m.onnx failed: Missing opset",
+		"Exception: /onnxruntime_src/include/onnxruntime/core/framework/op_kernel_context.h:42 const T* onnxruntime::OpKernelContext::Input(int) const [with T = onnxruntime::Tensor] Missing Input: x": "Exception: Missing Input: x",
+		`D:\a\_work\1\s\onnxruntime\core\a.cc:12 f(void (*)(int)) no`: " no",
+		"/models/a.cc/model.onnx: (in 3 parts)":                       "/models/a.cc/model.onnx: (in 3 parts)",
+	} {
+		if got := brief(text); got != want {
+			t.Errorf("%q became %q, %q was expected", text, got, want)
+		}
+	}
+}
+
 func TestLayers(t *testing.T) {
 	l, err := parseLayers("0-3, 7")
 	if err != nil {
@@ -130,7 +144,8 @@ func TestLayers(t *testing.T) {
 			t.Errorf("layer %d: %v", layer, !want)
 		}
 	}
-	if l.check(8) != nil || l.check(7) == nil {
+	named := []selection{{}, {"--layers", l}}
+	if checkLayers(named, 8) != nil || checkLayers(named, 7) == nil {
 		t.Error("layer 7 is in a model of 8 layers and in none of 7")
 	}
 	for _, bad := range []string{"", "a", "1-", "-1", "3-2", "1,,2", "1-2-3", "99999999999999999999"} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -79,9 +80,16 @@ func shorten(text string) string {
 	return fmt.Sprintf("%s … (%d characters are left out; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
 }
 
-// wrap makes text from anywhere fit for the screen: quoted, shortened, and
-// broken at the width.
-func wrap(text, indent string) string { return broken(shorten(quote(text)), indent) }
+// place is where in its own sources ONNX Runtime says that an error arose: file,
+// line and the function's signature, which tell its users nothing.
+var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?\s*`)
+
+// brief leaves of a text what a reader of the screen needs.
+func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
+
+// wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
+// the width.
+func wrap(text, indent string) string { return broken(brief(quote(text)), indent) }
 
 // broken breaks a text at the width; lines after the first begin with indent.
 // Spaces before the text and those that align its first words stay.
