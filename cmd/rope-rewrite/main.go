@@ -61,7 +61,7 @@ func main() {
 
 // patience is how long the work may take to end by itself after an interrupt.
 // Writing ends at once and removes what it began; what only computes need not.
-const patience = 700 * time.Millisecond
+const patience = 500 * time.Millisecond
 
 // interruptible runs f. Ctrl-C or SIGTERM cancels its context, and ends the
 // process if that has not ended f soon; a second one does so wherever it is.
@@ -71,7 +71,7 @@ func interruptible(f func(context.Context) int) int {
 	over := context.AfterFunc(ctx, func() {
 		stop()
 		time.Sleep(patience)
-		time.AfterFunc(patience/7, func() { os.Exit(exitInterrupted) }) // nobody may be reading what is said
+		time.AfterFunc(patience/5, func() { os.Exit(exitInterrupted) }) // nobody may be reading what is said
 		complain(os.Stderr, "interrupted", false)
 		os.Exit(exitInterrupted)
 	})
