@@ -19,6 +19,9 @@ endif
 ROPE_OPS_LIBRARY := $(BUILD)/librope_ops.so
 export ONNXRUNTIME_SHARED_LIBRARY_PATH ROPE_OPS_LIBRARY
 
+# ONNX Runtime's telemetry stays off in everything that is run from here.
+export ORT_DISABLE_TELEMETRY ?= 1
+
 MAKEFLAGS += --no-print-directory
 GO ?= go
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')

@@ -3,9 +3,10 @@ package customop
 import (
 	"bytes"
 	"fmt"
-	"os"
 
 	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 )
 
 const cudaLibraryAdvice = "build it with make cuda in the source tree, and set " + LibraryVariable +
@@ -31,7 +32,7 @@ func FindCUDALibrary(options Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, err := os.ReadFile(path)
+	content, err := sidefile.Read(path, sidefile.Library)
 	if err != nil {
 		return "", err
 	}

@@ -2,11 +2,12 @@ package customop
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 
 	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 )
 
 // LibraryVariable is the environment variable that names the op library.
@@ -62,7 +63,7 @@ var marker = regexp.MustCompile(`rope_ops version=([0-9A-Za-z.+-]+) spec=([0-9]+
 // InspectLibrary reads what the op library at a path says about itself, without
 // loading it.
 func InspectLibrary(path string) (LibraryInfo, error) {
-	content, err := os.ReadFile(path)
+	content, err := sidefile.Read(path, sidefile.Library)
 	if err != nil {
 		return LibraryInfo{}, err
 	}

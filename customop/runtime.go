@@ -2,6 +2,7 @@ package customop
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,10 @@ const RuntimeVariable = "ONNXRUNTIME_SHARED_LIBRARY_PATH"
 // MinRuntime is the oldest ONNX Runtime that the Go binding can use. (The op
 // library itself runs in 1.18 and newer, from Python or C++.)
 const MinRuntime = "1.29"
+
+// TelemetryVariable is the environment variable by which ONNX Runtime sends
+// nothing and keeps nothing to send: 1 turns its telemetry off.
+const TelemetryVariable = "ORT_DISABLE_TELEMETRY"
 
 const runtimeAdvice = "set " + RuntimeVariable + " to an ONNX Runtime " + MinRuntime +
 	" or newer (the Python wheel onnxruntime and the npm package onnxruntime-node hold one; in the source tree, make deps fetches it)"
@@ -43,6 +48,11 @@ var loaded struct {
 // binding's environment with it. Once this has worked, further calls do
 // nothing, from any goroutine, unless they ask for another library, which one
 // process cannot have. The error says what to do.
+//
+// Official builds of ONNX Runtime have telemetry, on Linux since 1.29: a device
+// id and a store of events in the user's cache folder, to be sent. InitRuntime
+// turns it off, for this process and those that it starts. An application that
+// wants it sets ORT_DISABLE_TELEMETRY to 0 before; a value that is set stays.
 func InitRuntime(explicit string) error {
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -59,12 +69,24 @@ func InitRuntime(explicit string) error {
 		}
 		return fmt.Errorf("ONNX Runtime %s is asked for, but this process has loaded %s already; one process can have one", path, loaded.path)
 	}
+	if err := disableTelemetry(); err != nil {
+		return err
+	}
 	ort.SetSharedLibraryPath(path)
 	if err := ort.InitializeEnvironment(); err != nil {
 		return explain(path, err)
 	}
 	loaded.path = path
 	return nil
+}
+
+// disableTelemetry does so as long as the library is not loaded, which reads the
+// variable once. With cgo, os.Setenv sets the C library's environment too.
+func disableTelemetry() error {
+	if _, set := os.LookupEnv(TelemetryVariable); set {
+		return nil
+	}
+	return os.Setenv(TelemetryVariable, "1")
 }
 
 // explain turns the binding's and the dynamic loader's texts into what to do.

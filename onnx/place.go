@@ -82,7 +82,8 @@ func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
 	}
-	switch same, err := sameData(root, location, from); {
+	target := filepath.Join(dir, location)
+	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
 		return nil, fmt.Errorf("external data %q: %w", d.location, err)
 	case same == identical:
@@ -90,7 +91,9 @@ func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error
 	case same == different && !force:
 		return nil, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
 	}
-	target := filepath.Join(dir, location)
+	if err := checkReplaceable(target); err != nil {
+		return nil, err
+	}
 	if s, err := linkStaged(from.Name(), target, force); err == nil {
 		return s, progress.add(d.size)
 	}
@@ -115,7 +118,7 @@ const (
 )
 
 // sameData compares a file below root with an open one.
-func sameData(root *os.Root, name string, with *os.File) (likeness, error) {
+func sameData(root *os.Root, name string, with *os.File, progress *meter) (likeness, error) {
 	link, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return absent, nil
@@ -145,16 +148,19 @@ func sameData(root *os.Root, name string, with *os.File) (likeness, error) {
 		return different, err
 	}
 	defer file.Close()
-	same, err := equalContents(io.NewSectionReader(file, 0, want.Size()), io.NewSectionReader(with, 0, want.Size()))
+	same, err := equalContents(io.NewSectionReader(file, 0, want.Size()), io.NewSectionReader(with, 0, want.Size()), progress)
 	if err != nil || !same {
 		return different, err
 	}
 	return identical, nil
 }
 
-func equalContents(a, b io.Reader) (bool, error) {
-	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
+func equalContents(a, b io.Reader, progress *meter) (bool, error) {
+	x, y := make([]byte, 1<<20), make([]byte, 1<<20)
 	for {
+		if err := progress.add(0); err != nil {
+			return false, err
+		}
 		n, err := io.ReadFull(a, x)
 		k, errB := io.ReadFull(b, y)
 		if n != k || !bytes.Equal(x[:n], y[:k]) {

@@ -11,7 +11,7 @@ import (
 // SaveOptions says how to save.
 type SaveOptions struct {
 	// Force allows files that are in the way to be replaced, though never the
-	// files that the model was opened from.
+	// files that the model was opened from, nor what is no regular file.
 	Force bool
 
 	// Progress, if set, is called now and then with the bytes written so far
@@ -26,9 +26,9 @@ type SaveOptions struct {
 // The file appears at once and complete: until then the data stands in
 // temporary files. A save that fails or is interrupted leaves what was there.
 // The error wraps fs.ErrExist if a file is in the way and Force is not set,
-// ErrRefused if the path is one of the model's own files, ErrTooLarge if the
-// model does not fit its format, and fs.ErrNotExist if external data that must
-// be linked is missing.
+// ErrRefused if the path is one of the model's own files or not a regular file,
+// ErrTooLarge if the model does not fit its format, and fs.ErrNotExist if
+// external data that must be linked is missing.
 func (m *Model) Save(path string, opts SaveOptions) error {
 	if err := m.save(path, opts); err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
@@ -73,7 +73,7 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	}
 	ready = append(ready, s) // the model last: once it is there, its data is
 	for _, s := range ready {
-		if err := s.commit(); err != nil {
+		if err := s.commit(progress); err != nil {
 			return err
 		}
 	}
@@ -108,6 +108,9 @@ func (m *Model) checkTarget(path string, force bool) error {
 	// A broken link has no target that could be an original.
 	if target, err := os.Stat(path); err == nil && m.owns(target) {
 		return fmt.Errorf("%w, since the model was opened from that file and originals are never changed; choose another name", ErrRefused)
+	}
+	if err := checkReplaceable(path); err != nil {
+		return err
 	}
 	if !force {
 		return fmt.Errorf("%w; choose another name or force it to be replaced", fs.ErrExist)

@@ -51,15 +51,15 @@ func linkStaged(existing, path string, replace bool) (*staged, error) {
 	return &staged{path: path, replace: replace, name: name}, nil
 }
 
+// temporaryName is short, whatever the file is called: names have at most 255 bytes.
 func temporaryName(path string) string {
-	dir, base := filepath.Split(path)
-	return filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base, rand.Uint32()))
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".rope-rewrite-%08x.tmp", rand.Uint32()))
 }
 
 // commit makes the file appear at its path, for good.
-func (s *staged) commit() error {
+func (s *staged) commit(progress *meter) error {
 	if s.file != nil {
-		if err := s.file.Sync(); err != nil {
+		if err := progress.during(s.file.Sync); err != nil {
 			return err
 		}
 	}
@@ -76,16 +76,30 @@ func (s *staged) commit() error {
 		}
 		s.file = nil
 	}
-	if !s.replace {
-		if _, err := os.Lstat(s.path); err == nil {
-			return fmt.Errorf("%s appeared in the meantime: %w", s.path, fs.ErrExist)
-		}
+	if _, err := os.Lstat(s.path); err == nil && !s.replace {
+		return fmt.Errorf("%s appeared in the meantime: %w", s.path, fs.ErrExist)
+	}
+	if err := checkReplaceable(s.path); err != nil {
+		return err
 	}
 	if err := os.Rename(s.name, s.path); err != nil {
 		return err
 	}
 	s.name = ""
 	return syncFolder(filepath.Dir(s.path))
+}
+
+// checkReplaceable refuses what is no file: a device, a pipe, a socket, or a
+// link to one or to a folder. Nothing at path, or a broken link, is no error.
+func checkReplaceable(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file, and nothing else is ever replaced; choose another name: %w", path, ErrRefused)
+	}
+	return err
 }
 
 // discard removes what commit did not use.

@@ -1,9 +1,11 @@
 package onnx
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -11,7 +13,7 @@ import (
 func TestStagedFiles(t *testing.T) {
 	for name, create := range map[string]func(string, bool) (*staged, error){"chosen": createStaged, "named": createNamed} {
 		for _, use := range []bool{true, false} {
-			path := filepath.Join(t.TempDir(), "file")
+			path := filepath.Join(t.TempDir(), strings.Repeat("n", 255)) // the longest name that there is
 			s, err := create(path, false)
 			if err != nil {
 				t.Fatal(err)
@@ -20,7 +22,7 @@ func TestStagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if use {
-				if err := s.commit(); err != nil {
+				if err := s.commit(&meter{}); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -48,5 +50,14 @@ func TestStagedFiles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What takes long and tells nothing can be interrupted too.
+func TestSaveIsInterruptedWhileItWaits(t *testing.T) {
+	stop := errors.New("stop")
+	progress := &meter{report: func(int64, int64) error { return stop }}
+	if err := progress.during(func() error { select {} }); err != stop {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"os"
+	"time"
 )
 
 // meter counts what a save has written.
@@ -18,6 +19,25 @@ func (p *meter) add(n int64) error {
 		return nil
 	}
 	return p.report(p.written, p.total)
+}
+
+// during runs f, which says nothing of its progress and may take long; an error
+// from the report ends the wait for it.
+func (p *meter) during(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if err := p.add(0); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // step is how much is written between two reports of progress.
@@ -51,7 +71,7 @@ func (c *chunks) writeTo(w io.Writer, progress *meter) error {
 // copyFile copies all of a file, leaving the work to the system where it can.
 func copyFile(to, from *os.File, progress *meter) error {
 	for {
-		n, err := io.CopyN(to, from, 4*step)
+		n, err := io.CopyN(to, from, step)
 		if n > 0 {
 			if err := progress.add(n); err != nil {
 				return err

@@ -2,11 +2,14 @@ package rewrite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -14,6 +17,7 @@ import (
 // keys are Hugging Face's.
 type modelConfig struct {
 	path      string
+	unread    error // why what stands there says nothing
 	Theta     float64
 	Original  int64 // tokens that the model was trained on
 	scaled    bool  // it asks for a scaling other than the default
@@ -25,17 +29,19 @@ type modelConfig struct {
 }
 
 // readConfig reads config.json in the model's folder or the one above it
-// (exports often stand in a folder onnx/); a missing or unreadable file says
-// nothing.
+// (exports often stand in a folder onnx/); a missing one says nothing.
 func readConfig(modelPath string) modelConfig {
 	if modelPath == "" {
 		return modelConfig{}
 	}
 	dir := filepath.Dir(modelPath)
 	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "..", "config.json")} {
-		data, err := os.ReadFile(path)
-		if err != nil {
+		data, err := sidefile.Read(path, sidefile.Config)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			return modelConfig{path: path, unread: err}
 		}
 		type parameters struct {
 			Theta    float64 `json:"rope_theta"`
@@ -51,8 +57,8 @@ func readConfig(modelPath string) modelConfig {
 			Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
 			LayerTypes []string    `json:"layer_types"`
 		}
-		if json.Unmarshal(data, &file) != nil {
-			return modelConfig{}
+		if err := json.Unmarshal(data, &file); err != nil {
+			return modelConfig{path: path, unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}
 		}
 		c := modelConfig{path: path, Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, scaledTypes: scaledTypes(data)}
 		c.scaled = len(c.scaledTypes) > 0
@@ -111,11 +117,20 @@ func (c modelConfig) fill(known rope.Context) rope.Context {
 	return known
 }
 
+// mended says whether one of the edits sets the base that the file names.
+func (c modelConfig) mended(specs []rope.Spec) bool {
+	return slices.ContainsFunc(specs, func(s rope.Spec) bool { return s.Params["rope_theta"].Equal(rope.Number(c.Theta)) })
+}
+
 // compare returns warnings where the graph computes something else than the
-// file says. A model may have several bases; one that the file knows is enough.
-func (c modelConfig) compare(sites []analysed) []string {
+// file says and no edit mends that. A model may have several bases; one that the
+// file knows is enough. unscaled layers are left out of a scaling for all.
+func (c modelConfig) compare(sites []analysed, opts Options, unscaled map[int]bool) []string {
 	if c.path == "" {
 		return nil
+	}
+	if c.unread != nil {
+		return []string{c.unread.Error() + "; nothing is taken from it"}
 	}
 	var warnings []string
 	agrees := false
@@ -128,6 +143,9 @@ func (c modelConfig) compare(sites []analysed) []string {
 		case ok && c.scaled:
 			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
+			if specs, err := opts.editsOf(f.index, c.LayerTypes, unscaled[f.index]); err == nil && c.mended(specs) {
+				continue
+			}
 			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g mends it", base, c.path, c.Theta, c.Theta)
 			if c.disagrees {
 				w += " (that file has a second, older rope_theta which the exporter may have read)"

@@ -107,6 +107,10 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 // rewriteGraphs does so for a model whose functions are inlined.
 func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	report := newReport(m.Path)
+	// Operator sets stand behind the graph: a file may end before them and look whole.
+	if len(m.Opsets()) == 0 {
+		return report, fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", m.Path)
+	}
 	inputs, err := additions(m, opts)
 	if err == nil && opts.Separator != nil && opts.Documents != "" {
 		err = errors.New("document ids come either from an input or from a separator; give one")
@@ -132,9 +136,9 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	}
 	config := readConfig(m.Path)
 	opts.Context = config.fill(opts.Context)
-	report.warn(config.compare(found)...)
-	report.carried(found, opts.Context)
 	unscaled := unscaledLayers(found, report.Sites, config)
+	report.warn(config.compare(found, opts, unscaled)...)
+	report.carried(found, opts.Context)
 	if report.Edits, err = opts.describeEdits(report.Sites, unscaled); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}

@@ -67,6 +67,9 @@ func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 
 // specOf reads the entries of one dictionary.
 func specOf(entries []entry) (Spec, error) {
+	if !slices.ContainsFunc(entries, func(n entry) bool { return !n.isNull() }) {
+		return Spec{}, errors.New("the dictionary is empty; rope_type names the method, and rope_theta alone another base")
+	}
 	ropeType, err := ropeType(entries)
 	if err != nil {
 		return Spec{}, err

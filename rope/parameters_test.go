@@ -10,7 +10,6 @@ import (
 
 func TestParseRopeParameters(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
-		{`{}`, "none"},
 		{`{"rope_type": "default"}`, "none"},
 		{`{"rope_type": "default", "rope_theta": null}`, "none"},
 		{`{"rope_type": "default", "partial_rotary_factor": 0.5}`, "none:partial_rotary_factor=0.5"},
@@ -57,6 +56,9 @@ func TestParseRopeParametersErrors(t *testing.T) {
 		{``, "not JSON"},
 		{`[]`, "not a JSON object"},
 		{`null`, "not a JSON object"},
+		{`{}`, "the dictionary is empty"},
+		{`{"rope_type": null, "factor": null}`, "the dictionary is empty"},
+		{`{"full_attention": {"rope_type": "yarn", "factor": 4}, "sliding_attention": {}}`, "sliding_attention: the dictionary is empty"},
 		{`{"rope_type": "yarn"`, "not JSON"},
 		{`{"factor": }`, `value of "factor" is not JSON`},
 		{`{"factor": NaN}`, `value of "factor" is not JSON`},

@@ -55,6 +55,9 @@ func ParseSpec(axis Axis, text string) (Spec, error) {
 			return Spec{}, err
 		}
 		v, err := parseValue(p.Kind, value)
+		if err == nil && (p.Kind == Whole || p.Kind == Tokens) && strings.ContainsAny(value, ".eE") {
+			err = errors.New("must be an integer, written in digits") // JSON may have 8192.0
+		}
 		if err != nil {
 			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %v", m.title(), key, value, err, p.Kind)
 		}

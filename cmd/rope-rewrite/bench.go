@@ -135,6 +135,9 @@ func (b *benchmark) probe(ctx context.Context, model string, length int) (t timi
 	args := []string{"bench-probe", model, "--onnxruntime=" + b.runtime, "--ops-library=" + b.library,
 		fmt.Sprintf("--length=%d", length), fmt.Sprintf("--tokens=%d", b.tokens), fmt.Sprintf("--threads=%d", b.threads)}
 	command := exec.CommandContext(ctx, program, args...)
+	if _, err := command.StdinPipe(); err != nil { // which the probe waits on, to end with this process
+		return t, err
+	}
 	stderr := &bytes.Buffer{}
 	command.Stderr = stderr
 	out, err := command.Output()

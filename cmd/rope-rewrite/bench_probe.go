@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -21,6 +23,10 @@ func newBenchProbe(c *common) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			go func() {
+				io.Copy(io.Discard, os.Stdin) // the parent's end is closed when that ends, however it does
+				os.Exit(exitFailed)
+			}()
 			t, err := timeModel(c, args[0], length, tokens, threads)
 			if err != nil {
 				return err

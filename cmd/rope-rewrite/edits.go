@@ -1,40 +1,42 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// addEdit reads SPEC, SPEC@LAYERS or SPEC@all.
-func addEdit(opts *rewrite.Options, axis rope.Axis, text string) error {
+// addEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
+func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error) {
 	text, where, some := strings.Cut(text, "@")
 	spec, err := rope.ParseSpec(axis, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !some {
 		if slices.ContainsFunc(opts.Edits, func(s rope.Spec) bool { return s.Axis == axis }) {
-			return fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
+			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
 		}
 		opts.Edits = append(opts.Edits, spec)
-		return nil
+		return nil, nil
 	}
 	if where == "all" {
 		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
-		return nil
+		return nil, nil
 	}
 	selected, err := parseLayers(where)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: selected.has, Where: "layers " + where})
-	return nil
+	return selected, nil
 }
 
 // addRopeParameters takes the dictionary itself or the name of a file with it.
@@ -42,8 +44,12 @@ func addRopeParameters(opts *rewrite.Options, text string) error {
 	data := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
-		if data, err = os.ReadFile(text); err != nil {
+		data, err = sidefile.Read(text, sidefile.Config)
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 			return fmt.Errorf("%q is neither a JSON object nor a file that can be read", text)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	byType, err := rope.ParseLayerRopeParameters(data)

@@ -66,11 +66,11 @@ func inspection(w *writer, report *rewrite.Report) {
 		e := s.Attention.Encoding
 		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g, score scale %.6g",
 			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale())
-		if !slices.Contains(shown, line) {
+		if line = wrap(line, "    "); !slices.Contains(shown, line) {
 			shown = append(shown, line)
-			w.line("%s", wrap(line, "    "))
 		}
 	}
+	w.list(shown)
 	if report.Rewritten() == 0 {
 		return
 	}

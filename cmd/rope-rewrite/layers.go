@@ -37,11 +37,20 @@ func (l layers) has(layer int) bool {
 	return false
 }
 
-// check says whether a model of so many layers has all of them.
-func (l layers) check(count int) error {
-	for _, s := range l {
-		if s.last >= count {
-			return usageError("--layers: there is no layer %d; the model's are 0 to %d", s.last, count-1)
+// selection is a choice of layers with where it was made, for example
+// "--scaling yarn:factor=4@0-3".
+type selection struct {
+	given  string
+	layers layers
+}
+
+// checkLayers refuses selections of layers that a model of so many does not have.
+func checkLayers(selections []selection, count int) error {
+	for _, s := range selections {
+		for _, part := range s.layers {
+			if part.last >= count {
+				return usageError("%s: there is no layer %d; the model's are 0 to %d", s.given, part.last, count-1)
+			}
 		}
 	}
 	return nil

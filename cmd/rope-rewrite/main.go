@@ -23,6 +23,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -55,30 +56,41 @@ var errReported = errors.New("")
 func main() {
 	rewrite.ServeIfWorker()
 	debug.SetGCPercent(50) // what is measured is large and soon of no use; 25 saves little more and takes a second
-	os.Exit(interruptible())
+	os.Exit(interruptible(func(ctx context.Context) int { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) }))
 }
 
-// interruptible runs the process's command line; Ctrl-C ends it between two
-// steps, a second one wherever it is.
-func interruptible() int {
+// patience is how long the work may take to end by itself after an interrupt.
+// Writing ends at once and removes what it began; what only computes need not.
+const patience = 500 * time.Millisecond
+
+// interruptible runs f. Ctrl-C or SIGTERM cancels its context, and ends the
+// process if that has not ended f soon; a second one does so wherever it is.
+func interruptible(f func(context.Context) int) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	over := context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(patience)
+		time.AfterFunc(patience/5, func() { os.Exit(exitInterrupted) }) // nobody may be reading what is said
+		complain(os.Stderr, "interrupted", false)
+		os.Exit(exitInterrupted)
+	})
+	defer over()
+	return f(ctx)
 }
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(plain{stdout})
+	root.SetErr(plain{stderr})
 	err := guard(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {
 		return 0
 	}
 	if ctx.Err() != nil {
-		complain(stderr, "interrupted; no model was written")
+		complain(stderr, "interrupted; no model was written", false)
 		return exitInterrupted
 	}
 	code := exitFailed
@@ -92,7 +104,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		code = exitUsage
 	}
 	if err.Error() != "" {
-		complain(stderr, sentence(err))
+		json, _ := root.PersistentFlags().GetBool("json")
+		complain(stderr, sentence(err), json)
 	}
 	if code == exitUsage && unfit == nil {
 		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
@@ -100,8 +113,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-func complain(stderr io.Writer, text string) {
-	fmt.Fprintln(stderr, wrap("rope-rewrite: "+text, "  "))
+// complain says what went wrong: all of it, or a few lines.
+func complain(stderr io.Writer, text string, all bool) {
+	text = quote("rope-rewrite: " + text)
+	if !all {
+		text = brief(text)
+	}
+	fmt.Fprintln(stderr, broken(text, "  "))
 }
 
 // sentence is an error's text without the names of system calls.

@@ -15,9 +15,11 @@ func (c *common) print(stdout, stderr io.Writer, report *rewrite.Report, text fu
 	if c.json {
 		return printJSON(stdout, report)
 	}
+	var warnings []string
 	for _, w := range report.Warnings {
-		fmt.Fprintln(stderr, wrap("warning: "+w, "  "))
+		warnings = append(warnings, wrap("warning: "+w, "  "))
 	}
+	(&writer{out: stderr}).list(warnings)
 	w := &writer{out: stdout}
 	text(w)
 	return w.err
@@ -62,6 +64,7 @@ func sites(w *writer, report *rewrite.Report) {
 		}
 	}
 	w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
+	var lines []string
 	for i := 0; i < len(report.Sites); {
 		first := report.Sites[i]
 		last := i
@@ -72,9 +75,10 @@ func sites(w *writer, report *rewrite.Report) {
 		if last > i {
 			name = fmt.Sprintf("layers %d-%d", i, last)
 		}
-		w.line("%s", wrap("  "+name+": "+describe(first), "    "))
+		lines = append(lines, wrap("  "+name+": "+describe(first), "    "))
 		i = last + 1
 	}
+	w.list(lines)
 	if cases > 0 {
 		w.line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
 		w.line("own: %.1e).", original)

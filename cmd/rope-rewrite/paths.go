@@ -41,6 +41,9 @@ func checkOutput(output, input string, force bool) error {
 	if errIn == nil && errOut == nil && os.SameFile(original, target) {
 		return fmt.Errorf("%s is the input, which is never changed; give another name with -o", output)
 	}
+	if errOut == nil && !target.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file, and nothing else is ever replaced; give another name with -o", output)
+	}
 	if !force {
 		return errExists(output)
 	}

@@ -55,7 +55,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	start := time.Now()
-	opts, selected, err := r.options(cmd)
+	opts, selections, err := r.options(cmd)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if err != nil && !partial { // the summary says what is kept
 		return err
 	}
-	if err := selected.check(len(report.Sites)); err != nil {
+	if err := checkLayers(selections, len(report.Sites)); err != nil {
 		return err
 	}
 	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 {
@@ -134,8 +134,9 @@ func (c *common) none(cmd *cobra.Command, report *rewrite.Report, err error) err
 	return &exitError{exitNoAttention, fmt.Errorf("%s: %w", report.Model, err)}
 }
 
-// options turns the flags into what the rewriter takes.
-func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, selected layers, err error) {
+// options turns the flags into what the rewriter takes, and returns which layers
+// they name.
+func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, selections []selection, err error) {
 	if opts, err = r.common.options(); err != nil {
 		return opts, nil, err
 	}
@@ -156,9 +157,11 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		texts []string
 	}{{rope.ScalingAxis, r.scaling}, {rope.PositionsAxis, r.positions}, {rope.MaskAxis, r.mask}} {
 		for _, text := range f.texts {
-			if err := addEdit(&opts, f.axis, text); err != nil {
+			selected, err := addEdit(&opts, f.axis, text)
+			if err != nil {
 				return opts, nil, usageError("--%s", flagged(f.axis.String(), err))
 			}
+			selections = append(selections, selection{fmt.Sprintf("--%v %s", f.axis, text), selected})
 		}
 	}
 	if given("rope-parameters") {
@@ -192,12 +195,14 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		return opts, nil, usageError("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
 	}
 	if given("layers") {
-		if selected, err = parseLayers(r.layers); err != nil {
+		selected, err := parseLayers(r.layers)
+		if err != nil {
 			return opts, nil, usageError("--layers: %w", err)
 		}
 		opts.Layers = selected.has
+		selections = append(selections, selection{"--layers", selected})
 	}
-	return opts, selected, nil
+	return opts, selections, nil
 }
 
 // flagged puts a flag's name before an error that may begin with it already:

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -26,9 +29,71 @@ func (w *writer) line(format string, args ...any) {
 	}
 }
 
-// wrap breaks a text at the width; lines after the first begin with indent.
+// list prints lines of which there may be as many as a model has nodes.
+func (w *writer) list(lines []string) {
+	const most = 64
+	for _, line := range lines[:min(len(lines), most)] {
+		w.line("%s", line)
+	}
+	if more := len(lines) - most; more > 0 {
+		w.line("  … and %d more of these; --json shows them.", more)
+	}
+}
+
+// plain passes on what it is given, quoted.
+type plain struct{ out io.Writer }
+
+func (p plain) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.out, quote(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// quote writes as \u001b, which JSON reads back, what a terminal would act on or
+// what would change how other text looks: control characters, those that turn the
+// direction of writing, and bytes that are no UTF-8 (\xff). Line breaks stay.
+func quote(text string) string {
+	var out strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&out, `\x%02x`, text[i])
+		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// shorten leaves of a text its beginning and its end, eight lines or so. The end
+// is longer: it says what is wrong with that which the beginning names.
+func shorten(text string) string {
+	const first, last, allowed = 240, 360, 100 // the last are for what is said of the rest
+	runes := []rune(text)
+	left := len(runes) - first - last
+	if left <= allowed {
+		return text
+	}
+	return fmt.Sprintf("%s … (%d characters are left out; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
+}
+
+// place is where in its own sources ONNX Runtime says that an error arose: file,
+// line and the function's signature, which tell its users nothing.
+var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?\s*`)
+
+// brief leaves of a text what a reader of the screen needs.
+func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
+
+// wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
+// the width.
+func wrap(text, indent string) string { return broken(brief(quote(text)), indent) }
+
+// broken breaks a text at the width; lines after the first begin with indent.
 // Spaces before the text and those that align its first words stay.
-func wrap(text, indent string) string {
+func broken(text, indent string) string {
 	var out strings.Builder
 	column := 0
 	filled := false // a word stands on this line
@@ -63,6 +128,9 @@ type progress struct {
 }
 
 func newProgress(stderr io.Writer) *progress {
+	if p, ok := stderr.(plain); ok {
+		stderr = p.out // it moves the cursor
+	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return showAfter(stderr, time.Second)
 	}
@@ -93,7 +161,7 @@ func (p *progress) say(what string) {
 // show writes over the line before; p.mu is held.
 func (p *progress) show() {
 	if p.shown && !p.ended && p.doing != "" {
-		text := []rune(p.doing + " …")
+		text := []rune(strings.ReplaceAll(quote(p.doing), "\n", " ") + " …")
 		fmt.Fprintf(p.out, "\r\x1b[K%s", string(text[:min(len(text), width-1)]))
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	rewrite.ServeIfWorker()
-	testscript.Main(m, map[string]func(){"rope-rewrite": main})
+	testscript.Main(m, map[string]func(){"rope-rewrite": main, "stubborn": stubborn})
 }
 
 // TestScripts runs testdata/*.txtar, each in a folder of its own that holds
@@ -42,6 +42,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv(customop.RuntimeVariable, onnxruntime)
 			env.Setenv(customop.LibraryVariable, library)
 			env.Setenv("MODELS", models)
+			env.Setenv("ESC", "\x1b")
+			env.Setenv("LONG", strings.Repeat("long", 500))
 			model, err := os.ReadFile(filepath.Join(models, "llama__optimum", "model.onnx"))
 			if err != nil {
 				return err
@@ -67,6 +69,9 @@ func expect(ts *testscript.TestScript, neg bool, args []string) {
 	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
 	if code != want {
 		ts.Fatalf("exit code %d, want %d\n%s%s", code, want, stdout, stderr)
+	}
+	if raw := stdout + stderr; quote(raw) != raw {
+		ts.Fatalf("a terminal would act on what is shown: %q", raw)
 	}
 	if strings.Contains(strings.Join(args, " "), "--json") {
 		stdout = "" // for programs

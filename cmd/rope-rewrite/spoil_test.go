@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -11,6 +13,8 @@ import (
 //	site-N   the scores of the N-th attention go through a sine: it cannot be lifted
 //	still    every angle is zero: attention without rotation
 //	shift    the scores of the first attention are doubled: another model, which runs
+//	escapes  site-0, its names with control characters and those that turn text
+//	long     site-0, its names of 200,000 characters
 //	bare     no node but an identity: no attention
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	m, err := onnx.Open(ts.MkAbs(args[1]))
@@ -22,6 +26,13 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		before(g, nth(ts, g, "Softmax", 0), "Sin")
 	case "site-1":
 		before(g, nth(ts, g, "Softmax", 1), "Sin")
+	case "escapes", "long":
+		n := nth(ts, g, "Softmax", 0)
+		n.Name = map[string]string{"escapes": "\x1b]0;title\x07\u009b31m\u202e", "long": strings.Repeat("long ", 40_000)}[args[0]]
+		before(g, n, "Sin")
+		g.AddInput(onnx.NewValueInfo("unread/"+n.Name, onnx.Int64, onnx.Dim{Param: n.Name}))
+		m.SetMetadata(n.Name, n.Name)
+		m.ProducerName = n.Name
 	case "still":
 		for _, n := range g.Nodes {
 			if n.OpType == "Sin" || n.OpType == "Cos" {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 )
 
 func main() {
@@ -129,7 +130,7 @@ func prompt(tokenizer *lm.Tokenizer, o options) ([]int64, error) {
 func endTokens(folder string) (map[int64]bool, error) {
 	stops := map[int64]bool{}
 	for _, name := range []string{"generation_config.json", "config.json"} {
-		b, err := os.ReadFile(filepath.Join(folder, name))
+		b, err := sidefile.Read(filepath.Join(folder, name), sidefile.Config)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -100,7 +101,7 @@ func read(files []string) ([]string, error) {
 	}
 	var documents []string
 	for _, name := range files {
-		b, err := os.ReadFile(name)
+		b, err := sidefile.Read(name, sidefile.Text)
 		if err != nil {
 			return nil, err
 		}

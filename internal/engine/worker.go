@@ -60,6 +60,7 @@ func serve(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		next := w.exitWithParent()
 		var r response
 		outputs, err := answer(&local, sessions, q, blobs)
 		if err != nil {
@@ -69,7 +70,23 @@ func serve(in io.Reader, out io.Writer) error {
 		if err := w.send(r, blobs); err != nil {
 			return err
 		}
+		<-next
 	}
+}
+
+// exitWithParent ends this process when its parent is gone, however that ended,
+// even while an evaluation goes on: the parent sends nothing before it has the
+// answer, so a read waits for its next message or finds the pipe closed. The
+// channel is closed when there is a message.
+func (w *wire) exitWithParent() <-chan struct{} {
+	next := make(chan struct{})
+	go func() {
+		if _, err := w.in.Peek(1); err != nil {
+			os.Exit(0)
+		}
+		close(next)
+	}()
+	return next
 }
 
 func answer(local **Local, sessions map[int]Session, q request, blobs [][]byte) (outputs map[string]Tensor, err error) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -14,7 +15,33 @@ import (
 
 func TestMain(m *testing.M) {
 	ServeIfWorker()
+	if os.Getenv(parentVariable) != "" {
+		parent()
+	}
 	os.Exit(m.Run())
+}
+
+// parentVariable makes the test's program the parent of a worker that evaluates
+// the model in the file that it names.
+const parentVariable = "ENGINE_TEST_PARENT"
+
+// parent evaluates without end and prints the worker's process id.
+func parent() {
+	err := func() error {
+		w, err := NewWorker(Config{Timeout: time.Hour}, os.Args[0])
+		if err != nil {
+			return err
+		}
+		s, err := w.Load(context.Background(), Model{Path: os.Getenv(parentVariable), Inputs: []string{"x"}, Outputs: []string{"y"}})
+		if err != nil {
+			return err
+		}
+		fmt.Println(w.child.cmd.Process.Pid)
+		_, err = s.Run(context.Background(), map[string]Tensor{"x": Float32s([]float32{1}, 1)})
+		return err
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 func newTestWorker(t *testing.T, c Config) *Worker {

@@ -25,7 +25,7 @@ var rules = []rule{
 	{"internal", []string{""}, ""},
 	{"rope", nil, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
-	{"customop", nil, "customop knows kernels, neither graphs nor mathematics"},
+	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"cuda", []string{"customop"}, "cuda is the same op for another device"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }

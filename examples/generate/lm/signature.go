@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -103,7 +103,7 @@ func (s *signature) cache(in *onnx.ValueInfo, folder string) (cache, error) {
 
 // headSize reads the size of a head from the model's config.json.
 func headSize(folder string) (int64, error) {
-	b, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	b, err := sidefile.Read(filepath.Join(folder, "config.json"), sidefile.Config)
 	if err != nil {
 		return 0, err
 	}

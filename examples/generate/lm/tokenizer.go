@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/pkoukk/tiktoken-go"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 )
 
 // Tokenizer turns texts into token ids and back. It reads Hugging Face's
@@ -69,7 +70,7 @@ func (m *merge) UnmarshalJSON(b []byte) error {
 // OpenTokenizer reads tokenizer.json in a model's folder.
 func OpenTokenizer(folder string) (*Tokenizer, error) {
 	path := filepath.Join(folder, "tokenizer.json")
-	b, err := os.ReadFile(path)
+	b, err := sidefile.Read(path, sidefile.Text)
 	if err != nil {
 		return nil, fmt.Errorf("read the tokenizer: %w", err)
 	}
