@@ -28,13 +28,12 @@ type paddingTrial struct {
 
 // readers tries who depends on the outputs of padded queries that see no key.
 type readers struct {
-	graph    *graph
 	table    *shapeTable
 	session  engine.Session
 	standIn  *standIn
 	nodes    []*onnx.Node
-	suspects []analysed // whose op gives something else
-	all      []analysed // with those that are known to be depended on
+	suspects []analysed // whose op gives padded queries without keys something else
+	all      []analysed // these and those that others are known to depend on
 	rng      *rand.Rand
 	roles    map[string][]role // of the outputs' dimensions
 }
@@ -79,7 +78,7 @@ func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed)
 	if !part.last {
 		return nil, fmt.Errorf("nodes of the model read what %s gives", part.where)
 	}
-	r := &readers{graph: l.graph, table: l.table, suspects: suspects, all: suspects, roles: map[string][]role{}}
+	r := &readers{table: l.table, suspects: suspects, all: suspects, roles: map[string][]role{}}
 	var replaced []string
 	for _, f := range suspects {
 		replaced = append(replaced, f.site.output())
@@ -128,7 +127,7 @@ func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed)
 func (r *readers) trials() []paddingTrial {
 	var list []paddingTrial
 	length := int64(11)
-	for _, f := range r.suspects {
+	for _, f := range r.all {
 		if w := f.lifted.attention.Mask.Window; w > 0 && w < 512 {
 			length = max(length, 2*w+9)
 		}
@@ -137,7 +136,7 @@ func (r *readers) trials() []paddingTrial {
 		list = append(list, paddingTrial{point{3, length, 7}, kind}, paddingTrial{point{2, 13, 0}, kind})
 	}
 	list = append(list, paddingTrial{point{3, 1, 9}, 1})
-	if slices.ContainsFunc(r.suspects, func(f analysed) bool { return f.lifted.counted != nil }) {
+	if slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil }) {
 		list = []paddingTrial{{point{3, 11, 0}, 2}, {point{2, 29, 0}, 2}}
 	}
 	for i := range list {
@@ -151,7 +150,7 @@ func (r *readers) sizes(pt point) point {
 	if !r.table.past {
 		pt.L, pt.P = pt.L+pt.P, 0
 	}
-	for _, f := range r.suspects {
+	for _, f := range r.all {
 		if over := pt.L + pt.P - f.lifted.tokenLimit; over > 0 {
 			pt.P -= min(over, pt.P)
 			pt.L = min(pt.L, f.lifted.tokenLimit)
@@ -206,7 +205,7 @@ type seenReading struct{ read, moved bool }
 // other numbers for all queries.
 func (r *readers) trial(ctx context.Context, t paddingTrial, sites []analysed, control bool) (seen seenReading, _ error) {
 	mask := padding(rand.New(rand.NewPCG(13, uint64(t.kind))), t.pt, t.kind)
-	if r.table.sharesRow(r.suspects) {
+	if r.table.sharesRow(r.all) {
 		for b := range t.pt.B {
 			copy(mask[b*(t.pt.L+t.pt.P):], mask[:t.pt.L+t.pt.P])
 		}

@@ -13,7 +13,7 @@ import (
 // length, from two calls of different sizes.
 func (r *readers) findRoles(ctx context.Context) error {
 	points := []point{r.sizes(point{3, 11, 7}), r.sizes(point{2, 13, 10})}
-	if slices.ContainsFunc(r.suspects, func(f analysed) bool { return f.lifted.counted != nil }) {
+	if slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil }) {
 		points = []point{r.sizes(point{3, 11, 0}), r.sizes(point{2, 13, 0})}
 	}
 	var shapes [2]map[string]engine.Tensor

@@ -87,13 +87,13 @@ func (r *readers) isMask(v *onnx.ValueInfo, pt point) bool {
 	if r.table.inputs[v.Name][1] == totalExtent && r.table.past {
 		return true
 	}
-	return slices.ContainsFunc(r.suspects, func(f analysed) bool {
+	return slices.ContainsFunc(r.all, func(f analysed) bool {
 		return f.lifted.mask != nil && f.lifted.mask.Name == v.Name || slices.ContainsFunc(f.lifted.others, func(o *onnx.ValueInfo) bool { return o.Name == v.Name })
 	})
 }
 
 func (r *readers) isPosition(v *onnx.ValueInfo) bool {
-	return slices.ContainsFunc(r.suspects, func(f analysed) bool { return f.lifted.position != nil && f.lifted.position.Name == v.Name })
+	return slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.position != nil && f.lifted.position.Name == v.Name })
 }
 
 // count fills inputs that say themselves how many tokens each row holds.
@@ -105,7 +105,7 @@ func (r *readers) count(feeds map[string]engine.Tensor, pt point, mask []int64) 
 			tokens[b] += x
 		}
 	}
-	for _, f := range r.suspects {
+	for _, f := range r.all {
 		if f.site.counted == nil {
 			continue
 		}
