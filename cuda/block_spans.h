@@ -8,6 +8,7 @@
 
 #include "attention.h"
 #include "call.h"
+#include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
 #include "spans.h"
@@ -18,11 +19,13 @@ template <typename T>
 class BlockSpans {
  public:
   BlockSpans(const AttentionParams& params, const AttentionArgs<T>& args,
-             const Positions<T>& positions, const Padding& padding, int64_t tile_keys)
+             const Positions<T>& positions, const Padding& padding, const FirstKeys& first_keys,
+             int64_t tile_keys)
       : params_(params),
         args_(args),
         positions_(positions),
         padding_(padding),
+        first_keys_(first_keys),
         tile_keys_(tile_keys),
         runs_(args) {}
 
@@ -36,7 +39,7 @@ class BlockSpans {
         by_document ? args_.documents + batch * args_.documents_batch_stride + queries.begin
                     : nullptr,
         by_document ? ids_.size() : 0, ids_.data());
-    const Geometry geometry(params_, args_.total(batch));
+    const Geometry geometry(params_, first_keys_.End(batch), args_.total(batch));
     for (size_t band = 0; band < params_.bands.size(); ++band) {
       ForEachSpan(geometry, queries, OfBand(batch, band, queries.begin, queries.end - 1),
                   by_document ? &runs_ : nullptr, documents, batch, tile_keys_, [&](Range keys) {
@@ -92,6 +95,7 @@ class BlockSpans {
   const AttentionArgs<T>& args_;
   const Positions<T>& positions_;
   const Padding& padding_;
+  const FirstKeys& first_keys_;
   const int64_t tile_keys_;
   const DocumentRuns runs_;
   std::vector<int64_t> ids_;  // of one block's queries

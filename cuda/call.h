@@ -82,7 +82,8 @@ struct Call {
   // Mask and scores.
   bool causal = true;
   int64_t window = 0, first_keys = 0;
-  const uint8_t* shown = nullptr;  // by key; 0 hides; absent: all are shown
+  const int64_t* first_keys_ends = nullptr;  // [batch]; null: first_keys each
+  const uint8_t* shown = nullptr;            // by key; 0 hides; absent: all are shown
   int64_t shown_batch_stride = 0;
   const int64_t* documents = nullptr;  // by key; absent: no documents
   int64_t documents_batch_stride = 0;
@@ -104,6 +105,9 @@ struct Call {
   constexpr int64_t group() const { return num_heads / kv_num_heads; }
   constexpr int64_t past(int64_t b) const { return row_past == nullptr ? max_past : row_past[b]; }
   constexpr int64_t total(int64_t b) const { return past(b) + length; }
+  constexpr int64_t first_keys_end(int64_t b) const {
+    return first_keys_ends == nullptr ? first_keys : first_keys_ends[b];
+  }
   constexpr int64_t units() const { return batch * kv_num_heads * blocks; }
   // Rows of the cache kernel: all of present's, or only those of this call.
   constexpr bool moves() const { return move_keys || move_values; }

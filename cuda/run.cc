@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "block_spans.h"
+#include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
 #include "upload.h"
@@ -41,7 +42,8 @@ class Run {
         args_(args),
         device_(device),
         positions_(params, args),
-        padding_(args.mask, args.mask_batch_stride, args.batch, args.max_total()) {}
+        padding_(args.mask, args.mask_batch_stride, args.batch, args.max_total()),
+        first_keys_(params, args) {}
 
   bool operator()() {
     if (args_.batch == 0) return true;
@@ -199,6 +201,7 @@ class Run {
     call_.causal = params_.causal;
     call_.window = params_.window;
     call_.first_keys = params_.first_keys;
+    if (!first_keys_.ends().empty()) upload_.Add(first_keys_.ends(), call_.first_keys_ends);
     call_.document_mask = params_.document_mask;
     call_.softcap = params_.softcap;
     call_.scale = params_.scale != 0.0f
@@ -233,7 +236,7 @@ class Run {
     call_.shape =
         sizeof(E) == 2 ? TensorShapeFor(rows, channels, call_.rests) : ShapeFor(rows, channels);
     call_.blocks = DivideUp(rows, call_.shape.rows);
-    BlockSpans<T> block_spans(params_, args_, positions_, padding_, call_.shape.keys);
+    BlockSpans<T> block_spans(params_, args_, positions_, padding_, first_keys_, call_.shape.keys);
     std::vector<Span> spans;
     std::vector<int32_t> first;
     int64_t most_tiles = 0;
@@ -268,6 +271,7 @@ class Run {
   Device<E>& device_;
   const Positions<T> positions_;
   const Padding padding_;
+  const FirstKeys first_keys_;
   Call<E> call_;
   Upload upload_;
   E* staged_key_ = nullptr;

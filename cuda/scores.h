@@ -101,7 +101,8 @@ class TileMask {
   ROPE_DEVICE Columns ColumnsOf(int64_t index) const {
     if (index < 0) return {};
     const int64_t total = call_.total(task_.batch);
-    const Geometry geometry(call_.causal, call_.window, call_.first_keys, total);
+    const int64_t first_keys = call_.first_keys_end(task_.batch);
+    const Geometry geometry(call_.causal, call_.window, first_keys, total);
     const Range keys = tile_.keys.Intersect(BandKeysOf(call_, task_, index, tile_.band, total));
     const Range first = geometry.Keys(index, keys.Intersect(geometry.FirstSection()));
     const Range rest = geometry.Keys(index, keys.Intersect(geometry.SecondSection()));

@@ -10,6 +10,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 	"pgregory.net/rapid"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -67,7 +68,7 @@ func (f fixed) node(t tester) *onnx.Node {
 	for node.Inputs[len(node.Inputs)-1] == "" {
 		node.Inputs = node.Inputs[:len(node.Inputs)-1]
 	}
-	node.SetAttribute(onnx.IntAttr("spec_version", 2))
+	node.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
 	return node
 }
 
@@ -228,8 +229,14 @@ func TestFixedCacheAgainstReference(t *testing.T) {
 	}
 	far := fixedRows(chunk, 40, 7)
 	far[0], far[1] = from(far[0], last-28), from(far[1], 60000)
-	padded := fixedRows(problem(banded, 1, 3, 0), 90, 31)
-	padded[0], padded[1] = leftPadded(padded[0], 13), leftPadded(padded[1], 0)
+	paddedRows := func(rows []ref.Problem, padding ...int) []ref.Problem {
+		for b, p := range rows {
+			rows[b] = leftPadded(p, padding[b])
+		}
+		return rows
+	}
+	padded := paddedRows(fixedRows(problem(banded, 1, 3, 0), 90, 31), 13, 0)
+	streaming := problem(with(windowed, func(a *rope.Attention) { a.Mask.FirstKeys = 4 }), 1, 29, 0)
 	documented := func(rows []ref.Problem) []ref.Problem {
 		for b, p := range rows {
 			p.Bias = biases(p, uint64(b), 6)
@@ -244,7 +251,9 @@ func TestFixedCacheAgainstReference(t *testing.T) {
 	for name, f := range map[string]fixed{
 		"documents":          {rows: documented(fixedRows(problem(rules, 1, 29, 0), 50, 3, 0)), capacity: 80},
 		"documents, decode":  {rows: documented(fixedRows(problem(rules, 1, 1, 0), 50, 600)), capacity: 640, wider: 9},
-		"first keys":         {rows: fixedRows(problem(with(windowed, func(a *rope.Attention) { a.Mask.FirstKeys = 4 }), 1, 29, 0), 90, 3), capacity: 131},
+		"first keys":         {rows: fixedRows(streaming, 90, 3), capacity: 131},
+		"first keys, padded": {rows: paddedRows(fixedRows(streaming, 90, 60, 3), 13, 70, 0), capacity: 131},
+		"first keys, holes":  {rows: holed(fixedRows(streaming, 90, 3, 50)), capacity: 131, wider: 7},
 		"decode":             {rows: fixedRows(decode, 301, 0, 17), capacity: 400},
 		"one row":            {rows: fixedRows(decode, 33), capacity: 64},
 		"long decode":        {rows: fixedRows(decode, 4097, 600), capacity: 5000},

@@ -60,6 +60,17 @@ func leftPadded(p ref.Problem, padding ...int) ref.Problem {
 	return p
 }
 
+// rightPadded hides the last keys of each row.
+func rightPadded(p ref.Problem, padding ...int) ref.Problem {
+	p.Attention.Mask.Padding = true
+	for b := range p.Batch {
+		for j := range p.Past + p.Length {
+			p.KeyMask = append(p.KeyMask, j < p.Past+p.Length-padding[b%len(padding)])
+		}
+	}
+	return p
+}
+
 // holes hides about a third of the keys at random.
 func holes(p ref.Problem, seed uint64) ref.Problem {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -151,12 +162,13 @@ func TestAgainstReference(t *testing.T) {
 // its own call, and all the same to the reference of the whole.
 func TestChunksAreTheWhole(t *testing.T) {
 	for name, whole := range map[string]ref.Problem{
-		"plain":     problem(attention(4, 2, 32), 2, 90, 0),
-		"window":    problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window = 20 }), 2, 90, 0),
-		"bands":     problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0),
-		"padded":    leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0), 11, 0),
-		"streaming": problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 3 }), 2, 90, 0),
-		"documents": scattered(leftPadded(problem(restarting(documented(attention(4, 2, 32), rope.AnchorDocument), 1), 2, 90, 0), 11, 0), 3, 9, -1, 0, 1, 2),
+		"plain":             problem(attention(4, 2, 32), 2, 90, 0),
+		"window":            problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window = 20 }), 2, 90, 0),
+		"bands":             problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0),
+		"padded":            leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(30, 6) }), 2, 90, 0), 11, 0),
+		"streaming":         problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 3 }), 2, 90, 0),
+		"streaming, padded": leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 3 }), 2, 90, 0), 11, 45),
+		"documents":         scattered(leftPadded(problem(restarting(documented(attention(4, 2, 32), rope.AnchorDocument), 1), 2, 90, 0), 11, 0), 3, 9, -1, 0, 1, 2),
 	} {
 		t.Run(name, func(t *testing.T) { chunksAreTheWhole(t, whole) })
 	}

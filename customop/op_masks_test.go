@@ -1,12 +1,14 @@
 package customop_test
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
@@ -81,7 +83,16 @@ func maskCases() map[string]ref.Problem {
 		"first keys beyond the past": problem(with(streaming, func(a *rope.Attention) { a.Mask.FirstKeys = 300 }), 1, 40, 20),
 		"first keys, no window":      problem(with(streaming, func(a *rope.Attention) { a.Mask.Window = 0 }), 1, 40, 20),
 		"first keys, padded":         leftPadded(problem(streaming, 3, 60, 0), 0, 3, 17),
+		"first keys, padded, chunk":  leftPadded(problem(streaming, 3, 33, 70), 0, 50, 90),
+		"first keys, padded, decode": leftPadded(problem(streaming, 3, 1, 300), 0, 13, 299),
+		"first keys, padded, long":   leftPadded(problem(streaming, 1, 1, 1500), 700),
+		"first keys, padded, bands":  leftPadded(problem(with(streaming, func(a *rope.Attention) { a.Bands = stringBands(11, 3) }), 2, 90, 30), 41, 2),
+		"first keys, padded, many":   leftPadded(problem(with(streaming, func(a *rope.Attention) { a.Mask.FirstKeys = 260 }), 2, 400, 0), 30, 300),
+		"first keys, all padding":    leftPadded(problem(streaming, 2, 40, 0), 40, 39),
+		"first keys, right padded":   rightPadded(problem(streaming, 2, 60, 0), 11, 57),
 		"first keys, holes":          holes(problem(streaming, 2, 40, 50), 3),
+		"first keys, holes, both":    holes(problem(both, 2, 90, 0), 4),
+		"first keys, padded, both":   leftPadded(problem(both, 2, 90, 0), 7, 60),
 		"first keys, both ways":      problem(both, 2, 90, 0),
 		"first keys, bands":          problem(with(streaming, func(a *rope.Attention) { a.Bands = stringBands(11, 3) }), 2, 90, 30),
 		"first keys, long":           problem(with(streaming, func(a *rope.Attention) { a.Mask.FirstKeys = 260 }), 1, 600, 0),
@@ -98,38 +109,39 @@ func maskCases() map[string]ref.Problem {
 		"sinks, long decode":    problem(sunk, 1, 1, 2000),
 		"sinks, nothing to see": leftPadded(problem(sunk, 2, 30, 0), 30, 11),
 
-		"packed":                  packed(problem(intra, 2, 300, 0), 1, 70, 31, 1),
-		"packed, decode":          packed(problem(intra, 2, 1, 333), 1, 100),
-		"packed, long decode":     packed(problem(intra, 1, 1, 2100), 1, 700),
-		"packed, chunk":           packed(problem(intra, 2, 60, 100), 0, 45),
-		"packed, both ways":       packed(problem(with(intra, func(a *rope.Attention) { a.Mask.Causal = false }), 2, 100, 0), 1, 30),
-		"packed, padded":          packed(leftPadded(problem(intra, 2, 90, 0), 13, 88), 1, 30),
-		"packed, holes":           packed(holes(problem(intra, 2, 80, 30), 3), 1, 30),
-		"packed, window":          packed(problem(with(intra, func(a *rope.Attention) { a.Mask.Window = 12 }), 1, 100, 30), 1, 40),
-		"packed, first keys":      packed(problem(documented(streaming, rope.IntraDocument), 1, 100, 30), 1, 40, 3),
-		"packed, bands":           packed(problem(documented(banded, rope.IntraDocument), 2, 120, 0), 1, 90),
-		"interleaved":             scattered(problem(intra, 2, 150, 60), 1, 1, 1, 2, 3),
-		"interleaved, many":       scattered(problem(intra, 1, 100, 300), 2, 2, 1, 1<<40, 3, 7, 9, 11, 13, 0, 1<<62),
-		"interleaved, decode":     scattered(problem(intra, 3, 1, 500), 3, 3, 1, 2, 3),
-		"interleaved, spans":      scattered(problem(intra, 1, 600, 0), 4, 40, 1, 2, 3),
-		"interleaved, bands":      scattered(problem(documented(banded, rope.IntraDocument), 1, 100, 50), 4, 8, 1, 2, 3),
-		"interleaved, padded":     scattered(leftPadded(problem(intra, 3, 70, 0), 0, 9, 70), 4, 5, 1, 2),
-		"interleaved, both ways":  scattered(problem(with(intra, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 70, 9), 4, 3, -1, 0, 1, 2),
-		"readers":                 scattered(problem(intra, 2, 90, 40), 5, 10, -1, 1, 2),
-		"readers alone":           scattered(problem(intra, 1, 30, 40), 5, 10, -1),
-		"anchor":                  scattered(problem(anchor, 2, 90, 40), 6, 10, 0, 1, 2),
-		"anchor first":            packed(problem(anchor, 2, 90, 0), 0, 1, 30),
-		"anchor, decode":          packed(problem(anchor, 2, 1, 200), 0, 1, 30),
-		"anchor, readers":         scattered(problem(anchor, 3, 100, 20), 7, 4, -1, 0, 1, 2, 3),
-		"anchor, readers, window": scattered(problem(documented(streaming, rope.AnchorDocument), 2, 100, 20), 8, 4, -1, 0, 1, 2),
-		"restart":                 packed(problem(restarting(intra, 0), 2, 150, 0), 1, 40, 7),
-		"restart, chunk":          packed(problem(restarting(intra, 2), 2, 50, 90), 1, 40, 7),
-		"restart, anchor":         packed(problem(restarting(anchor, 1), 2, 90, 0), 0, 1, 30),
-		"restart, scattered":      scattered(problem(restarting(anchor, 5), 3, 90, 44), 9, 6, -1, 0, 1, 2),
-		"restart, positions":      scattered(from(problem(restarting(anchor, 5), 2, 90, 44), 1000, 131071-89), 9, 6, -1, 0, 1, 2),
-		"restart, padded":         scattered(leftPadded(problem(restarting(intra, 1), 3, 60, 0), 0, 11, 59), 9, 9, -1, 0, 1),
-		"restart, holes":          scattered(holes(problem(restarting(intra, 1), 2, 60, 30), 5), 9, 9, -1, 0, 1),
-		"restart, decode":         packed(problem(restarting(intra, 3), 2, 1, 90), 1, 40, 7),
+		"packed":                     packed(problem(intra, 2, 300, 0), 1, 70, 31, 1),
+		"packed, decode":             packed(problem(intra, 2, 1, 333), 1, 100),
+		"packed, long decode":        packed(problem(intra, 1, 1, 2100), 1, 700),
+		"packed, chunk":              packed(problem(intra, 2, 60, 100), 0, 45),
+		"packed, both ways":          packed(problem(with(intra, func(a *rope.Attention) { a.Mask.Causal = false }), 2, 100, 0), 1, 30),
+		"packed, padded":             packed(leftPadded(problem(intra, 2, 90, 0), 13, 88), 1, 30),
+		"packed, holes":              packed(holes(problem(intra, 2, 80, 30), 3), 1, 30),
+		"packed, window":             packed(problem(with(intra, func(a *rope.Attention) { a.Mask.Window = 12 }), 1, 100, 30), 1, 40),
+		"packed, first keys":         packed(problem(documented(streaming, rope.IntraDocument), 1, 100, 30), 1, 40, 3),
+		"packed, first keys, padded": packed(leftPadded(problem(documented(streaming, rope.IntraDocument), 2, 100, 30), 17, 60), 1, 40, 3),
+		"packed, bands":              packed(problem(documented(banded, rope.IntraDocument), 2, 120, 0), 1, 90),
+		"interleaved":                scattered(problem(intra, 2, 150, 60), 1, 1, 1, 2, 3),
+		"interleaved, many":          scattered(problem(intra, 1, 100, 300), 2, 2, 1, 1<<40, 3, 7, 9, 11, 13, 0, 1<<62),
+		"interleaved, decode":        scattered(problem(intra, 3, 1, 500), 3, 3, 1, 2, 3),
+		"interleaved, spans":         scattered(problem(intra, 1, 600, 0), 4, 40, 1, 2, 3),
+		"interleaved, bands":         scattered(problem(documented(banded, rope.IntraDocument), 1, 100, 50), 4, 8, 1, 2, 3),
+		"interleaved, padded":        scattered(leftPadded(problem(intra, 3, 70, 0), 0, 9, 70), 4, 5, 1, 2),
+		"interleaved, both ways":     scattered(problem(with(intra, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 70, 9), 4, 3, -1, 0, 1, 2),
+		"readers":                    scattered(problem(intra, 2, 90, 40), 5, 10, -1, 1, 2),
+		"readers alone":              scattered(problem(intra, 1, 30, 40), 5, 10, -1),
+		"anchor":                     scattered(problem(anchor, 2, 90, 40), 6, 10, 0, 1, 2),
+		"anchor first":               packed(problem(anchor, 2, 90, 0), 0, 1, 30),
+		"anchor, decode":             packed(problem(anchor, 2, 1, 200), 0, 1, 30),
+		"anchor, readers":            scattered(problem(anchor, 3, 100, 20), 7, 4, -1, 0, 1, 2, 3),
+		"anchor, readers, window":    scattered(problem(documented(streaming, rope.AnchorDocument), 2, 100, 20), 8, 4, -1, 0, 1, 2),
+		"restart":                    packed(problem(restarting(intra, 0), 2, 150, 0), 1, 40, 7),
+		"restart, chunk":             packed(problem(restarting(intra, 2), 2, 50, 90), 1, 40, 7),
+		"restart, anchor":            packed(problem(restarting(anchor, 1), 2, 90, 0), 0, 1, 30),
+		"restart, scattered":         scattered(problem(restarting(anchor, 5), 3, 90, 44), 9, 6, -1, 0, 1, 2),
+		"restart, positions":         scattered(from(problem(restarting(anchor, 5), 2, 90, 44), 1000, 131071-89), 9, 6, -1, 0, 1, 2),
+		"restart, padded":            scattered(leftPadded(problem(restarting(intra, 1), 3, 60, 0), 0, 11, 59), 9, 9, -1, 0, 1),
+		"restart, holes":             scattered(holes(problem(restarting(intra, 1), 2, 60, 30), 5), 9, 9, -1, 0, 1),
+		"restart, decode":            packed(problem(restarting(intra, 3), 2, 1, 90), 1, 40, 7),
 	}
 	all := problem(with(documented(streaming, rope.AnchorDocument), func(a *rope.Attention) { a.Softcap, a.Sinks = 4, sunk.Sinks }), 2, 70, 30)
 	list["everything"] = scattered(holes(all, 2), 10, 6, -1, 0, 1, 2)
@@ -160,6 +172,89 @@ func TestMasksAgainstReference(t *testing.T) {
 				settle(t, cases[name], flat)
 			}
 		})
+	}
+}
+
+// A text behind padding is the text alone, in one call and in several, whatever
+// the other texts of the batch: first keys are its own.
+func TestFirstKeysBehindPadding(t *testing.T) {
+	const length = 90
+	streaming := with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 12, 4 })
+	cached := with(streaming, func(a *rope.Attention) { // positions=cache
+		a.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 12, QueryScale: 1, KeyScale: 1, QueryLimit: 15}}
+	})
+	for name, a := range map[string]rope.Attention{
+		"text": streaming, "cache": cached, "raw": with(cached, func(a *rope.Attention) { a.Cache = rope.Raw }),
+		"both ways": with(streaming, func(a *rope.Attention) { a.Mask.Causal = false }),
+	} {
+		padding := []int{0, 11, 50, 86}
+		whole := filled(leftPadded(problem(a, len(padding), length, 0), padding...), 1)
+		chunks := [][]int{{length}, {3, 60, 27}, {87, 1, 1, 1}}
+		if !a.Mask.Causal {
+			chunks = chunks[:1]
+		}
+		for _, lengths := range chunks {
+			t.Run(fmt.Sprint(name, lengths), func(t *testing.T) {
+				var parts []tensor
+				var cache map[string]tensor
+				begin := 0
+				for _, n := range lengths {
+					part := slice(whole, begin, begin+n)
+					if cache != nil {
+						part.PastKey, part.PastValue = float64s(cache["present_key"]), float64s(cache["present_value"])
+					}
+					cache = outputsOf(t, part, false)
+					parts = append(parts, cache["output"])
+					begin += n
+				}
+				output := join(parts)
+				for b, pad := range padding {
+					alone := textOf(whole, b, pad)
+					want, err := ref.Run(alone)
+					if err != nil {
+						t.Fatal(err)
+					}
+					plain, err := ref.RunFloat32(alone)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := rows(output.row(b).floats, length, 32, pad, length)
+					within(t, fmt.Sprintf("text %d", b), floats(got, 1, 4, int64(length-pad), 32), want.Output, plain.Output, 1, 4, int64(length-pad), 32)
+				}
+			})
+		}
+	}
+}
+
+// textOf is one row of a call without past, less its padding, as a call of its own.
+func textOf(p ref.Problem, b, pad int) ref.Problem {
+	a, n := p.Attention, p.Length
+	a.Mask.Padding = false
+	cut := func(data []float64, heads, size int) []float64 {
+		return rows(data[b*heads*n*size:][:heads*n*size], n, size, pad, n)
+	}
+	return ref.Problem{Attention: a, Batch: 1, Length: n - pad, ValueSize: p.ValueSize,
+		Query: cut(p.Query, a.Heads, a.HeadSize), Key: cut(p.Key, a.KVHeads, a.HeadSize), Value: cut(p.Value, a.KVHeads, p.ValueSize)}
+}
+
+// A node of an older specification counts first keys by index, padding too.
+func TestFirstKeysByIndex(t *testing.T) {
+	for pad, left := range map[int]int64{0: 5, 3: 2, 5: 0, 17: 0} {
+		p := filled(leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 }), 2, 60, 0), pad), 1)
+		node := nodeOf(t, p)
+		node.SetAttribute(onnx.IntAttr("first_keys_shown", 0))
+		node.SetAttribute(onnx.IntAttr("spec_version", 2))
+		in := feedsOf(p, false)
+		s, err := newSession(t, node, typesOf(in), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.run(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Attention.Mask.FirstKeys = left // what padding leaves of them
+		compare(t, p, false, got)
 	}
 }
 

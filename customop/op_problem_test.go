@@ -98,6 +98,9 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	}
 	if p.KeyMask != nil {
 		r.AttentionMask = "attention_mask"
+		if a.Mask.FirstKeys > 0 {
+			r.FirstKeysShown = 1
+		}
 	}
 	if p.Bias != nil {
 		r.AttentionBias = "attention_bias"

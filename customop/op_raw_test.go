@@ -38,19 +38,20 @@ func rawMaps() map[string]rope.Attention {
 func TestRawCacheAgainstReference(t *testing.T) {
 	for name, a := range rawMaps() {
 		for call, p := range map[string]ref.Problem{
-			"prefill":     problem(a, 3, 131, 0),
-			"decode":      problem(a, 3, 1, 131),
-			"chunk":       problem(a, 1, 50, 31),
-			"long":        problem(a, 1, 400, 300),
-			"shifted":     from(problem(a, 3, 100, 0), 5000, 0, 131071-99),
-			"padded":      leftPadded(problem(a, 3, 100, 0), 0, 13, 90),
-			"padded 1":    leftPadded(problem(a, 3, 1, 99), 0, 13, 99),
-			"holes":       holes(problem(a, 3, 100, 17), 8),
-			"window":      problem(with(a, func(a *rope.Attention) { a.Mask.Window = 60 }), 1, 131, 10),
-			"first keys":  problem(with(a, func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 30, 3 }), 1, 131, 10),
-			"interleaved": problem(with(a, func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved }), 1, 90, 10),
-			"exact":       from(problem(with(a, func(a *rope.Attention) { a.Encoding.ExactAngles = true }), 1, 100, 0), 131071-99),
-			"softcap":     problem(with(a, func(a *rope.Attention) { a.Softcap = 2 }), 1, 90, 10),
+			"prefill":            problem(a, 3, 131, 0),
+			"decode":             problem(a, 3, 1, 131),
+			"chunk":              problem(a, 1, 50, 31),
+			"long":               problem(a, 1, 400, 300),
+			"shifted":            from(problem(a, 3, 100, 0), 5000, 0, 131071-99),
+			"padded":             leftPadded(problem(a, 3, 100, 0), 0, 13, 90),
+			"padded 1":           leftPadded(problem(a, 3, 1, 99), 0, 13, 99),
+			"holes":              holes(problem(a, 3, 100, 17), 8),
+			"window":             problem(with(a, func(a *rope.Attention) { a.Mask.Window = 60 }), 1, 131, 10),
+			"first keys":         problem(with(a, func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 30, 3 }), 1, 131, 10),
+			"first keys, padded": leftPadded(problem(with(a, func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 30, 3 }), 2, 100, 0), 13, 60),
+			"interleaved":        problem(with(a, func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved }), 1, 90, 10),
+			"exact":              from(problem(with(a, func(a *rope.Attention) { a.Encoding.ExactAngles = true }), 1, 100, 0), 131071-99),
+			"softcap":            problem(with(a, func(a *rope.Attention) { a.Softcap = 2 }), 1, 90, 10),
 		} {
 			t.Run(name+", "+call, func(t *testing.T) { settle(t, p, false) })
 		}

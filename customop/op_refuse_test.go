@@ -107,6 +107,7 @@ func TestSessionRefuses(t *testing.T) {
 		}, []string{"document_restart", "rotated cache"}},
 		"cache length":           {input(8, "cache_length"), []string{"cache_length", "past_key"}},
 		"total length":           {input(12, "total_length"), []string{"total_length", "cache_length"}},
+		"first keys shown":       {set(onnx.IntAttr("first_keys_shown", 2)), []string{"first_keys_shown", "2"}},
 		"negative first keys":    {set(onnx.IntAttr("first_keys", -1)), []string{"first_keys", "-1"}},
 		"negative softcap":       {set(onnx.FloatAttr("softcap", -30)), []string{"softcap", "-30"}},
 		"infinite softcap":       {set(onnx.FloatAttr("softcap", float32(math.Inf(1)))), []string{"softcap", "inf"}},
@@ -147,6 +148,7 @@ func TestDefaultsAreAccepted(t *testing.T) {
 	p := filled(problem(attention(4, 2, 8), 1, 3, 0), 1)
 	node := nodeOf(t, p)
 	node.SetAttribute(onnx.IntAttr("first_keys", 0))
+	node.SetAttribute(onnx.IntAttr("first_keys_shown", 0))
 	node.SetAttribute(onnx.FloatAttr("softcap", 0))
 	node.SetAttribute(onnx.StringAttr("document_mask", "intra"))
 	node.SetAttribute(onnx.StringAttr("cache", "rotated"))

@@ -159,7 +159,7 @@ func (h halfType) settle(t *testing.T, p ref.Problem, fast bool) {
 	node := nodeOf(t, first)
 	if fast {
 		node.SetAttribute(onnx.StringAttr("precision", "fast"))
-		node.SetAttribute(onnx.IntAttr("spec_version", 2))
+		node.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
 	}
 	s, err := sessionOf(t, h.casts(node), typesOf(in), 2)
 	if err != nil {

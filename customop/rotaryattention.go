@@ -24,6 +24,7 @@ func (r RotaryAttention) check() error {
 		oneOf("precision", r.Precision, "exact", "fast"),
 		flag("exact_angles", r.ExactAngles),
 		flag("causal", r.Causal),
+		flag("first_keys_shown", r.FirstKeysShown),
 		flag("document_restart", r.DocumentRestart),
 		notNegative("rotary_offset", r.RotaryOffset),
 		notNegative("window", r.Window),

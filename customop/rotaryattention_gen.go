@@ -40,7 +40,8 @@ type RotaryAttention struct {
 	ExactAngles      int64     // 1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do.
 	Causal           int64     // 1 hides keys with j > i.
 	Window           int64     // n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window.
-	FirstKeys        int64     // Keys with j < first_keys stay visible outside the window.
+	FirstKeys        int64     // Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise.
+	FirstKeysShown   int64     // 1: of each row the first first_keys keys that attention_mask shows stay visible outside the window, wherever they stand.
 	Softcap          float32   // c > 0 maps the score s to c·tanh(s/c).
 	BandStarts       []int64   // Smallest distance i − j of each band, ascending, the first 0. Empty means one band of true positions.
 	BandQueryScales  []float32 // One per band; empty means all 1.
@@ -94,6 +95,7 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "causal", Kind: Int, Int: r.Causal}, r.Causal == 1, 1)
 	b.optional(NodeAttribute{Name: "window", Kind: Int, Int: r.Window}, r.Window == 0, 1)
 	b.optional(NodeAttribute{Name: "first_keys", Kind: Int, Int: r.FirstKeys}, r.FirstKeys == 0, 2)
+	b.optional(NodeAttribute{Name: "first_keys_shown", Kind: Int, Int: r.FirstKeysShown}, r.FirstKeysShown == 0, 4)
 	b.optional(NodeAttribute{Name: "softcap", Kind: Float, Float: r.Softcap}, r.Softcap == 0, 2)
 	b.optional(NodeAttribute{Name: "band_starts", Kind: Ints, Ints: r.BandStarts}, len(r.BandStarts) == 0, 1)
 	b.optional(NodeAttribute{Name: "band_query_scales", Kind: Floats, Floats: r.BandQueryScales}, len(r.BandQueryScales) == 0, 1)

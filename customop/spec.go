@@ -5,7 +5,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 3
+const SpecVersion = 4
 
 // Spec is the one description of an op; the C header, the Go node builder and
 // docs/ops.md are generated from it (go generate ./customop).
@@ -81,7 +81,8 @@ var RotaryAttentionSpec = Spec{
 		{Name: "exact_angles", Type: "int", Default: "0", Since: 1, Doc: "1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do."},
 		{Name: "causal", Type: "int", Default: "1", Since: 1, Doc: "1 hides keys with j > i."},
 		{Name: "window", Type: "int", Default: "0", Since: 1, Doc: "n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window."},
-		{Name: "first_keys", Type: "int", Default: "0", Since: 2, Doc: "Keys with j < first_keys stay visible outside the window."},
+		{Name: "first_keys", Type: "int", Default: "0", Since: 2, Doc: "Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise."},
+		{Name: "first_keys_shown", Type: "int", Default: "0", Since: 4, Doc: "1: of each row the first first_keys keys that attention_mask shows stay visible outside the window, wherever they stand."},
 		{Name: "softcap", Type: "float", Default: "0", Since: 2, Doc: "c > 0 maps the score s to c·tanh(s/c)."},
 		{Name: "band_starts", Type: "ints", Default: "nil", Since: 1, Doc: "Smallest distance i − j of each band, ascending, the first 0. Empty means one band of true positions."},
 		{Name: "band_query_scales", Type: "floats", Default: "nil", Since: 1, Doc: "One per band; empty means all 1."},

@@ -14,7 +14,8 @@ type hiding struct {
 	softmax   *onnx.Node
 	kind      onnx.DataType // of its scores
 	mask      rope.Mask
-	documents string // the graph input with document ids
+	padding   *onnx.ValueInfo // the model's own mask [batch, total], nil without one
+	documents string          // the graph input with document ids
 }
 
 // hiding says what has to be hidden before a site's own softmax, or why that
@@ -34,7 +35,11 @@ func (r retabled) hiding() (hiding, error) {
 	case want.FirstKeys > have.FirstKeys && have.Window > 0:
 		return hiding{}, fmt.Errorf("its own window of %d keys hides the first keys, and --target onnx can only hide more; leave it out", have.Window)
 	}
-	return hiding{softmax: n, kind: r.scope.view.element(n.Inputs[0]), mask: want, documents: r.documents}, nil
+	h := hiding{softmax: n, kind: r.scope.view.element(n.Inputs[0]), mask: want, documents: r.documents}
+	if have.Padding {
+		h.padding = r.lifted.mask
+	}
+	return h, nil
 }
 
 // write puts the mask in front of the softmax. What the model hides by itself
@@ -70,8 +75,7 @@ func (b *builder) visible(h hiding, scores string) string {
 			size := b.scalar("window_size", m.Window)
 			near := b.add("Less", []string{b.add("Abs", []string{distance}, b.value("far")), size}, b.value("near"))
 			if m.FirstKeys > 0 {
-				first := b.add("Less", []string{keys, b.scalar("first_keys", m.FirstKeys)}, b.value("first"))
-				near = b.add("Or", []string{near, first}, b.value("window"))
+				near = b.add("Or", []string{near, b.firstKeys(h, keys)}, b.value("window"))
 			}
 			shown = append(shown, near)
 		}
@@ -96,4 +100,16 @@ func (b *builder) visible(h hiding, scores string) string {
 		all = b.add("And", []string{all, v}, b.value(fmt.Sprintf("visible_%d", i)))
 	}
 	return all
+}
+
+// firstKeys says of which keys fewer than the mask's first keys stand before
+// them in their row, padding not counted.
+func (b *builder) firstKeys(h hiding, keys string) string {
+	count := b.scalar("first_keys", h.mask.FirstKeys)
+	if h.padding == nil {
+		return b.add("Less", []string{keys, count}, b.value("first"))
+	}
+	before := b.add("CumSum", []string{b.real(b.int64s(h.padding)), b.value("one")}, b.value("real_before"), onnx.IntAttr("exclusive", 1))
+	rows := b.add("Reshape", []string{before, b.constant("as_first_keys", 0, 1, 1, -1)}, b.value("rows_before"))
+	return b.add("Less", []string{rows, count}, b.value("first"))
 }

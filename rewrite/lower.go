@@ -76,8 +76,6 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 		Scale:        float32(a.EffectiveScale()),
 		Gain:         float32(a.Encoding.EffectiveGain()),
 		RotaryOffset: int64(a.Encoding.Offset),
-		Window:       a.Mask.Window,
-		FirstKeys:    a.Mask.FirstKeys,
 		Softcap:      float32(a.Softcap),
 	}
 	var kept []*onnx.Node // what the model's cache is made of
@@ -86,16 +84,6 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	} else {
 		op.Key = b.scaled(b.ordered(b.joined(w.key, w.keyBeside, w.keyLayout, "key"), w.keyOrder, "key"), w.keyScales, w.element, "key")
 		op.Value = b.canonical(w.value, w.valLayout, "value")
-	}
-	if a.Mask.Documents != rope.NoDocuments {
-		op.DocumentIDs = w.documents
-		op.DocumentMask = "intra"
-		if a.Mask.Documents == rope.AnchorDocument {
-			op.DocumentMask = "anchor"
-		}
-	}
-	if a.Mask.Restart {
-		op.DocumentRestart, op.DocumentStart = 1, a.Mask.Start
 	}
 	if a.Sinks != nil {
 		op.SinkLogits = b.floats("sink_logits", w.element, a.Sinks)
@@ -113,17 +101,15 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	if a.Drawn.Range > 0 {
 		op.PositionIDs = b.drawn(a.Drawn, op.Query, op.PositionIDs)
 	}
-	if a.Mask.Padding {
-		op.AttentionMask = b.int64s(w.mask)
+	b.masked(&op, w, a.Mask)
+	if op.PositionIDs == "" && op.AttentionMask != "" && a.Chunk == 0 && limited(a.Bands) {
+		op.PositionIDs = b.fromFirstReal(op.AttentionMask, op.Query, op.CacheLength)
 	}
 	if a.Encoding.Layout == rope.Interleaved {
 		op.RotaryLayout = "interleaved"
 	}
 	if a.Cache == rope.Raw {
 		op.Cache = "raw"
-	}
-	if a.Mask.Causal {
-		op.Causal = 1
 	}
 	if a.Encoding.ExactAngles {
 		op.ExactAngles = 1
@@ -141,6 +127,30 @@ func lower(w wiring, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Te
 	b.nodes = append(append(b.nodes, convert(node)), kept...)
 	b.nodes = append(b.nodes, back.nodes...)
 	return b.nodes, b.constants, nil
+}
+
+// masked writes which keys a query sees.
+func (b *builder) masked(op *customop.RotaryAttention, w wiring, m rope.Mask) {
+	op.Window, op.FirstKeys = m.Window, m.FirstKeys
+	if m.Causal {
+		op.Causal = 1
+	}
+	if m.Padding {
+		op.AttentionMask = b.int64s(w.mask)
+		if m.FirstKeys > 0 {
+			op.FirstKeysShown = 1
+		}
+	}
+	if m.Documents != rope.NoDocuments {
+		op.DocumentIDs = w.documents
+		op.DocumentMask = "intra"
+		if m.Documents == rope.AnchorDocument {
+			op.DocumentMask = "anchor"
+		}
+	}
+	if m.Restart {
+		op.DocumentRestart, op.DocumentStart = 1, m.Start
+	}
 }
 
 // convert turns the op's node into a node of a graph.

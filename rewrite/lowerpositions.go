@@ -20,7 +20,7 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 		op.BandQueryOffsets = append(op.BandQueryOffsets, float32(band.QueryOffset))
 		op.BandKeyScales = append(op.BandKeyScales, float32(band.KeyScale))
 	}
-	if slices.ContainsFunc(a.Bands, func(b rope.Band) bool { return b.QueryLimit != 0 }) {
+	if limited(a.Bands) {
 		for _, band := range a.Bands {
 			op.BandQueryLimits = append(op.BandQueryLimits, float32(band.QueryLimit))
 		}
@@ -42,6 +42,36 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	for _, f := range r.Long {
 		op.LongFrequencies = append(op.LongFrequencies, float32(f))
 	}
+}
+
+// limited reports whether a band holds queries at a position, which counts from
+// the text's beginning.
+func limited(bands []rope.Band) bool {
+	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
+}
+
+// fromFirstReal makes positions of a query [batch, heads, length, channels] that
+// count from each row's first token which the mask [batch, total] shows, where
+// the model goes by index. With the past of each row the mask may be wider.
+func (b *builder) fromFirstReal(mask, query, pasts string) string {
+	first := b.add("ArgMax", []string{b.real(mask)}, b.value("position_first"), onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 1))
+	length := b.size(query, 2, "position_length")
+	places := b.add("Range", []string{b.scalar("position_from_zero", 0), length, b.scalar("position_step", 1)}, b.value("position_places"))
+	var past string
+	if pasts != "" {
+		wide := b.add("Cast", []string{pasts}, b.value("position_pasts"), onnx.IntAttr("to", int64(onnx.Int64)))
+		past = b.add("Reshape", []string{wide, b.constant("position_column", -1, 1)}, b.value("position_past"))
+	} else {
+		past = b.add("Sub", []string{b.size(mask, 1, "position_total"), length}, b.value("position_past"))
+	}
+	from := b.add("Sub", []string{past, first}, b.value("position_from"))
+	return b.add("Add", []string{from, places}, b.value("positions"))
+}
+
+// real makes 1 of what a mask of integers shows and 0 of what it hides.
+func (b *builder) real(mask string) string {
+	shown := b.add("Cast", []string{mask}, b.value("mask_shown"), onnx.IntAttr("to", int64(onnx.Bool)))
+	return b.add("Cast", []string{shown}, b.value("mask_real"), onnx.IntAttr("to", int64(onnx.Int64)))
 }
 
 var errCachedDraw = errors.New("positions randomized is for whole texts in one call, and the model keeps keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")

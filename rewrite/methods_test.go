@@ -211,10 +211,7 @@ func (r *methodRun) all(t *testing.T) {
 		return
 	}
 	raw := slices.Contains(report.Edits, "cache raw")
-	both := []golden{r.golden(t, false)}
-	if _, _, err := r.goldens.logits.Float32(r.name + "_pad"); err == nil {
-		both = append(both, r.golden(t, true)) // there is none where the mask counts places
-	}
+	both := []golden{r.golden(t, false), r.golden(t, true)}
 	own := "rotated"
 	if raw {
 		own = "raw"
@@ -433,7 +430,7 @@ func TestMethodsOnOtherExports(t *testing.T) {
 			t.Run(name+"/"+export, func(t *testing.T) {
 				r := methodRun{eng: eng, goldens: goldens, name: name, architecture: "llama", export: export, methodCase: goldens.Cases[name], worst: map[string]float64{}}
 				both := []golden{r.golden(t, false)}
-				if export == "llama__dynamo23" && name != "first-keys_cache" { // the other cache has no place for padding on the left
+				if export == "llama__dynamo23" { // the other cache has no place for padding on the left
 					both = append(both, r.golden(t, true))
 				}
 				r.cached(t, r.options(t, goldens), both, "decode")

@@ -59,6 +59,8 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 	raw.Cache, drawn.Drawn.Range = rope.Raw, 1000
 	sinks := windowed
 	sinks.Mask.FirstKeys = 4
+	biased := llama()
+	biased.Mask.Bias = true
 
 	const yarn = "yarn:factor=4,original_max_position_embeddings=2048"
 	for _, c := range []struct {
@@ -203,6 +205,7 @@ func TestApplyWarningsAndErrors(t *testing.T) {
 		{axis: rope.MaskAxis, text: "sliding-window:window=512", a: llama(), c: rope.Context{Length: 512}, warning: "no effect within the context"},
 		{axis: rope.MaskAxis, text: "first-keys:window=512", a: llama()},
 		{axis: rope.MaskAxis, text: "first-keys:window=512", a: both, warning: "bidirectional"},
+		{axis: rope.MaskAxis, text: "first-keys:window=512", a: biased, warning: "own bias hides padding where there is any, and first keys are counted with it"},
 		{axis: rope.MaskAxis, text: "first-keys:count=4", a: llama(), err: "give window="},
 		{axis: rope.MaskAxis, text: "intra-document", a: llama()},
 		{axis: rope.MaskAxis, text: "intra-document", a: both},

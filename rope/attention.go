@@ -41,7 +41,7 @@ const (
 type Mask struct {
 	Causal    bool  // key index ≤ query index
 	Window    int64 // 0 = no window, else keys with |i − j| < Window (the key itself counts)
-	FirstKeys int64 // keys with j < FirstKeys stay visible outside the window
+	FirstKeys int64 // a row's first FirstKeys keys, padding not counted, stay visible outside the window
 	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
 	Bias      bool  // a bias on the scores, which the model computes, hides or weighs keys beside all else
 

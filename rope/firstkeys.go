@@ -8,8 +8,8 @@ var firstKeys = Method{
 	Axis: MaskAxis,
 	Name: "first-keys",
 	Doc: "A sliding window beside which the first keys stay visible, so that text can run on beyond the window without the collapse that follows the loss of the first tokens. " +
-		"First keys are counted by their place in the row: under left padding that is where the padding stands.",
-	Formula: "key j is visible to query i if i − j < window or j < count, and if the graph shows it",
+		"They are each row's own: padding, which the graph's mask hides, is not counted.",
+	Formula: "key j is visible to query i if i − j < window or fewer than count keys that are no padding stand before it, and if the graph shows it",
 	Source:  "Xiao et al., StreamingLLM, arXiv:2309.17453, §3.2",
 	Params: []Param{
 		{Name: "count", Kind: Whole, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
@@ -28,6 +28,9 @@ var firstKeys = Method{
 		}
 		if !e.Mask.Causal {
 			warnings = append(warnings, "the attention is bidirectional: the window has two sides, and the first keys are visible beside both")
+		}
+		if e.Mask.Bias {
+			warnings = append(warnings, "the model's own bias hides padding where there is any, and first keys are counted with it: give rows without padding on the left")
 		}
 		return e.Attention, warnings, err
 	},

@@ -30,7 +30,7 @@ bool Hides(const Bias<T>& bias, const QueryHead& q, int64_t key) {
 template <typename T>
 bool SeesAnyKey(const Run<T>& run, const QueryHead& q) {
   const AttentionArgs<T>& args = run.args;
-  const Geometry geometry(run.params, args.total(q.batch));
+  const Geometry geometry(run.params, run.first_keys.End(q.batch), args.total(q.batch));
   const int64_t index = args.past(q.batch) + q.place;
   const int64_t* mask =
       args.mask == nullptr ? nullptr : args.mask + q.batch * args.mask_batch_stride;
@@ -228,6 +228,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
   const DocumentRuns documents(args);
+  const FirstKeys first_keys(params, args);
   // A temperature makes other numbers of rounded queries.
   const bool pairs = kPairable<T> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
                      params.temperature.slope <= 0;
@@ -237,6 +238,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
                    positions,
                    key_angles,
                    documents,
+                   first_keys,
                    keys,
                    values,
                    std::abs(scale),

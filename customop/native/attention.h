@@ -50,9 +50,10 @@ struct AttentionParams {
   bool raw_cache = false;          // keys are stored as they come, and rotated when read
   bool fast = false;               // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
-  int64_t window = 0;      // 0 means none
-  int64_t first_keys = 0;  // keys below this index stay visible outside the window
-  float softcap = 0;       // on the score; 0 means none
+  int64_t window = 0;             // 0 means none
+  int64_t first_keys = 0;         // keys below this index stay visible outside the window,
+  bool first_keys_shown = false;  // or the first that the mask shows, so many in each row
+  float softcap = 0;              // on the score; 0 means none
   DocumentMask document_mask = DocumentMask::kIntra;
   bool document_restart = false;       // positions start anew in each document
   int64_t document_start = 0;          // the first position of documents, 0 in document 0

@@ -327,6 +327,7 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.causal = Flag(node, spec::kAttrCausal, spec::kDefaultCausal);
   params.window = NonNegative(node, spec::kAttrWindow, spec::kDefaultWindow);
   params.first_keys = NonNegative(node, spec::kAttrFirstKeys, spec::kDefaultFirstKeys);
+  params.first_keys_shown = Flag(node, spec::kAttrFirstKeysShown, spec::kDefaultFirstKeysShown);
   params.softcap = Softcap(node);
   params.raw_cache = RawCache(node);
   params.bands = ReadBands(node, params.causal);

@@ -8,9 +8,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 3;
+inline constexpr int kSpecVersion = 4;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=3";
+[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=4";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
@@ -118,6 +118,7 @@ inline constexpr char kAttrExactAngles[] = "exact_angles";
 inline constexpr char kAttrCausal[] = "causal";
 inline constexpr char kAttrWindow[] = "window";
 inline constexpr char kAttrFirstKeys[] = "first_keys";
+inline constexpr char kAttrFirstKeysShown[] = "first_keys_shown";
 inline constexpr char kAttrSoftcap[] = "softcap";
 inline constexpr char kAttrBandStarts[] = "band_starts";
 inline constexpr char kAttrBandQueryScales[] = "band_query_scales";
@@ -144,6 +145,7 @@ inline constexpr int64_t kDefaultExactAngles = 0;
 inline constexpr int64_t kDefaultCausal = 1;
 inline constexpr int64_t kDefaultWindow = 0;
 inline constexpr int64_t kDefaultFirstKeys = 0;
+inline constexpr int64_t kDefaultFirstKeysShown = 0;
 inline constexpr float kDefaultSoftcap = 0;
 inline constexpr int64_t kDefaultBandChunk = 0;
 inline constexpr int64_t kDefaultTrainedLength = 0;

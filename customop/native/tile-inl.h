@@ -33,6 +33,7 @@ struct Run {
   const Positions<T>& positions;
   const KeyAngles& key_angles;
   const DocumentRuns& documents;
+  const FirstKeys& first_keys;
   const CachedRows<T, float> keys;
   const CachedRows<T, T> values;
   const float scale;        // positive: a negative scale stands as
@@ -73,7 +74,7 @@ class TileAttention {
         scores_(memory + layout.scores),
         band_scores_(memory + layout.band_scores),
         row_shown_(memory + layout.row_shown),
-        mask_(run.params, run.args, run.documents, task, memory + layout.shown,
+        mask_(run.params, run.args, run.documents, run.first_keys, task, memory + layout.shown,
               reinterpret_cast<int64_t*>(memory + layout.ids)),
         modifiers_(run.params, run.args, run.scale, memory + layout.biases, kTileKeys) {
     packed_.resize(run.key_angles.maps());

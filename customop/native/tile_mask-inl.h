@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "documents.h"
+#include "first_keys.h"
 #include "plan.h"
 #include "product-inl.h"
 #include "softmax-inl.h"
@@ -24,11 +25,11 @@ class TileMask {
  public:
   // `shown` has room for a tile's keys, `ids` for one id for each query.
   TileMask(const AttentionParams& params, const AttentionArgs<T>& args, const DocumentRuns& runs,
-           const Task& task, float* shown, int64_t* ids)
+           const FirstKeys& first_keys, const Task& task, float* shown, int64_t* ids)
       : params_(params),
         runs_(runs),
         batch_(task.batch),
-        geometry_(params, args.total(task.batch)),
+        geometry_(params, first_keys.End(task.batch), args.total(task.batch)),
         first_index_(args.past(task.batch) + task.queries.begin),
         last_index_(args.past(task.batch) + task.queries.end - 1),
         padding_(args.mask == nullptr ? nullptr : args.mask + batch_ * args.mask_batch_stride),

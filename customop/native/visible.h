@@ -30,9 +30,9 @@ struct Range {
 };
 
 // The part of one batch row's mask that follows from indices alone (padding and
-// documents come on top). `total` is the number of the row's keys. Keys fall
-// into two sections, [0, first_keys()) and the rest; what a query sees of one
-// section is one range.
+// documents come on top). `total` is the number of the row's keys, of which those
+// before `first_keys` are visible outside the window. Keys fall into two sections,
+// [0, first_keys()) and the rest; what a query sees of one section is one range.
 class Geometry {
  public:
   constexpr Geometry(bool causal, int64_t window, int64_t first_keys, int64_t total)
@@ -42,8 +42,8 @@ class Geometry {
         first_keys_(window_ > 0 ? std::min(first_keys, total) : 0),
         total_(total) {}
   template <typename Params>
-  constexpr Geometry(const Params& params, int64_t total)
-      : Geometry(params.causal, params.window, params.first_keys, total) {}
+  constexpr Geometry(const Params& params, int64_t first_keys, int64_t total)
+      : Geometry(params.causal, params.window, first_keys, total) {}
 
   // Keys that the window does not hide; 0 when there is no window.
   constexpr int64_t first_keys() const { return first_keys_; }

@@ -103,9 +103,6 @@ func TestMapsByDistances(t *testing.T) {
 func padLeft(p ref.Problem, pad int) ref.Problem {
 	a := p.Attention
 	a.Mask.Padding = true
-	if a.Mask.FirstKeys > 0 {
-		a.Mask.FirstKeys += int64(pad)
-	}
 	front := func(data []float64, size int) []float64 {
 		var out []float64
 		for m := 0; m < len(data); m += p.Length * size {

@@ -39,6 +39,8 @@ type Problem struct {
 
 	BiasBeforeSoftcap []float64 // [B, H, L, W], added to the scaled score, −∞ hides the key; nil means none
 	Bias              []float64 // [B, H, L, W], added after the softcap, −∞ hides the key; nil means none
+
+	firstKeysEnds []int // [B], what run makes of firstKeysEnd
 }
 
 // Result is what an attention gives.
@@ -110,6 +112,20 @@ func (p Problem) isReal(batch, index int) bool {
 	return p.KeyMask == nil || p.KeyMask[batch*p.width()+index]
 }
 
+// firstKeysEnd is the index behind a row's first FirstKeys real keys.
+func (p Problem) firstKeysEnd(batch int) int {
+	count := int64(0)
+	for j := range p.total(batch) {
+		if count == p.Attention.Mask.FirstKeys {
+			return j
+		}
+		if p.isReal(batch, j) {
+			count++
+		}
+	}
+	return p.total(batch)
+}
+
 // sees says whether a query sees a key, both given by index.
 func (p Problem) sees(batch, query, key int) bool {
 	m, distance := p.Attention.Mask, int64(query-key)
@@ -117,7 +133,7 @@ func (p Problem) sees(batch, query, key int) bool {
 		return false
 	}
 	outside := m.Window > 0 && (distance >= m.Window || -distance >= m.Window)
-	if outside && int64(key) >= m.FirstKeys {
+	if outside && key >= p.firstKeysEnds[batch] {
 		return false
 	}
 	return p.isReal(batch, key) && p.mayRead(batch, query, key)

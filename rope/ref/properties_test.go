@@ -78,7 +78,7 @@ func TestEveryKeyCountsOnce(t *testing.T) {
 			i, b := row%p.Length, row/(p.Attention.Heads*p.Length)
 			n := 0
 			for j := range p.Length {
-				if visible(p.Attention.Mask, i, j) && j >= padding {
+				if j >= padding && visible(p.Attention.Mask, i-padding, j-padding) {
 					n++
 				}
 			}
@@ -94,7 +94,7 @@ func TestEveryKeyCountsOnce(t *testing.T) {
 			}
 			for j := range p.Length {
 				want := 0.0
-				if visible(p.Attention.Mask, i, j) && j >= padding {
+				if j >= padding && visible(p.Attention.Mask, i-padding, j-padding) {
 					want = 1 / float64(n)
 				}
 				if got := r.Output[row*p.Length+j]; math.Abs(got-want) > 1e-15 {
@@ -103,6 +103,37 @@ func TestEveryKeyCountsOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// First keys are a row's own: of the keys that the mask shows, wherever they stand.
+func TestFirstKeysAreReal(t *testing.T) {
+	for mask, want := range map[string][]int{
+		"1111111": {1, 2, 3, 4, 4, 4, 4},
+		"0001111": {0, 0, 0, 1, 2, 3, 4},
+		"0101111": {0, 1, 1, 2, 3, 4, 4},
+		"1100111": {1, 2, 2, 2, 3, 4, 4}, // what a hole takes from the window stays taken
+		"0000001": {0, 0, 0, 0, 0, 0, 1},
+		"1000000": {1, 1, 1, 1, 1, 1, 1},
+		"0000000": {0, 0, 0, 0, 0, 0, 0},
+	} {
+		for past := range len(mask) { // one call after another sees the same
+			a := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 1, Mask: rope.Mask{Causal: true, Window: 2, FirstKeys: 2, Padding: true}}
+			length := len(mask) - past
+			p := ref.Problem{Attention: a, Batch: 1, Length: length, Past: past,
+				Query: make([]float64, length), Key: make([]float64, length), Value: make([]float64, length),
+				PastKey: make([]float64, past), PastValue: make([]float64, past)}
+			for _, shown := range mask {
+				p.KeyMask = append(p.KeyMask, shown == '1')
+			}
+			got, err := ref.Run(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Visible, want[past:]) {
+				t.Errorf("mask %s after %d tokens: queries see %v keys, want %v", mask, past, got.Visible, want[past:])
+			}
+		}
+	}
 }
 
 func TestCommonShift(t *testing.T) {
@@ -185,7 +216,7 @@ func TestYarnFactorOne(t *testing.T) {
 func TestLeftPaddingAndBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)
-		p.Bias, p.BiasBeforeSoftcap, p.Attention.Mask.FirstKeys = nil, nil, 0 // first keys are counted by index
+		p.Bias, p.BiasBeforeSoftcap = nil, nil
 		if rapid.Bool().Draw(t, "banded") {
 			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
 		}

@@ -20,6 +20,9 @@ func run[T float](p Problem) (Result, error) {
 		return Result{}, err
 	}
 	p.Attention.Encoding = p.Attention.Encoding.At(p.reach())
+	for b := range p.Batch {
+		p.firstKeysEnds = append(p.firstKeysEnds, p.firstKeysEnd(b))
+	}
 	a, size := p.Attention, p.valueSize()
 	result := Result{
 		Output:       make([]float64, p.Batch*a.Heads*p.Length*size),

@@ -39,7 +39,8 @@ def set_mask(reference, case, pad):
     index = torch.arange(48)
     if case == "first_keys":
         near = index[:, None] - index < WINDOW
-        reference.visible = reference.visible & (near | (index < FIRST))[None]
+        first = INPUTS["mask" + pad].cumsum(-1) <= FIRST  # of each row's real keys; padding stays hidden
+        reference.visible = reference.visible & (near[None] | first[:, None, :])
         return None
     ids = documents(pad, case == "readers")
     query, key = ids[:, :, None], ids[:, None, :]

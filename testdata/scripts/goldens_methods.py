@@ -71,8 +71,8 @@ def streaming(p, q, first=2, window=8):
     return torch.where(p - q < window, p - q, p.clamp(max=first + window - 1) - q)
 
 
-def first_keys(index, first=2, window=8):
-    return (index[:, None] - index < window) | (index < first)
+def first_keys(index, real, first=2, window=8):
+    return (index[:, None] - index < window)[None] | (real.cumsum(-1) <= first)[:, None, :]
 
 
 def log_n(p):
@@ -91,8 +91,8 @@ def true(p, q):
     return p - q
 
 
-def window(index):
-    return index[:, None] - index < 20
+def window(index, real):
+    return (index[:, None] - index < 20)[None]
 
 
 def anchor(ids):
@@ -117,7 +117,6 @@ MAPS = {
     "first-keys_cache": (["mask first-keys:count=2,window=8,positions=cache"], streaming, dict(mask=first_keys)),
     "anchor+yarn": (["scaling yarn:factor=3,original_max_position_embeddings=16", "mask anchor"], true, dict(yarn=True, documents=anchor)),
 }
-BY_INDEX = ("first-keys_cache",)  # counts keys by place, where the padding stands
 
 
 RUN_PREFILL = 12  # tokens of the first call of a run that is decoded, below the trained context
@@ -195,7 +194,7 @@ def prepare(reference, case, pad, yarn):
     reference.set(pad, lambda d: d)
     reference.distance = distance(pos[:, :, None], pos[:, None, :]).double()
     if "mask" in other:
-        reference.visible = reference.visible & other["mask"](index)[None]
+        reference.visible = reference.visible & other["mask"](index, INPUTS["mask" + pad])
     if "documents" in other:
         from goldens_masks import documents
 
@@ -233,7 +232,7 @@ if __name__ == "__main__":
         assert worst(full(model, pad), plain[pad]) < 1e-4
     for case, (edits, _, _) in MAPS.items():
         notes[case] = dict(edits=edits, oracle="explicit matrices in float64")
-        for pad in ("",) if case in BY_INDEX else ("", "_pad"):
+        for pad in ("", "_pad"):
             prepare(reference, case, pad, yarn)
             keys[case + pad] = full(model, pad)
             off = worst(decoded(model, pad), keys[case + pad])

@@ -36,6 +36,11 @@ void DrawMasks(Call& call, std::mt19937& random) {
   const auto one_in = [&](uint32_t n) { return random() % n == 0; };
   if (one_in(2)) return;
   p.first_keys = Pick(random, {0, 1, 4, 70, 300});
+  p.first_keys_shown = one_in(2);
+  if (p.first_keys_shown && one_in(2)) {
+    p.window = Pick(random, {1, 5, 64});
+    call.left_padding = Pick(random, {0, 2, 70});
+  }
   if (one_in(3)) p.softcap = one_in(2) ? 2.0f : 30.0f;
   if (one_in(2)) {
     call.documents = Pick(random, {1, 2, 3, 9});
@@ -57,11 +62,15 @@ void DrawMasks(Call& call, std::mt19937& random) {
     for (const int64_t dim : dims) out += std::to_string(dim) + " ";
     return out + "]";
   };
-  call.name += " first keys " + std::to_string(p.first_keys) + " softcap " +
-               std::to_string(p.softcap) + " documents " + std::to_string(call.documents) + "/" +
-               std::to_string(call.change_every) + (p.document_restart ? " restart" : "") +
-               " bias " + text(call.bias_dims) + " before " + text(call.bias_before_dims) +
-               " hides " + std::to_string(call.bias_hides) + (call.has_sinks ? " sinks" : "");
+  call.name += " first keys " + std::to_string(p.first_keys) +
+               (p.first_keys_shown ? " shown, window " + std::to_string(p.window) + " padding " +
+                                         std::to_string(call.left_padding)
+                                   : "") +
+               " softcap " + std::to_string(p.softcap) + " documents " +
+               std::to_string(call.documents) + "/" + std::to_string(call.change_every) +
+               (p.document_restart ? " restart" : "") + " bias " + text(call.bias_dims) +
+               " before " + text(call.bias_before_dims) + " hides " +
+               std::to_string(call.bias_hides) + (call.has_sinks ? " sinks" : "");
 }
 
 // A raw cache in some of the calls, also where positions are too large for sums of angles.

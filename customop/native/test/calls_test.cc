@@ -75,7 +75,7 @@ Prepared Prepare(const Call& c) {
     starts.push_back(b.start);
     offsets.push_back(static_cast<float>(b.query_offset));
   }
-  out.model.attributes = {IntAttribute("spec_version", 2),
+  out.model.attributes = {IntAttribute("spec_version", p.first_keys_shown ? 4 : 2),
                           IntAttribute("num_heads", p.num_heads),
                           IntAttribute("kv_num_heads", p.kv_num_heads),
                           FloatsAttribute("frequencies", p.frequencies),
@@ -85,7 +85,8 @@ Prepared Prepare(const Call& c) {
                           FloatsAttribute("band_query_offsets", offsets),
                           StringAttribute("precision", p.fast ? "fast" : "exact"),
                           FloatAttribute("softcap", p.softcap),
-                          IntAttribute("first_keys", p.first_keys)};
+                          IntAttribute("first_keys", p.first_keys),
+                          IntAttribute("first_keys_shown", p.first_keys_shown)};
   if (!c.ids.empty()) {
     const bool anchor = p.document_mask == DocumentMask::kAnchor;
     out.model.attributes.push_back(StringAttribute("document_mask", anchor ? "anchor" : "intra"));
@@ -189,6 +190,10 @@ void TestCalls(const std::string& library) {
     });
     typed("first keys and a window, bias of one key", [](Call& c) {
       c.past = 300, c.params.window = 40, c.params.first_keys = 4, c.bias_dims = {1, 6, 1, 301};
+    });
+    typed("first keys that the mask shows", [](Call& c) {
+      c.past = 300, c.length = 9, c.params.window = 40, c.left_padding = 60;
+      c.params.first_keys = 4, c.params.first_keys_shown = true;
     });
   }
 }

@@ -53,10 +53,19 @@ inline int64_t DocumentOf(const AttentionArgs<float>& args, int64_t batch, int64
   return args.documents[batch * args.documents_batch_stride + j];
 }
 
+// Whether a key is one of its row's first keys: by index, or of those that the mask shows.
+inline bool IsFirst(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
+                    int64_t j) {
+  if (!p.first_keys_shown) return j < p.first_keys;
+  int64_t before = 0;
+  for (int64_t i = 0; i < j; ++i) before += IsReal(args, batch, i);
+  return before < p.first_keys;
+}
+
 inline bool Visible(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
                     int64_t i, int64_t j) {
   if (p.causal && j > i) return false;
-  if (p.window > 0 && std::abs(i - j) >= p.window && j >= p.first_keys) return false;
+  if (p.window > 0 && std::abs(i - j) >= p.window && !IsFirst(p, args, batch, j)) return false;
   if (args.documents != nullptr) {
     const int64_t query = DocumentOf(args, batch, i);
     const int64_t key = DocumentOf(args, batch, j);
