@@ -40,11 +40,8 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	for _, part := range parts {
 		found = append(found, part.delimit(report)...)
 	}
-	if first, calls := functionCalls(m); len(report.Sites) == 0 && calls > 0 {
-		return nil, fmt.Errorf("%w outside its own functions: %d nodes call them, the first is %s (%s); %s", ErrNoAttention, calls, label(first), first.OpType, inlineThem)
-	}
 	if len(report.Sites) == 0 {
-		return nil, fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
+		return nil, unseen(m, parts, report)
 	}
 	found = report.keepShared(found)
 	report.number()
@@ -77,6 +74,23 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
 	}
 	return found, nil
+}
+
+// unseen says of a model in which no attention was found that it has none, or
+// keeps what may be one.
+func unseen(m *onnx.Model, parts []*scope, report *Report) error {
+	if first, calls := functionCalls(m); calls > 0 {
+		report.keep("", refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, inlineThem))
+		return nil
+	}
+	for _, part := range parts {
+		if n := part.view.turning(); n != nil {
+			n = part.view.asWritten(n)
+			report.keep(part.where, refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
 }
 
 // delimit finds the attentions of a scope, notes them in the report and returns

@@ -48,7 +48,7 @@ const maxFolded = 64
 // bounded returns an error naming the first node whose output would exceed
 // maxTensor when nodes, in topological order, are run on feeds.
 func bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
-	e := &estimate{dims: map[string][]int64{}, values: map[string][]float64{}}
+	e := newEstimate()
 	for _, t := range constants {
 		e.constant(t.Name, t)
 	}
@@ -66,7 +66,7 @@ func bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engi
 			e.constant(n.Outputs[0], t)
 			continue
 		}
-		dims, ok := e.shape(n)
+		dims, ok := e.follow(n)
 		if !ok {
 			continue
 		}
@@ -80,14 +80,26 @@ func bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engi
 		if size > maxTensor {
 			return fmt.Errorf("%w: node %s would make a tensor of the shape %v, about %.0f MB; at most %d MB are evaluated", errTooLarge, label(n), dims, size/(1<<20), maxTensor>>20)
 		}
-		e.dims[n.Outputs[0]] = dims
-		if engine.Elements(dims) <= maxFolded {
-			if v, ok := e.fold(n, int(engine.Elements(dims))); ok {
-				e.values[n.Outputs[0]] = v
-			}
-		}
 	}
 	return nil
+}
+
+func newEstimate() *estimate {
+	return &estimate{dims: map[string][]int64{}, values: map[string][]float64{}}
+}
+
+// follow notes what is known of n's first output and returns its shape.
+func (e *estimate) follow(n *onnx.Node) (dims []int64, ok bool) {
+	if dims, ok = e.shape(n); !ok {
+		return nil, false
+	}
+	e.dims[n.Outputs[0]] = dims
+	if count := engine.Elements(dims); count >= 0 && count <= maxFolded {
+		if v, ok := e.fold(n, int(count)); ok {
+			e.values[n.Outputs[0]] = v
+		}
+	}
+	return dims, true
 }
 
 func (e *estimate) constant(name string, t *onnx.Tensor) {
@@ -123,6 +135,8 @@ func (e *estimate) shape(n *onnx.Node) (dims []int64, ok bool) {
 	}
 	first, known := in(0)
 	switch {
+	case standard(n, "Shape") && n.Attribute("start") == nil && n.Attribute("end") == nil:
+		return []int64{int64(len(first))}, known
 	case standard(n, "Range"):
 		return e.rangeShape(n)
 	case standard(n, "ConstantOfShape"):

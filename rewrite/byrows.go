@@ -157,6 +157,12 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 		return name, r.transposed(n, name, axis)
 	case standard(n, "Expand"):
 		inputs, err = r.expanded(n, name, axis, len(dims))
+	case standard(n, "Tile"):
+		inputs, err = r.tiled(n, name, axis)
+	case standard(n, "CumSum") && r.elsewhere(n, 1, axis, len(dims)):
+		inputs, err = r.rest(n, 0, axis)
+	case standard(n, "ScatterND"):
+		return name, r.scattered(n, name, axis)
 	case standard(n, "ConstantOfShape"):
 		shape, err := r.shorter(n.Inputs[0], name, axis)
 		if err != nil {
@@ -179,7 +185,7 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 			inputs = append(inputs, x)
 		}
 	case standard(n, "Slice"):
-		if dims[axis] != r.dims[n.Inputs[0]][axis] || !r.elsewhere(n, axis, len(dims)) {
+		if dims[axis] != r.dims[n.Inputs[0]][axis] || !r.elsewhere(n, 3, axis, len(dims)) {
 			return name, r.gather(v, name, axis)
 		}
 		inputs, err = r.rest(n, 0, axis)
@@ -206,10 +212,15 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := n.Clone()
-	c.Inputs, c.Outputs = inputs, []string{name}
-	r.nodes = append(r.nodes, c)
+	r.like(n, inputs, name)
 	return name, nil
+}
+
+// like writes a node that does what n does, beside n, which may stay as it is too.
+func (r *rowChooser) like(n *onnx.Node, inputs []string, output string) {
+	c := n.Clone()
+	c.Name, c.Inputs, c.Outputs = "", inputs, []string{output}
+	r.nodes = append(r.nodes, c)
 }
 
 // aligned returns an operand of a broadcasting op: its chosen rows, or all of
@@ -354,84 +365,6 @@ func (r *rowChooser) transposed(n *onnx.Node, name string, axis int) error {
 	if err != nil {
 		return err
 	}
-	c := n.Clone()
-	c.Inputs, c.Outputs = []string{x}, []string{name}
-	r.nodes = append(r.nodes, c)
-	return nil
-}
-
-// expanded returns the inputs of an Expand to fewer rows.
-func (r *rowChooser) expanded(n *onnx.Node, name string, axis, rank int) ([]string, error) {
-	x, err := r.aligned(n.Inputs[0], rank-axis)
-	if err != nil {
-		return nil, err
-	}
-	to := r.dims[n.Inputs[1]]
-	if len(to) != 1 || !to[0].constant() {
-		return nil, fmt.Errorf("%q is expanded to an unknown number of dimensions", n.Inputs[0])
-	}
-	at := axis - rank + int(to[0].One)
-	if at < 0 { // the shape says nothing of this dimension
-		return []string{x, n.Inputs[1]}, r.whole(n.Inputs[1])
-	}
-	shape, err := r.shorter(n.Inputs[1], name, at)
-	return []string{x, shape}, err
-}
-
-// shorter returns a shape with the number of chosen rows at a place.
-func (r *rowChooser) shorter(shape, name string, at int) (string, error) {
-	if err := r.whole(shape); err != nil {
-		return "", err
-	}
-	count, out := name+"/count", name+"/shape"
-	r.nodes = append(r.nodes,
-		onnx.NewNode("Shape", []string{rowsInput}, []string{count}),
-		onnx.NewNode("ScatterElements", []string{shape, r.list(name+"/at", int64(at)), count}, []string{out}, onnx.IntAttr("axis", 0)))
-	return out, nil
-}
-
-// elsewhere reports whether a Slice leaves one axis alone; its axes must be constant.
-func (r *rowChooser) elsewhere(n *onnx.Node, axis, rank int) bool {
-	if len(n.Inputs) < 4 {
-		return false
-	}
-	axes := r.piece.graph.integers(n.Inputs[3])
-	return axes != nil && !slices.Contains(axes, int64(axis)) && !slices.Contains(axes, int64(axis-rank))
-}
-
-// triangle writes Trilu on chosen rows: an element stays where its column is
-// at least (upper) or at most (lower) its row plus k.
-func (r *rowChooser) triangle(n *onnx.Node, name string, axis int) error {
-	x, err := r.rows(n.Inputs[0], axis)
-	if err != nil {
-		return err
-	}
-	step := func(op string, inputs []string, attrs ...*onnx.Attribute) string {
-		out := fmt.Sprintf("%s/%d", name, len(r.nodes))
-		r.nodes = append(r.nodes, onnx.NewNode(op, inputs, []string{out}, attrs...))
-		return out
-	}
-	k := r.list(name+"/k", 0)
-	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
-		k = n.Inputs[1]
-		if err := r.whole(k); err != nil {
-			return err
-		}
-	}
-	scalar := func(part string, v int64) string {
-		r.consts = append(r.consts, int64Tensor(name+part, []int64{}, v))
-		return name + part
-	}
-	width := step("Gather", []string{step("Shape", []string{x}), scalar("/last", -1)})
-	columns := step("Range", []string{scalar("/zero", 0), width, scalar("/one", 1)})
-	edge := step("Reshape", []string{step("Add", []string{rowsInput, k}), r.list(name+"/column", -1, 1)})
-	compare := "LessOrEqual"
-	if n.Int("upper", 1) != 0 {
-		compare = "GreaterOrEqual"
-	}
-	zero := name + "/nothing"
-	r.consts = append(r.consts, float32Tensor(zero, []int64{}, 0))
-	r.nodes = append(r.nodes, onnx.NewNode("Where", []string{
-		step(compare, []string{columns, edge}), x, step("CastLike", []string{zero, x})}, []string{name}))
+	r.like(n, []string{x}, name)
 	return nil
 }

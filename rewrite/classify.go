@@ -24,6 +24,11 @@ func (g *graph) classify() {
 			g.classes[name] = dataClass
 		}
 	}
+	sizes := newEstimate()
+	for name, t := range g.constants {
+		sizes.constant(name, t)
+	}
+	g.fixedDims = sizes.dims
 	for _, n := range g.nodes {
 		c := constantClass
 		for v := range uses(n) {
@@ -40,14 +45,20 @@ func (g *graph) classify() {
 		for _, o := range n.Outputs {
 			g.classes[o] = c
 		}
+		if c == constantClass && len(n.Outputs) > 0 && g.constants[n.Outputs[0]] == nil {
+			sizes.follow(n)
+		}
 	}
 }
 
 // weightProduct reports whether n multiplies by a weight matrix: a constant
-// with more than one dimension above 1. inv_freq [1, n, 1] is none.
+// that a product can sum over and keep a dimension of. inv_freq [1, n, 1] is
+// none, nor is it when it stands there once for each row of a fixed batch.
 func (g *graph) weightProduct(n *onnx.Node) bool {
 	switch {
-	case standard(n, "MatMul", "Gemm", "Einsum") && len(n.Inputs) >= 2:
+	case standard(n, "MatMul", "Gemm") && len(n.Inputs) >= 2:
+		return g.matrix(n.Inputs[0]) || g.matrix(n.Inputs[1])
+	case standard(n, "Einsum") && len(n.Inputs) >= 2: // which names what it sums over
 		return g.weight(n.Inputs[0]) || g.weight(n.Inputs[1])
 	case standard(n, "Conv", "ConvTranspose", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger", "LSTM", "GRU", "RNN"):
 		return true
@@ -58,7 +69,7 @@ func (g *graph) weightProduct(n *onnx.Node) bool {
 			"Attention", "QAttention", "PackedAttention":
 			return true
 		case "FusedMatMul", "GemmFastGelu":
-			return g.weight(n.Inputs[0]) || g.weight(n.Inputs[1])
+			return g.matrix(n.Inputs[0]) || g.matrix(n.Inputs[1])
 		}
 	}
 	return false
@@ -72,26 +83,33 @@ func weightPlace(n *onnx.Node) int {
 	return 1
 }
 
-// weight reports whether a value is a constant matrix.
+// weight reports whether a value is a constant with more than one dimension above 1.
 func (g *graph) weight(value string) bool {
 	if g.classes[value] != constantClass {
 		return false
 	}
-	// Frequencies that a model in 16 bits casts are as little a matrix as others.
-	for standard(g.producer[value], "Cast", "Identity", "Transpose", "Unsqueeze", "Squeeze") {
-		value = g.producer[value].Inputs[0]
+	dims, known := g.fixedDims[value]
+	return !known || wider(dims) > 1 // unknown: a dequantised weight
+}
+
+// matrix reports whether a value is a weight in its last two dimensions, which
+// are those that a MatMul works on.
+func (g *graph) matrix(value string) bool {
+	if !g.weight(value) {
+		return false
 	}
-	t := g.constants[value]
-	if t == nil {
-		return true // computed from constants: a transposed or dequantised weight
-	}
-	wide := 0
-	for _, d := range t.Dims {
+	dims, known := g.fixedDims[value]
+	return !known || wider(dims[len(dims)-2:]) > 1
+}
+
+// wider counts the dimensions above 1.
+func wider(dims []int64) (count int) {
+	for _, d := range dims {
 		if d > 1 {
-			wide++
+			count++
 		}
 	}
-	return wide > 1
+	return count
 }
 
 func (g *graph) isData(value string) bool { return value != "" && g.classes[value] == dataClass }

@@ -10,6 +10,9 @@ import (
 // fold computes the contents of a small output, of count elements, from known
 // inputs.
 func (e *estimate) fold(n *onnx.Node, count int) ([]float64, bool) {
+	if standard(n, "Shape") {
+		return floats(e.dims[n.Inputs[0]]), true // whose shape is known only with these
+	}
 	var in [][]float64
 	for _, v := range n.Inputs {
 		x, ok := e.values[v]
@@ -59,6 +62,13 @@ func (e *estimate) fold(n *onnx.Node, count int) ([]float64, bool) {
 		return each(count, in, func(x []float64) float64 { return f(x[0], x[1]) })
 	}
 	return nil, false
+}
+
+func floats(list []int64) (out []float64) {
+	for _, x := range list {
+		out = append(out, float64(x))
+	}
+	return out
 }
 
 // each computes element by element; an input is as long as the output or has one element.

@@ -22,6 +22,7 @@ type graph struct {
 	inputs    map[string]*onnx.ValueInfo
 	outputs   map[string]bool
 	classes   map[string]class
+	fixedDims map[string][]int64       // of constants, and of what is computed from them in ways that are known
 	elements  map[string]onnx.DataType // see element
 	scales    map[string]bool          // what queries and keys of delimited sites are multiplied by (tokenScale)
 }

@@ -56,12 +56,8 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, given
 	for name, t := range given {
 		feeds[name] = t
 	}
-	if s.byRows {
-		var rows []int64
-		for i := range pt.L {
-			rows = append(rows, pt.P+i)
-		}
-		feeds[rowsInput] = engine.Int64s(rows, pt.L)
+	if _, chosen := feeds[rowsInput]; s.byRows && !chosen {
+		feeds[rowsInput] = engine.Int64s(consecutive(pt.P, pt.L), pt.L)
 	}
 	result, err := s.loaded.run(ctx, sizes, feeds)
 	if err != nil {

@@ -138,6 +138,11 @@ func (s *scorer) structure(ctx context.Context, rng *rand.Rand, fit *scoreFit) e
 	if f := s.loaded.table.fixed; f.P > 0 {
 		fit.tokens = f.P + f.L
 	}
+	if fit.mask.Causal {
+		if fit.mask.Causal, err = s.hidesLater(ctx, rng); err != nil {
+			return err
+		}
+	}
 	if fit.mask.Bias {
 		return nil
 	}

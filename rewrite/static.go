@@ -311,8 +311,8 @@ func (g *graph) perToken(value string) bool {
 	for standard(g.producer[value], "Cast", "Identity", "Unsqueeze", "Squeeze") && g.constants[value] == nil {
 		value = g.producer[value].Inputs[0]
 	}
-	t := g.constants[value]
-	return t == nil || slices.Contains(t.Dims, length) && g.weight(value)
+	dims, known := g.fixedDims[value]
+	return !known || slices.Contains(dims, length) && g.weight(value)
 }
 
 // fixedLength returns the number of tokens that the declared shapes of the graph's

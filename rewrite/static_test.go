@@ -44,6 +44,50 @@ func (p *patient) declare(fixed point) {
 	}
 }
 
+// eachRow writes what is expanded over the rows of the batch, such as the
+// frequencies of a rotation, once for each of them: as a constant, as simplifiers
+// do, or expanded still, to a shape that is computed from constants.
+func (p *patient) eachRow(batch int, folded bool) {
+	constants := map[string]*onnx.Tensor{}
+	for _, t := range p.Graph.Initializers {
+		constants[t.Name] = t
+	}
+	for _, n := range p.Graph.Nodes {
+		if t := constantValue(n); t != nil {
+			constants[n.Outputs[0]] = t
+		}
+	}
+	found := 0
+	for _, n := range p.all("Expand") {
+		t := constants[n.Inputs[0]]
+		if t == nil || len(t.Dims) != 3 || t.Dims[0] != 1 || t.Dims[2] != 1 {
+			continue
+		}
+		found++
+		if !folded {
+			list := p.node("Concat", []string{p.ints(int64(batch)), p.ints(-1), p.ints(1)}, onnx.IntAttr("axis", 0))
+			ones := p.node("ConstantOfShape", []string{p.op("Shape", list)}, onnx.TensorAttr("value", int64Tensor("", []int64{1}, 1)))
+			n.Inputs[1] = p.op("Where", p.op("Equal", list, p.op("Mul", ones, p.int(-1))), ones, list) // as TorchScript has it
+			continue
+		}
+		values, err := t.Float64s()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all := make([]float32, 0, batch*len(values))
+		for range batch {
+			for _, v := range values {
+				all = append(all, float32(v))
+			}
+		}
+		rows := p.floats([]int64{int64(batch), t.Dims[1], 1}, all...)
+		p.after(n.Outputs[0], func(string) string { return rows })
+	}
+	if found == 0 {
+		p.t.Fatal("nothing is expanded over the rows of the batch")
+	}
+}
+
 // fixedFeeds makes inputs of a model at some sizes.
 func fixedFeeds(t *testing.T, m *onnx.Model, pt point, kind int) map[string]engine.Tensor {
 	t.Helper()
@@ -126,6 +170,28 @@ func TestFixedSizes(t *testing.T) {
 		{name: "one token", model: "llama__dynamo18", fixed: point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
 		{name: "all sizes", model: "qwen3__optimum", fixed: point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
 		{name: "as many tokens as heads", model: "llama__ts17", fixed: point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
+		{name: "exported so", model: "llama__ts17-fixed", fixed: point{B: 2, L: 8, P: 24}, warns: "for batch 2, length 8 and past 24 alone"},
+		{name: "frequencies for each row, cohere", model: "cohere__dynamo18", fixed: point{B: 2, L: 1, P: 31}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, gemma3", model: "gemma3_text__dynamo18", fixed: point{B: 3, L: 4, P: 7}, change: func(p *patient) { p.eachRow(3, true) }},
+		{name: "frequencies for each row, gpt_neox", model: "gpt_neox__dynamo18", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, qwen3", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, fused op", model: "llama__dynamo23", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies expanded by constants", model: "qwen3__dynamo18", fixed: point{B: 1, L: 8, P: 24}, change: func(p *patient) { p.eachRow(1, false) }},
+		{
+			name: "frequencies for each row, one of them other", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, kept: "rotat",
+			change: func(p *patient) {
+				p.eachRow(2, true)
+				p.angles(func(old string) string { return p.op("Mul", old, p.floats([]int64{2, 1, 1}, 1, 1.1)) })
+			},
+		},
+		{
+			name: "frequencies for each row, of a size that is not known", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, kept: "is turned by positions at",
+			change: func(p *patient) {
+				p.eachRow(2, true)
+				cos, _ := p.tables()
+				p.into(p.up(cos.Inputs[0], "MatMul"), 0, func(old string) string { return p.op("Slice", old, p.ints(0), p.ints(1000), p.ints(1)) })
+			},
+		},
 		{name: "fused op", model: "llama__dynamo23", fixed: point{B: 1, L: 5}},
 		{name: "counted cache", model: "llama__genai-fp32", fixed: point{B: 2, L: 1}, warns: "for batch 2 and length 1 alone", counted: true},
 		{name: "folded", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}},

@@ -37,6 +37,10 @@ func (g *graph) turnedBefore(cuts []string) (by *onnx.Node) {
 		if by != nil || n == nil || !g.isData(v) || g.weightProduct(n) || standard(n, "DynamicQuantizeLinear") {
 			return nil
 		}
+		if standard(n, "Cos", "Sin") { // of angles that were taken for hidden states
+			by = n
+			return nil
+		}
 		for i, in := range n.Inputs {
 			switch {
 			case g.isData(in):
@@ -48,6 +52,28 @@ func (g *graph) turnedBefore(cuts []string) (by *onnx.Node) {
 		return next
 	})
 	return by
+}
+
+// turning returns a node that turns hidden states by positions, nil where none
+// does: it multiplies them by cosines or sines of what is no hidden state.
+func (g *graph) turning() *onnx.Node {
+	waves := map[string]bool{} // values made of cosines and sines
+	for _, n := range g.nodes {
+		if n.OpType == "RotaryEmbedding" {
+			return n
+		}
+		made := standard(n, "Cos", "Sin") || slices.ContainsFunc(n.Inputs, func(v string) bool { return waves[v] })
+		if !made {
+			continue
+		}
+		if standard(n, "Mul") && slices.ContainsFunc(n.Inputs, g.isData) {
+			return n
+		}
+		for _, o := range n.Outputs {
+			waves[o] = !g.isData(o) && g.classes[o] > constantClass
+		}
+	}
+	return nil
 }
 
 // unturned is attentions that turn nothing.
