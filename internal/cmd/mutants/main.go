@@ -76,12 +76,21 @@ func (r *run) take() (uint64, bool) {
 }
 
 func (r *run) work() {
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
+	if err != nil {
+		fmt.Println(err)
+		r.Lock()
+		r.failed = true
+		r.Unlock()
+		return
+	}
+	defer eng.Close()
 	for {
 		seed, more := r.take()
 		if !more {
 			return
 		}
-		v, text, err := r.one(seed)
+		v, text, err := r.one(eng, seed)
 		r.Lock()
 		if err != nil {
 			fmt.Printf("seed %d: %v\n", seed, err)
@@ -102,7 +111,7 @@ func (r *run) work() {
 }
 
 // one makes and judges the mutant of a seed.
-func (r *run) one(seed uint64) (v mutant.Verdict, text string, _ error) {
+func (r *run) one(eng engine.Engine, seed uint64) (v mutant.Verdict, text string, _ error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	path := r.models[rng.IntN(len(r.models))]
 	m, err := onnx.Open(path)
@@ -121,12 +130,6 @@ func (r *run) one(seed uint64) (v mutant.Verdict, text string, _ error) {
 		}
 		defer os.RemoveAll(folder)
 	}
-	worker := []string{os.Args[0]}
-	eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
-	if err != nil {
-		return v, "", err
-	}
-	defer eng.Close()
-	v, why, err := mutant.Judge(context.Background(), eng, m, folder, worker)
+	v, why, err := mutant.Judge(context.Background(), eng, m, folder, []string{os.Args[0]})
 	return v, strings.Join([]string{filepath.Base(filepath.Dir(path)), what, why}, ": "), err
 }
