@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
@@ -133,7 +132,7 @@ func (u unoptimized) Load(ctx context.Context, m engine.Model) (engine.Session, 
 }
 
 // length of the sequences that a mutant is judged by.
-const length = 13
+const length = 21
 
 // logits runs a model in one call and, with a cache, in chunks and token by token,
 // on a row without padding and one with padding on the left (on the right of the
@@ -146,11 +145,11 @@ func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, e
 	defer d.Close()
 	calls := [][]int64{{length}}
 	if d.Cached() {
-		calls = append(calls, []int64{8, 5}, []int64{9, 1, 1, 1, 1})
+		calls = append(calls, []int64{12, 9}, []int64{17, 1, 1, 1, 1})
 	}
 	var out [][]float64
 	for _, lengths := range calls {
-		s := sequence(d, lengths[0])
+		s := d.Random(lengths[0], length, 0)
 		all, err := d.Chunks(ctx, s, lengths...)
 		if err != nil {
 			return nil, err
@@ -169,28 +168,6 @@ func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, e
 		out = append(out, real)
 	}
 	return out, nil
-}
-
-func sequence(d *decoder.Decoder, first int64) decoder.Sequence {
-	rng := rand.New(rand.NewPCG(21, 22))
-	s := decoder.Sequence{Batch: 2, Length: length}
-	from, to := int64(0), int64(4)
-	if d.Counted {
-		from, to = first-4, first
-	}
-	for b := range s.Batch {
-		position := int64(0)
-		for i := range s.Length {
-			s.IDs = append(s.IDs, rng.Int64N(max(d.Vocabulary, 2)))
-			if b == 1 && i >= from && i < to {
-				s.Mask, s.Positions = append(s.Mask, 0), append(s.Positions, 1)
-				continue
-			}
-			s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, position)
-			position++
-		}
-	}
-	return s
 }
 
 // difference is the largest one as a share of the range, over all ways of running.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
@@ -101,7 +100,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	}
 	for i, kind := range kinds {
 		opts.Progress(kind.name)
-		c, alone, err := compare(ctx, models, sequence(kind.chunks[0], opts.Length, models[0].Vocabulary, models[0].Counted, uint64(i)), kind)
+		c, alone, err := compare(ctx, models, models[0].Random(kind.chunks[0], opts.Length, uint64(i)), kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.name, err)
 		}
@@ -133,36 +132,6 @@ func kinds(length int64, cached bool) []kind {
 				chunks: slices.Concat([]int64{length - steps}, slices.Repeat([]int64{1}, int(steps)))})
 	}
 	return list
-}
-
-// sequence makes two rows of random tokens, the second with padding on the
-// left or, where rows are counted, on the right of the first call. Every case
-// has a seed of its own: on the same tokens the largest difference would often
-// be the very same number in all of them, at a token that comes out bit for bit
-// equal however the sequence is cut.
-func sequence(first, length, vocabulary int64, counted bool, seed uint64) decoder.Sequence {
-	if vocabulary == 0 {
-		vocabulary = 100
-	}
-	rng := rand.New(rand.NewPCG(9, seed))
-	s := decoder.Sequence{Batch: 2, Length: length}
-	from, to := int64(0), length/5
-	if counted {
-		from, to = first-min(length/5, first/2), first
-	}
-	for b := range s.Batch {
-		position := int64(0)
-		for i := range length {
-			s.IDs = append(s.IDs, rng.Int64N(vocabulary))
-			if b == 1 && i >= from && i < to {
-				s.Mask, s.Positions = append(s.Mask, 0), append(s.Positions, 1)
-				continue
-			}
-			s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, position)
-			position++
-		}
-	}
-	return s
 }
 
 // models are the original, the patched model and, of an original in 16 bits,
