@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -24,6 +25,10 @@ type Report struct {
 	Warnings []string `json:"warnings"`
 	Output   string   `json:"output"`  // file written, "" if none
 	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+}
+
+func newReport(m *onnx.Model) *Report {
+	return &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 }
 
 // Site is one attention of the model. What was not measured, because the site

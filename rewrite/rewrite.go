@@ -36,6 +36,8 @@ type Options struct {
 
 	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
 
+	WithoutWeights bool // external data may be missing: the model is looked at, and edited, without it; files that are there must still be whole
+
 	Progress func(string) // told what is being done; may be nil
 
 	measureOnly bool     // sites are measured and not proven
@@ -78,8 +80,13 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // After an error m is no model to be saved.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
+	warnings, err := loadable(m, opts)
+	if err != nil {
+		return newReport(m), err
+	}
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(ctx, m, opts)
+	report.warn(warnings...)
 	err = calls.finish(report, err, refused)
 	report.Seconds = time.Since(start).Seconds()
 	return report, err
@@ -87,7 +94,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 
 // rewriteGraphs does so for a model whose functions are inlined.
 func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	report := &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	report := newReport(m)
 	inputs, err := additions(m, opts)
 	if err == nil && opts.Separator != nil && opts.Documents != "" {
 		err = errors.New("document ids come either from an input or from a separator; give one")

@@ -31,6 +31,7 @@ func newInspect(c *common) *cobra.Command {
 			defer progress.done()
 			opts.Progress = progress.say
 			opts.DumpSites = dump
+			opts.WithoutWeights = true
 			report, err := rewrite.Rewrite(cmd.Context(), model, opts)
 			progress.done()
 			if errors.Is(err, rewrite.ErrNoAttention) {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+
 	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
 // spoil writes a changed copy of a model:
@@ -12,7 +16,13 @@ import (
 //	still    every angle is zero: attention without rotation
 //	shift    the scores of the first attention are doubled: another model, which runs
 //	bare     no node but an identity: no attention
+//	dangling a node that nothing needs reads what nothing makes
+//	stripped large weights are external data that is not there
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	if args[0] == "stripped" {
+		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]))
+		return
+	}
 	m, err := onnx.Open(ts.MkAbs(args[1]))
 	ts.Check(err)
 	defer m.Close()
@@ -41,10 +51,30 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		g.ValueInfo = nil
 		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{g.Outputs[0].Name}))
+	case "dangling":
+		n := onnx.NewNode("Neg", []string{"nowhere"}, []string{"unread"})
+		n.Name = "the-last"
+		g.InsertNode(nil, n)
 	default:
 		ts.Fatalf("spoil %s?", args[0])
 	}
 	ts.Check(m.Save(ts.MkAbs(args[2]), onnx.SaveOptions{}))
+}
+
+func strip(ts *testscript.TestScript, from, to string) {
+	data, err := os.ReadFile(from)
+	ts.Check(err)
+	m := new(onnxpb.ModelProto)
+	ts.Check(proto.Unmarshal(data, m))
+	for _, w := range m.Graph.Initializer {
+		if len(w.RawData) > 4096 {
+			w.RawData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
+			w.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
+		}
+	}
+	data, err = proto.Marshal(m)
+	ts.Check(err)
+	ts.Check(os.WriteFile(to, data, 0o666))
 }
 
 // before puts an op of one argument, or of the same argument twice, before n.
