@@ -23,6 +23,8 @@ type graph struct {
 	outputs   map[string]bool
 	classes   map[string]class
 	elements  map[string]onnx.DataType // see element
+	sources   map[string]sources       // what each value comes from, once a softmax was asked for it
+	readings  map[string]readings      // where each value goes, likewise
 	scales    map[string]bool          // what queries and keys of delimited sites are multiplied by (tokenScale)
 }
 
