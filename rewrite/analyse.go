@@ -40,6 +40,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	}
 	for _, part := range parts {
 		found = append(found, part.delimit(report)...)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	if first, calls := functionCalls(m); len(report.Sites) == 0 && calls > 0 {
 		return nil, fmt.Errorf("%w outside its own functions: %d nodes call them, the first is %s (%s); %s", ErrNoAttention, calls, label(first), first.OpType, inlineThem)

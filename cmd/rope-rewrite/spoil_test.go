@@ -16,6 +16,7 @@ import (
 //	still    every angle is zero: attention without rotation
 //	shift    the scores of the first attention are doubled: another model, which runs
 //	bare     no node but an identity: no attention
+//	greedy   the scores of the first attention meet a zero that a gigabyte is made for
 //	dangling a node that nothing needs reads what nothing makes
 //	stripped large weights are external data that is not there
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
@@ -51,6 +52,13 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		g.ValueInfo = nil
 		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{g.Outputs[0].Name}))
+	case "greedy":
+		n := nth(ts, g, "Softmax", 0)
+		g.AddInitializer(onnx.NewTensor("greedy/size", onnx.Int64, []int64{1}, []byte{0, 0, 0, 16, 0, 0, 0, 0})) // 2²⁸
+		g.InsertNode(n, onnx.NewNode("ConstantOfShape", []string{"greedy/size"}, []string{"greedy/zeros"}))
+		g.InsertNode(n, onnx.NewNode("ReduceMax", []string{"greedy/zeros"}, []string{"greedy/zero"}, onnx.IntAttr("keepdims", 0)))
+		g.InsertNode(n, onnx.NewNode("Add", []string{n.Inputs[0], "greedy/zero"}, []string{"greedy/scores"}))
+		n.Inputs[0] = "greedy/scores"
 	case "dangling":
 		n := onnx.NewNode("Neg", []string{"nowhere"}, []string{"unread"})
 		n.Name = "the-last"
