@@ -39,7 +39,7 @@ func (t *Tensor) contents() ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(b)) != size {
-		return nil, fmt.Errorf("%w: %d bytes of data, but %d for %s%v", ErrFormat, len(b), size, t.Type, t.Dims)
+		return nil, wrongSize(t, len(b))
 	}
 	return b, nil
 }

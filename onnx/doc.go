@@ -41,7 +41,7 @@
 //
 // Hostile files give errors that wrap [ErrFormat], not panics: graphs may be
 // nested 48 deep, tensors have 64 dimensions and a model a million parts.
-// Writing into the file while it is mapped is not guarded against. The package
-// does not check that a graph makes sense; ONNX Runtime does when it loads the
-// model.
+// Writing into the file while it is mapped is not guarded against. [Open]
+// does not check that a graph makes sense; [Model.CheckValues] and
+// [Model.UnreadableData] do as far as it can be seen without evaluating it.
 package onnx

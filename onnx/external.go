@@ -59,15 +59,23 @@ func sizeOf(p *onnxpb.StringStringEntryProto) (int64, error) {
 
 // bytes returns the size bytes that e points to, from the folder f.
 func (e *external) bytes(f *folder, size int64) ([]byte, error) {
-	if e.length != 0 && e.length != size {
-		return nil, fmt.Errorf("%w: external data of %d bytes where the tensor takes %d", ErrFormat, e.length, size)
-	}
 	data, err := f.data(e.location)
 	if err != nil {
 		return nil, err
 	}
-	if have := int64(len(data)); e.offset > have || size > have-e.offset {
-		return nil, fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)
+	if err := e.fits(size, int64(len(data))); err != nil {
+		return nil, err
 	}
 	return data[e.offset : e.offset+size : e.offset+size], nil
+}
+
+// fits checks that size bytes are what e points to in a file of have bytes.
+func (e *external) fits(size, have int64) error {
+	if e.length != 0 && e.length != size {
+		return fmt.Errorf("%w: external data of %d bytes where the tensor takes %d", ErrFormat, e.length, size)
+	}
+	if e.offset > have || size > have-e.offset { // a sum could exceed 63 bits
+		return fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)
+	}
+	return nil
 }

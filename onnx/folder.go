@@ -54,10 +54,31 @@ func (f *folder) holds(info fs.FileInfo) bool {
 	return false
 }
 
+// size returns the length of the file at a location.
+func (f *folder) size(location string) (int64, error) {
+	if f == nil {
+		return 0, errNoFolder(location)
+	}
+	file, err := f.open(location)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("external data %q: %w", location, err)
+	}
+	return info.Size(), nil
+}
+
+func errNoFolder(location string) error {
+	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is not known: %w", location, fs.ErrNotExist)
+}
+
 // data returns the contents of the file at a location, mapped.
 func (f *folder) data(location string) ([]byte, error) {
 	if f == nil {
-		return nil, fmt.Errorf("external data %q: the model was not opened from a file, so its folder is not known", location)
+		return nil, errNoFolder(location)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -169,7 +169,7 @@ func (g *Graph) read(r *reader) error {
 func openNode(r *reader, list *[]*Node, rec record) error {
 	n := &Node{src: source{rec.body}}
 	*list = append(*list, n)
-	return r.openAt(n, func() string { return fmt.Sprintf("node %d (%s %q)", len(*list)-1, n.OpType, n.Name) })
+	return r.openAt(n, func() string { return n.place(len(*list) - 1) })
 }
 
 func openValue(r *reader, list *[]*ValueInfo, rec record) error {

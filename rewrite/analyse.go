@@ -39,6 +39,9 @@ func analyse(ctx context.Context, m *onnx.Model, opts Options, report *Report) (
 	}
 	for _, part := range parts {
 		found = append(found, part.delimit(report)...)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	if len(report.Sites) == 0 {
 		return nil, unseen(m, parts, report)
@@ -220,10 +223,10 @@ func measureAll(ctx context.Context, l *lifter, found []analysed, opts Options, 
 		known = outcomes{}
 	}
 	proven := map[[32]byte]bool{} // by an earlier layer
-	consts := map[string][32]byte{}
+	shared := map[string][32]byte{}
 	for i := range found {
 		f := &found[i]
-		hash := f.site.hash(l.graph, l.table, consts)
+		hash := f.site.hash(l.graph, l.table, shared)
 		seen := proven[hash]
 		proven[hash] = true
 		key := outcomeKey{hash, opts.measureOnly}

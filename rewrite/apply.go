@@ -46,14 +46,15 @@ func apply(m *onnx.Model, changes []change) error {
 func (s *scope) apply(changes []change) error {
 	g := s.graph
 	removed := map[*onnx.Node]bool{}
-	made := map[string]bool{} // sites may share nodes and constants
+	made := map[string]bool{}               // sites may share nodes and constants
+	before := map[*onnx.Node][]*onnx.Node{} // new nodes in front of an old one
 	for _, c := range changes {
 		if c.scope != s {
 			continue
 		}
 		for _, n := range c.nodes {
 			if !made[n.Outputs[0]] {
-				g.InsertNode(c.site.replaced[0], n)
+				before[c.site.replaced[0]] = append(before[c.site.replaced[0]], n)
 			}
 			made[n.Outputs[0]] = true
 		}
@@ -67,6 +68,11 @@ func (s *scope) apply(changes []change) error {
 			removed[n] = true
 		}
 	}
+	var nodes []*onnx.Node
+	for _, n := range g.Nodes {
+		nodes = append(append(nodes, before[n]...), n)
+	}
+	g.Nodes = nodes
 	free := sweep(g, removed, nil)
 	for _, outer := range s.outer {
 		free = sweep(outer, map[*onnx.Node]bool{}, free)
@@ -95,37 +101,40 @@ func sweep(g *onnx.Graph, removed map[*onnx.Node]bool, free map[string]bool) map
 		}
 	}
 	candidates := map[string]bool{}
+	var next []string // candidates to look at, again when a reader has gone
+	release := func(v string) {
+		candidates[v] = true
+		next = append(next, v)
+	}
 	for v, is := range free {
 		if is {
-			candidates[v] = true
-		}
-	}
-	release := func(n *onnx.Node) {
-		for v := range uses(n) {
-			candidates[v] = true
+			release(v)
 		}
 	}
 	for n := range removed {
-		release(n)
-	}
-	for changed := true; changed; {
-		changed = false
-		for v := range candidates {
-			n := producer[v]
-			if n == nil || removed[n] || slices.ContainsFunc(n.Outputs, func(o string) bool { return readers[o] > 0 }) {
-				continue
-			}
-			removed[n] = true
-			for u := range uses(n) {
-				readers[u]--
-			}
-			release(n)
-			changed = true
+		for v := range uses(n) {
+			release(v)
 		}
+	}
+	for len(next) > 0 {
+		n := producer[next[len(next)-1]]
+		next = next[:len(next)-1]
+		if n == nil || removed[n] || slices.ContainsFunc(n.Outputs, func(o string) bool { return readers[o] > 0 }) {
+			continue
+		}
+		removed[n] = true
+		for v := range uses(n) {
+			readers[v]--
+			release(v)
+		}
+	}
+	initializers := map[string]bool{}
+	for _, t := range g.Initializers {
+		initializers[t.Name] = true
 	}
 	outside := map[string]bool{}
 	for v := range candidates {
-		outside[v] = producer[v] == nil && g.Initializer(v) == nil
+		outside[v] = producer[v] == nil && !initializers[v]
 	}
 	g.RemoveNodes(func(n *onnx.Node) bool { return removed[n] })
 	g.RemoveInitializers(func(t *onnx.Tensor) bool { return candidates[t.Name] && readers[t.Name] <= 0 })

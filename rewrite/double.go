@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -38,14 +37,16 @@ func (p *piece) double() *onnx.Model {
 // angles returns the nodes whose values a Cos or Sin reads.
 func (p *piece) angles() map[*onnx.Node]bool {
 	var angles []string
+	own := map[*onnx.Node]bool{}
 	for _, n := range p.nodes {
+		own[n] = true
 		if standard(n, "Cos", "Sin") {
 			angles = append(angles, n.Inputs[0])
 		}
 	}
 	inside := map[*onnx.Node]bool{}
 	p.graph.upstream(angles, func(_ string, n *onnx.Node) []string {
-		if n == nil || !slices.Contains(p.nodes, n) {
+		if !own[n] {
 			return nil
 		}
 		inside[n] = true

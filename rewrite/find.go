@@ -25,6 +25,7 @@ type candidate struct {
 // that is no attention (a router, a sampler) is none.
 func (g *graph) find() []candidate {
 	var list []candidate
+	softmaxes := map[*onnx.Node]int{} // of a product
 	for _, n := range g.nodes {
 		if fusedAttention(n) {
 			list = append(list, candidate{node: n, refusal: g.unreadable(n)})
@@ -33,12 +34,22 @@ func (g *graph) find() []candidate {
 		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
 			continue
 		}
-		if c, refusal := g.core(n); c != nil || refusal != nil {
+		c, refusal := g.core(n)
+		if c != nil {
+			if softmaxes[c.product]++; softmaxes[c.product] > mostSoftmaxes {
+				c, refusal = nil, refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, one was expected", mostSoftmaxes, label(c.product))
+			}
+		}
+		if c != nil || refusal != nil {
 			list = append(list, candidate{g.asWritten(n), c, refusal})
 		}
 	}
 	return list
 }
+
+// mostSoftmaxes bounds how many softmaxes of one product are followed up: each
+// may have all others between itself and the product with the values.
+const mostSoftmaxes = 8
 
 // unreadable says why a fused attention was not expanded.
 func (g *graph) unreadable(n *onnx.Node) *Refusal {
@@ -73,7 +84,12 @@ func fusedAttention(n *onnx.Node) bool {
 }
 
 func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
-	products, other := g.scoreSources(softmax.Inputs[0])
+	if g.sources == nil {
+		g.traceSources()
+		g.traceReadings()
+	}
+	from := g.sources[softmax.Inputs[0]]
+	products, other := from.products, from.other
 	if len(products) == 0 {
 		return nil, nil
 	}
@@ -87,40 +103,87 @@ func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
 		}
 	}
 	if len(products) > 1 {
-		return nil, refuse(softmax, "its scores come from %d products of hidden states (%s, %s), one was expected",
-			len(products), label(products[0]), label(products[1]))
+		return nil, refuse(softmax, "its scores come from several products of hidden states (%s, %s), one was expected",
+			label(products[0]), label(products[1]))
 	}
 	if other != "" {
 		return nil, refuse(softmax, "its scores also depend on %q, a hidden state beside the product of query and key", other)
 	}
-	mixes, refusal := g.probabilityUses(softmax)
-	if refusal != nil {
-		return nil, refusal
+	to := readings{}
+	for _, v := range softmax.Outputs {
+		to = to.with(g.readings[v])
 	}
-	if len(mixes) != 1 {
-		return nil, refuse(softmax, "its probabilities are used by %d products with hidden states, one was expected", len(mixes))
+	switch {
+	case standard(to.wrong, "MatMul"):
+		return nil, refuse(softmax, "its probabilities are the second operand of %s, the first was expected", label(to.wrong))
+	case to.wrong != nil:
+		return nil, refuse(softmax, "its probabilities reach a product with weights (%s)", label(to.wrong))
+	case len(to.mixes) == 0:
+		return nil, refuse(softmax, "its probabilities are used by no product with hidden states, one was expected")
+	case len(to.mixes) > 1:
+		return nil, refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), one was expected", label(to.mixes[0]), label(to.mixes[1]))
 	}
-	return &core{softmax: softmax, product: products[0], mix: mixes[0]}, nil
+	return &core{softmax: softmax, product: products[0], mix: to.mixes[0]}, nil
 }
 
-// scoreSources walks back from the softmax's input to the products of two
-// hidden states; other is a hidden state that comes in beside them.
-func (g *graph) scoreSources(value string) (products []*onnx.Node, other string) {
-	g.upstream([]string{value}, func(v string, n *onnx.Node) []string {
-		switch {
-		case !g.isData(v):
-		case n == nil || g.weightProduct(n) || standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
-			other = v
-		case product(n) && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
-			if !slices.Contains(products, n) {
-				products = append(products, n)
-			}
-		default:
-			return reads(n)
+// sources is what scores come from: the products of two hidden states, of which
+// two are enough to know, and a hidden state that comes in beside them.
+type sources struct {
+	products []*onnx.Node
+	other    string
+}
+
+func (s sources) with(more sources) sources {
+	if s.other == "" {
+		s.other = more.other
+	}
+	s.products = few(s.products, more.products)
+	return s
+}
+
+// few adds nodes to a list that is shared with others, until there are two.
+func few(list, more []*onnx.Node) []*onnx.Node {
+	if len(list) == 0 {
+		return more
+	}
+	for _, n := range more {
+		if len(list) < 2 && !slices.Contains(list, n) {
+			list = append(slices.Clip(list), n)
 		}
-		return nil
-	})
-	return products, other
+	}
+	return list
+}
+
+// traceSources notes for each hidden state what it comes from, so that a graph of
+// many softmaxes is walked through once.
+func (g *graph) traceSources() {
+	g.sources = map[string]sources{}
+	for name := range g.inputs {
+		if g.isData(name) {
+			g.sources[name] = sources{other: name}
+		}
+	}
+	for _, n := range g.nodes {
+		var from sources
+		switch {
+		case g.weightProduct(n) || standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
+			for _, v := range n.Outputs {
+				g.sources[v] = sources{other: v}
+			}
+			continue
+		case product(n) && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
+			from.products = []*onnx.Node{n}
+		default:
+			for v := range uses(n) {
+				if g.isData(v) {
+					from = from.with(g.sources[v])
+				}
+			}
+		}
+		for _, v := range n.Outputs {
+			g.sources[v] = from
+		}
+	}
 }
 
 // product reports whether n multiplies matrices; a FusedMatMul or Einsum is seen
@@ -129,31 +192,41 @@ func product(n *onnx.Node) bool {
 	return standard(n, "MatMul") || standard(n, "Einsum") && len(n.Inputs) == 2 || n.Domain == "com.microsoft" && n.OpType == "FusedMatMul"
 }
 
-// probabilityUses walks forward from the softmax to the products of its
-// probabilities with hidden states.
-func (g *graph) probabilityUses(softmax *onnx.Node) (mixes []*onnx.Node, _ *Refusal) {
-	seen := map[*onnx.Node]bool{}
-	stack := slices.Clone(softmax.Outputs)
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, n := range g.consumers[v] {
-			if seen[n] || standard(n, "Shape", "Size") {
-				continue
+// readings is where probabilities go: the products with hidden states, of which
+// two are enough to know, and the first node where they should not go.
+type readings struct {
+	mixes []*onnx.Node
+	wrong *onnx.Node
+}
+
+// traceReadings notes for each value where it goes.
+func (g *graph) traceReadings() {
+	g.readings = map[string]readings{}
+	for _, n := range slices.Backward(g.nodes) {
+		if standard(n, "Shape", "Size") {
+			continue
+		}
+		var to readings
+		for _, v := range n.Outputs {
+			to = to.with(g.readings[v])
+		}
+		for v := range uses(n) {
+			here := to
+			switch mixes := standard(n, "MatMul"); {
+			case mixes && n.Inputs[0] == v:
+				here = readings{mixes: []*onnx.Node{n}}
+			case mixes, g.weightProduct(n):
+				here = readings{wrong: n}
 			}
-			seen[n] = true
-			switch {
-			case standard(n, "MatMul"):
-				if n.Inputs[0] != v {
-					return nil, refuse(softmax, "its probabilities are the second operand of %s, the first was expected", label(n))
-				}
-				mixes = append(mixes, n)
-			case g.weightProduct(n):
-				return nil, refuse(softmax, "its probabilities reach a product with weights (%s)", label(n))
-			default:
-				stack = append(stack, n.Outputs...)
-			}
+			g.readings[v] = g.readings[v].with(here)
 		}
 	}
-	return mixes, nil
+}
+
+func (r readings) with(more readings) readings {
+	if r.wrong == nil {
+		r.wrong = more.wrong
+	}
+	r.mixes = few(r.mixes, more.mixes)
+	return r
 }

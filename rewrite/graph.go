@@ -24,6 +24,8 @@ type graph struct {
 	classes   map[string]class
 	fixedDims map[string][]int64       // of constants, and of what is computed from them in ways that are known
 	elements  map[string]onnx.DataType // see element
+	sources   map[string]sources       // what each value comes from, once a softmax was asked for it
+	readings  map[string]readings      // where each value goes, likewise
 	scales    map[string]bool          // what queries and keys of delimited sites are multiplied by (tokenScale)
 }
 

@@ -20,11 +20,12 @@ type hasher struct {
 	table  *shapeTable
 	leaves map[string]string
 	memo   map[string][32]byte
-	consts map[string][32]byte // shared by the sites of a graph: tables are large
+	apart  bool                // what is no hidden state does not depend on leaves
+	shared map[string][32]byte // of values that do not depend on leaves, for all sites of a graph: tables are large, and angles and masks made once
 }
 
-func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byte {
-	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, consts: consts}
+func (s *site) hash(g *graph, t *shapeTable, shared map[string][32]byte) [32]byte {
+	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, shared: shared}
 	leaf := func(value, role string) { h.leaves[value] += role + ";" }
 	for _, b := range []struct {
 		branch branch
@@ -38,6 +39,10 @@ func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byt
 		leaf(s.key.past(), "past key")
 		leaf(s.value.past(), "past value")
 	}
+	h.apart = len(g.written) == 0
+	for v := range h.leaves {
+		h.apart = h.apart && g.isData(v)
+	}
 	sum := sha256.New()
 	fmt.Fprint(sum, t.fixed)
 	// The values between which functions are measured are part of the structure.
@@ -50,7 +55,11 @@ func (s *site) hash(g *graph, t *shapeTable, consts map[string][32]byte) [32]byt
 }
 
 func (h *hasher) value(v string) [32]byte {
-	if sum, ok := h.memo[v]; ok {
+	memo := h.memo
+	if h.leaves[v] == "" && (h.graph.constants[v] != nil || h.apart && !h.graph.isData(v)) {
+		memo = h.shared
+	}
+	if sum, ok := memo[v]; ok {
 		return sum
 	}
 	var sum [32]byte
@@ -61,8 +70,7 @@ func (h *hasher) value(v string) [32]byte {
 	case h.leaves[v] != "":
 		fmt.Fprintf(w, "cut %s %v", h.leaves[v], h.table.dims[v])
 	case h.graph.constants[v] != nil:
-		sum := h.constant(v, h.graph.constants[v])
-		w.Write(sum[:])
+		writeTensor(w, h.graph.constants[v])
 	case n == nil:
 		fmt.Fprintf(w, "input %q %v", v, h.table.inputs[v])
 	case h.graph.classes[v] == shapeClass && standard(n, "Shape", "Size"):
@@ -80,7 +88,7 @@ func (h *hasher) value(v string) [32]byte {
 		h.fused(w, n)
 	}
 	w.Sum(sum[:0])
-	h.memo[v] = sum
+	memo[v] = sum
 	return sum
 }
 
@@ -97,17 +105,6 @@ func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
 		w.Write(x[:])
 	}
 	writeAttributes(w, o)
-}
-
-func (h *hasher) constant(name string, t *onnx.Tensor) [32]byte {
-	if sum, ok := h.consts[name]; ok {
-		return sum
-	}
-	w := sha256.New()
-	writeTensor(w, t)
-	sum := [32]byte(w.Sum(nil))
-	h.consts[name] = sum
-	return sum
 }
 
 func writeTensor(w hash.Hash, t *onnx.Tensor) {

@@ -18,20 +18,25 @@ func leftovers(changes []change) (warnings []string) {
 			inside[n] = true
 		}
 	}
+	graphs := map[*scope]*readers{}
 	for _, c := range changes {
 		if !c.edited {
 			continue
 		}
+		if graphs[c.scope] == nil {
+			graphs[c.scope] = readersOf(c.scope.graph)
+		}
+		left := graphs[c.scope]
 		results := c.site.results()
 		for n := range c.site.own() {
-			if !slices.Contains(c.scope.graph.Nodes, n) {
+			if !left.nodes[n] {
 				continue
 			}
 			for _, v := range n.Outputs {
 				if v == "" || slices.Contains(results, v) || !c.site.graph.isData(v) {
 					continue
 				}
-				if reader := c.scope.readBeside(v, inside); reader != "" {
+				if reader := left.beside(v, inside); reader != "" {
 					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention at %s, is %s as well; it stays what the original model computes",
 						v, label(c.site.graph.asWritten(c.site.softmax)), reader))
 				}
@@ -55,19 +60,35 @@ func (s *site) own() map[*onnx.Node]bool {
 	return own
 }
 
-// readBeside says what reads a value other than the given nodes and its size.
-func (s *scope) readBeside(value string, inside map[*onnx.Node]bool) string {
-	if slices.ContainsFunc(s.graph.Outputs, func(o *onnx.ValueInfo) bool { return o.Name == value }) {
+// readers says who reads the values of a graph.
+type readers struct {
+	nodes   map[*onnx.Node]bool
+	outputs map[string]bool
+	of      map[string][]*onnx.Node
+}
+
+func readersOf(g *onnx.Graph) *readers {
+	r := &readers{nodes: map[*onnx.Node]bool{}, outputs: map[string]bool{}, of: map[string][]*onnx.Node{}}
+	for _, o := range g.Outputs {
+		r.outputs[o.Name] = true
+	}
+	for _, n := range g.Nodes {
+		r.nodes[n] = true
+		for v := range uses(n) {
+			r.of[v] = append(r.of[v], n)
+		}
+	}
+	return r
+}
+
+// beside says what reads a value other than the given nodes and its size.
+func (r *readers) beside(value string, inside map[*onnx.Node]bool) string {
+	if r.outputs[value] {
 		return "an output of the graph"
 	}
-	for _, n := range s.graph.Nodes {
-		if inside[n] || standard(n, "Shape", "Size") {
-			continue
-		}
-		for v := range uses(n) {
-			if v == value {
-				return "read by node " + label(n)
-			}
+	for _, n := range r.of[value] {
+		if !inside[n] && !standard(n, "Shape", "Size") {
+			return "read by node " + label(n)
 		}
 	}
 	return ""

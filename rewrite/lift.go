@@ -301,6 +301,7 @@ func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *
 		}
 		sc.others = append(sc.others, v)
 	}
+	sc.fewer(ctx)
 	alone := *sc
 	var hidden error
 	switch {

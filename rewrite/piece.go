@@ -276,6 +276,7 @@ type loaded struct {
 	piece   *piece
 	table   *shapeTable
 	elem    onnx.DataType
+	bounds  bounds
 }
 
 func (l *loader) load(ctx context.Context, p *piece) (*loaded, error) {
@@ -347,7 +348,7 @@ func (l *loaded) evaluate(ctx context.Context, pt point, feeds map[string]engine
 	if err != nil {
 		return nil, err
 	}
-	if err := bounded(l.piece.nodes, l.piece.consts, all); err != nil {
+	if err := l.bounds.check(l.piece.nodes, l.piece.consts, all); err != nil {
 		return nil, err
 	}
 	return l.session.Run(ctx, all)

@@ -99,6 +99,9 @@ func trials(l *lifted) []trial {
 			}
 		}
 	}
+	for i := range list {
+		list[i] = list[i].smaller(l.attention.Heads)
+	}
 	if l.position == nil {
 		for i := range list {
 			list[i].positions = list[i].pt.P // the graph counts by itself
@@ -203,20 +206,25 @@ func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onn
 // besides lists the values of the graph that a piece's nodes read and nothing in
 // the piece gives.
 func (g *graph) besides(p *piece) (list []string) {
-	given := slices.Clone(p.cuts)
+	given := map[string]bool{}
+	for _, v := range p.cuts {
+		given[v] = true
+	}
 	for _, v := range p.typed {
-		given = append(given, v.Name)
+		given[v.Name] = true
 	}
 	for _, t := range p.consts {
-		given = append(given, t.Name)
+		given[t.Name] = true
 	}
 	for _, n := range p.nodes {
 		for _, v := range n.Inputs {
-			if v != "" && !slices.Contains(given, v) && (g.producer[v] != nil || g.constants[v] != nil || g.inputs[v] != nil) {
+			if v != "" && !given[v] && (g.producer[v] != nil || g.constants[v] != nil || g.inputs[v] != nil) {
 				list = append(list, v)
 			}
 		}
-		given = append(given, n.Outputs...)
+		for _, v := range n.Outputs {
+			given[v] = true
+		}
 	}
 	return unique(list)
 }

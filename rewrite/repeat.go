@@ -4,15 +4,34 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
+// headsTogether is how many heads are fed in one call, a row of the batch each:
+// all of thousands would take the square of their number in memory.
+const headsTogether = 64
+
 // headMap feeds one head at a time from one of a branch's cuts and returns which
 // of them each head of the operand is made of.
 func headMap(ctx context.Context, l *loaded, b branch, part int, in, to layout) ([]int64, error) {
-	pt := point{B: in.heads, L: 1, P: 1}
+	from := slices.Repeat([]int64{-1}, int(to.heads))
+	for first := int64(0); first < in.heads; first += headsTogether {
+		if err := someHeads(ctx, l, b, part, in, to, first, min(headsTogether, in.heads-first), from); err != nil {
+			return nil, err
+		}
+	}
+	if h := slices.Index(from, -1); h >= 0 {
+		return nil, fmt.Errorf("head %d is made of no head", h)
+	}
+	return from, nil
+}
+
+// someHeads does so for count heads from first on.
+func someHeads(ctx context.Context, l *loaded, b branch, part int, in, to layout, first, count int64, from []int64) error {
+	pt := point{B: count, L: 1, P: 1}
 	if !l.table.past {
 		pt.P = 0
 	}
@@ -22,13 +41,13 @@ func headMap(ctx context.Context, l *loaded, b branch, part int, in, to layout) 
 		dims := evaluate(l.table.dims[cut], pt)
 		elements, err := room(dims)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		x := make([]float32, elements)
-		for h := range in.heads {
+		for row := range count {
 			for c := range in.channels {
 				if i == part {
-					x[in.index(dims, h, h, in.rows.at(pt)-1, c)] = 1
+					x[in.index(dims, row, first+row, in.rows.at(pt)-1, c)] = 1
 				}
 			}
 		}
@@ -40,32 +59,27 @@ func headMap(ctx context.Context, l *loaded, b branch, part int, in, to layout) 
 	}
 	result, err := l.run(ctx, pt, feeds)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	y := result[b.operand]
 	values := y.Values()
-	row := to.rows.at(pt) - 1 // the new token
-	from := make([]int64, to.heads)
+	last := to.rows.at(pt) - 1 // the new token
 	for h := range to.heads {
-		from[h] = -1
-		for source := range in.heads {
+		for row := range count {
 			size := 0.0
 			for c := range to.channels {
-				size += math.Abs(values[to.index(y.Dims, source, h, row, c)])
+				size += math.Abs(values[to.index(y.Dims, row, h, last, c)])
 			}
 			if size == 0 {
 				continue
 			}
 			if from[h] >= 0 {
-				return nil, fmt.Errorf("head %d is made of heads %d and %d", h, from[h], source)
+				return fmt.Errorf("head %d is made of heads %d and %d", h, from[h], first+row)
 			}
-			from[h] = source
-		}
-		if from[h] < 0 {
-			return nil, fmt.Errorf("head %d is made of no head", h)
+			from[h] = first + row
 		}
 	}
-	return from, nil
+	return nil
 }
 
 // grouped refuses a head map that is not the one of grouped-query attention:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -27,8 +28,8 @@ type Report struct {
 	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
 }
 
-func newReport(model string) *Report {
-	return &Report{Model: model, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+func newReport(m *onnx.Model) *Report {
+	return &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 }
 
 // Site is one attention of the model. What was not measured, because the site

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +38,13 @@ type Options struct {
 
 	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
 
+	Memory uint64 // bytes that this program's own data and, beyond its start, the worker may each take; more is ErrMemory. 0 gives the worker 16 GiB and keeps sites that need more
+
+	WithoutWeights bool // external data may be missing: the model is looked at, and edited, without it; files that are there must still be whole
+
 	Progress func(string) // told what is being done; may be nil
 
+	exceeded    func()   // called when an engine is refused memory; nil where that concerns its piece alone
 	measureOnly bool     // sites are measured and not proven
 	known       outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
 }
@@ -86,16 +92,27 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // ErrNoAttention when the model has no rotary attention, ErrPartial when a site
 // that was asked for is kept and Options.AllowKept does not allow it, or says what
 // kept the whole work from being done (a library missing, which is looked for
-// before the graph is looked at; *EditError when a method does not fit). After an
-// error m is no model to be saved.
+// before the graph is looked at; *EditError when a method does not fit). When the
+// context's deadline passes the error is the context's. After an error m is no
+// model to be saved.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	opts, err := opts.FindLibraries()
 	if err != nil {
-		return newReport(m.Path), err
+		return newReport(m), err
 	}
+	warnings, err := loadable(m, opts)
+	if err != nil {
+		return newReport(m), err
+	}
+	limited, end := opts.limited(ctx)
+	defer end()
 	calls, refused := inline(m)
-	report, err := rewriteGraphs(ctx, m, opts)
+	report, err := rewriteGraphs(limited, m, opts)
+	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {
+		err = cause
+	}
+	report.warn(warnings...)
 	err = calls.finish(report, err, refused)
 	if err == nil && !opts.AllowKept {
 		err = report.partial()
@@ -106,7 +123,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 
 // rewriteGraphs does so for a model whose functions are inlined.
 func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	report := newReport(m.Path)
+	report := newReport(m)
 	// Operator sets stand behind the graph: a file may end before them and look whole.
 	if len(m.Opsets()) == 0 {
 		return report, fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", m.Path)
@@ -268,11 +285,16 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 }
 
 func (o Options) engine() (engine.Engine, error) {
-	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: 16 << 30}
-	if len(o.Worker) > 0 {
-		return engine.NewWorker(c, o.Worker[0], o.Worker[1:]...)
+	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: cmp.Or(o.Memory, defaultMemory)}
+	if len(o.Worker) == 0 {
+		return engine.NewLocal(c)
 	}
-	return engine.NewLocal(c)
+	w, err := engine.NewWorker(c, o.Worker[0], o.Worker[1:]...)
+	if o.exceeded == nil {
+		return w, err
+	}
+	limited := watched{w, o.exceeded}
+	return limited, limited.look(err)
 }
 
 // ownNodes counts the nodes that this project wrote.

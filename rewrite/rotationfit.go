@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -33,6 +34,29 @@ func rearranged(m [][][][]float64) []int64 {
 		return nil
 	}
 	return order
+}
+
+// maxAlike is how many numbers all heads give in one call for alike.
+const maxAlike = 16 << 20
+
+// alike is apply for heads that must all do the same: it returns the first head
+// alone, so that many heads take no more memory than few.
+func (r *rotator) alike(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
+	each := int64(len(positions)) * r.to.heads * max(r.to.channels, r.in.channels) // numbers of one vector
+	var out [][][][]float64
+	for some := range slices.Chunk(vectors, int(max(maxAlike/each, 1))) {
+		m, err := r.apply(ctx, some, positions)
+		if err != nil {
+			return nil, err
+		}
+		if err := sameOverHeads(m); err != nil {
+			return nil, err
+		}
+		for _, heads := range m {
+			out = append(out, [][][]float64{heads[0]})
+		}
+	}
+	return out, nil
 }
 
 func sameOverHeads(m [][][][]float64) error {

@@ -29,7 +29,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 	}
 	defer m.Close()
 	proofs := 0
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library, Progress: func(what string) {
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library, WithoutWeights: true, Progress: func(what string) {
 		if strings.HasPrefix(what, "proving") {
 			proofs++
 		}

@@ -16,6 +16,7 @@ type scope struct {
 	loop  *onnx.Node    // a node that runs the graph any number of times, nil when none does
 	last  bool          // nothing in the graphs around it reads what it gives
 	view  *graph
+	nodes map[*onnx.Node]bool // the graph's own before it is changed, once they were asked for
 }
 
 // scopes returns the model's graph and, after it, the graphs inside nodes that
@@ -136,8 +137,9 @@ func reach(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
 // own says whether a site's op can be put into the graph: all that it replaces
 // stands there.
 func (s *scope) own(site *site) *Refusal {
+	own := s.ownNodes()
 	for _, n := range site.replaced {
-		if !slices.Contains(s.graph.Nodes, n) {
+		if !own[n] {
 			return refuse(n, "it stands outside %s, which holds the rest of this attention", s.where)
 		}
 	}
@@ -147,15 +149,23 @@ func (s *scope) own(site *site) *Refusal {
 	return nil
 }
 
+// ownNodes returns the nodes of the scope's own graph.
+func (s *scope) ownNodes() map[*onnx.Node]bool {
+	if s.nodes == nil {
+		s.nodes = make(map[*onnx.Node]bool, len(s.graph.Nodes))
+		for _, n := range s.graph.Nodes {
+			s.nodes[n] = true
+		}
+	}
+	return s.nodes
+}
+
 // find returns the candidates that stand in the scope's own graph.
 func (s *scope) find() []candidate {
 	list := s.view.find()
 	if s.where == "" {
 		return list
 	}
-	own := map[*onnx.Node]bool{}
-	for _, n := range s.graph.Nodes {
-		own[n] = true
-	}
+	own := s.ownNodes()
 	return slices.DeleteFunc(list, func(c candidate) bool { return !own[c.node] })
 }

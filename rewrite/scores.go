@@ -45,6 +45,9 @@ func (s *scorer) rows(ctx context.Context, pt point, score func() float64, given
 	computed, sizes := s.sizes(pt)
 	dims := []int64{pt.B, s.heads, computed, total}
 	elements, err := room(dims)
+	if err == nil {
+		err = probed(elements, dims)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

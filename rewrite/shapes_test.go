@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -150,9 +151,12 @@ func TestWithoutWeights(t *testing.T) {
 				t.Fatalf("%s: the weight %s is still there", name, w.Name)
 			}
 		}
-		report, err := Rewrite(context.Background(), m, Options{})
+		report, err := Rewrite(context.Background(), m, Options{WithoutWeights: true})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], `external data "weights.bin" is missing`) {
+			t.Errorf("%s: the warnings are %q", name, report.Warnings)
 		}
 		for _, s := range report.Sites {
 			if s.Status != Rewritten {

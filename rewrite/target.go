@@ -154,7 +154,7 @@ func turning(r rotary) rope.Encoding {
 
 // confirm measures the changed model and says where it is not what was wanted.
 func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
-	report := newReport(m.Path)
+	report := newReport(m)
 	opts.Layers, opts.measureOnly = nil, true // the model differs from the proven one in constants alone
 	found, err := analyse(ctx, m, opts, report)
 	if err != nil {

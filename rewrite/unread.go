@@ -26,8 +26,8 @@ type paddingTrial struct {
 	kind int
 }
 
-// readers tries who depends on the outputs of padded queries that see no key.
-type readers struct {
+// paddingTest tries who depends on the outputs of padded queries that see no key.
+type paddingTest struct {
 	table    *shapeTable
 	session  engine.Session
 	standIn  *standIn
@@ -78,7 +78,7 @@ func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed)
 	if !part.last {
 		return nil, fmt.Errorf("nodes of the model read what %s gives", part.where)
 	}
-	r := &readers{table: l.table, suspects: suspects, all: suspects, roles: map[string][]role{}}
+	r := &paddingTest{table: l.table, suspects: suspects, all: suspects, roles: map[string][]role{}}
 	var replaced []string
 	for _, f := range suspects {
 		replaced = append(replaced, f.site.output())
@@ -124,7 +124,7 @@ func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed)
 
 // trials are calls with padding of every kind, without and with a past, long
 // enough for a window to pass by all tokens that are not padding.
-func (r *readers) trials() []paddingTrial {
+func (r *paddingTest) trials() []paddingTrial {
 	var list []paddingTrial
 	length := int64(11)
 	for _, f := range r.all {
@@ -146,7 +146,7 @@ func (r *readers) trials() []paddingTrial {
 }
 
 // sizes returns sizes that the model can be given, close to pt.
-func (r *readers) sizes(pt point) point {
+func (r *paddingTest) sizes(pt point) point {
 	if !r.table.past {
 		pt.L, pt.P = pt.L+pt.P, 0
 	}
@@ -161,7 +161,7 @@ func (r *readers) sizes(pt point) point {
 
 // read reports whether what the model gives for tokens that are not padding
 // depends on the outputs that the sites give to padded queries without keys.
-func (r *readers) read(ctx context.Context, sites []analysed) (bool, error) {
+func (r *paddingTest) read(ctx context.Context, sites []analysed) (bool, error) {
 	moved := false // by numbers in place of all outputs: else nothing could be seen
 	ran, failed := map[int]bool{}, map[int]error{}
 	for _, t := range r.trials() {
@@ -203,7 +203,7 @@ type seenReading struct{ read, moved bool }
 
 // trial runs the stand-in with zeros and with other numbers and, as a control, with
 // other numbers for all queries.
-func (r *readers) trial(ctx context.Context, t paddingTrial, sites []analysed, control bool) (seen seenReading, _ error) {
+func (r *paddingTest) trial(ctx context.Context, t paddingTrial, sites []analysed, control bool) (seen seenReading, _ error) {
 	mask := padding(rand.New(rand.NewPCG(13, uint64(t.kind))), t.pt, t.kind)
 	if r.table.sharesRow(r.all) {
 		for b := range t.pt.B {
@@ -237,7 +237,7 @@ func (r *readers) trial(ctx context.Context, t paddingTrial, sites []analysed, c
 
 // run gives what the model gives when the sites' outputs are replaced by numbers of
 // a size: those of padded queries without keys, or all of them.
-func (r *readers) run(ctx context.Context, pt point, mask []int64, size float64, all bool, sites []analysed) (map[string]engine.Tensor, error) {
+func (r *paddingTest) run(ctx context.Context, pt point, mask []int64, size float64, all bool, sites []analysed) (map[string]engine.Tensor, error) {
 	r.rng = rand.New(rand.NewPCG(17, 18)) // the same inputs each time
 	feeds, err := r.feeds(pt, mask, size)
 	if err != nil {
@@ -267,7 +267,7 @@ type replacement struct {
 	size   float64
 }
 
-func (r *readers) replace(feeds map[string]engine.Tensor, f analysed, pt point, mask []int64, n replacement) {
+func (r *paddingTest) replace(feeds map[string]engine.Tensor, f analysed, pt point, mask []int64, n replacement) {
 	dims := f.lifted.outputDims(pt)
 	padded := f.lifted.padded(pt, mask)
 	kind := f.lifted.rowsOfOutput(pt, func(b, i int64) rowKind {

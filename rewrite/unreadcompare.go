@@ -11,7 +11,7 @@ import (
 
 // findRoles tells which dimensions of the outputs are batch, length, and past and
 // length, from two calls of different sizes.
-func (r *readers) findRoles(ctx context.Context) error {
+func (r *paddingTest) findRoles(ctx context.Context) error {
 	points := []point{r.sizes(point{3, 11, 7}), r.sizes(point{2, 13, 10})}
 	if slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil }) {
 		points = []point{r.sizes(point{3, 11, 0}), r.sizes(point{2, 13, 0})}
@@ -70,7 +70,7 @@ func rolesOf(x, y []int64, p, q point) []role {
 }
 
 // same compares what two runs give for tokens that are not padding.
-func (r *readers) same(x, y map[string]engine.Tensor, pt point, mask []int64) (bool, error) {
+func (r *paddingTest) same(x, y map[string]engine.Tensor, pt point, mask []int64) (bool, error) {
 	total := pt.L + pt.P
 	for _, o := range r.standIn.outputs {
 		dims, roles := x[o].Dims, r.roles[o]

@@ -19,7 +19,7 @@ func (t *shapeTable) sharesRow(sites []analysed) bool {
 // random hidden states, small numbers for what else is asked for. Padded tokens of
 // the past have keys and values of the given size, which stem from outputs like
 // those that are tried.
-func (r *readers) feeds(pt point, mask []int64, size float64) (map[string]engine.Tensor, error) {
+func (r *paddingTest) feeds(pt point, mask []int64, size float64) (map[string]engine.Tensor, error) {
 	total := pt.L + pt.P
 	feeds := map[string]engine.Tensor{}
 	for _, v := range r.standIn.inputs {
@@ -58,7 +58,7 @@ func (r *readers) feeds(pt point, mask []int64, size float64) (map[string]engine
 }
 
 // states makes random numbers for an input.
-func (r *readers) states(v *onnx.ValueInfo, dims []int64, pt point, mask []int64, size float64) (engine.Tensor, error) {
+func (r *paddingTest) states(v *onnx.ValueInfo, dims []int64, pt point, mask []int64, size float64) (engine.Tensor, error) {
 	x := make([]float64, engine.Elements(dims))
 	past := -1
 	if len(dims) == 4 {
@@ -79,7 +79,7 @@ func (r *readers) states(v *onnx.ValueInfo, dims []int64, pt point, mask []int64
 }
 
 // isMask reports whether an input says for each token whether it is padding.
-func (r *readers) isMask(v *onnx.ValueInfo, pt point) bool {
+func (r *paddingTest) isMask(v *onnx.ValueInfo, pt point) bool {
 	dims := evaluate(r.table.inputs[v.Name], pt)
 	if len(dims) != 2 || dims[1] != pt.L+pt.P || r.isPosition(v) {
 		return false
@@ -92,12 +92,12 @@ func (r *readers) isMask(v *onnx.ValueInfo, pt point) bool {
 	})
 }
 
-func (r *readers) isPosition(v *onnx.ValueInfo) bool {
+func (r *paddingTest) isPosition(v *onnx.ValueInfo) bool {
 	return slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.position != nil && f.lifted.position.Name == v.Name })
 }
 
 // count fills inputs that say themselves how many tokens each row holds.
-func (r *readers) count(feeds map[string]engine.Tensor, pt point, mask []int64) {
+func (r *paddingTest) count(feeds map[string]engine.Tensor, pt point, mask []int64) {
 	total := pt.L + pt.P
 	tokens := make([]int64, pt.B)
 	for b := range pt.B {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 func newInspect(c *common) *cobra.Command {
 	var dump string
+	var limits limits
 	command := &cobra.Command{
 		Use:   "inspect MODEL.onnx",
 		Short: "Show sites, layouts, frequencies, masks, caches; say what can be done",
@@ -22,38 +24,44 @@ func newInspect(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			opts.DumpSites = dump
+			opts.AllowKept = true // they are shown
+			opts.WithoutWeights = true
 			if opts, err = opts.FindLibraries(); err != nil {
 				return err
 			}
-			model, err := onnx.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer model.Close()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.done()
-			opts.Progress = progress.say
-			opts.DumpSites = dump
-			opts.AllowKept = true // they are shown
-			report, err := rewrite.Rewrite(cmd.Context(), model, opts)
-			progress.done()
-			if errors.Is(err, rewrite.ErrNoAttention) {
-				return c.none(cmd, report, err)
-			}
-			if err != nil {
-				return err
-			}
-			if err := c.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { inspection(w, report) }); err != nil {
-				return err
-			}
-			if report.Unproven() > 0 {
-				return &exitError{exitPartial, errReported}
-			}
-			return nil
+			return limits.within(cmd, &opts, func(ctx context.Context) error { return c.inspect(ctx, cmd, args[0], opts) })
 		},
 	}
+	limits.flags(command)
 	command.Flags().StringVar(&dump, "dump-site", "", "write each kept site by itself, with inputs and the reason, to `DIR`: attach it to a report")
 	return command
+}
+
+func (c *common) inspect(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options) error {
+	model, err := onnx.Open(path)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	opts.Progress = progress.say
+	report, err := rewrite.Rewrite(ctx, model, opts)
+	progress.done()
+	if errors.Is(err, rewrite.ErrNoAttention) {
+		return c.none(cmd, report, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { inspection(w, report) }); err != nil {
+		return err
+	}
+	if report.Unproven() > 0 {
+		return &exitError{exitPartial, errReported}
+	}
+	return nil
 }
 
 func inspection(w *writer, report *rewrite.Report) {

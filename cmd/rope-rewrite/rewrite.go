@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,6 +32,7 @@ type rewriteCommand struct {
 	dryRun         bool
 	allowPartial   bool
 	force          bool
+	limits         limits
 }
 
 func (r *rewriteCommand) flags(cmd *cobra.Command) {
@@ -51,19 +53,25 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an output that exists")
+	r.limits.flags(cmd)
 }
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
-	start := time.Now()
 	opts, selections, err := r.options(cmd)
 	if err != nil {
 		return err
 	}
+	return r.limits.within(cmd, &opts, func(ctx context.Context) error { return r.rewrite(ctx, cmd, path, opts, selections) })
+}
+
+func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []selection) error {
+	start := time.Now()
 	output := r.output
 	if output == "" {
 		output = rewrite.DefaultOutput(path)
 	}
-	if opts, err = opts.FindLibraries(); err != nil {
+	opts, err := opts.FindLibraries()
+	if err != nil {
 		return err
 	}
 	model, err := onnx.Open(path)
@@ -79,7 +87,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.done()
 	opts.Progress = progress.say
-	report, err := rewrite.Rewrite(cmd.Context(), model, opts)
+	report, err := rewrite.Rewrite(ctx, model, opts)
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		progress.done()
 		return r.none(cmd, report, fmt.Errorf("%w; nothing written", err))
@@ -99,7 +107,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {
-		if err := save(model, output, r.force, progress, cmd.Context().Err); err != nil {
+		if err := save(model, output, r.force, progress, ctx.Err); err != nil {
 			return err
 		}
 		report.Output = output

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
 // spoil writes a changed copy of a model:
@@ -16,7 +19,14 @@ import (
 //	escapes  site-0, its names with control characters and those that turn text
 //	long     site-0, its names of 200,000 characters
 //	bare     no node but an identity: no attention
+//	greedy   the scores of the first attention meet a zero that a gigabyte is made for
+//	dangling a node that nothing needs reads what nothing makes
+//	stripped large weights are external data that is not there
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	if args[0] == "stripped" {
+		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]))
+		return
+	}
 	m, err := onnx.Open(ts.MkAbs(args[1]))
 	ts.Check(err)
 	defer m.Close()
@@ -52,10 +62,37 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		g.ValueInfo = nil
 		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{g.Outputs[0].Name}))
+	case "greedy":
+		n := nth(ts, g, "Softmax", 0)
+		g.AddInitializer(onnx.NewTensor("greedy/size", onnx.Int64, []int64{1}, []byte{0, 0, 0, 16, 0, 0, 0, 0})) // 2²⁸
+		g.InsertNode(n, onnx.NewNode("ConstantOfShape", []string{"greedy/size"}, []string{"greedy/zeros"}))
+		g.InsertNode(n, onnx.NewNode("ReduceMax", []string{"greedy/zeros"}, []string{"greedy/zero"}, onnx.IntAttr("keepdims", 0)))
+		g.InsertNode(n, onnx.NewNode("Add", []string{n.Inputs[0], "greedy/zero"}, []string{"greedy/scores"}))
+		n.Inputs[0] = "greedy/scores"
+	case "dangling":
+		n := onnx.NewNode("Neg", []string{"nowhere"}, []string{"unread"})
+		n.Name = "the-last"
+		g.InsertNode(nil, n)
 	default:
 		ts.Fatalf("spoil %s?", args[0])
 	}
 	ts.Check(m.Save(ts.MkAbs(args[2]), onnx.SaveOptions{}))
+}
+
+func strip(ts *testscript.TestScript, from, to string) {
+	data, err := os.ReadFile(from)
+	ts.Check(err)
+	m := new(onnxpb.ModelProto)
+	ts.Check(proto.Unmarshal(data, m))
+	for _, w := range m.Graph.Initializer {
+		if len(w.RawData) > 4096 {
+			w.RawData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
+			w.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
+		}
+	}
+	data, err = proto.Marshal(m)
+	ts.Check(err)
+	ts.Check(os.WriteFile(to, data, 0o666))
 }
 
 // before puts an op of one argument, or of the same argument twice, before n.

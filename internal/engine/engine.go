@@ -12,7 +12,7 @@ type Config struct {
 	Library string        // path of the custom-op library; empty looks in the usual places
 	Threads int           // intra-op threads of a session; 0 lets ONNX Runtime choose
 	Timeout time.Duration // of one Load or Run in a worker; 0 means a minute
-	Memory  uint64        // bytes of address space a worker may take; 0 means 32 GiB
+	Memory  uint64        // bytes of address space a worker may take beyond its start; 0 means 32 GiB
 }
 
 // Model is what a session runs: bytes, or a file.
@@ -43,6 +43,9 @@ type Engine interface {
 
 // ErrDied says that ONNX Runtime ended its own process while it evaluated.
 var ErrDied = errors.New("ONNX Runtime ended its own process")
+
+// ErrMemory says that a worker was refused memory beyond the configured bytes.
+var ErrMemory = errors.New("the evaluation needs too much memory")
 
 // ErrTimeout says that an evaluation took longer than the configured time.
 var ErrTimeout = errors.New("the evaluation took too long")

@@ -2,10 +2,30 @@
 
 package engine
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"os"
 
-// limitMemory bounds this process's address space, so that a graph that asks
-// for terabytes gets an error and the machine keeps its memory.
+	"golang.org/x/sys/unix"
+)
+
+// limitMemory bounds what this process may add to its address space, so that a
+// graph that asks for terabytes gets an error and the machine keeps its memory.
 func limitMemory(bytes uint64) error {
+	bytes += addressSpace()
 	return unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes})
+}
+
+// addressSpace returns what the process has already, most of it reserved by Go
+// and never used; 2 GiB where the system does not tell.
+func addressSpace() uint64 {
+	var pages uint64
+	text, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pages)
+	}
+	if err != nil {
+		return 2 << 30
+	}
+	return pages * uint64(os.Getpagesize())
 }

@@ -204,7 +204,14 @@ func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[strin
 	select {
 	case res := <-done:
 		if res.err != nil {
-			return nil, fmt.Errorf("%w%s", ErrDied, w.bury())
+			last := w.bury()
+			if wantsMemory(last) {
+				return nil, fmt.Errorf("%w; %w%s", ErrMemory, ErrDied, last)
+			}
+			return nil, fmt.Errorf("%w%s", ErrDied, last)
+		}
+		if wantsMemory(res.r.Error) {
+			return nil, fmt.Errorf("%w: %s", ErrMemory, res.r.Error)
 		}
 		if res.r.Error != "" {
 			return nil, errors.New(res.r.Error)
@@ -218,6 +225,17 @@ func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[strin
 		w.bury()
 		return nil, ctx.Err()
 	}
+}
+
+// wantsMemory recognises what ONNX Runtime, C++ and Go say when the system gives
+// them no more memory.
+func wantsMemory(said string) bool {
+	for _, words := range []string{"Failed to allocate memory", "bad_alloc", "out of memory", "annot allocate memory", "failed to map segment"} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // bury ends the child and returns what it last said.

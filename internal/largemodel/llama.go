@@ -16,6 +16,7 @@ type Llama struct {
 	Layers, Heads, KVHeads, HeadSize int64
 	Intermediate, Vocabulary         int64
 	Theta                            float64
+	Crowd                            Crowd
 }
 
 // Sizes of known models.
@@ -63,7 +64,7 @@ func (b *builder) decoder(l Llama) {
 	b.input("position_ids", onnxpb.TensorProto_INT64, "batch", "length")
 	x := b.node("Gather", []string{b.weight("embed", l.Vocabulary, hidden), "input_ids"})
 	cos, sin := b.angles(l)
-	mask := b.mask()
+	mask := b.mask(l)
 	for i := range l.Layers {
 		name := fmt.Sprintf("layers.%d", i)
 		n := b.norm(x, name+".norm1", hidden)
@@ -74,6 +75,7 @@ func (b *builder) decoder(l Llama) {
 		up := b.product(n, name+".up", hidden, l.Intermediate)
 		x = b.node("Add", []string{x, b.product(b.node("Mul", []string{gate, up}), name+".down", l.Intermediate, hidden)})
 	}
+	x = b.softmaxes(b.plain(x, l.Crowd.Plain), l.Crowd.Softmaxes)
 	b.named("MatMul", []string{b.norm(x, "norm", hidden), b.weight("head", hidden, l.Vocabulary)}, "logits")
 	b.output("logits", "batch", "length", l.Vocabulary)
 }
@@ -81,6 +83,7 @@ func (b *builder) decoder(l Llama) {
 // angles gives cosines and sines [batch, 1, length, head size].
 func (b *builder) angles(l Llama) (cos, sin string) {
 	positions := b.node("Cast", []string{b.node("Unsqueeze", []string{"position_ids", b.ints(-1)})}, integer("to", 1))
+	positions = b.steps(positions, l.Crowd.Angles)
 	half := b.node("Mul", []string{positions, b.frequencies(l.Theta, l.HeadSize)})
 	angle := b.node("Unsqueeze", []string{b.node("Concat", []string{half, half}, integer("axis", -1)), b.ints(1)})
 	return b.node("Cos", []string{angle}), b.node("Sin", []string{angle})
@@ -88,7 +91,7 @@ func (b *builder) angles(l Llama) (cos, sin string) {
 
 // mask is 0 where a token may look and the lowest number elsewhere, [batch, 1,
 // length, total].
-func (b *builder) mask() string {
+func (b *builder) mask(l Llama) string {
 	length := b.node("Gather", []string{b.node("Shape", []string{"input_ids"}), b.scalar(1)})
 	total := b.node("Gather", []string{b.node("Shape", []string{"attention_mask"}), b.scalar(1)})
 	past := b.node("Sub", []string{total, length})
@@ -96,6 +99,7 @@ func (b *builder) mask() string {
 	columns := b.node("Unsqueeze", []string{b.node("Range", []string{b.scalar(0), total, b.scalar(1)}), b.ints(0)})
 	seen := b.node("LessOrEqual", []string{columns, rows})
 	real := b.node("Unsqueeze", []string{b.node("Cast", []string{"attention_mask"}, integer("to", 9)), b.ints(1, 2)})
+	real = b.products(real, l.Crowd.MaskProducts)
 	return b.node("Where", []string{b.node("And", []string{real, seen}), b.float(0), b.float(-3.4028234663852886e38)})
 }
 
@@ -113,6 +117,7 @@ func (b *builder) attention(l Llama, name, x, cos, sin, mask string, layer int64
 	scores := b.node("MatMul", []string{query, b.node("Transpose", []string{key}, integers("perm", 0, 1, 3, 2))})
 	scores = b.node("Mul", []string{scores, b.float(rootInverse(l.HeadSize))})
 	weights := b.node("Softmax", []string{b.node("Add", []string{scores, mask})}, integer("axis", -1))
+	weights = b.softmaxes(weights, l.Crowd.Probabilities)
 	out := b.node("Transpose", []string{b.node("MatMul", []string{weights, value})}, integers("perm", 0, 2, 1, 3))
 	return b.product(b.node("Reshape", []string{out, b.ints(0, 0, hidden)}), name+".o", hidden, hidden)
 }

@@ -1,0 +1,107 @@
+package onnx
+
+import "fmt"
+
+// CheckValues returns an error about the first value that a node reads or a
+// graph gives and that nothing makes: no node, input or initializer of its
+// graph or, for what is read, of a graph around it. Functions see their own
+// values only. No runtime loads such a model. The order of nodes is not looked
+// at.
+func (m *Model) CheckValues() error {
+	if err := m.Graph.checkValues(nil); err != nil {
+		return err
+	}
+	for _, f := range m.Functions {
+		if err := f.checkValues(); err != nil {
+			return fmt.Errorf("function %q: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// made are the values that a graph makes, and those around it.
+type made struct {
+	values map[string]bool
+	around *made
+}
+
+func (s *made) has(value string) bool {
+	for ; s != nil; s = s.around {
+		if s.values[value] {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Graph) checkValues(around *made) error {
+	s := &made{values: map[string]bool{}, around: around}
+	for _, v := range g.Inputs {
+		s.values[v.Name] = true
+	}
+	for _, t := range g.Initializers {
+		s.values[t.Name] = true
+	}
+	for _, t := range g.SparseInitializers {
+		if t.Values != nil {
+			s.values[t.Values.Name] = true
+		}
+	}
+	if err := s.checkNodes(g.Nodes); err != nil {
+		return err
+	}
+	var outputs []string
+	for _, v := range g.Outputs {
+		outputs = append(outputs, v.Name)
+	}
+	return checkGiven(outputs, s.values)
+}
+
+func (f *Function) checkValues() error {
+	s := &made{values: map[string]bool{}}
+	for _, v := range f.Inputs {
+		s.values[v] = true
+	}
+	if err := s.checkNodes(f.Nodes); err != nil {
+		return err
+	}
+	for _, v := range f.Inputs {
+		delete(s.values, v) // ONNX Runtime wants outputs that nodes make
+	}
+	return checkGiven(f.Outputs, s.values)
+}
+
+// checkNodes adds what the nodes make, and checks what they read.
+func (s *made) checkNodes(nodes []*Node) error {
+	for _, n := range nodes {
+		for _, v := range n.Outputs {
+			s.values[v] = true
+		}
+	}
+	for i, n := range nodes {
+		for _, v := range n.Inputs {
+			if v != "" && !s.has(v) {
+				return fmt.Errorf("%s reads %q, which no node, input or initializer makes: the model is broken", n.place(i), v)
+			}
+		}
+		for sub := range n.Subgraphs() {
+			if err := sub.checkValues(s); err != nil {
+				return fmt.Errorf("in a graph of %s: %w", n.place(i), err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkGiven checks the outputs of a graph, which must be its own values.
+func checkGiven(outputs []string, own map[string]bool) error {
+	for _, v := range outputs {
+		if !own[v] {
+			return fmt.Errorf("no node, input or initializer makes the output %q: the model is broken", v)
+		}
+	}
+	return nil
+}
+
+// place names a node in an error by its place in the list that it stands in.
+func (n *Node) place(i int) string { return fmt.Sprintf("node %d (%s %q)", i, n.OpType, n.Name) }

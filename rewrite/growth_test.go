@@ -1,0 +1,178 @@
+package rewrite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// grown returns a small decoder of some layers in whose graph something is many.
+func grown(t *testing.T, layers int64, crowd largemodel.Crowd) *onnx.Model {
+	t.Helper()
+	size := largemodel.Llama{Layers: layers, Heads: 4, KVHeads: 2, HeadSize: 8, Intermediate: 16, Vocabulary: 32, Theta: 10000, Crowd: crowd}
+	path, _, err := size.Write(t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+// TestGrowsWithTheGraph: what is allocated to read a graph, and to find, delimit
+// and compare its attentions, grows as the graph does and not with its square.
+func TestGrowsWithTheGraph(t *testing.T) {
+	for name, model := range map[string]func(n int64) *onnx.Model{
+		"nodes":     func(n int64) *onnx.Model { return grown(t, 2, largemodel.Crowd{Plain: 10 * n}) },
+		"softmaxes": func(n int64) *onnx.Model { return grown(t, 2, largemodel.Crowd{Softmaxes: 10 * n}) },
+		"softmaxes of one product": func(n int64) *onnx.Model {
+			return grown(t, 2, largemodel.Crowd{Probabilities: 10 * n})
+		},
+		"layers of many angle nodes": func(n int64) *onnx.Model { return grown(t, n, largemodel.Crowd{Angles: 50 * n}) },
+		"layers of many mask nodes":  func(n int64) *onnx.Model { return grown(t, n, largemodel.Crowd{MaskProducts: 50 * n}) },
+	} {
+		count := func(n int64) float64 {
+			m := model(n)
+			return testing.AllocsPerRun(1, func() {
+				parts, err := scopes(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shared := map[string][32]byte{}
+				for _, f := range parts[0].delimit(&Report{}) {
+					f.site.hash(parts[0].view, &shapeTable{}, shared)
+				}
+			})
+		}
+		if small, large := count(20), count(80); large > 6*small {
+			t.Errorf("%s: four times as many take %.0f allocations instead of %.0f", name, large, small)
+		}
+	}
+}
+
+// weighing is an engine that notes the bytes of the largest call.
+type weighing struct {
+	engine.Engine
+	largest int64
+}
+
+func (w *weighing) Load(ctx context.Context, m engine.Model) (engine.Session, error) {
+	s, err := w.Engine.Load(ctx, m)
+	return &weighed{s, w}, err
+}
+
+type weighed struct {
+	engine.Session
+	by *weighing
+}
+
+func (s *weighed) Run(ctx context.Context, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	results, err := s.Session.Run(ctx, feeds)
+	sum := int64(0)
+	for _, tensors := range []map[string]engine.Tensor{feeds, results} {
+		for _, t := range tensors {
+			sum += int64(len(t.Data))
+		}
+	}
+	s.by.largest = max(s.by.largest, sum)
+	return results, err
+}
+
+// TestManyHeads: what is fed and returned in one call grows with the heads, not
+// with their square, and stays small although a mask is looked at with 131,072 keys.
+func TestManyHeads(t *testing.T) {
+	needRuntime(t)
+	local, err := engine.NewLocal(engine.Config{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := func(heads int64) int64 {
+		size := largemodel.Llama{Layers: 1, Heads: heads, KVHeads: heads, HeadSize: 4, Intermediate: 16, Vocabulary: 32, Theta: 10000}
+		path, _, err := size.Write(t.TempDir(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := scopes(open(t, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := newReport(parts[0].view.model)
+		by := &weighing{Engine: local}
+		if err := measure(context.Background(), by, parts[0].delimit(report), Options{}, report, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		if report.Rewritten() != 1 || report.Sites[0].Heads != int(heads) {
+			t.Fatalf("%d heads: %+v", heads, report.Sites[0])
+		}
+		return by.largest
+	}
+	few, many := largest(128), largest(512)
+	if many > 5*few {
+		t.Errorf("four times as many heads take a call of %d MB instead of %d", many>>20, few>>20)
+	}
+	if many > 64<<20 {
+		t.Errorf("512 heads take a call of %d MB", many>>20)
+	}
+}
+
+// TestManyHeadsApart: of very many heads two are probed only where every head is
+// treated alike.
+func TestManyHeadsApart(t *testing.T) {
+	needRuntime(t)
+	local, err := engine.NewLocal(engine.Config{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const heads = 2 * fewHeads
+	for name, c := range map[string]struct {
+		change func(m *onnx.Model, add *onnx.Node) // add is where the mask is added to scores
+		reason string
+	}{
+		"alike": {func(m *onnx.Model, add *onnx.Node) {}, ""},
+		"one head's bias": {func(m *onnx.Model, add *onnx.Node) {
+			bias := make([]float32, heads)
+			bias[heads-1] = 1
+			m.Graph.AddInitializer(float32Tensor("bias", []int64{1, heads, 1, 1}, bias...))
+			m.Graph.InsertNode(add, onnx.NewNode("Mul", []string{add.Inputs[0], "bias"}, []string{"biased"}))
+			m.Graph.InsertNode(add, onnx.NewNode("Add", []string{"biased", add.Inputs[0]}, []string{"both"}))
+			add.Inputs[0] = "both"
+		}, "its mask is not understood"},
+		"a norm over heads": {func(m *onnx.Model, add *onnx.Node) {
+			m.Graph.AddInitializer(int64Tensor("axis", []int64{1}, 1))
+			m.Graph.InsertNode(add, onnx.NewNode("ReduceMean", []string{add.Inputs[0], "axis"}, []string{"mean"}))
+			m.Graph.InsertNode(add, onnx.NewNode("Sub", []string{add.Inputs[0], "mean"}, []string{"centred"}))
+			add.Inputs[0] = "centred"
+		}, "its mask is not understood"},
+	} {
+		size := largemodel.Llama{Layers: 1, Heads: heads, KVHeads: heads, HeadSize: 4, Intermediate: 16, Vocabulary: 32, Theta: 10000}
+		path, _, err := size.Write(t.TempDir(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := open(t, path)
+		var add *onnx.Node
+		for _, n := range m.Graph.Nodes {
+			if n.OpType == "Softmax" {
+				for _, a := range m.Graph.Nodes {
+					if a.Outputs[0] == n.Inputs[0] {
+						add = a
+					}
+				}
+			}
+		}
+		c.change(m, add)
+		parts, err := scopes(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := newReport(m)
+		if err := measure(context.Background(), local, parts[0].delimit(report), Options{measureOnly: true}, report, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		if got := report.Sites[0].Reason; c.reason == "" != (got == "") || !strings.Contains(got, c.reason) {
+			t.Errorf("%s: kept because %q; %q was expected", name, got, c.reason)
+		}
+	}
+}
