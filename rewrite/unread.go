@@ -32,6 +32,7 @@ type paddingTest struct {
 	session  engine.Session
 	standIn  *standIn
 	nodes    []*onnx.Node
+	bounds   bounds
 	suspects []analysed // whose op gives padded queries without keys something else
 	all      []analysed // these and those that others are known to depend on
 	rng      *rand.Rand
@@ -253,7 +254,7 @@ func (r *paddingTest) run(ctx context.Context, pt point, mask []int64, size floa
 		}
 		r.replace(feeds, f, pt, mask, n)
 	}
-	if err := bounded(r.nodes, r.standIn.consts, feeds); err != nil {
+	if err := r.bounds.check(r.nodes, r.standIn.consts, feeds); err != nil {
 		return nil, err
 	}
 	return r.session.Run(ctx, feeds)

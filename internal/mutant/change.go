@@ -111,10 +111,7 @@ func skipNode(m *onnx.Model, rng *rand.Rand) string {
 }
 
 func changeConstant(m *onnx.Model, rng *rand.Rand) string {
-	var list []*onnx.Tensor
-	for _, t := range m.Graph.Initializers {
-		list = append(list, t)
-	}
+	list := slices.Clone(m.Graph.Initializers)
 	for _, n := range m.Graph.Nodes {
 		if t := n.Tensor("value"); n.OpType == "Constant" && t != nil {
 			list = append(list, t)

@@ -36,10 +36,12 @@ void DrawMasks(Call& call, std::mt19937& random) {
   const auto one_in = [&](uint32_t n) { return random() % n == 0; };
   if (one_in(2)) return;
   p.first_keys = Pick(random, {0, 1, 4, 70, 300});
-  p.first_keys_shown = one_in(2);
-  if (p.first_keys_shown && one_in(2)) {
-    p.window = Pick(random, {1, 5, 64});
-    call.left_padding = Pick(random, {0, 2, 70});
+  std::mt19937 shown = random;  // of its own: what else is drawn stays what it was
+  shown.discard(1);
+  p.first_keys_shown = shown() % 2 == 0;
+  if (p.first_keys_shown && shown() % 2 == 0) {
+    p.window = Pick(shown, {1, 5, 64});
+    call.left_padding = Pick(shown, {0, 2, 70});
   }
   if (one_in(3)) p.softcap = one_in(2) ? 2.0f : 30.0f;
   if (one_in(2)) {
