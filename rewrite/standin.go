@@ -23,6 +23,7 @@ type standIn struct {
 	consts   []*onnx.Tensor
 	inputs   []*onnx.ValueInfo // those of the graph that are read
 	outputs  []string
+	vectors  bool           // the model's own vectors, such as the weights of norms, are taken over
 	held     int64          // bytes of the model's own constants
 	weakest  rope.Precision // of all values
 }
@@ -45,8 +46,8 @@ const (
 // where they are an output: a vocabulary's are all alike to it.
 const maxGiven = 64
 
-func newStandIn(g *graph, replaced []string) (*standIn, error) {
-	s := &standIn{graph: g, replaced: map[string]bool{}, rng: rand.New(rand.NewPCG(11, 12))}
+func newStandIn(g *graph, replaced []string, vectors bool) (*standIn, error) {
+	s := &standIn{graph: g, vectors: vectors, replaced: map[string]bool{}, rng: rand.New(rand.NewPCG(11, 12))}
 	for _, v := range replaced {
 		s.replaced[v] = true
 	}
@@ -222,7 +223,11 @@ func (s *standIn) quantize(n *onnx.Node) []*onnx.Node {
 // constant takes a constant over, or makes numbers of its shape and type when it
 // is large or its data is not there: sin 1, sin 2 … where there is room for them.
 func (s *standIn) constant(name string, t *onnx.Tensor) {
-	if !absent(t) && t.ByteLen() <= maxTakenOver && s.held+t.ByteLen() <= maxAllTakenOver || !isFloat(t.Type) && !quantised(t.Type) {
+	take := t.ByteLen() <= maxTakenOver && s.held+t.ByteLen() <= maxAllTakenOver && !absent(t)
+	if !s.vectors && len(t.Dims) == 1 && t.Len() > 1 {
+		take = false
+	}
+	if take || !isFloat(t.Type) && !quantised(t.Type) {
 		s.held += t.ByteLen()
 		c := t.Clone()
 		c.Name = name

@@ -79,13 +79,23 @@ func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed)
 	if !part.last {
 		return nil, fmt.Errorf("nodes of the model read what %s gives", part.where)
 	}
+	culprits, err := l.culpritsWith(ctx, suspects, true)
+	if errors.Is(err, errNothingMoves) { // norms whose weights are zeros, say: nobody uses such a model
+		return l.culpritsWith(ctx, suspects, false)
+	}
+	return culprits, err
+}
+
+// culpritsWith looks for them in a stand-in with the model's own vectors or with
+// others.
+func (l *lifter) culpritsWith(ctx context.Context, suspects []analysed, vectors bool) ([]analysed, error) {
 	r := &paddingTest{table: l.table, suspects: suspects, all: suspects, roles: map[string][]role{}}
 	var replaced []string
 	for _, f := range suspects {
 		replaced = append(replaced, f.site.output())
 	}
 	var err error
-	if r.standIn, err = newStandIn(l.graph.source, replaced); err != nil {
+	if r.standIn, err = newStandIn(l.graph.source, replaced, vectors); err != nil {
 		return nil, err
 	}
 	m := r.standIn.model()
@@ -189,10 +199,13 @@ func (r *paddingTest) read(ctx context.Context, sites []analysed) (bool, error) 
 		}
 	}
 	if !moved {
-		return false, errors.New("nothing that the model gives depends on them or on other tokens' outputs")
+		return false, errNothingMoves
 	}
 	return false, nil
 }
+
+// errNothingMoves says that the control failed: nothing could have been seen.
+var errNothingMoves = errors.New("nothing that the model gives depends on them or on other tokens' outputs")
 
 // errNoNumbers says that zeros in place of what the original gives to padded queries
 // make NaN of what the model gives for other tokens.
