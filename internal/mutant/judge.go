@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -78,7 +79,42 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 	if err := withoutNaN(ctx, eng, original, filepath.Join(folder, "guarded.onnx")); err != nil {
 		return Unsteady, "its attention is given what is no number: " + err.Error(), ctx.Err()
 	}
+	moved, err := lastBits(ctx, eng, original, filepath.Join(folder, "bits.onnx"))
+	if err != nil {
+		return NotRun, err.Error(), ctx.Err()
+	}
+	if off, own := difference(want, got), difference(want, moved); own > off/10 {
+		return Unsteady, fmt.Sprintf("it moves by %.2g of the range when the last bits of its weights are flipped, the rewritten model is off by %.2g", own, off), nil
+	}
 	return Wrong, why, ctx.Err()
+}
+
+// lastBits returns a model's logits with the last bit of each weight flipped: a
+// model that divides by numbers near zero makes much of any rounding.
+func lastBits(ctx context.Context, eng engine.Engine, path, flipped string) ([][]float64, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	for i, t := range m.Graph.Initializers {
+		raw, err := t.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		if t.Type != onnx.Float || len(t.Dims) < 2 {
+			continue
+		}
+		raw = slices.Clone(raw)
+		for k := 0; k < len(raw); k += 4 {
+			raw[k] ^= 1
+		}
+		m.Graph.Initializers[i] = onnx.NewTensor(t.Name, t.Type, t.Dims, raw)
+	}
+	if err := m.Save(flipped, onnx.SaveOptions{Force: true}); err != nil {
+		return nil, err
+	}
+	return logits(ctx, eng, flipped)
 }
 
 // withoutNaN is an error when a model's attentions are given NaN, which some
