@@ -147,13 +147,19 @@ func (r *paddingTest) trials() []paddingTrial {
 		list = append(list, paddingTrial{point{3, length, 7}, kind}, paddingTrial{point{2, 13, 0}, kind})
 	}
 	list = append(list, paddingTrial{point{3, 1, 9}, 1})
-	if slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil }) {
+	if r.counted() {
 		list = []paddingTrial{{point{3, 11, 0}, 2}, {point{2, 29, 0}, 2}}
 	}
 	for i := range list {
 		list[i].pt = r.sizes(list[i].pt)
 	}
 	return list
+}
+
+// counted reports whether rows of the caches are counted: padding then stands on
+// the right of a first call.
+func (r *paddingTest) counted() bool {
+	return slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil })
 }
 
 // sizes returns sizes that the model can be given, close to pt.

@@ -13,7 +13,7 @@ import (
 // length, from two calls of different sizes.
 func (r *paddingTest) findRoles(ctx context.Context) error {
 	points := []point{r.sizes(point{3, 11, 7}), r.sizes(point{2, 13, 10})}
-	if slices.ContainsFunc(r.all, func(f analysed) bool { return f.lifted.counted != nil }) {
+	if r.counted() {
 		points = []point{r.sizes(point{3, 11, 0}), r.sizes(point{2, 13, 0})}
 	}
 	var shapes [2]map[string]engine.Tensor
@@ -107,10 +107,10 @@ func (r *paddingTest) same(x, y map[string]engine.Tensor, pt point, mask []int64
 			if math.IsNaN(u[i]) {
 				return false, errNoNumbers
 			}
-			largest = math.Max(largest, math.Abs(u[i]))
-			if d := math.Abs(u[i] - v[i]); !(d <= off) {
-				off = d
+			if math.IsNaN(v[i]) {
+				return false, nil
 			}
+			largest, off = math.Max(largest, math.Abs(u[i])), math.Max(off, math.Abs(u[i]-v[i]))
 		}
 		if !(off <= largest*r.standIn.weakest.Epsilon()*unreadRounding) {
 			return false, nil
