@@ -166,7 +166,7 @@ func (s *sizedSite) explicit(l *lifted) (*explicit, error) {
 
 // sizes makes a list of sizes out of the shapes of what enters the site.
 func (s *sizedSite) sizes(e *explicit, l *lifted, list []extent) (string, error) {
-	dim := func(value string, i int64) string {
+	sizeOf := func(value string, i int64) string {
 		shape := e.add(onnx.NewNode("Shape", []string{value}, []string{""}))
 		return e.add(onnx.NewNode("Slice", []string{shape, e.list(i), e.list(i + 1)}, []string{""}))
 	}
@@ -189,10 +189,10 @@ func (s *sizedSite) sizes(e *explicit, l *lifted, list []extent) (string, error)
 				terms = append(terms, e.add(onnx.NewNode("Mul", []string{of(), e.list(factor)}, []string{""})))
 			}
 		}
-		term(x.B, func() string { return dim(s.query.cut, int64(batch)) })
-		term(x.L, func() string { return dim(s.query.cut, int64(length)) })
+		term(x.B, func() string { return sizeOf(s.query.cut, int64(batch)) })
+		term(x.L, func() string { return sizeOf(s.query.cut, int64(length)) })
 		if s.past() {
-			term(x.P, func() string { return dim(s.key.past(), 2) })
+			term(x.P, func() string { return sizeOf(s.key.past(), 2) })
 		}
 		if x.One != 0 || len(terms) == 0 {
 			terms = append(terms, e.list(x.One))
