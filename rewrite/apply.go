@@ -11,7 +11,7 @@ import (
 // change replaces one site by nodes.
 type change struct {
 	scope     *scope
-	site      *site
+	site      *sizedSite
 	mask      *onnx.ValueInfo // the graph's own padding mask, nil without one
 	reads     rope.Mask       // what the nodes compute of it
 	edited    bool            // the nodes mean something else than what they replace

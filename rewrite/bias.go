@@ -85,7 +85,7 @@ func (g *graph) multiplies(out, in string) (found *onnx.Node) {
 }
 
 // explicit writes the nodes that make a site's bias.
-func (s *site) explicit(l *lifted) (*explicit, error) {
+func (s *sizedSite) explicit(l *lifted) (*explicit, error) {
 	g := s.graph
 	e := &explicit{}
 	names := map[string]string{}
@@ -165,7 +165,7 @@ func (s *site) explicit(l *lifted) (*explicit, error) {
 }
 
 // sizes makes a list of sizes out of the shapes of what enters the site.
-func (s *site) sizes(e *explicit, l *lifted, list []extent) (string, error) {
+func (s *sizedSite) sizes(e *explicit, l *lifted, list []extent) (string, error) {
 	dim := func(value string, i int64) string {
 		shape := e.add(onnx.NewNode("Shape", []string{value}, []string{""}))
 		return e.add(onnx.NewNode("Slice", []string{shape, e.list(i), e.list(i + 1)}, []string{""}))
@@ -211,7 +211,7 @@ func (s *site) sizes(e *explicit, l *lifted, list []extent) (string, error) {
 
 // inside lists the values that depend on what enters the site: those that are
 // taken out with it, and those that come after it.
-func (s *site) inside() map[string]bool {
+func (s *sizedSite) inside() map[string]bool {
 	cuts := s.cuts()
 	inside := map[string]bool{}
 	for _, n := range s.graph.nodes {

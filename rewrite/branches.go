@@ -10,7 +10,7 @@ import (
 
 // join makes one encoding of what the query and the key were measured to do,
 // and returns the factor on the query beside it.
-func (s *site) join(a *rope.Attention, query, key *matrix) (float64, error) {
+func (s *sizedSite) join(a *rope.Attention, query, key *matrix) (float64, error) {
 	q, k := query.encoding, key.encoding
 	if len(q.Frequencies) != len(k.Frequencies) || q.Layout != k.Layout || q.Offset != k.Offset {
 		return 0, refuse(s.product, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",

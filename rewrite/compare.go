@@ -18,7 +18,7 @@ import (
 // should replace it.
 type comparison struct {
 	lifter               *lifter
-	site                 *site
+	site                 *sizedSite
 	lift                 *lifted
 	original, double, op *loaded
 	plain                *loaded // the definition node by node, as a plain implementation does it; nil where the original is that
@@ -31,7 +31,7 @@ type comparison struct {
 }
 
 // compare proves lowered nodes against the site.
-func (l *lifter) compare(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
+func (l *lifter) compare(ctx context.Context, s *sizedSite, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*Proof, error) {
 	piece, err := l.graph.source.extractSite(s)
 	if err == nil && piece.precision() == rope.BFloat16 {
 		// What a fused op rounds on its way nobody can emulate; its definition's

@@ -135,7 +135,7 @@ func (c modelConfig) compare(sites []analysed, opts Options, unscaled map[int]bo
 	var warnings []string
 	agrees := false
 	for _, f := range sites {
-		if f.lifted == nil || !f.lifted.rotary() {
+		if !f.lifted.rotary() {
 			continue
 		}
 		base, ok := f.lifted.attention.Encoding.Base()

@@ -19,7 +19,7 @@ type counts struct {
 func (c *counts) past(b, length int64) int64 { return max(c.tokens[b]-length, 0) }
 
 // counts lists the values that count a site's cache.
-func (s *site) counts() []*onnx.ValueInfo {
+func (s *sizedSite) counts() []*onnx.ValueInfo {
 	if s.counted == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (g *graph) total(c *fused.CountedCache) string {
 
 // extractSite cuts the piece that is a whole site. How a cache is counted is
 // fed, whatever it is computed from.
-func (g *graph) extractSite(s *site) (*piece, error) {
+func (g *graph) extractSite(s *sizedSite) (*piece, error) {
 	cuts := s.cuts()
 	counts := s.counts()
 	for _, v := range counts {
@@ -64,7 +64,7 @@ func (g *graph) extractSite(s *site) (*piece, error) {
 }
 
 // feed adds what counts the cache.
-func (c *counts) feed(s *site, feeds map[string]engine.Tensor) {
+func (c *counts) feed(s *sizedSite, feeds map[string]engine.Tensor) {
 	if c == nil {
 		return
 	}

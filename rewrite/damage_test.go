@@ -16,7 +16,7 @@ import (
 // measured is one site of a real export, ready to be proven.
 type measured struct {
 	lifter *lifter
-	site   *site
+	site   *sizedSite
 	lifted *lifted
 }
 
@@ -48,7 +48,7 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := g.find()
+	found := find(g)
 	s, refusal := g.delimit(*found[layer].core)
 	if refusal != nil {
 		t.Fatal(refusal)
@@ -57,13 +57,13 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.settle(table)
+	sized, table := sizeSites([]*site{s}, table)
 	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
-	lifted, err := l.lift(ctx, s)
+	lifted, err := l.lift(ctx, sized[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return measured{l, s, lifted}
+	return measured{l, sized[0], lifted}
 }
 
 // prove lowers a value, lets damage spoil the wiring, and proves it.

@@ -20,7 +20,7 @@ var dumpPoint = point{B: 2, L: 5, P: 3}
 // dump writes a site that is kept, by itself and without the model's weights,
 // for a report about it: folder/site-N/model.onnx, and its inputs as the onnx
 // package's tests hold them, test_data_set_0/input_0.pb and so on.
-func (l *lifter) dump(folder string, layer int, s *site, why *Refusal) error {
+func (l *lifter) dump(folder string, layer int, s *sizedSite, why *Refusal) error {
 	folder = filepath.Join(folder, fmt.Sprintf("site-%d", layer))
 	data := filepath.Join(folder, "test_data_set_0")
 	if err := os.MkdirAll(data, 0o755); err != nil {

@@ -99,7 +99,7 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, refusal := g.delimit(*g.find()[0].core)
+	s, refusal := g.delimit(*find(g)[0].core)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -112,12 +112,13 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sized, shapes := sizeSites([]*site{s}, shapes)
 	l := &lifter{graph: g, loader: loader{engine: eng, table: shapes}}
-	lifted, err := l.lift(ctx, s)
+	lifted, err := l.lift(ctx, sized[0])
 	if err != nil {
 		return err
 	}
-	_, err = l.prove(ctx, s, lifted)
+	_, err = l.prove(ctx, sized[0], lifted)
 	return err
 }
 
@@ -178,7 +179,7 @@ func TestOwnFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range g.find() {
+	for _, c := range find(g) {
 		if c.refusal == nil || !strings.Contains(c.refusal.Reason, "defines Attention itself") {
 			t.Errorf("%v", c.refusal)
 		}

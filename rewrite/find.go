@@ -21,9 +21,17 @@ type candidate struct {
 	refusal *Refusal
 }
 
-// find returns the candidates of the graph in topological order. A softmax
+// finder looks for attentions in one graph.
+type finder struct {
+	*graph
+	sources  map[string]sources  // what each value comes from, once a softmax was asked for it
+	readings map[string]readings // where each value goes, likewise
+}
+
+// find returns the candidates of a graph in topological order. A softmax
 // that is no attention (a router, a sampler) is none.
-func (g *graph) find() []candidate {
+func find(g *graph) []candidate {
+	f := &finder{graph: g}
 	var list []candidate
 	softmaxes := map[*onnx.Node]int{} // of a product
 	for _, n := range g.nodes {
@@ -34,7 +42,7 @@ func (g *graph) find() []candidate {
 		if !standard(n, "Softmax") || len(n.Inputs) == 0 || !g.isData(n.Inputs[0]) {
 			continue
 		}
-		c, refusal := g.core(n)
+		c, refusal := f.core(n)
 		if c != nil {
 			if softmaxes[c.product]++; softmaxes[c.product] > mostSoftmaxes {
 				c, refusal = nil, refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, one was expected", mostSoftmaxes, label(c.product))
@@ -83,18 +91,18 @@ func fusedAttention(n *onnx.Node) bool {
 		"SparseAttention", "PagedAttention", "LongformerAttention"}, n.OpType)
 }
 
-func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
-	if g.sources == nil {
-		g.traceSources()
-		g.traceReadings()
+func (f *finder) core(softmax *onnx.Node) (*core, *Refusal) {
+	if f.sources == nil {
+		f.traceSources()
+		f.traceReadings()
 	}
-	from := g.sources[softmax.Inputs[0]]
+	from := f.sources[softmax.Inputs[0]]
 	products, other := from.products, from.other
 	if len(products) == 0 {
 		return nil, nil
 	}
 	for _, p := range products {
-		if err := g.unread[p]; err != nil {
+		if err := f.unread[p]; err != nil {
 			return nil, refuse(p, "this %s, which makes the scores of %s, cannot be read: %v", p.OpType, label(softmax), err)
 		}
 		if standard(p, "Einsum") {
@@ -111,7 +119,7 @@ func (g *graph) core(softmax *onnx.Node) (*core, *Refusal) {
 	}
 	to := readings{}
 	for _, v := range softmax.Outputs {
-		to = to.with(g.readings[v])
+		to = to.with(f.readings[v])
 	}
 	switch {
 	case standard(to.wrong, "MatMul"):
@@ -156,32 +164,32 @@ func few(list, more []*onnx.Node) []*onnx.Node {
 
 // traceSources notes for each hidden state what it comes from, so that a graph of
 // many softmaxes is walked through once.
-func (g *graph) traceSources() {
-	g.sources = map[string]sources{}
-	for name := range g.inputs {
-		if g.isData(name) {
-			g.sources[name] = sources{other: name}
+func (f *finder) traceSources() {
+	f.sources = map[string]sources{}
+	for name := range f.inputs {
+		if f.isData(name) {
+			f.sources[name] = sources{other: name}
 		}
 	}
-	for _, n := range g.nodes {
+	for _, n := range f.nodes {
 		var from sources
 		switch {
-		case g.weightProduct(n) || standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
+		case f.weightProduct(n) || standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
 			for _, v := range n.Outputs {
-				g.sources[v] = sources{other: v}
+				f.sources[v] = sources{other: v}
 			}
 			continue
-		case product(n) && g.isData(n.Inputs[0]) && g.isData(n.Inputs[1]):
+		case product(n) && f.isData(n.Inputs[0]) && f.isData(n.Inputs[1]):
 			from.products = []*onnx.Node{n}
 		default:
 			for v := range uses(n) {
-				if g.isData(v) {
-					from = from.with(g.sources[v])
+				if f.isData(v) {
+					from = from.with(f.sources[v])
 				}
 			}
 		}
 		for _, v := range n.Outputs {
-			g.sources[v] = from
+			f.sources[v] = from
 		}
 	}
 }
@@ -200,25 +208,25 @@ type readings struct {
 }
 
 // traceReadings notes for each value where it goes.
-func (g *graph) traceReadings() {
-	g.readings = map[string]readings{}
-	for _, n := range slices.Backward(g.nodes) {
+func (f *finder) traceReadings() {
+	f.readings = map[string]readings{}
+	for _, n := range slices.Backward(f.nodes) {
 		if standard(n, "Shape", "Size") {
 			continue
 		}
 		var to readings
 		for _, v := range n.Outputs {
-			to = to.with(g.readings[v])
+			to = to.with(f.readings[v])
 		}
 		for v := range uses(n) {
 			here := to
 			switch mixes := standard(n, "MatMul"); {
 			case mixes && n.Inputs[0] == v:
 				here = readings{mixes: []*onnx.Node{n}}
-			case mixes, g.weightProduct(n):
+			case mixes, f.weightProduct(n):
 				here = readings{wrong: n}
 			}
-			g.readings[v] = g.readings[v].with(here)
+			f.readings[v] = f.readings[v].with(here)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestQuantisedRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := g.find()
+	found := find(g)
 	if len(found) != 1 || found[0].refusal != nil || found[0].core.softmax.Outputs[0] != "p" {
 		t.Errorf("%d attentions are found (%+v), the one of the scores was expected", len(found), found)
 	}

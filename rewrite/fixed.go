@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,29 +10,49 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// fixed turns growing caches into buffers of one capacity: the past inputs and
-// present outputs of every site become [batch, kv heads, capacity, head size],
-// and the input cache_length says how many tokens each row holds. Whatever else
-// would read the length of the past from a buffer's shape must be gone.
-type fixed struct {
+// CacheLengthInput is the usual name of the graph input that says how many
+// tokens a cache of fixed capacity holds in each row.
+const CacheLengthInput = "cache_length"
+
+// fixedCacheFeature turns growing caches into buffers of one capacity: the past
+// inputs and present outputs of every site become [batch, kv heads, capacity, head
+// size], and an input says how many tokens each row holds. Whatever else would
+// read the length of the past from a buffer's shape must be gone.
+type fixedCacheFeature struct {
+	input    string // int32 [batch]
 	capacity int64
 	caches   map[string]bool // the past inputs and present outputs
 	masks    map[string]bool // the padding masks, whose width says the length no more
 }
 
-func (o Options) fixed() (*fixed, error) {
+// fixedCache is the feature that the options ask for, nil where they ask for none.
+func fixedCache(m *onnx.Model, o Options) (feature, error) {
 	if o.FixedCapacity == 0 {
 		return nil, nil
+	}
+	f := &fixedCacheFeature{input: cmp.Or(o.CacheLength, CacheLengthInput), capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}
+	if err := freeName(m, f.input, "cache lengths", "--kv fixed:capacity=N,input=NAME"); err != nil {
+		return nil, err
+	}
+	if f.input == o.Documents {
+		return nil, fmt.Errorf("document ids and cache lengths are both to be the input %q; give one another name (--kv fixed:capacity=N,input=NAME)", f.input)
 	}
 	if o.FixedCapacity < 0 || o.FixedCapacity > math.MaxInt32 {
 		return nil, fmt.Errorf("a cache of %d tokens: a capacity from 1 to %d was expected", o.FixedCapacity, math.MaxInt32)
 	}
-	return &fixed{capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}, nil
+	return f, nil
 }
 
-// takes notes the cache of one site, or says why it cannot be of fixed capacity.
-func (f *fixed) takes(m *onnx.Model, w wiring) error {
+func (f *fixedCacheFeature) text() string {
+	return fmt.Sprintf("kv fixed:capacity=%d,input=%s", f.capacity, f.input)
+}
+
+// site notes the cache of one site, or says why it cannot be of fixed capacity.
+func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
+	w := e.wiring
 	switch {
+	case e.scope.where != "":
+		return fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", e.scope.where)
 	case w.counted != nil:
 		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
 	case w.latent != nil:
@@ -55,12 +76,13 @@ func (f *fixed) takes(m *onnx.Model, w wiring) error {
 	if w.mask != nil {
 		f.masks[w.mask.Name] = true
 	}
+	e.wiring.cacheLength = f.input
 	return nil
 }
 
 // finish changes the shapes of the buffers, after the sites were replaced by
 // the given nodes, and refuses a graph in which another node reads them.
-func (f *fixed) finish(m *onnx.Model, changes []change) error {
+func (f *fixedCacheFeature) finish(m *onnx.Model, changes []change) error {
 	ours := map[*onnx.Node]bool{}
 	for _, c := range changes {
 		for _, n := range c.nodes {
@@ -93,6 +115,7 @@ func (f *fixed) finish(m *onnx.Model, changes []change) error {
 			}
 		}
 	}
+	m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
 	return nil
 }
 
@@ -136,18 +159,11 @@ func (g *graph) readsAxis(n *onnx.Node, rank, axis int64) bool {
 	return false
 }
 
-// whole refuses a report in which a site is kept.
-func (f *fixed) whole(r *Report) error {
+// check refuses a report in which a site is kept.
+func (f *fixedCacheFeature) check(r *Report) error {
 	i := slices.IndexFunc(r.Sites, func(s Site) bool { return s.Status == Kept })
 	if i < 0 {
 		return nil
 	}
 	return partialError(fmt.Sprintf("every attention must be rewritten for a cache of fixed capacity, and layer %d is kept: %s", i, r.Sites[i].Reason))
-}
-
-func named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
-	if i := slices.IndexFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name }); i >= 0 {
-		return list[i]
-	}
-	return nil
 }

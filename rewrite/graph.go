@@ -24,9 +24,6 @@ type graph struct {
 	classes   map[string]class
 	fixedDims map[string][]int64       // of constants, and of what is computed from them in ways that are known
 	elements  map[string]onnx.DataType // see element
-	sources   map[string]sources       // what each value comes from, once a softmax was asked for it
-	readings  map[string]readings      // where each value goes, likewise
-	scales    map[string]bool          // what queries and keys of delimited sites are multiplied by (tokenScale)
 }
 
 // buildGraph reads nodes, which are those of the model's main graph or stand for
@@ -41,7 +38,6 @@ func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v v
 		constants: map[string]*onnx.Tensor{},
 		inputs:    map[string]*onnx.ValueInfo{},
 		outputs:   map[string]bool{},
-		scales:    map[string]bool{},
 	}
 	for _, v := range m.Graph.Inputs {
 		g.inputs[v.Name] = v

@@ -41,8 +41,10 @@ func TestGrowsWithTheGraph(t *testing.T) {
 					t.Fatal(err)
 				}
 				shared := map[string][32]byte{}
-				for _, f := range parts[0].delimit(&Report{}) {
-					f.site.hash(parts[0].view, &shapeTable{}, shared)
+				for _, c := range parts[0].found {
+					if s, refusal := parts[0].delimit(c); refusal == nil {
+						s.hash(parts[0].view, &shapeTable{}, shared)
+					}
 				}
 			})
 		}
@@ -100,7 +102,8 @@ func TestManyHeads(t *testing.T) {
 		}
 		report := newReport(parts[0].view.model)
 		by := &weighing{Engine: local}
-		if err := measure(context.Background(), by, parts[0].delimit(report), Options{}, report, func(string) {}); err != nil {
+		a := Options{}.analyser(report)
+		if _, err := a.measureScope(context.Background(), by, a.delimit(parts[0])); err != nil {
 			t.Fatal(err)
 		}
 		if report.Rewritten() != 1 || report.Sites[0].Heads != int(heads) {
@@ -168,7 +171,9 @@ func TestManyHeadsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		report := newReport(m)
-		if err := measure(context.Background(), local, parts[0].delimit(report), Options{measureOnly: true}, report, func(string) {}); err != nil {
+		a := Options{}.analyser(report)
+		a.proving = false
+		if _, err := a.measureScope(context.Background(), local, a.delimit(parts[0])); err != nil {
 			t.Fatal(err)
 		}
 		if got := report.Sites[0].Reason; c.reason == "" != (got == "") || !strings.Contains(got, c.reason) {

@@ -28,7 +28,7 @@ type latent struct {
 
 // sharedRotation measures the rotation of the channels that are kept, and where
 // they stand in a key.
-func (l *lifter) sharedRotation(ctx context.Context, s *site, ly *layouts) (*matrix, *onnx.ValueInfo, *latent, error) {
+func (l *lifter) sharedRotation(ctx context.Context, s *sizedSite, ly *layouts) (*matrix, *onnx.ValueInfo, *latent, error) {
 	c, part := s.key.shared, ly.key.parts[s.key.sharedAt]
 	for _, v := range []string{c.past, c.present} {
 		if kept, err := layoutOf(l.table.dims[v], part.channels); err != nil || !kept.canonical() || kept.heads != part.heads || kept.channels != part.channels {
@@ -66,7 +66,7 @@ func (l *lifter) sharedRotation(ctx context.Context, s *site, ly *layouts) (*mat
 
 // placed finds which channel of what a key is put together of each of its
 // channels is, for cached tokens and new ones alike.
-func (l *lifter) placed(ctx context.Context, s *site, ly *layouts) (*latent, error) {
+func (l *lifter) placed(ctx context.Context, s *sizedSite, ly *layouts) (*latent, error) {
 	la := &latent{part: s.key.sharedAt, count: ly.key.parts[s.key.sharedAt].channels}
 	cuts := s.key.cuts()
 	cuts[la.part] = s.key.shared.present

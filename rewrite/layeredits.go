@@ -48,7 +48,7 @@ func unscaledLayers(found []analysed, sites []Site, config modelConfig) map[int]
 		others = others || s.Attention == nil && types[i] == "full_attention" // nothing was measured
 	}
 	for _, f := range found {
-		if f.lifted == nil || !f.lifted.rotary() {
+		if !f.lifted.rotary() {
 			continue
 		}
 		layer := sites[f.index].Layer

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
 // layouts holds where elements lie in every value of a site that is fed or read.
@@ -42,65 +40,6 @@ func (s *site) measured() []string {
 	return unique(append(list, s.cuts()...))
 }
 
-// settle moves cuts of a shape that is not understood (exporters repeat heads
-// with a dimension of its own) back to the nearest rearrangement that is.
-func (s *site) settle(t *shapeTable) {
-	s.table = t
-	s.read(t)
-	if c := s.key.cache; c != nil && c.past == "" {
-		if ly, err := layoutOf(t.dims[c.present], lastConstant(t.dims[s.query.operand])); err != nil || !ly.canonical() {
-			// Keys that are given away in a form that is no cache's: what makes them stays.
-			s.key.cache = nil
-			s.replaced = slices.DeleteFunc(s.replaced, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, c.present) })
-		}
-	}
-	for _, b := range []*branch{&s.query, &s.key, &s.value} {
-		operand := b.operand
-		if b == &s.key {
-			operand = s.query.operand // the key's own is transposed
-		}
-		channels := lastConstant(t.dims[operand])
-		if len(b.beside) == 0 {
-			b.cut = t.understood(b.cut, b.before, func(dims []extent) bool {
-				_, err := layoutOf(dims, channels)
-				return err == nil
-			})
-			continue
-		}
-		b.cut = t.part(b.cut, b.before)
-		for i, o := range b.beside {
-			b.beside[i].cut = t.part(o.cut, o.before)
-		}
-	}
-}
-
-// understood returns the nearest of a cut and the rearrangements before it whose
-// shape is, the cut if no one's is.
-func (t *shapeTable) understood(cut string, before []string, is func(dims []extent) bool) string {
-	for _, v := range append([]string{cut}, before...) {
-		if dims, ok := t.dims[v]; ok && is(dims) {
-			return v
-		}
-	}
-	return cut
-}
-
-// part is understood for a cut that holds some channels of several. Nothing tells
-// how many these are, so that heads and channels are known by their order, or
-// there is one head.
-func (t *shapeTable) part(cut string, before []string) string {
-	for _, is := range []func(ly layout) bool{layout.canonical, func(ly layout) bool { return ly.is(batchAxis, rowAxis, mergedAxis) }} {
-		found := t.understood(cut, before, func(dims []extent) bool {
-			ly, err := layoutOf(dims, 0)
-			return err == nil && is(ly)
-		})
-		if ly, err := layoutOf(t.dims[found], 0); err == nil && is(ly) {
-			return found
-		}
-	}
-	return cut
-}
-
 // lastConstant returns the last dimension if it is constant, 0 otherwise.
 func lastConstant(dims []extent) int64 {
 	if len(dims) == 0 || !dims[len(dims)-1].constant() {
@@ -109,7 +48,7 @@ func lastConstant(dims []extent) int64 {
 	return dims[len(dims)-1].One
 }
 
-func (s *site) layouts(t *shapeTable) (*layouts, error) {
+func (s *sizedSite) layouts(t *shapeTable) (*layouts, error) {
 	for _, v := range s.measured() {
 		if err := t.refused[v]; err != nil {
 			return nil, refuse(s.softmax, "the shape of %q cannot be measured: %v", v, err)
@@ -140,7 +79,7 @@ func (s *site) layouts(t *shapeTable) (*layouts, error) {
 
 // turnedLayouts holds no more than what is fed and read to measure the rotation:
 // the value may stand in one with query and key.
-func (s *site) turnedLayouts(t *shapeTable) (*layouts, error) {
+func (s *sizedSite) turnedLayouts(t *shapeTable) (*layouts, error) {
 	ly := &layouts{cached: s.past()}
 	if err := s.turned(ly, t); err != nil {
 		return nil, err
@@ -150,7 +89,7 @@ func (s *site) turnedLayouts(t *shapeTable) (*layouts, error) {
 }
 
 // turned recognises query and key before and after their rotation.
-func (s *site) turned(ly *layouts, t *shapeTable) error {
+func (s *sizedSite) turned(ly *layouts, t *shapeTable) error {
 	channels := lastConstant(t.dims[s.query.operand])
 	if channels == 0 {
 		return refuse(s.product, "the head size of its query is not constant")
@@ -186,7 +125,7 @@ type place struct {
 	channels int64
 }
 
-func (s *site) recognise(t *shapeTable, places ...place) error {
+func (s *sizedSite) recognise(t *shapeTable, places ...place) error {
 	for _, v := range places {
 		dims, ok := t.dims[v.name]
 		if !ok {

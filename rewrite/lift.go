@@ -70,7 +70,7 @@ func (l *lifter) openPiece(ctx context.Context, at *onnx.Node, what string, p *p
 }
 
 // lift measures a site.
-func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
+func (l *lifter) lift(ctx context.Context, s *sizedSite) (*lifted, error) {
 	if c := s.key.cache; c != nil && c.slots {
 		return nil, refuse(c.concat, "it writes new keys into a cache of fixed size at places that the call names; a cache that grows was expected. Methods that change frequencies alone are possible with --target onnx; export the model with a growing cache for others (--kv fixed then gives it one of fixed capacity)")
 	}
@@ -160,7 +160,7 @@ func (l *lifter) lift(ctx context.Context, s *site) (*lifted, error) {
 }
 
 // keyRepeat returns the factor between stored keys and the MatMul's operand.
-func (l *lifter) keyRepeat(ctx context.Context, s *site, ly *layouts) (float64, error) {
+func (l *lifter) keyRepeat(ctx context.Context, s *sizedSite, ly *layouts) (float64, error) {
 	if s.key.cache == nil {
 		return 1, nil // the rotation was measured up to the operand
 	}
@@ -186,7 +186,7 @@ func (l *lifter) keyRepeat(ctx context.Context, s *site, ly *layouts) (float64, 
 
 // values checks that the values used are those stored, repeated over the
 // heads of a group.
-func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
+func (l *lifter) values(ctx context.Context, s *sizedSite, ly *layouts) error {
 	for _, v := range []struct {
 		what   string
 		branch branch
@@ -254,7 +254,7 @@ func (l *lifter) values(ctx context.Context, s *site, ly *layouts) error {
 	return nil
 }
 
-func (l *lifter) probabilities(ctx context.Context, s *site, ly *layouts) error {
+func (l *lifter) probabilities(ctx context.Context, s *sizedSite, ly *layouts) error {
 	in, out := s.softmax.Outputs[0], s.mix.Inputs[0]
 	if rank := int64(len(ly.scores)); softmaxAxis(l.graph.model, s.softmax, rank) != rank-1 {
 		return refuse(s.softmax, "its axis is %d, %d was expected", softmaxAxis(l.graph.model, s.softmax, rank), rank-1)
@@ -285,7 +285,7 @@ func softmaxAxis(m *onnx.Model, n *onnx.Node, rank int64) int64 {
 	return axis
 }
 
-func (l *lifter) scores(ctx context.Context, s *site, ly *layouts) (*scoreFit, *onnx.ValueInfo, error) {
+func (l *lifter) scores(ctx context.Context, s *sizedSite, ly *layouts) (*scoreFit, *onnx.ValueInfo, error) {
 	loaded, refusal := l.open(ctx, s.softmax, "the mask", []string{s.softmaxInput()}, []string{s.scores()})
 	if refusal != nil {
 		return nil, nil, refusal

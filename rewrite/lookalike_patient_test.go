@@ -40,7 +40,7 @@ func patientAt(t testing.TB, path string) *patient {
 		if !standard(n, "Softmax") {
 			continue
 		}
-		c, refusal := g.core(n)
+		c, refusal := (&finder{graph: g}).core(n)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

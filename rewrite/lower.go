@@ -29,7 +29,7 @@ type wiring struct {
 	outLayout                         layout
 }
 
-func (s *site) wiring(l *lifted) (w wiring, err error) {
+func (s *sizedSite) wiring(l *lifted) (w wiring, err error) {
 	w = wiring{
 		element: s.graph.element(s.query.cut),
 		name:    "rope_rewrite/" + s.output(),

@@ -8,7 +8,7 @@ import (
 
 // unpack finds which heads of a value that holds several of query, key and
 // value are those of each, by feeding one head at a time.
-func (l *lifter) unpack(ctx context.Context, s *site, ly *layouts) error {
+func (l *lifter) unpack(ctx context.Context, s *sizedSite, ly *layouts) error {
 	holds := map[string]int{}
 	for _, b := range []branch{s.query, s.key, s.value} {
 		for _, cut := range b.cuts() {

@@ -380,7 +380,7 @@ func (l *loaded) feeds(pt point, feeds map[string]engine.Tensor) (map[string]eng
 		all[v.Name] = t
 	}
 	for _, c := range l.piece.cuts {
-		if l.piece.graph.scales[c] && feeds[c].Dims == nil {
+		if l.table.scales[c] && feeds[c].Dims == nil {
 			dims := evaluate(l.table.dims[c], pt)
 			elements, err := room(dims)
 			if err != nil {

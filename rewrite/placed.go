@@ -15,17 +15,11 @@ import (
 // to its embeddings, and biases on its scores. Both are for a sentence only;
 // what cannot be measured is left out of it.
 
-// placed says how positions come into a model with these attentions.
-func (g *graph) placed(ctx context.Context, opts Options, u *unturned) string {
-	var found []string
-	eng, err := opts.engine()
-	if err != nil {
-		eng = nil // what a type would make non-nil: nothing can be evaluated
-	} else {
-		defer eng.Close()
-	}
-	found = append(found, g.addedTables(ctx, eng, u.from)...)
-	if err == nil && len(u.cores) > 0 {
+// placed says how positions come into a model with these attentions. Without an
+// engine nothing is evaluated for it.
+func (g *graph) placed(ctx context.Context, eng engine.Engine, u *unturned) string {
+	found := g.addedTables(ctx, eng, u.from)
+	if eng != nil && len(u.cores) > 0 {
 		found = append(found, g.biases(ctx, eng, u.cores)...)
 	}
 	if found = unique(found); len(found) == 0 {

@@ -113,7 +113,7 @@ func trials(l *lifted) []trial {
 // prove runs the original site, the same in float64, and the lowered op on
 // random inputs. The op's error against float64 must be at most twice the
 // original's own, which must stay within what float32 allows.
-func (l *lifter) prove(ctx context.Context, s *site, lift *lifted) (*Proof, error) {
+func (l *lifter) prove(ctx context.Context, s *sizedSite, lift *lifted) (*Proof, error) {
 	w, err := s.wiring(lift)
 	if err != nil {
 		return nil, refuse(s.softmax, "the op that should replace it cannot be written: %v", err)
@@ -184,7 +184,7 @@ func apriori(result int, l *lifted, t trial, epsilon float64) float64 {
 }
 
 // loadOp loads the lowered op by itself.
-func (l *lifter) loadOp(ctx context.Context, s *site, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*loaded, error) {
+func (l *lifter) loadOp(ctx context.Context, s *sizedSite, lift *lifted, nodes []*onnx.Node, constants []*onnx.Tensor) (*loaded, error) {
 	p := &piece{graph: l.graph, nodes: nodes, consts: constants, cuts: s.cuts(), typed: s.counts(), outputs: s.results()}
 	if sides := l.graph.source.besides(p); len(sides) > 0 {
 		made, err := l.graph.source.extract(sides, nil)
@@ -230,13 +230,13 @@ func (g *graph) besides(p *piece) (list []string) {
 }
 
 // trialFeeds makes the inputs of a trial; hidden states are float32 numbers.
-func (l *lifter) trialFeeds(rng *rand.Rand, s *site, lift *lifted, t trial) (feeds map[string]engine.Tensor, mask []int64) {
+func (l *lifter) trialFeeds(rng *rand.Rand, s *sizedSite, lift *lifted, t trial) (feeds map[string]engine.Tensor, mask []int64) {
 	feeds = map[string]engine.Tensor{}
 	for _, c := range s.cuts() {
 		dims := evaluate(l.table.dims[c], t.pt)
 		x := make([]float32, engine.Elements(dims))
 		for i := range x {
-			if l.graph.scales[c] {
+			if l.table.scales[c] {
 				x[i] = 0.5 + rng.Float32() // as of norms and temperatures
 				continue
 			}

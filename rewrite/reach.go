@@ -42,7 +42,7 @@ func (t *retabler) writeReach(sites []retabled) error {
 			err = s.plainCache()
 		}
 		if err != nil {
-			return &EditError{Layer: s.layer, Err: err}
+			return &layerError{s.layer, err}
 		}
 		i := slices.IndexFunc(turns, func(k keyTurn) bool { return reflect.DeepEqual(k.encoding, want) })
 		if i < 0 {

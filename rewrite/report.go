@@ -16,8 +16,6 @@ const (
 	Kept      Status = "kept"      // left as it is, with the reason
 )
 
-const notSelected = "not among the layers asked for"
-
 // Report says what was found and done.
 type Report struct {
 	Model    string   `json:"model"`
@@ -69,6 +67,8 @@ type Site struct {
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be lifted.
 	Attention *rope.Attention `json:"-"`
+
+	skipped bool // it was not asked for
 }
 
 // Rewritten counts the sites that were replaced.
@@ -77,7 +77,7 @@ func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.S
 // Unproven counts the sites that were asked for and could not be rewritten.
 func (r *Report) Unproven() int { return r.count(Site.unproven) }
 
-func (s Site) unproven() bool { return s.Status == Kept && s.Reason != notSelected }
+func (s Site) unproven() bool { return s.Status == Kept && !s.skipped }
 
 // partial is the error for sites that were asked for and could not be rewritten,
 // nil where there is none.
@@ -105,33 +105,6 @@ func (r *Report) keep(where string, refusal *Refusal) {
 	r.Sites = append(r.Sites, Site{Node: refusal.Node, Scope: where, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
 }
 
-// keepAll keeps every site for one reason. It returns no error, so that the
-// report is what the caller looks at.
-func (r *Report) keepAll(found []analysed, reason error) error {
-	for _, f := range found {
-		r.Sites[f.index].Reason = reason.Error()
-	}
-	r.number()
-	return nil
-}
-
-// keepShared keeps the sites that share a cache and returns the others.
-func (r *Report) keepShared(found []analysed) (rest []analysed) {
-	var sites []*site
-	for _, f := range found {
-		sites = append(sites, f.site)
-	}
-	refused := sharesCache(sites)
-	for _, f := range found {
-		if refusal := refused[f.site]; refusal != nil {
-			r.Sites[f.index].Reason = refusal.Error()
-			continue
-		}
-		rest = append(rest, f)
-	}
-	return rest
-}
-
 // number gives the sites their places.
 func (r *Report) number() {
 	for i := range r.Sites {
@@ -143,7 +116,7 @@ func (r *Report) number() {
 func (r *Report) carried(found []analysed, known rope.Context) {
 	for _, f := range found {
 		s := &r.Sites[f.index]
-		if f.lifted == nil || !f.lifted.rotary() || s.Theta != 0 {
+		if !f.lifted.rotary() || s.Theta != 0 {
 			continue
 		}
 		if spec, base, ok := rope.Recognise(f.lifted.attention, known); ok {
@@ -161,7 +134,7 @@ func (r *Report) warn(warnings ...string) {
 }
 
 // describe fills in what was measured of a site.
-func (s *Site) describe(of *site, l *lifted) {
+func (s *Site) describe(of *sizedSite, l *lifted) {
 	a := l.attention
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize

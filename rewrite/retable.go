@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -311,7 +312,10 @@ func (r rotary) remove(name string, m *onnx.Model) {
 
 // addGains multiplies what Cos and Sin give where the gain changes.
 func (t *retabler) addGains() error {
-	for n, by := range t.gains {
+	nodes := slices.Collect(maps.Keys(t.gains))
+	slices.SortFunc(nodes, func(a, b *onnx.Node) int { return strings.Compare(a.Outputs[0], b.Outputs[0]) }) // the same file each time
+	for _, n := range nodes {
+		by := t.gains[n]
 		if by.factor == 1 {
 			continue
 		}

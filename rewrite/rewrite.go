@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 
@@ -44,9 +43,8 @@ type Options struct {
 
 	Progress func(string) // told what is being done; may be nil
 
-	exceeded    func()   // called when an engine is refused memory; nil where that concerns its piece alone
-	measureOnly bool     // sites are measured and not proven
-	known       outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
+	exceeded func()   // called when an engine is refused memory; nil where that concerns its piece alone
+	known    outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
 }
 
 // ErrNoAttention says that a model has no rotary attention.
@@ -128,160 +126,30 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	if len(m.Opsets()) == 0 {
 		return report, fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", m.Path)
 	}
-	inputs, err := additions(m, opts)
-	if err == nil && opts.Separator != nil && opts.Documents != "" {
-		err = errors.New("document ids come either from an input or from a separator; give one")
-	}
+	r, err := newRequest(m, opts)
 	if err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
-	cache, err := opts.fixed()
-	if err != nil {
-		return report, &EditError{Layer: WholeModel, Err: err}
-	}
-	if err := opts.plain(); err != nil {
-		return report, &EditError{Layer: WholeModel, Err: err}
-	}
-	found, err := analyse(ctx, m, opts, report)
+	a := opts.analyser(report)
+	found, err := a.find(ctx, m)
 	if err != nil {
 		return report, err
 	}
-	if cache != nil {
-		if err := cache.whole(report); err != nil {
-			return report, err
-		}
-	}
-	config := readConfig(m.Path)
-	opts.Context = config.fill(opts.Context)
-	unscaled := unscaledLayers(found, report.Sites, config)
-	report.warn(config.compare(found, opts, unscaled)...)
-	report.carried(found, opts.Context)
-	if report.Edits, err = opts.describeEdits(report.Sites, unscaled); err != nil {
+	if err := opts.checkLayerEdits(len(report.Sites), r.config); err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
-	if err := opts.checkLayerEdits(len(report.Sites), config); err != nil {
-		return report, &EditError{Layer: WholeModel, Err: err}
-	}
-	if opts.Separator != nil {
-		report.Edits = append(report.Edits, "documents "+opts.Separator.String())
-	}
-	if inputs.documents != "" {
-		report.Edits = append(report.Edits, "documents input:"+inputs.documents)
-	}
-	if cache != nil {
-		report.Edits = append(report.Edits, fmt.Sprintf("kv fixed:capacity=%d,input=%s", cache.capacity, inputs.cacheLength))
-	}
-	counter := &documentCounter{separator: opts.Separator, made: map[string]bool{}}
-	var changes []change
-	var retables []retabled
-	raw := false
-	for _, f := range found {
-		site := &report.Sites[f.index]
-		if f.lifted == nil || site.Status == Kept {
-			continue
-		}
-		specs, err := opts.editsOf(site.Layer, config.LayerTypes, unscaled[site.Layer])
-		if err != nil {
-			return report, &EditError{Layer: site.Layer, Err: err}
-		}
-		if err := f.lifted.allows(specs, site.Reason); err != nil {
-			return report, &EditError{Layer: site.Layer, Err: err}
-		}
-		a, warnings, err := edit(f.lifted.attention, opts, specs)
-		if err != nil {
-			return report, &EditError{Layer: site.Layer, Err: err}
-		}
-		report.warn(warnings...)
-		known := f.lifted.known(opts.Context)
-		if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
-			report.warn(w)
-		}
-		a, warning, err := f.site.behindNorms(a, f.lifted.attention)
-		if err != nil {
-			return report, &EditError{Layer: site.Layer, Err: err}
-		}
-		if warning != "" {
-			report.warn(warning)
-		}
-		if f.lifted.rotationOnly && a.Encoding.Reach.Trained != 0 {
-			return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)}
-		}
-		if a.Drawn.Range > 0 && f.lifted.layouts.cached {
-			return report, &EditError{Layer: site.Layer, Err: errCachedDraw}
-		}
-		raw = raw || a.Cache == rope.Raw && f.lifted.layouts.cached
-		documents := inputs.documents
-		if opts.Separator != nil && a.Mask.Documents != rope.NoDocuments {
-			if documents, err = counter.ids(f, a.Mask); err != nil {
-				return report, &EditError{Layer: site.Layer, Err: err}
-			}
-		}
-		if err := checkDocuments(a.Mask, documents); err != nil {
-			return report, &EditError{Layer: site.Layer, Err: err}
-		}
-		if opts.Target == PlainONNX {
-			retables = append(retables, retabled{analysed: f, layer: site.Layer, want: a, documents: documents, specs: specs, known: known})
-			changes = append(changes, change{mask: f.lifted.mask, reads: a.Mask})
-			continue
-		}
-		w, err := f.site.wiring(f.lifted)
-		if err != nil {
-			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
-		}
-		if cache != nil && f.scope.where != "" {
-			return report, &EditError{Layer: site.Layer, Err: fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", f.scope.where)}
-		}
-		if cache != nil {
-			if err := cache.takes(m, w); err != nil {
-				return report, &EditError{Layer: site.Layer, Err: err}
-			}
-			w.cacheLength = inputs.cacheLength
-		}
-		w.documents = documents
-		nodes, constants, err := lower(w, a)
-		if err != nil {
-			return report, fmt.Errorf("layer %d: %w", site.Layer, err)
-		}
-		changes = append(changes, change{scope: f.scope, site: f.site, mask: w.mask, reads: a.Mask,
-			edited: !reflect.DeepEqual(a, f.lifted.attention), nodes: nodes, constants: constants})
-	}
-	if raw {
-		report.Edits = append(report.Edits, "cache raw")
-	}
-	if opts.Target == PlainONNX {
-		if len(report.Edits) == 0 {
-			return report, nil
-		}
-		report.Edits = append(report.Edits, "target onnx")
-		if err := inputs.used(changes, counter); err != nil {
-			return report, &EditError{Layer: WholeModel, Err: err}
-		}
-		if err := retable(ctx, m, opts, retables); err != nil {
-			return report, err
-		}
-		if len(changes) > 0 {
-			inputs.declare(m.Graph, changes)
-		}
-		counter.write(m.Graph)
-		return report, order(m.Graph)
-	}
-	if err := inputs.used(changes, counter); err != nil {
-		return report, &EditError{Layer: WholeModel, Err: err}
-	}
-	counter.write(m.Graph)
-	if err := apply(m, changes); err != nil {
+	sites, err := a.measure(ctx, found)
+	if err != nil {
 		return report, err
 	}
-	report.warn(leftovers(changes)...)
-	if cache != nil {
-		if err := cache.finish(m, changes); err != nil {
-			return report, &EditError{Layer: WholeModel, Err: err}
-		}
+	if err := r.check(report); err != nil {
+		return report, err
 	}
-	if len(changes) > 0 {
-		inputs.declare(m.Graph, changes)
+	plan, err := r.plan(sites, report)
+	if err != nil {
+		return report, err
 	}
-	return report, nil
+	return report, r.write(ctx, m, plan, report)
 }
 
 func (o Options) engine() (engine.Engine, error) {
@@ -306,29 +174,6 @@ func ownNodes(m *onnx.Model) int {
 		}
 	}
 	return count
-}
-
-// edit applies the methods to a value. A site that turns nothing has no
-// frequencies to scale and no distances to map, but a mask.
-func edit(a rope.Attention, opts Options, specs []rope.Spec) (rope.Attention, []string, error) {
-	still := len(a.Encoding.Frequencies) == 0
-	a.Encoding.ExactAngles = opts.ExactAngles && !still
-	if opts.RawCache && !still {
-		a.Cache = rope.Raw
-	}
-	var warnings []string
-	for _, spec := range specs {
-		if still && spec.Axis != rope.MaskAxis {
-			continue
-		}
-		var more []string
-		var err error
-		if a, more, err = spec.Apply(a, opts.Context); err != nil {
-			return a, warnings, err
-		}
-		warnings = append(warnings, more...)
-	}
-	return a, warnings, nil
 }
 
 // DefaultOutput returns where the command writes when nothing else is said:

@@ -16,7 +16,7 @@ import (
 
 // rotationOf measures what a site whose attention cannot be lifted does to query
 // and key by position, and nothing else.
-func (l *lifter) rotationOf(ctx context.Context, s *site) (*lifted, error) {
+func (l *lifter) rotationOf(ctx context.Context, s *sizedSite) (*lifted, error) {
 	l = &lifter{graph: l.graph, loader: l.loader, sections: true}
 	ly, err := s.turnedLayouts(l.table)
 	if err != nil {

@@ -16,7 +16,8 @@ type scope struct {
 	loop  *onnx.Node    // a node that runs the graph any number of times, nil when none does
 	last  bool          // nothing in the graphs around it reads what it gives
 	view  *graph
-	nodes map[*onnx.Node]bool // the graph's own before it is changed, once they were asked for
+	nodes map[*onnx.Node]bool // the graph's own before it is changed
+	found []candidate         // that stand in it
 }
 
 // scopes returns the model's graph and, after it, the graphs inside nodes that
@@ -26,7 +27,7 @@ func scopes(m *onnx.Model) ([]*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []*scope{{graph: m.Graph, last: true, view: view}}
+	list := []*scope{(&scope{graph: m.Graph, last: true, view: view}).search()}
 	return list, inner(m, list[0], &list)
 }
 
@@ -53,7 +54,7 @@ func inner(m *onnx.Model, s *scope, list *[]*scope) error {
 				if in.view, err = in.read(m, n); err != nil {
 					return fmt.Errorf("%s: %w", in.where, err)
 				}
-				*list = append(*list, in)
+				*list = append(*list, in.search())
 			}
 			if err := inner(m, in, list); err != nil {
 				return err
@@ -134,12 +135,30 @@ func reach(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
 	return nodes, values
 }
 
+// delimit delimits a candidate, all of which must stand in the scope's own graph.
+func (s *scope) delimit(c candidate) (*site, *Refusal) {
+	refusal := c.refusal
+	var delimited *site
+	if refusal == nil {
+		delimited, refusal = s.view.delimit(*c.core)
+		if refusal == nil {
+			refusal = s.own(delimited)
+		}
+		if refusal != nil {
+			refusal.Op = c.node.OpType
+		}
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	return delimited, nil
+}
+
 // own says whether a site's op can be put into the graph: all that it replaces
 // stands there.
 func (s *scope) own(site *site) *Refusal {
-	own := s.ownNodes()
 	for _, n := range site.replaced {
-		if !own[n] {
+		if !s.nodes[n] {
 			return refuse(n, "it stands outside %s, which holds the rest of this attention", s.where)
 		}
 	}
@@ -149,23 +168,15 @@ func (s *scope) own(site *site) *Refusal {
 	return nil
 }
 
-// ownNodes returns the nodes of the scope's own graph.
-func (s *scope) ownNodes() map[*onnx.Node]bool {
-	if s.nodes == nil {
-		s.nodes = make(map[*onnx.Node]bool, len(s.graph.Nodes))
-		for _, n := range s.graph.Nodes {
-			s.nodes[n] = true
-		}
+// search notes the graph's own nodes and the candidates among them.
+func (s *scope) search() *scope {
+	s.nodes = make(map[*onnx.Node]bool, len(s.graph.Nodes))
+	for _, n := range s.graph.Nodes {
+		s.nodes[n] = true
 	}
-	return s.nodes
-}
-
-// find returns the candidates that stand in the scope's own graph.
-func (s *scope) find() []candidate {
-	list := s.view.find()
-	if s.where == "" {
-		return list
+	s.found = find(s.view)
+	if s.where != "" {
+		s.found = slices.DeleteFunc(s.found, func(c candidate) bool { return !s.nodes[c.node] })
 	}
-	own := s.ownNodes()
-	return slices.DeleteFunc(list, func(c candidate) bool { return !own[c.node] })
+	return s
 }

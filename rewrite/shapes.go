@@ -20,6 +20,7 @@ type shapeTable struct {
 	dims   map[string][]extent // dims of the values asked for
 	past   bool                // the model has a cache
 	fixed  point               // the sizes that the model always has; 0 for those that are free
+	scales map[string]bool     // what queries and keys of the graph's sites are multiplied by (tokenScale)
 
 	refused map[string]error // values that could not be measured because of what makes them
 }

@@ -70,7 +70,6 @@ func (b branch) store() *cache {
 type site struct {
 	core
 	graph             *graph
-	table             *shapeTable // once sizes are measured
 	query, key, value branch
 	attended          string              // the attention's output, as the model has it
 	replaced          []*onnx.Node        // the model's nodes whose outputs the op makes in their place
@@ -151,7 +150,6 @@ func (g *graph) delimit(c core) (*site, *Refusal) {
 	states := s.states()
 	for _, list := range [][]tokenScale{s.query.scales, s.key.scales} {
 		for i, scale := range list {
-			g.scales[scale.value] = true
 			list[i].norm = g.madeOf(scale.value, states)
 		}
 	}

@@ -157,46 +157,6 @@ func (t *shapeTable) within(pt point) point {
 	return pt
 }
 
-// read settles what the dimensions of a site's values are where the model's
-// sizes are fixed.
-func (s *site) read(t *shapeTable) {
-	if t.fixed == (point{}) {
-		return
-	}
-	done := map[string]bool{}
-	read := func(value string, at int, rows extent) {
-		dims, ok := t.dims[value]
-		if !ok || done[value] {
-			return
-		}
-		done[value] = true
-		if at < 0 {
-			at += len(dims)
-		}
-		t.dims[value] = t.reading(dims, at, rows)
-	}
-	total := totalOf(t)
-	read(s.scores(), 3, total)
-	read(s.softmaxInput(), 3, total)
-	for _, v := range []string{s.scores(), s.softmaxInput()} {
-		if dims := t.dims[v]; len(dims) == 4 && dims[2] == t.settled(lengthExtent) {
-			dims[2] = lengthExtent
-		}
-	}
-	read(s.query.operand, -2, lengthExtent)
-	read(s.key.operand, -1, total)
-	read(s.value.operand, -2, total)
-	for _, b := range []branch{s.key, s.value} {
-		if c := b.store(); c != nil {
-			read(c.past, 2, pastExtent)
-			read(c.present, 2, total)
-		}
-	}
-	for _, v := range s.measured() {
-		read(v, t.rowsAt(t.dims[v]), lengthExtent)
-	}
-}
-
 // counted makes of a call of a counted cache one of the sizes that are fixed.
 func (p point) counted(length int64, tokens []int64) (int64, []int64) {
 	if p.B > 0 {

@@ -89,7 +89,7 @@ func TestStill(t *testing.T) {
 			g := attend(t, func(_ *onnx.Model, add func(string, ...string) string) string {
 				return c.change(add, add("MatMul", "hidden", "weight"))
 			})
-			found := g.find()
+			found := find(g)
 			if len(found) != 1 || found[0].core == nil {
 				t.Fatalf("%d candidates: %+v", len(found), found)
 			}

@@ -24,19 +24,10 @@ const (
 	PlainONNX Target = "onnx"
 )
 
-// plain refuses options that need the op.
-func (o Options) plain() error {
-	switch {
-	case o.Target == "" || o.Target == Ops:
-		return nil
-	case o.Target != PlainONNX:
-		return fmt.Errorf("unknown target %q; ops or onnx was expected", o.Target)
-	case o.FixedCapacity != 0:
-		return errors.New("a cache of fixed capacity needs the op; it cannot go with the target onnx")
-	case o.RawCache:
-		return errors.New("a cache of un-rotated keys needs the op; it cannot go with the target onnx")
-	case o.ExactAngles:
-		return errors.New("exact angles need the op; they cannot go with the target onnx")
+// check refuses a target that is not known.
+func (t Target) check() error {
+	if t != "" && t != Ops && t != PlainONNX {
+		return fmt.Errorf("unknown target %q; ops or onnx was expected", t)
 	}
 	return nil
 }
@@ -83,7 +74,7 @@ func (r retabled) rescaled() (rope.Encoding, error) {
 // they did before: an encoding that turns some of its channels only cannot be
 // measured, and their frequency is one more number of the same constant. The
 // caller orders the nodes.
-func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
+func retable(ctx context.Context, m *onnx.Model, sites []retabled, again measureAgain) error {
 	if len(sites) == 0 {
 		return nil
 	}
@@ -101,11 +92,11 @@ func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 			hidden = append(hidden, h)
 		}
 		if err != nil {
-			return &EditError{Layer: s.layer, Err: err}
+			return &layerError{s.layer, err}
 		}
 	}
 	if len(t.constants) > 0 {
-		if err := t.change(ctx, opts, sites); err != nil {
+		if err := t.change(ctx, sites, again); err != nil {
 			return err
 		}
 	}
@@ -117,13 +108,13 @@ func retable(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 
 // change writes the constants: first such that the model can be measured with
 // them, then as they are wanted.
-func (t *retabler) change(ctx context.Context, opts Options, sites []retabled) error {
+func (t *retabler) change(ctx context.Context, sites []retabled, again measureAgain) error {
 	err := t.check()
 	if err == nil {
 		err = t.addGains()
 	}
 	if err != nil {
-		return &EditError{Layer: WholeModel, Err: err}
+		return &layerError{wholeModel, err}
 	}
 	t.write(turning)
 	for g := range t.model.Graph.AllGraphs() {
@@ -131,7 +122,7 @@ func (t *retabler) change(ctx context.Context, opts Options, sites []retabled) e
 			return err
 		}
 	}
-	if err := confirm(ctx, t.model, opts, sites); err != nil {
+	if err := confirm(ctx, t.model, sites, again); err != nil {
 		return err
 	}
 	t.write(func(r rotary) rope.Encoding { return r.want })
@@ -152,24 +143,32 @@ func turning(r rotary) rope.Encoding {
 	return e
 }
 
+// measureAgain measures a model anew. It returns what came of each attention, by
+// its place in the graph, and why there is nothing of one.
+type measureAgain func(context.Context, *onnx.Model) (measured map[int]*lifted, why func(int) string, err error)
+
+// layerError says that a layer cannot be written, or with wholeModel that the
+// model cannot.
+type layerError struct {
+	layer int
+	err   error
+}
+
+const wholeModel = -1
+
+func (e *layerError) Error() string { return e.err.Error() }
+func (e *layerError) Unwrap() error { return e.err }
+
 // confirm measures the changed model and says where it is not what was wanted.
-func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled) error {
-	report := newReport(m)
-	opts.Layers, opts.measureOnly = nil, true // the model differs from the proven one in constants alone
-	found, err := analyse(ctx, m, opts, report)
+func confirm(ctx context.Context, m *onnx.Model, sites []retabled, again measureAgain) error {
+	measured, why, err := again(ctx, m)
 	if err != nil {
 		return fmt.Errorf("the changed model cannot be measured: %w", err)
 	}
 	for _, s := range sites {
-		site := report.Sites[s.index]
-		if site.Attention == nil {
-			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.layer, site.Reason)
-		}
-		unknown := 0.0
-		for _, f := range found {
-			if f.index == s.index && f.lifted != nil {
-				unknown = f.lifted.unknown
-			}
+		got := measured[s.index]
+		if got == nil {
+			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.layer, why(s.index))
 		}
 		want, err := s.rescaled()
 		if err != nil {
@@ -180,7 +179,7 @@ func confirm(ctx context.Context, m *onnx.Model, opts Options, sites []retabled)
 		if t := s.scope.view.element(s.site.key.cut); short(t) {
 			gain = precision(t).Epsilon()
 		}
-		if err := sameRotation(*site.Attention, s.lifted.attention.EffectiveScale(), want, unknown, gain); err != nil {
+		if err := sameRotation(got.attention, s.lifted.attention.EffectiveScale(), want, got.unknown, gain); err != nil {
 			return fmt.Errorf("layer %d of the changed model %w", s.layer, err)
 		}
 	}

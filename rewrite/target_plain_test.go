@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -180,6 +181,33 @@ func TestTargetONNXMasksRefused(t *testing.T) {
 		m.Close()
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v lacks %q", export, err, want)
+		}
+	}
+}
+
+// The same request gives the same file each time.
+func TestPlainSameBytes(t *testing.T) {
+	testruntime.Require(t)
+	yarn := []rope.Spec{spec(t, rope.ScalingAxis, "yarn:factor=4")}
+	var first []byte
+	for range 20 {
+		m, err := onnx.Open(model("gpt_neox__dynamo18"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if _, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{Edits: yarn, Target: rewrite.PlainONNX}.Again(model("gpt_neox__dynamo18"))); err != nil {
+			t.Fatal(err)
+		}
+		data, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = data
+		}
+		if !bytes.Equal(data, first) {
+			t.Fatal("two files differ")
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (l *loaded) mirrored(ctx context.Context, s tokenScale) error {
 
 // behindNorms takes out of an edited attention what a norm behind the rotation
 // takes away: its gain. It is what a model has that is exported with the method.
-func (s *site) behindNorms(a, before rope.Attention) (_ rope.Attention, warning string, _ error) {
+func (s *sizedSite) behindNorms(a, before rope.Attention) (_ rope.Attention, warning string, _ error) {
 	gain, own := a.Encoding.EffectiveGain(), before.Encoding.EffectiveGain()
 	switch {
 	case gain == own || !s.query.normed() && !s.key.normed():

@@ -39,40 +39,6 @@ type paddingTest struct {
 	roles    map[string][]role // of the outputs' dimensions
 }
 
-// keepRead keeps the sites whose op gives such queries something else than the
-// original does, where a token that is not padding depends on it.
-func (l *lifter) keepRead(ctx context.Context, part *scope, found []analysed, report *Report) error {
-	var suspects []analysed
-	for _, f := range found {
-		if site := report.Sites[f.index]; site.Status == Rewritten && site.Proof != nil && site.Proof.PaddedDiffer {
-			suspects = append(suspects, f)
-		}
-	}
-	if len(suspects) == 0 {
-		return nil
-	}
-	keep := func(f analysed, why string) {
-		site := &report.Sites[f.index]
-		site.Status, site.Proof = Kept, nil
-		site.Reason = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
-	}
-	culprits, err := l.culprits(ctx, part, suspects)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		culprits = suspects
-	}
-	for _, f := range culprits {
-		if err != nil {
-			keep(f, fmt.Sprintf("and whether other tokens depend on them could not be seen: %v", err))
-		} else {
-			keep(f, "and what the model gives for other tokens depends on them")
-		}
-	}
-	return nil
-}
-
 // culprits returns those of the suspects on whose padded queries other tokens
 // depend.
 func (l *lifter) culprits(ctx context.Context, part *scope, suspects []analysed) ([]analysed, error) {

@@ -1,0 +1,136 @@
+package rewrite
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// edited is a site with what it is to mean.
+type edited struct {
+	analysed
+	layer     int
+	want      rope.Attention
+	specs     []rope.Spec  // methods that make it what is wanted
+	known     rope.Context // of the model, as far as it holds for the site
+	documents string       // the value with document ids that its mask goes by
+	wiring    wiring       // of the op, where there is to be one
+}
+
+// plan is what a model's sites become.
+type plan struct {
+	sites   []edited
+	changes []change
+}
+
+// plan applies the methods to the sites that are to be rewritten.
+func (r *request) plan(sites []analysed, report *Report) (*plan, error) {
+	unscaled := unscaledLayers(sites, report.Sites, r.config)
+	report.warn(r.config.compare(sites, r.opts, unscaled)...)
+	report.carried(sites, r.opts.Context)
+	var err error
+	if report.Edits, err = r.opts.describeEdits(report.Sites, unscaled); err != nil {
+		return nil, &EditError{Layer: WholeModel, Err: err}
+	}
+	for _, f := range r.features {
+		report.Edits = append(report.Edits, f.text())
+	}
+	p := &plan{}
+	raw := false
+	for _, f := range sites {
+		site := report.Sites[f.index]
+		if site.Status == Kept {
+			continue
+		}
+		e, err := r.edit(f, site, unscaled[site.Layer], report)
+		if err != nil {
+			return nil, &EditError{Layer: site.Layer, Err: err}
+		}
+		if err := r.backend.bind(e); err != nil {
+			return nil, fmt.Errorf("layer %d: %w", site.Layer, err)
+		}
+		for _, feature := range r.features {
+			if err := feature.site(r.model, e); err != nil {
+				return nil, &EditError{Layer: site.Layer, Err: err}
+			}
+		}
+		if err := checkDocuments(e.want.Mask, e.documents); err != nil {
+			return nil, &EditError{Layer: site.Layer, Err: err}
+		}
+		raw = raw || e.want.Cache == rope.Raw && f.lifted.layouts.cached
+		c, err := r.backend.lower(e)
+		if err != nil {
+			return nil, fmt.Errorf("layer %d: %w", site.Layer, err)
+		}
+		p.sites, p.changes = append(p.sites, *e), append(p.changes, c)
+	}
+	if raw {
+		report.Edits = append(report.Edits, "cache raw")
+	}
+	return p, nil
+}
+
+// edit applies the methods that are asked for to one site.
+func (r *request) edit(f analysed, site Site, unscaled bool, report *Report) (*edited, error) {
+	specs, err := r.opts.editsOf(site.Layer, r.config.LayerTypes, unscaled)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.lifted.allows(specs, site.Reason); err != nil {
+		return nil, err
+	}
+	a, warnings, err := r.apply(f.lifted.attention, specs)
+	if err != nil {
+		return nil, err
+	}
+	report.warn(warnings...)
+	known := f.lifted.known(r.opts.Context)
+	if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
+		report.warn(w)
+	}
+	a, warning, err := f.site.behindNorms(a, f.lifted.attention)
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		report.warn(warning)
+	}
+	if f.lifted.rotationOnly && a.Encoding.Reach.Trained != 0 {
+		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)
+	}
+	if a.Drawn.Range > 0 && f.lifted.layouts.cached {
+		return nil, errCachedDraw
+	}
+	return &edited{analysed: f, layer: site.Layer, want: a, specs: specs, known: known}, nil
+}
+
+// apply applies the methods to a value. A site that turns nothing has no
+// frequencies to scale and no distances to map, but a mask.
+func (r *request) apply(a rope.Attention, specs []rope.Spec) (rope.Attention, []string, error) {
+	turns := len(a.Encoding.Frequencies) > 0
+	a.Encoding.ExactAngles = r.opts.ExactAngles && turns
+	if r.opts.RawCache && turns {
+		a.Cache = rope.Raw
+	}
+	var warnings []string
+	for _, spec := range specs {
+		if !turns && spec.Axis != rope.MaskAxis {
+			continue
+		}
+		var more []string
+		var err error
+		if a, more, err = spec.Apply(a, r.opts.Context); err != nil {
+			return a, warnings, err
+		}
+		warnings = append(warnings, more...)
+	}
+	return a, warnings, nil
+}
+
+// change says what becomes of the site in the model.
+func (e *edited) change(nodes []*onnx.Node, constants []*onnx.Tensor) change {
+	return change{scope: e.scope, site: e.site, mask: e.lifted.mask, reads: e.want.Mask,
+		edited: !reflect.DeepEqual(e.want, e.lifted.attention), nodes: nodes, constants: constants}
+}

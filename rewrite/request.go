@@ -1,0 +1,106 @@
+package rewrite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// request is what the options ask for of one model, checked as far as that is
+// possible before anything of the model is run.
+type request struct {
+	opts     Options
+	model    *onnx.Model
+	config   modelConfig
+	backend  backend
+	features []feature
+}
+
+// backend writes what sites become.
+type backend interface {
+	// takes says whether the backend can do what the options ask for.
+	takes(Options) error
+	// bind readies a site for being written.
+	bind(*edited) error
+	// lower writes the site's edited value.
+	lower(*edited) (change, error)
+	// write changes the model. What the features make comes after it.
+	write(context.Context, *onnx.Model, *plan, *Report) error
+	// text names the backend where it is not the usual one.
+	text() string
+}
+
+// feature is what a rewrite adds to a model beside the edits of its sites.
+type feature interface {
+	// text is the feature as the report says it.
+	text() string
+	// check refuses a model by what came of its sites.
+	check(*Report) error
+	// site adds the feature to a site that was bound.
+	site(*onnx.Model, *edited) error
+	// finish changes the model, after its sites were written.
+	finish(*onnx.Model, []change) error
+}
+
+// newRequest checks what the options ask for.
+func newRequest(m *onnx.Model, opts Options) (*request, error) {
+	r := &request{opts: opts, model: m, config: readConfig(m.Path), backend: &opsBackend{}}
+	if opts.Target == PlainONNX {
+		r.backend = &onnxBackend{}
+	}
+	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache} {
+		f, err := of(m, opts)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			r.features = append(r.features, f)
+		}
+	}
+	if err := opts.Target.check(); err != nil {
+		return nil, err
+	}
+	if err := r.backend.takes(opts); err != nil {
+		return nil, err
+	}
+	r.opts.Context = r.config.fill(opts.Context)
+	return r, nil
+}
+
+// check refuses a model by what was measured of it.
+func (r *request) check(report *Report) error {
+	for _, f := range r.features {
+		if err := f.check(report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write changes the model as planned.
+func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Report) error {
+	if text := r.backend.text(); text != "" {
+		if len(report.Edits) == 0 {
+			return nil // nothing is asked of it
+		}
+		report.Edits = append(report.Edits, text)
+	}
+	if err := r.backend.write(ctx, m, p, report); err != nil || len(p.changes) == 0 {
+		return err
+	}
+	for _, f := range r.features {
+		if err := f.finish(m, p.changes); err != nil {
+			return &EditError{Layer: WholeModel, Err: err}
+		}
+	}
+	return nil
+}
+
+// named returns a value by its name, nil where there is none.
+func named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
+	if i := slices.IndexFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
