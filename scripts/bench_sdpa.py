@@ -1,4 +1,4 @@
-"""Times torch's scaled_dot_product_attention on the works of rope_bench, for docs/results.md.
+"""Times torch's scaled_dot_product_attention on the works of rope_bench, for docs/results/speed.md.
 
     python scripts/bench_sdpa.py [rounds]
 

@@ -97,7 +97,7 @@ func TestPage(t *testing.T) {
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{
-		"6 of 10 attention sites are lifted and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
+		"6 of 10 attention sites are measured and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
 		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n| g | · |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 ≈ |\n",
 		"## Off by rounding\n\n- a__x+o: one call: off by 2\n",

@@ -13,7 +13,7 @@ import (
 func Page(results map[string]Result) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
-	line("# What is lifted")
+	line("# Coverage")
 	line("")
 	line("%s", Summary(results))
 	line("Written by `make coverage` from small exports with random weights (`scripts/coverage`): every export is rewritten")
@@ -21,10 +21,10 @@ func Page(results map[string]Result) string {
 	line("in a batch, with and without padding on the left. It may be off from transformers in float64 by at most twice what the")
 	line("original is.")
 	line("")
-	line("`2/2`: two of two attention sites are lifted and proven. A letter names why the others are kept, below. `none`: no")
-	line("rotary attention (exit code 4). `·`: no exporter makes it, below. `–`: ONNX Runtime does not run the export.")
-	line("`≈`: it is off by more in some way of running, but by rounding alone: with all but the op in float64 both models are")
-	line("nearer than half of what the original rounds by. `WRONG` would be an error of this project.")
+	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `none`: no")
+	line("rotary attention (exit code 4). `·`: there is no such export, below. `–`: ONNX Runtime does not run the export.")
+	line("`≈`: it is off by more in some way of running, but by rounding alone: with everything but the op in float64, the two models")
+	line("differ by less than half of the original's own rounding. `WRONG` would be an error of this project.")
 	reasons := newReasons(results)
 	for _, t := range tables(results) {
 		line("")
@@ -73,7 +73,7 @@ func Page(results map[string]Result) string {
 		line("- %s: %s", grouped(said[text]), text)
 	}
 	line("")
-	line("## Exports that there are not, or that do not run")
+	line("## Exports that do not exist or do not run")
 	line("")
 	missing := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
@@ -202,7 +202,7 @@ func Summary(results map[string]Result) string {
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
-	return fmt.Sprintf("%d of %d attention sites are lifted and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
+	return fmt.Sprintf("%d of %d attention sites are measured and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
 		lifted, sites, whole, exports, len(architectures), len(routes), wrong)
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// The bounds that docs/results.md promises.
+// The bounds that docs/results/speed.md promises.
 const (
 	cpTimes    = 1.5
 	cpSeconds  = 3.0

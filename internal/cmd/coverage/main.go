@@ -1,6 +1,7 @@
 // Command coverage runs the rewriter over every export that
 // scripts/coverage/export.py made and writes docs/coverage.md: which sites of
-// which architecture, exported by which route, are lifted, and why others stay.
+// which architecture, exported by which route, are measured and proven, and why
+// others stay.
 //
 //	go run ./internal/cmd/coverage build/coverage
 //	go run ./internal/cmd/coverage -only 'gemma*__ts17*' build/coverage
