@@ -8,6 +8,13 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -40,19 +47,19 @@ func (a *analyser) say(format string, args ...any) {
 // delimited is a site with its place in the report.
 type delimited struct {
 	index int
-	scope *scope
-	site  *site
+	scope *site.Scope
+	site  *site.Site
 }
 
 // find fills the report's sites and returns those that were delimited.
 func (a *analyser) find(ctx context.Context, m *onnx.Model) ([]delimited, error) {
 	a.say("reading the graph")
-	parts, err := scopes(m)
+	parts, err := site.Scopes(m)
 	if err != nil {
 		return nil, err
 	}
 	if done := ownNodes(m); done > 0 {
-		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, opsDomain)
+		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, graph.OpsDomain)
 	}
 	if err := a.notTurning(ctx, parts); err != nil {
 		return nil, err
@@ -74,14 +81,14 @@ func (a *analyser) find(ctx context.Context, m *onnx.Model) ([]delimited, error)
 
 // delimit finds the attentions of a scope, notes them in the report and returns
 // those that were delimited.
-func (a *analyser) delimit(part *scope) (list []delimited) {
-	for _, c := range part.found {
-		s, refusal := part.delimit(c)
+func (a *analyser) delimit(part *site.Scope) (list []delimited) {
+	for _, c := range part.Found {
+		s, refusal := part.Delimit(c)
 		if refusal != nil {
-			a.report.keep(part.where, refusal)
+			a.report.keep(part.Where, refusal)
 			continue
 		}
-		a.report.Sites = append(a.report.Sites, Site{Node: label(c.node), Scope: part.where, Op: c.node.OpType, Status: Kept})
+		a.report.Sites = append(a.report.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Status: Kept})
 		list = append(list, delimited{len(a.report.Sites) - 1, part, s})
 	}
 	return list
@@ -89,11 +96,11 @@ func (a *analyser) delimit(part *scope) (list []delimited) {
 
 // keepShared keeps the sites that share a cache and returns the others.
 func (a *analyser) keepShared(found []delimited) (rest []delimited) {
-	var sites []*site
+	var sites []*site.Site
 	for _, f := range found {
 		sites = append(sites, f.site)
 	}
-	refused := sharesCache(sites)
+	refused := site.SharesCache(sites)
 	for _, f := range found {
 		if refusal := refused[f.site]; refusal != nil {
 			a.report.Sites[f.index].Reason = refusal.Error()
@@ -106,15 +113,15 @@ func (a *analyser) keepShared(found []delimited) (rest []delimited) {
 
 // unseen says of a model in which no attention was found that it has none, or
 // keeps what may be one.
-func (a *analyser) unseen(m *onnx.Model, parts []*scope) error {
-	if first, calls := functionCalls(m); calls > 0 {
-		a.report.keep("", refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, inlineThem))
+func (a *analyser) unseen(m *onnx.Model, parts []*site.Scope) error {
+	if first, calls := ir.FunctionCalls(m); calls > 0 {
+		a.report.keep("", graph.Refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, graph.InlineThem))
 		return nil
 	}
 	for _, part := range parts {
-		if n := part.view.turning(); n != nil {
-			n = part.view.asWritten(n)
-			a.report.keep(part.where, refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
+		if n := site.RotatingNode(part.View); n != nil {
+			n = part.View.AsWritten(n)
+			a.report.keep(part.Where, graph.Refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
 			return nil
 		}
 	}
@@ -124,14 +131,14 @@ func (a *analyser) unseen(m *onnx.Model, parts []*scope) error {
 // notTurning returns an error that says how a model tells positions apart of which
 // no attention can turn query and key; such attentions may be asked to change
 // their masks alone.
-func (a *analyser) notTurning(ctx context.Context, parts []*scope) error {
-	var still *unturned
-	var first *scope
+func (a *analyser) notTurning(ctx context.Context, parts []*site.Scope) error {
+	var still *site.NonRotary
+	var first *site.Scope
 	for _, part := range parts {
-		if len(part.found) == 0 {
+		if len(part.Found) == 0 {
 			continue
 		}
-		some := part.view.unturned(part.found)
+		some := site.FindNonRotary(part.View, part.Found)
 		if some == nil || a.onlyMasks {
 			return nil
 		}
@@ -144,8 +151,8 @@ func (a *analyser) notTurning(ctx context.Context, parts []*scope) error {
 	}
 	count := 0
 	for _, part := range parts {
-		for _, c := range part.found {
-			a.report.Sites = append(a.report.Sites, Site{Node: label(c.node), Scope: part.where, Op: c.node.OpType, Status: Kept, Reason: notTurned})
+		for _, c := range part.Found {
+			a.report.Sites = append(a.report.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Status: Kept, Reason: notTurned})
 			count++
 		}
 	}
@@ -156,14 +163,14 @@ func (a *analyser) notTurning(ctx context.Context, parts []*scope) error {
 	} else {
 		defer eng.Close()
 	}
-	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, first.view.placed(ctx, eng, still))
+	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, measure.ExplainPositions(ctx, first.View, eng, still))
 }
 
 const notTurned = "it turns neither query nor key by position"
 
 // measure measures and proves what was delimited, and returns the sites of which
 // that was done, or whose rotation alone was measured.
-func (a *analyser) measure(ctx context.Context, found []delimited) ([]analysed, error) {
+func (a *analyser) measure(ctx context.Context, found []delimited) ([]measure.Attention, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -172,7 +179,7 @@ func (a *analyser) measure(ctx context.Context, found []delimited) ([]analysed, 
 		return nil, err
 	}
 	defer eng.Close()
-	var all []analysed
+	var all []measure.Attention
 	for rest := found; len(rest) > 0; {
 		some := rest[:1]
 		for len(some) < len(rest) && rest[len(some)].scope == rest[0].scope {
@@ -187,7 +194,7 @@ func (a *analyser) measure(ctx context.Context, found []delimited) ([]analysed, 
 	}
 	rotary := len(all) < len(a.report.Sites) // a site that was not measured may be
 	for _, f := range all {
-		rotary = rotary || f.lifted.rotary()
+		rotary = rotary || f.Measured.Rotary()
 	}
 	if !rotary && !a.onlyMasks {
 		for i := range a.report.Sites {
@@ -199,16 +206,16 @@ func (a *analyser) measure(ctx context.Context, found []delimited) ([]analysed, 
 }
 
 // measureScope measures and proves the sites of one scope.
-func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []delimited) ([]analysed, error) {
-	g := found[0].scope.view
+func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []delimited) ([]measure.Attention, error) {
+	g := found[0].scope.View
 	var values []string
-	var sites []*site
+	var sites []*site.Site
 	for _, f := range found {
-		values = append(values, f.site.measured()...)
+		values = append(values, f.site.SizedValues()...)
 		sites = append(sites, f.site)
 	}
 	a.say("measuring shapes")
-	table, err := measureShapes(ctx, eng, g, unique(values))
+	table, err := eval.MeasureShapes(ctx, eng, g, ir.Unique(values))
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -218,11 +225,11 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 		}
 		return nil, nil
 	}
-	sized, table := sizeSites(sites, table)
-	if s := table.sizesSentence(); s != "" {
+	sized, table := site.Size(sites, table)
+	if s := table.SizesSentence(); s != "" {
 		a.report.warn(s)
 	}
-	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
 	all, err := a.measureSites(ctx, l, found, sized)
 	if err != nil {
 		return nil, err
@@ -257,12 +264,12 @@ func (o Options) onlyMasks() bool {
 
 // outcome is what came of measuring and proving a site.
 type outcome struct {
-	lifted *lifted
-	proof  *Proof
-	err    error
+	measured *measure.Measured
+	proof    *prove.Proof
+	err      error
 
-	rotation *lifted // of an attention that cannot be measured, once it was asked for
-	unturned error   // why there is none
+	rotation  *measure.Measured // of an attention that cannot be measured, once it was asked for
+	notTurned error             // why there is none
 }
 
 type outcomes map[outcomeKey]outcome
@@ -274,12 +281,12 @@ type outcomeKey struct {
 }
 
 // measureSites measures and proves every site, once per structure.
-func (a *analyser) measureSites(ctx context.Context, l *lifter, found []delimited, sized []*sizedSite) (all []analysed, err error) {
+func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []delimited, sized []*site.Sized) (all []measure.Attention, err error) {
 	seen := map[[32]byte]bool{} // of earlier layers
 	shared := map[string][32]byte{}
 	for i, f := range found {
 		s := sized[i]
-		hash := s.hash(l.graph, l.table, shared)
+		hash := s.Hash(l.Graph, l.Table, shared)
 		key := outcomeKey{hash, a.proving}
 		o, done := a.outcomes[key]
 		if !done {
@@ -288,17 +295,17 @@ func (a *analyser) measureSites(ctx context.Context, l *lifter, found []delimite
 				return nil, err
 			}
 		}
-		if o.err != nil && a.rotations && o.rotation == nil && o.unturned == nil {
-			if o.rotation, o.unturned = l.rotationOf(ctx, s); ctx.Err() != nil {
+		if o.err != nil && a.rotations && o.rotation == nil && o.notTurned == nil {
+			if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 		}
 		a.outcomes[key] = o
 		if measured := a.note(f.index, s, o, seen[hash]); measured != nil {
-			all = append(all, analysed{index: f.index, scope: f.scope, site: s, lifted: measured})
+			all = append(all, measure.Attention{Index: f.index, Scope: f.scope, Site: s, Measured: measured})
 		}
 		if refusal := o.refusal(); refusal != nil && !seen[hash] && a.opts.DumpSites != "" {
-			if err := l.dump(a.opts.DumpSites, f.index, s, refusal); err != nil {
+			if err := dumpSite(l, a.opts.DumpSites, f.index, s, refusal); err != nil {
 				return nil, fmt.Errorf("writing the kept site at %s: %w", refusal.Node, err)
 			}
 		}
@@ -309,10 +316,10 @@ func (a *analyser) measureSites(ctx context.Context, l *lifter, found []delimite
 
 // outcome measures a site and proves it. The error is one that ends the analysis;
 // what keeps the site alone is a part of the outcome.
-func (a *analyser) outcome(ctx context.Context, l *lifter, s *sizedSite) (o outcome, _ error) {
-	o.lifted, o.err = l.lift(ctx, s)
+func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized) (o outcome, _ error) {
+	o.measured, o.err = measure.Site(ctx, l, s)
 	if o.err == nil && a.proving {
-		o.proof, o.err = l.prove(ctx, s, o.lifted)
+		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
 	}
 	if ctx.Err() != nil {
 		return o, ctx.Err()
@@ -324,8 +331,8 @@ func (a *analyser) outcome(ctx context.Context, l *lifter, s *sizedSite) (o outc
 }
 
 // refusal says what keeps the site, nil where nothing does.
-func (o outcome) refusal() *Refusal {
-	var refusal *Refusal
+func (o outcome) refusal() *graph.Refusal {
+	var refusal *graph.Refusal
 	if errors.As(o.err, &refusal) {
 		return refusal
 	}
@@ -333,17 +340,17 @@ func (o outcome) refusal() *Refusal {
 }
 
 // note puts an outcome into the report and returns what was measured of use.
-func (a *analyser) note(index int, s *sizedSite, o outcome, seen bool) *lifted {
+func (a *analyser) note(index int, s *site.Sized, o outcome, seen bool) *measure.Measured {
 	site := &a.report.Sites[index]
 	refusal := o.refusal()
 	if refusal == nil {
-		site.describe(s, o.lifted)
+		site.describe(s, o.measured)
 		site.Proof, site.Status = o.proof, Rewritten
-		if o.lifted.angles != rope.Float32 {
+		if o.measured.Angles != rope.Float32 {
 			a.report.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
-				int64(2/o.lifted.angles.Epsilon())))
+				int64(2/o.measured.Angles.Epsilon())))
 		}
-		return o.lifted
+		return o.measured
 	}
 	site.Reason = refusal.Node + ": " + refusal.Reason
 	if seen {
@@ -351,9 +358,9 @@ func (a *analyser) note(index int, s *sizedSite, o outcome, seen bool) *lifted {
 	}
 	switch {
 	case !a.rotations:
-	case o.unturned != nil:
-		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.unturned)
-	case o.rotation.rotary():
+	case o.notTurned != nil:
+		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
+	case o.rotation.Rotary():
 		site.describe(s, o.rotation)
 		site.Status = Rewritten
 		return o.rotation
@@ -365,17 +372,17 @@ func (a *analyser) note(index int, s *sizedSite, o outcome, seen bool) *lifted {
 
 // keepRead keeps the sites whose op gives queries of padded tokens that see no key
 // something else than the original does, where another token depends on it.
-func (a *analyser) keepRead(ctx context.Context, l *lifter, part *scope, all []analysed) error {
-	var suspects []analysed
+func (a *analyser) keepRead(ctx context.Context, l *eval.Evaluator, part *site.Scope, all []measure.Attention) error {
+	var suspects []measure.Attention
 	for _, f := range all {
-		if site := a.report.Sites[f.index]; site.Status == Rewritten && site.Proof != nil && site.Proof.PaddedDiffer {
+		if site := a.report.Sites[f.Index]; site.Status == Rewritten && site.Proof != nil && site.Proof.PaddedDiffer {
 			suspects = append(suspects, f)
 		}
 	}
 	if len(suspects) == 0 {
 		return nil
 	}
-	culprits, err := l.culprits(ctx, part, suspects)
+	culprits, err := unread.Culprits(ctx, l, part, suspects)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -384,7 +391,7 @@ func (a *analyser) keepRead(ctx context.Context, l *lifter, part *scope, all []a
 		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be seen: %v", err)
 	}
 	for _, f := range culprits {
-		site := &a.report.Sites[f.index]
+		site := &a.report.Sites[f.Index]
 		site.Status, site.Proof = Kept, nil
 		site.Reason = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
 	}

@@ -5,30 +5,35 @@ import (
 	"errors"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plainonnx"
 )
 
 // opsBackend replaces sites by the fused op.
 type opsBackend struct{}
 
 func (*opsBackend) takes(Options) error { return nil }
-func (*opsBackend) text() string        { return "" }
+
+func (*opsBackend) text() string { return "" }
 
 func (*opsBackend) bind(e *edited) (err error) {
-	e.wiring, err = e.site.wiring(e.lifted)
+	e.binding, err = lower.Bind(e.Site, e.Measured)
 	return err
 }
 
-func (*opsBackend) lower(e *edited) (change, error) {
-	e.wiring.documents = e.documents
-	nodes, constants, err := lower(e.wiring, e.want)
+func (*opsBackend) lower(e *edited) (lower.Change, error) {
+	e.binding.Documents = e.documents
+	nodes, constants, err := lower.Nodes(e.binding, e.want)
 	return e.change(nodes, constants), err
 }
 
 func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Report) error {
-	if err := apply(m, p.changes); err != nil {
+	if err := lower.Apply(m, p.changes); err != nil {
 		return err
 	}
-	report.warn(leftovers(p.changes)...)
+	report.warn(lower.Leftovers(p.changes)...)
 	return nil
 }
 
@@ -53,25 +58,25 @@ func (b *onnxBackend) takes(o Options) error {
 
 func (*onnxBackend) bind(*edited) error { return nil }
 
-func (*onnxBackend) lower(e *edited) (change, error) { return e.change(nil, nil), nil }
+func (*onnxBackend) lower(e *edited) (lower.Change, error) { return e.change(nil, nil), nil }
 
 func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, _ *Report) error {
-	sites := make([]retabled, len(p.sites))
+	sites := make([]plainonnx.Site, len(p.sites))
 	for i, e := range p.sites {
-		sites[i] = retabled{analysed: e.analysed, layer: e.layer, want: e.want, documents: e.documents, specs: e.specs, known: e.known}
+		sites[i] = plainonnx.Site{Attention: e.Attention, Layer: e.layer, Want: e.want, Documents: e.documents, Specs: e.specs, Known: e.known}
 	}
-	err := retable(ctx, m, sites, b.measureAgain)
-	if layer := (*layerError)(nil); errors.As(err, &layer) {
-		return &EditError{Layer: layer.layer, Err: layer.err}
+	err := plainonnx.Write(ctx, m, sites, b.measureAgain)
+	if layer := (*plainonnx.LayerError)(nil); errors.As(err, &layer) {
+		return &EditError{Layer: layer.Layer, Err: layer.Err}
 	}
 	if err != nil {
 		return err
 	}
-	return order(m.Graph)
+	return ir.Order(m.Graph)
 }
 
 // measureAgain measures a model whose constants were changed.
-func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model) (map[int]*lifted, func(int) string, error) {
+func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {
 	opts := b.opts
 	opts.Layers = nil
 	report := newReport(m)
@@ -85,9 +90,9 @@ func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model) (map[int]
 	if err != nil {
 		return nil, nil, err
 	}
-	measured := map[int]*lifted{}
+	measured := map[int]*measure.Measured{}
 	for _, f := range sites {
-		measured[f.index] = f.lifted
+		measured[f.Index] = f.Measured
 	}
 	return measured, func(i int) string { return report.Sites[i].Reason }, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -44,19 +45,19 @@ func openTwoTables(t *testing.T) twoTables {
 // table changes the values of a branch's table: 0 the cosines, 1 the sines.
 func (m twoTables) table(branch string, which int, change func(row, pair int, v float64) float64) {
 	n := m.choice.Graph(branch).Nodes[which]
-	old := constantValue(n)
+	old := ir.ConstantValue(n)
 	values, _ := old.Float64s()
 	for i, v := range values {
 		values[i] = change(i/int(old.Dims[1]), i%int(old.Dims[1]), v)
 	}
-	n.SetAttribute(onnx.TensorAttr("value", floatTensor("", onnx.Float, old.Dims, values...)))
+	n.SetAttribute(onnx.TensorAttr("value", ir.FloatTensor("", onnx.Float, old.Dims, values...)))
 }
 
 // lengthen gives the tables for few tokens as many rows as the others have.
 func (m twoTables) lengthen() {
 	nodes := m.choice.Graph("else_branch").Nodes
-	cos, _ := constantValue(nodes[0]).Float64s()
-	sin, _ := constantValue(nodes[1]).Float64s()
+	cos, _ := ir.ConstantValue(nodes[0]).Float64s()
+	sin, _ := ir.ConstantValue(nodes[1]).Float64s()
 	for which, function := range []func(float64) float64{math.Cos, math.Sin} {
 		var values []float64
 		for i := range 64 * 8 {
@@ -64,7 +65,7 @@ func (m twoTables) lengthen() {
 			angle := float32(i/8) * float32(math.Atan2(sin[8+pair], cos[8+pair])) // as exporters round it
 			values = append(values, cos[pair]*function(float64(angle)))
 		}
-		nodes[which].SetAttribute(onnx.TensorAttr("value", floatTensor("", onnx.Float, []int64{64, 8}, values...)))
+		nodes[which].SetAttribute(onnx.TensorAttr("value", ir.FloatTensor("", onnx.Float, []int64{64, 8}, values...)))
 	}
 }
 
@@ -91,12 +92,12 @@ func TestLookalikeChoices(t *testing.T) {
 		{"from the last token on", func(m twoTables) { m.compare.OpType = "GreaterOrEqual" }, 15, ""},
 		{"beyond what sizes are measured with", func(m twoTables) {
 			m.lengthen()
-			m.Graph.AddInitializer(int64Tensor("later", []int64{}, 50))
+			m.Graph.AddInitializer(ir.Int64Tensor("later", []int64{}, 50))
 			m.compare.Inputs[1] = "later"
 		}, 50, ""},
 		{"tables that are equal", func(m twoTables) {
 			for which := range 2 {
-				table := constantValue(m.choice.Graph("then_branch").Nodes[which])
+				table := ir.ConstantValue(m.choice.Graph("then_branch").Nodes[which])
 				m.choice.Graph("else_branch").Nodes[which].SetAttribute(onnx.TensorAttr("value", table))
 			}
 		}, 0, ""},
@@ -128,14 +129,14 @@ func TestLookalikeChoices(t *testing.T) {
 			})
 		}, 0, "at position 11"},
 		{"by the remainder of a division", func(m twoTables) {
-			m.Graph.AddInitializer(int64Tensor("modulus", []int64{}, 7))
+			m.Graph.AddInitializer(ir.Int64Tensor("modulus", []int64{}, 7))
 			m.Graph.InsertNode(m.compare, onnx.NewNode("Mod", []string{m.compare.Inputs[0], "modulus"}, []string{"turns"}))
-			m.Graph.AddInitializer(int64Tensor("three", []int64{}, 3))
+			m.Graph.AddInitializer(ir.Int64Tensor("three", []int64{}, 3))
 			m.compare.Inputs = []string{"turns", "three"}
 		}, 0, "not chosen by the number of tokens alone"},
 		{"never", func(m twoTables) {
 			m.lengthen()
-			m.Graph.AddInitializer(int64Tensor("much later", []int64{}, 1<<30))
+			m.Graph.AddInitializer(ir.Int64Tensor("much later", []int64{}, 1<<30))
 			m.compare.Inputs[1] = "much later"
 		}, 0, "does not change up to"},
 		{"by what the mask holds", func(m twoTables) {
@@ -148,7 +149,7 @@ func TestLookalikeChoices(t *testing.T) {
 			m.lengthen()
 		}, 0, "what counts its cache, was expected"},
 		{"cosines by one, sines by another", func(m twoTables) {
-			m.Graph.AddInitializer(int64Tensor("later", []int64{}, 10))
+			m.Graph.AddInitializer(ir.Int64Tensor("later", []int64{}, 10))
 			m.Graph.InsertNode(m.choice, onnx.NewNode("Greater", []string{m.compare.Inputs[0], "later"}, []string{"much"}))
 			other := m.choice.Clone()
 			other.Name, other.Inputs, other.Outputs = "sines", []string{"much"}, []string{"unused", m.choice.Outputs[1]}
@@ -158,15 +159,15 @@ func TestLookalikeChoices(t *testing.T) {
 		{"a table that ends too early", func(m twoTables) {
 			for which := range 2 {
 				n := m.choice.Graph("else_branch").Nodes[which]
-				values, _ := constantValue(n).Float64s()
-				n.SetAttribute(onnx.TensorAttr("value", floatTensor("", onnx.Float, []int64{12, 8}, values[:96]...)))
+				values, _ := ir.ConstantValue(n).Float64s()
+				n.SetAttribute(onnx.TensorAttr("value", ir.FloatTensor("", onnx.Float, []int64{12, 8}, values[:96]...)))
 			}
 		}, 0, "end at position 11"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			m := openTwoTables(t)
 			x.change(m)
-			if err := order(m.Graph); err != nil {
+			if err := ir.Order(m.Graph); err != nil {
 				t.Fatal(err)
 			}
 			changed := filepath.Join(t.TempDir(), "changed.onnx")
@@ -200,7 +201,7 @@ func TestLookalikeChoices(t *testing.T) {
 // TestProofRefusesDamagedChoice spoils what was lifted of frequencies that change.
 func TestProofRefusesDamagedChoice(t *testing.T) {
 	m := measureSite(t, longRoPE, 0, nil)
-	if err := m.prove(m.lifted.attention, nil); err != nil {
+	if err := m.prove(m.lifted.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*rope.Encoding){
@@ -215,13 +216,13 @@ func TestProofRefusesDamagedChoice(t *testing.T) {
 		"a gain by 0.1 % on either side": func(e *rope.Encoding) { e.Gain *= 1.001 },
 	} {
 		t.Run(what, func(t *testing.T) {
-			a := m.lifted.attention.Clone()
+			a := m.lifted.Attention.Clone()
 			damage(&a.Encoding)
 			refused(t, m.prove(a, nil))
 		})
 	}
 	t.Run("keys turned when they are read", func(t *testing.T) {
-		a := m.lifted.attention.Clone()
+		a := m.lifted.Attention.Clone()
 		a.Cache = rope.Raw
 		refused(t, m.prove(a, nil))
 	})
@@ -234,7 +235,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 	for _, n := range slices.Clone(m.Graph.Nodes) {
 		if n.OpType == "GroupQueryAttention" {
 			part := func(s string) string { return n.Outputs[0] + s }
-			m.Graph.AddInitializer(int64Tensor(part("/sizes"), []int64{3}, 64, 64, 64))
+			m.Graph.AddInitializer(ir.Int64Tensor(part("/sizes"), []int64{3}, 64, 64, 64))
 			m.Graph.InsertNode(n, onnx.NewNode("Split", []string{n.Inputs[0], part("/sizes")}, []string{part("/q"), part("/k"), part("/v")}, onnx.IntAttr("axis", -1)))
 			for _, x := range []string{"/q", "/k"} {
 				r := onnx.NewNode("RotaryEmbedding", []string{part(x), "position_ids", n.Inputs[7], n.Inputs[8]}, []string{part(x + "/turned")})

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -125,7 +127,7 @@ func (c modelConfig) mended(specs []rope.Spec) bool {
 // compare returns warnings where the graph computes something else than the
 // file says and no edit mends that. A model may have several bases; one that the
 // file knows is enough. unscaled layers are left out of a scaling for all.
-func (c modelConfig) compare(sites []analysed, opts Options, unscaled map[int]bool) []string {
+func (c modelConfig) compare(sites []measure.Attention, opts Options, unscaled map[int]bool) []string {
 	if c.path == "" {
 		return nil
 	}
@@ -135,15 +137,15 @@ func (c modelConfig) compare(sites []analysed, opts Options, unscaled map[int]bo
 	var warnings []string
 	agrees := false
 	for _, f := range sites {
-		if !f.lifted.rotary() {
+		if !f.Measured.Rotary() {
 			continue
 		}
-		base, ok := f.lifted.attention.Encoding.Base()
+		base, ok := f.Measured.Attention.Encoding.Base()
 		switch {
 		case ok && c.scaled:
 			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
-			if specs, err := opts.editsOf(f.index, c.LayerTypes, unscaled[f.index]); err == nil && c.mended(specs) {
+			if specs, err := opts.editsOf(f.Index, c.LayerTypes, unscaled[f.Index]); err == nil && c.mended(specs) {
 				continue
 			}
 			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g mends it", base, c.path, c.Theta, c.Theta)
@@ -160,5 +162,5 @@ func (c modelConfig) compare(sites []analysed, opts Options, unscaled map[int]bo
 	if agrees {
 		return nil
 	}
-	return unique(warnings)
+	return ir.Unique(warnings)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
 // parsed reads a model without the onnx package.
@@ -79,7 +80,7 @@ func TestConstantsInExternalData(t *testing.T) {
 // The size is looked at before the data is.
 func TestContainRefusesLargeConstants(t *testing.T) {
 	w := &onnxpb.TensorProto{
-		Name: proto.String("table"), DataType: proto.Int32(int32(onnx.Float)), Dims: []int64{maxPiece},
+		Name: proto.String("table"), DataType: proto.Int32(int32(onnx.Float)), Dims: []int64{eval.MaxPiece},
 		DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
 		ExternalData: []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("missing")}},
 	}
@@ -91,7 +92,7 @@ func TestContainRefusesLargeConstants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := contain(m); err == nil || !strings.Contains(err.Error(), "2048 MB") {
+	if err := eval.Contain(m); err == nil || !strings.Contains(err.Error(), "2048 MB") {
 		t.Errorf("a table of 2 GB: %v", err)
 	}
 }

@@ -10,14 +10,21 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // measured is one site of a real export, ready to be proven.
 type measured struct {
-	lifter *lifter
-	site   *sizedSite
-	lifted *lifted
+	lifter *eval.Evaluator
+	site   *site.Sized
+	lifted *measure.Measured
 }
 
 // measureSite lifts a site of a model after edit, if any, changed the model.
@@ -44,22 +51,22 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { eng.Close() })
-	g, err := newGraph(m)
+	g, err := graph.NewGraph(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := find(g)
-	s, refusal := g.delimit(*found[layer].core)
+	found := site.Find(g)
+	s, refusal := site.Delimit(g, *found[layer].Core)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	table, err := measureShapes(ctx, eng, g, s.measured())
+	table, err := eval.MeasureShapes(ctx, eng, g, s.SizedValues())
 	if err != nil {
 		t.Fatal(err)
 	}
-	sized, table := sizeSites([]*site{s}, table)
-	l := &lifter{graph: g, loader: loader{engine: eng, table: table}}
-	lifted, err := l.lift(ctx, sized[0])
+	sized, table := site.Size([]*site.Site{s}, table)
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	lifted, err := measure.Site(ctx, l, sized[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,19 +74,19 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 }
 
 // prove lowers a value, lets damage spoil the wiring, and proves it.
-func (m measured) prove(a rope.Attention, damage func(*wiring)) error {
-	w, err := m.site.wiring(m.lifted)
+func (m measured) prove(a rope.Attention, damage func(*lower.Binding)) error {
+	w, err := lower.Bind(m.site, m.lifted)
 	if err != nil {
 		return err
 	}
 	if damage != nil {
 		damage(&w)
 	}
-	nodes, constants, err := lower(w, a)
+	nodes, constants, err := lower.Nodes(w, a)
 	if err != nil {
 		return err
 	}
-	_, err = m.lifter.compare(context.Background(), m.site, m.lifted, nodes, constants)
+	_, err = prove.Compare(context.Background(), m.lifter, m.site, m.lifted, nodes, constants)
 	return err
 }
 
@@ -88,10 +95,10 @@ func (m measured) prove(a rope.Attention, damage func(*wiring)) error {
 func TestProofRefusesDamage(t *testing.T) {
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18", "llama__dynamo23", "gpt_neox__dynamo18-fusions"} {
 		m := measureSite(t, name, 0, nil)
-		if err := m.prove(m.lifted.attention, nil); err != nil {
+		if err := m.prove(m.lifted.Attention, nil); err != nil {
 			t.Fatalf("%s: the undamaged site is refused: %v", name, err)
 		}
-		pairs := len(m.lifted.attention.Encoding.Frequencies)
+		pairs := len(m.lifted.Attention.Encoding.Frequencies)
 		damages := map[string]func(*rope.Attention){
 			"first frequency by 1e-3": func(a *rope.Attention) { a.Encoding.Frequencies[0] *= 1.001 },
 			"last frequency by 1e-3":  func(a *rope.Attention) { a.Encoding.Frequencies[pairs-1] *= 1.001 },
@@ -107,42 +114,42 @@ func TestProofRefusesDamage(t *testing.T) {
 		}
 		for what, damage := range damages {
 			t.Run(name+"/"+what, func(t *testing.T) {
-				a := m.lifted.attention.Clone()
+				a := m.lifted.Attention.Clone()
 				damage(&a)
 				refused(t, m.prove(a, nil))
 			})
 		}
 		t.Run(name+"/one head", func(t *testing.T) {
 			// The query's first two heads change places before they reach the op.
-			w, err := m.site.wiring(m.lifted)
+			w, err := lower.Bind(m.site, m.lifted)
 			if err != nil {
 				t.Fatal(err)
 			}
-			order := make([]int64, m.lifted.attention.Heads)
+			order := make([]int64, m.lifted.Attention.Heads)
 			for h := range order {
 				order[h] = int64(h)
 			}
 			order[0], order[1] = 1, 0
-			swapped := onnx.NewNode("Gather", []string{w.query, "order"}, []string{"swapped"}, onnx.IntAttr("axis", 1))
-			w.query = "swapped"
-			nodes, constants, err := lower(w, m.lifted.attention)
+			swapped := onnx.NewNode("Gather", []string{w.Query, "order"}, []string{"swapped"}, onnx.IntAttr("axis", 1))
+			w.Query = "swapped"
+			nodes, constants, err := lower.Nodes(w, m.lifted.Attention)
 			if err != nil {
 				t.Fatal(err)
 			}
 			nodes = append([]*onnx.Node{swapped}, nodes...)
-			constants = append(constants, int64Tensor("order", []int64{int64(len(order))}, order...))
-			_, err = m.lifter.compare(context.Background(), m.site, m.lifted, nodes, constants)
+			constants = append(constants, ir.Int64Tensor("order", []int64{int64(len(order))}, order...))
+			_, err = prove.Compare(context.Background(), m.lifter, m.site, m.lifted, nodes, constants)
 			refused(t, err)
 		})
 		t.Run(name+"/positions ignored", func(t *testing.T) {
-			refused(t, m.prove(m.lifted.attention, func(w *wiring) { w.position = nil }))
+			refused(t, m.prove(m.lifted.Attention, func(w *lower.Binding) { w.Position = nil }))
 		})
-		if a := m.lifted.attention; a.Heads == a.KVHeads {
+		if a := m.lifted.Attention; a.Heads == a.KVHeads {
 			t.Run(name+"/query and key exchanged", func(t *testing.T) {
-				refused(t, m.prove(a, func(w *wiring) { w.query, w.key = w.key, w.query }))
+				refused(t, m.prove(a, func(w *lower.Binding) { w.Query, w.Key = w.Key, w.Query }))
 			})
 			t.Run(name+"/key and value exchanged", func(t *testing.T) {
-				refused(t, m.prove(a, func(w *wiring) { w.key, w.value = w.value, w.key }))
+				refused(t, m.prove(a, func(w *lower.Binding) { w.Key, w.Value = w.Value, w.Key }))
 			})
 		}
 	}
@@ -158,7 +165,7 @@ func windowed(width int64) func(*onnx.Model) {
 			}
 			key, query, mask := n.Inputs[0], n.Inputs[1], n.Outputs[0]
 			n.Outputs[0] = mask + "_causal"
-			m.Graph.AddInitializer(int64Tensor("width", []int64{}, width))
+			m.Graph.AddInitializer(ir.Int64Tensor("width", []int64{}, width))
 			next := m.Graph.Nodes[slices.Index(m.Graph.Nodes, n)+1]
 			m.Graph.InsertNode(next, onnx.NewNode("Sub", []string{query, "width"}, []string{mask + "_first"}))
 			m.Graph.InsertNode(next, onnx.NewNode("Greater", []string{key, mask + "_first"}, []string{mask + "_near"}))
@@ -172,14 +179,14 @@ func windowed(width int64) func(*onnx.Model) {
 func TestProofRefusesWindow(t *testing.T) {
 	for _, width := range []int64{2, 20, 7000} {
 		m := measureSite(t, "llama__dynamo18", 1, windowed(width))
-		if got := m.lifted.attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
+		if got := m.lifted.Attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
 			t.Fatalf("width %d is lifted as %+v", width, got)
 		}
-		if err := m.prove(m.lifted.attention, nil); err != nil {
+		if err := m.prove(m.lifted.Attention, nil); err != nil {
 			t.Fatalf("width %d: the undamaged site is refused: %v", width, err)
 		}
 		for _, by := range []int64{-1, 1} {
-			a := m.lifted.attention.Clone()
+			a := m.lifted.Attention.Clone()
 			a.Mask.Window += by
 			refused(t, m.prove(a, nil))
 		}
@@ -193,28 +200,28 @@ func TestProofRefusesModifiers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(p *patient)
-		damage map[string]func(a *rope.Attention, w *wiring)
+		damage map[string]func(a *rope.Attention, w *lower.Binding)
 	}{
 		{
 			"softcap", func(p *patient) { p.product(func(old string) string { return p.tanh(old, 3) }) },
-			map[string]func(a *rope.Attention, w *wiring){
-				"no softcap":     func(a *rope.Attention, _ *wiring) { a.Softcap = 0 },
-				"softcap by 1 %": func(a *rope.Attention, _ *wiring) { a.Softcap *= 1.01 },
+			map[string]func(a *rope.Attention, w *lower.Binding){
+				"no softcap":     func(a *rope.Attention, _ *lower.Binding) { a.Softcap = 0 },
+				"softcap by 1 %": func(a *rope.Attention, _ *lower.Binding) { a.Softcap *= 1.01 },
 			},
 		},
 		{
 			"sinks", func(p *patient) { p.sink(func(first string) string { return p.op("Mul", first, p.float(0)) }) },
-			map[string]func(a *rope.Attention, w *wiring){
-				"no sinks":        func(a *rope.Attention, _ *wiring) { a.Sinks = nil },
-				"one sink by 1 %": func(a *rope.Attention, _ *wiring) { a.Sinks[1] *= 1.01 },
-				"sinks exchanged": func(a *rope.Attention, _ *wiring) { a.Sinks[0], a.Sinks[1] = a.Sinks[1], a.Sinks[0] },
+			map[string]func(a *rope.Attention, w *lower.Binding){
+				"no sinks":        func(a *rope.Attention, _ *lower.Binding) { a.Sinks = nil },
+				"one sink by 1 %": func(a *rope.Attention, _ *lower.Binding) { a.Sinks[1] *= 1.01 },
+				"sinks exchanged": func(a *rope.Attention, _ *lower.Binding) { a.Sinks[0], a.Sinks[1] = a.Sinks[1], a.Sinks[0] },
 			},
 		},
 		{
 			"bias", func(p *patient) { p.chunked(5) },
-			map[string]func(a *rope.Attention, w *wiring){
-				"no bias":            func(_ *rope.Attention, w *wiring) { w.explicit = nil },
-				"a window beside it": func(a *rope.Attention, _ *wiring) { a.Mask.Window = 3 },
+			map[string]func(a *rope.Attention, w *lower.Binding){
+				"no bias":            func(_ *rope.Attention, w *lower.Binding) { w.Bias = nil },
+				"a window beside it": func(a *rope.Attention, _ *lower.Binding) { a.Mask.Window = 3 },
 			},
 		},
 	} {
@@ -222,14 +229,14 @@ func TestProofRefusesModifiers(t *testing.T) {
 		c.change(p)
 		p.save()
 		m := measureModel(t, p.Model, 0)
-		if err := m.prove(m.lifted.attention, nil); err != nil {
+		if err := m.prove(m.lifted.Attention, nil); err != nil {
 			t.Fatalf("%s: the undamaged site is refused: %v", c.name, err)
 		}
 		for what, damage := range c.damage {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
-				a := m.lifted.attention.Clone()
-				damage(&a, &wiring{explicit: &explicit{}})
-				refused(t, m.prove(a, func(w *wiring) { damage(&rope.Attention{Sinks: make([]float64, 2)}, w) }))
+				a := m.lifted.Attention.Clone()
+				damage(&a, &lower.Binding{Bias: &lower.BiasSubgraph{}})
+				refused(t, m.prove(a, func(w *lower.Binding) { damage(&rope.Attention{Sinks: make([]float64, 2)}, w) }))
 			})
 		}
 	}
@@ -258,11 +265,11 @@ func negate(list []float64) {
 // place: the op may be off by a whole one, and by no more.
 func TestNearlyExactOriginal(t *testing.T) {
 	epsilon := rope.Float32.Epsilon()
-	e := resultErrors{original: 5.96e-8, op: 1.97e-7, largest: 1.9}
-	if err := e.judgeLargest(epsilon); err != nil {
+	e := prove.ResultErrors{Original: 5.96e-8, Op: 1.97e-7, Largest: 1.9}
+	if err := e.JudgeLargest(epsilon); err != nil {
 		t.Error(err)
 	}
-	if e.op = 2.4e-7; e.judgeLargest(epsilon) == nil {
+	if e.Op = 2.4e-7; e.JudgeLargest(epsilon) == nil {
 		t.Error("an error of more than a unit in the last place is let through")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -45,14 +46,14 @@ func (*documentsFeature) check(*Report) error { return nil }
 func (d *documentsFeature) site(_ *onnx.Model, e *edited) (err error) {
 	e.documents = d.input
 	if d.counter.separator != nil && e.want.Mask.Documents != rope.NoDocuments {
-		e.documents, err = d.counter.ids(e.analysed, e.want.Mask)
+		e.documents, err = d.counter.ids(e.Attention, e.want.Mask)
 	}
 	return err
 }
 
 // finish adds the input, or what counts the documents.
-func (d *documentsFeature) finish(m *onnx.Model, changes []change) error {
-	if !slices.ContainsFunc(changes, func(c change) bool { return c.reads.Documents != rope.NoDocuments }) {
+func (d *documentsFeature) finish(m *onnx.Model, changes []lower.Change) error {
+	if !slices.ContainsFunc(changes, func(c lower.Change) bool { return c.Reads.Documents != rope.NoDocuments }) {
 		return errors.New("nothing would read the document ids: give a --mask that goes by them (intra-document, intra-document-reset, anchor), or leave --documents away")
 	}
 	if d.input != "" {
@@ -73,10 +74,10 @@ func batchOf(g *onnx.Graph) onnx.Dim {
 }
 
 // tokensOf is the number of all tokens as a padding mask names it.
-func tokensOf(changes []change) onnx.Dim {
+func tokensOf(changes []lower.Change) onnx.Dim {
 	for _, c := range changes {
-		if c.mask != nil && len(c.mask.Shape) == 2 {
-			return c.mask.Shape[1]
+		if c.Mask != nil && len(c.Mask.Shape) == 2 {
+			return c.Mask.Shape[1]
 		}
 	}
 	return onnx.Dim{Param: "document_tokens"}
@@ -97,7 +98,11 @@ func freeName(m *onnx.Model, name, what, remedy string) error {
 		taken = taken || slices.Contains(n.Outputs, name)
 	}
 	if taken && name != "" {
-		return fmt.Errorf("the graph has a value named %q already, so the new input for %s needs another name (%s)", name, what, remedy)
+		return nameTaken(name, what, remedy)
 	}
 	return nil
+}
+
+func nameTaken(name, what, remedy string) error {
+	return fmt.Errorf("the graph has a value named %q already, so the new input for %s needs another name (%s)", name, what, remedy)
 }

@@ -10,13 +10,19 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // TestWrongExpansions spoils what an adapter says of its op, a little each time:
 // the proof runs the op itself and sees it.
 func TestWrongExpansions(t *testing.T) {
 	spoil := func(opType string, damage func(e *fused.Expansion)) []fused.Adapter {
-		table := adapters()
+		table := graph.Adapters()
 		for i, a := range table {
 			if a.OpType != opType {
 				continue
@@ -44,7 +50,7 @@ func TestWrongExpansions(t *testing.T) {
 		return func(e *fused.Expansion) {
 			for i, c := range e.Constants {
 				if v, err := c.Floats(); err == nil && len(v) == 1 && v[0] == 0.25 {
-					e.Constants[i] = float32Tensor(c.Name, []int64{}, 0.25*by)
+					e.Constants[i] = ir.Float32Tensor(c.Name, []int64{}, 0.25*by)
 				}
 			}
 		}
@@ -54,7 +60,7 @@ func TestWrongExpansions(t *testing.T) {
 		table  []fused.Adapter
 		reason string // "" is proven
 	}{
-		{"nothing", adapters(), ""},
+		{"nothing", graph.Adapters(), ""},
 		{"scale of 1.001", spoil("Attention", scaled(1.001)), "is off by"},
 		{"mask negated", spoil("Attention", each("Where", func(n *onnx.Node) {
 			if n.Inputs[0] == "expand" {
@@ -95,11 +101,11 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	testruntime.Require(t)
 	ctx := context.Background()
 	m := open(t, "../testdata/models/"+name+"/model.onnx")
-	g, err := newGraphWith(m, table)
+	g, err := graph.NewGraphWith(m, table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, refusal := g.delimit(*find(g)[0].core)
+	s, refusal := site.Delimit(g, *site.Find(g)[0].Core)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -108,17 +114,17 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { eng.Close() })
-	shapes, err := measureShapes(ctx, eng, g, s.measured())
+	shapes, err := eval.MeasureShapes(ctx, eng, g, s.SizedValues())
 	if err != nil {
 		t.Fatal(err)
 	}
-	sized, shapes := sizeSites([]*site{s}, shapes)
-	l := &lifter{graph: g, loader: loader{engine: eng, table: shapes}}
-	lifted, err := l.lift(ctx, sized[0])
+	sized, shapes := site.Size([]*site.Site{s}, shapes)
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: shapes}}
+	lifted, err := measure.Site(ctx, l, sized[0])
 	if err != nil {
 		return err
 	}
-	_, err = l.prove(ctx, sized[0], lifted)
+	_, err = prove.Site(ctx, l, sized[0], lifted)
 	return err
 }
 
@@ -175,13 +181,13 @@ func TestOneRow(t *testing.T) {
 func TestOwnFunction(t *testing.T) {
 	p := newPatient(t, "llama__dynamo23")
 	p.Functions = append(p.Functions, &onnx.Function{Name: "Attention", Domain: "ai.onnx"})
-	g, err := newGraph(p.Model)
+	g, err := graph.NewGraph(p.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range find(g) {
-		if c.refusal == nil || !strings.Contains(c.refusal.Reason, "defines Attention itself") {
-			t.Errorf("%v", c.refusal)
+	for _, c := range site.Find(g) {
+		if c.Refusal == nil || !strings.Contains(c.Refusal.Reason, "defines Attention itself") {
+			t.Errorf("%v", c.Refusal)
 		}
 	}
 }
@@ -203,7 +209,7 @@ func TestHashOfFusedOps(t *testing.T) {
 		"heads":             func(_, r *onnx.Node) { r.SetAttribute(onnx.IntAttr("num_heads", 2)) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := hashesOf(t, name, func(p *patient, _ *shapeTable) { change(p.fused(0), p.first("RotaryEmbedding")) })
+			h := hashesOf(t, name, func(p *patient, _ *eval.ShapeTable) { change(p.fused(0), p.first("RotaryEmbedding")) })
 			if h[0] == plain[0] {
 				t.Error("the changed site has the hash of the plain one")
 			}

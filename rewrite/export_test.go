@@ -1,6 +1,8 @@
 package rewrite
 
-import "sync"
+import (
+	"sync"
+)
 
 var shared struct {
 	sync.Mutex

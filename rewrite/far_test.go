@@ -8,6 +8,9 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
@@ -75,8 +78,8 @@ func Far(t *testing.T, eng engine.Engine, a rope.Attention) (op, plain float64) 
 func runLowered(t *testing.T, eng engine.Engine, p ref.Problem) []float64 {
 	t.Helper()
 	a := p.Attention
-	of := func(heads int) layout {
-		return layout{axes: []axis{batchAxis, headAxis, rowAxis, channelAxis}, heads: int64(heads), channels: int64(a.HeadSize)}
+	of := func(heads int) dim.Layout {
+		return dim.Layout{Axes: []dim.Axis{dim.BatchAxis, dim.HeadAxis, dim.RowAxis, dim.ChannelAxis}, Heads: int64(heads), Channels: int64(a.HeadSize)}
 	}
 	floats := func(values []float64, heads, rows int) engine.Tensor {
 		list := make([]float32, len(values))
@@ -86,28 +89,28 @@ func runLowered(t *testing.T, eng engine.Engine, p ref.Problem) []float64 {
 		return engine.Float32s(list, 1, int64(heads), int64(rows), int64(a.HeadSize))
 	}
 	positions := &onnx.ValueInfo{Name: "position_ids", Type: onnx.Int64}
-	w := wiring{name: "far", element: onnx.Float, query: "query", key: "key", value: "value", output: "output", position: positions,
-		queryLayout: of(a.Heads), keyLayout: of(a.KVHeads), valLayout: of(a.KVHeads), outLayout: of(a.Heads)}
+	w := lower.Binding{Name: "far", Element: onnx.Float, Query: "query", Key: "key", Value: "value", Output: "output", Position: positions,
+		QueryLayout: of(a.Heads), KeyLayout: of(a.KVHeads), ValLayout: of(a.KVHeads), OutLayout: of(a.Heads)}
 	feeds := map[string]engine.Tensor{
 		"query": floats(p.Query, a.Heads, p.Length), "key": floats(p.Key, a.KVHeads, p.Length), "value": floats(p.Value, a.KVHeads, p.Length),
 		"position_ids": engine.Int64s(p.Positions, 1, int64(p.Length)),
 	}
 	if p.Past > 0 {
-		w.pastKey, w.pastValue = "past_key", "past_value"
+		w.PastKey, w.PastValue = "past_key", "past_value"
 		feeds["past_key"], feeds["past_value"] = floats(p.PastKey, a.KVHeads, p.Past), floats(p.PastValue, a.KVHeads, p.Past)
 	}
 	if p.Documents != nil {
-		w.documents = "document_ids"
+		w.Documents = "document_ids"
 		feeds["document_ids"] = engine.Int64s(p.Documents, 1, int64(p.Past+p.Length))
 	}
-	nodes, constants, err := lower(w, a)
+	nodes, constants, err := lower.Nodes(w, a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := onnx.New()
 	m.RequireIR(8)
 	m.RequireOpset("", 18)
-	m.RequireOpset(opsDomain, 1)
+	m.RequireOpset(graph.OpsDomain, 1)
 	m.Graph.Name, m.Graph.Nodes, m.Graph.Initializers = "far", nodes, constants
 	var names []string
 	for name, x := range feeds {

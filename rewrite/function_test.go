@@ -10,6 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // outline makes a function of a run of nodes and puts a call in their place.
@@ -18,7 +20,7 @@ func (p *patient) outline(name string, nodes []*onnx.Node, from, to int) (rest [
 	f = &onnx.Function{Name: name, Domain: "own", Nodes: slices.Clone(body), Opsets: p.Opsets()}
 	made, outside := map[string]bool{}, map[string]bool{}
 	for i, n := range nodes {
-		for v := range uses(n) {
+		for v := range ir.Uses(n) {
 			outside[v] = outside[v] || i < from || i >= to
 		}
 	}
@@ -33,7 +35,7 @@ func (p *patient) outline(name string, nodes []*onnx.Node, from, to int) (rest [
 	call := onnx.NewNode(name, nil, nil)
 	call.Domain, call.Name = "own", p.fresh(name)
 	for _, n := range body {
-		for v := range uses(n) {
+		for v := range ir.Uses(n) {
 			if !made[v] && !slices.Contains(f.Inputs, v) {
 				f.Inputs = append(f.Inputs, v)
 			}
@@ -55,12 +57,12 @@ func (p *patient) outline(name string, nodes []*onnx.Node, from, to int) (rest [
 func (p *patient) inFunctions() {
 	p.RequireOpset("own", 1)
 	for i, s := range p.sites {
-		first := slices.IndexFunc(p.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, s.query.cut) })
-		last := slices.Index(p.Graph.Nodes, s.mix)
+		first := slices.IndexFunc(p.Graph.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, s.Query.Boundary) })
+		last := slices.Index(p.Graph.Nodes, s.ValueMatMul)
 		nodes, attention := p.outline("Attention"+string(rune('0'+i)), p.Graph.Nodes, first+1, last+1)
 		p.Graph.Nodes = nodes
 		p.Functions = append(p.Functions, attention)
-		at := slices.Index(attention.Nodes, s.softmax)
+		at := slices.Index(attention.Nodes, s.Softmax)
 		outer, inner := p.outline("Inner"+string(rune('0'+i)), attention.Nodes, at/2, at+1)
 		attention.Nodes = outer
 		p.Functions = append(p.Functions, inner)
@@ -115,7 +117,7 @@ func TestFunctions(t *testing.T) {
 			if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			agree(t, eng, path, patched, point{B: 2, L: 7, P: past}, 2)
+			agree(t, eng, path, patched, dim.Point{B: 2, L: 7, P: past}, 2)
 		})
 	}
 }

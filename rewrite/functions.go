@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // Attention may stand in functions of the model itself, or be made of calls of
@@ -21,7 +22,7 @@ type inlined struct {
 // inline replaces the calls of the model's functions by their bodies. Functions
 // that cannot be inlined stay, and what is made of them is not looked into.
 func inline(m *onnx.Model) (*inlined, error) {
-	if first, _ := functionCalls(m); first == nil {
+	if first, _ := ir.FunctionCalls(m); first == nil {
 		return &inlined{}, nil
 	}
 	in := &inlined{before: map[*onnx.Graph][]*onnx.Node{}}
@@ -93,7 +94,7 @@ func (in *inlined) fold() error {
 			}
 		}
 		for _, n := range g.Nodes {
-			for v := range uses(n) {
+			for v := range ir.Uses(n) {
 				read(v, call[n])
 			}
 		}
@@ -111,7 +112,7 @@ func (in *inlined) fold() error {
 			}
 		}
 		g.Nodes = nodes
-		if err := order(g); err != nil {
+		if err := ir.Order(g); err != nil {
 			return err
 		}
 	}

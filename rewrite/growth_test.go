@@ -8,6 +8,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // grown returns a small decoder of some layers in whose graph something is many.
@@ -36,14 +40,14 @@ func TestGrowsWithTheGraph(t *testing.T) {
 		count := func(n int64) float64 {
 			m := model(n)
 			return testing.AllocsPerRun(1, func() {
-				parts, err := scopes(m)
+				parts, err := site.Scopes(m)
 				if err != nil {
 					t.Fatal(err)
 				}
 				shared := map[string][32]byte{}
-				for _, c := range parts[0].found {
-					if s, refusal := parts[0].delimit(c); refusal == nil {
-						s.hash(parts[0].view, &shapeTable{}, shared)
+				for _, c := range parts[0].Found {
+					if s, refusal := parts[0].Delimit(c); refusal == nil {
+						s.Hash(parts[0].View, &eval.ShapeTable{}, shared)
 					}
 				}
 			})
@@ -96,11 +100,11 @@ func TestManyHeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := scopes(open(t, path))
+		parts, err := site.Scopes(open(t, path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := newReport(parts[0].view.model)
+		report := newReport(parts[0].View.Model)
 		by := &weighing{Engine: local}
 		a := Options{}.analyser(report)
 		if _, err := a.measureScope(context.Background(), by, a.delimit(parts[0])); err != nil {
@@ -128,7 +132,7 @@ func TestManyHeadsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const heads = 2 * fewHeads
+	const heads = 2 * score.FewHeads
 	for name, c := range map[string]struct {
 		change func(m *onnx.Model, add *onnx.Node) // add is where the mask is added to scores
 		reason string
@@ -137,13 +141,13 @@ func TestManyHeadsApart(t *testing.T) {
 		"one head's bias": {func(m *onnx.Model, add *onnx.Node) {
 			bias := make([]float32, heads)
 			bias[heads-1] = 1
-			m.Graph.AddInitializer(float32Tensor("bias", []int64{1, heads, 1, 1}, bias...))
+			m.Graph.AddInitializer(ir.Float32Tensor("bias", []int64{1, heads, 1, 1}, bias...))
 			m.Graph.InsertNode(add, onnx.NewNode("Mul", []string{add.Inputs[0], "bias"}, []string{"biased"}))
 			m.Graph.InsertNode(add, onnx.NewNode("Add", []string{"biased", add.Inputs[0]}, []string{"both"}))
 			add.Inputs[0] = "both"
 		}, "its mask is not understood"},
 		"a norm over heads": {func(m *onnx.Model, add *onnx.Node) {
-			m.Graph.AddInitializer(int64Tensor("axis", []int64{1}, 1))
+			m.Graph.AddInitializer(ir.Int64Tensor("axis", []int64{1}, 1))
 			m.Graph.InsertNode(add, onnx.NewNode("ReduceMean", []string{add.Inputs[0], "axis"}, []string{"mean"}))
 			m.Graph.InsertNode(add, onnx.NewNode("Sub", []string{add.Inputs[0], "mean"}, []string{"centred"}))
 			add.Inputs[0] = "centred"
@@ -166,7 +170,7 @@ func TestManyHeadsApart(t *testing.T) {
 			}
 		}
 		c.change(m, add)
-		parts, err := scopes(m)
+		parts, err := site.Scopes(m)
 		if err != nil {
 			t.Fatal(err)
 		}

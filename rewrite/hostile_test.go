@@ -127,7 +127,7 @@ func TestHostileGraphs(t *testing.T) {
 		}, "ended its own process"},
 		{"an axis out of all bounds", func(p *patient) {
 			for _, s := range p.sites {
-				s.softmax.SetAttribute(onnx.IntAttr("axis", 1<<40))
+				s.Softmax.SetAttribute(onnx.IntAttr("axis", 1<<40))
 			}
 		}, "its axis is 1099511627776"},
 		{"inputs of terabytes", func(p *patient) {
@@ -153,11 +153,11 @@ func TestHostileGraphs(t *testing.T) {
 			p.scores(func(old string) string { return p.op("Add", old, p.op("MatMul", old)) })
 		}, "has 1 inputs, at least 2 are needed"},
 		{"a cycle", func(p *patient) {
-			first := p.rotation(p.sites[0].query.operand)
+			first := p.rotation(p.sites[0].Query.Operand)
 			first.cos.Inputs[1] = first.sum.Outputs[0]
 		}, "depends on its own output"},
 		{"two nodes that make one value", func(p *patient) {
-			again := p.sites[0].softmax.Clone()
+			again := p.sites[0].Softmax.Clone()
 			p.Graph.InsertNode(nil, again)
 		}, "is made by two nodes"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -38,7 +39,7 @@ func AllLayers(spec rope.Spec) LayerEdit {
 // those with a window, in a model in which others see all keys. A longer context
 // is nothing new to them, and transformers does not scale them. A layer whose
 // type has a scaling of its own in config.json is not among them.
-func unscaledLayers(found []analysed, sites []Site, config modelConfig) map[int]bool {
+func unscaledLayers(found []measure.Attention, sites []Site, config modelConfig) map[int]bool {
 	layers, others := map[int]bool{}, false
 	types := config.LayerTypes
 	if len(types) != len(sites) {
@@ -48,13 +49,13 @@ func unscaledLayers(found []analysed, sites []Site, config modelConfig) map[int]
 		others = others || s.Attention == nil && types[i] == "full_attention" // nothing was measured
 	}
 	for _, f := range found {
-		if !f.lifted.rotary() {
+		if !f.Measured.Rotary() {
 			continue
 		}
-		layer := sites[f.index].Layer
+		layer := sites[f.Index].Layer
 		kind := types[layer]
-		window := f.lifted.attention.Mask.Window > 0
-		if f.lifted.rotationOnly { // of which no mask is known
+		window := f.Measured.Attention.Mask.Window > 0
+		if f.Measured.RotationOnly { // of which no mask is known
 			window = kind == "sliding_attention"
 		}
 		if window && !config.scaledTypes[kind] {

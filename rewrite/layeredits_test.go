@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -39,16 +40,16 @@ func TestUnscaledLayers(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var found []analysed
+		var found []measure.Attention
 		sites := make([]Site, len(c.windows))
 		for i, w := range c.windows {
 			sites[i].Layer = i
-			f := analysed{index: i, lifted: &lifted{rotationOnly: c.rotationOnly}}
-			f.lifted.attention.Encoding.Frequencies, f.lifted.attention.Mask = []float64{1}, rope.Mask{Window: w}
-			sites[i].Attention = &f.lifted.attention
+			f := measure.Attention{Index: i, Measured: &measure.Measured{RotationOnly: c.rotationOnly}}
+			f.Measured.Attention.Encoding.Frequencies, f.Measured.Attention.Mask = []float64{1}, rope.Mask{Window: w}
+			sites[i].Attention = &f.Measured.Attention
 			switch w {
 			case still:
-				f.lifted.attention.Encoding.Frequencies = nil
+				f.Measured.Attention.Encoding.Frequencies = nil
 			case unlifted:
 				sites[i].Attention = nil
 				continue // nothing of it was measured

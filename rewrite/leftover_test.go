@@ -18,11 +18,11 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	beside := func(p *patient) {
-		p.output(p.sites[0].softmax.Outputs[0])
-		p.output(p.op("Mul", p.sites[1].key.stored(), p.float(3)))
-		p.output(p.op("Shape", p.sites[1].scores()))           // a size alone
-		p.output(p.op("Mul", p.sites[0].output(), p.float(2))) // what the op makes
-		p.output(p.op("Neg", p.sites[1].key.cut))              // what enters it
+		p.output(p.sites[0].Softmax.Outputs[0])
+		p.output(p.op("Mul", p.sites[1].Key.Cached(), p.float(3)))
+		p.output(p.op("Shape", p.sites[1].Scores()))           // a size alone
+		p.output(p.op("Mul", p.sites[0].Output(), p.float(2))) // what the op makes
+		p.output(p.op("Neg", p.sites[1].Key.Boundary))         // what enters it
 	}
 	known := outcomes{} // the attentions are the same in all cases
 	for _, c := range []struct {

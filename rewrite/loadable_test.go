@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 
 // outside takes the data of the first large weight away and gives it entries of
@@ -18,7 +19,7 @@ import (
 func outside(t *testing.T, m *onnxpb.ModelProto, pairs ...string) string {
 	t.Helper()
 	for _, w := range m.Graph.Initializer {
-		if len(w.RawData) < 4*maxKept {
+		if len(w.RawData) < 4*graph.MaxKept {
 			continue
 		}
 		w.RawData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()

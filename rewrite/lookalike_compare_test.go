@@ -12,6 +12,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -25,7 +29,7 @@ type runnable struct {
 func load(t testing.TB, eng engine.Engine, m *onnx.Model, path string, optimize bool, caches map[string][]int64) *runnable {
 	t.Helper()
 	r := &runnable{caches: caches}
-	em := engine.Model{Path: path, Optimize: optimize, Library: m.Opset(opsDomain) > 0}
+	em := engine.Model{Path: path, Optimize: optimize, Library: m.Opset(graph.OpsDomain) > 0}
 	for _, v := range m.Graph.Inputs {
 		r.inputs = append(r.inputs, v)
 		em.Inputs = append(em.Inputs, v.Name)
@@ -45,7 +49,7 @@ func load(t testing.TB, eng engine.Engine, m *onnx.Model, path string, optimize 
 // model are held against.
 func inDouble(t testing.TB, m *onnx.Model) (*onnx.Model, string) {
 	t.Helper()
-	d, err := InFloat64(m)
+	d, err := eval.InFloat64(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +74,7 @@ func newSequence(length, start int64) sequence {
 		for i := range length {
 			hidden := b == 1 && i < 5 || b == 2 && i >= 6 && i < 9
 			s.ids = append(s.ids, 1+rng.Int64N(63))
-			s.mask = append(s.mask, b2i(!hidden))
+			s.mask = append(s.mask, eval.B2i(!hidden))
 			s.positions = append(s.positions, next)
 			if !hidden {
 				next++
@@ -135,7 +139,7 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 	before, after := open(t, original), open(t, patched)
 	caches := map[string][]int64{}
 	for _, v := range before.Graph.Inputs {
-		if isFloat(v.Type) {
+		if ir.IsFloat(v.Type) {
 			dims := make([]int64, len(v.Shape))
 			for i, d := range v.Shape {
 				dims[i] = max(d.Value, 0)
@@ -162,7 +166,7 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		load(t, eng, double, doublePath, false, caches),
 		load(t, eng, after, patched, true, caches),
 	}
-	errs := map[string]*resultErrors{}
+	errs := map[string]*prove.ResultErrors{}
 	for _, c := range []struct {
 		start  int64
 		chunks []int64
@@ -184,10 +188,10 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		for k, length := range c.chunks {
 			for name, want := range calls[1][k] {
 				if errs[name] == nil {
-					errs[name] = &resultErrors{}
+					errs[name] = &prove.ResultErrors{}
 				}
 				counts := func(i int64) bool { return s.visible(want.Dims, i, past, length) }
-				if err := errs[name].add(calls[0][k][name], want, calls[2][k][name], counts); err != nil {
+				if err := errs[name].Add(calls[0][k][name], want, calls[2][k][name], counts); err != nil {
 					t.Errorf("chunk %d of %v, output %s: %v", k, c.chunks, name, err)
 				}
 			}
@@ -198,14 +202,14 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		t.Error("nothing was compared")
 	}
 	for name, e := range errs {
-		if e.count == 0 || e.largest == 0 {
+		if e.Count == 0 || e.Largest == 0 {
 			t.Errorf("%s: nothing was compared", name)
 		}
-		if err := e.judge(math.Inf(1), epsilon); err != nil {
+		if err := e.Judge(math.Inf(1), epsilon); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if allowed := math.Max(2*e.original, 2*epsilon*e.largest); !(e.op <= allowed) {
-			t.Errorf("%s: off by %.3g, the original by %.3g", name, e.op, e.original)
+		if allowed := math.Max(2*e.Original, 2*epsilon*e.Largest); !(e.Op <= allowed) {
+			t.Errorf("%s: off by %.3g, the original by %.3g", name, e.Op, e.Original)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -60,7 +63,7 @@ func (c counting) input(place int, t *onnx.Tensor) {
 // out of it into com.microsoft RotaryEmbedding nodes, which read position_ids.
 func (c counting) rotateBefore(n *onnx.Node) {
 	part := func(s string) string { return n.Outputs[0] + s }
-	c.Graph.AddInitializer(int64Tensor(part("/sizes"), []int64{3}, 64, 32, 32))
+	c.Graph.AddInitializer(ir.Int64Tensor(part("/sizes"), []int64{3}, 64, 32, 32))
 	c.Graph.InsertNode(n, onnx.NewNode("Split", []string{n.Inputs[0], part("/sizes")}, []string{part("/q"), part("/k"), part("/v")}, onnx.IntAttr("axis", -1)))
 	for _, x := range []string{"/q", "/k"} {
 		r := onnx.NewNode("RotaryEmbedding", []string{part(x), "position_ids", n.Inputs[7], n.Inputs[8]}, []string{part(x + "/turned")})
@@ -152,7 +155,7 @@ func TestLookalikesCounted(t *testing.T) {
 			c.input(10, onnx.NewTensor("bias", onnx.Float, []int64{1, 1, 1, 1}, make([]byte, 4)))
 		}, both("attention_bias is not expanded"), nil, false},
 		{"sinks", func(c counting) {
-			c.input(11, float32Tensor("sinks", []int64{4}, 0.5, -1, 2, 0))
+			c.input(11, ir.Float32Tensor("sinks", []int64{4}, 0.5, -1, 2, 0))
 		}, both(""), func(a rope.Attention) bool {
 			return a.Sinks == nil || len(a.Sinks) == 4 && math.Abs(a.Sinks[0]-0.5) < 1e-6 && math.Abs(a.Sinks[1]+1) < 1e-6 && math.Abs(a.Sinks[2]-2) < 1e-6
 		}, false},
@@ -160,7 +163,7 @@ func TestLookalikesCounted(t *testing.T) {
 			return len(a.Sinks) == 4 && math.Abs(a.Sinks[3]) < 1e-6
 		}, false},
 		{"too many sinks", func(c counting) {
-			c.input(11, float32Tensor("sinks", []int64{5}, 0.5, -1, 2, 0, 0))
+			c.input(11, ir.Float32Tensor("sinks", []int64{5}, 0.5, -1, 2, 0, 0))
 		}, both("[4] was expected"), nil, true},
 		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal is 0"}, nil, false},
 		{"an unknown attribute", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("surprise", 0)) }, []string{"", "attribute surprise"}, nil, true},
@@ -210,7 +213,7 @@ func TestLookalikesCounted(t *testing.T) {
 // TestProofRefusesDamageCounted spoils what was lifted from GroupQueryAttention.
 func TestProofRefusesDamageCounted(t *testing.T) {
 	m := measureSite(t, genai, 0, nil)
-	if err := m.prove(m.lifted.attention, nil); err != nil {
+	if err := m.prove(m.lifted.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*rope.Attention){
@@ -223,20 +226,22 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 		"not causal":              func(a *rope.Attention) { a.Mask.Causal = false },
 	} {
 		t.Run(what, func(t *testing.T) {
-			a := m.lifted.attention.Clone()
+			a := m.lifted.Attention.Clone()
 			damage(&a)
 			refused(t, m.prove(a, nil))
 		})
 	}
-	for what, damage := range map[string]func(*wiring){
-		"the query one head on":   func(w *wiring) { w.queryLayout.first++ },
-		"key and value exchanged": func(w *wiring) { w.keyLayout, w.valLayout = w.valLayout, w.keyLayout },
-		"counts of the longest":   func(w *wiring) { w.counted = &fused.CountedCache{Last: w.counted.Total, Total: w.counted.Total} },
-		"the counts forgotten":    func(w *wiring) { w.counted = nil },
+	for what, damage := range map[string]func(*lower.Binding){
+		"the query one head on":   func(w *lower.Binding) { w.QueryLayout.First++ },
+		"key and value exchanged": func(w *lower.Binding) { w.KeyLayout, w.ValLayout = w.ValLayout, w.KeyLayout },
+		"counts of the longest": func(w *lower.Binding) {
+			w.LengthTracked = &fused.CountedCache{Last: w.LengthTracked.Total, Total: w.LengthTracked.Total}
+		},
+		"the counts forgotten": func(w *lower.Binding) { w.LengthTracked = nil },
 	} {
 		t.Run(what, func(t *testing.T) {
-			var refusal *Refusal
-			if err := m.prove(m.lifted.attention, damage); !errors.As(err, &refusal) {
+			var refusal *graph.Refusal
+			if err := m.prove(m.lifted.Attention, damage); !errors.As(err, &refusal) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 var opset23 = []string{"llama__dynamo23", "gpt_neox__dynamo23"}
 
 // fused returns a layer's Attention.
-func (p *patient) fused(layer int) *onnx.Node { return p.sites[layer].replaced[0] }
+func (p *patient) fused(layer int) *onnx.Node { return p.sites[layer].Replaced[0] }
 
 // fusedEach changes the Attention of every layer.
 func (p *patient) fusedEach(change func(n *onnx.Node)) {
@@ -39,14 +39,14 @@ func rotaries(a *onnx.Attribute) func(p *patient) {
 // cacheInside makes the Attention of every layer append to the cache itself.
 func (p *patient) cacheInside() {
 	for _, s := range p.sites {
-		n := s.replaced[0]
+		n := s.Replaced[0]
 		for len(n.Inputs) < 4 {
 			n.Inputs = append(n.Inputs, "")
 		}
-		n.Inputs = append(n.Inputs[:4], s.key.cache.past, s.value.cache.past)
-		n.Inputs[1], n.Inputs[2] = s.key.cache.fresh, s.value.cache.fresh
-		n.Outputs = []string{n.Outputs[0], s.key.cache.concat.Outputs[0], s.value.cache.concat.Outputs[0]}
-		p.Graph.RemoveNodes(func(n *onnx.Node) bool { return n == s.key.cache.concat || n == s.value.cache.concat })
+		n.Inputs = append(n.Inputs[:4], s.Key.Cache.Past, s.Value.Cache.Past)
+		n.Inputs[1], n.Inputs[2] = s.Key.Cache.NewRows, s.Value.Cache.NewRows
+		n.Outputs = []string{n.Outputs[0], s.Key.Cache.Concat.Outputs[0], s.Value.Cache.Concat.Outputs[0]}
+		p.Graph.RemoveNodes(func(n *onnx.Node) bool { return n == s.Key.Cache.Concat || n == s.Value.Cache.Concat })
 	}
 }
 
@@ -242,7 +242,7 @@ func TestLookalikeFusedRotation(t *testing.T) {
 		{
 			name: "query interleaved alone", models: opset23, kept: []string{"rotated differently", ""},
 			change: func(p *patient) {
-				p.up(p.sites[0].query.operand, "RotaryEmbedding").SetAttribute(onnx.IntAttr("interleaved", 1))
+				p.up(p.sites[0].Query.Operand, "RotaryEmbedding").SetAttribute(onnx.IntAttr("interleaved", 1))
 			},
 		},
 		{
@@ -289,8 +289,8 @@ func TestLookalikeFusedRotation(t *testing.T) {
 		{
 			name: "value rotated", models: []string{"llama__dynamo23"}, kept: []string{"off by", ""},
 			change: func(p *patient) {
-				n := p.up(p.sites[0].key.stored(), "RotaryEmbedding")
-				p.into(p.sites[0].value.cache.concat, 1, func(v string) string {
+				n := p.up(p.sites[0].Key.Cached(), "RotaryEmbedding")
+				p.into(p.sites[0].Value.Cache.Concat, 1, func(v string) string {
 					return p.node("RotaryEmbedding", []string{v, n.Inputs[1], n.Inputs[2]})
 				})
 			},

@@ -11,7 +11,7 @@ import (
 func (p *patient) tile(operand *onnx.Node, i int, cached string) {
 	p.into(operand, i, func(string) string {
 		t := p.op("Tile", cached, p.ints(1, 2, 1, 1))
-		if i == 1 && operand == p.sites[0].product {
+		if i == 1 && operand == p.sites[0].ScoresMatMul {
 			t = p.node("Transpose", []string{t}, onnx.IntsAttr("perm", 0, 1, 3, 2))
 		}
 		return t
@@ -29,8 +29,8 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "value turned as well",
 			change: func(p *patient) {
 				s := p.sites[0]
-				r := p.rotation(s.key.stored())
-				p.into(s.value.cache.concat, 1, func(v string) string {
+				r := p.rotation(s.Key.Cached())
+				p.into(s.Value.Cache.Concat, 1, func(v string) string {
 					half := p.node("Split", []string{v}, onnx.IntAttr("axis", 3))
 					n := p.Graph.Nodes[len(p.Graph.Nodes)-1]
 					n.Outputs = []string{half, half + "/2"}
@@ -45,7 +45,7 @@ func TestLookalikeGraphs(t *testing.T) {
 		{
 			name: "value doubled before the cache",
 			change: func(p *patient) {
-				p.into(p.sites[1].value.cache.concat, 1, func(v string) string { return p.op("Mul", v, p.float(2)) })
+				p.into(p.sites[1].Value.Cache.Concat, 1, func(v string) string { return p.op("Mul", v, p.float(2)) })
 			},
 			is: hasScale(1),
 		},
@@ -106,14 +106,14 @@ func TestLookalikeGraphs(t *testing.T) {
 		{
 			name: "key scaled after the cache",
 			change: func(p *patient) {
-				p.into(p.sites[1].product, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
+				p.into(p.sites[1].ScoresMatMul, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
 			},
 			is: second(1.25),
 		},
 		{
 			name: "key scaled before the cache",
 			change: func(p *patient) {
-				p.into(p.sites[0].key.cache.concat, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
+				p.into(p.sites[0].Key.Cache.Concat, 1, func(v string) string { return p.op("Mul", v, p.float(1.25)) })
 			},
 			models: llamas,
 		},
@@ -129,7 +129,7 @@ func TestLookalikeGraphs(t *testing.T) {
 		{
 			name: "query and key exchanged",
 			change: func(p *patient) {
-				n := p.sites[0].product
+				n := p.sites[0].ScoresMatMul
 				turn := func(v string) string { return p.node("Transpose", []string{v}, onnx.IntsAttr("perm", 0, 1, 3, 2)) }
 				n.Inputs[0], n.Inputs[1] = turn(n.Inputs[1]), turn(n.Inputs[0])
 				p.after(n.Outputs[0], turn)
@@ -157,13 +157,13 @@ func TestLookalikeGraphs(t *testing.T) {
 		},
 		{
 			name:   "key heads tiled, not repeated",
-			change: func(p *patient) { p.tile(p.sites[0].product, 1, p.sites[0].key.cache.concat.Outputs[0]) },
+			change: func(p *patient) { p.tile(p.sites[0].ScoresMatMul, 1, p.sites[0].Key.Cache.Concat.Outputs[0]) },
 			models: []string{"llama__dynamo18-eager"},
 			kept:   []string{"reads kv head", ""},
 		},
 		{
 			name:   "value heads tiled, not repeated",
-			change: func(p *patient) { p.tile(p.sites[0].mix, 1, p.sites[0].value.cache.concat.Outputs[0]) },
+			change: func(p *patient) { p.tile(p.sites[0].ValueMatMul, 1, p.sites[0].Value.Cache.Concat.Outputs[0]) },
 			models: llamas,
 			kept:   []string{"reads kv head", ""},
 		},
@@ -174,9 +174,9 @@ func TestLookalikeGraphs(t *testing.T) {
 					n.OpType, n.Attributes = "Einsum", []*onnx.Attribute{onnx.StringAttr("equation", equation)}
 				}
 				for _, s := range p.sites {
-					p.into(s.product, 1, func(old string) string { return p.node("Transpose", []string{old}, onnx.IntsAttr("perm", 0, 3, 1, 2)) })
-					einsum(s.product, "bhid,bjhd->bhij")
-					einsum(s.mix, "bhij, bhjd -> bhid")
+					p.into(s.ScoresMatMul, 1, func(old string) string { return p.node("Transpose", []string{old}, onnx.IntsAttr("perm", 0, 3, 1, 2)) })
+					einsum(s.ScoresMatMul, "bhid,bjhd->bhij")
+					einsum(s.ValueMatMul, "bhij, bhjd -> bhid")
 				}
 			},
 			is: hasScale(1),
@@ -185,7 +185,7 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "scores by an Einsum that is not read",
 			change: func(p *patient) {
 				for _, s := range p.sites {
-					s.product.OpType, s.product.Attributes = "Einsum", []*onnx.Attribute{onnx.StringAttr("equation", "...id,...dj->...ij")}
+					s.ScoresMatMul.OpType, s.ScoresMatMul.Attributes = "Einsum", []*onnx.Attribute{onnx.StringAttr("equation", "...id,...dj->...ij")}
 				}
 			},
 			kept: both("its equation is ...id,...dj->...ij"),
@@ -194,7 +194,7 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "probabilities, scores and rotated keys as outputs",
 			change: func(p *patient) {
 				s := p.sites[0]
-				for _, v := range []string{s.softmax.Outputs[0], s.query.operand, s.key.stored()} {
+				for _, v := range []string{s.Softmax.Outputs[0], s.Query.Operand, s.Key.Cached()} {
 					p.output(v)
 				}
 			},
@@ -203,20 +203,20 @@ func TestLookalikeGraphs(t *testing.T) {
 		{
 			name: "rotated key used by another node",
 			change: func(p *patient) {
-				p.output(p.op("Mul", p.sites[0].key.stored(), p.float(3)))
-				p.output(p.op("Mul", p.sites[1].key.cache.concat.Outputs[0], p.float(3)))
+				p.output(p.op("Mul", p.sites[0].Key.Cached(), p.float(3)))
+				p.output(p.op("Mul", p.sites[1].Key.Cache.Concat.Outputs[0], p.float(3)))
 			},
 			is: hasScale(1),
 		},
 		{
 			name:   "attention output as an output",
-			change: func(p *patient) { p.output(p.sites[0].output()) },
+			change: func(p *patient) { p.output(p.sites[0].Output()) },
 			is:     hasScale(1),
 		},
 		{
 			name: "past behind the new keys",
 			change: func(p *patient) {
-				for _, n := range []*onnx.Node{p.sites[0].key.cache.concat, p.sites[0].value.cache.concat} {
+				for _, n := range []*onnx.Node{p.sites[0].Key.Cache.Concat, p.sites[0].Value.Cache.Concat} {
 					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
 				}
 			},
@@ -226,12 +226,12 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "cache with its keys transposed",
 			change: func(p *patient) {
 				s := p.sites[1] // the sizes are read from the first layer's cache
-				c := s.key.cache.concat
+				c := s.Key.Cache.Concat
 				turn := func(v string) string { return p.node("Transpose", []string{v}, onnx.IntsAttr("perm", 0, 1, 3, 2)) }
 				p.after(c.Outputs[0], turn)
 				c.Inputs[1] = turn(c.Inputs[1])
 				c.SetAttribute(onnx.IntAttr("axis", 3))
-				p.transposeCache(s.key.cache.past, c.Outputs[0])
+				p.transposeCache(s.Key.Cache.Past, c.Outputs[0])
 			},
 			models: []string{"gpt_neox__dynamo18"},
 			kept:   []string{"", "the key cache has the shape"},
@@ -240,8 +240,8 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "the second layer reads the first one's cache",
 			change: func(p *patient) {
 				a, b := p.sites[0], p.sites[1]
-				p.after(b.key.cache.concat.Outputs[0], func(string) string { return a.key.cache.concat.Outputs[0] })
-				p.after(b.value.cache.concat.Outputs[0], func(string) string { return a.value.cache.concat.Outputs[0] })
+				p.after(b.Key.Cache.Concat.Outputs[0], func(string) string { return a.Key.Cache.Concat.Outputs[0] })
+				p.after(b.Value.Cache.Concat.Outputs[0], func(string) string { return a.Value.Cache.Concat.Outputs[0] })
 			},
 			kept: both("shares the cache"),
 		},
@@ -249,9 +249,9 @@ func TestLookalikeGraphs(t *testing.T) {
 			name: "two softmaxes over one product",
 			change: func(p *patient) {
 				s := p.sites[0]
-				again := p.node("Softmax", []string{s.softmaxInput()}, onnx.IntAttr("axis", -1))
-				p.after(s.output(), func(old string) string {
-					return p.op("Add", old, p.op("MatMul", again, s.value.operand))
+				again := p.node("Softmax", []string{s.SoftmaxInput()}, onnx.IntAttr("axis", -1))
+				p.after(s.Output(), func(old string) string {
+					return p.op("Add", old, p.op("MatMul", again, s.Value.Operand))
 				})
 			},
 			models: []string{"llama__dynamo18-eager"}, // whose rows without keys are no NaN

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -31,7 +33,7 @@ func (p *patient) keyPlaces() string {
 // queryPlaces returns those of the queries, [length, 1]; in a model without a
 // cache they are those of the keys.
 func (p *patient) queryPlaces(keys string) string {
-	if p.sites[0].key.cache != nil {
+	if p.sites[0].Key.Cache != nil {
 		keys = p.op("Slice", keys, p.op("Unsqueeze", p.past(), p.ints(0)), p.op("Unsqueeze", p.total(), p.ints(0)), p.ints(0))
 	}
 	return p.op("Unsqueeze", keys, p.ints(1))
@@ -45,7 +47,7 @@ func (p *patient) square() string {
 
 func causalPadding(_ int, a rope.Attention) error {
 	if want := (rope.Mask{Causal: true, Padding: true}); a.Mask != want {
-		return errors.New("the mask is " + describeMask(a.Mask) + ", causal + padding was expected")
+		return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", causal + padding was expected")
 	}
 	return nil
 }
@@ -142,7 +144,7 @@ func TestLookalikesOfCausalMasks(t *testing.T) {
 		}, is: causalPadding},
 		{name: "places counted", models: cacheless[:1], change: func(p *patient) {
 			p.comparison(func() string {
-				ones := p.node("ConstantOfShape", []string{p.square()}, onnx.TensorAttr("value", float32Tensor("", []int64{1}, 1)))
+				ones := p.node("ConstantOfShape", []string{p.square()}, onnx.TensorAttr("value", ir.Float32Tensor("", []int64{1}, 1)))
 				return p.op("GreaterOrEqual", p.queryPlaces(p.keyPlaces()), p.op("Sub", p.op("CumSum", ones, p.int(1)), p.float(1)))
 			})
 		}, is: causalPadding},

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // past returns how many tokens are cached.
 func (p *patient) past() string {
-	if p.sites[0].key.cache == nil {
+	if p.sites[0].Key.Cache == nil {
 		return p.int(0)
 	}
 	return p.size("past_key_values.0.key", 2)
@@ -37,14 +38,14 @@ func (p *patient) visibleIf(condition func() string) {
 // scores changes what enters the softmax of every layer.
 func (p *patient) scores(change func(old string) string) {
 	for _, s := range p.sites {
-		p.into(s.softmax, 0, change)
+		p.into(s.Softmax, 0, change)
 	}
 }
 
 // product changes the scores of every layer before its mask.
 func (p *patient) product(change func(old string) string) {
 	for _, s := range p.sites {
-		p.after(s.scores(), change)
+		p.after(s.Scores(), change)
 	}
 }
 
@@ -56,7 +57,7 @@ func (p *patient) tanh(v string, limit float32) string {
 func (p *patient) fill(value float32) {
 	for layer, s := range p.sites {
 		visible := p.op("Greater", p.maskOf(layer), p.float(-1))
-		p.into(s.softmax, 0, func(string) string {
+		p.into(s.Softmax, 0, func(string) string {
 			return p.op("Add", p.scoresWithoutMask(layer), p.op("Where", visible, p.float(0), p.float(value)))
 		})
 	}
@@ -64,17 +65,18 @@ func (p *patient) fill(value float32) {
 
 // maskOf and scoresWithoutMask are the operands of the Add in front of a softmax.
 func (p *patient) maskOf(layer int) string {
-	return p.up(p.sites[layer].softmaxInput(), "Add").Inputs[1]
+	return p.up(p.sites[layer].SoftmaxInput(), "Add").Inputs[1]
 }
+
 func (p *patient) scoresWithoutMask(layer int) string {
-	return p.up(p.sites[layer].softmaxInput(), "Add").Inputs[0]
+	return p.up(p.sites[layer].SoftmaxInput(), "Add").Inputs[0]
 }
 
 // ownBias says that the mask is computed by the model still.
 func ownBias(causal bool) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		if want := (rope.Mask{Causal: causal, Bias: true}); a.Mask != want {
-			return errors.New("the mask is " + describeMask(a.Mask) + ", " + describeMask(want) + " was expected")
+			return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", " + score.DescribeMask(want) + " was expected")
 		}
 		return nil
 	}
@@ -88,12 +90,12 @@ func hasSoftcap(c float64) func(int, rope.Attention) error {
 // away: a logit per head and what shift makes of the first key's score.
 func (p *patient) sink(shift func(first string) string) {
 	for _, s := range p.sites {
-		p.into(s.softmax, 0, func(old string) string {
+		p.into(s.Softmax, 0, func(old string) string {
 			first := p.op("Slice", old, p.ints(0), p.ints(1), p.ints(3))
 			logits := p.op("Add", shift(first), p.floats([]int64{1, 4, 1, 1}, 1, 2, -1, 0.5))
 			return p.node("Concat", []string{old, logits}, onnx.IntAttr("axis", 3))
 		})
-		p.after(s.softmax.Outputs[0], func(old string) string {
+		p.after(s.Softmax.Outputs[0], func(old string) string {
 			return p.op("Slice", old, p.ints(0), p.ints(-1), p.ints(3))
 		})
 	}
@@ -121,7 +123,7 @@ func hasSinks(want ...float64) func(int, rope.Attention) error {
 
 func noPadding(_ int, a rope.Attention) error {
 	if a.Mask.Padding || !a.Mask.Causal {
-		return errors.New("the mask is " + describeMask(a.Mask) + ", causal without padding was expected")
+		return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", causal without padding was expected")
 	}
 	return nil
 }
@@ -278,7 +280,7 @@ func TestLookalikeMasks(t *testing.T) {
 		},
 		{
 			name:   "softmax over queries",
-			change: func(p *patient) { p.sites[0].softmax.SetAttribute(onnx.IntAttr("axis", 2)) },
+			change: func(p *patient) { p.sites[0].Softmax.SetAttribute(onnx.IntAttr("axis", 2)) },
 			kept:   []string{"its axis is 2, 3 was expected", ""},
 		},
 		{
@@ -341,7 +343,7 @@ func TestLookalikeMasks(t *testing.T) {
 		{
 			name: "scores of the first layer added in the second",
 			change: func(p *patient) {
-				p.after(p.sites[1].scores(), func(old string) string { return p.op("Add", old, p.sites[0].scores()) })
+				p.after(p.sites[1].Scores(), func(old string) string { return p.op("Add", old, p.sites[0].Scores()) })
 			},
 			kept: []string{"", "products of hidden states"},
 		},

@@ -167,7 +167,7 @@ func TestLookalikesWithoutCache(t *testing.T) {
 // givenKeys changes keys right behind their rotation, and gives them away for later calls.
 func (p *patient) givenKeys(change func(old string) string) {
 	for _, s := range p.sites {
-		p.after(p.rotation(s.key.operand).sum.Outputs[0], func(old string) string {
+		p.after(p.rotation(s.Key.Operand).sum.Outputs[0], func(old string) string {
 			given := change(old)
 			p.output(given)
 			return given

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // patient is a real export to be operated on. The sites say where things are;
@@ -14,7 +17,7 @@ import (
 type patient struct {
 	*onnx.Model
 	t     testing.TB
-	sites []*site
+	sites []*site.Site
 	made  int
 }
 
@@ -32,19 +35,19 @@ func patientAt(t testing.TB, path string) *patient {
 	t.Cleanup(func() { m.Close() })
 	p := &patient{Model: m, t: t}
 	p.Graph.ValueInfo = nil // shapes and types may change
-	g, err := newGraph(m)
+	g, err := graph.NewGraph(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range g.nodes {
-		if !standard(n, "Softmax") {
+	for _, n := range g.Nodes {
+		if !ir.Standard(n, "Softmax") {
 			continue
 		}
-		c, refusal := (&finder{graph: g}).core(n)
+		c, refusal := (&site.Finder{Graph: g}).Core(n)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		s, refusal := g.delimit(*c)
+		s, refusal := site.Delimit(g, *c)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -59,7 +62,7 @@ func (p *patient) fresh(stem string) string {
 }
 
 func (p *patient) floats(dims []int64, v ...float32) string {
-	t := float32Tensor(p.fresh("floats"), dims, v...)
+	t := ir.Float32Tensor(p.fresh("floats"), dims, v...)
 	p.Graph.AddInitializer(t)
 	return t.Name
 }
@@ -67,13 +70,13 @@ func (p *patient) floats(dims []int64, v ...float32) string {
 func (p *patient) float(v float32) string { return p.floats([]int64{}, v) }
 
 func (p *patient) ints(v ...int64) string {
-	t := int64Tensor(p.fresh("ints"), []int64{int64(len(v))}, v...)
+	t := ir.Int64Tensor(p.fresh("ints"), []int64{int64(len(v))}, v...)
 	p.Graph.AddInitializer(t)
 	return t.Name
 }
 
 func (p *patient) int(v int64) string {
-	t := int64Tensor(p.fresh("int"), []int64{}, v)
+	t := ir.Int64Tensor(p.fresh("int"), []int64{}, v)
 	p.Graph.AddInitializer(t)
 	return t.Name
 }
@@ -128,25 +131,25 @@ func (p *patient) into(n *onnx.Node, i int, change func(old string) string) {
 // query, key, value and probabilities change what enters the products of every layer.
 func (p *patient) query(change func(old string) string) {
 	for _, s := range p.sites {
-		p.into(s.product, 0, change)
+		p.into(s.ScoresMatMul, 0, change)
 	}
 }
 
 func (p *patient) key(change func(old string) string) {
 	for _, s := range p.sites {
-		p.into(s.product, 1, change)
+		p.into(s.ScoresMatMul, 1, change)
 	}
 }
 
 func (p *patient) value(change func(old string) string) {
 	for _, s := range p.sites {
-		p.into(s.mix, 1, change)
+		p.into(s.ValueMatMul, 1, change)
 	}
 }
 
 func (p *patient) probabilities(change func(old string) string) {
 	for _, s := range p.sites {
-		p.into(s.mix, 0, change)
+		p.into(s.ValueMatMul, 0, change)
 	}
 }
 
@@ -205,7 +208,7 @@ func (p *patient) output(value string) {
 // save writes the model in an order that ONNX Runtime takes.
 func (p *patient) save() string {
 	p.t.Helper()
-	if err := order(p.Graph); err != nil {
+	if err := ir.Order(p.Graph); err != nil {
 		p.t.Fatal(err)
 	}
 	path := filepath.Join(p.t.TempDir(), "model.onnx")

@@ -16,7 +16,7 @@ const dependsOnPadding = "what the model gives for other tokens depends on them"
 func (p *patient) softly(layer int, by float32) {
 	visible := p.op("Greater", p.maskOf(layer), p.float(-1))
 	later := p.op("Less", p.distance(), p.int(0))
-	p.into(p.sites[layer].softmax, 0, func(string) string {
+	p.into(p.sites[layer].Softmax, 0, func(string) string {
 		hidden := p.op("Where", later, p.float(-1e30), p.float(by))
 		return p.op("Add", p.scoresWithoutMask(layer), p.op("Where", visible, p.float(0), hidden))
 	})
@@ -40,13 +40,13 @@ func TestLookalikePaddingReaders(t *testing.T) {
 		},
 		{
 			name: "a later softmax goes over the queries", models: averaging, kept: []string{dependsOnPadding, "Softmax"},
-			change: func(p *patient) { p.sites[1].softmax.SetAttribute(onnx.IntAttr("axis", 2)) },
+			change: func(p *patient) { p.sites[1].Softmax.SetAttribute(onnx.IntAttr("axis", 2)) },
 		},
 		{
 			name: "the order of tokens is turned round", models: averaging, kept: both(dependsOnPadding),
 			change: func(p *patient) {
 				for _, s := range p.sites {
-					p.after(s.output(), func(old string) string {
+					p.after(s.Output(), func(old string) string {
 						return p.op("Add", old, p.op("Slice", old, p.ints(-1), p.ints(-1<<40), p.ints(2), p.ints(-1)))
 					})
 				}
@@ -55,17 +55,17 @@ func TestLookalikePaddingReaders(t *testing.T) {
 		{
 			name: "all tokens are pooled", models: averaging, kept: both(dependsOnPadding),
 			change: func(p *patient) {
-				p.after(p.sites[1].output(), func(old string) string { return p.op("Add", old, pooled(p, old)) })
+				p.after(p.sites[1].Output(), func(old string) string { return p.op("Add", old, pooled(p, old)) })
 			},
 		},
 		{
 			name: "an output pools all tokens", models: averaging, kept: both(dependsOnPadding),
-			change: func(p *patient) { p.output(pooled(p, p.sites[1].output())) },
+			change: func(p *patient) { p.output(pooled(p, p.sites[1].Output())) },
 		},
 		{
 			name: "tokens that are not padding are pooled", models: averaging,
 			change: func(p *patient) {
-				p.after(p.sites[1].output(), func(old string) string {
+				p.after(p.sites[1].Output(), func(old string) string {
 					length := p.op("Unsqueeze", p.size("input_ids", 1), p.ints(0))
 					mask := p.op("Slice", "attention_mask", p.op("Neg", length), p.ints(1<<40), p.ints(1))
 					real := p.cast(p.op("Unsqueeze", mask, p.ints(1, 3)), onnx.Float)
@@ -76,7 +76,7 @@ func TestLookalikePaddingReaders(t *testing.T) {
 		{
 			name: "outputs are divided by their length", models: averaging, kept: both("gives NaN"),
 			change: func(p *patient) { // 0 by 0 in padded rows, whose values are NaN to the next attention
-				p.after(p.sites[0].output(), func(old string) string {
+				p.after(p.sites[0].Output(), func(old string) string {
 					length := p.op("Sqrt", p.node("ReduceSum", []string{p.op("Mul", old, old), p.ints(3)}, onnx.IntAttr("keepdims", 1)))
 					return p.op("Div", old, length)
 				})

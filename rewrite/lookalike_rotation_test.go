@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -17,7 +18,7 @@ func (p *patient) angleFactors(n *onnx.Node, change func(f []float32)) {
 // perPair is a vector of ones over the rotated channels, both halves changed alike.
 func (p *patient) perPair(change func(f []float32)) string {
 	half := 8
-	if p.sites[0].product != nil && len(p.all("LayerNormalization")) > 0 || len(p.all("Erf")) > 0 {
+	if p.sites[0].ScoresMatMul != nil && len(p.all("LayerNormalization")) > 0 || len(p.all("Erf")) > 0 {
 		half = 4 // gpt_neox turns half of its 16 channels
 	}
 	f := make([]float32, half)
@@ -85,7 +86,7 @@ func (p *patient) inverseFrequencies() []float64 {
 			if n.Outputs[0] != v {
 				continue
 			}
-			if t := constantValue(n); t != nil {
+			if t := ir.ConstantValue(n); t != nil {
 				f, err := t.Float64s()
 				if err != nil {
 					p.t.Fatal(err)
@@ -108,7 +109,7 @@ func (p *patient) normed(v string) string {
 func (p *patient) normedBoth() {
 	p.query(p.normed)
 	for _, s := range p.sites {
-		p.into(s.key.cache.concat, 1, p.normed)
+		p.into(s.Key.Cache.Concat, 1, p.normed)
 	}
 }
 
@@ -144,7 +145,7 @@ func TestLookalikeRotations(t *testing.T) {
 			name: "query with one other frequency",
 			change: func(p *patient) {
 				for _, s := range p.sites {
-					p.otherTables(s.query.operand, func(old string) string {
+					p.otherTables(s.Query.Operand, func(old string) string {
 						return p.op("Mul", old, p.perPair(func(f []float32) { f[1] = 1.001 }))
 					})
 				}
@@ -225,21 +226,21 @@ func TestLookalikeRotations(t *testing.T) {
 			name: "the query in the other sense",
 			change: func(p *patient) {
 				for _, s := range p.sites {
-					p.otherTables(s.query.operand, func(old string) string { return p.op("Neg", old) })
+					p.otherTables(s.Query.Operand, func(old string) string { return p.op("Neg", old) })
 				}
 			},
 			kept: both("turns by"),
 		},
 		{
 			name:   "no minus in the turned half",
-			change: func(p *patient) { p.rotation(p.sites[0].query.operand).neg.OpType = "Identity" },
+			change: func(p *patient) { p.rotation(p.sites[0].Query.Operand).neg.OpType = "Identity" },
 			kept:   []string{"is not rotated by position", ""},
 		},
 		{
 			name: "no minus in the turned half of the key",
 			change: func(p *patient) {
 				for _, s := range p.sites {
-					p.rotation(s.key.stored()).neg.OpType = "Identity"
+					p.rotation(s.Key.Cached()).neg.OpType = "Identity"
 				}
 			},
 			kept: both("is not rotated by position"),
@@ -283,7 +284,7 @@ func TestLookalikeRotations(t *testing.T) {
 		{
 			name: "a gain on the second layer's tables",
 			change: func(p *patient) {
-				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+				for _, v := range []string{p.sites[1].Query.Operand, p.sites[1].Key.Cached()} {
 					r := p.rotation(v)
 					for _, n := range []*onnx.Node{r.cos, r.sin} {
 						p.into(n, 1, func(old string) string { return p.op("Mul", old, p.float(1.25)) })
@@ -298,7 +299,7 @@ func TestLookalikeRotations(t *testing.T) {
 		{
 			name: "other frequencies in the second layer",
 			change: func(p *patient) {
-				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+				for _, v := range []string{p.sites[1].Query.Operand, p.sites[1].Key.Cached()} {
 					p.otherTables(v, func(old string) string { return p.op("Mul", old, p.float(0.5)) })
 				}
 			},
@@ -313,7 +314,7 @@ func TestLookalikeRotations(t *testing.T) {
 				for i := range v {
 					v[i] = 1 + float32(i)/8
 				}
-				p.after(p.sites[0].query.cut, func(old string) string { return p.op("Mul", old, p.floats([]int64{16}, v...)) })
+				p.after(p.sites[0].Query.Boundary, func(old string) string { return p.op("Mul", old, p.floats([]int64{16}, v...)) })
 			},
 			is: hasScale(1),
 		},
@@ -423,7 +424,7 @@ func TestLookalikeRotations(t *testing.T) {
 				side := func(old string) string { return p.node("Gather", []string{old, order}, onnx.IntAttr("axis", 3)) }
 				p.query(side)
 				for _, s := range p.sites {
-					p.into(s.key.cache.concat, 1, side)
+					p.into(s.Key.Cache.Concat, 1, side)
 				}
 			},
 			models: llamas,
@@ -459,7 +460,7 @@ func TestLookalikeRotations(t *testing.T) {
 		{
 			name: "no rotation in the second layer",
 			change: func(p *patient) {
-				for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+				for _, v := range []string{p.sites[1].Query.Operand, p.sites[1].Key.Cached()} {
 					r := p.rotation(v)
 					p.after(r.sum.Outputs[0], func(string) string { return r.cos.Inputs[0] })
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -30,19 +31,19 @@ func TestLookalikeOrigins(t *testing.T) {
 		{name: "latent states in a cache", models: cachedLatent, change: func(*patient) {}},
 		{name: "rotated channels doubled behind the cache", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.sites {
-				p.after(s.key.shared.present, func(old string) string { return p.op("Mul", old, p.float(2)) })
+				p.after(s.Key.Shared.Present, func(old string) string { return p.op("Mul", old, p.float(2)) })
 			}
 		}, kept: both("of its key is 1 times channel 8")},
 		{name: "a rotated channel twice behind the cache", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.sites {
-				p.after(s.key.shared.present, func(old string) string {
+				p.after(s.Key.Shared.Present, func(old string) string {
 					return p.node("Gather", []string{old, p.ints(0, 0, 2, 3, 4, 5, 6, 7)}, onnx.IntAttr("axis", -1))
 				})
 			}
 		}, kept: both("is none of what it is put together of")},
 		{name: "rotated channels of the key that are the mean of all tokens", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.sites {
-				p.after(s.key.shared.present, func(old string) string {
+				p.after(s.Key.Shared.Present, func(old string) string {
 					return p.op("Add", p.op("Mul", old, p.float(0)), p.op("ReduceMean", old, p.ints(2)))
 				})
 			}
@@ -82,18 +83,18 @@ func TestLatentWithoutTheOp(t *testing.T) {
 
 func TestBoxAt(t *testing.T) {
 	box := []float64{0, 3, 0, 4, 1, 3, 1, 4} // rows 0 and 1, columns 3 and 4
-	if at, ok := boxAt([]int64{2, 2, 2}, box); !ok || at[0] != 0 || at[1] != 3 {
+	if at, ok := eval.BoxAt([]int64{2, 2, 2}, box); !ok || at[0] != 0 || at[1] != 3 {
 		t.Errorf("a box is at %v, %v", at, ok)
 	}
 	for i := range box {
 		other := append([]float64(nil), box...)
 		other[i] += 2
-		if _, ok := boxAt([]int64{2, 2, 2}, other); ok && i > 1 {
+		if _, ok := eval.BoxAt([]int64{2, 2, 2}, other); ok && i > 1 {
 			t.Errorf("%v is taken for a box", other)
 		}
 	}
 	for _, dims := range [][]int64{nil, {4, 2}, {2, 2, 1}} {
-		if _, ok := boxAt(dims, box); ok {
+		if _, ok := eval.BoxAt(dims, box); ok {
 			t.Errorf("indices of the shape %v are taken for a box", dims)
 		}
 	}

@@ -5,28 +5,30 @@ import (
 	"reflect"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // edited is a site with what it is to mean.
 type edited struct {
-	analysed
+	measure.Attention
 	layer     int
 	want      rope.Attention
-	specs     []rope.Spec  // methods that make it what is wanted
-	known     rope.Context // of the model, as far as it holds for the site
-	documents string       // the value with document ids that its mask goes by
-	wiring    wiring       // of the op, where there is to be one
+	specs     []rope.Spec   // methods that make it what is wanted
+	known     rope.Context  // of the model, as far as it holds for the site
+	documents string        // the value with document ids that its mask goes by
+	binding   lower.Binding // of the op, where there is to be one
 }
 
 // plan is what a model's sites become.
 type plan struct {
 	sites   []edited
-	changes []change
+	changes []lower.Change
 }
 
 // plan applies the methods to the sites that are to be rewritten.
-func (r *request) plan(sites []analysed, report *Report) (*plan, error) {
+func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error) {
 	unscaled := unscaledLayers(sites, report.Sites, r.config)
 	report.warn(r.config.compare(sites, r.opts, unscaled)...)
 	report.carried(sites, r.opts.Context)
@@ -40,7 +42,7 @@ func (r *request) plan(sites []analysed, report *Report) (*plan, error) {
 	p := &plan{}
 	raw := false
 	for _, f := range sites {
-		site := report.Sites[f.index]
+		site := report.Sites[f.Index]
 		if site.Status == Kept {
 			continue
 		}
@@ -59,7 +61,7 @@ func (r *request) plan(sites []analysed, report *Report) (*plan, error) {
 		if err := checkDocuments(e.want.Mask, e.documents); err != nil {
 			return nil, &EditError{Layer: site.Layer, Err: err}
 		}
-		raw = raw || e.want.Cache == rope.Raw && f.lifted.layouts.cached
+		raw = raw || e.want.Cache == rope.Raw && f.Measured.Layouts.Cached
 		c, err := r.backend.lower(e)
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", site.Layer, err)
@@ -73,37 +75,37 @@ func (r *request) plan(sites []analysed, report *Report) (*plan, error) {
 }
 
 // edit applies the methods that are asked for to one site.
-func (r *request) edit(f analysed, site Site, unscaled bool, report *Report) (*edited, error) {
+func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Report) (*edited, error) {
 	specs, err := r.opts.editsOf(site.Layer, r.config.LayerTypes, unscaled)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.lifted.allows(specs, site.Reason); err != nil {
+	if err := f.Measured.Allows(specs, site.Reason); err != nil {
 		return nil, err
 	}
-	a, warnings, err := r.apply(f.lifted.attention, specs)
+	a, warnings, err := r.apply(f.Measured.Attention, specs)
 	if err != nil {
 		return nil, err
 	}
 	report.warn(warnings...)
-	known := f.lifted.known(r.opts.Context)
+	known := f.Measured.Known(r.opts.Context)
 	if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
 		report.warn(w)
 	}
-	a, warning, err := f.site.behindNorms(a, f.lifted.attention)
+	a, warning, err := measure.BehindNorms(f.Site, a, f.Measured.Attention)
 	if err != nil {
 		return nil, err
 	}
 	if warning != "" {
 		report.warn(warning)
 	}
-	if f.lifted.rotationOnly && a.Encoding.Reach.Trained != 0 {
+	if f.Measured.RotationOnly && a.Encoding.Reach.Trained != 0 {
 		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)
 	}
-	if a.Drawn.Range > 0 && f.lifted.layouts.cached {
-		return nil, errCachedDraw
+	if a.Drawn.Range > 0 && f.Measured.Layouts.Cached {
+		return nil, lower.ErrCachedDraw
 	}
-	return &edited{analysed: f, layer: site.Layer, want: a, specs: specs, known: known}, nil
+	return &edited{Attention: f, layer: site.Layer, want: a, specs: specs, known: known}, nil
 }
 
 // apply applies the methods to a value. A site that turns nothing has no
@@ -130,7 +132,7 @@ func (r *request) apply(a rope.Attention, specs []rope.Spec) (rope.Attention, []
 }
 
 // change says what becomes of the site in the model.
-func (e *edited) change(nodes []*onnx.Node, constants []*onnx.Tensor) change {
-	return change{scope: e.scope, site: e.site, mask: e.lifted.mask, reads: e.want.Mask,
-		edited: !reflect.DeepEqual(e.want, e.lifted.attention), nodes: nodes, constants: constants}
+func (e *edited) change(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Change {
+	return lower.Change{Scope: e.Scope, Site: e.Site, Mask: e.Measured.Mask, Reads: e.want.Mask,
+		Edited: !reflect.DeepEqual(e.want, e.Measured.Attention), Nodes: nodes, Constants: constants}
 }

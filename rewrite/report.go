@@ -5,6 +5,11 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -59,10 +64,10 @@ type Site struct {
 	// that the constants of its rotation alone were changed (PlainONNX).
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
-	Cache  string `json:"cache"`
-	Status Status `json:"status"`
-	Reason string `json:"reason"`
-	Proof  *Proof `json:"proof"`
+	Cache  string       `json:"cache"`
+	Status Status       `json:"status"`
+	Reason string       `json:"reason"`
+	Proof  *prove.Proof `json:"proof"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be lifted.
@@ -101,7 +106,7 @@ func (r *Report) count(is func(Site) bool) int {
 }
 
 // keep notes a site that was refused before it was delimited.
-func (r *Report) keep(where string, refusal *Refusal) {
+func (r *Report) keep(where string, refusal *graph.Refusal) {
 	r.Sites = append(r.Sites, Site{Node: refusal.Node, Scope: where, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
 }
 
@@ -113,13 +118,13 @@ func (r *Report) number() {
 }
 
 // carried notes by which methods the exporter's frequencies are scaled already.
-func (r *Report) carried(found []analysed, known rope.Context) {
+func (r *Report) carried(found []measure.Attention, known rope.Context) {
 	for _, f := range found {
-		s := &r.Sites[f.index]
-		if !f.lifted.rotary() || s.Theta != 0 {
+		s := &r.Sites[f.Index]
+		if !f.Measured.Rotary() || s.Theta != 0 {
 			continue
 		}
-		if spec, base, ok := rope.Recognise(f.lifted.attention, known); ok {
+		if spec, base, ok := rope.Recognise(f.Measured.Attention, known); ok {
 			s.Theta, s.Scaling = base, spec.String()
 		}
 	}
@@ -134,12 +139,12 @@ func (r *Report) warn(warnings ...string) {
 }
 
 // describe fills in what was measured of a site.
-func (s *Site) describe(of *sizedSite, l *lifted) {
-	a := l.attention
+func (s *Site) describe(of *site.Sized, l *measure.Measured) {
+	a := l.Attention
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
 	s.RotaryDim = a.Encoding.RotaryDim()
-	if l.rotary() {
+	if l.Rotary() {
 		s.Layout = "half"
 		if a.Encoding.Layout == rope.Interleaved {
 			s.Layout = "interleaved"
@@ -148,18 +153,18 @@ func (s *Site) describe(of *sizedSite, l *lifted) {
 			s.Theta = base
 		}
 	}
-	s.Unknown = l.unknown
-	s.RotationOnly = l.rotationOnly
-	if l.rotationOnly {
+	s.Unknown = l.Unknown
+	s.RotationOnly = l.RotationOnly
+	if l.RotationOnly {
 		return
 	}
-	s.AfterRotation = of.afterRotation()
-	s.Mask = describeMask(a.Mask)
+	s.AfterRotation = of.AfterRotation()
+	s.Mask = score.DescribeMask(a.Mask)
 	s.Cache = "none"
-	if l.layouts.cached {
+	if l.Layouts.Cached {
 		s.Cache = "growing"
 	}
-	if l.counted != nil {
+	if l.LengthTracked != nil {
 		s.Cache = "counted"
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 )
 
 // request is what the options ask for of one model, checked as far as that is
@@ -24,7 +25,7 @@ type backend interface {
 	// bind readies a site for being written.
 	bind(*edited) error
 	// lower writes the site's edited value.
-	lower(*edited) (change, error)
+	lower(*edited) (lower.Change, error)
 	// write changes the model. What the features make comes after it.
 	write(context.Context, *onnx.Model, *plan, *Report) error
 	// text names the backend where it is not the usual one.
@@ -40,7 +41,7 @@ type feature interface {
 	// site adds the feature to a site that was bound.
 	site(*onnx.Model, *edited) error
 	// finish changes the model, after its sites were written.
-	finish(*onnx.Model, []change) error
+	finish(*onnx.Model, []lower.Change) error
 }
 
 // newRequest checks what the options ask for.

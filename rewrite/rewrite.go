@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -57,7 +58,8 @@ var ErrPartial = errors.New("not every attention could be rewritten")
 // partialError is an ErrPartial in words of its own.
 type partialError string
 
-func (e partialError) Error() string        { return string(e) }
+func (e partialError) Error() string { return string(e) }
+
 func (e partialError) Is(target error) bool { return target == ErrPartial }
 
 // EditError says that what was asked for does not fit what was measured, or
@@ -76,6 +78,7 @@ func (e *EditError) Error() string {
 	}
 	return fmt.Sprintf("layer %d: %v", e.Layer, e.Err)
 }
+
 func (e *EditError) Unwrap() error { return e.Err }
 
 // ServeIfWorker makes the process an evaluating worker when it was started as
@@ -169,7 +172,7 @@ func (o Options) engine() (engine.Engine, error) {
 func ownNodes(m *onnx.Model) int {
 	count := 0
 	for n := range m.Graph.AllNodes() {
-		if n.Domain == opsDomain {
+		if n.Domain == graph.OpsDomain {
 			count++
 		}
 	}

@@ -17,7 +17,7 @@ func TestSharedProofs(t *testing.T) {
 	}{
 		{"equal layers", func(*patient) {}, 1},
 		{"other frequencies in the second layer", func(p *patient) {
-			for _, v := range []string{p.sites[1].query.operand, p.sites[1].key.stored()} {
+			for _, v := range []string{p.sites[1].Query.Operand, p.sites[1].Key.Cached()} {
 				p.otherTables(v, func(old string) string {
 					return p.op("Mul", old, p.perPair(func(f []float32) { f[3] = 0.5 }))
 				})

@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -112,7 +113,7 @@ func mergedDistance(t *testing.T, path string, m *onnx.Model, golden string) flo
 		if slices.Contains(model.Inputs, "position_ids") {
 			feeds["position_ids"] = column("position_ids", start, end)
 		}
-		feeds["use_cache_branch"], _ = engine.Integers(onnx.Bool, []int64{b2i(start > 0)}, 1)
+		feeds["use_cache_branch"], _ = engine.Integers(onnx.Bool, []int64{eval.B2i(start > 0)}, 1)
 		for name, x := range cache {
 			feeds[name] = x
 		}
@@ -168,7 +169,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	needRuntime(t)
 	p := newPatient(t, "gpt_neox__dynamo18")
 	g := p.Graph
-	at := slices.Index(g.Nodes, p.sites[0].mix)
+	at := slices.Index(g.Nodes, p.sites[0].ValueMatMul)
 	branch := &onnx.Graph{Name: "branch", Nodes: slices.Clone(g.Nodes[at:])}
 	g.Nodes = slices.Clone(g.Nodes[:at])
 	var outputs []string

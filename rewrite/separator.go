@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -29,37 +32,37 @@ func (s Separator) String() string {
 // for masks that have an anchor the first real token is 0.
 type documentCounter struct {
 	separator *Separator
-	builder
+	ir.Builder
 	made map[string]bool
 }
 
 // ids returns the value that holds document ids for a site's mask.
-func (c *documentCounter) ids(f analysed, m rope.Mask) (string, error) {
-	if f.lifted.layouts.cached {
+func (c *documentCounter) ids(f measure.Attention, m rope.Mask) (string, error) {
+	if f.Measured.Layouts.Cached {
 		return "", errors.New("documents cannot be counted from a separator in a model with a cache: a call gets new tokens only, and to which documents the cached ones belong is not told; give --documents input and the ids of all tokens")
 	}
-	if f.scope.where != "" {
-		return "", fmt.Errorf("it stands in %s, where no documents are counted; give --documents input", f.scope.where)
+	if f.Scope.Where != "" {
+		return "", fmt.Errorf("it stands in %s, where no documents are counted; give --documents input", f.Scope.Where)
 	}
-	tokens, err := tokenInput(f.scope.view)
+	tokens, err := tokenInput(f.Scope.View)
 	if err != nil {
 		return "", err
 	}
 	anchor := m.Documents == rope.AnchorDocument
-	c.stem = "rope_rewrite/documents"
-	name := c.value("ids")
+	c.Stem = "rope_rewrite/documents"
+	name := c.Value("ids")
 	if anchor {
-		name = c.value("anchored_ids")
+		name = c.Value("anchored_ids")
 	}
 	if c.made[name] {
 		return name, nil
 	}
-	if !c.made[c.value("ids")] {
-		c.count(c.int64s(tokens))
-		c.made[c.value("ids")] = true
+	if !c.made[c.Value("ids")] {
+		c.count(c.Int64s(tokens))
+		c.made[c.Value("ids")] = true
 	}
 	if anchor && !c.made[name] {
-		c.anchored(f.lifted.mask, tokens.Name, name)
+		c.anchored(f.Measured.Mask, tokens.Name, name)
 		c.made[name] = true
 	}
 	return name, nil
@@ -67,57 +70,57 @@ func (c *documentCounter) ids(f analysed, m rope.Mask) (string, error) {
 
 // count makes ids from 1 on.
 func (c *documentCounter) count(tokens string) {
-	axis, one := c.scalar("axis", 1), c.scalar("one", 1)
-	is := c.add("Equal", []string{tokens, c.scalar("separator", c.separator.Token)}, c.value("is_separator"))
-	each := c.add("Cast", []string{is}, c.value("separators"), onnx.IntAttr("to", int64(onnx.Int64)))
+	axis, one := c.Scalar("axis", 1), c.Scalar("one", 1)
+	is := c.Add("Equal", []string{tokens, c.Scalar("separator", c.separator.Token)}, c.Value("is_separator"))
+	each := c.Add("Cast", []string{is}, c.Value("separators"), onnx.IntAttr("to", int64(onnx.Int64)))
 	exclusive := int64(0)
 	if c.separator.Ends {
 		exclusive = 1
 	}
-	before := c.add("CumSum", []string{each, axis}, c.value("counted"), onnx.IntAttr("exclusive", exclusive))
-	c.add("Add", []string{before, one}, c.value("ids"))
+	before := c.Add("CumSum", []string{each, axis}, c.Value("counted"), onnx.IntAttr("exclusive", exclusive))
+	c.Add("Add", []string{before, one}, c.Value("ids"))
 }
 
 // anchored makes the first real token of each row the anchor.
 func (c *documentCounter) anchored(mask *onnx.ValueInfo, tokens, name string) {
 	var real string
 	if mask != nil {
-		real = c.add("Cast", []string{mask.Name}, c.value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
+		real = c.Add("Cast", []string{mask.Name}, c.Value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
 	} else {
-		real = c.add("Equal", []string{tokens, tokens}, c.value("real")) // all of them
+		real = c.Add("Equal", []string{tokens, tokens}, c.Value("real")) // all of them
 	}
-	real = c.add("Cast", []string{real}, c.value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
-	place := c.add("CumSum", []string{real, c.value("axis")}, c.value("place"))
-	first := c.add("Equal", []string{place, c.value("one")}, c.value("first"))
-	c.add("Where", []string{first, c.scalar("none", 0), c.value("ids")}, name)
+	real = c.Add("Cast", []string{real}, c.Value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
+	place := c.Add("CumSum", []string{real, c.Value("axis")}, c.Value("place"))
+	first := c.Add("Equal", []string{place, c.Value("one")}, c.Value("first"))
+	c.Add("Where", []string{first, c.Scalar("none", 0), c.Value("ids")}, name)
 }
 
 // write puts the nodes into the graph, in front of all others.
 func (c *documentCounter) write(g *onnx.Graph) {
-	for _, t := range c.constants {
+	for _, t := range c.Constants {
 		g.AddInitializer(t)
 	}
-	g.Nodes = append(slices.Clone(c.nodes), g.Nodes...)
+	g.Nodes = append(slices.Clone(c.Nodes), g.Nodes...)
 }
 
 // tokenInput finds the input that holds tokens: what picks rows of the largest
 // table.
-func tokenInput(g *graph) (*onnx.ValueInfo, error) {
+func tokenInput(g *graph.Graph) (*onnx.ValueInfo, error) {
 	var found *onnx.ValueInfo
 	rows := int64(0)
-	for _, n := range g.nodes {
-		if !standard(n, "Gather") || n.Int("axis", 0) != 0 {
+	for _, n := range g.Nodes {
+		if !ir.Standard(n, "Gather") || n.Int("axis", 0) != 0 {
 			continue
 		}
-		table := g.constants[n.Inputs[0]]
+		table := g.Constants[n.Inputs[0]]
 		if table == nil || len(table.Dims) != 2 {
 			continue
 		}
 		v := n.Inputs[1]
-		for g.producer[v] != nil && standard(g.producer[v], "Cast", "Reshape", "Identity") {
-			v = g.producer[v].Inputs[0]
+		for g.Producer[v] != nil && ir.Standard(g.Producer[v], "Cast", "Reshape", "Identity") {
+			v = g.Producer[v].Inputs[0]
 		}
-		in := g.inputs[v]
+		in := g.Inputs[v]
 		if in == nil || len(in.Shape) != 2 || in.Type != onnx.Int64 && in.Type != onnx.Int32 {
 			continue
 		}

@@ -14,16 +14,17 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
 
 func nextUp(x float32) float32 { return math.Nextafter32(x, float32(math.Inf(1))) }
 
-func drawExtent(t *rapid.T) extent {
+func drawExtent(t *rapid.T) dim.Extent {
 	c := rapid.Int64Range(-1000, 1000)
-	return extent{c.Draw(t, "one"), c.Draw(t, "B"), c.Draw(t, "L"), c.Draw(t, "P"), c.Draw(t, "BL"), c.Draw(t, "BP")}
+	return dim.Extent{One: c.Draw(t, "one"), B: c.Draw(t, "B"), L: c.Draw(t, "L"), P: c.Draw(t, "P"), BL: c.Draw(t, "BL"), BP: c.Draw(t, "BP")}
 }
 
-func sampled(points []point, f func(point) int64) []int64 {
+func sampled(points []dim.Point, f func(dim.Point) int64) []int64 {
 	var values []int64
 	for _, p := range points {
 		values = append(values, f(p))
@@ -33,9 +34,9 @@ func sampled(points []point, f func(point) int64) []int64 {
 
 func TestFitExtentRecoversPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		points := samplePoints(true)
+		points := dim.SamplePoints(true)
 		want := drawExtent(t)
-		got, ok := fitExtent(points, sampled(points, want.at))
+		got, ok := dim.FitExtent(points, sampled(points, want.At))
 		if !ok || got != want {
 			t.Fatalf("%v became %v (%v)", want, got, ok)
 		}
@@ -45,10 +46,10 @@ func TestFitExtentRecoversPolynomials(t *testing.T) {
 // TestFitExtentWithoutPast: past stays 0 at every point, so nothing may be said of it.
 func TestFitExtentWithoutPast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		points := samplePoints(false)
+		points := dim.SamplePoints(false)
 		want := drawExtent(t)
 		want.P, want.BP = 0, 0
-		got, ok := fitExtent(points, sampled(points, want.at))
+		got, ok := dim.FitExtent(points, sampled(points, want.At))
 		if !ok || got != want {
 			t.Fatalf("%v became %v (%v)", want, got, ok)
 		}
@@ -58,40 +59,40 @@ func TestFitExtentWithoutPast(t *testing.T) {
 // TestFitExtentRefuses what is no polynomial of this form, the wrong value at
 // any one point included.
 func TestFitExtentRefuses(t *testing.T) {
-	points := samplePoints(true)
-	for name, f := range map[string]func(p point) int64{
-		"length squared":    func(p point) int64 { return p.L * p.L },
-		"past squared":      func(p point) int64 { return p.P * p.P },
-		"length · past":     func(p point) int64 { return p.L * p.P },
-		"batch squared":     func(p point) int64 { return p.B * p.B },
-		"minimum":           func(p point) int64 { return min(p.L+p.P, 12) },
-		"maximum":           func(p point) int64 { return max(p.L, 5) },
-		"half":              func(p point) int64 { return (p.L + p.P) / 2 },
-		"modulo":            func(p point) int64 { return p.P % 4 },
-		"batch·length·past": func(p point) int64 { return p.B * p.L * p.P },
+	points := dim.SamplePoints(true)
+	for name, f := range map[string]func(p dim.Point) int64{
+		"length squared":    func(p dim.Point) int64 { return p.L * p.L },
+		"past squared":      func(p dim.Point) int64 { return p.P * p.P },
+		"length · past":     func(p dim.Point) int64 { return p.L * p.P },
+		"batch squared":     func(p dim.Point) int64 { return p.B * p.B },
+		"minimum":           func(p dim.Point) int64 { return min(p.L+p.P, 12) },
+		"maximum":           func(p dim.Point) int64 { return max(p.L, 5) },
+		"half":              func(p dim.Point) int64 { return (p.L + p.P) / 2 },
+		"modulo":            func(p dim.Point) int64 { return p.P % 4 },
+		"batch·length·past": func(p dim.Point) int64 { return p.B * p.L * p.P },
 	} {
-		if e, ok := fitExtent(points, sampled(points, f)); ok {
+		if e, ok := dim.FitExtent(points, sampled(points, f)); ok {
 			t.Errorf("%s is taken for %v", name, e)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		values := sampled(points, drawExtent(t).at)
+		values := sampled(points, drawExtent(t).At)
 		// The first six determine the extent; a wrong one among them shows at
 		// the others unless it is itself an extent.
 		i := rapid.IntRange(0, len(points)-1).Draw(t, "point")
 		values[i] += rapid.Int64Range(1, 1000).Draw(t, "off")
-		if e, ok := fitExtent(points, values); ok {
+		if e, ok := dim.FitExtent(points, values); ok {
 			t.Fatalf("with point %d wrong it is taken for %v", i, e)
 		}
 	})
 }
 
 func TestExtentString(t *testing.T) {
-	for want, e := range map[string]extent{
+	for want, e := range map[string]dim.Extent{
 		"0":                            {},
-		"7":                            constantExtent(7),
-		"batch":                        batchExtent,
-		"length + past":                totalExtent,
+		"7":                            dim.ConstantExtent(7),
+		"batch":                        dim.BatchExtent,
+		"length + past":                dim.TotalExtent,
 		"-2·past + 4·batch·length + 1": {One: 1, P: -2, BL: 4},
 	} {
 		if got := e.String(); got != want {
@@ -137,7 +138,7 @@ func TestWithoutWeights(t *testing.T) {
 		p := newPatient(t, name)
 		// A weight may stand behind other nodes, as tied ones do.
 		for _, s := range p.sites {
-			p.into(p.up(s.query.cut, "MatMul", "MatMulInteger"), 1, func(w string) string {
+			p.into(p.up(s.Query.Boundary, "MatMul", "MatMulInteger"), 1, func(w string) string {
 				turn := onnx.IntsAttr("perm", 1, 0)
 				return p.node("Transpose", []string{p.node("Transpose", []string{w}, turn)}, turn)
 			})

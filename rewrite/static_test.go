@@ -12,11 +12,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // declare gives the graph's inputs fixed sizes, as onnxruntime.tools'
 // make_dynamic_shape_fixed does; a size of 0 stays open.
-func (p *patient) declare(fixed point) {
+func (p *patient) declare(fixed dim.Point) {
 	p.Graph.ValueInfo = nil
 	for _, v := range p.Graph.Outputs {
 		v.Shape, v.HasShape = nil, false
@@ -26,11 +29,11 @@ func (p *patient) declare(fixed point) {
 			*d = onnx.Dim{Value: n}
 		}
 	}
-	cached := slices.ContainsFunc(p.Graph.Inputs, func(v *onnx.ValueInfo) bool { return isFloat(v.Type) })
+	cached := slices.ContainsFunc(p.Graph.Inputs, func(v *onnx.ValueInfo) bool { return ir.IsFloat(v.Type) })
 	for _, v := range p.Graph.Inputs {
 		set(&v.Shape[0], fixed.B)
 		switch {
-		case isFloat(v.Type):
+		case ir.IsFloat(v.Type):
 			set(&v.Shape[2], fixed.P)
 			if !v.Shape[3].Known() {
 				set(&v.Shape[3], 16) // GenAI's builder leaves the head size open
@@ -53,7 +56,7 @@ func (p *patient) eachRow(batch int, folded bool) {
 		constants[t.Name] = t
 	}
 	for _, n := range p.Graph.Nodes {
-		if t := constantValue(n); t != nil {
+		if t := ir.ConstantValue(n); t != nil {
 			constants[n.Outputs[0]] = t
 		}
 	}
@@ -66,7 +69,7 @@ func (p *patient) eachRow(batch int, folded bool) {
 		found++
 		if !folded {
 			list := p.node("Concat", []string{p.ints(int64(batch)), p.ints(-1), p.ints(1)}, onnx.IntAttr("axis", 0))
-			ones := p.node("ConstantOfShape", []string{p.op("Shape", list)}, onnx.TensorAttr("value", int64Tensor("", []int64{1}, 1)))
+			ones := p.node("ConstantOfShape", []string{p.op("Shape", list)}, onnx.TensorAttr("value", ir.Int64Tensor("", []int64{1}, 1)))
 			n.Inputs[1] = p.op("Where", p.op("Equal", list, p.op("Mul", ones, p.int(-1))), ones, list) // as TorchScript has it
 			continue
 		}
@@ -89,13 +92,13 @@ func (p *patient) eachRow(batch int, folded bool) {
 }
 
 // fixedFeeds makes inputs of a model at some sizes.
-func fixedFeeds(t *testing.T, m *onnx.Model, pt point, kind int) map[string]engine.Tensor {
+func fixedFeeds(t *testing.T, m *onnx.Model, pt dim.Point, kind int) map[string]engine.Tensor {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, uint64(kind)))
 	feeds := map[string]engine.Tensor{}
-	mask := padding(rng, pt, kind)
+	mask := eval.Padding(rng, pt, kind)
 	for _, v := range m.Graph.Inputs {
-		if isFloat(v.Type) {
+		if ir.IsFloat(v.Type) {
 			dims := []int64{pt.B, v.Shape[1].Value, pt.P, v.Shape[3].Value}
 			x := make([]float32, engine.Elements(dims))
 			for i := range x {
@@ -135,7 +138,7 @@ func TestFixedSizes(t *testing.T) {
 		const rows, width = 48, 16
 		found := 0
 		for _, n := range p.Graph.Nodes {
-			c := constantValue(n)
+			c := ir.ConstantValue(n)
 			if c == nil || !slices.Equal(c.Dims, []int64{1, 1, rows, width}) {
 				continue
 			}
@@ -151,7 +154,7 @@ func TestFixedSizes(t *testing.T) {
 				all[i] = float32(v)
 			}
 			change(slices.Collect(slices.Chunk(all, width)))
-			n.SetAttribute(onnx.TensorAttr("value", float32Tensor("", c.Dims, all...)))
+			n.SetAttribute(onnx.TensorAttr("value", ir.Float32Tensor("", c.Dims, all...)))
 		}
 		if found < place {
 			t.Fatalf("%d tables of cosines and sines, 2 were expected", found)
@@ -159,48 +162,48 @@ func TestFixedSizes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, model string
-		fixed       point
+		fixed       dim.Point
 		change      func(p *patient)
 		kept        string
 		warns       string
 		counted     bool // the mask counts tokens: there is no padding on the left
 	}{
-		{name: "batch", model: "llama__optimum", fixed: point{B: 1}, warns: "for batch 1 alone"},
-		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: point{B: 2}, warns: "for batch 2 alone"},
-		{name: "one token", model: "llama__dynamo18", fixed: point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
-		{name: "all sizes", model: "qwen3__optimum", fixed: point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
-		{name: "as many tokens as heads", model: "llama__ts17", fixed: point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
-		{name: "exported so", model: "llama__ts17-fixed", fixed: point{B: 2, L: 8, P: 24}, warns: "for batch 2, length 8 and past 24 alone"},
-		{name: "frequencies for each row, cohere", model: "cohere__dynamo18", fixed: point{B: 2, L: 1, P: 31}, change: func(p *patient) { p.eachRow(2, true) }},
-		{name: "frequencies for each row, gemma3", model: "gemma3_text__dynamo18", fixed: point{B: 3, L: 4, P: 7}, change: func(p *patient) { p.eachRow(3, true) }},
-		{name: "frequencies for each row, gpt_neox", model: "gpt_neox__dynamo18", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
-		{name: "frequencies for each row, qwen3", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
-		{name: "frequencies for each row, fused op", model: "llama__dynamo23", fixed: point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
-		{name: "frequencies expanded by constants", model: "qwen3__dynamo18", fixed: point{B: 1, L: 8, P: 24}, change: func(p *patient) { p.eachRow(1, false) }},
+		{name: "batch", model: "llama__optimum", fixed: dim.Point{B: 1}, warns: "for batch 1 alone"},
+		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: dim.Point{B: 2}, warns: "for batch 2 alone"},
+		{name: "one token", model: "llama__dynamo18", fixed: dim.Point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
+		{name: "all sizes", model: "qwen3__optimum", fixed: dim.Point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
+		{name: "as many tokens as heads", model: "llama__ts17", fixed: dim.Point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
+		{name: "exported so", model: "llama__ts17-fixed", fixed: dim.Point{B: 2, L: 8, P: 24}, warns: "for batch 2, length 8 and past 24 alone"},
+		{name: "frequencies for each row, cohere", model: "cohere__dynamo18", fixed: dim.Point{B: 2, L: 1, P: 31}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, gemma3", model: "gemma3_text__dynamo18", fixed: dim.Point{B: 3, L: 4, P: 7}, change: func(p *patient) { p.eachRow(3, true) }},
+		{name: "frequencies for each row, gpt_neox", model: "gpt_neox__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, qwen3", model: "qwen3__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies for each row, fused op", model: "llama__dynamo23", fixed: dim.Point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
+		{name: "frequencies expanded by constants", model: "qwen3__dynamo18", fixed: dim.Point{B: 1, L: 8, P: 24}, change: func(p *patient) { p.eachRow(1, false) }},
 		{
-			name: "frequencies for each row, one of them other", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, kept: "rotat",
+			name: "frequencies for each row, one of them other", model: "qwen3__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, kept: "rotat",
 			change: func(p *patient) {
 				p.eachRow(2, true)
 				p.angles(func(old string) string { return p.op("Mul", old, p.floats([]int64{2, 1, 1}, 1, 1.1)) })
 			},
 		},
 		{
-			name: "frequencies for each row, of a size that is not known", model: "qwen3__dynamo18", fixed: point{B: 2, L: 8, P: 24}, kept: "is turned by positions at",
+			name: "frequencies for each row, of a size that is not known", model: "qwen3__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, kept: "is turned by positions at",
 			change: func(p *patient) {
 				p.eachRow(2, true)
 				cos, _ := p.tables()
 				p.into(p.up(cos.Inputs[0], "MatMul"), 0, func(old string) string { return p.op("Slice", old, p.ints(0), p.ints(1000), p.ints(1)) })
 			},
 		},
-		{name: "fused op", model: "llama__dynamo23", fixed: point{B: 1, L: 5}},
-		{name: "counted cache", model: "llama__genai-fp32", fixed: point{B: 2, L: 1}, warns: "for batch 2 and length 1 alone", counted: true},
-		{name: "folded", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}},
+		{name: "fused op", model: "llama__dynamo23", fixed: dim.Point{B: 1, L: 5}},
+		{name: "counted cache", model: "llama__genai-fp32", fixed: dim.Point{B: 2, L: 1}, warns: "for batch 2 and length 1 alone", counted: true},
+		{name: "folded", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}},
 		{
-			name: "folded, one wrong cosine", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "at position 17",
+			name: "folded, one wrong cosine", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}, kept: "at position 17",
 			change: func(p *patient) { table(p, 1, func(rows [][]float32) { rows[17][3] += 1e-3 }) },
 		},
 		{
-			name: "folded, positions that stop", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "at position 41",
+			name: "folded, positions that stop", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}, kept: "at position 41",
 			change: func(p *patient) {
 				for place := 1; place <= 2; place++ {
 					table(p, place, func(rows [][]float32) {
@@ -212,7 +215,7 @@ func TestFixedSizes(t *testing.T) {
 			},
 		},
 		{
-			name: "folded, another channel's sines", model: "qwen3__ts17-static", fixed: point{B: 2, L: 48}, kept: "rotation",
+			name: "folded, another channel's sines", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}, kept: "rotation",
 			change: func(p *patient) {
 				table(p, 1, func(rows [][]float32) {
 					for _, row := range rows {
@@ -273,7 +276,7 @@ func TestFixedSizes(t *testing.T) {
 
 // agree runs a model before and after, on random inputs with the first kinds of
 // padding (none, on the left), and compares what carries meaning.
-func agree(t *testing.T, eng engine.Engine, original, patched string, pt point, kinds int) {
+func agree(t *testing.T, eng engine.Engine, original, patched string, pt dim.Point, kinds int) {
 	t.Helper()
 	m := open(t, original)
 	var outputs []string
@@ -281,7 +284,7 @@ func agree(t *testing.T, eng engine.Engine, original, patched string, pt point, 
 		outputs = append(outputs, v.Name)
 	}
 	load := func(path string) engine.Session {
-		s, err := eng.Load(context.Background(), engine.Model{Path: path, Inputs: inputNames(m), Outputs: outputs, Library: true, Optimize: true})
+		s, err := eng.Load(context.Background(), engine.Model{Path: path, Inputs: eval.InputNames(m), Outputs: outputs, Library: true, Optimize: true})
 		if err != nil {
 			t.Fatal(err)
 		}

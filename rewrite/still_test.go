@@ -9,10 +9,15 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // attend is a graph of one attention whose query goes through a change.
-func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs ...string) string) (query string)) *graph {
+func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs ...string) string) (query string)) *graph.Graph {
 	t.Helper()
 	m := onnx.New()
 	m.RequireOpset("", 18)
@@ -30,8 +35,8 @@ func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs 
 	}
 	g.Outputs = []*onnx.ValueInfo{{Name: "out", Type: onnx.Float}}
 	g.Initializers = []*onnx.Tensor{
-		float32Tensor("weight", []int64{2, 2}, 1, 2, 3, 4), float32Tensor("table", []int64{3, 2}, 1, 2, 3, 4, 5, 6),
-		float32Tensor("half", []int64{}, 0.5), int64Tensor("one", []int64{}, 1), int64Tensor("zero", []int64{}, 0),
+		ir.Float32Tensor("weight", []int64{2, 2}, 1, 2, 3, 4), ir.Float32Tensor("table", []int64{3, 2}, 1, 2, 3, 4, 5, 6),
+		ir.Float32Tensor("half", []int64{}, 0.5), ir.Int64Tensor("one", []int64{}, 1), ir.Int64Tensor("zero", []int64{}, 0),
 	}
 	count := 0
 	add := func(op string, inputs ...string) string {
@@ -43,7 +48,7 @@ func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs 
 	value := add("MatMul", "hidden", "weight")
 	query := change(m, add)
 	g.Nodes = append(g.Nodes, onnx.NewNode("MatMul", []string{add("Softmax", add("MatMul", query, key)), value}, []string{"out"}))
-	graph, err := newGraph(m)
+	graph, err := graph.NewGraph(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +94,11 @@ func TestStill(t *testing.T) {
 			g := attend(t, func(_ *onnx.Model, add func(string, ...string) string) string {
 				return c.change(add, add("MatMul", "hidden", "weight"))
 			})
-			found := find(g)
-			if len(found) != 1 || found[0].core == nil {
+			found := site.Find(g)
+			if len(found) != 1 || found[0].Core == nil {
 				t.Fatalf("%d candidates: %+v", len(found), found)
 			}
-			if got := g.still(*found[0].core); got != c.still {
+			if got := site.PositionIndependent(g, *found[0].Core); got != c.still {
 				t.Errorf("still is %v, %v was expected", got, c.still)
 			}
 		})
@@ -132,7 +137,7 @@ func TestWeightedAttention(t *testing.T) {
 			for i := range values {
 				values[i] = float32(rng.NormFloat64())
 			}
-			g.Initializers = append(g.Initializers, float32Tensor(name, dims, values...))
+			g.Initializers = append(g.Initializers, ir.Float32Tensor(name, dims, values...))
 		}
 		random("tokens", 50, 8)
 		random("positions", 40, 8)
@@ -167,7 +172,7 @@ func TestNameBias(t *testing.T) {
 	}{
 		{"", func(h, i, j int) float64 { return 0 }},
 		{"", func(h, i, j int) float64 { return float64(i) }}, // one constant per query
-		{"", func(h, i, j int) float64 { return []float64{0, hidden}[b2i(j > i)] }},
+		{"", func(h, i, j int) float64 { return []float64{0, hidden}[eval.B2i(j > i)] }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j-i) / float64(int(2)<<h) }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j) / float64(int(2)<<h) }}, // the same to a softmax
 		{"relative biases", func(h, i, j int) float64 { return table[min(j-i+20, 40-h)] }},
@@ -182,7 +187,7 @@ func TestNameBias(t *testing.T) {
 				}
 			}
 		}
-		if got := nameBias(values, 9, 9); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+		if got := measure.NameBias(values, 9, 9); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q was expected, it is %q", c.want, got)
 		}
 	}
@@ -199,14 +204,14 @@ func TestSinusoidal(t *testing.T) {
 			learned = append(learned, float32(rng.NormFloat64()))
 		}
 	}
-	if !sinusoidal(float32Tensor("t", []int64{50, 8}, sines...)) {
+	if !measure.Sinusoidal(ir.Float32Tensor("t", []int64{50, 8}, sines...)) {
 		t.Error("a table of sines is taken for a learned one")
 	}
-	if sinusoidal(float32Tensor("t", []int64{50, 8}, learned...)) {
+	if measure.Sinusoidal(ir.Float32Tensor("t", []int64{50, 8}, learned...)) {
 		t.Error("a learned table is taken for sines")
 	}
 	sines[203] += 0.1
-	if sinusoidal(float32Tensor("t", []int64{50, 8}, sines...)) {
+	if measure.Sinusoidal(ir.Float32Tensor("t", []int64{50, 8}, sines...)) {
 		t.Error("a table with one wrong entry is taken for sines")
 	}
 }

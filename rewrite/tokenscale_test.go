@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -19,14 +21,14 @@ func TestScalesDamaged(t *testing.T) {
 	}
 	defer m.Close()
 	site := measureModel(t, m, 0)
-	if err := site.prove(site.lifted.attention, nil); err != nil {
+	if err := site.prove(site.lifted.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
-	for what, damage := range map[string]func(*wiring){
-		"the query's norm": func(w *wiring) { w.queryScales = nil },
-		"the key's norm":   func(w *wiring) { w.keyScales = nil },
+	for what, damage := range map[string]func(*lower.Binding){
+		"the query's norm": func(w *lower.Binding) { w.QueryScales = nil },
+		"the key's norm":   func(w *lower.Binding) { w.KeyScales = nil },
 	} {
-		t.Run(what, func(t *testing.T) { refused(t, site.prove(site.lifted.attention, damage)) })
+		t.Run(what, func(t *testing.T) { refused(t, site.prove(site.lifted.Attention, damage)) })
 	}
 }
 
@@ -71,7 +73,7 @@ func TestGainBehindNorms(t *testing.T) {
 				t.Errorf("the warnings are %q; one that says %q was expected", text, c.says)
 			}
 			for _, n := range m.Graph.Nodes {
-				if a := n.Attribute("gain"); n.Domain == opsDomain && a != nil && a.Float != 1 {
+				if a := n.Attribute("gain"); n.Domain == graph.OpsDomain && a != nil && a.Float != 1 {
 					t.Errorf("%s has the gain %g, 1 was expected", n.Name, a.Float)
 				}
 			}

@@ -1,0 +1,173 @@
+package rewrite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+)
+
+// CacheLengthInput is the usual name of the graph input that says how many
+// tokens a cache of fixed capacity holds in each row.
+const CacheLengthInput = "cache_length"
+
+// fixedCacheFeature turns growing caches into buffers of one capacity: the past
+// inputs and present outputs of every site become [batch, kv heads, capacity, head
+// size], and an input says how many tokens each row holds. Whatever else would
+// read the length of the past from a buffer's shape must be gone.
+type fixedCacheFeature struct {
+	input    string // int32 [batch]
+	capacity int64
+	caches   map[string]bool // the past inputs and present outputs
+	masks    map[string]bool // the padding masks, whose width says the length no more
+}
+
+// fixedCache is the feature that the options ask for, nil where they ask for none.
+func fixedCache(m *onnx.Model, o Options) (feature, error) {
+	if o.FixedCapacity == 0 {
+		return nil, nil
+	}
+	f := &fixedCacheFeature{input: cmp.Or(o.CacheLength, CacheLengthInput), capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}
+	const what, remedy = "cache lengths", "--kv fixed:capacity=N,input=NAME"
+	if f.input == o.Documents {
+		return nil, nameTaken(f.input, what, remedy)
+	}
+	if err := freeName(m, f.input, what, remedy); err != nil {
+		return nil, err
+	}
+	if o.FixedCapacity < 0 || o.FixedCapacity > math.MaxInt32 {
+		return nil, fmt.Errorf("a cache of %d tokens: a capacity from 1 to %d was expected", o.FixedCapacity, math.MaxInt32)
+	}
+	return f, nil
+}
+
+func (f *fixedCacheFeature) text() string {
+	return fmt.Sprintf("kv fixed:capacity=%d,input=%s", f.capacity, f.input)
+}
+
+// site notes the cache of one site, or says why it cannot be of fixed capacity.
+func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
+	w := e.binding
+	switch {
+	case e.Scope.Where != "":
+		return fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", e.Scope.Where)
+	case w.LengthTracked != nil:
+		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
+	case w.Latent != nil:
+		return errors.New("its cache holds latent states, of which keys and values are made anew in every call; they cannot have a fixed capacity")
+	case w.PastKey == "":
+		return errors.New("it has no key-value cache that could be of fixed capacity")
+	}
+	for _, past := range []string{w.PastKey, w.PastValue} {
+		if v := named(m.Graph.Inputs, past); v == nil || len(v.Shape) != 4 {
+			return fmt.Errorf("its cache %q is no input of the model of rank 4, which could be given a fixed capacity", past)
+		}
+	}
+	for _, present := range []string{w.PresentKey, w.PresentValue} {
+		if named(m.Graph.Outputs, present) == nil {
+			return fmt.Errorf("its cache %q is no output of the model", present)
+		}
+	}
+	for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
+		f.caches[v] = true
+	}
+	if w.Mask != nil {
+		f.masks[w.Mask.Name] = true
+	}
+	e.binding.CacheLength = f.input
+	return nil
+}
+
+// finish changes the shapes of the buffers, after the sites were replaced by
+// the given nodes, and refuses a graph in which another node reads them.
+func (f *fixedCacheFeature) finish(m *onnx.Model, changes []lower.Change) error {
+	ours := map[*onnx.Node]bool{}
+	for _, c := range changes {
+		for _, n := range c.Nodes {
+			ours[n] = true
+		}
+	}
+	g, err := graph.NewGraph(m)
+	if err != nil {
+		return err
+	}
+	for _, n := range g.Source.Nodes {
+		if ours[n] {
+			continue
+		}
+		for v := range ir.Uses(n) {
+			if f.caches[v] && readsAxis(g.Source, n, 4, 2) {
+				return fmt.Errorf("node %s (%s) also reads %q, which it would not understand as a buffer of fixed capacity: without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+			}
+			if f.masks[v] && readsAxis(g.Source, n, 2, 1) {
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width says nothing of the past with a cache of fixed capacity: without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+			}
+		}
+	}
+	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
+		for i, v := range list {
+			if f.caches[v.Name] && len(v.Shape) == 4 {
+				v = v.Clone()
+				v.Shape[2] = onnx.Dim{Value: f.capacity}
+				list[i] = v
+			}
+		}
+	}
+	m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
+	return nil
+}
+
+// readsAxis reports whether a reader of a value of some rank may see more of it
+// than the sizes of its other axes.
+func readsAxis(g *graph.Graph, n *onnx.Node, rank, axis int64) bool {
+	if !ir.Standard(n, "Shape") {
+		return true
+	}
+	bound := func(i int64) int64 {
+		if i < 0 {
+			i += rank
+		}
+		return min(max(i, 0), rank)
+	}
+	start, end := bound(n.Int("start", 0)), bound(n.Int("end", rank))
+	if axis < start || axis >= end {
+		return false
+	}
+	dims := n.Outputs[0]
+	if g.Outputs[dims] {
+		return true
+	}
+	for _, reader := range g.Consumers[dims] {
+		if !ir.Standard(reader, "Gather") || reader.Inputs[0] != dims {
+			return true
+		}
+		index := g.Integers(reader.Inputs[1])
+		if index == nil {
+			return true
+		}
+		for _, i := range index {
+			if i < 0 {
+				i += end - start
+			}
+			if start+i == axis {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// check refuses a report in which a site is kept.
+func (f *fixedCacheFeature) check(r *Report) error {
+	i := slices.IndexFunc(r.Sites, func(s Site) bool { return s.Status == Kept })
+	if i < 0 {
+		return nil
+	}
+	return partialError(fmt.Sprintf("every attention must be rewritten for a cache of fixed capacity, and layer %d is kept: %s", i, r.Sites[i].Reason))
+}

@@ -1,0 +1,132 @@
+package dim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Axis says what one dimension of a hidden state counts.
+type Axis uint8
+
+const (
+	BatchAxis     Axis = iota
+	HeadAxis           // heads
+	RowAxis            // tokens: new, cached or both
+	ChannelAxis        // channels of one head
+	MergedAxis         // heads · channels, head by head
+	BatchHeadAxis      // batch · heads, row of the batch by row
+	UnitAxis           // nothing: one element
+)
+
+// Layout says where the element (batch, head, row, channel) of a hidden state lies.
+type Layout struct {
+	Axes            []Axis
+	Heads, Channels int64
+	Rows            Extent
+	Parts           []Layout // where channels of several values stand side by side: theirs; nil otherwise
+	First, All      int64    // where query, key and value stand in one value: the first head of this one, and the heads of all three; 0 otherwise
+}
+
+// LayoutOf recognises the axes of a value by their sizes: one is the batch,
+// one follows the length or past, the rest are heads and channels in this
+// order, or their product; channels, if not 0, is the head size that splits it.
+func LayoutOf(dims []Extent, channels int64) (Layout, error) {
+	ly := Layout{Axes: make([]Axis, len(dims))}
+	var constants []int
+	batch, rows := false, false
+	for i, e := range dims {
+		switch {
+		case e == BatchExtent && !batch:
+			ly.Axes[i], batch = BatchAxis, true
+		case e == LengthExtent || e == PastExtent || e == TotalExtent:
+			if rows {
+				return Layout{}, fmt.Errorf("two of its dimensions follow the length: %v", dims)
+			}
+			ly.Axes[i], ly.Rows, rows = RowAxis, e, true
+		case e.Constant():
+			constants = append(constants, i)
+		case e == Extent{B: e.B} && !batch:
+			ly.Axes[i], ly.Heads, batch = BatchHeadAxis, e.B, true
+		default:
+			return Layout{}, fmt.Errorf("its dimension %d is %v, which is neither batch, length nor constant", i, e)
+		}
+	}
+	if !batch || !rows {
+		return Layout{}, fmt.Errorf("its dimensions %v lack a batch or a length", dims)
+	}
+	// Grouped heads may have a dimension of their own for the one key of a group.
+	for i := 0; len(constants) > 2 && i < len(constants); {
+		if at := constants[i]; dims[at].One == 1 && !slices.ContainsFunc(dims[at:], func(e Extent) bool { return !e.Constant() }) {
+			ly.Axes[at] = UnitAxis
+			constants = slices.Delete(constants, i, i+1)
+			continue
+		}
+		i++
+	}
+	switch {
+	case len(constants) == 2 && ly.Heads == 0:
+		ly.Axes[constants[0]], ly.Heads = HeadAxis, dims[constants[0]].One
+		ly.Axes[constants[1]], ly.Channels = ChannelAxis, dims[constants[1]].One
+	case len(constants) == 1 && ly.Heads != 0:
+		ly.Axes[constants[0]], ly.Channels = ChannelAxis, dims[constants[0]].One
+	case len(constants) == 1:
+		width := dims[constants[0]].One
+		if channels == 0 {
+			channels = width
+		}
+		if channels < 1 || width%channels != 0 {
+			return Layout{}, fmt.Errorf("its width %d is not a multiple of the head size %d", width, channels)
+		}
+		ly.Axes[constants[0]], ly.Heads, ly.Channels = MergedAxis, width/channels, channels
+	default:
+		return Layout{}, fmt.Errorf("its dimensions %v are not batch, heads, length and channels", dims)
+	}
+	return ly, nil
+}
+
+// Each returns the layouts of the values that it takes to make this one.
+func (ly Layout) Each() []Layout {
+	if ly.Parts != nil {
+		return ly.Parts
+	}
+	return []Layout{ly}
+}
+
+// Index returns the place of an element in a tensor with these dims.
+func (ly Layout) Index(dims []int64, b, h, r, c int64) int64 {
+	at := int64(0)
+	for i, a := range ly.Axes {
+		at *= dims[i]
+		switch a {
+		case BatchAxis:
+			at += b
+		case HeadAxis:
+			at += ly.First + h
+		case RowAxis:
+			at += r
+		case ChannelAxis:
+			at += c
+		case MergedAxis:
+			at += (ly.First+h)*ly.Channels + c
+		case BatchHeadAxis:
+			at += b*max(ly.Heads, ly.All) + ly.First + h
+		}
+	}
+	return at
+}
+
+// Is reports whether the axes are exactly these.
+func (ly Layout) Is(axes ...Axis) bool {
+	if len(axes) != len(ly.Axes) {
+		return false
+	}
+	for i := range axes {
+		if ly.Axes[i] != axes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Canonical is [batch, heads, rows, channels].
+func (ly Layout) Canonical() bool { return ly.Is(BatchAxis, HeadAxis, RowAxis, ChannelAxis) }

@@ -1,0 +1,39 @@
+package dim
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A dimension of one element beside heads and channels moves no element.
+func TestUnitAxes(t *testing.T) {
+	ly, err := LayoutOf([]Extent{BatchExtent, LengthExtent, ConstantExtent(2), ConstantExtent(1), ConstantExtent(16)}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ly.Heads != 2 || ly.Channels != 16 || !ly.Is(BatchAxis, RowAxis, HeadAxis, UnitAxis, ChannelAxis) {
+		t.Fatalf("%d heads of %d channels, axes %v", ly.Heads, ly.Channels, ly.Axes)
+	}
+	plain, err := LayoutOf([]Extent{BatchExtent, LengthExtent, ConstantExtent(2), ConstantExtent(16)}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		at := func(name string, n int64) int64 { return rapid.Int64Range(0, n-1).Draw(t, name) }
+		b, r, h, c := at("batch", 3), at("row", 5), at("head", 2), at("channel", 16)
+		if got, want := ly.Index([]int64{3, 5, 2, 1, 16}, b, h, r, c), plain.Index([]int64{3, 5, 2, 16}, b, h, r, c); got != want {
+			t.Fatalf("the element is at %d, %d was expected", got, want)
+		}
+	})
+	// In front of the length it may hold anything else's place; a second size above one is no unit.
+	for _, dims := range [][]Extent{
+		{BatchExtent, ConstantExtent(1), LengthExtent, ConstantExtent(2), ConstantExtent(16)},
+		{BatchExtent, LengthExtent, ConstantExtent(2), ConstantExtent(4), ConstantExtent(16)},
+	} {
+		if _, err := LayoutOf(dims, 16); err == nil || !strings.Contains(err.Error(), "not batch, heads, length and channels") {
+			t.Errorf("%v: the error is %v", dims, err)
+		}
+	}
+}

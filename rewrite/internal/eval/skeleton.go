@@ -1,0 +1,177 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// skeleton is a copy of the graph that keeps every shape and none of the
+// weights: products with weights and large constants become zeros of their
+// shape, made at run time.
+type skeleton struct {
+	graph  *graph.Graph
+	nodes  []*onnx.Node
+	consts []*onnx.Tensor
+	needed map[*onnx.Node]bool
+	seen   map[string]bool
+}
+
+func newSkeleton(g *graph.Graph) *skeleton {
+	return &skeleton{graph: g, needed: map[*onnx.Node]bool{}, seen: map[string]bool{}}
+}
+
+// need marks what the value is made of.
+func (s *skeleton) need(value string) {
+	s.graph.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		if s.seen[v] {
+			return nil
+		}
+		s.seen[v] = true
+		if t := s.graph.Constants[v]; t != nil {
+			s.constant(v, t)
+			return nil
+		}
+		if n == nil {
+			return nil
+		}
+		s.needed[n] = true
+		if _, reads := s.replacement(n); reads != nil {
+			return reads
+		}
+		return ir.Reads(n)
+	})
+}
+
+// blocked returns the nodes that the skeleton cannot hold, with the reason:
+// those that must not be evaluated and what needs them.
+func (s *skeleton) blocked() map[*onnx.Node]error {
+	blocked := map[*onnx.Node]error{}
+	for _, n := range s.graph.Nodes {
+		_, reads := s.replacement(n)
+		if reads == nil {
+			if err := s.graph.Evaluable(n); err != nil {
+				blocked[n] = err
+				continue
+			}
+			reads = slices.Collect(ir.Uses(n))
+		}
+		for _, v := range reads {
+			if err := blocked[s.graph.Producer[v]]; err != nil {
+				blocked[n] = err
+			}
+		}
+	}
+	return blocked
+}
+
+func (s *skeleton) constant(name string, t *onnx.Tensor) {
+	if t.Len() <= graph.MaxKept && !graph.Absent(t) || !ir.IsFloat(t.Type) && !graph.Quantised(t.Type) {
+		c := t.Clone()
+		c.Name = name
+		s.consts = append(s.consts, c)
+		return
+	}
+	dims := name + "/rope-rewrite/shape"
+	s.consts = append(s.consts, ir.Int64Tensor(dims, []int64{int64(len(t.Dims))}, t.Dims...))
+	s.nodes = append(s.nodes, ir.Zeros(t.Type, dims, name))
+}
+
+// replacement returns nodes that make zeros in the shape of n's output, and
+// what they read; nil when n stays as it is.
+func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
+	p := s.graph.Projection(n)
+	if p == nil {
+		return nil, nil
+	}
+	return func() []*onnx.Node { return s.project(n, p.From, 0, p.To, p.Width, p.Element) }, []string{p.From}
+}
+
+// after makes what project returned wait for dims, as an empty part of its
+// shape. ONNX Runtime would ask for them last of all and keep everything that
+// they are the dims of until then: gigabytes in a model of eighty layers.
+func (s *skeleton) after(dims []string, product []*onnx.Node) []*onnx.Node {
+	if len(dims) == 0 {
+		return product
+	}
+	shape := product[len(product)-2]
+	name := func(part string) string { return fmt.Sprintf("%s/%s", shape.Outputs[0], part) }
+	s.consts = append(s.consts, ir.Int64Tensor(name("none"), []int64{1}, 0))
+	shape.Inputs = append(shape.Inputs, name("nothing"))
+	return append([]*onnx.Node{
+		onnx.NewNode("Concat", dims, []string{name("dims")}, onnx.IntAttr("axis", 0)),
+		onnx.NewNode("Slice", []string{name("dims"), name("none"), name("none")}, []string{name("nothing")}),
+	}, product...)
+}
+
+// project makes zeros of shape(like)[from:to] + [width].
+func (s *skeleton) project(n *onnx.Node, like string, from, to, width int64, t onnx.DataType) []*onnx.Node {
+	out := n.Outputs[0]
+	name := func(part string) string { return fmt.Sprintf("%s/rope-rewrite/%s", out, part) }
+	s.consts = append(s.consts,
+		ir.Int64Tensor(name("from"), []int64{1}, from),
+		ir.Int64Tensor(name("to"), []int64{1}, to),
+		ir.Int64Tensor(name("width"), []int64{1}, width))
+	return []*onnx.Node{
+		onnx.NewNode("Shape", []string{like}, []string{name("like")}),
+		onnx.NewNode("Slice", []string{name("like"), name("from"), name("to")}, []string{name("front")}),
+		onnx.NewNode("Concat", []string{name("front"), name("width")}, []string{name("shape")}, onnx.IntAttr("axis", 0)),
+		ir.Zeros(t, name("shape"), out),
+	}
+}
+
+// model assembles the skeleton, with the dims of values and the outputs of
+// Shape nodes as its outputs.
+func (s *skeleton) model(values, shapes []string) *onnx.Model {
+	g := s.graph
+	m := ir.EmptyModel(g.Model)
+	wanted := map[string]bool{}
+	for _, v := range values {
+		wanted[v] = true
+	}
+	nodes := slices.Clone(s.nodes) // what stands in for constants
+	var asked []string             // dims that nothing waits for
+	ask := func(v string) {
+		if wanted[v] {
+			nodes = append(nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))
+			asked = append(asked, v+dimsSuffix)
+			delete(wanted, v)
+		}
+	}
+	for _, v := range values {
+		if g.Producer[v] == nil {
+			ask(v)
+		}
+	}
+	for _, n := range g.Nodes {
+		if !s.needed[n] {
+			continue
+		}
+		if make, _ := s.replacement(n); make != nil {
+			nodes = append(nodes, s.after(asked, make())...)
+			asked = nil
+		} else {
+			nodes = append(nodes, n)
+		}
+		for _, v := range n.Outputs {
+			ask(v)
+		}
+	}
+	m.Graph.Nodes = nodes
+	m.Graph.Initializers = s.consts
+	for _, v := range g.Model.Graph.Inputs {
+		if g.Inputs[v.Name] != nil && s.seen[v.Name] {
+			m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: v.Name, Type: v.Type})
+		}
+	}
+	for _, v := range values {
+		m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: v + dimsSuffix, Type: onnx.Int64})
+	}
+	for _, v := range shapes {
+		m.Graph.Outputs = append(m.Graph.Outputs, &onnx.ValueInfo{Name: v, Type: onnx.Int64})
+	}
+	return m
+}

@@ -1,0 +1,140 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+)
+
+// A piece of a model whose sizes are fixed answers questions of other sizes too:
+// a batch is put together of those that it takes, fewer tokens stand before
+// zeros, a shorter past behind them. That rows and tokens do not disturb each
+// other there is what the proof, at the model's own sizes, has to show.
+
+// runStatic evaluates at the sizes pt by as many runs at the model's own as it takes.
+func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	at := l.Table.At(pt)
+	if at == pt {
+		return l.evaluate(ctx, pt, feeds)
+	}
+	if pt.L > at.L || pt.P > at.P {
+		return nil, fmt.Errorf("%v is more than the model takes (%v)", pt, at)
+	}
+	out := map[string]engine.Tensor{}
+	for first := int64(0); first < pt.B; first += at.B {
+		some := map[string]engine.Tensor{}
+		for name, x := range feeds {
+			some[name] = widened(x, l.dimsOf(name), pt, at, first)
+		}
+		results, err := l.evaluate(ctx, at, some)
+		if err != nil {
+			return nil, err
+		}
+		for name, y := range results {
+			y, axis := narrowed(y, l.dimsOf(name), pt, at, first)
+			switch last, seen := out[name]; {
+			case !seen:
+				out[name] = y
+			case axis < 0 && bytes.Equal(last.Data, y.Data):
+			case axis < 0:
+				return nil, fmt.Errorf("%q differs between rows of a batch that it has no dimension of", name)
+			default:
+				out[name] = behind(last, y, axis)
+			}
+		}
+	}
+	return out, nil
+}
+
+// segment is a run of places along one dimension; zeros where from is −1.
+type segment struct{ from, count int64 }
+
+// along returns a tensor made of segments of another along one dimension.
+func along(t engine.Tensor, axis int, list ...segment) engine.Tensor {
+	step := int64(t.Type.Size()) // bytes of a place
+	for _, d := range t.Dims[axis+1:] {
+		step *= d
+	}
+	outer := int64(1)
+	for _, d := range t.Dims[:axis] {
+		outer *= d
+	}
+	out := engine.Tensor{Type: t.Type, Dims: append([]int64{}, t.Dims...)}
+	out.Dims[axis] = 0
+	for _, s := range list {
+		out.Dims[axis] += s.count
+	}
+	for i := range outer {
+		for _, s := range list {
+			if s.from < 0 {
+				out.Data = append(out.Data, make([]byte, s.count*step)...)
+				continue
+			}
+			start := (i*t.Dims[axis] + s.from) * step
+			out.Data = append(out.Data, t.Data[start:start+s.count*step]...)
+		}
+	}
+	return out
+}
+
+// widened makes of something that is fed at the sizes pt what is fed at those of
+// the model, for the rows of the batch from first on.
+func widened(t engine.Tensor, dims []dim.Extent, pt, at dim.Point, first int64) engine.Tensor {
+	if len(dims) != len(t.Dims) {
+		return t
+	}
+	for i, e := range dims {
+		if t.Dims[i] != e.At(pt) {
+			continue // one element for all, or rows that were chosen
+		}
+		switch {
+		case e.B != 0 && at.B != pt.B:
+			some := min(at.B, pt.B-first)
+			t = along(t, i, segment{first * e.B, some * e.B}, segment{-1, (at.B - some) * e.B})
+		case e.At(pt) != e.At(at) && e.B == 0:
+			rows := e.P*pt.P + e.L*pt.L
+			t = along(t, i, segment{-1, e.P * (at.P - pt.P)}, segment{0, rows}, segment{-1, e.L * (at.L - pt.L)}, segment{rows, e.One})
+		}
+	}
+	return t
+}
+
+// behind returns one tensor behind another along one dimension.
+func behind(a, b engine.Tensor, axis int) engine.Tensor {
+	out := engine.Tensor{Type: a.Type, Dims: append([]int64{}, a.Dims...)}
+	out.Dims[axis] += b.Dims[axis]
+	outer := engine.Elements(a.Dims[:axis])
+	for i := range outer {
+		for _, t := range []engine.Tensor{a, b} {
+			step := int64(len(t.Data)) / outer
+			out.Data = append(out.Data, t.Data[i*step:(i+1)*step]...)
+		}
+	}
+	return out
+}
+
+// narrowed makes of a result at the model's sizes that at the sizes pt, and
+// returns its dimension that follows the batch, −1 where none does.
+func narrowed(t engine.Tensor, dims []dim.Extent, pt, at dim.Point, first int64) (_ engine.Tensor, batch int) {
+	batch = -1
+	if len(dims) != len(t.Dims) {
+		return t, batch
+	}
+	for i, e := range dims {
+		if t.Dims[i] != e.At(at) {
+			continue
+		}
+		switch {
+		case e.B != 0:
+			batch = i
+			t = along(t, i, segment{0, min(at.B, pt.B-first) * e.B})
+		case e.At(pt) != e.At(at) && e.B == 0:
+			rows := e.P*pt.P + e.L*pt.L
+			t = along(t, i, segment{e.P * (at.P - pt.P), rows}, segment{t.Dims[i] - e.One, e.One})
+		}
+	}
+	return t, batch
+}

@@ -1,0 +1,37 @@
+package graph
+
+import (
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/groupquery"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/msmatmul"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/msrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/multihead"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxattention"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxeinsum"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// Adapters lists the fused ops that are read as primitive nodes.
+func Adapters() []fused.Adapter {
+	return []fused.Adapter{
+		groupquery.Adapter(),
+		msmatmul.Adapter(),
+		msrotary.Adapter(),
+		multihead.Adapter(),
+		onnxattention.Adapter(),
+		onnxeinsum.Adapter(),
+		onnxrotary.Adapter(),
+	}
+}
+
+// adapterOf returns the adapter of a node's op, nil when there is none.
+func adapterOf(table []fused.Adapter, n *onnx.Node) *fused.Adapter {
+	for i, a := range table {
+		if a.OpType == n.OpType && a.Domain == ir.Domain(n.Domain) {
+			return &table[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package lower
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// Leftovers says what of an edited site the model still computes as before,
+// because something beside the attention reads it: rotated keys or probabilities
+// that are outputs of the graph, for example. The op does not make them, so they
+// do not have the new meaning.
+func Leftovers(changes []Change) (warnings []string) {
+	inside := map[*onnx.Node]bool{} // of any site that the op stands for
+	for _, c := range changes {
+		for n := range c.Site.Own() {
+			inside[n] = true
+		}
+	}
+	graphs := map[*site.Scope]*readers{}
+	for _, c := range changes {
+		if !c.Edited {
+			continue
+		}
+		if graphs[c.Scope] == nil {
+			graphs[c.Scope] = readersOf(c.Scope.Graph)
+		}
+		left := graphs[c.Scope]
+		results := c.Site.Results()
+		for n := range c.Site.Own() {
+			if !left.nodes[n] {
+				continue
+			}
+			for _, v := range n.Outputs {
+				if v == "" || slices.Contains(results, v) || !c.Site.Graph.IsData(v) {
+					continue
+				}
+				if reader := left.beside(v, inside); reader != "" {
+					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention at %s, is %s as well; it stays what the original model computes",
+						v, ir.Label(c.Site.Graph.AsWritten(c.Site.Softmax)), reader))
+				}
+			}
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
+// readers says who reads the values of a graph.
+type readers struct {
+	nodes   map[*onnx.Node]bool
+	outputs map[string]bool
+	of      map[string][]*onnx.Node
+}
+
+func readersOf(g *onnx.Graph) *readers {
+	r := &readers{nodes: map[*onnx.Node]bool{}, outputs: map[string]bool{}, of: map[string][]*onnx.Node{}}
+	for _, o := range g.Outputs {
+		r.outputs[o.Name] = true
+	}
+	for _, n := range g.Nodes {
+		r.nodes[n] = true
+		for v := range ir.Uses(n) {
+			r.of[v] = append(r.of[v], n)
+		}
+	}
+	return r
+}
+
+// beside says what reads a value other than the given nodes and its size.
+func (r *readers) beside(value string, inside map[*onnx.Node]bool) string {
+	if r.outputs[value] {
+		return "an output of the graph"
+	}
+	for _, n := range r.of[value] {
+		if !inside[n] && !ir.Standard(n, "Shape", "Size") {
+			return "read by node " + ir.Label(n)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package lower
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// lowerPositions writes the position map, the temperature, and frequencies that
+// depend on how far a call reaches. Attributes that
+// older libraries do not know are left out where they say nothing.
+func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
+	for _, band := range a.Bands {
+		op.BandStarts = append(op.BandStarts, band.Start)
+		op.BandQueryScales = append(op.BandQueryScales, float32(band.QueryScale))
+		op.BandQueryOffsets = append(op.BandQueryOffsets, float32(band.QueryOffset))
+		op.BandKeyScales = append(op.BandKeyScales, float32(band.KeyScale))
+	}
+	if limited(a.Bands) {
+		for _, band := range a.Bands {
+			op.BandQueryLimits = append(op.BandQueryLimits, float32(band.QueryLimit))
+		}
+	}
+	if slices.ContainsFunc(a.Bands, func(b rope.Band) bool { return b.Group > 1 }) {
+		for _, band := range a.Bands {
+			op.BandGroups = append(op.BandGroups, max(1, band.Group))
+		}
+	}
+	op.BandChunk = a.Chunk
+	if t := a.Temperature; t != (rope.Temperature{}) {
+		op.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
+	}
+	r := a.Encoding.Reach
+	op.TrainedLength, op.DynamicNtk = r.Trained, float32(r.NTK)
+	if r.Linear {
+		op.DynamicLinear = 1
+	}
+	for _, f := range r.Long {
+		op.LongFrequencies = append(op.LongFrequencies, float32(f))
+	}
+}
+
+// limited reports whether a band holds queries at a position, which counts from
+// the text's beginning.
+func limited(bands []rope.Band) bool {
+	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
+}
+
+// fromFirstReal makes positions of a query [batch, heads, length, channels] that
+// count from each row's first token which the mask [batch, total] shows, where
+// the model goes by index. With the past of each row the mask may be wider.
+func fromFirstReal(b *ir.Builder, mask, query, pasts string) string {
+	first := b.Add("ArgMax", []string{Real(b, mask)}, b.Value("position_first"), onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 1))
+	length := b.Size(query, 2, "position_length")
+	places := b.Add("Range", []string{b.Scalar("position_from_zero", 0), length, b.Scalar("position_step", 1)}, b.Value("position_places"))
+	var past string
+	if pasts != "" {
+		wide := b.Add("Cast", []string{pasts}, b.Value("position_pasts"), onnx.IntAttr("to", int64(onnx.Int64)))
+		past = b.Add("Reshape", []string{wide, b.Constant("position_column", -1, 1)}, b.Value("position_past"))
+	} else {
+		past = b.Add("Sub", []string{b.Size(mask, 1, "position_total"), length}, b.Value("position_past"))
+	}
+	from := b.Add("Sub", []string{past, first}, b.Value("position_from"))
+	return b.Add("Add", []string{from, places}, b.Value("positions"))
+}
+
+// Real makes 1 of what a mask of integers shows and 0 of what it hides.
+func Real(b *ir.Builder, mask string) string {
+	shown := b.Add("Cast", []string{mask}, b.Value("mask_shown"), onnx.IntAttr("to", int64(onnx.Bool)))
+	return b.Add("Cast", []string{shown}, b.Value("mask_real"), onnx.IntAttr("to", int64(onnx.Int64)))
+}
+
+var ErrCachedDraw = errors.New("positions randomized is for whole texts in one call, and the model keeps keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")
+
+// drawn makes the positions at which the tokens of a query [batch, heads,
+// length, channels] stand: the first length ones of the order, sorted, and of
+// these the ones that the given positions count. More tokens than positions, or
+// a position that is no token's, end the run with an error.
+func drawn(b *ir.Builder, d rope.Drawn, query, positions string) string {
+	order := fmt.Sprintf("rope_rewrite/drawn_order_%d_%d", d.Range, d.Seed)
+	b.Constants = append(b.Constants, ir.Int64Tensor(order, []int64{d.Range}, d.Order()...))
+	dims := b.Add("Shape", []string{query}, b.Value("drawn_dims"))
+	length := b.Add("Slice", []string{dims, b.Constant("drawn_from", 2), b.Constant("drawn_to", 3)}, b.Value("drawn_length"))
+	first := b.Add("Slice", []string{order, b.Constant("drawn_begin", 0), length}, b.Value("drawn_first"))
+	sorted := onnx.NewNode("TopK", []string{first, length}, []string{b.Value("drawn_sorted"), b.Value("drawn_places")}, onnx.IntAttr("largest", 0))
+	sorted.Name = sorted.Outputs[0]
+	b.Nodes = append(b.Nodes, sorted)
+	if positions == "" {
+		return b.Add("Reshape", []string{sorted.Outputs[0], b.Constant("drawn_shape", 1, -1)}, b.Value("drawn"))
+	}
+	return b.Add("Gather", []string{sorted.Outputs[0], positions}, b.Value("drawn"))
+}

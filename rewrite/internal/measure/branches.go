@@ -1,0 +1,117 @@
+package measure
+
+import (
+	"context"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// joinBranches makes one encoding of what the query and the key were measured to do,
+// and returns the factor on the query beside it.
+func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix) (float64, error) {
+	q, k := query.Encoding, key.Encoding
+	if len(q.Frequencies) != len(k.Frequencies) || q.Layout != k.Layout || q.Offset != k.Offset {
+		return 0, graph.Refuse(s.ScoresMatMul, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",
+			len(q.Frequencies), q.Offset, len(k.Frequencies), k.Offset)
+	}
+	if q.Reach.Trained != k.Reach.Trained {
+		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.Reach.Trained+1, k.Reach.Trained+1)
+	}
+	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.Reach.Long, k.Reach.Long}} {
+		for i, w := range both[1] {
+			if math.Abs(w-both[0][i]) > 1e-6*math.Abs(w)+1e-10 {
+				return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by %g per position in the query and by %g in the key", i, both[0][i], w)
+			}
+		}
+	}
+	a.Encoding = k
+	scale := query.Factor
+	partial := 2*len(k.Frequencies) < a.HeadSize
+	// Without a cache nobody sees the rotated keys, so what they are multiplied
+	// by is part of the scale: exporters split it over query and key.
+	stored := s.Key.Update() != nil
+	switch {
+	case !partial && stored:
+		// A gain on every channel of the query cannot be told from the scale.
+		scale = q.EffectiveGain() / k.EffectiveGain()
+	case !partial:
+		scale, a.Encoding.Gain = q.EffectiveGain()*k.EffectiveGain(), 1
+	case math.Abs(q.EffectiveGain()-k.EffectiveGain()) > 16*ir.Float32eps*k.EffectiveGain():
+		return 0, graph.Refuse(s.ScoresMatMul, "the rotation multiplies the query by %g and the key by %g", q.EffectiveGain(), k.EffectiveGain())
+	case !stored:
+		scale *= key.Factor
+	}
+	if stored && math.Abs(key.Factor-1) > 16*ir.Float32eps {
+		return 0, graph.Refuse(s.ScoresMatMul, "the key is multiplied by %g before it is stored", key.Factor)
+	}
+	if math.Abs(a.Encoding.Gain-1) <= 16*ir.Float32eps {
+		a.Encoding.Gain = 1
+	}
+	return scale, nil
+}
+
+// branchRotation measures one branch from its cut to out.
+func branchRotation(ctx context.Context, l *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+	loaded, refusal := l.Open(ctx, at, "the rotation of its "+what, []string{out}, b.MeasuredFrom())
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	defer loaded.Session.Close()
+	r := &rotation.Rotator{Loaded: loaded, Cuts: b.Boundaries(), Out: out, In: from, To: to, Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision()}
+	switch {
+	case l.Table.Past || len(loaded.Piece.Inputs) > 0:
+	case l.Table.Static.L > 0:
+		r.Places = l.Table.Static.L
+	default:
+		t, fed, err := rotation.ByPlace(ctx, l, at, "the rotation of its "+what, out, b.MeasuredFrom())
+		if err != nil {
+			return nil, nil, err
+		}
+		defer fed.Session.Close()
+		r.Loaded, r.Tables = fed, t
+	}
+	if condition, err := choice(l.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
+		var m *rotation.Matrix
+		if err == nil {
+			m, err = measureBranches(ctx, l, at, *r, b.MeasuredFrom(), condition)
+		}
+		if err != nil {
+			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
+		}
+		return m, nil, nil
+	}
+	var position *onnx.ValueInfo
+	switch inputs := loaded.Piece.Inputs; {
+	case len(inputs) == 1:
+		position = inputs[0]
+		dims := l.Table.Inputs[position.Name]
+		several := len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent
+		if several && l.Sections {
+			r.Components = dims[0].One
+		} else if several {
+			return nil, nil, graph.Refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
+		}
+		if r.Components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
+			return nil, nil, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
+		}
+		r.Position = position.Name
+	case len(inputs) > 1:
+		return nil, nil, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
+	}
+	m, err := r.Measure(ctx)
+	if err == nil && r.Components > 0 {
+		err = r.Sectioned(ctx, m)
+	}
+	if err != nil {
+		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
+	}
+	return m, position, nil
+}

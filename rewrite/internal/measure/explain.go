@@ -1,0 +1,305 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// How a model that turns nothing tells positions apart: tables that are added
+// to its embeddings, and biases on its scores. Both are for a sentence only;
+// what cannot be measured is left out of it.
+
+// ExplainPositions says how positions come into a model with these attentions. Without an
+// engine nothing is evaluated for it.
+func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, u *site.NonRotary) string {
+	found := addedTables(ctx, g, eng, u.From)
+	if eng != nil && len(u.Cores) > 0 {
+		found = append(found, scoreBiases(ctx, g, eng, u.Cores)...)
+	}
+	if found = ir.Unique(found); len(found) == 0 {
+		return "and nothing else was found that tells positions apart"
+	}
+	return "its positions are " + strings.Join(found, ", and ")
+}
+
+// positionRows is what a table of positions has at least; one with fewer rows,
+// looked up by an input, tells kinds of tokens or pairs of sentences apart.
+const positionRows = 16
+
+// addedTables looks for tables that are added to the hidden states that values
+// are made of, by what looks them up.
+func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []string) (found []string) {
+	type table struct {
+		tensor *onnx.Tensor
+		given  bool // looked up by a graph input as it is
+	}
+	var tables []table
+	computed := false
+	matrix := func(v string) *onnx.Tensor {
+		t := g.Constants[v]
+		if t == nil || !ir.IsFloat(t.Type) && t.Type != onnx.Int8 && t.Type != onnx.Uint8 { // bytes of a quantised table
+			return nil
+		}
+		wide := 0
+		for _, d := range t.Dims {
+			if d > 1 {
+				wide++
+			}
+		}
+		if wide != 2 {
+			return nil
+		}
+		return t
+	}
+	g.Upstream(from, func(v string, n *onnx.Node) []string {
+		if n == nil {
+			return nil
+		}
+		var t *onnx.Tensor
+		given := false
+		switch {
+		case ir.Standard(n, "Gather") && g.Classes[n.Inputs[0]] == graph.ConstantClass && n.Int("axis", 0) == 0:
+			if given = isGiven(g, n.Inputs[1]); given || advances(ctx, g, eng, n.Inputs[1]) {
+				t = matrix(n.Inputs[0])
+			}
+		case ir.Standard(n, "Slice") && g.Classes[v] > graph.ConstantClass:
+			t = matrix(n.Inputs[0])
+		case ir.Standard(n, "Add", "Sum"):
+			for _, in := range n.Inputs {
+				if m := matrix(in); m != nil {
+					t = m
+				}
+			}
+		case n.Domain == "com.microsoft" && n.OpType == "EmbedLayerNormalization" && len(n.Inputs) > 3:
+			t = matrix(n.Inputs[3])
+		case ir.Standard(n, "Sin", "Cos"):
+			computed = true
+		}
+		if t != nil {
+			tables = append(tables, table{t, given})
+		}
+		return ir.Reads(n)
+	})
+	// Of the tables that inputs look up, the one with the most rows holds the tokens.
+	tokens := -1
+	for i, t := range tables {
+		if t.given && (tokens < 0 || rowsOf(t.tensor) > rowsOf(tables[tokens].tensor)) {
+			tokens = i
+		}
+	}
+	for i, t := range tables {
+		rows := rowsOf(t.tensor)
+		if i == tokens || t.given && rows < positionRows {
+			continue
+		}
+		kind := "learned"
+		if Sinusoidal(t.tensor) {
+			kind = "sinusoidal"
+		}
+		found = append(found, fmt.Sprintf("%s (a table of %d rows that is added to hidden states)", kind, rows))
+	}
+	if computed && len(found) == 0 {
+		found = append(found, "sinusoidal (computed and added to hidden states)")
+	}
+	return found
+}
+
+func rowsOf(t *onnx.Tensor) int64 {
+	for _, d := range t.Dims {
+		if d > 1 {
+			return d
+		}
+	}
+	return 1
+}
+
+// isGiven reports whether a value is a graph input, at most in another shape or type.
+func isGiven(g *graph.Graph, v string) bool {
+	for {
+		n := g.Producer[v]
+		if n == nil {
+			return g.Inputs[v] != nil
+		}
+		if !ir.Standard(n, "Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze") {
+			return false
+		}
+		v = n.Inputs[0]
+	}
+}
+
+// advances reports whether what looks up a table differs from token to token
+// when all inputs are ones; a value that cannot be evaluated is taken to.
+func advances(ctx context.Context, g *graph.Graph, eng engine.Engine, index string) bool {
+	if t := g.Constants[index]; t != nil {
+		ids, err := t.Int64s()
+		return err == nil && len(ids) > 1 && slices.Min(ids) != slices.Max(ids)
+	}
+	if eng == nil || ctx.Err() != nil {
+		return true
+	}
+	table, err := eval.MeasureShapes(ctx, eng, g, []string{index})
+	if err != nil {
+		return true
+	}
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	loaded, err := l.LoadFlat(ctx, []string{index})
+	if err != nil {
+		return true
+	}
+	defer loaded.Session.Close()
+	out, err := loaded.Run(ctx, table.Within(dim.Point{B: 1, L: 7}), nil)
+	if err != nil {
+		return true
+	}
+	values := out[index+eval.FlatSuffix].Values()
+	return len(values) > 1 && slices.Min(values) != slices.Max(values)
+}
+
+// Sinusoidal reports whether every column of a table swings as a sine does:
+// x(p+1) + x(p−1) = 2·cos ω·x(p), with one ω for the column.
+func Sinusoidal(t *onnx.Tensor) bool {
+	values, err := t.Float64s()
+	rows := int(rowsOf(t))
+	if err != nil || rows < 8 || len(values)%rows != 0 {
+		return false
+	}
+	columns := len(values) / rows
+	swings := false
+	for c := range columns {
+		at := func(p int) float64 { return values[p*columns+c] }
+		var dot, norm, size float64
+		for p := 1; p+1 < rows; p++ {
+			dot += at(p) * (at(p+1) + at(p-1))
+			norm += at(p) * at(p)
+			size = max(size, math.Abs(at(p)))
+		}
+		if norm == 0 {
+			continue
+		}
+		factor := dot / norm
+		for p := 1; p+1 < rows; p++ {
+			if math.Abs(at(p+1)+at(p-1)-factor*at(p)) > 1e-3*size {
+				return false
+			}
+		}
+		swings = swings || math.Abs(at(0)-at(rows-1)) > 1e-6*size
+	}
+	return swings
+}
+
+// scoreBiases says what is added to the scores of the cores, each kind once.
+func scoreBiases(ctx context.Context, g *graph.Graph, eng engine.Engine, cores []site.Core) (found []string) {
+	var values []string
+	for _, c := range cores {
+		values = append(values, c.ScoresMatMul.Outputs[0], c.Softmax.Inputs[0])
+	}
+	table, err := eval.MeasureShapes(ctx, eng, g, ir.Unique(values))
+	if err != nil {
+		return nil
+	}
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	for _, c := range cores {
+		if ctx.Err() != nil {
+			return found
+		}
+		if what := scoreBias(ctx, l, c); what != "" {
+			found = append(found, what)
+		}
+	}
+	return ir.Unique(found)
+}
+
+// scoreBias evaluates what becomes of scores that are all zero, and names it; "" for
+// a mere mask.
+func scoreBias(ctx context.Context, l *eval.Evaluator, c site.Core) string {
+	scores, result := c.ScoresMatMul.Outputs[0], c.Softmax.Inputs[0]
+	dims := l.Table.Dims[scores]
+	piece, refusal := l.Open(ctx, c.Softmax, "what is added to its scores", []string{result}, []string{scores})
+	if dims == nil || refusal != nil {
+		return ""
+	}
+	defer piece.Session.Close()
+	pt := l.Table.Within(dim.Point{B: 1, L: 24})
+	sizes := dim.Evaluate(dims, pt)
+	elements, err := bound.Room(sizes)
+	if err != nil {
+		return ""
+	}
+	out, err := piece.Run(ctx, pt, map[string]engine.Tensor{scores: engine.Float32s(make([]float32, elements), sizes...)})
+	if err != nil {
+		return ""
+	}
+	y := out[result]
+	if len(y.Dims) < 2 {
+		return ""
+	}
+	total, length := y.Dims[len(y.Dims)-1], y.Dims[len(y.Dims)-2]
+	return NameBias(y.Values(), length, total)
+}
+
+// NameBias names biases [heads][length][total] by how they depend on the
+// distance between query and key, up to a constant per query, which a softmax
+// does not see.
+func NameBias(values []float64, length, total int64) string {
+	flat, linear, toeplitz := true, true, true
+	var slopes []float64
+	for start := int64(0); start+length*total <= int64(len(values)); start += length * total {
+		at := func(i, j int64) float64 { return values[start+i*total+j] }
+		shift := total - length             // keys before the first query
+		byDistance := map[int64]float64{}   // what a distance adds
+		slope, seen := math.NaN(), int64(0) // of this head
+		for i := range length {
+			self := at(i, i+shift)
+			for j := range total {
+				b := at(i, j)
+				if b < score.Masked || self < score.Masked {
+					continue
+				}
+				seen++
+				distance := i + shift - j
+				tolerance := 1e-4 * (math.Abs(b) + math.Abs(self) + 1e-3)
+				flat = flat && math.Abs(b-self) <= tolerance
+				if distance == 0 {
+					continue
+				}
+				per := (b - self) / float64(distance)
+				if math.IsNaN(slope) {
+					slope = per
+				}
+				linear = linear && math.Abs(per-slope)*math.Abs(float64(distance)) <= tolerance
+				if other, ok := byDistance[distance]; ok {
+					toeplitz = toeplitz && math.Abs(b-self-other) <= tolerance
+				}
+				byDistance[distance] = b - self
+			}
+		}
+		if seen == 0 {
+			return ""
+		}
+		if !math.IsNaN(slope) {
+			slopes = append(slopes, -slope)
+		}
+	}
+	switch {
+	case flat:
+		return ""
+	case linear:
+		return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token)", slices.Min(slopes), slices.Max(slopes))
+	case toeplitz:
+		return "relative biases on the scores, learned for ranges of distances as T5's buckets are"
+	}
+	return "biases on the scores of another kind"
+}

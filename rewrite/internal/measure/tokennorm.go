@@ -1,0 +1,158 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// What stands behind a rotation and is made of what is turned must be a norm.
+
+// normFactors makes sure that what a branch's scales are made of query or key alone is
+// their length, which no rotation changes: the same for a vector and its mirror
+// image in any plane. It returns what the un-rotated value is multiplied by
+// before each norm is taken.
+func normFactors(ctx context.Context, l *eval.Evaluator, b site.Branch, what string, in dim.Layout) ([]float64, error) {
+	factors := make([]float64, len(b.Scales))
+	for i, scale := range b.Scales {
+		if !scale.Norm {
+			continue
+		}
+		if _, err := site.Chain(l.Graph, scale); err != nil {
+			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
+		}
+		loaded, refusal := l.Open(ctx, scale.Node, "the norm behind the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
+		if refusal != nil {
+			return nil, refusal
+		}
+		err := mirrored(ctx, loaded, scale)
+		loaded.Session.Close()
+		if err != nil {
+			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
+		}
+		if loaded, refusal = l.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
+			return nil, refusal
+		}
+		factors[i], err = lengthened(ctx, loaded, b.Boundary, scale.Of, in)
+		loaded.Session.Close()
+		if err != nil {
+			return nil, graph.Refuse(scale.Node, "the norm behind the rotation of its %s is not understood: %v", what, err)
+		}
+	}
+	return factors, nil
+}
+
+// lengthened returns how much longer vectors become on their way.
+func lengthened(ctx context.Context, l *eval.Loaded, cut, out string, in dim.Layout) (float64, error) {
+	if in.Parts != nil {
+		return 0, fmt.Errorf("it is taken of several values")
+	}
+	to, err := dim.LayoutOf(l.Table.Dims[out], in.Channels)
+	if err != nil {
+		return 0, err
+	}
+	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
+	x, y, err := l.Random(ctx, pt, cut, out, 17)
+	if err != nil {
+		return 0, err
+	}
+	given, values := x.Values(), y.Values()
+	factor := 0.0
+	for b := range pt.B {
+		for h := range to.Heads {
+			for r := range pt.L {
+				var before, after float64
+				for c := range in.Channels {
+					u, v := given[in.Index(x.Dims, b, h*in.Heads/to.Heads, r, c)], values[to.Index(y.Dims, b, h, r, c)]
+					before, after = before+u*u, after+v*v
+				}
+				longer := math.Sqrt(after / before)
+				if factor == 0 {
+					factor = longer
+				}
+				if !(math.Abs(longer-factor) <= 32*math.Max(l.Piece.Precision().Epsilon(), ir.Float32eps)*factor) {
+					return 0, fmt.Errorf("what it is taken of is %g times as long as the un-rotated vector, and %g times elsewhere", factor, longer)
+				}
+			}
+		}
+	}
+	if math.Abs(factor-1) <= 16*math.Max(l.Piece.Precision().Epsilon(), ir.Float32eps) {
+		factor = 1
+	}
+	return ir.Snapped(factor, l.Piece.Precision()), nil
+}
+
+// mirrored compares what a scale is for random vectors and for their mirror images.
+func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
+	rng := rand.New(rand.NewPCG(13, 14))
+	ly, err := dim.LayoutOf(l.Table.Dims[s.Of], 0)
+	if err != nil {
+		return err
+	}
+	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
+	dims := dim.Evaluate(l.Table.Dims[s.Of], pt)
+	elements, err := bound.Room(dims)
+	if err != nil {
+		return err
+	}
+	for _, size := range []float64{1e-3, 1, 30} {
+		x, y := make([]float32, elements), make([]float32, elements)
+		for b := range pt.B {
+			for h := range ly.Heads {
+				for r := range ly.Rows.At(pt) {
+					normal, length, along := make([]float64, ly.Channels), 0.0, 0.0
+					for c := range ly.Channels {
+						v := size * rng.NormFloat64()
+						x[ly.Index(dims, b, h, r, c)] = float32(v)
+						normal[c] = rng.NormFloat64()
+						length, along = length+normal[c]*normal[c], along+normal[c]*v
+					}
+					for c := range ly.Channels {
+						at := ly.Index(dims, b, h, r, c)
+						y[at] = float32(float64(x[at]) - 2*along/length*normal[c])
+					}
+				}
+			}
+		}
+		var results [2]engine.Tensor
+		for i, v := range [][]float32{x, y} {
+			result, err := l.Run(ctx, pt, map[string]engine.Tensor{s.Of: l.Piece.State(s.Of, v, dims...)})
+			if err != nil {
+				return err
+			}
+			results[i] = result[s.Value]
+		}
+		slack := 8 * math.Max(l.Piece.Precision().Epsilon(), 4*ir.Float32eps)
+		got := results[1].Values()
+		for i, want := range results[0].Values() {
+			if !(math.Abs(got[i]-want) <= slack*math.Abs(want)) {
+				return fmt.Errorf("%q is %g for a vector and %g for its mirror image", s.Value, want, got[i])
+			}
+		}
+	}
+	return nil
+}
+
+// BehindNorms takes out of an edited attention what a norm behind the rotation
+// takes away: its gain. It is what a model has that is exported with the method.
+func BehindNorms(s *site.Sized, a, before rope.Attention) (_ rope.Attention, warning string, _ error) {
+	gain, own := a.Encoding.EffectiveGain(), before.Encoding.EffectiveGain()
+	switch {
+	case gain == own || !s.Query.Normed() && !s.Key.Normed():
+		return a, "", nil
+	case !s.Query.Normed() || !s.Key.Normed() || a.Encoding.RotaryDim() != a.HeadSize:
+		return a, "", fmt.Errorf("the method multiplies what it turns by %g, and a norm behind the rotation takes that away from some of it only; a method without a gain is possible (temperature=1)", gain)
+	}
+	a.Encoding.Gain = before.Encoding.Gain
+	return a, fmt.Sprintf("queries and keys are normed after they are turned, which takes the method's gain of %.6g away, as in a model that is exported with the method; temperature=%.6g would multiply scores by as much", gain, gain*gain/(own*own)), nil
+}

@@ -1,0 +1,261 @@
+package plainonnx
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Without the op, frequencies that depend on how far a call reaches are computed
+// by plain nodes. A cache then holds keys as they come, and all of them are
+// turned in every call, as the op does it.
+
+// writeReach makes such frequencies of the constants that are to have them.
+func (t *rotaryConstants) writeReach(sites []Site) error {
+	var length string // shared by all of them
+	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
+		r := t.constants[name]
+		if r.want.Reach.Trained == 0 {
+			continue
+		}
+		b := &ir.Builder{Stem: "rope_rewrite/" + name}
+		if length == "" {
+			length = reached(b, r.site)
+		}
+		r.remove(name, t.model)
+		byReach(b, r, name, length)
+		b.Into(r.holder, nil)
+	}
+	var turns []keyTurn
+	for _, s := range sites {
+		if s.Want.Encoding.Reach.Trained == 0 || !s.Measured.Layouts.Cached {
+			continue
+		}
+		want, err := s.rescaled()
+		if err == nil {
+			err = s.plainCache()
+		}
+		if err != nil {
+			return &LayerError{s.Layer, err}
+		}
+		i := slices.IndexFunc(turns, func(k keyTurn) bool { return reflect.DeepEqual(k.encoding, want) })
+		if i < 0 {
+			b := &ir.Builder{Stem: fmt.Sprintf("rope_rewrite/keys_%d", len(turns))}
+			turns = append(turns, makeKeyTurn(b, s, want, length, t.model.Opset("")))
+			b.Into(t.model.Graph, nil)
+			i = len(turns) - 1
+		}
+		s.keepRaw(t.model, turns[i])
+	}
+	return nil
+}
+
+// tokens makes the positions of the new tokens, int64 [batch or 1, length], and
+// which of them are real, bool [batch, length] or empty where all are.
+func tokens(b *ir.Builder, s Site) (positions, real string) {
+	l := s.Measured
+	if l.Position != nil {
+		positions = b.Int64s(l.Position)
+	} else {
+		length := b.Size(s.Site.Query.Boundary, slices.Index(l.Layouts.Query.Axes, dim.RowAxis), "length")
+		start := b.Scalar("start", 0)
+		if l.Layouts.Cached {
+			start = b.Size(s.Site.Key.Past(), 2, "past")
+			length = b.Add("Add", []string{length, start}, b.Value("total"))
+		}
+		row := b.Add("Range", []string{start, length, b.Scalar("step", 1)}, b.Value("row"))
+		positions = b.Add("Reshape", []string{row, b.Constant("row_shape", 1, -1)}, b.Value("positions"))
+	}
+	if l.Mask != nil {
+		dims := b.Add("Shape", []string{positions}, b.Value("positions_dims"))
+		length := b.Add("Slice", []string{dims, b.Constant("second", 1), b.Constant("third", 2)}, b.Value("new"))
+		from := b.Add("Neg", []string{length}, b.Value("from"))
+		own := b.Add("Slice", []string{l.Mask.Name, from, b.Constant("end", math.MaxInt64), b.Value("second")}, b.Value("own_mask"))
+		real = b.Add("Cast", []string{own}, b.Value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
+	}
+	return positions, real
+}
+
+// reached makes the largest position of a real token and one more, as a double.
+func reached(b *ir.Builder, s Site) string {
+	positions, real := tokens(b, s)
+	next := b.Add("Add", []string{positions, b.Constant("one", 1)}, b.Value("next"))
+	if real != "" {
+		count := b.Add("Cast", []string{real}, b.Value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
+		next = b.Add("Mul", []string{next, count}, b.Value("next_real"))
+	}
+	last := b.Add("ReduceMax", []string{next}, b.Value("last"), onnx.IntAttr("keepdims", 0))
+	return b.Add("Cast", []string{last}, b.Value("reach"), onnx.IntAttr("to", int64(onnx.Double)))
+}
+
+// byReach makes the frequencies of a call that reaches a length, under a name
+// and in the constant's form. (rope.Encoding.At)
+func byReach(b *ir.Builder, r rotary, name, length string) {
+	reach, dims := r.want.Reach, r.tensor.Dims
+	double := func(part string, dims []int64, values ...float64) string {
+		b.Constants = append(b.Constants, ir.FloatTensor(b.Value(part), onnx.Double, dims, values...))
+		return b.Value(part)
+	}
+	ofPairs := func(f func(pair int) float64) (list []float64) {
+		for _, pair := range r.pairs {
+			list = append(list, f(pair))
+		}
+		return list
+	}
+	short := r.list(b.Value("short"), r.want.Frequencies)
+	b.Constants = append(b.Constants, short)
+	over := b.Add("Greater", []string{length, double("trained", []int64{}, float64(reach.Trained))}, b.Value("over"))
+	if reach.Long != nil {
+		long := r.list(b.Value("long"), reach.Long)
+		b.Constants = append(b.Constants, long)
+		b.Add("Where", []string{over, long.Name, short.Name}, name)
+		return
+	}
+	own := double("own", dims, ofPairs(func(pair int) float64 { return r.want.Frequencies[pair] })...)
+	stretch := b.Add("Div", []string{length, b.Value("trained")}, b.Value("stretch"))
+	var scaled string
+	if reach.Linear {
+		scaled = b.Add("Div", []string{own, stretch}, b.Value("scaled"))
+	} else {
+		raised := b.Add("Mul", []string{stretch, double("factor", []int64{}, reach.NTK)}, b.Value("raised"))
+		alpha := b.Add("Sub", []string{raised, double("less", []int64{}, reach.NTK-1)}, b.Value("alpha"))
+		power := b.Add("Pow", []string{alpha, double("exponents", dims, ofPairs(func(pair int) float64 {
+			return -2 * float64(pair) / float64(r.want.RotaryDim()-2)
+		})...)}, b.Value("power"))
+		scaled = b.Add("Mul", []string{own, power}, b.Value("scaled"))
+	}
+	far := b.Add("Cast", []string{scaled}, b.Value("far"), onnx.IntAttr("to", int64(short.Type)))
+	b.Add("Where", []string{over, far, short.Name}, name)
+}
+
+// keyTurn is what all keys of a row, cached ones included, are turned by.
+type keyTurn struct {
+	encoding rope.Encoding
+	cos, sin string // float32 [batch or 1, 1, past + length, pairs], the gain included
+}
+
+// plainCache refuses a cache that plain nodes cannot keep un-rotated.
+func (r Site) plainCache() error {
+	c, view := r.Site.Key.Cache, r.Scope.View
+	switch {
+	case len(r.Site.Key.Scales) > 0:
+		return errors.New("its keys are normed behind the rotation, so length=run needs the op; leave --target onnx out, or length=run")
+	case c == nil:
+		return errors.New("its keys are made of latent states in every call, so length=run needs the op; leave --target onnx out, or length=run")
+	case r.Scope.Where != "":
+		return fmt.Errorf("it stands in %s, where length=run needs the op; leave --target onnx out, or length=run", r.Scope.Where)
+	case view.AsWritten(c.Concat) != c.Concat || r.Measured.LengthTracked != nil:
+		return fmt.Errorf("its cache is inside %s (%s), which turns the keys before it keeps them: length=run needs the op; leave --target onnx out, or length=run",
+			ir.Label(view.AsWritten(c.Concat)), view.AsWritten(c.Concat).OpType)
+	case !r.Measured.Layouts.KeyCached.Canonical():
+		return errors.New("its cache does not have the form [batch, heads, tokens, channels], so length=run needs the op; leave --target onnx out, or length=run")
+	case view.Element(c.NewRows) != onnx.Float:
+		return errors.New("its cache is not float32, so length=run needs the op; leave --target onnx out, or length=run")
+	}
+	return nil
+}
+
+// makeKeyTurn makes cosines and sines for all keys: a key stands at its index and
+// what the row's real new tokens stand from theirs.
+func makeKeyTurn(b *ir.Builder, s Site, e rope.Encoding, length string, opset int64) keyTurn {
+	positions, real := tokens(b, s)
+	past := b.Size(s.Site.Key.Past(), 2, "cached")
+	dims := b.Add("Shape", []string{positions}, b.Value("all_dims"))
+	fresh := b.Add("Slice", []string{dims, b.Constant("rows", 1), b.Constant("rows_end", 2)}, b.Value("fresh_dim"))
+	total := b.Add("Add", []string{past, b.Add("Squeeze", []string{fresh}, b.Value("fresh"))}, b.Value("all"))
+	places := b.Add("Range", []string{past, total, b.Scalar("by_one", 1)}, b.Value("places"))
+	offset := b.Add("Sub", []string{positions, places}, b.Value("offsets"))
+	if real != "" {
+		offset = b.Add("Where", []string{real, offset, b.Scalar("unreal", math.MinInt32)}, b.Value("real_offsets"))
+	}
+	shift := ""
+	if opset >= 18 {
+		shift = b.Add("ReduceMax", []string{offset, b.Constant("row_axis", 1)}, b.Value("shift"))
+	} else {
+		shift = b.Add("ReduceMax", []string{offset}, b.Value("shift"), onnx.IntsAttr("axes", 1))
+	}
+	keys := b.Add("Range", []string{b.Scalar("first_key", 0), total, b.Value("by_one")}, b.Value("keys"))
+	at := b.Add("Add", []string{keys, shift}, b.Value("at"))
+	floats := b.Add("Cast", []string{at}, b.Value("at_float"), onnx.IntAttr("to", int64(onnx.Float)))
+	column := b.Add("Reshape", []string{floats, b.Constant("column", 0, 1, -1, 1)}, b.Value("at_column"))
+	n := len(e.Frequencies)
+	list := rotary{kind: frequencyList, tensor: ir.FloatTensor("", onnx.Float, []int64{int64(n)}, e.Frequencies...), want: e,
+		pairs: indices(n, func(i int) int { return i })}
+	byReach(b, list, b.Value("frequencies"), length)
+	angles := b.Add("Mul", []string{column, b.Value("frequencies")}, b.Value("angles"))
+	b.Constants = append(b.Constants, ir.FloatTensor(b.Value("gain"), onnx.Float, []int64{}, e.EffectiveGain()))
+	turn := func(op, part string) string {
+		plain := b.Add(op, []string{angles}, b.Value(part))
+		return b.Add("Mul", []string{plain, b.Value("gain")}, b.Value(part+"_gained"))
+	}
+	return keyTurn{encoding: e, cos: turn("Cos", "cos"), sin: turn("Sin", "sin")}
+}
+
+// keepRaw lets a site's cache hold keys as they come, and turns all of them
+// where the site reads them.
+func (r Site) keepRaw(m *onnx.Model, k keyTurn) {
+	c, g := r.Site.Key.Cache, m.Graph
+	b := &ir.Builder{Stem: "rope_rewrite/" + c.Present}
+	key := lower.Ordered(b, lower.Canonical(b, r.Site.Key.Boundary, r.Measured.Layouts.Key, "key"), r.Measured.KeyOrder, "key")
+	turned := turn(b, c.Present, k, int64(r.Measured.Attention.HeadSize))
+	for _, n := range g.Nodes { // b's own are not among them yet
+		for i, v := range n.Inputs {
+			if v == c.Present {
+				n.Inputs[i] = turned
+			}
+		}
+	}
+	for i, v := range c.Concat.Inputs {
+		if v == c.NewRows {
+			c.Concat.Inputs[i] = key
+		}
+	}
+	b.Into(g, nil)
+	ir.Sweep(g, map[*onnx.Node]bool{}, map[string]bool{c.NewRows: true})
+}
+
+// turn rotates [batch, heads, tokens, channels].
+func turn(b *ir.Builder, value string, k keyTurn, channels int64) string {
+	e := k.encoding
+	n, from := int64(len(e.Frequencies)), int64(e.Offset)
+	cut := func(part string, from, to, step int64) string {
+		if from == to {
+			return ""
+		}
+		return b.Add("Slice", []string{value, b.Constant(part+"_from", from), b.Constant(part+"_to", to), b.Constant(part+"_axis", 3), b.Constant(part+"_step", step)}, b.Value(part))
+	}
+	before, behind := cut("before", 0, from, 1), cut("behind", from+2*n, channels, 1)
+	var x, y string
+	if e.Layout == rope.Interleaved {
+		x, y = cut("x", from, from+2*n, 2), cut("y", from+1, from+2*n, 2)
+	} else {
+		x, y = cut("x", from, from+n, 1), cut("y", from+n, from+2*n, 1)
+	}
+	mul := func(a, c, part string) string { return b.Add("Mul", []string{a, c}, b.Value(part)) }
+	turnedX := b.Add("Sub", []string{mul(x, k.cos, "x_cos"), mul(y, k.sin, "y_sin")}, b.Value("turned_x"))
+	turnedY := b.Add("Add", []string{mul(y, k.cos, "y_cos"), mul(x, k.sin, "x_sin")}, b.Value("turned_y"))
+	parts := []string{turnedX, turnedY}
+	if e.Layout == rope.Interleaved {
+		for i, v := range parts {
+			parts[i] = b.Add("Unsqueeze", []string{v, b.Constant(fmt.Sprintf("last_%d", i), -1)}, v+"_last")
+		}
+		both := b.Add("Concat", parts, b.Value("turned_pairs"), onnx.IntAttr("axis", -1))
+		parts = []string{b.Add("Reshape", []string{both, b.Constant("pairs_shape", 0, 0, 0, 2*n)}, b.Value("turned"))}
+	}
+	if before != "" {
+		parts = append([]string{before}, parts...)
+	}
+	if behind != "" {
+		parts = append(parts, behind)
+	}
+	return b.Add("Concat", parts, b.Value("rotated"), onnx.IntAttr("axis", 3))
+}

@@ -1,0 +1,140 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// maxRotated is how many numbers of one vector's rotations are looked at in one
+// call: those of a table of 131,072 rows, or of all positions of a model with
+// many heads, would take gigabytes, here and in the evaluating process.
+const maxRotated = 512 << 10
+
+// together is how many positions are looked at in one call.
+func (r *Rotator) together() int {
+	return int(min(max(maxRotated/(r.To.Heads*r.To.Channels), 16), 512))
+}
+
+// verify compares the fit with the function at every position up to 4095 and
+// at many beyond, so that one wrong entry of a table is seen, and with many
+// cached tokens, on which frequencies and factors may depend as well.
+func (r *Rotator) verify(ctx context.Context, fit *Matrix, limit int64) error {
+	var positions []int64
+	for p := int64(0); p < min(4096, limit+1); p++ {
+		positions = append(positions, p)
+	}
+	for _, p := range []int64{4097, 5003, 8191, 10007, 16383, 32771, 50021, 65535, 99991, 131071} {
+		if p <= limit {
+			positions = append(positions, p)
+		}
+	}
+	if limit < r.top() && limit >= 4096 {
+		// A table: every row of it is looked at.
+		for p := int64(4096); p <= limit; p++ {
+			positions = append(positions, p)
+		}
+	}
+	for some := range slices.Chunk(positions, r.together()) {
+		if err := r.compare(ctx, fit, some); err != nil {
+			return err
+		}
+	}
+	if r.Position == "" || !r.Loaded.Table.Past {
+		return nil
+	}
+	for _, past := range []int64{1, 4097, 20011, 131071} {
+		past = r.Loaded.Table.Within(dim.Point{P: past}).P
+		r.past = past
+		if err := r.compare(ctx, fit, []int64{min(past, limit), min(3, limit)}); err != nil {
+			return fmt.Errorf("with %d cached tokens %w", past, err)
+		}
+	}
+	return nil
+}
+
+// rounding bounds what 16 bits add to the error of a product with a cosine or
+// sine: two roundings of it, or two of the largest there is.
+func (r *Rotator) rounding(product, largest float64) float64 {
+	p := r.Precision
+	switch {
+	case p == rope.Float32:
+		return 0
+	case r.strict:
+		allowed := p.Spacing(product)
+		if fraction, _ := math.Frexp(largest); fraction != 0.5 {
+			allowed += p.Epsilon() * math.Abs(product) // a factor that is no power of two rounds once more
+		}
+		return allowed
+	}
+	return 2 * p.Epsilon() * largest
+}
+
+// angle returns the angle at a position as the graph rounds it.
+func (r *Rotator) angle(p int64, omega float64) float64 {
+	if r.Angles != rope.Float32 {
+		return r.Angles.Round(float64(p) * omega)
+	}
+	return float64(float32(p) * float32(omega))
+}
+
+// PairAt returns the two channels of a head that pair x turns.
+func PairAt(e rope.Encoding, x int) (int, int) {
+	if e.Layout == rope.Interleaved {
+		return e.Offset + 2*x, e.Offset + 2*x + 1
+	}
+	return e.Offset + x, e.Offset + x + len(e.Frequencies)
+}
+
+// compare checks the fit at the given positions.
+func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) error {
+	d := int(r.In.Channels)
+	e := fit.Encoding
+	n := len(e.Frequencies)
+	probes := [][]float32{make([]float32, d), make([]float32, d)}
+	rotated := make([]bool, d)
+	for x := range n {
+		a, b := PairAt(e, x)
+		probes[0][a], probes[1][b] = 1, 1
+		rotated[a], rotated[b] = true, true
+	}
+	for c := range d {
+		if !rotated[c] {
+			probes[0][c], probes[1][c] = 1, 1
+		}
+	}
+	y, err := r.apply(ctx, probes, positions)
+	if err != nil {
+		return err
+	}
+	gain := e.EffectiveGain() * fit.Factor
+	for i, p := range positions {
+		for h := range y[0] {
+			for x, omega := range e.Frequencies {
+				angle := r.angle(p, omega)
+				sin, cos := math.Sincos(angle)
+				angleError := gain * (8*ir.Float32eps + 1.2e-7*float64(p)*math.Abs(omega))
+				a, b := PairAt(e, x)
+				for _, v := range [][2]float64{
+					{y[0][h][i][a], gain * cos}, {y[0][h][i][b], gain * sin},
+					{y[1][h][i][a], -gain * sin}, {y[1][h][i][b], gain * cos},
+				} {
+					if !(math.Abs(v[0]-v[1]) <= angleError+r.rounding(v[1], gain)) {
+						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
+					}
+				}
+			}
+			for c := range d {
+				if !rotated[c] && !(math.Abs(y[0][h][i][c]-fit.Factor) <= 8*ir.Float32eps*math.Abs(fit.Factor)) {
+					return fmt.Errorf("at position %d channel %d, which is not rotated, is multiplied by %g, %g was expected", p, c, y[0][h][i][c], fit.Factor)
+				}
+			}
+		}
+	}
+	return nil
+}

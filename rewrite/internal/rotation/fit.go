@@ -1,0 +1,200 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// rearranged returns which channel each one is made of at position 0, where
+// nothing is turned yet; nil when all keep their places or it is no such thing.
+// (Channels of a pair that lie side by side are put into halves before they are turned.)
+func rearranged(m [][][][]float64) []int64 {
+	order := make([]int64, len(m))
+	for i := range order {
+		order[i] = -1
+	}
+	moved := false
+	for in := range m {
+		for out, v := range m[in][0][0] {
+			if math.Abs(v) <= 1e-4 {
+				continue
+			}
+			if order[out] >= 0 {
+				return nil
+			}
+			order[out] = int64(in)
+			moved = moved || in != out
+		}
+	}
+	if !moved || slices.Contains(order, -1) {
+		return nil
+	}
+	return order
+}
+
+// maxAlike is how many numbers all heads give in one call for alike.
+const maxAlike = 16 << 20
+
+// alike is apply for heads that must all do the same: it returns the first head
+// alone, so that many heads take no more memory than few.
+func (r *Rotator) alike(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
+	each := int64(len(positions)) * r.To.Heads * max(r.To.Channels, r.In.Channels) // numbers of one vector
+	var out [][][][]float64
+	for some := range slices.Chunk(vectors, int(max(maxAlike/each, 1))) {
+		m, err := r.apply(ctx, some, positions)
+		if err != nil {
+			return nil, err
+		}
+		if err := sameOverHeads(m); err != nil {
+			return nil, err
+		}
+		for _, heads := range m {
+			out = append(out, [][][]float64{heads[0]})
+		}
+	}
+	return out, nil
+}
+
+func sameOverHeads(m [][][][]float64) error {
+	for e := range m {
+		for h := range m[e] {
+			for p := range m[e][h] {
+				for c, v := range m[e][h][p] {
+					if first := m[e][0][p][c]; math.Abs(v-first) > 8*ir.Float32eps*math.Max(1, math.Abs(first)) {
+						return fmt.Errorf("heads 0 and %d are rotated differently: %g and %g at channel %d", h, first, v, c)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// findPairs returns, for every channel, the one that it turns with, itself if
+// it does not turn. What one basis vector gives a channel below least is none.
+func findPairs(m [][][][]float64, least float64) ([]int, error) {
+	d := len(m)
+	partner := make([]int, d)
+	for in := range m {
+		partner[in] = in
+		largest := least
+		for out := range d {
+			if out == in {
+				continue
+			}
+			size := 0.0
+			for p := range m[in][0] {
+				size = math.Max(size, math.Abs(m[in][0][p][out]))
+			}
+			if size > largest {
+				largest, partner[in] = size, out
+			}
+		}
+	}
+	for a, b := range partner {
+		if partner[b] != a {
+			return nil, fmt.Errorf("channel %d mixes with %d, which mixes with %d: not a rotation of pairs", a, b, partner[b])
+		}
+	}
+	for in := range m {
+		for p := range m[in][0] {
+			for out, v := range m[in][0][p] {
+				if out != in && out != partner[in] && math.Abs(v) > least {
+					return nil, fmt.Errorf("channel %d reaches channel %d beside its partner %d: not a rotation of pairs", in, out, partner[in])
+				}
+			}
+		}
+	}
+	return partner, nil
+}
+
+// fitEncoding reads layout, frequencies and gain from the matrices at 0 and
+// the powers of two.
+func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, error) {
+	first, width := -1, 0
+	for c, p := range partner {
+		if p != c {
+			if first < 0 {
+				first = c
+			}
+			width++
+		}
+	}
+	fit := &Matrix{Factor: 1}
+	if width == 0 {
+		fit.Factor = m[0][0][0][0]
+		for c := range m {
+			for p := range powers {
+				if math.Abs(m[c][0][p][c]-fit.Factor) > 8*ir.Float32eps*math.Abs(fit.Factor) {
+					return nil, fmt.Errorf("channel %d is multiplied by %g at position %d and by %g elsewhere", c, m[c][0][p][c], powers[p], fit.Factor)
+				}
+			}
+		}
+		return fit, nil
+	}
+	for x := range width {
+		if partner[first+x] == first+x {
+			return nil, fmt.Errorf("channel %d is not rotated although its neighbours are", first+x)
+		}
+	}
+	var pair func(x int) (int, int)
+	switch partner[first] {
+	case first + width/2:
+		fit.Encoding.Layout = rope.Half
+		pair = func(x int) (int, int) { return first + x, first + x + width/2 }
+	case first + 1:
+		fit.Encoding.Layout = rope.Interleaved
+		pair = func(x int) (int, int) { return first + 2*x, first + 2*x + 1 }
+	default:
+		return nil, fmt.Errorf("channel %d turns with %d; halves or neighbours were expected", first, partner[first])
+	}
+	fit.Encoding.Offset = first
+	gain := m[first][0][0][first]
+	if gain <= 0 {
+		return nil, fmt.Errorf("the rotation at position 0 multiplies by %g", gain)
+	}
+	for c, p := range partner {
+		if own := m[c][0][0][c]; p != c && math.Abs(own-gain) > 1e-2*gain {
+			return nil, fmt.Errorf("at position 0, where nothing is turned, channel %d is multiplied by %g and channel %d by %g (by the weights of a norm behind the rotation, say); one factor was expected", first, gain, c, own)
+		}
+	}
+	if width < len(m) {
+		for c := range m {
+			if partner[c] == c {
+				fit.Factor = m[c][0][0][c]
+				break
+			}
+		}
+		if fit.Factor <= 0 {
+			return nil, fmt.Errorf("channels that are not rotated are multiplied by %g", fit.Factor)
+		}
+	}
+	fit.Encoding.Gain = gain / fit.Factor
+	for x := range width / 2 {
+		a, b := pair(x)
+		if partner[a] != b {
+			return nil, fmt.Errorf("channel %d turns with %d, %d was expected", a, partner[a], b)
+		}
+		fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, frequency(m, a, b, powers))
+	}
+	return fit, nil
+}
+
+// frequency unwraps the angle of one pair by doubling the position.
+func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
+	omega := 0.0
+	for k, p := range powers {
+		if p == 0 {
+			continue
+		}
+		angle := math.Atan2(m[a][0][k][b], m[a][0][k][a])
+		turns := math.Round((omega*float64(p) - angle) / (2 * math.Pi))
+		omega = (angle + 2*math.Pi*turns) / float64(p)
+	}
+	return float64(float32(omega))
+}

@@ -1,0 +1,138 @@
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// hasher gives values of a site a hash of how they are made: ops, attributes,
+// every constant, the shapes at the cuts and sizes. Sites of one hash compute
+// the same function, so they share one measurement and one proof.
+type hasher struct {
+	graph  *graph.Graph
+	table  *eval.ShapeTable
+	leaves map[string]string
+	memo   map[string][32]byte
+	apart  bool                // what is no hidden state does not depend on leaves
+	shared map[string][32]byte // of values that do not depend on leaves, for all sites of a graph: tables are large, and angles and masks made once
+}
+
+func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]byte) [32]byte {
+	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, shared: shared}
+	leaf := func(value, role string) { h.leaves[value] += role + ";" }
+	for _, b := range []struct {
+		branch Branch
+		role   string
+	}{{s.Query, "query"}, {s.Key, "key"}, {s.Value, "value"}} {
+		for i, cut := range b.branch.entering() {
+			leaf(cut, fmt.Sprint(b.role, i))
+		}
+	}
+	if s.Past() {
+		leaf(s.Key.Past(), "past key")
+		leaf(s.Value.Past(), "past value")
+	}
+	h.apart = len(g.Written) == 0
+	for v := range h.leaves {
+		h.apart = h.apart && g.IsData(v)
+	}
+	sum := sha256.New()
+	fmt.Fprint(sum, t.Static)
+	// The values between which functions are measured are part of the structure.
+	for _, v := range append([]string{s.Scores(), s.SoftmaxInput(), s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0],
+		s.Query.Operand, s.Key.Cached(), s.Key.Operand, s.Value.Cached(), s.Value.Operand}, s.Results()...) {
+		x := h.value(v)
+		sum.Write(x[:])
+	}
+	return [32]byte(sum.Sum(nil))
+}
+
+func (h *hasher) value(v string) [32]byte {
+	memo := h.memo
+	if h.leaves[v] == "" && (h.graph.Constants[v] != nil || h.apart && !h.graph.IsData(v)) {
+		memo = h.shared
+	}
+	if sum, ok := memo[v]; ok {
+		return sum
+	}
+	var sum [32]byte
+	w := sha256.New()
+	n := h.graph.Producer[v]
+	switch {
+	case v == "":
+	case h.leaves[v] != "":
+		fmt.Fprintf(w, "cut %s %v", h.leaves[v], h.table.Dims[v])
+	case h.graph.Constants[v] != nil:
+		WriteTensor(w, h.graph.Constants[v])
+	case n == nil:
+		fmt.Fprintf(w, "input %q %v", v, h.table.Inputs[v])
+	case h.graph.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size"):
+		fmt.Fprintf(w, "size %v", h.table.Sizes[v])
+		if _, ok := h.table.Sizes[v]; !ok {
+			fmt.Fprintf(w, "unknown %q", v)
+		}
+	default:
+		fmt.Fprintf(w, "%s %s %s %d(", n.Domain, n.OpType, n.Overload, slices.Index(n.Outputs, v))
+		for _, in := range n.Inputs {
+			x := h.value(in)
+			w.Write(x[:])
+		}
+		WriteAttributes(w, n)
+		h.fused(w, n)
+	}
+	w.Sum(sum[:0])
+	memo[v] = sum
+	return sum
+}
+
+// fused adds the model's node that a primitive one is a part of: it is what the
+// proof runs.
+func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
+	o := h.graph.Written[n]
+	if o == nil {
+		return
+	}
+	fmt.Fprintf(w, "part of %s %s %d(", o.Domain, o.OpType, len(o.Outputs))
+	for _, in := range o.Inputs {
+		x := h.value(in)
+		w.Write(x[:])
+	}
+	WriteAttributes(w, o)
+}
+
+func WriteTensor(w hash.Hash, t *onnx.Tensor) {
+	fmt.Fprintf(w, "tensor %d %v", t.Type, t.Dims)
+	data, err := t.Bytes()
+	if err != nil {
+		fmt.Fprintf(w, "unreadable %q", t.Name)
+		return
+	}
+	w.Write(data)
+}
+
+func WriteAttributes(w hash.Hash, n *onnx.Node) {
+	attrs := slices.Clone(n.Attributes)
+	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range attrs {
+		fmt.Fprintf(w, "attr %q %d %d %q %v %q", a.Name, a.Type, a.Int, a.Bytes, a.Ints, a.Strings)
+		binary.Write(w, binary.LittleEndian, math.Float32bits(a.Float))
+		binary.Write(w, binary.LittleEndian, a.Floats)
+		if a.Tensor != nil {
+			WriteTensor(w, a.Tensor)
+		}
+		if a.Graph != nil || a.RefName != "" || len(a.Tensors)+len(a.Graphs)+len(a.SparseTensors) > 0 || a.SparseTensor != nil {
+			// What is not compared is never shared.
+			fmt.Fprintf(w, "unique %p", a)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// Layouts holds where elements lie in every value of a site that is fed or read.
+type Layouts struct {
+	Query, QueryOperand           dim.Layout
+	Key, KeyCached, KeyOperand    dim.Layout
+	Value, ValueCached, ValueUsed dim.Layout
+	Output                        dim.Layout
+	Scores                        []dim.Extent // [batch, heads, length, total]
+	Sinks                         int64        // 1 where the softmax's input has a column behind the keys
+	Cached                        bool
+	latent                        bool // keys and values are made anew of what is kept of all tokens
+}
+
+// SizedValues lists the values whose dims must be known.
+func (s *Site) SizedValues() []string {
+	list := []string{s.Query.Boundary, s.Query.Operand, s.Key.Boundary, s.Key.Cached(), s.Key.Operand,
+		s.Value.Boundary, s.Value.Cached(), s.Value.Operand, s.Scores(), s.SoftmaxInput(), s.Output()}
+	list = append(list, s.Results()...)
+	for _, b := range []Branch{s.Query, s.Key, s.Value} {
+		list = append(list, b.rearrangements...)
+		if b.Shared != nil {
+			list = append(list, b.Shared.NewRows)
+		}
+		for _, o := range b.Parts {
+			list = append(append(list, o.boundary), o.rearrangements...)
+		}
+	}
+	for _, b := range []Branch{s.Query, s.Key} {
+		for _, scale := range b.Scales {
+			list = append(list, scale.Value, scale.Of)
+		}
+	}
+	return ir.Unique(append(list, s.Boundaries()...))
+}
+
+func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
+	for _, v := range s.SizedValues() {
+		if err := t.Refused[v]; err != nil {
+			return nil, graph.Refuse(s.Softmax, "the shape of %q cannot be measured: %v", v, err)
+		}
+	}
+	ly := &Layouts{Scores: t.Dims[s.Scores()], Cached: s.Past(), latent: s.Key.Shared != nil}
+	if len(ly.Scores) > 2 && !slices.ContainsFunc(ly.Scores, func(e dim.Extent) bool { return !e.Constant() }) {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", ly.Scores)
+	}
+	if len(ly.Scores) != 4 || ly.Scores[0] != dim.BatchExtent || !ly.Scores[1].Constant() ||
+		ly.Scores[2] != dim.LengthExtent || ly.Scores[3] != eval.TotalOf(t) {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.Scores)
+	}
+	if in := t.Dims[s.SoftmaxInput()]; len(in) == 4 && (in[3] == dim.Extent{One: 1, L: ly.Scores[3].L, P: ly.Scores[3].P}) {
+		ly.Sinks = 1
+	}
+	valueChannels := dim.LastConstant(t.Dims[s.Value.Operand])
+	if err := s.rotated(ly, t); err != nil {
+		return nil, err
+	}
+	return ly, s.recognise(t,
+		place{&ly.KeyOperand, s.Key.Operand, "transposed key", ly.Query.Channels},
+		place{&ly.Value, s.Value.Boundary, "value", valueChannels},
+		place{&ly.ValueCached, s.Value.Cached(), "stored value", valueChannels},
+		place{&ly.ValueUsed, s.Value.Operand, "used value", valueChannels},
+		place{&ly.Output, s.Output(), "output", valueChannels})
+}
+
+// RotatedLayouts holds no more than what is fed and read to measure the rotation:
+// the value may stand in one with query and key.
+func (s *Sized) RotatedLayouts(t *eval.ShapeTable) (*Layouts, error) {
+	ly := &Layouts{Cached: s.Past()}
+	if err := s.rotated(ly, t); err != nil {
+		return nil, err
+	}
+	channels := dim.LastConstant(t.Dims[s.Value.Operand])
+	return ly, s.recognise(t, place{&ly.Value, s.Value.Boundary, "value", channels}, place{&ly.ValueCached, s.Value.Cached(), "stored value", channels})
+}
+
+// rotated recognises query and key before and after their rotation.
+func (s *Sized) rotated(ly *Layouts, t *eval.ShapeTable) error {
+	channels := dim.LastConstant(t.Dims[s.Query.Operand])
+	if channels == 0 {
+		return graph.Refuse(s.ScoresMatMul, "the head size of its query is not constant")
+	}
+	if err := s.recognise(t,
+		place{&ly.Query, s.Query.Boundary, "query", s.Query.width(channels)},
+		place{&ly.QueryOperand, s.Query.Operand, "rotated query", channels},
+		place{&ly.Key, s.Key.Boundary, "key", s.Key.width(channels)},
+		place{&ly.KeyCached, s.Key.Cached(), "rotated key", channels}); err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		branch Branch
+		into   *dim.Layout
+		what   string
+	}{{s.Query, &ly.Query, "query"}, {s.Key, &ly.Key, "key"}} {
+		if len(v.branch.Parts) == 0 {
+			continue
+		}
+		var err error
+		if *v.into, err = partsLayout(t, v.branch, ly.QueryOperand.Heads); err != nil {
+			return graph.Refuse(s.ScoresMatMul, "the %s is put together of several values, which is not understood: %v", v.what, err)
+		}
+	}
+	return nil
+}
+
+// place is a value whose axes are to be recognised.
+type place struct {
+	into     *dim.Layout
+	name     string
+	what     string
+	channels int64
+}
+
+func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
+	for _, v := range places {
+		dims, ok := t.Dims[v.name]
+		if !ok {
+			return graph.Refuse(s.ScoresMatMul, "the shape of its %s (%q) does not follow from batch, length and past", v.what, v.name)
+		}
+		var err error
+		if *v.into, err = dim.LayoutOf(dims, v.channels); err != nil {
+			return graph.Refuse(s.ScoresMatMul, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
+		}
+	}
+	return nil
+}
+
+// MaxWidth bounds heads · channels; the largest models have some 20,000.
+const MaxWidth = 1 << 18
+
+func (ly *Layouts) Check() error {
+	heads := ly.Scores[1].One
+	if slices.Contains(ly.Output.Axes, dim.UnitAxis) {
+		return errors.New("the output has a dimension of one element beside heads and channels")
+	}
+	for _, v := range []struct {
+		what     string
+		layout   dim.Layout
+		heads    int64
+		channels int64
+	}{
+		{"query", ly.Query, heads, ly.QueryOperand.Channels},
+		{"rotated query", ly.QueryOperand, heads, ly.Query.Channels},
+		{"rotated key", ly.KeyCached, 0, ly.Query.Channels},
+		{"key", ly.Key, 0, ly.Query.Channels},
+		{"output", ly.Output, heads, ly.Value.Channels},
+	} {
+		if v.heads != 0 && v.layout.Heads != v.heads {
+			return fmt.Errorf("the %s has %d heads, the scores have %d", v.what, v.layout.Heads, v.heads)
+		}
+		if v.layout.Channels != v.channels {
+			return fmt.Errorf("the %s has %d channels per head, %d were expected", v.what, v.layout.Channels, v.channels)
+		}
+	}
+	if width := dim.Saturated(heads, max(ly.Query.Channels, ly.Value.Channels)); width > MaxWidth {
+		return fmt.Errorf("%d heads of %d channels are more than the %d channels that are evaluated", heads, ly.Query.Channels, MaxWidth)
+	}
+	if rows := ly.Value.Rows; rows != dim.LengthExtent && !(ly.latent && rows == dim.TotalExtent) {
+		return fmt.Errorf("the value has %v tokens, %v were expected", rows, dim.LengthExtent)
+	}
+	if ly.Key.Heads != ly.Value.Heads {
+		return fmt.Errorf("the key has %d heads, the value %d", ly.Key.Heads, ly.Value.Heads)
+	}
+	if ly.Key.Heads < 1 || heads%ly.Key.Heads != 0 {
+		return fmt.Errorf("%d query heads are not a multiple of %d key heads", heads, ly.Key.Heads)
+	}
+	return nil
+}

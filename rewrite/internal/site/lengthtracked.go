@@ -1,0 +1,63 @@
+package site
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// TrackedLengths lists the values that count a site's cache.
+func (s *Sized) TrackedLengths() []*onnx.ValueInfo {
+	if s.LengthTracked == nil {
+		return nil
+	}
+	var list []*onnx.ValueInfo
+	for _, v := range ir.Unique([]string{s.LengthTracked.Last, s.LengthTracked.Total}) {
+		list = append(list, &onnx.ValueInfo{Name: v, Type: onnx.Int32})
+	}
+	return list
+}
+
+// ExtractSite cuts the piece that is a whole site. How a cache is counted is
+// fed, whatever it is computed from.
+func ExtractSite(g *graph.Graph, s *Sized) (*eval.Piece, error) {
+	cuts := s.Boundaries()
+	counts := s.TrackedLengths()
+	for _, v := range counts {
+		cuts = append(cuts, v.Name)
+	}
+	total := ""
+	if s.LengthTracked != nil {
+		total = s.Graph.Total(s.LengthTracked)
+	}
+	p, err := eval.Extract(g, s.Results(), append(cuts, total))
+	if err != nil {
+		return nil, err
+	}
+	p.Boundaries, p.Typed = s.Boundaries(), counts
+	if !slices.Contains(cuts, total) && p.Reads(total) {
+		p.Typed = append(p.Typed, &onnx.ValueInfo{Name: total, Type: g.Element(total)})
+	}
+	return p, nil
+}
+
+// Feed adds what counts the cache.
+func Feed(c *eval.CacheLengths, s *Sized, feeds map[string]engine.Tensor) {
+	if c == nil {
+		return
+	}
+	last := make([]int64, len(c.Tokens))
+	for b, n := range c.Tokens {
+		last[b] = n - 1
+	}
+	// int32 is a type that Integers takes.
+	feeds[s.LengthTracked.Last], _ = engine.Integers(onnx.Int32, last, int64(len(last)))
+	feeds[s.LengthTracked.Total], _ = engine.Integers(onnx.Int32, []int64{c.Total}, 1)
+	if v := s.Graph.Total(s.LengthTracked); v != s.LengthTracked.Total {
+		feeds[v], _ = engine.Integers(s.Graph.Element(v), []int64{c.Total}, 1)
+	}
+}

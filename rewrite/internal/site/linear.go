@@ -1,0 +1,194 @@
+package site
+
+import (
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// linear reports whether n's output is linear in its one or two data inputs,
+// so that a rotation may hide in it. Adding a constant is not linear.
+func linear(g *graph.Graph, n *onnx.Node) bool {
+	if n == nil {
+		return false
+	}
+	dataInputs := 0
+	for _, v := range n.Inputs {
+		if g.IsData(v) {
+			dataInputs++
+		}
+	}
+	first := len(n.Inputs) > 0 && g.IsData(n.Inputs[0])
+	switch {
+	case ir.Standard(n, "Identity", "Neg", "Slice", "Split", "Reshape", "Transpose", "Expand", "Gather", "GatherND",
+		"Squeeze", "Unsqueeze", "Flatten", "Tile", "Cast", "Pad", "Dropout"):
+		return first && dataInputs == 1
+	case ir.Standard(n, "Concat", "Add", "Sub"):
+		return dataInputs == len(n.Inputs)
+	case ir.Standard(n, "Mul"):
+		return dataInputs == 1
+	case ir.Standard(n, "Div"):
+		return first && dataInputs == 1
+	case ir.Standard(n, "Where"):
+		return len(n.Inputs) == 3 && !g.IsData(n.Inputs[0])
+	case ir.Scatters(n): // writes channels into a larger value
+		return dataInputs > 0 && !g.IsData(n.Inputs[1])
+	case ir.Standard(n, "MatMul"):
+		return dataInputs == 1 && !g.WeightProduct(n)
+	case ir.Standard(n, "RotaryEmbedding") || n.Domain == "com.microsoft" && n.OpType == "RotaryEmbedding":
+		return first && dataInputs == 1
+	}
+	return false
+}
+
+// essential reports whether n must stand inside a site: it multiplies by
+// something that depends on positions or sizes, or repeats heads. Heads that are
+// repeated before they are stored are stored like that, outside the site.
+func essential(g *graph.Graph, n *onnx.Node, stored bool) bool {
+	switch {
+	case ir.Standard(n, "Mul", "Div", "MatMul", "Where"):
+		for _, v := range n.Inputs {
+			if c := g.Classes[v]; c == graph.PositionClass || c == graph.ShapeClass || g.PerToken(v) {
+				return true
+			}
+		}
+	case n.OpType == "RotaryEmbedding", ir.Scatters(n):
+		return true
+	case ir.Standard(n, "Expand", "Tile", "GatherND"):
+		return !stored
+	}
+	return false
+}
+
+// link is a value that every path from a root back to the hidden states goes
+// through. essential: a node that must stand inside the site lies between it
+// and the nearer link.
+type link struct {
+	value     string
+	essential bool
+	scale     *TokenScale // what the nearer link multiplies it by; nil for most
+}
+
+// dominators returns the links of root, nearest first, as far back as
+// everything is linear. It stops at a cache Concat. stored says that root is
+// what a cache holds; rest, that an essential node lies before the last link.
+func dominators(g *graph.Graph, root string, stored bool) (links []link, rest bool) {
+	frontier := map[string]bool{root: true}
+	crossed := false
+	var scale *TokenScale
+	for {
+		if len(frontier) == 1 {
+			var value string
+			for v := range frontier {
+				value = v
+			}
+			links = append(links, link{value, crossed, scale})
+			crossed, scale = false, tokenScale(g, g.Producer[value])
+			if scale != nil { // of what stands beside others it would be none
+				frontier = map[string]bool{scale.Of: true}
+				continue
+			}
+		}
+		value, found := "", false
+		for v := range frontier {
+			n := g.Producer[v]
+			if !linear(g, n) || cacheUpdateAt(g, n) != nil {
+				continue
+			}
+			if !found || g.Order[n] > g.Order[g.Producer[value]] {
+				value, found = v, true
+			}
+		}
+		if !found {
+			return links, crossed
+		}
+		n := g.Producer[value]
+		// Several outputs of one Split are one step back.
+		for _, o := range n.Outputs {
+			delete(frontier, o)
+		}
+		crossed = crossed || essential(g, n, stored)
+		for _, v := range n.Inputs {
+			if g.IsData(v) {
+				frontier[v] = true
+			}
+		}
+	}
+}
+
+// nearestBoundary returns the link nearest to the root with nothing essential
+// upstream that is a value of the model, "" when there is none, and the scales
+// between it and the root.
+func nearestBoundary(g *graph.Graph, links []link) (value string, scales []TokenScale) {
+	cut := 0
+	for i, l := range links {
+		if l.essential {
+			cut = i
+		}
+	}
+	for i, l := range links {
+		if l.scale != nil {
+			scales = append(scales, *l.scale)
+		}
+		if i >= cut && !g.Internal[l.value] {
+			return l.value, scales
+		}
+	}
+	return "", nil
+}
+
+// rearrangementsOf returns the values that v is a mere rearrangement of, nearest first:
+// the same elements under another shape or order of dimensions.
+func rearrangementsOf(g *graph.Graph, v string) (list []string) {
+	for {
+		n := g.Producer[v]
+		if !ir.Standard(n, "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose") || !g.IsData(n.Inputs[0]) {
+			return list
+		}
+		if v = n.Inputs[0]; !g.Internal[v] {
+			list = append(list, v)
+		}
+	}
+}
+
+// cacheUpdate is a Concat that appends new keys or values to those of earlier calls, a
+// Scatter that writes them into a cache of fixed size, or, where there are no
+// earlier ones, the keys that a call gives away for later ones.
+type cacheUpdate struct {
+	Concat  *onnx.Node // the node that makes present
+	Past    string     // reaches nothing but graph inputs; "" where there are no earlier calls
+	NewRows string
+	Present string
+	Slots   bool // new rows are written over others of a cache of fixed size, at places that the call names
+}
+
+func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
+	if ir.Standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && !g.IsData(n.Inputs[1]) &&
+		g.IsData(n.Inputs[2]) && !isCache(g, n.Inputs[2]) {
+		return &cacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[2], Present: n.Outputs[0], Slots: true}
+	}
+	if !ir.Standard(n, "Concat") || len(n.Inputs) != 2 {
+		return nil
+	}
+	first, second := isCache(g, n.Inputs[0]), isCache(g, n.Inputs[1])
+	if !first || second {
+		return nil
+	}
+	return &cacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[1], Present: n.Outputs[0]}
+}
+
+// isCache reports whether a data value is made of float graph inputs alone,
+// without arithmetic: a cache.
+func isCache(g *graph.Graph, value string) bool {
+	if !g.IsData(value) {
+		return false
+	}
+	n := g.Producer[value]
+	if n == nil {
+		return g.Inputs[value] != nil
+	}
+	if !ir.Standard(n, "Identity", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Cast") {
+		return false
+	}
+	return isCache(g, n.Inputs[0])
+}

@@ -1,0 +1,196 @@
+package site
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// The numbers that multiply whole tokens, as the nodes in front of the op have them.
+
+// ScaleLayout says where the numbers of a scale lie, nil where there is one for all.
+func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
+	dims := t.Dims[s.Value]
+	if !slices.ContainsFunc(dims, func(e dim.Extent) bool { return e != dim.ConstantExtent(1) }) {
+		return nil, nil
+	}
+	ly, err := dim.LayoutOf(t.Dims[s.Of], 0)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.Index(ly.Axes, dim.ChannelAxis)
+	if len(ly.Axes) != 4 || len(dims) != 4 || at < 0 || slices.Contains(ly.Axes, dim.UnitAxis) || dims[at] != dim.ConstantExtent(1) {
+		return nil, fmt.Errorf("%q of shape %v multiplies a value of shape %v; a number for each token and head was expected", s.Value, dims, t.Dims[s.Of])
+	}
+	return &ly, nil
+}
+
+// Some models multiply the whole query or key of a token and head by one number
+// after it is turned: the root mean square of a norm without weights, or a
+// temperature that grows with the position (both in Llama 4). Such a number
+// commutes with every rotation, so the op is given query and key that are
+// multiplied already. No rotation changes a norm: it is taken before instead.
+
+// TokenScale is a product or quotient with such a number.
+type TokenScale struct {
+	Node  *onnx.Node
+	Value string // one number for each token, each head or both
+	Of    string // what is multiplied or divided by it
+	Norm  bool   // the number is made of what is turned
+}
+
+// tokenScale reads n as one, nil when it is none.
+func tokenScale(g *graph.Graph, n *onnx.Node) *TokenScale {
+	is := func(value, of string) bool {
+		if !g.IsData(of) || g.Internal[value] {
+			return false
+		}
+		c := g.Constants[value]
+		return (c != nil && c.Len() > 1 || c == nil && !positionInvariant(g, value)) && oneChannel(g, value) && !oneChannel(g, of)
+	}
+	switch {
+	case ir.Standard(n, "Mul", "Div") && is(n.Inputs[1], n.Inputs[0]):
+		return &TokenScale{Node: n, Value: n.Inputs[1], Of: n.Inputs[0]}
+	case ir.Standard(n, "Mul") && is(n.Inputs[0], n.Inputs[1]):
+		return &TokenScale{Node: n, Value: n.Inputs[0], Of: n.Inputs[1]}
+	}
+	return nil
+}
+
+// oneChannel reports whether a value is for certain the same for all elements
+// along its last dimension, of which it has several numbers otherwise.
+func oneChannel(g *graph.Graph, value string) bool {
+	one := true
+	some := false
+	last := func(v string) bool { // the list of a shape ends with 1
+		for ir.Standard(g.Producer[v], "Concat") {
+			v = g.Producer[v].Inputs[len(g.Producer[v].Inputs)-1]
+		}
+		list := g.Integers(v)
+		return len(list) > 0 && list[len(list)-1] == 1
+	}
+	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		switch c := g.Constants[v]; {
+		case !one || v == "":
+		case c != nil && c.Len() == 1:
+		case c != nil:
+			wide := len(c.Dims) > 1 && c.Dims[len(c.Dims)-1] == 1
+			one, some = wide, some || wide
+		case ir.Standard(n, "ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceMax", "ReduceMin"):
+			one, some = g.OverLast(n, hiddenRank), true
+		case ir.Standard(n, "Unsqueeze"):
+			one, some = slices.ContainsFunc(g.Axes(n), func(axis int64) bool { return ir.LastAxis(axis, hiddenRank) }), true
+		case ir.Standard(n, "Reshape") && last(n.Inputs[1]):
+			some = true
+		case ir.Standard(n, "Expand"):
+			return n.Inputs[:1]
+		case ir.Standard(n, eval.Elementwise...):
+			return n.Inputs
+		default:
+			one = false
+		}
+		return nil
+	})
+	return one && some
+}
+
+// hiddenRank is taken to be that of hidden states, which scaleLayout makes sure of.
+const hiddenRank = 4
+
+// Chain returns the nodes that make a norm out of what it is taken of, in order,
+// or an error where other orders of its dimensions would change what they do.
+func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
+	needed := map[*onnx.Node]bool{}
+	g.Upstream([]string{s.Value}, func(v string, n *onnx.Node) []string {
+		c := g.Constants[v]
+		reduces := n != nil && strings.HasPrefix(n.OpType, "Reduce")
+		switch {
+		case v == s.Of || err != nil:
+		case g.Internal[v]:
+			err = fmt.Errorf("%q is made inside a fused op", v)
+		case c != nil && c.Len() == 1:
+		case n == nil || !reduces && !ir.Standard(n, eval.Elementwise...) || reduces && !g.OverLast(n, hiddenRank):
+			err = fmt.Errorf("it also depends on %q", v)
+		default:
+			needed[n] = true
+			if reduces {
+				return n.Inputs[:1]
+			}
+			return n.Inputs
+		}
+		return nil
+	})
+	for _, n := range g.Nodes {
+		if needed[n] {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, err
+}
+
+// madeOf reports whether a value depends on one of these hidden states.
+func madeOf(g *graph.Graph, value string, states []string) (is bool) {
+	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		is = is || slices.Contains(states, v)
+		if is || n == nil || !g.IsData(v) || g.WeightProduct(n) {
+			return nil
+		}
+		return ir.Reads(n)
+	})
+	return is
+}
+
+// MeasuredFrom returns what the way of the branch is measured from: its un-rotated
+// values, and the numbers that multiply it.
+func (b Branch) MeasuredFrom() []string {
+	list := b.Boundaries()
+	for _, s := range b.Scales {
+		list = append(list, s.Value)
+	}
+	return list
+}
+
+// entering returns those of them that are not made of what is turned.
+func (b Branch) entering() []string {
+	list := b.Boundaries()
+	for _, s := range b.Scales {
+		if !s.Norm {
+			list = append(list, s.Value)
+		}
+	}
+	return list
+}
+
+// Normed reports whether a norm stands behind the rotation.
+func (b Branch) Normed() bool {
+	return slices.ContainsFunc(b.Scales, func(s TokenScale) bool { return s.Norm })
+}
+
+// scaled reports whether something else than a norm does.
+func (b Branch) scaled() bool {
+	return slices.ContainsFunc(b.Scales, func(s TokenScale) bool { return !s.Norm })
+}
+
+// AfterRotation says what does so in a site, "" where nothing does.
+func (s *Site) AfterRotation() string {
+	var list []string
+	say := func(what string, is func(Branch) bool) {
+		switch query, key := is(s.Query), is(s.Key); {
+		case query && key:
+			list = append(list, "query and key "+what)
+		case query:
+			list = append(list, "query "+what)
+		case key:
+			list = append(list, "key "+what)
+		}
+	}
+	say("normed", Branch.Normed)
+	say("scaled", Branch.scaled)
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,128 @@
+package unread
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// sharesRow reports whether one row of padding is given for the whole batch.
+func sharesRow(t *eval.ShapeTable, sites []measure.Attention) bool {
+	return slices.ContainsFunc(sites, func(f measure.Attention) bool {
+		m := f.Measured.Mask
+		return m != nil && t.Inputs[m.Name][0].Constant() && t.Inputs[m.Name][0].One == 1 && t.Static.B != 1
+	})
+}
+
+// feeds makes the inputs of a call: the padding mask, positions that count tokens,
+// random hidden states, small numbers for what else is asked for. Padded tokens of
+// the past have keys and values of the given size, which stem from outputs like
+// those that are tried.
+func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[string]engine.Tensor, error) {
+	total := pt.L + pt.P
+	feeds := map[string]engine.Tensor{}
+	for _, v := range r.standIn.inputs {
+		dims := dim.Evaluate(r.table.Inputs[v.Name], pt)
+		n, err := bound.Room(dims)
+		if err != nil {
+			return nil, err
+		}
+		values := make([]int64, n)
+		switch {
+		case ir.IsFloat(v.Type):
+			if feeds[v.Name], err = r.states(v, dims, pt, mask, size); err != nil {
+				return nil, err
+			}
+			continue
+		case r.isMask(v, pt):
+			copy(values, mask)
+		case r.isPosition(v):
+			for i := range values {
+				b, row := int64(i)/pt.L%pt.B, int64(i)%pt.L
+				for j := range pt.P + row {
+					values[i] += mask[b*total+j]
+				}
+			}
+		default:
+			for i := range values {
+				values[i] = r.rng.Int64N(2)
+			}
+		}
+		if feeds[v.Name], err = engine.Integers(v.Type, values, dims...); err != nil {
+			return nil, err
+		}
+	}
+	r.count(feeds, pt, mask)
+	return feeds, nil
+}
+
+// states makes random numbers for an input.
+func (r *paddingTest) states(v *onnx.ValueInfo, dims []int64, pt dim.Point, mask []int64, size float64) (engine.Tensor, error) {
+	x := make([]float64, engine.Elements(dims))
+	past := -1
+	if len(dims) == 4 {
+		past = slices.Index(r.table.Inputs[v.Name], dim.PastExtent)
+	}
+	for i := range x {
+		x[i] = r.rng.NormFloat64()
+		if past > 0 {
+			j := int64(i) / engine.Elements(dims[past+1:]) % pt.P
+			b := int64(i) / engine.Elements(dims[1:]) % pt.B
+			if mask[b*(pt.L+pt.P)+j] == 0 {
+				x[i] *= size
+			}
+		}
+	}
+	data, err := ir.FloatTensor("", v.Type, dims, x...).Bytes()
+	return engine.Tensor{Type: v.Type, Dims: dims, Data: data}, err
+}
+
+// isMask reports whether an input says for each token whether it is padding.
+func (r *paddingTest) isMask(v *onnx.ValueInfo, pt dim.Point) bool {
+	dims := dim.Evaluate(r.table.Inputs[v.Name], pt)
+	if len(dims) != 2 || dims[1] != pt.L+pt.P || r.isPosition(v) {
+		return false
+	}
+	if r.table.Inputs[v.Name][1] == dim.TotalExtent && r.table.Past {
+		return true
+	}
+	return slices.ContainsFunc(r.all, func(f measure.Attention) bool {
+		return f.Measured.Mask != nil && f.Measured.Mask.Name == v.Name || slices.ContainsFunc(f.Measured.Others, func(o *onnx.ValueInfo) bool { return o.Name == v.Name })
+	})
+}
+
+func (r *paddingTest) isPosition(v *onnx.ValueInfo) bool {
+	return slices.ContainsFunc(r.all, func(f measure.Attention) bool {
+		return f.Measured.Position != nil && f.Measured.Position.Name == v.Name
+	})
+}
+
+// count fills inputs that say themselves how many tokens each row holds.
+func (r *paddingTest) count(feeds map[string]engine.Tensor, pt dim.Point, mask []int64) {
+	total := pt.L + pt.P
+	tokens := make([]int64, pt.B)
+	for b := range pt.B {
+		for _, x := range mask[b*total : (b+1)*total] {
+			tokens[b] += x
+		}
+	}
+	for _, f := range r.all {
+		if f.Site.LengthTracked == nil {
+			continue
+		}
+		all := map[string]engine.Tensor{}
+		site.Feed((&eval.CacheLengths{Tokens: tokens, Total: total}), f.Site, all)
+		for name, t := range all {
+			if _, asked := feeds[name]; asked {
+				feeds[name] = t
+			}
+		}
+	}
+}
