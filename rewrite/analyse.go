@@ -2,17 +2,13 @@ package rewrite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -43,130 +39,6 @@ func (a *analyser) say(format string, args ...any) {
 		a.opts.Progress(fmt.Sprintf(format, args...))
 	}
 }
-
-// delimited is a site with its place in the report.
-type delimited struct {
-	index int
-	scope *site.Scope
-	site  *site.Site
-}
-
-// find fills the report's sites and returns those that were delimited.
-func (a *analyser) find(ctx context.Context, m *onnx.Model) ([]delimited, error) {
-	a.say("reading the graph")
-	parts, err := site.Scopes(m)
-	if err != nil {
-		return nil, err
-	}
-	if done := ownNodes(m); done > 0 {
-		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, graph.OpsDomain)
-	}
-	if err := a.notTurning(ctx, parts); err != nil {
-		return nil, err
-	}
-	var found []delimited
-	for _, part := range parts {
-		found = append(found, a.delimit(part)...)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	if len(a.report.Sites) == 0 {
-		return nil, a.unseen(m, parts)
-	}
-	found = a.keepShared(found)
-	a.report.number()
-	return found, nil
-}
-
-// delimit finds the attentions of a scope, notes them in the report and returns
-// those that were delimited.
-func (a *analyser) delimit(part *site.Scope) (list []delimited) {
-	for _, c := range part.Found {
-		s, refusal := part.Delimit(c)
-		if refusal != nil {
-			a.report.keep(part.Where, refusal)
-			continue
-		}
-		a.report.Sites = append(a.report.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Status: Kept})
-		list = append(list, delimited{len(a.report.Sites) - 1, part, s})
-	}
-	return list
-}
-
-// keepShared keeps the sites that share a cache and returns the others.
-func (a *analyser) keepShared(found []delimited) (rest []delimited) {
-	var sites []*site.Site
-	for _, f := range found {
-		sites = append(sites, f.site)
-	}
-	refused := site.SharesCache(sites)
-	for _, f := range found {
-		if refusal := refused[f.site]; refusal != nil {
-			a.report.Sites[f.index].Reason = refusal.Error()
-			continue
-		}
-		rest = append(rest, f)
-	}
-	return rest
-}
-
-// unseen says of a model in which no attention was found that it has none, or
-// keeps what may be one.
-func (a *analyser) unseen(m *onnx.Model, parts []*site.Scope) error {
-	if first, calls := ir.FunctionCalls(m); calls > 0 {
-		a.report.keep("", graph.Refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, graph.InlineThem))
-		return nil
-	}
-	for _, part := range parts {
-		if n := site.RotatingNode(part.View); n != nil {
-			n = part.View.AsWritten(n)
-			a.report.keep(part.Where, graph.Refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: it has no softmax over products of hidden states", ErrNoAttention)
-}
-
-// notTurning returns an error that says how a model tells positions apart of which
-// no attention can turn query and key; such attentions may be asked to change
-// their masks alone.
-func (a *analyser) notTurning(ctx context.Context, parts []*site.Scope) error {
-	var still *site.NonRotary
-	var first *site.Scope
-	for _, part := range parts {
-		if len(part.Found) == 0 {
-			continue
-		}
-		some := site.FindNonRotary(part.View, part.Found)
-		if some == nil || a.onlyMasks {
-			return nil
-		}
-		if first == nil {
-			first, still = part, some
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	count := 0
-	for _, part := range parts {
-		for _, c := range part.Found {
-			a.report.Sites = append(a.report.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Status: Kept, Reason: notTurned})
-			count++
-		}
-	}
-	a.report.number()
-	eng, err := a.opts.engine()
-	if err != nil {
-		eng = nil // what a type would make non-nil: nothing can be evaluated
-	} else {
-		defer eng.Close()
-	}
-	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", ErrNoAttention, count, measure.ExplainPositions(ctx, first.View, eng, still))
-}
-
-const notTurned = "it turns neither query nor key by position"
 
 // measure measures and proves what was delimited, and returns the sites of which
 // that was done, or whose rotation alone was measured.
@@ -262,24 +134,6 @@ func (o Options) onlyMasks() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
-// outcome is what came of measuring and proving a site.
-type outcome struct {
-	measured *measure.Measured
-	proof    *prove.Proof
-	err      error
-
-	rotation  *measure.Measured // of an attention that cannot be measured, once it was asked for
-	notTurned error             // why there is none
-}
-
-type outcomes map[outcomeKey]outcome
-
-// outcomeKey is a site's hash and whether it was proven too.
-type outcomeKey struct {
-	hash   [32]byte
-	proven bool
-}
-
 // measureSites measures and proves every site, once per structure.
 func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []delimited, sized []*site.Sized) (all []measure.Attention, err error) {
 	seen := map[[32]byte]bool{} // of earlier layers
@@ -312,62 +166,6 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 		seen[hash] = true
 	}
 	return all, nil
-}
-
-// outcome measures a site and proves it. The error is one that ends the analysis;
-// what keeps the site alone is a part of the outcome.
-func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized) (o outcome, _ error) {
-	o.measured, o.err = measure.Site(ctx, l, s)
-	if o.err == nil && a.proving {
-		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
-	}
-	if ctx.Err() != nil {
-		return o, ctx.Err()
-	}
-	if o.err != nil && o.refusal() == nil {
-		return o, o.err
-	}
-	return o, nil
-}
-
-// refusal says what keeps the site, nil where nothing does.
-func (o outcome) refusal() *graph.Refusal {
-	var refusal *graph.Refusal
-	if errors.As(o.err, &refusal) {
-		return refusal
-	}
-	return nil
-}
-
-// note puts an outcome into the report and returns what was measured of use.
-func (a *analyser) note(index int, s *site.Sized, o outcome, seen bool) *measure.Measured {
-	site := &a.report.Sites[index]
-	refusal := o.refusal()
-	if refusal == nil {
-		site.describe(s, o.measured)
-		site.Proof, site.Status = o.proof, Rewritten
-		if o.measured.Angles != rope.Float32 {
-			a.report.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
-				int64(2/o.measured.Angles.Epsilon())))
-		}
-		return o.measured
-	}
-	site.Reason = refusal.Node + ": " + refusal.Reason
-	if seen {
-		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
-	}
-	switch {
-	case !a.rotations:
-	case o.notTurned != nil:
-		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
-	case o.rotation.Rotary():
-		site.describe(s, o.rotation)
-		site.Status = Rewritten
-		return o.rotation
-	default:
-		site.Reason += "; nor is there a rotation of query and key that could be changed alone"
-	}
-	return nil
 }
 
 // keepRead keeps the sites whose op gives queries of padded tokens that see no key

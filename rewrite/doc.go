@@ -8,33 +8,46 @@
 //	err = m.Save("model.rope.onnx", onnx.SaveOptions{})
 //
 // It goes in five steps, and nothing in them looks at what a model, node or
-// tensor is called:
+// tensor is called. Each step is a package under internal/ that takes the values
+// of the one before and makes new ones; nothing is changed later:
 //
-//   - Find (find.go): from each Softmax back to the one product of two hidden
-//     states, query and key, and forward to the one product with the values.
-//     What a value depends on (weights, sizes, positions, hidden states) is its
-//     class (classify.go).
-//   - Delimit (linear.go, site.go): back from the products through linear ops
-//     to the nearest values that everything goes through and before which
-//     nothing depends on positions: the un-rotated query, key and value.
-//   - Measure (lift.go): pieces of the exporter's graph (piece.go) are run in
-//     ONNX Runtime on probe inputs. The rotation is read from what it does to
-//     basis vectors at positions 2^k (rotation.go), the mask and scale from what
-//     becomes of scores (scores.go), grouped heads from which head reaches which
-//     (repeat.go). Sizes come from a skeleton of the model without weights
-//     (skeleton.go, shapes.go), so that no weight is ever read.
-//   - Prove (prove.go): the original site, the same retyped to float64
-//     (double.go), and the op as it will stand in the model are run on random
-//     inputs. The op may be off by at most twice what the original is off by
-//     itself. Sites of one structure (hash.go) share measurement and proof.
-//   - Edit and lower (rewrite.go, lower.go, apply.go): methods change the value
-//     of the site (package rope), the op is written for it, and what nothing
-//     reads any more is taken out.
+//   - Find and delimit (site): from each Softmax back to the one MatMul of two
+//     hidden states, query and key, and forward to the one MatMul with the values.
+//     Then back from these through linear ops to the nearest values that
+//     everything goes through and before which nothing depends on positions: the
+//     un-rotated query, key and value. The result is a site; with sizes measured
+//     it is a sized site.
+//   - Measure (measure): pieces of the exporter's graph are run in ONNX Runtime
+//     (eval) on probe inputs. The rotation is read from what it does to basis
+//     vectors at positions 2^k (rotation), the mask and scale from what becomes of
+//     scores (score), grouped heads from which head reaches which. Sizes come from
+//     a skeleton of the model without weights, so that no weight is ever read. The
+//     result is a rope.Attention with what belongs to it.
+//   - Prove (prove): the original site, the same in float64, and the op as it will
+//     stand in the model are run on random inputs. The op may be off by at most
+//     twice what the original is off by itself. Sites of one structure share
+//     measurement and proof. Who reads queries of padded tokens is tried on the
+//     whole model (unread).
+//   - Edit (package rope, plan.go): methods change the value of the site.
+//   - Lower (lower, plainonnx): the op is written for the value, or the model's own
+//     constants are changed, and what nothing reads any more is taken out.
 //
-// A site that cannot be lifted or proven stays as it is, with the reason in the
+// Below them stand sizes and layouts (dim), nodes and the builder that writes them
+// (ir), bounds of what a run may take (bound) and the view of a model's graph
+// (graph). From bottom to top:
+//
+//	dim ir bound graph eval site rotation score measure lower prove unread plainonnx
+//
+// A package imports those before it alone; internal/importcheck holds that. This
+// package is the facade: options and report, a request that is checked before
+// anything runs (request.go), the analysis (find.go, analyse.go, outcome.go), the
+// plan of what each site becomes (plan.go), the backend that writes it
+// (backend.go) and the features that go beside it (documents.go, fixedcache.go).
+//
+// A site that cannot be measured or proven stays as it is, with the reason in the
 // report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries
 // of padded tokens may see no key: exporters give them a uniform average, zeros or
-// NaN, the op gives zeros. Where the two differ it is tried (unread.go) that nothing
+// NaN, the op gives zeros. Where the two differ it is tried (unread) that nothing
 // the model gives for other tokens depends on them; else the site is kept.
 //
 // Evaluating pieces of somebody's model can end the process, because ONNX

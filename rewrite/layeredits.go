@@ -102,12 +102,19 @@ func (o Options) editsOf(layer int, types []string, unscaled bool) ([]rope.Spec,
 		}
 	}
 	slices.SortStableFunc(list, func(a, b rope.Spec) int { return cmp.Compare(a.Axis, b.Axis) })
-	for i := 1; i < len(list); i++ {
-		if a, b := list[i-1], list[i]; a.Axis == b.Axis {
-			return nil, fmt.Errorf("two methods of one axis are asked for, %v %v and %v", a.Axis, a, b)
+	return list, oneOfEachAxis(list)
+}
+
+// oneOfEachAxis refuses two methods of one axis.
+func oneOfEachAxis(list []rope.Spec) error {
+	for i, b := range list {
+		for _, a := range list[:i] {
+			if a.Axis == b.Axis {
+				return fmt.Errorf("two methods of one axis are asked for, %v %v and %v", a.Axis, a, b)
+			}
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // checkLayerEdits refuses edits that no layer would get.

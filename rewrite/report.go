@@ -7,7 +7,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -64,16 +63,35 @@ type Site struct {
 	// that the constants of its rotation alone were changed (PlainONNX).
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
-	Cache  string       `json:"cache"`
-	Status Status       `json:"status"`
-	Reason string       `json:"reason"`
-	Proof  *prove.Proof `json:"proof"`
+	Cache  string `json:"cache"`
+	Status Status `json:"status"`
+	Reason string `json:"reason"`
+	Proof  *Proof `json:"proof"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be lifted.
 	Attention *rope.Attention `json:"-"`
 
 	skipped bool // it was not asked for
+}
+
+// Proof says how the op compared with the original on random inputs. Errors are
+// the largest absolute ones of any element.
+type Proof struct {
+	MaxError      float64 `json:"max_error"`      // of the op against the original in float64
+	OriginalError float64 `json:"original_error"` // of the original's own float32
+	Cases         int     `json:"cases"`
+
+	// Skipped counts the cases with several rows that the original itself does
+	// not run, for the reason SkippedWhy. Each was run with one row instead, and
+	// with several rows against float64 alone.
+	Skipped    int    `json:"skipped"`
+	SkippedWhy string `json:"skipped_why"`
+
+	// PaddedDiffer says that queries of padded tokens that see no key get
+	// something else from the op than from the original. The site is then
+	// rewritten only if no other token was seen to depend on them.
+	PaddedDiffer bool `json:"padded_differ"`
 }
 
 // Rewritten counts the sites that were replaced.

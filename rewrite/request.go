@@ -65,6 +65,9 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 	if err := r.backend.takes(opts); err != nil {
 		return nil, err
 	}
+	if err := oneOfEachAxis(opts.Edits); err != nil {
+		return nil, err
+	}
 	r.opts.Context = r.config.fill(opts.Context)
 	return r, nil
 }

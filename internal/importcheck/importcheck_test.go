@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,9 +27,13 @@ var rules = []rule{
 	{"rope", nil, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
-	{"cuda", []string{"customop"}, "cuda is the same op for another device"},
+	{"rewrite/fused", []string{"rope", "onnx", "internal"}, "an adapter knows one fused op, not what is done with it"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
+
+// stages are the packages of rewrite/internal in the order in which a model goes
+// through them, as rewrite/doc.go has it. Each may import those before it.
+var stages = []string{"dim", "ir", "bound", "graph", "eval", "site", "rotation", "score", "measure", "lower", "prove", "unread", "plainonnx"}
 
 func TestDependenciesPointDownwards(t *testing.T) {
 	seen := map[string]bool{}
@@ -41,12 +46,16 @@ func TestDependenciesPointDownwards(t *testing.T) {
 		}
 		seen[r.folder] = true
 		for _, imported := range p.Imports {
-			if target, ours := strings.CutPrefix(imported, module); ours && !r.allows(target) {
+			target, ours := strings.CutPrefix(imported, module)
+			if ours && !r.allows(target) {
 				t.Errorf("%s imports %s: %s", path, target, r.why)
+			}
+			if ours && !downwards(path, target) {
+				t.Errorf("%s imports %s, which is no stage before it", path, target)
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "rewrite"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "rewrite", "rewrite/fused"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}
@@ -66,7 +75,9 @@ func TestRules(t *testing.T) {
 		{"onnx", "rope", false},
 		{"customop", "onnx", false},
 		{"customop", "rewrite", false},
-		{"rewrite/lift", "rope", true},
+		{"rewrite/internal/site", "rope", true},
+		{"rewrite/fused/msrotary", "rewrite/fused", true},
+		{"rewrite/fused/msrotary", "rewrite/internal/graph", false},
 		{"rewrite", "cmd/rope-rewrite", false},
 		{"cmd/rope-rewrite", "rewrite", true},
 	} {
@@ -75,6 +86,40 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s imports %s: allowed %v, want %v", c.from, c.to, !c.want, c.want)
 		}
 	}
+}
+
+// The order of the stages, spelled out.
+func TestStages(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"rewrite/internal/measure", "rewrite/internal/site", true},
+		{"rewrite/internal/site", "rewrite/internal/measure", false},
+		{"rewrite/internal/dim", "rewrite/internal/ir", false},
+		{"rewrite/internal/site", "rewrite", false},
+		{"rewrite/internal/site", "rope", true},
+		{"rewrite/internal/graph", "rewrite/fused/msrotary", true},
+		{"rewrite/internal/unheard", "rewrite/internal/dim", false},
+		{"rewrite", "rewrite/internal/plainonnx", true},
+	} {
+		if got := downwards(c.from, c.to); got != c.want {
+			t.Errorf("%s imports %s: downwards %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// downwards reports whether an import keeps the order of the stages.
+func downwards(from, to string) bool {
+	from, staged := strings.CutPrefix(from, "rewrite/internal/")
+	if !staged {
+		return true
+	}
+	if to == "rewrite" {
+		return false
+	}
+	to, staged = strings.CutPrefix(to, "rewrite/internal/")
+	return !staged || slices.Contains(stages, from) && slices.Contains(stages[:slices.Index(stages, from)], to)
 }
 
 func ruleOf(path string) (rule, bool) {

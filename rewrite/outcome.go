@@ -1,0 +1,88 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// outcome is what came of measuring and proving a site.
+type outcome struct {
+	measured *measure.Measured
+	proof    *prove.Proof
+	err      error
+
+	rotation  *measure.Measured // of an attention that cannot be measured, once it was asked for
+	notTurned error             // why there is none
+}
+
+type outcomes map[outcomeKey]outcome
+
+// outcomeKey is a site's hash and whether it was proven too.
+type outcomeKey struct {
+	hash   [32]byte
+	proven bool
+}
+
+// outcome measures a site and proves it. The error is one that ends the analysis;
+// what keeps the site alone is a part of the outcome.
+func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized) (o outcome, _ error) {
+	o.measured, o.err = measure.Site(ctx, l, s)
+	if o.err == nil && a.proving {
+		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
+	}
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	if o.err != nil && o.refusal() == nil {
+		return o, o.err
+	}
+	return o, nil
+}
+
+// refusal says what keeps the site, nil where nothing does.
+func (o outcome) refusal() *graph.Refusal {
+	var refusal *graph.Refusal
+	if errors.As(o.err, &refusal) {
+		return refusal
+	}
+	return nil
+}
+
+// note puts an outcome into the report and returns what was measured of use.
+func (a *analyser) note(index int, s *site.Sized, o outcome, seen bool) *measure.Measured {
+	site := &a.report.Sites[index]
+	refusal := o.refusal()
+	if refusal == nil {
+		site.describe(s, o.measured)
+		site.Proof, site.Status = (*Proof)(o.proof), Rewritten
+		if o.measured.Angles != rope.Float32 {
+			a.report.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
+				int64(2/o.measured.Angles.Epsilon())))
+		}
+		return o.measured
+	}
+	site.Reason = refusal.Node + ": " + refusal.Reason
+	if seen {
+		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+	}
+	switch {
+	case !a.rotations:
+	case o.notTurned != nil:
+		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
+	case o.rotation.Rotary():
+		site.describe(s, o.rotation)
+		site.Status = Rewritten
+		return o.rotation
+	default:
+		site.Reason += "; nor is there a rotation of query and key that could be changed alone"
+	}
+	return nil
+}
