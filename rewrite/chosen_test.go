@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -174,17 +176,17 @@ func TestLookalikeChoices(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, s := range report.Sites {
 				switch {
 				case x.kept != "":
-					if s.Status == Rewritten || !strings.Contains(s.Reason, x.kept) {
+					if s.Status == rewrite.Rewritten || !strings.Contains(s.Reason, x.kept) {
 						t.Errorf("layer %d is %s: %s; kept for %q was expected", i, s.Status, s.Reason, x.kept)
 					}
-				case s.Status != Rewritten:
+				case s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", i, s.Reason)
 				case s.Attention.Encoding.Reach.Trained != x.trained || s.Attention.Cache != rope.Rotated:
 					t.Errorf("layer %d is measured as %+v", i, *s.Attention)
@@ -247,7 +249,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		}
 	}
 	m.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
-	report, err := Rewrite(context.Background(), m.Model, Options{Worker: []string{os.Args[0]}, AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

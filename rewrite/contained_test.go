@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"google.golang.org/protobuf/proto"
 
@@ -64,13 +66,13 @@ func everythingOutside(t *testing.T, path string) string {
 func TestConstantsInExternalData(t *testing.T) {
 	needRuntime(t)
 	for _, name := range []string{"llama__optimum", "llama__dynamo18"} {
-		m := open(t, everythingOutside(t, filepath.Join("../testdata/models", name, "model.onnx")))
-		report, err := Rewrite(context.Background(), m, Options{})
+		m := openModel(t, everythingOutside(t, filepath.Join("../testdata/models", name, "model.onnx")))
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range report.Sites {
-			if s.Status != Rewritten {
+			if s.Status != rewrite.Rewritten {
 				t.Errorf("%s: layer %d is kept: %s", name, s.Layer, s.Reason)
 			}
 		}

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"google.golang.org/protobuf/proto"
 
@@ -23,14 +25,14 @@ func TestDumpSites(t *testing.T) {
 	p := newPatient(t, "llama__dynamo18")
 	spoil(p)
 	folder := t.TempDir()
-	report, err := Rewrite(context.Background(), open(t, p.save()), Options{DumpSites: folder, AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{DumpSites: folder, AllowKept: true})
 	if err != nil || report.Rewritten() == len(report.Sites) {
 		t.Fatal(report.Rewritten(), err)
 	}
 	for i, s := range report.Sites {
 		site := filepath.Join(folder, "site-"+string(rune('0'+i)))
 		reason, err := os.ReadFile(filepath.Join(site, "reason.txt"))
-		if s.Status == Rewritten {
+		if s.Status == rewrite.Rewritten {
 			if err == nil {
 				t.Errorf("layer %d is rewritten and written down: %s", i, reason)
 			}
@@ -55,7 +57,7 @@ func spoil(p *patient) {
 
 func runDump(t *testing.T, folder string) {
 	t.Helper()
-	m := open(t, filepath.Join(folder, "model.onnx"))
+	m := openModel(t, filepath.Join(folder, "model.onnx"))
 	eng, err := engine.NewLocal(engine.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
@@ -100,7 +103,7 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	t.Helper()
 	testruntime.Require(t)
 	ctx := context.Background()
-	m := open(t, "../testdata/models/"+name+"/model.onnx")
+	m := openModel(t, "../testdata/models/"+name+"/model.onnx")
 	g, err := graph.NewGraphWith(m, table)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +112,7 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	eng, err := Options{Worker: []string{os.Args[0]}}.engine()
+	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,17 +158,17 @@ func TestOneRow(t *testing.T) {
 				}
 			}
 			c.change(p)
-			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range report.Sites {
 				switch {
 				case c.reason != "":
-					if s.Status == Rewritten || !strings.Contains(s.Reason, c.reason) {
+					if s.Status == rewrite.Rewritten || !strings.Contains(s.Reason, c.reason) {
 						t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
 					}
-				case s.Status != Rewritten:
+				case s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
 				case s.Proof.Skipped == 0 || !strings.Contains(s.Proof.SkippedWhy, "cos_cache"):
 					t.Errorf("layer %d: %d cases are skipped because of %q", s.Layer, s.Proof.Skipped, s.Proof.SkippedWhy)
@@ -247,12 +250,12 @@ func TestHostileFusedOps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, "llama__dynamo23")
 			c.change(p)
-			report, err := Rewrite(context.Background(), open(t, p.save()), Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range report.Sites {
-				if s.Status == Rewritten || !strings.Contains(s.Reason, c.reason) || strings.Contains(s.Reason, "ended its own process") {
+				if s.Status == rewrite.Rewritten || !strings.Contains(s.Reason, c.reason) || strings.Contains(s.Reason, "ended its own process") {
 					t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
 				}
 				t.Log(s.Reason)

@@ -10,7 +10,8 @@ var shared struct {
 }
 
 // Again returns options with which what was measured of a model is not measured
-// again by later tests that rewrite the same file with other methods.
+// again by later tests that rewrite the same file, or one with the same attentions,
+// with other methods.
 func (o Options) Again(path string) Options {
 	shared.Lock()
 	defer shared.Unlock()

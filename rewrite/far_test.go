@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 // lastPosition is the farthest that is asked of any method.
 const lastPosition = 131_071
 
-// Far lowers an attention and compares the op with the float64 reference on the
+// far lowers an attention and compares the op with the float64 reference on the
 // tokens up to lastPosition: 64 in one call and, with a cache, 8 more. It
 // returns the largest error, and that of the plain float32 reference.
-func Far(t *testing.T, eng engine.Engine, a rope.Attention) (op, plain float64) {
+func far(t *testing.T, eng engine.Engine, a rope.Attention) (op, plain float64) {
 	t.Helper()
 	a.Mask.Padding = false
 	r := rand.New(rand.NewPCG(5, uint64(len(a.Bands))))

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
@@ -94,13 +96,13 @@ func TestFunctions(t *testing.T) {
 			p := newPatient(t, name)
 			p.inFunctions()
 			path := p.save()
-			m := open(t, path)
-			report, err := Rewrite(context.Background(), m, Options{})
+			m := openModel(t, path)
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range report.Sites {
-				if s.Status != Rewritten {
+				if s.Status != rewrite.Rewritten {
 					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
 				}
 			}
@@ -135,12 +137,12 @@ func TestFunctionsStay(t *testing.T) {
 			}
 		}
 	}
-	m := open(t, p.save())
+	m := openModel(t, p.save())
 	before, err := m.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +170,7 @@ func TestForeignFunctions(t *testing.T) {
 		Name: "Softmax", Domain: "local", Inputs: []string{"x"}, Outputs: []string{"y"}, AttributeNames: []string{"axis"},
 		Nodes: []*onnx.Node{onnx.NewNode("Softmax", []string{"x"}, []string{"y"})}, Opsets: []onnx.Opset{{Domain: "", Version: 13}},
 	}}
-	report, err := Rewrite(context.Background(), open(t, p.save()), Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

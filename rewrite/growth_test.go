@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -22,7 +23,7 @@ func grown(t *testing.T, layers int64, crowd largemodel.Crowd) *onnx.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, path)
+	return openPath(t, path)
 }
 
 // TestGrowsWithTheGraph: what is allocated to read a graph, and to find, delimit
@@ -89,7 +90,7 @@ func (s *weighed) Run(ctx context.Context, feeds map[string]engine.Tensor) (map[
 // TestManyHeads: what is fed and returned in one call grows with the heads, not
 // with their square, and stays small although a mask is looked at with 131,072 keys.
 func TestManyHeads(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	local, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestManyHeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := site.Scopes(open(t, path))
+		parts, err := site.Scopes(openPath(t, path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func TestManyHeads(t *testing.T) {
 // TestManyHeadsApart: of very many heads two are probed only where every head is
 // treated alike.
 func TestManyHeadsApart(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	local, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestManyHeadsApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := open(t, path)
+		m := openPath(t, path)
 		var add *onnx.Node
 		for _, n := range m.Graph.Nodes {
 			if n.OpType == "Softmax" {
@@ -184,4 +185,14 @@ func TestManyHeadsApart(t *testing.T) {
 			t.Errorf("%s: kept because %q; %q was expected", name, got, c.reason)
 		}
 	}
+}
+
+func openPath(t *testing.T, path string) *onnx.Model {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
 }

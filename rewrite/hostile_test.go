@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -168,7 +170,7 @@ func TestHostileGraphs(t *testing.T) {
 			if err := p.Save(path, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Rewrite(context.Background(), open(t, path), Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), openModel(t, path), rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				if !strings.Contains(err.Error(), c.reason) {
 					t.Fatalf("the error says %v; %q was expected", err, c.reason)

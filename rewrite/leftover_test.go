@@ -1,9 +1,11 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -24,7 +26,6 @@ func TestLeftovers(t *testing.T) {
 		p.output(p.op("Mul", p.sites[0].Output(), p.float(2))) // what the op makes
 		p.output(p.op("Neg", p.sites[1].Key.Boundary))         // what enters it
 	}
-	known := outcomes{} // the attentions are the same in all cases
 	for _, c := range []struct {
 		name   string
 		change func(*patient)
@@ -38,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, "llama__optimum")
 			c.change(p)
-			m := open(t, p.save())
-			report, err := Rewrite(context.Background(), m, Options{Edits: c.edits, known: known})
+			m := openModel(t, p.save())
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits}.Again("leftovers"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -136,7 +136,7 @@ func (r *runnable) run(t testing.TB, s sequence, chunks []int64) []map[string]en
 // square and as the largest. Hidden tokens are left out.
 func compareModels(t testing.TB, eng engine.Engine, original, patched string, farthest int64) {
 	t.Helper()
-	before, after := open(t, original), open(t, patched)
+	before, after := openModel(t, original), openModel(t, patched)
 	caches := map[string][]int64{}
 	for _, v := range before.Graph.Inputs {
 		if ir.IsFloat(v.Type) {
@@ -233,7 +233,7 @@ func (s sequence) visible(dims []int64, i, past, length int64) bool {
 	return s.mask[b*s.length+row] == 1
 }
 
-func open(t testing.TB, path string) *onnx.Model {
+func openModel(t testing.TB, path string) *onnx.Model {
 	t.Helper()
 	m, err := onnx.Open(path)
 	if err != nil {

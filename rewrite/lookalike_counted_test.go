@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
@@ -169,7 +171,7 @@ func TestLookalikesCounted(t *testing.T) {
 		{"an unknown attribute", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("surprise", 0)) }, []string{"", "attribute surprise"}, nil, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			m := open(t, "../testdata/models/"+genai+"/model.onnx")
+			m := openModel(t, "../testdata/models/"+genai+"/model.onnx")
 			c := counting{T: t, Model: m}
 			for _, n := range m.Graph.Nodes {
 				if n.OpType == "GroupQueryAttention" {
@@ -181,21 +183,21 @@ func TestLookalikesCounted(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			m = open(t, changed)
-			report, err := Rewrite(context.Background(), m, Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			m = openModel(t, changed)
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, s := range report.Sites {
 				switch want := x.kept[i]; {
 				case want == "":
-					if s.Status != Rewritten {
+					if s.Status != rewrite.Rewritten {
 						t.Errorf("layer %d is kept: %s", i, s.Reason)
 					} else if x.is != nil && !x.is(*s.Attention) {
 						t.Errorf("layer %d is measured as %+v", i, *s.Attention)
 					}
 				default:
-					if s.Status == Rewritten || !strings.Contains(s.Reason, want) {
+					if s.Status == rewrite.Rewritten || !strings.Contains(s.Reason, want) {
 						t.Errorf("layer %d is %s: %s; kept for %q was expected", i, s.Status, s.Reason, want)
 					} else {
 						t.Logf("layer %d: %s", i, s.Reason)
@@ -251,14 +253,14 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 // TestSharedCounts: the layers share one proof, and the nodes that count.
 func TestSharedCounts(t *testing.T) {
 	needRuntime(t)
-	m := open(t, "../testdata/models/"+genai+"/model.onnx")
+	m := openModel(t, "../testdata/models/"+genai+"/model.onnx")
 	before := map[string]string{}
 	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
 		for _, v := range list {
 			before[v.Name] = describe(v)
 		}
 	}
-	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,9 @@
-package rewrite
+package rewrite_test
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -104,8 +103,8 @@ func hasRotaryDim(want int) func(int, rope.Attention) error {
 	}
 }
 
-func TestLookalikeFusedAttention(t *testing.T) {
-	runLookalikes(t, []lookalike{
+func fusedAttentions() []lookalike {
+	return []lookalike{
 		{name: "nothing", change: func(*patient) {}, models: opset23, is: hasScale(1)},
 		{name: "scale 1 % larger", change: fusedAttribute(onnx.FloatAttr("scale", 0.2525)), models: opset23, is: hasScale(1.01)},
 		{
@@ -233,11 +232,11 @@ func TestLookalikeFusedAttention(t *testing.T) {
 			name: "the standard domain by its long name", models: opset23, is: hasScale(1),
 			change: func(p *patient) { p.fusedEach(func(n *onnx.Node) { n.Domain = "ai.onnx" }) },
 		},
-	})
+	}
 }
 
-func TestLookalikeFusedRotation(t *testing.T) {
-	runLookalikes(t, []lookalike{
+func fusedRotations() []lookalike {
+	return []lookalike{
 		{name: "interleaved", models: opset23, change: rotaries(onnx.IntAttr("interleaved", 1)), is: isInterleaved},
 		{
 			name: "query interleaved alone", models: opset23, kept: []string{"rotated differently", ""},
@@ -295,5 +294,5 @@ func TestLookalikeFusedRotation(t *testing.T) {
 				})
 			},
 		},
-	})
+	}
 }

@@ -1,10 +1,9 @@
-package rewrite
+package rewrite_test
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/x448/float16"
 
@@ -120,7 +119,7 @@ func isNotBase(unwanted float64) func(int, rope.Attention) error {
 	}
 }
 
-func TestLookalikesInHalfPrecision(t *testing.T) {
+func halfPrecision() []lookalike {
 	const mask, turn = "its mask is not understood", "is not rotated by position"
 	uneven := series(10000, 8)
 	for i := 4; i < 8; i++ {
@@ -216,5 +215,5 @@ func TestLookalikesInHalfPrecision(t *testing.T) {
 	for i := range cases {
 		cases[i].models = []string{"llama__dynamo18-fp16"}
 	}
-	runLookalikes(t, cases)
+	return cases
 }

@@ -1,8 +1,7 @@
-package rewrite
+package rewrite_test
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
@@ -21,8 +20,8 @@ func seesAll(_ int, a rope.Attention) error {
 	return nil
 }
 
-func TestLookalikeMultiHeadAttention(t *testing.T) {
-	runLookalikes(t, []lookalike{
+func multiHeadAttentions() []lookalike {
+	return []lookalike{
 		{name: "nothing", models: fusions, change: func(*patient) {}, is: hasScale(1)},
 		{name: "scale 1 % larger", models: fusions, change: fusedAttribute(onnx.FloatAttr("scale", 0.2525)), is: hasScale(1.01)},
 		{
@@ -71,10 +70,10 @@ func TestLookalikeMultiHeadAttention(t *testing.T) {
 				}
 			},
 		},
-	})
+	}
 }
 
-func TestLookalikeFusedMatMul(t *testing.T) {
+func fusedMatMuls() []lookalike {
 	each := func(change func(p *patient, n *onnx.Node)) func(p *patient) {
 		return func(p *patient) {
 			for _, n := range p.all("FusedMatMul") {
@@ -82,7 +81,7 @@ func TestLookalikeFusedMatMul(t *testing.T) {
 			}
 		}
 	}
-	runLookalikes(t, []lookalike{
+	return []lookalike{
 		{name: "nothing", models: optimised, change: func(*patient) {}, is: hasScale(1)},
 		{name: "alpha 1 % larger", models: optimised, change: each(func(_ *patient, n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", 0.2525)) }), is: hasScale(1.01)},
 		{name: "alpha negative", models: optimised, change: each(func(_ *patient, n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", -0.25)) }), kept: both("scores are multiplied by -0.25")},
@@ -97,5 +96,5 @@ func TestLookalikeFusedMatMul(t *testing.T) {
 				n.SetAttribute(onnx.IntAttr("transBatchA", 1))
 			}),
 		},
-	})
+	}
 }

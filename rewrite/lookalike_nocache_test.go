@@ -1,8 +1,7 @@
-package rewrite
+package rewrite_test
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -41,7 +40,7 @@ func (p *patient) triangle(size int, change func(table []byte)) {
 	})
 }
 
-func TestLookalikesWithoutCache(t *testing.T) {
+func withoutCache() []lookalike {
 	const mask, turn = "its mask is not understood", "rotation"
 	cases := []lookalike{
 		{name: "nothing changed", change: func(p *patient) {}, is: hasScale(1)},
@@ -161,7 +160,7 @@ func TestLookalikesWithoutCache(t *testing.T) {
 	for i := range cases {
 		cases[i].models = append(cacheless[i%len(cacheless):], cacheless[:i%len(cacheless)]...)
 	}
-	runLookalikes(t, cases)
+	return cases
 }
 
 // givenKeys changes keys right behind their rotation, and gives them away for later calls.
@@ -177,9 +176,9 @@ func (p *patient) givenKeys(change func(old string) string) {
 
 // Keys that a first call gives away may have a norm behind their rotation, and no
 // other number that is made of them.
-func TestLookalikesGivingKeys(t *testing.T) {
+func givingKeys() []lookalike {
 	first := cacheless[:1]
-	runLookalikes(t, []lookalike{
+	return []lookalike{
 		{name: "as they are", models: first, change: func(p *patient) {
 			p.givenKeys(func(old string) string { return p.op("Identity", old) })
 		}, is: hasScale(1)},
@@ -190,7 +189,7 @@ func TestLookalikesGivingKeys(t *testing.T) {
 		{name: "times their mean", models: first, change: func(p *patient) {
 			p.givenKeys(func(old string) string { return p.op("Mul", old, p.op("ReduceMean", old, p.ints(3))) })
 		}, kept: both("is made of what is turned, and no norm")},
-	})
+	}
 }
 
 // byBatch makes angles one per row of the batch, those of the second row wrong.

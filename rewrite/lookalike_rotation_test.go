@@ -1,9 +1,8 @@
-package rewrite
+package rewrite_test
 
 import (
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -115,15 +114,15 @@ func (p *patient) normedBoth() {
 
 func (p *patient) positions(change func(old string) string) { p.after("position_ids", change) }
 
-func frequencies(times float64) func(int, rope.Attention) error {
+func hasFrequencies(times float64) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		base := 1.0
 		return near("the first frequency", a.Encoding.Frequencies[0], base*times)
 	}
 }
 
-func TestLookalikeRotations(t *testing.T) {
-	runLookalikes(t, []lookalike{
+func rotations() []lookalike {
+	return []lookalike{
 		{name: "nothing changed", change: func(p *patient) {}, is: hasScale(1)},
 		{
 			name: "sine of one other frequency",
@@ -185,7 +184,7 @@ func TestLookalikeRotations(t *testing.T) {
 		{
 			name:   "positions scaled by two",
 			change: func(p *patient) { p.positions(func(v string) string { return p.op("Mul", v, p.int(2)) }) },
-			is:     frequencies(2),
+			is:     hasFrequencies(2),
 		},
 		{
 			name:   "positions scaled by four",
@@ -220,7 +219,7 @@ func TestLookalikeRotations(t *testing.T) {
 		{
 			name:   "the other sense",
 			change: func(p *patient) { p.positions(func(v string) string { return p.op("Neg", v) }) },
-			is:     frequencies(-1),
+			is:     hasFrequencies(-1),
 		},
 		{
 			name: "the query in the other sense",
@@ -473,5 +472,5 @@ func TestLookalikeRotations(t *testing.T) {
 				return nil
 			},
 		},
-	})
+	}
 }

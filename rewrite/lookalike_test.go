@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -37,37 +39,60 @@ var exports = []string{"llama__dynamo18", "llama__optimum", "gpt_neox__dynamo18"
 // both says that both layers are kept for one reason.
 func both(reason string) []string { return []string{reason, reason} }
 
-func runLookalikes(t *testing.T, cases []lookalike) {
-	if _, err := customop.FindRuntime(""); err != nil {
-		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
-	}
-	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
-		t.Skipf("run make test, which builds the op library: %v", err)
-	}
+// lookalikes are all of them, by what is changed.
+var lookalikes = []struct {
+	topic string
+	cases func() []lookalike
+}{
+	{"FusedMatMul", fusedMatMuls},
+	{"MultiHeadAttention", multiHeadAttentions},
+	{"causal masks", causalMasks},
+	{"concatenated parts", concatenatedParts},
+	{"fused attention", fusedAttentions},
+	{"fused rotation", fusedRotations},
+	{"graphs", otherGraphs},
+	{"half precision", halfPrecision},
+	{"keys given away", givingKeys},
+	{"masks", masks},
+	{"readers of padding", paddingReaders},
+	{"rotations", rotations},
+	{"without a cache", withoutCache},
+}
+
+// TestLookalikes rewrites each changed export through the public API.
+func TestLookalikes(t *testing.T) {
+	testruntime.Require(t)
 	eng, err := engine.NewLocal(engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range cases {
-		models := c.models
-		if models == nil {
-			models = append(exports[i%len(exports):], exports[:i%len(exports)]...) // each route gets its share
-		}
-		if !*everyExport {
-			models = models[:1]
-		}
-		for _, name := range models {
-			t.Run(c.name+"/"+name, func(t *testing.T) { c.run(t, eng, name) })
+	for _, group := range lookalikes {
+		for i, c := range group.cases() {
+			for _, name := range c.operatedOn(i) {
+				t.Run(group.topic+"/"+c.name+"/"+name, func(t *testing.T) { c.run(t, eng, name) })
+			}
 		}
 	}
+}
+
+// operatedOn returns the exports that a case is tried on; each route gets its share.
+func (c lookalike) operatedOn(i int) []string {
+	models := c.models
+	if models == nil {
+		models = append(exports[i%len(exports):], exports[:i%len(exports)]...)
+	}
+	if !*everyExport {
+		models = models[:1]
+	}
+	return models
 }
 
 func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 	p := newPatient(t, name)
 	c.change(p)
 	original := p.save()
-	m := open(t, original)
-	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
+	m := openModel(t, original)
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +105,9 @@ func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 	}
 	for i, s := range report.Sites {
 		switch want := kept[i]; {
-		case want == "" && s.Status != Rewritten:
+		case want == "" && s.Status != rewrite.Rewritten:
 			t.Errorf("layer %d is kept: %s", i, s.Reason)
-		case want != "" && s.Status == Rewritten:
+		case want != "" && s.Status == rewrite.Rewritten:
 			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be kept", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies)
 		case want != "" && !strings.Contains(s.Reason, want):
 			t.Errorf("layer %d is kept for another reason than %q: %s", i, want, s.Reason)

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
 )
@@ -29,12 +31,12 @@ func TestMemory(t *testing.T) {
 		"too little for the worker":  {160 << 20, false},
 		"too little for any program": {4 << 20, false},
 	} {
-		m := open(t, path)
-		report, err := Rewrite(context.Background(), m, Options{Worker: []string{os.Args[0]}, Memory: c.bytes})
+		m := openModel(t, path)
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, Memory: c.bytes})
 		if c.fits && (err != nil || report.Rewritten() != 1) {
 			t.Errorf("%s: %d rewritten, error %v", name, report.Rewritten(), err)
 		}
-		if !c.fits && (!errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "MB")) {
+		if !c.fits && (!errors.Is(err, rewrite.ErrMemory) || !strings.Contains(err.Error(), "MB")) {
 			t.Errorf("%s: error %v, sites %+v", name, err, report.Sites)
 		}
 		if now := debug.SetMemoryLimit(-1); now != collected {
@@ -49,7 +51,7 @@ func TestDeadline(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), 1)
 	defer stop()
 	p := newPatient(t, "llama__dynamo18-eager")
-	if report, err := Rewrite(ctx, open(t, p.save()), Options{Worker: []string{os.Args[0]}}); !errors.Is(err, context.DeadlineExceeded) {
+	if report, err := rewrite.Rewrite(ctx, openModel(t, p.save()), rewrite.Options{Worker: []string{os.Args[0]}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, sites %+v", err, report.Sites)
 	}
 }

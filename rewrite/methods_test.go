@@ -302,7 +302,7 @@ func (r *methodRun) far(t *testing.T, report *rewrite.Report, opts rewrite.Optio
 				a = r.applied(t, a, e.Spec, opts)
 			}
 		}
-		op, plain := rewrite.Far(t, r.eng, a)
+		op, plain := far(t, r.eng, a)
 		r.ratio = max(r.ratio, op/plain)
 		if op > 2*plain {
 			t.Errorf("at 131,071: off by %.2g, plain float32 by %.2g", op, plain)

@@ -1,9 +1,11 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -12,9 +14,9 @@ import (
 
 // Keys of latent attention are put together of channels that every head has by
 // itself and rotated ones that all share.
-func TestLookalikeOrigins(t *testing.T) {
+func concatenatedParts() []lookalike {
 	latent, cachedLatent := []string{"../coverage/deepseek_v3__ts17"}, []string{"../coverage/deepseek_v3__dynamo18"}
-	runLookalikes(t, []lookalike{
+	return []lookalike{
 		{name: "channels of the key that are not rotated in another order", models: latent, change: func(p *patient) {
 			p.key(func(old string) string {
 				return p.node("Gather", []string{old, p.ints(1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 13, 14, 15)}, onnx.IntAttr("axis", 2))
@@ -48,15 +50,15 @@ func TestLookalikeOrigins(t *testing.T) {
 				})
 			}
 		}, kept: both("is put together of several values")},
-	})
+	}
 }
 
 // Keys and values of latent states are made anew in every call, so that there is
 // nothing of fixed capacity to write them into.
 func TestLatentCacheOfFixedCapacity(t *testing.T) {
 	needRuntime(t)
-	m := open(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
-	_, err := Rewrite(context.Background(), m, Options{FixedCapacity: 64})
+	m := openModel(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
+	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{FixedCapacity: 64})
 	if err == nil || !strings.Contains(err.Error(), "latent states") {
 		t.Errorf("the error is %v; latent states were expected in it", err)
 	}
@@ -73,8 +75,8 @@ func TestLatentWithoutTheOp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := open(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
-		_, err = Rewrite(context.Background(), m, Options{Target: PlainONNX, Edits: []rope.Spec{s}})
+		m := openModel(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
+		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.PlainONNX, Edits: []rope.Spec{s}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: the error is %v; %q was expected in it", spec, err, want)
 		}

@@ -1,9 +1,11 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // TestSharedProofs: equal layers are proven once, layers of other frequencies
@@ -27,7 +29,7 @@ func TestSharedProofs(t *testing.T) {
 		p := newPatient(t, "llama__dynamo18")
 		c.change(p)
 		proofs := 0
-		report, err := Rewrite(context.Background(), open(t, p.save()), Options{Progress: func(what string) {
+		report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{Progress: func(what string) {
 			if strings.HasPrefix(what, "proving") {
 				proofs++
 			}

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
@@ -27,19 +30,19 @@ func TestMergedDecoder(t *testing.T) {
 	for _, c := range []struct {
 		golden string
 		edits  []rope.Spec
-		target Target
-	}{{"plain", nil, Ops}, {"yarn4", []rope.Spec{yarn}, Ops}, {"yarn4", []rope.Spec{yarn}, PlainONNX}} {
+		target rewrite.Target
+	}{{"plain", nil, rewrite.Ops}, {"yarn4", []rope.Spec{yarn}, rewrite.Ops}, {"yarn4", []rope.Spec{yarn}, rewrite.PlainONNX}} {
 		golden := c.golden
-		m := open(t, "../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := Rewrite(context.Background(), m, Options{Edits: c.edits, Target: c.target})
+		m := openModel(t, "../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours := ownNodes(m); (ours == 0) != (c.target == PlainONNX) {
+		if ours := opNodes(m); (ours == 0) != (c.target == rewrite.PlainONNX) {
 			t.Errorf("target %v: %d nodes are the op", c.target, ours)
 		}
 		for i, s := range report.Sites {
-			if want := []string{"else_branch of branches", "then_branch of branches"}[i/2]; s.Status != Rewritten || s.Scope != want {
+			if want := []string{"else_branch of branches", "then_branch of branches"}[i/2]; s.Status != rewrite.Rewritten || s.Scope != want {
 				t.Fatalf("site %d in %q is %s: %s", i, s.Scope, s.Status, s.Reason)
 			}
 		}
@@ -149,7 +152,7 @@ func TestLoopBody(t *testing.T) {
 	loop := onnx.NewNode("Loop", []string{p.int(2), ""}, []string{"turns"}, onnx.GraphAttr("body", body))
 	loop.Name = "turns"
 	g.Nodes, g.Outputs = []*onnx.Node{loop}, []*onnx.ValueInfo{onnx.NewValueInfo("turns", onnx.Float)}
-	report, err := Rewrite(context.Background(), open(t, p.save()), Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), openModel(t, p.save()), rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +160,7 @@ func TestLoopBody(t *testing.T) {
 		t.Fatalf("%d sites", len(report.Sites))
 	}
 	for _, s := range report.Sites {
-		if s.Status != Kept || !strings.Contains(s.Reason, "what a Loop does from turn to turn is not evaluated") {
+		if s.Status != rewrite.Kept || !strings.Contains(s.Reason, "what a Loop does from turn to turn is not evaluated") {
 			t.Errorf("the site is %s: %s", s.Status, s.Reason)
 		}
 	}
@@ -185,8 +188,8 @@ func TestHalfInsideABranch(t *testing.T) {
 	choose.Name = "choose"
 	g.Nodes = append(g.Nodes, choose)
 	original := p.save()
-	m := open(t, original)
-	report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
+	m := openModel(t, original)
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +214,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	for _, v := range m.Graph.Inputs {
 		caches[v.Name] = []int64{0, 4, 0, 16}
 	}
-	a := load(t, eng, open(t, original), original, false, caches).run(t, s, []int64{12})
+	a := load(t, eng, openModel(t, original), original, false, caches).run(t, s, []int64{12})
 	b := load(t, eng, m, patched, false, caches).run(t, s, []int64{12})
 	x, y := a[0]["logits"].Values(), b[0]["logits"].Values()
 	for i := range x {
@@ -219,4 +222,14 @@ func TestHalfInsideABranch(t *testing.T) {
 			t.Fatalf("logit %d is %g, %g was expected", i, y[i], x[i])
 		}
 	}
+}
+
+// opNodes counts the nodes of this project's op.
+func opNodes(m *onnx.Model) (count int) {
+	for n := range m.Graph.AllNodes() {
+		if n.Domain == customop.Domain {
+			count++
+		}
+	}
+	return count
 }

@@ -1,9 +1,11 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
 	"path/filepath"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
@@ -33,19 +35,19 @@ func TestOtherSense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written := func(t *testing.T, path, spec string, target Target) (string, *Report) {
+	written := func(t *testing.T, path, spec string, target rewrite.Target) (string, *rewrite.Report) {
 		t.Helper()
 		s, err := rope.ParseSpec(rope.ScalingAxis, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := open(t, path)
-		report, err := Rewrite(context.Background(), m, Options{Edits: []rope.Spec{s}, Target: target, Context: rope.Context{Length: 64}})
+		m := openModel(t, path)
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{s}, Target: target, Context: rope.Context{Length: 64}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, site := range report.Sites {
-			if site.Status != Rewritten || site.Theta != 10000 {
+			if site.Status != rewrite.Rewritten || site.Theta != 10000 {
 				t.Errorf("layer %d is %s, theta %g: %s", site.Layer, site.Status, site.Theta, site.Reason)
 			}
 		}
@@ -68,11 +70,11 @@ func TestOtherSense(t *testing.T) {
 			p := newPatient(t, c.model)
 			p.otherSense(c.all)
 			other := p.save()
-			scaled, _ := written(t, filepath.Join("..", "testdata", "models", c.model, "model.onnx"), c.spec, PlainONNX)
+			scaled, _ := written(t, filepath.Join("..", "testdata", "models", c.model, "model.onnx"), c.spec, rewrite.PlainONNX)
 			p = patientAt(t, scaled)
 			p.otherSense(c.all)
 			truth := p.save()
-			for _, target := range []Target{Ops, PlainONNX} {
+			for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
 				patched, report := written(t, other, c.spec, target)
 				if w := report.Sites[0].Attention.Encoding.Frequencies[1]; w >= 0 {
 					t.Errorf("pair 1 is measured to turn by %g", w)

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
@@ -232,16 +234,16 @@ func TestFixedSizes(t *testing.T) {
 				c.change(p)
 			}
 			path := p.save()
-			m := open(t, path)
-			report, err := Rewrite(context.Background(), m, Options{AllowKept: true})
+			m := openModel(t, path)
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range report.Sites {
 				switch {
-				case c.kept == "" && s.Status != Rewritten:
+				case c.kept == "" && s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
-				case c.kept != "" && (s.Status != Kept || !strings.Contains(s.Reason, c.kept)):
+				case c.kept != "" && (s.Status != rewrite.Kept || !strings.Contains(s.Reason, c.kept)):
 					t.Errorf("layer %d is %s, its reason %q lacks %q", s.Layer, s.Status, s.Reason, c.kept)
 				}
 			}
@@ -278,7 +280,7 @@ func TestFixedSizes(t *testing.T) {
 // padding (none, on the left), and compares what carries meaning.
 func agree(t *testing.T, eng engine.Engine, original, patched string, pt dim.Point, kinds int) {
 	t.Helper()
-	m := open(t, original)
+	m := openModel(t, original)
 	var outputs []string
 	for _, v := range m.Graph.Outputs {
 		outputs = append(outputs, v.Name)

@@ -1,4 +1,4 @@
-package rewrite
+package rewrite_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -148,9 +150,9 @@ func TestWeightedAttention(t *testing.T) {
 			onnx.NewNode("Gather", []string{"tokens", "ids"}, []string{"token"}), onnx.NewNode("Gather", []string{"positions", "places"}, []string{"position"}),
 			onnx.NewNode("Add", []string{"token", "position"}, []string{"hidden"}), attention,
 		}
-		report, err := Rewrite(t.Context(), m, Options{AllowKept: true})
+		report, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{AllowKept: true})
 		switch {
-		case c.none != "" && (!errors.Is(err, ErrNoAttention) || !strings.Contains(err.Error(), c.none)):
+		case c.none != "" && (!errors.Is(err, rewrite.ErrNoAttention) || !strings.Contains(err.Error(), c.none)):
 			t.Errorf("%s: error %v lacks %q", c.name, err, c.none)
 		case c.kept != "" && (err != nil || len(report.Sites) != 1 || !strings.Contains(report.Sites[0].Reason, c.kept)):
 			t.Errorf("%s: error %v, sites %+v lack %q", c.name, err, report.Sites, c.kept)

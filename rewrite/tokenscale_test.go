@@ -1,10 +1,12 @@
-package rewrite
+package rewrite_test
 
 import (
 	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -57,10 +59,10 @@ func TestGainBehindNorms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, c.model)
 			c.change(p)
-			m := open(t, p.save())
-			report, err := Rewrite(context.Background(), m, Options{Edits: []rope.Spec{yarn}})
+			m := openModel(t, p.save())
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}})
 			if !c.both {
-				var refused *EditError
+				var refused *rewrite.EditError
 				if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
 					t.Fatalf("the error is %v; one that says %q was expected", err, c.says)
 				}
