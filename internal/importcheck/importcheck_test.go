@@ -27,6 +27,7 @@ var rules = []rule{
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"cuda", []string{"customop"}, "cuda is the same op for another device"},
+	{"lm", []string{"onnx", "customop", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
 
@@ -46,7 +47,7 @@ func TestDependenciesPointDownwards(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "rewrite"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "lm", "rewrite"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}
@@ -68,6 +69,10 @@ func TestRules(t *testing.T) {
 		{"customop", "rewrite", false},
 		{"rewrite/lift", "rope", true},
 		{"rewrite", "cmd/rope-rewrite", false},
+		{"rewrite", "lm", false},
+		{"lm", "onnx", true},
+		{"lm", "rewrite", false},
+		{"lm", "internal/engine", false},
 		{"cmd/rope-rewrite", "rewrite", true},
 	} {
 		r, ok := ruleOf(c.from)

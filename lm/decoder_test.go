@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
-const models = "../../../testdata/models"
+const models = "../testdata/models"
 
 func open(t *testing.T, model string) *lm.Decoder {
 	t.Helper()
@@ -32,7 +32,7 @@ func open(t *testing.T, model string) *lm.Decoder {
 // A sequence given at once, in pieces and token by token has the logits that
 // PyTorch gives.
 func TestForwardEqualsGolden(t *testing.T) {
-	file, err := npz.Open("../../../testdata/goldens/llama.npz")
+	file, err := npz.Open("../testdata/goldens/llama.npz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func readSignature(g *onnx.Graph, folder string) (*signature, error) {
 		switch {
 		case slices.Contains([]string{"input_ids", "attention_mask", "position_ids", documentIDs}, in.Name):
 			if in.Type != onnx.Int64 {
-				return nil, fmt.Errorf("input %s has element type %v, this example feeds int64", in.Name, in.Type)
+				return nil, fmt.Errorf("input %s has element type %v, only int64 can be fed", in.Name, in.Type)
 			}
 		case in.Name == cacheLength:
 			fixed = true
@@ -63,7 +63,7 @@ func readSignature(g *onnx.Graph, folder string) (*signature, error) {
 			s.caches = append(s.caches, c)
 			s.capacity = in.Shape[2].Value
 		default:
-			return nil, fmt.Errorf("input %s is none that this example knows (input_ids, attention_mask, position_ids, %s, %s, %sN.key|value)", in.Name, documentIDs, cacheLength, pastPrefix)
+			return nil, fmt.Errorf("input %s is none that can be fed (input_ids, attention_mask, position_ids, %s, %s, %sN.key|value)", in.Name, documentIDs, cacheLength, pastPrefix)
 		}
 	}
 	switch {

@@ -25,7 +25,7 @@ func registerOps(so *ort.SessionOptions, model *onnx.Model, library string) erro
 // may bring a build/ of its own.
 func Built(variable string, inBuild ...string) string {
 	_, self, _, _ := runtime.Caller(0)
-	path := filepath.Join(append([]string{filepath.Dir(self), "..", "..", "..", "build"}, inBuild...)...)
+	path := filepath.Join(append([]string{filepath.Dir(self), "..", "build"}, inBuild...)...)
 	if !filepath.IsAbs(path) || os.Getenv(variable) != "" { // not absolute with -trimpath
 		return ""
 	}

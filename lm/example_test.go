@@ -3,11 +3,11 @@ package lm_test
 import (
 	"fmt"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 func ExampleTokenizer() {
-	tokenizer, err := lm.OpenTokenizer("../../../testdata/smollm2")
+	tokenizer, err := lm.OpenTokenizer("../testdata/smollm2")
 	if err != nil {
 		fmt.Println(err)
 		return

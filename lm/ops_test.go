@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // A folder build/ in the working directory, which a download may bring, is not
