@@ -22,12 +22,13 @@ type rule struct {
 var rules = []rule{
 	{"cmd", []string{""}, ""},
 	{"examples", []string{""}, ""},
+	{"internal/signature", []string{"onnx", "customop", "internal/sidefile"}, "internal/signature stands below lm and the decoder"},
 	{"internal", []string{""}, ""},
 	{"rope", nil, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"cuda", []string{"customop"}, "cuda is the same op for another device"},
-	{"lm", []string{"onnx", "customop", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
+	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
 
@@ -72,7 +73,10 @@ func TestRules(t *testing.T) {
 		{"rewrite", "lm", false},
 		{"lm", "onnx", true},
 		{"lm", "rewrite", false},
+		{"lm", "internal/signature", true},
 		{"lm", "internal/engine", false},
+		{"internal/signature", "rewrite", false},
+		{"internal/decoder", "internal/engine", true},
 		{"cmd/rope-rewrite", "rewrite", true},
 	} {
 		r, ok := ruleOf(c.from)
