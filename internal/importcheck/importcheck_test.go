@@ -27,7 +27,6 @@ var rules = []rule{
 	{"rope", nil, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
-	{"cuda", []string{"customop"}, "cuda is the same op for another device"},
 	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
@@ -68,7 +67,7 @@ func TestRules(t *testing.T) {
 		{"onnx", "rope", false},
 		{"customop", "onnx", false},
 		{"customop", "rewrite", false},
-		{"rewrite/lift", "rope", true},
+		{"rewrite/fused", "rope", true},
 		{"rewrite", "cmd/rope-rewrite", false},
 		{"rewrite", "lm", false},
 		{"lm", "onnx", true},

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/coverage"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -48,7 +48,7 @@ func main() {
 // run looks at the exports of a folder and writes the table. The error says how
 // many patched models were wrong, when any was.
 func run(ctx context.Context, folder string, only []string, unlifted bool, jobs int, out string) error {
-	if err := libraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return err
 	}
 	records, err := filepath.Glob(filepath.Join(folder, "*__*", "export.json"))
@@ -129,28 +129,4 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 		return fmt.Errorf("%d patched models are wrong", wrong)
 	}
 	return ctx.Err()
-}
-
-// libraries points the workers to what `make build` left, unless something else
-// is named.
-func libraries() error {
-	for variable, path := range map[string]string{
-		customop.RuntimeVariable: filepath.Join("build", "onnxruntime", "libonnxruntime.so"),
-		customop.LibraryVariable: filepath.Join("build", "librope_ops.so"),
-	} {
-		if os.Getenv(variable) != "" {
-			continue
-		}
-		full, err := filepath.Abs(path)
-		if err == nil {
-			_, err = os.Stat(full)
-		}
-		if err != nil {
-			return fmt.Errorf("%w; run make build first, in the repository's folder", err)
-		}
-		if err := os.Setenv(variable, full); err != nil {
-			return err
-		}
-	}
-	return nil
 }
