@@ -65,8 +65,34 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 			return fmt.Errorf("%s: %w; remove it", kept, err)
 		}
 	}
+	todo := choose(results, records, only, unlifted)
+	look(ctx, folder, todo, jobs, results)
+	data, err := json.MarshalIndent(results, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kept, data, 0o666); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
+		return err
+	}
+	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")
+	wrong := 0
+	for _, r := range results {
+		if r.Wrong != "" {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d patched models are wrong", wrong)
+	}
+	return ctx.Err()
+}
+
+// choose drops the results of exports that are gone, and names those to look at.
+func choose(results map[string]coverage.Result, records, only []string, unlifted bool) (todo []string) {
 	present := map[string]bool{}
-	var todo []string
 	for _, record := range records {
 		name := filepath.Base(filepath.Dir(record))
 		present[name] = true
@@ -74,7 +100,6 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
 		whole := known && last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == ""
 		if last.Skipped != "" || matches && !(unlifted && whole) { // there may be an export by now
-
 			todo = append(todo, name)
 		}
 	}
@@ -83,6 +108,11 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 			delete(results, name)
 		}
 	}
+	return todo
+}
+
+// look looks at exports, so many side by side, and notes what it saw in results.
+func look(ctx context.Context, folder string, todo []string, jobs int, results map[string]coverage.Result) {
 	names := make(chan string)
 	var done sync.WaitGroup
 	var mutex sync.Mutex
@@ -108,25 +138,4 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 	}
 	close(names)
 	done.Wait()
-	data, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(kept, data, 0o666); err != nil {
-		return err
-	}
-	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
-		return err
-	}
-	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")
-	wrong := 0
-	for _, r := range results {
-		if r.Wrong != "" {
-			wrong++
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d patched models are wrong", wrong)
-	}
-	return ctx.Err()
 }
