@@ -67,15 +67,36 @@ func biases(p ref.Problem, seed uint64, hidden int) []float64 {
 
 // maskCases are the masks and score modifiers of the second specification.
 func maskCases() map[string]ref.Problem {
-	plain := attention(4, 2, 32)
-	capped := with(plain, func(a *rope.Attention) { a.Softcap, a.Scale = 3, 0.5 })
-	streaming := with(plain, func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 })
-	both := with(streaming, func(a *rope.Attention) { a.Mask.Causal = false })
-	banded := with(plain, func(a *rope.Attention) { a.Bands = stringBands(40, 9) })
-	sunk := with(plain, func(a *rope.Attention) { a.Sinks = []float64{0.5, -3, 20, math.Inf(-1)} })
-	intra, anchor := documented(plain, rope.IntraDocument), documented(plain, rope.AnchorDocument)
+	list := firstKeysCases()
+	maps.Copy(list, scoreCases())
+	maps.Copy(list, documentCases())
+	everything := problem(with(documented(streaming(), rope.AnchorDocument), func(a *rope.Attention) {
+		a.Softcap, a.Sinks = 4, sunk().Sinks
+	}), 2, 70, 30)
+	list["everything"] = scattered(holes(everything, 2), 10, 6, -1, 0, 1, 2)
+	maps.Copy(list, biasCases(list["everything"]))
+	return list
+}
 
-	list := map[string]ref.Problem{
+// streaming has a window and first keys.
+func streaming() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 })
+}
+
+// capped has a softcap and a scale of its own.
+func capped() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Softcap, a.Scale = 3, 0.5 })
+}
+
+// sunk has sinks.
+func sunk() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Sinks = []float64{0.5, -3, 20, math.Inf(-1)} })
+}
+
+func firstKeysCases() map[string]ref.Problem {
+	streaming := streaming()
+	both := with(streaming, func(a *rope.Attention) { a.Mask.Causal = false })
+	return map[string]ref.Problem{
 		"first keys":                 problem(streaming, 2, 100, 0),
 		"first keys, chunk":          problem(streaming, 2, 33, 70),
 		"first keys, decode":         problem(streaming, 2, 1, 300),
@@ -96,7 +117,12 @@ func maskCases() map[string]ref.Problem {
 		"first keys, both ways":      problem(both, 2, 90, 0),
 		"first keys, bands":          problem(with(streaming, func(a *rope.Attention) { a.Bands = stringBands(11, 3) }), 2, 90, 30),
 		"first keys, long":           problem(with(streaming, func(a *rope.Attention) { a.Mask.FirstKeys = 260 }), 1, 600, 0),
+	}
+}
 
+func scoreCases() map[string]ref.Problem {
+	capped, sunk := capped(), sunk()
+	return map[string]ref.Problem{
 		"softcap":               problem(capped, 2, 70, 10),
 		"softcap, decode":       problem(capped, 2, 1, 200),
 		"softcap, tight":        problem(with(capped, func(a *rope.Attention) { a.Softcap = 0.01 }), 1, 70, 10),
@@ -108,7 +134,14 @@ func maskCases() map[string]ref.Problem {
 		"sinks, decode":         problem(sunk, 2, 1, 90),
 		"sinks, long decode":    problem(sunk, 1, 1, 2000),
 		"sinks, nothing to see": leftPadded(problem(sunk, 2, 30, 0), 30, 11),
+	}
+}
 
+func documentCases() map[string]ref.Problem {
+	plain, streaming := attention(4, 2, 32), streaming()
+	banded := with(plain, func(a *rope.Attention) { a.Bands = stringBands(40, 9) })
+	intra, anchor := documented(plain, rope.IntraDocument), documented(plain, rope.AnchorDocument)
+	return map[string]ref.Problem{
 		"packed":                     packed(problem(intra, 2, 300, 0), 1, 70, 31, 1),
 		"packed, decode":             packed(problem(intra, 2, 1, 333), 1, 100),
 		"packed, long decode":        packed(problem(intra, 1, 1, 2100), 1, 700),
@@ -143,12 +176,16 @@ func maskCases() map[string]ref.Problem {
 		"restart, holes":             scattered(holes(problem(restarting(intra, 1), 2, 60, 30), 5), 9, 9, -1, 0, 1),
 		"restart, decode":            packed(problem(restarting(intra, 3), 2, 1, 90), 1, 40, 7),
 	}
-	all := problem(with(documented(streaming, rope.AnchorDocument), func(a *rope.Attention) { a.Softcap, a.Sinks = 4, sunk.Sinks }), 2, 70, 30)
-	list["everything"] = scattered(holes(all, 2), 10, 6, -1, 0, 1, 2)
+}
+
+// biasCases are problems with a bias before the softcap, after it or both.
+func biasCases(everything ref.Problem) map[string]ref.Problem {
+	plain, capped, sunk := attention(4, 2, 32), capped(), sunk()
+	list := map[string]ref.Problem{}
 	for name, p := range map[string]ref.Problem{
 		"bias": problem(plain, 2, 40, 20), "bias, decode": problem(plain, 2, 1, 300), "bias, long decode": problem(sunk, 1, 1, 1100),
 		"bias, softcap": problem(capped, 2, 40, 20), "bias, long": problem(capped, 1, 300, 9), "bias, padded": leftPadded(problem(capped, 2, 40, 0), 3, 12),
-		"bias, both ways": problem(with(capped, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 40, 20), "bias, everything": list["everything"],
+		"bias, both ways": problem(with(capped, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 40, 20), "bias, everything": everything,
 	} {
 		p.Bias = biases(p, 1, 0)
 		list[name+": after"] = p
