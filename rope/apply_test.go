@@ -12,7 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// llama is an attention as a lift of an unscaled model gives it.
+// llama is an attention as it is measured in an unscaled model.
 func llama() rope.Attention {
 	a := rope.Attention{Heads: 8, KVHeads: 2, HeadSize: 64, Mask: rope.Mask{Causal: true, Padding: true}}
 	for i := range 32 {

@@ -177,7 +177,7 @@ func methodTable(line func(string, ...any), results map[string]Result) {
 	line("")
 	line("## With a method")
 	line("")
-	line("Every float32 export of the first table that is lifted whole is patched with each scaling, and its logits are compared")
+	line("Every float32 export of the first table that is rewritten whole is patched with each scaling, and its logits are compared")
 	line("with those of transformers with that scaling in float64, in one call and token by token, in a batch and alone, with and")
 	line("without padding: the largest difference, and of how many exports. It may be %.0e, or twice that of an export of the", methodTolerance)
 	line("model with the scaling (mixtures of experts round more). `@all` scales every layer; without it a layer with a window stays")

@@ -13,7 +13,7 @@ import (
 func Page(results map[string]Result) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
-	line("# What is lifted")
+	line("# What is rewritten")
 	line("")
 	line("%s", Summary(results))
 	line("Written by `make coverage` from small exports with random weights (`scripts/coverage`): every export is rewritten")
@@ -21,7 +21,7 @@ func Page(results map[string]Result) string {
 	line("in a batch, with and without padding on the left. It may be off from transformers in float64 by at most twice what the")
 	line("original is.")
 	line("")
-	line("`2/2`: two of two attention sites are lifted and proven. A letter names why the others are kept, below. `none`: no")
+	line("`2/2`: two of two attention sites are proven and rewritten. A letter names why the others are kept, below. `none`: no")
 	line("rotary attention (exit code 4). `·`: no exporter makes it, below. `–`: ONNX Runtime does not run the export.")
 	line("`≈`: it is off by more in some way of running, but by rounding alone: with all but the op in float64 both models are")
 	line("nearer than half of what the original rounds by. `WRONG` would be an error of this project.")
@@ -169,7 +169,7 @@ func (r Result) cell(reasons *reasons) string {
 	case r.Broken != "":
 		return "–"
 	}
-	text := fmt.Sprintf("%d/%d", r.Lifted, r.Sites)
+	text := fmt.Sprintf("%d/%d", r.Rewritten, r.Sites)
 	if r.Rounded != "" {
 		text += " ≈"
 	}
@@ -186,7 +186,7 @@ func (r Result) cell(reasons *reasons) string {
 
 // Summary is the table in one sentence.
 func Summary(results map[string]Result) string {
-	sites, lifted, exports, whole, wrong := 0, 0, 0, 0, 0
+	sites, rewritten, exports, whole, wrong := 0, 0, 0, 0, 0
 	architectures, routes := map[string]bool{}, map[string]bool{}
 	for _, r := range results {
 		if r.Wrong != "" {
@@ -196,14 +196,14 @@ func Summary(results map[string]Result) string {
 			continue
 		}
 		exports++
-		sites, lifted = sites+r.Sites, lifted+r.Lifted
-		if r.Sites > 0 && r.Lifted == r.Sites {
+		sites, rewritten = sites+r.Sites, rewritten+r.Rewritten
+		if r.Sites > 0 && r.Rewritten == r.Sites {
 			whole++
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
-	return fmt.Sprintf("%d of %d attention sites are lifted and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
-		lifted, sites, whole, exports, len(architectures), len(routes), wrong)
+	return fmt.Sprintf("%d of %d attention sites are proven and rewritten, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
+		rewritten, sites, whole, exports, len(architectures), len(routes), wrong)
 }
 
 // reasons are groups of sentences that differ in names and numbers only.

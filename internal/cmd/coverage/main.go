@@ -1,6 +1,6 @@
 // Command coverage runs the rewriter over every export that
 // scripts/coverage/export.py made and writes docs/coverage.md: which sites of
-// which architecture, exported by which route, are lifted, and why others stay.
+// which architecture, exported by which route, are rewritten, and why others stay.
 //
 //	go run ./internal/cmd/coverage build/coverage
 //	go run ./internal/cmd/coverage -only 'gemma*__ts17*' build/coverage
@@ -47,7 +47,7 @@ func main() {
 
 // run looks at the exports of a folder and writes the table. The error says how
 // many patched models were wrong, when any was.
-func run(ctx context.Context, folder string, only []string, unlifted bool, jobs int, out string) error {
+func run(ctx context.Context, folder string, only []string, unfinished bool, jobs int, out string) error {
 	if err := built.SetLibraries(); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 			return fmt.Errorf("%s: %w; remove it", kept, err)
 		}
 	}
-	todo := choose(results, records, only, unlifted)
+	todo := choose(results, records, only, unfinished)
 	look(ctx, folder, todo, jobs, results)
 	data, err := json.MarshalIndent(results, "", " ")
 	if err != nil {
@@ -91,15 +91,15 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 }
 
 // choose drops the results of exports that are gone, and names those to look at.
-func choose(results map[string]coverage.Result, records, only []string, unlifted bool) (todo []string) {
+func choose(results map[string]coverage.Result, records, only []string, unfinished bool) (todo []string) {
 	present := map[string]bool{}
 	for _, record := range records {
 		name := filepath.Base(filepath.Dir(record))
 		present[name] = true
 		last, known := results[name]
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
-		whole := known && last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == ""
-		if last.Skipped != "" || matches && !(unlifted && whole) { // there may be an export by now
+		whole := known && last.Sites > 0 && last.Rewritten == last.Sites && last.Wrong == ""
+		if last.Skipped != "" || matches && !(unfinished && whole) { // there may be an export by now
 			todo = append(todo, name)
 		}
 	}
