@@ -55,7 +55,7 @@ native: deps
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops -DCMAKE_BUILD_TYPE=Release
 	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
 
-demo: build ## Rewrite a small real export and check it against its goldens
+demo: build ## Rewrite a small real export and check it against its goldens (the first time about 2 min 45 s)
 	$(GO) run ./internal/cmd/demo
 
 test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)

@@ -1,14 +1,12 @@
 package customop_test
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
@@ -67,15 +65,36 @@ func biases(p ref.Problem, seed uint64, hidden int) []float64 {
 
 // maskCases are the masks and score modifiers of the second specification.
 func maskCases() map[string]ref.Problem {
-	plain := attention(4, 2, 32)
-	capped := with(plain, func(a *rope.Attention) { a.Softcap, a.Scale = 3, 0.5 })
-	streaming := with(plain, func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 })
-	both := with(streaming, func(a *rope.Attention) { a.Mask.Causal = false })
-	banded := with(plain, func(a *rope.Attention) { a.Bands = stringBands(40, 9) })
-	sunk := with(plain, func(a *rope.Attention) { a.Sinks = []float64{0.5, -3, 20, math.Inf(-1)} })
-	intra, anchor := documented(plain, rope.IntraDocument), documented(plain, rope.AnchorDocument)
+	list := firstKeysCases()
+	maps.Copy(list, scoreCases())
+	maps.Copy(list, documentCases())
+	everything := problem(with(documented(streaming(), rope.AnchorDocument), func(a *rope.Attention) {
+		a.Softcap, a.Sinks = 4, sunk().Sinks
+	}), 2, 70, 30)
+	list["everything"] = scattered(holes(everything, 2), 10, 6, -1, 0, 1, 2)
+	maps.Copy(list, biasCases(list["everything"]))
+	return list
+}
 
-	list := map[string]ref.Problem{
+// streaming has a window and first keys.
+func streaming() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 })
+}
+
+// capped has a softcap and a scale of its own.
+func capped() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Softcap, a.Scale = 3, 0.5 })
+}
+
+// sunk has sinks.
+func sunk() rope.Attention {
+	return with(attention(4, 2, 32), func(a *rope.Attention) { a.Sinks = []float64{0.5, -3, 20, math.Inf(-1)} })
+}
+
+func firstKeysCases() map[string]ref.Problem {
+	streaming := streaming()
+	both := with(streaming, func(a *rope.Attention) { a.Mask.Causal = false })
+	return map[string]ref.Problem{
 		"first keys":                 problem(streaming, 2, 100, 0),
 		"first keys, chunk":          problem(streaming, 2, 33, 70),
 		"first keys, decode":         problem(streaming, 2, 1, 300),
@@ -96,7 +115,12 @@ func maskCases() map[string]ref.Problem {
 		"first keys, both ways":      problem(both, 2, 90, 0),
 		"first keys, bands":          problem(with(streaming, func(a *rope.Attention) { a.Bands = stringBands(11, 3) }), 2, 90, 30),
 		"first keys, long":           problem(with(streaming, func(a *rope.Attention) { a.Mask.FirstKeys = 260 }), 1, 600, 0),
+	}
+}
 
+func scoreCases() map[string]ref.Problem {
+	capped, sunk := capped(), sunk()
+	return map[string]ref.Problem{
 		"softcap":               problem(capped, 2, 70, 10),
 		"softcap, decode":       problem(capped, 2, 1, 200),
 		"softcap, tight":        problem(with(capped, func(a *rope.Attention) { a.Softcap = 0.01 }), 1, 70, 10),
@@ -108,7 +132,14 @@ func maskCases() map[string]ref.Problem {
 		"sinks, decode":         problem(sunk, 2, 1, 90),
 		"sinks, long decode":    problem(sunk, 1, 1, 2000),
 		"sinks, nothing to see": leftPadded(problem(sunk, 2, 30, 0), 30, 11),
+	}
+}
 
+func documentCases() map[string]ref.Problem {
+	plain, streaming := attention(4, 2, 32), streaming()
+	banded := with(plain, func(a *rope.Attention) { a.Bands = stringBands(40, 9) })
+	intra, anchor := documented(plain, rope.IntraDocument), documented(plain, rope.AnchorDocument)
+	return map[string]ref.Problem{
 		"packed":                     packed(problem(intra, 2, 300, 0), 1, 70, 31, 1),
 		"packed, decode":             packed(problem(intra, 2, 1, 333), 1, 100),
 		"packed, long decode":        packed(problem(intra, 1, 1, 2100), 1, 700),
@@ -143,12 +174,16 @@ func maskCases() map[string]ref.Problem {
 		"restart, holes":             scattered(holes(problem(restarting(intra, 1), 2, 60, 30), 5), 9, 9, -1, 0, 1),
 		"restart, decode":            packed(problem(restarting(intra, 3), 2, 1, 90), 1, 40, 7),
 	}
-	all := problem(with(documented(streaming, rope.AnchorDocument), func(a *rope.Attention) { a.Softcap, a.Sinks = 4, sunk.Sinks }), 2, 70, 30)
-	list["everything"] = scattered(holes(all, 2), 10, 6, -1, 0, 1, 2)
+}
+
+// biasCases are problems with a bias before the softcap, after it or both.
+func biasCases(everything ref.Problem) map[string]ref.Problem {
+	plain, capped, sunk := attention(4, 2, 32), capped(), sunk()
+	list := map[string]ref.Problem{}
 	for name, p := range map[string]ref.Problem{
 		"bias": problem(plain, 2, 40, 20), "bias, decode": problem(plain, 2, 1, 300), "bias, long decode": problem(sunk, 1, 1, 1100),
 		"bias, softcap": problem(capped, 2, 40, 20), "bias, long": problem(capped, 1, 300, 9), "bias, padded": leftPadded(problem(capped, 2, 40, 0), 3, 12),
-		"bias, both ways": problem(with(capped, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 40, 20), "bias, everything": list["everything"],
+		"bias, both ways": problem(with(capped, func(a *rope.Attention) { a.Mask.Causal = false }), 1, 40, 20), "bias, everything": everything,
 	} {
 		p.Bias = biases(p, 1, 0)
 		list[name+": after"] = p
@@ -172,89 +207,6 @@ func TestMasksAgainstReference(t *testing.T) {
 				settle(t, cases[name], flat)
 			}
 		})
-	}
-}
-
-// A text behind padding is the text alone, in one call and in several, whatever
-// the other texts of the batch: first keys are its own.
-func TestFirstKeysBehindPadding(t *testing.T) {
-	const length = 90
-	streaming := with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 12, 4 })
-	cached := with(streaming, func(a *rope.Attention) { // positions=cache
-		a.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 12, QueryScale: 1, KeyScale: 1, QueryLimit: 15}}
-	})
-	for name, a := range map[string]rope.Attention{
-		"text": streaming, "cache": cached, "raw": with(cached, func(a *rope.Attention) { a.Cache = rope.Raw }),
-		"both ways": with(streaming, func(a *rope.Attention) { a.Mask.Causal = false }),
-	} {
-		padding := []int{0, 11, 50, 86}
-		whole := filled(leftPadded(problem(a, len(padding), length, 0), padding...), 1)
-		chunks := [][]int{{length}, {3, 60, 27}, {87, 1, 1, 1}}
-		if !a.Mask.Causal {
-			chunks = chunks[:1]
-		}
-		for _, lengths := range chunks {
-			t.Run(fmt.Sprint(name, lengths), func(t *testing.T) {
-				var parts []tensor
-				var cache map[string]tensor
-				begin := 0
-				for _, n := range lengths {
-					part := slice(whole, begin, begin+n)
-					if cache != nil {
-						part.PastKey, part.PastValue = float64s(cache["present_key"]), float64s(cache["present_value"])
-					}
-					cache = outputsOf(t, part, false)
-					parts = append(parts, cache["output"])
-					begin += n
-				}
-				output := join(parts)
-				for b, pad := range padding {
-					alone := textOf(whole, b, pad)
-					want, err := ref.Run(alone)
-					if err != nil {
-						t.Fatal(err)
-					}
-					plain, err := ref.RunFloat32(alone)
-					if err != nil {
-						t.Fatal(err)
-					}
-					got := rows(output.row(b).floats, length, 32, pad, length)
-					within(t, fmt.Sprintf("text %d", b), floats(got, 1, 4, int64(length-pad), 32), want.Output, plain.Output, 1, 4, int64(length-pad), 32)
-				}
-			})
-		}
-	}
-}
-
-// textOf is one row of a call without past, less its padding, as a call of its own.
-func textOf(p ref.Problem, b, pad int) ref.Problem {
-	a, n := p.Attention, p.Length
-	a.Mask.Padding = false
-	cut := func(data []float64, heads, size int) []float64 {
-		return rows(data[b*heads*n*size:][:heads*n*size], n, size, pad, n)
-	}
-	return ref.Problem{Attention: a, Batch: 1, Length: n - pad, ValueSize: p.ValueSize,
-		Query: cut(p.Query, a.Heads, a.HeadSize), Key: cut(p.Key, a.KVHeads, a.HeadSize), Value: cut(p.Value, a.KVHeads, p.ValueSize)}
-}
-
-// A node of an older specification counts first keys by index, padding too.
-func TestFirstKeysByIndex(t *testing.T) {
-	for pad, left := range map[int]int64{0: 5, 3: 2, 5: 0, 17: 0} {
-		p := filled(leftPadded(problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 20, 5 }), 2, 60, 0), pad), 1)
-		node := nodeOf(t, p)
-		node.SetAttribute(onnx.IntAttr("first_keys_shown", 0))
-		node.SetAttribute(onnx.IntAttr("spec_version", 2))
-		in := feedsOf(p, false)
-		s, err := newSession(t, node, typesOf(in), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.run(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Attention.Mask.FirstKeys = left // what padding leaves of them
-		compare(t, p, false, got)
 	}
 }
 

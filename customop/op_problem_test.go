@@ -67,6 +67,20 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	if a.Mask.Causal {
 		r.Causal = 1
 	}
+	if a.Cache == rope.Raw {
+		r.Cache = "raw"
+	}
+	setPositionMap(&r, a)
+	setInputs(&r, p)
+	node, err := r.Node("attention 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toONNX(node)
+}
+
+// setPositionMap sets what depends on how far a key lies, or how long a call is.
+func setPositionMap(r *customop.RotaryAttention, a rope.Attention) {
 	for _, b := range a.Bands {
 		r.BandStarts = append(r.BandStarts, b.Start)
 		r.BandQueryScales = append(r.BandQueryScales, float32(b.QueryScale))
@@ -87,9 +101,12 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	for _, f := range reach.Long {
 		r.LongFrequencies = append(r.LongFrequencies, float32(f))
 	}
-	if a.Cache == rope.Raw {
-		r.Cache = "raw"
-	}
+}
+
+// setInputs names the optional inputs that a problem has, and sets what belongs
+// to them.
+func setInputs(r *customop.RotaryAttention, p ref.Problem) {
+	a := p.Attention
 	if p.Past > 0 {
 		r.PastKey, r.PastValue = "past_key", "past_value"
 	}
@@ -121,11 +138,6 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 			r.DocumentRestart = 1
 		}
 	}
-	node, err := r.Node("attention 3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return toONNX(node)
 }
 
 // feedsOf writes the problem's tensors; flat merges heads and channels (rank 3).

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,74 +110,17 @@ func (in *inliner) graph(g *Graph, within []*Function) error {
 
 // body returns the nodes of a function as they stand in the place of a call.
 func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, error) {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("the function %s: %w", f.Name, fmt.Errorf(format, args...))
-	}
-	if slices.Contains(within, f) {
-		return nil, fail("it calls itself")
-	}
-	if len(within) == maxCalls {
-		return nil, fail("functions call one another more than %d deep", maxCalls)
+	fail := func(err error) error { return fmt.Errorf("the function %s: %w", f.Name, err) }
+	if err := in.callable(call, f, within); err != nil {
+		return nil, fail(err)
 	}
 	within = append(slices.Clone(within), f)
-	for _, o := range f.Opsets {
-		if have := in.model.Opset(o.Domain); have != o.Version && (have != 0 || in.uses(f, o.Domain)) {
-			return nil, fail("it is written against version %d of the operator set %q, the model against %d", o.Version, o.Domain, have)
-		}
-	}
-	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
-		return nil, fail("node %q gives it %d inputs and takes %d outputs, it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
-	}
-	stem := call.Name
-	if stem == "" {
-		stem = call.OpType
-	}
-	names := map[string]string{"": ""}
-	for i, v := range f.Inputs {
-		names[v] = ""
-		if i < len(call.Inputs) {
-			names[v] = call.Inputs[i]
-		}
-	}
-	var passed []*Node // outputs that are inputs
-	for i, v := range f.Outputs {
-		if i >= len(call.Outputs) || call.Outputs[i] == "" {
-			continue
-		}
-		if from, given := names[v]; given {
-			passed = append(passed, NewNode("Identity", []string{from}, []string{call.Outputs[i]}))
-			continue
-		}
-		names[v] = call.Outputs[i]
-	}
-	given := map[string]bool{} // what the body can read already
-	for _, v := range f.Inputs {
-		given[v] = true
-	}
+	e, passed := in.expand(call, f)
 	var nodes []*Node
 	for _, b := range f.Nodes {
-		if in.made++; in.made > maxInlined {
-			return nil, fail("inlined, the functions have more than %d nodes", maxInlined)
-		}
-		n := b.Clone()
-		if b.Name != "" {
-			n.Name = in.fresh(stem + "/" + b.Name)
-		}
-		for i, v := range b.Inputs {
-			if v != "" && !given[v] {
-				return nil, fail("its node %q reads %q, which nothing before it makes", b.Name, v)
-			}
-			n.Inputs[i] = names[v]
-		}
-		if err := in.resolve(n, call, f, names, stem); err != nil {
-			return nil, fail("%w", err)
-		}
-		for i, v := range b.Outputs {
-			if names[v] == "" && v != "" {
-				names[v] = in.fresh(stem + "/" + v)
-			}
-			n.Outputs[i] = names[v]
-			given[v] = true
+		n, err := e.node(b)
+		if err != nil {
+			return nil, fail(err)
 		}
 		for sub := range n.Subgraphs() {
 			if err := in.graph(sub, within); err != nil {
@@ -194,11 +139,92 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 		nodes = append(nodes, more...)
 	}
 	for i, v := range f.Outputs {
-		if i < len(call.Outputs) && call.Outputs[i] != "" && !given[v] {
-			return nil, fail("its output %q is made by none of its nodes", v)
+		if i < len(call.Outputs) && call.Outputs[i] != "" && !e.given[v] {
+			return nil, fail(fmt.Errorf("its output %q is made by none of its nodes", v))
 		}
 	}
 	return append(nodes, passed...), nil
+}
+
+// callable says why a function cannot stand in the place of a call, if it cannot.
+func (in *inliner) callable(call *Node, f *Function, within []*Function) error {
+	if slices.Contains(within, f) {
+		return errors.New("it calls itself")
+	}
+	if len(within) == maxCalls {
+		return fmt.Errorf("functions call one another more than %d deep", maxCalls)
+	}
+	for _, o := range f.Opsets {
+		if have := in.model.Opset(o.Domain); have != o.Version && (have != 0 || in.uses(f, o.Domain)) {
+			return fmt.Errorf("it is written against version %d of the operator set %q, the model against %d", o.Version, o.Domain, have)
+		}
+	}
+	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
+		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
+	}
+	return nil
+}
+
+// expansion is the body of a function on its way into the place of a call.
+type expansion struct {
+	*inliner
+	call    *Node
+	f       *Function
+	stem    string            // of the names that its nodes and values get
+	renamed map[string]string // its values, as the graph knows them; "" for what the call leaves out
+	given   map[string]bool   // what its nodes can read already
+}
+
+// expand begins an expansion: inputs and outputs of the function get the names
+// of the call's. passed are Identity nodes, for outputs that are inputs.
+func (in *inliner) expand(call *Node, f *Function) (e *expansion, passed []*Node) {
+	e = &expansion{inliner: in, call: call, f: f, stem: cmp.Or(call.Name, call.OpType), renamed: map[string]string{"": ""}, given: map[string]bool{}}
+	for i, v := range f.Inputs {
+		e.given[v] = true
+		e.renamed[v] = ""
+		if i < len(call.Inputs) {
+			e.renamed[v] = call.Inputs[i]
+		}
+	}
+	for i, v := range f.Outputs {
+		if i >= len(call.Outputs) || call.Outputs[i] == "" {
+			continue
+		}
+		if from, given := e.renamed[v]; given {
+			passed = append(passed, NewNode("Identity", []string{from}, []string{call.Outputs[i]}))
+			continue
+		}
+		e.renamed[v] = call.Outputs[i]
+	}
+	return e, passed
+}
+
+// node returns a node of the body as it stands in the graph.
+func (e *expansion) node(b *Node) (*Node, error) {
+	if e.made++; e.made > maxInlined {
+		return nil, fmt.Errorf("inlined, the functions have more than %d nodes", maxInlined)
+	}
+	n := b.Clone()
+	if b.Name != "" {
+		n.Name = e.fresh(e.stem + "/" + b.Name)
+	}
+	for i, v := range b.Inputs {
+		if v != "" && !e.given[v] {
+			return nil, fmt.Errorf("its node %q reads %q, which nothing before it makes", b.Name, v)
+		}
+		n.Inputs[i] = e.renamed[v]
+	}
+	if err := e.resolve(n, e.renamed); err != nil {
+		return nil, err
+	}
+	for i, v := range b.Outputs {
+		if e.renamed[v] == "" && v != "" {
+			e.renamed[v] = e.fresh(e.stem + "/" + v)
+		}
+		n.Outputs[i] = e.renamed[v]
+		e.given[v] = true
+	}
+	return n, nil
 }
 
 // uses reports whether a function's nodes are of a domain.
@@ -222,11 +248,11 @@ func (f *Function) attribute(call *Node, a *Attribute) *Attribute {
 
 // resolve gives a node's attributes the values of a call, none to those that it
 // leaves out, and the values of the graphs inside it names of their own.
-func (in *inliner) resolve(n, call *Node, f *Function, names map[string]string, stem string) error {
-	n.Attributes = slices.DeleteFunc(n.Attributes, func(a *Attribute) bool { return a.RefName != "" && f.attribute(call, a) == nil })
+func (e *expansion) resolve(n *Node, names map[string]string) error {
+	n.Attributes = slices.DeleteFunc(n.Attributes, func(a *Attribute) bool { return a.RefName != "" && e.f.attribute(e.call, a) == nil })
 	for i, a := range n.Attributes {
 		if a.RefName != "" {
-			value := f.attribute(call, a).Clone()
+			value := e.f.attribute(e.call, a).Clone()
 			value.Name = a.Name
 			n.Attributes[i] = value
 			continue
@@ -235,7 +261,7 @@ func (in *inliner) resolve(n, call *Node, f *Function, names map[string]string, 
 			if g == nil {
 				continue
 			}
-			if err := in.rename(g, call, f, names, stem); err != nil {
+			if err := e.rename(g, names); err != nil {
 				return err
 			}
 		}
@@ -244,13 +270,13 @@ func (in *inliner) resolve(n, call *Node, f *Function, names map[string]string, 
 }
 
 // rename gives all that a graph inside a body makes new names.
-func (in *inliner) rename(g *Graph, call *Node, f *Function, outer map[string]string, stem string) error {
+func (e *expansion) rename(g *Graph, outer map[string]string) error {
 	if len(g.SparseInitializers) > 0 {
 		return fmt.Errorf("a graph inside it has sparse constants")
 	}
 	names := maps.Clone(outer)
 	fresh := func(v string) string {
-		names[v] = in.fresh(stem + "/" + v)
+		names[v] = e.fresh(e.stem + "/" + v)
 		return names[v]
 	}
 	g.ValueInfo = nil
@@ -261,7 +287,7 @@ func (in *inliner) rename(g *Graph, call *Node, f *Function, outer map[string]st
 		t.Name = fresh(t.Name)
 	}
 	for _, n := range g.Nodes {
-		if in.made++; in.made > maxInlined {
+		if e.made++; e.made > maxInlined {
 			return fmt.Errorf("inlined, the functions have more than %d nodes", maxInlined)
 		}
 		for i, v := range n.Inputs {
@@ -272,9 +298,9 @@ func (in *inliner) rename(g *Graph, call *Node, f *Function, outer map[string]st
 			n.Inputs[i] = to
 		}
 		if n.Name != "" {
-			n.Name = in.fresh(stem + "/" + n.Name)
+			n.Name = e.fresh(e.stem + "/" + n.Name)
 		}
-		if err := in.resolve(n, call, f, names, stem); err != nil {
+		if err := e.resolve(n, names); err != nil {
 			return err
 		}
 		for i, v := range n.Outputs {

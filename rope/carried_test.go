@@ -27,7 +27,7 @@ var asked = []string{
 	"llama3:factor=4,original_max_position_embeddings=2048,low_freq_factor=1,high_freq_factor=4", "yarn:factor=4,rope_theta=500000", "resonance", "temperature", "log-n",
 }
 
-// folded is what is measured without a cache where all of a head is turned: the
+// folded is what is measured without a cache where all of a head is rotated: the
 // gain of query and key stands in the scale.
 func folded(a rope.Attention) rope.Attention {
 	a.Scale, a.Encoding.Gain = a.EffectiveScale()*a.Encoding.EffectiveGain()*a.Encoding.EffectiveGain(), 1

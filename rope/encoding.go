@@ -35,7 +35,7 @@ type Encoding struct {
 // Reach says which frequencies a call takes for all that it turns when its real
 // tokens reach L positions (the largest position of the batch + 1) and L is
 // beyond Trained. One of the three is given; the zero value changes nothing.
-// In a cache of rotated keys those of earlier calls stay as these turned them.
+// In a cache of rotated keys those of earlier calls stay as these rotated them.
 type Reach struct {
 	Trained int64
 	Long    []float64 // these
@@ -86,14 +86,14 @@ func (e Encoding) Senses() []float64 {
 // WithSenses returns the encoding with each pair's frequencies, those of Reach
 // too, multiplied by its sense. Doing it twice gives the encoding back.
 func (e Encoding) WithSenses(senses []float64) Encoding {
-	turned := func(list []float64) []float64 {
+	signed := func(list []float64) []float64 {
 		list = slices.Clone(list)
 		for i := range min(len(list), len(senses)) {
 			list[i] = list[i]*senses[i] + 0 // −0 becomes 0
 		}
 		return list
 	}
-	e.Frequencies, e.Reach.Long = turned(e.Frequencies), turned(e.Reach.Long)
+	e.Frequencies, e.Reach.Long = signed(e.Frequencies), signed(e.Reach.Long)
 	return e
 }
 

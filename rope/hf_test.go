@@ -60,7 +60,7 @@ func hfCasesOf(t testing.TB, list string) []hfCase {
 	return cases
 }
 
-// attention is what a lift of the case's unscaled model gives.
+// attention is what is measured in the case's unscaled model.
 func (c hfCase) attention() rope.Attention {
 	return rope.Attention{
 		Heads: 4, KVHeads: 2, HeadSize: c.HeadDim,

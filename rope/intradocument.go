@@ -34,7 +34,7 @@ var paramStart = Param{Name: "start", Kind: Whole, Default: Integer(0), Rule: at
 // restart makes positions begin anew in each document.
 func (e *edit) restart() error {
 	if e.Cache == Raw {
-		return errors.New("positions that begin anew in each document cannot be combined with keys that are cached un-rotated (--cache raw, length=run): those are turned by their place in the row when they are read")
+		return errors.New("positions that begin anew in each document cannot be combined with keys that are cached un-rotated (--cache raw, length=run): those are rotated by their place in the row when they are read")
 	}
 	if e.Drawn.Range > 0 {
 		return errors.New("positions that begin anew in each document cannot be combined with positions drawn at random (--positions randomized)")

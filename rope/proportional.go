@@ -5,12 +5,12 @@ import (
 	"maps"
 )
 
-// proportional rotates a share of the pairs and leaves the others still, with
+// proportional rotates a share of the pairs and leaves the others un-rotated, with
 // the frequencies that a rotation of the whole head has.
 var proportional = Method{
 	Axis:      ScalingAxis,
 	Name:      "proportional",
-	Doc:       "Rotates the fastest pairs only; the rest of the head stands still. Other than in a partial rotation, the exponents and the pairing are those of the whole head.",
+	Doc:       "Rotates the fastest pairs only; the rest of the head is not rotated. Other than in a partial rotation, the exponents and the pairing are those of the whole head.",
 	Formula:   "θ'_i = θ_i/factor for i < ⌊partial_rotary_factor·n/2⌋, else 0, for a rotation of the whole head (n = head size)",
 	Source:    "Gemma 4 in transformers (rope_type proportional)",
 	FineTuned: true,

@@ -36,7 +36,7 @@ var randomized = Method{
 		case e.Length > e.integer("range"):
 			return Attention{}, nil, fmt.Errorf("range=%d has fewer positions than the context %d has tokens", e.integer("range"), e.Length)
 		case e.Cache == Raw:
-			return Attention{}, nil, errors.New("keys that are cached un-rotated are turned by their place in the row, not by a position that is drawn; leave --cache raw and length=run out")
+			return Attention{}, nil, errors.New("keys that are cached un-rotated are rotated by their place in the row, not by a position that is drawn; leave --cache raw and length=run out")
 		}
 		e.Drawn = Drawn{Range: e.integer("range"), Seed: e.integer("seed")}
 		return e.Attention, nil, nil

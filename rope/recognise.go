@@ -8,81 +8,31 @@ import (
 // Recognise tells by which method frequencies were scaled that follow no single
 // base: the spec that gives them when it is applied to the powers of base. The
 // pairs that turn fastest or slowest show the base, as methods leave those alone
-// or slow them alike, and the slowest pair shows the factor; the trained length is that of c or a
-// power of two. What differs from every spec by more than float32 rounding is
-// not recognised.
+// or slow them alike, and the slowest pair shows the factor; the trained length
+// is that of c or a power of two. What differs from every spec by more than
+// float32 rounding is not recognised.
 func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	e := a.Encoding.WithSenses(a.Encoding.Senses())
-	n := len(e.Frequencies)
-	if n < 4 || slices.ContainsFunc(e.Frequencies, func(w float64) bool { return !(w > 0) }) {
+	if len(e.Frequencies) < 4 || slices.ContainsFunc(e.Frequencies, func(w float64) bool { return !(w > 0) }) {
 		return Spec{}, 0, false
 	}
 	if _, plain := e.Base(); plain {
 		return Spec{}, 0, false
 	}
-	near := func(x float64) float64 { return shortestNear(x, 2e-6*x) }
-	scaled := func(spec Spec, base float64) []float64 {
-		plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * n, Encoding: Encoding{Frequencies: geometric(base, n)}}
-		got, _, err := spec.withBase("carried").Apply(plain, Context{Theta: base})
-		if err != nil {
-			return nil
-		}
-		return got.Encoding.Frequencies
-	}
-	try := func(spec Spec, base float64) bool {
-		got := scaled(spec, base)
-		for i, w := range got {
-			if math.Abs(w-e.Frequencies[i]) > 4*ulp*w*(1+math.Abs(math.Log(w))) {
-				return false
-			}
-		}
-		return got != nil
-	}
-	// Linear: a geometric series that does not begin with 1.
-	pairs := float64(n)
-	slope := math.Pow(e.Frequencies[0]/e.Frequencies[n-1], pairs/(pairs-1))
-	spec = Spec{Axis: ScalingAxis, Name: "linear", Params: map[string]Value{"factor": Number(near(1 / e.Frequencies[0]))}}
-	if base = near(slope); try(spec, base) {
+	r := recogniser(e.Frequencies)
+	if spec, base, ok = r.linear(); ok {
 		return spec, base, true
 	}
-	lengths := []int64{}
-	if c.Original > 0 {
-		lengths = append(lengths, c.Original)
-	}
-	for length := int64(16); length <= 1<<20; length *= 2 {
-		lengths = append(lengths, length)
-	}
-	first := math.Pow(e.Frequencies[1], -pairs)
-	last := math.Pow(e.Frequencies[n-2]/e.Frequencies[n-1], pairs)
-	bases := []float64{shortestNear(first, 2*pairs*ulp*first), shortestNear(last, 4*pairs*ulp*last)}
-	if c.Theta > 0 {
-		bases = append(bases, c.Theta)
-	}
-	blend := "yarn"
+	names := []string{"yarn", "llama3"}
 	if e.EffectiveGain() == 1 {
-		blend = "ntk-by-parts" // YaRN's frequencies without its gain
+		names[0] = "ntk-by-parts" // YaRN's frequencies without its gain
 	}
-	for _, base := range bases {
-		slowest := geometric(base, n)[n-1]
+	lengths := trainedLengths(c)
+	for _, base := range r.bases(c) {
 		for _, length := range lengths {
-			for _, name := range []string{blend, "llama3"} {
-				params := map[string]Value{"factor": Number(2), "original_max_position_embeddings": Integer(length)}
-				if name == "llama3" {
-					params["low_freq_factor"], params["high_freq_factor"] = Number(1), Number(4)
-				}
-				spec = Spec{ScalingAxis, name, params}
-				halved := scaled(spec, base)
-				if halved == nil {
-					continue
-				}
-				// The slowest pair is slowed by 1 − ρ + ρ/factor; a factor of 2 shows ρ.
-				share := 2 * (1 - halved[n-1]/slowest)
-				factor := near(share / (e.Frequencies[n-1]/slowest - 1 + share))
-				if !(factor > 1) {
-					continue
-				}
-				params["factor"] = Number(factor)
-				if !try(spec, base) {
+			for _, name := range names {
+				spec, factor, ok := r.byFactor(name, length, base)
+				if !ok {
 					continue
 				}
 				// Without a cache a gain on query and key shows as their product, in the scale.
@@ -96,6 +46,94 @@ func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	}
 	return Spec{}, 0, false
 }
+
+// recogniser holds the frequencies for which a spec is searched.
+type recogniser []float64
+
+// linear recognises a geometric series that does not begin with 1.
+func (r recogniser) linear() (Spec, float64, bool) {
+	n := len(r)
+	pairs := float64(n)
+	base := nearby(math.Pow(r[0]/r[n-1], pairs/(pairs-1)))
+	spec := Spec{Axis: ScalingAxis, Name: "linear", Params: map[string]Value{"factor": Number(nearby(1 / r[0]))}}
+	return spec, base, r.givenBy(spec, base)
+}
+
+// byFactor recognises a method that slows the slowest pair by its factor, at a
+// trained length and on a base.
+func (r recogniser) byFactor(name string, length int64, base float64) (spec Spec, factor float64, ok bool) {
+	n := len(r)
+	params := map[string]Value{"factor": Number(2), "original_max_position_embeddings": Integer(length)}
+	if name == "llama3" {
+		params["low_freq_factor"], params["high_freq_factor"] = Number(1), Number(4)
+	}
+	spec = Spec{ScalingAxis, name, params}
+	halved := r.scaled(spec, base)
+	if halved == nil {
+		return spec, 0, false
+	}
+	// The slowest pair is slowed by 1 − ρ + ρ/factor; a factor of 2 shows ρ.
+	slowest := geometric(base, n)[n-1]
+	share := 2 * (1 - halved[n-1]/slowest)
+	factor = nearby(share / (r[n-1]/slowest - 1 + share))
+	if !(factor > 1) {
+		return spec, 0, false
+	}
+	params["factor"] = Number(factor)
+	return spec, factor, r.givenBy(spec, base)
+}
+
+// bases are the bases that the fastest and the slowest pairs show, and that of c.
+func (r recogniser) bases(c Context) []float64 {
+	n := len(r)
+	pairs := float64(n)
+	first := math.Pow(r[1], -pairs)
+	last := math.Pow(r[n-2]/r[n-1], pairs)
+	bases := []float64{shortestNear(first, 2*pairs*ulp*first), shortestNear(last, 4*pairs*ulp*last)}
+	if c.Theta > 0 {
+		bases = append(bases, c.Theta)
+	}
+	return bases
+}
+
+// trainedLengths are the lengths that are tried.
+func trainedLengths(c Context) []int64 {
+	var lengths []int64
+	if c.Original > 0 {
+		lengths = append(lengths, c.Original)
+	}
+	for length := int64(16); length <= 1<<20; length *= 2 {
+		lengths = append(lengths, length)
+	}
+	return lengths
+}
+
+// givenBy reports whether a spec makes these frequencies of the powers of a base.
+func (r recogniser) givenBy(spec Spec, base float64) bool {
+	got := r.scaled(spec, base)
+	for i, w := range got {
+		if math.Abs(w-r[i]) > 4*ulp*w*(1+math.Abs(math.Log(w))) {
+			return false
+		}
+	}
+	return got != nil
+}
+
+// scaled are the frequencies that a spec makes of the powers of a base, as many
+// as r has; nil when it cannot.
+func (r recogniser) scaled(spec Spec, base float64) []float64 {
+	n := len(r)
+	plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * n, Encoding: Encoding{Frequencies: geometric(base, n)}}
+	got, _, err := spec.withBase("carried").Apply(plain, Context{Theta: base})
+	if err != nil {
+		return nil
+	}
+	return got.Encoding.Frequencies
+}
+
+// nearby is the number of the fewest digits within 2e-6 of x, relatively: some
+// steps of float32 rounding.
+func nearby(x float64) float64 { return shortestNear(x, 2e-6*x) }
 
 // shortestNear returns the number within off of x that has the fewest digits.
 func shortestNear(x, off float64) float64 {

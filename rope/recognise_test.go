@@ -46,10 +46,10 @@ func TestRecognise(t *testing.T) {
 // Frequencies that no method gives are left alone.
 func TestRecogniseNothing(t *testing.T) {
 	for name, change := range map[string]func(f []float64){
-		"unscaled":             func([]float64) {},
-		"one pair other":       func(f []float64) { f[3] *= 1.001 },
-		"slow pairs halved":    func(f []float64) { f[6] /= 2; f[7] /= 2.2 },
-		"a pair that is still": func(f []float64) { f[2] = 0 },
+		"unscaled":                func([]float64) {},
+		"one pair other":          func(f []float64) { f[3] *= 1.001 },
+		"slow pairs halved":       func(f []float64) { f[6] /= 2; f[7] /= 2.2 },
+		"a pair without rotation": func(f []float64) { f[2] = 0 },
 	} {
 		f := geometric(10000, 8)
 		change(f)

@@ -4,7 +4,7 @@ import "math"
 
 // resonance makes every pair come back to where it was after a whole number of
 // positions, so that no position of a longer context shows an unseen angle of
-// a pair that has turned fully within the trained one.
+// a pair that has rotated fully within the trained one.
 var resonance = Method{
 	Axis:    ScalingAxis,
 	Name:    "resonance",

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // newBenchProbe is the process that bench starts for each model.

@@ -13,15 +13,15 @@ import (
 
 // spoil writes a changed copy of a model:
 //
-//	site-N   the scores of the N-th attention go through a sine: it cannot be lifted
-//	still    every angle is zero: attention without rotation
-//	shift    the scores of the first attention are doubled: another model, which runs
-//	escapes  site-0, its names with control characters and those that turn text
-//	long     site-0, its names of 200,000 characters
-//	bare     no node but an identity: no attention
-//	greedy   the scores of the first attention meet a zero that a gigabyte is made for
-//	dangling a node that nothing needs reads what nothing makes
-//	stripped large weights are external data that is not there
+//	site-N     the scores of the N-th attention go through a sine: it cannot be measured
+//	unrotated  every angle is zero: attention without rotation
+//	shift      the scores of the first attention are doubled: another model, which runs
+//	escapes    site-0, its names with control characters and those that turn text
+//	long       site-0, its names of 200,000 characters
+//	bare       no node but an identity: no attention
+//	greedy     the scores of the first attention meet a zero that a gigabyte is made for
+//	dangling   a node that nothing needs reads what nothing makes
+//	stripped   large weights are external data that is not there
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	if args[0] == "stripped" {
 		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]))
@@ -43,7 +43,7 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		g.AddInput(onnx.NewValueInfo("unread/"+n.Name, onnx.Int64, onnx.Dim{Param: n.Name}))
 		m.SetMetadata(n.Name, n.Name)
 		m.ProducerName = n.Name
-	case "still":
+	case "unrotated":
 		for _, n := range g.Nodes {
 			if n.OpType == "Sin" || n.OpType == "Cos" {
 				before(g, n, "Sub")

@@ -20,8 +20,9 @@ import (
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 func main() {
@@ -55,8 +56,8 @@ func run(ctx context.Context, o options) (err error) {
 		return errors.New("give -model FILE.onnx and -prompt TEXT")
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := cmp.Or(o.runtime, lm.Built(customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so"))
-	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, lm.Built(customop.LibraryVariable, "librope_ops.so"))
+	runtime := cmp.Or(o.runtime, built.Find(customop.RuntimeVariable))
+	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, built.Find(customop.LibraryVariable))
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}

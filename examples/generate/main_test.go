@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 func TestEndTokens(t *testing.T) {

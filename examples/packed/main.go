@@ -23,8 +23,9 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -63,8 +64,8 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		return err
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := lm.Built(customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so")
-	library := lm.Built(customop.LibraryVariable, "librope_ops.so")
+	runtime := built.Find(customop.RuntimeVariable)
+	library := built.Find(customop.LibraryVariable)
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}

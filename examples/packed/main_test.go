@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 func tokenizer(t *testing.T) *lm.Tokenizer {

@@ -80,8 +80,8 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 	var parts []measured
 	ran := 0
 	for i, padded := range []string{"", ", padded on the left"} {
-		if i == 1 && models[0].Counted {
-			continue // rows are counted: such models take padding on the right only
+		if i == 1 && models[0].LengthTracked {
+			continue // its cache tracks the length of each row, which takes padding on the right only
 		}
 		for way, lengths := range ways(models[0]) {
 			for _, s := range batches(t[i].sequence) {

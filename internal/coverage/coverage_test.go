@@ -20,25 +20,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestExports looks at every committed export: what is lifted computes what the
+// TestExports looks at every committed export: what is rewritten computes what the
 // original does, against transformers in float64, and the rest says why not.
 func TestExports(t *testing.T) {
 	testruntime.Require(t)
 	expected := map[string]struct {
-		lifted  int
-		methods int    // that transformers was asked for (methods.py)
-		kept    string // what the reason of every other site says
-		none    string // how a model without rotation tells positions apart
+		rewritten int
+		methods   int    // that transformers was asked for (methods.py)
+		kept      string // what the reason of every other site says
+		none      string // how a model without rotation tells positions apart
 	}{
-		"gemma3__ts17-cache":        {lifted: 2, methods: 3}, // two bases, a window in one layer
-		"smollm3__ts17-cache":       {lifted: 2, methods: 3}, // a layer without rotation
-		"falcon_new__ts17-cache":    {lifted: 2},             // packed by groups of heads; keys are repeated before they are stored
-		"falcon_new__ts17":          {lifted: 2},
-		"gpt_oss__ts17-cache":       {lifted: 2},             // sinks
-		"deepseek_v3__ts17":         {lifted: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
-		"deepseek_v3__dynamo18":     {lifted: 2, methods: 3}, // a cache of latent states
-		"llama4__ts17-cache":        {lifted: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
-		"ministral3__ts17":          {lifted: 2},             // a temperature by position behind the rotation
+		"gemma3__ts17-cache":        {rewritten: 2, methods: 3}, // two bases, a window in one layer
+		"smollm3__ts17-cache":       {rewritten: 2, methods: 3}, // a layer without rotation
+		"falcon_new__ts17-cache":    {rewritten: 2},             // packed by groups of heads; keys are repeated before they are stored
+		"falcon_new__ts17":          {rewritten: 2},
+		"gpt_oss__ts17-cache":       {rewritten: 2},             // sinks
+		"deepseek_v3__ts17":         {rewritten: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
+		"deepseek_v3__dynamo18":     {rewritten: 2, methods: 3}, // a cache of latent states
+		"llama4__ts17-cache":        {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
+		"ministral3__ts17":          {rewritten: 2},             // a temperature by position behind the rotation
 		"hunyuan__ts17-cache":       {kept: "by the weights of a norm behind the rotation"},
 		"qwen2_vl__ts17-cache":      {kept: "gives a token several positions"},
 		"bert__ts17":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
@@ -47,7 +47,7 @@ func TestExports(t *testing.T) {
 		"mpt__ts17":                 {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
 		"t5__ts17":                  {none: "its positions are relative biases on the scores, learned for ranges of distances as T5's buckets are"},
 		"whisper_encoder__ts17":     {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
-		"phi3_longrope__genai-fp32": {lifted: 2}, // tables chosen by the number of tokens
+		"phi3_longrope__genai-fp32": {rewritten: 2}, // tables chosen by the number of tokens
 	}
 	folders, err := filepath.Glob(filepath.Join(exports, "*__*"))
 	if err != nil || len(folders) != len(expected) {
@@ -68,8 +68,8 @@ func TestExports(t *testing.T) {
 			if want.none != "" {
 				return
 			}
-			if r.Sites != 2 || r.Lifted != want.lifted {
-				t.Errorf("%d of %d sites are lifted, %d of 2 were expected", r.Lifted, r.Sites, want.lifted)
+			if r.Sites != 2 || r.Rewritten != want.rewritten {
+				t.Errorf("%d of %d sites are rewritten, %d of 2 were expected", r.Rewritten, r.Sites, want.rewritten)
 			}
 			if len(r.Methods) != want.methods {
 				t.Errorf("compared with the methods %v, %d were expected", r.Methods, want.methods)
@@ -85,15 +85,15 @@ func TestExports(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
-		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Lifted: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
-		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Lifted: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
+		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
 		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
-		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Lifted: 2, Rounded: "one call: off by 2"},
+		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Rewritten: 2, Rounded: "one call: off by 2"},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
 		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
 		"g__x":   {Architecture: "g", Route: "x", Rotary: true, Skipped: "no such exporter"},
-		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Lifted: 1, Wrong: "one call: off by 1"},
+		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Rewritten: 1, Wrong: "one call: off by 1"},
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{

@@ -45,7 +45,7 @@ type Result struct {
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
 	Skipped      string         `json:"skipped,omitempty"` // why there is no export
 	Sites        int            `json:"sites"`
-	Lifted       int            `json:"lifted"`
+	Rewritten    int            `json:"lifted"`          // as earlier runs kept it
 	Kept         map[string]int `json:"kept,omitempty"`  // reasons, and how many sites each keeps
 	None         string         `json:"none,omitempty"`  // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"` // why the rewriter ended
@@ -89,7 +89,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	}
 	defer m.Close()
 	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}, AllowKept: true})
-	r.Sites, r.Lifted, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
+	r.Sites, r.Rewritten, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		r.None = err.Error()
 		return nil
@@ -103,7 +103,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
-	if r.Lifted == 0 || r.Broken != "" {
+	if r.Rewritten == 0 || r.Broken != "" {
 		return nil
 	}
 	patched, remove, err := save(m)
@@ -118,7 +118,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if err := r.compare(ctx, worker, truth, path, patched, approximate); err != nil {
 		return err
 	}
-	if r.Wrong != "" || r.Broken != "" || r.Lifted < r.Sites || approximate || strings.Contains(r.Route, "+") {
+	if r.Wrong != "" || r.Broken != "" || r.Rewritten < r.Sites || approximate || strings.Contains(r.Route, "+") {
 		return nil
 	}
 	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
@@ -149,8 +149,8 @@ func (r Result) Line() string {
 	case r.None != "":
 		return "none: " + r.None
 	}
-	text := fmt.Sprintf("%d of %d", r.Lifted, r.Sites)
-	if r.Lifted > 0 && r.Broken == "" {
+	text := fmt.Sprintf("%d of %d", r.Rewritten, r.Sites)
+	if r.Rewritten > 0 && r.Broken == "" {
 		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)
 	}
 	for _, method := range slices.Sorted(maps.Keys(r.Methods)) {

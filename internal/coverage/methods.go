@@ -130,8 +130,8 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 	defer d.Close()
 	farthest := 0.0
 	for i := range t {
-		if i == 1 && d.Counted {
-			continue // rows are counted: such models take padding on the right only
+		if i == 1 && d.LengthTracked {
+			continue // its cache tracks the length of each row, which takes padding on the right only
 		}
 		for _, lengths := range ways(d) {
 			for _, s := range batches(t[i].sequence) {

@@ -169,7 +169,7 @@ func (r Result) cell(reasons *reasons) string {
 	case r.Broken != "":
 		return "–"
 	}
-	text := fmt.Sprintf("%d/%d", r.Lifted, r.Sites)
+	text := fmt.Sprintf("%d/%d", r.Rewritten, r.Sites)
 	if r.Rounded != "" {
 		text += " ≈"
 	}
@@ -186,7 +186,7 @@ func (r Result) cell(reasons *reasons) string {
 
 // Summary is the table in one sentence.
 func Summary(results map[string]Result) string {
-	sites, lifted, exports, whole, wrong := 0, 0, 0, 0, 0
+	sites, rewritten, exports, whole, wrong := 0, 0, 0, 0, 0
 	architectures, routes := map[string]bool{}, map[string]bool{}
 	for _, r := range results {
 		if r.Wrong != "" {
@@ -196,14 +196,14 @@ func Summary(results map[string]Result) string {
 			continue
 		}
 		exports++
-		sites, lifted = sites+r.Sites, lifted+r.Lifted
-		if r.Sites > 0 && r.Lifted == r.Sites {
+		sites, rewritten = sites+r.Sites, rewritten+r.Rewritten
+		if r.Sites > 0 && r.Rewritten == r.Sites {
 			whole++
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
 	return fmt.Sprintf("%d of %d attention sites are measured and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
-		lifted, sites, whole, exports, len(architectures), len(routes), wrong)
+		rewritten, sites, whole, exports, len(architectures), len(routes), wrong)
 }
 
 // reasons are groups of sentences that differ in names and numbers only.

@@ -14,11 +14,12 @@ type Sequence struct {
 	Documents            []int64 // the same; nil puts every token into document 1
 }
 
-// Random makes two rows of random tokens, the second with padding on the left or,
-// where rows are counted, on the right of the first call, which takes so many
-// tokens. Every case should have a seed of its own: on the same tokens the largest
-// difference of two models would often be the very same number in all of them, at
-// a token that comes out bit for bit equal however the sequence is cut.
+// Random makes two rows of random tokens, the second with padding on the left.
+// Where the cache tracks the length of each row, the padding is on the right of
+// the first call, which takes first tokens. Every case should have a seed of its
+// own: on the same tokens the largest difference of two models would often be the
+// very same number in all of them, at a token that comes out bit for bit equal
+// however the sequence is cut.
 func (d *Decoder) Random(first, length int64, seed uint64) Sequence {
 	vocabulary := d.Vocabulary
 	if vocabulary == 0 {
@@ -27,7 +28,7 @@ func (d *Decoder) Random(first, length int64, seed uint64) Sequence {
 	rng := rand.New(rand.NewPCG(9, seed))
 	s := Sequence{Batch: 2, Length: length}
 	from, to := int64(0), length/5
-	if d.Counted {
+	if d.LengthTracked {
 		from, to = first-min(length/5, first/2), first
 	}
 	for b := range s.Batch {
@@ -49,8 +50,8 @@ func (d *Decoder) Random(first, length int64, seed uint64) Sequence {
 // sequence's, and returns the logits [Batch][Length][vocabulary] as one
 // tensor's values. A model without cache takes only one chunk.
 func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
-	if d.Counted && s.Batch > 1 && slices.ContainsFunc(lengths[min(1, len(lengths)):], func(n int64) bool { return n > 1 }) {
-		return d.rowByRow(ctx, s, lengths)
+	if d.LengthTracked && s.Batch > 1 && slices.ContainsFunc(lengths[min(1, len(lengths)):], func(n int64) bool { return n > 1 }) {
+		return d.RowByRow(ctx, s, lengths...)
 	}
 	var cache Cache
 	var out []float64
@@ -83,6 +84,24 @@ func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]f
 			copy(out[(b*s.Length+start)*vocabulary:], values[b*length*vocabulary:(b+1)*length*vocabulary])
 		}
 		cache, start = next, start+length
+	}
+	return out, nil
+}
+
+// RowByRow is Chunks with each sequence of the batch by itself.
+func (d *Decoder) RowByRow(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
+	var out []float64
+	for b := range s.Batch {
+		from, to := b*s.Length, (b+1)*s.Length
+		row := Sequence{Batch: 1, Length: s.Length, IDs: s.IDs[from:to], Mask: s.Mask[from:to], Positions: s.Positions[from:to]}
+		if s.Documents != nil {
+			row.Documents = s.Documents[from:to]
+		}
+		logits, err := d.Chunks(ctx, row, lengths...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, logits...)
 	}
 	return out, nil
 }

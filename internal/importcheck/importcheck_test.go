@@ -23,11 +23,13 @@ type rule struct {
 var rules = []rule{
 	{"cmd", []string{""}, ""},
 	{"examples", []string{""}, ""},
+	{"internal/signature", []string{"onnx", "customop", "internal/sidefile"}, "internal/signature stands below lm and the decoder"},
 	{"internal", []string{""}, ""},
 	{"rope", nil, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"rewrite/fused", []string{"rope", "onnx", "internal"}, "an adapter knows one fused op, not what is done with it"},
+	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
 
@@ -55,7 +57,7 @@ func TestDependenciesPointDownwards(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "rewrite", "rewrite/fused"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "lm", "rewrite", "rewrite/fused"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}
@@ -78,7 +80,15 @@ func TestRules(t *testing.T) {
 		{"rewrite/internal/site", "rope", true},
 		{"rewrite/fused/msrotary", "rewrite/fused", true},
 		{"rewrite/fused/msrotary", "rewrite/internal/graph", false},
+		{"rewrite/fused", "rope", true},
 		{"rewrite", "cmd/rope-rewrite", false},
+		{"rewrite", "lm", false},
+		{"lm", "onnx", true},
+		{"lm", "rewrite", false},
+		{"lm", "internal/signature", true},
+		{"lm", "internal/engine", false},
+		{"internal/signature", "rewrite", false},
+		{"internal/decoder", "internal/engine", true},
 		{"cmd/rope-rewrite", "rewrite", true},
 	} {
 		r, ok := ruleOf(c.from)

@@ -126,8 +126,8 @@ func (b *builder) attention(l Llama, name, x, cos, sin, mask string, layer int64
 func (b *builder) rotated(x, cos, sin string, size int64) string {
 	first := b.node("Slice", []string{x, b.ints(0), b.ints(size / 2), b.ints(-1)})
 	second := b.node("Slice", []string{x, b.ints(size / 2), b.ints(size), b.ints(-1)})
-	turned := b.node("Concat", []string{b.node("Neg", []string{second}), first}, integer("axis", -1))
-	return b.node("Add", []string{b.node("Mul", []string{x, cos}), b.node("Mul", []string{turned, sin})})
+	rotated := b.node("Concat", []string{b.node("Neg", []string{second}), first}, integer("axis", -1))
+	return b.node("Add", []string{b.node("Mul", []string{x, cos}), b.node("Mul", []string{rotated, sin})})
 }
 
 // cached appends to one cache of the model.

@@ -172,7 +172,8 @@ const length = 21
 
 // logits runs a model in one call and, with a cache, in chunks and token by token,
 // on a row without padding and one with padding on the left (on the right of the
-// first call where rows are counted). It returns the logits of the other tokens.
+// first call where the cache tracks the length of each row). It returns the logits
+// of the other tokens.
 func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, error) {
 	d, err := decoder.Open(ctx, eng, path)
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 )
 
 // TB is what is asked of a *testing.T, *testing.B or *rapid.T.
@@ -35,48 +34,29 @@ func Require(t TB) string {
 // Paths returns where both libraries are, for tests that start other processes.
 func Paths(t TB) (onnxruntime, library string) {
 	t.Helper()
-	return path(t, customop.RuntimeVariable, "onnxruntime", "libonnxruntime.so"),
-		path(t, customop.LibraryVariable, "librope_ops.so")
+	return path(t, customop.RuntimeVariable), path(t, customop.LibraryVariable)
 }
 
 // Examples makes a package's examples find both libraries without being told,
 // or has them skipped and says so where they are not built. Call it in TestMain
 // before m.Run.
 func Examples() {
-	for variable, built := range map[string]string{
-		customop.RuntimeVariable: built("onnxruntime", "libonnxruntime.so"),
-		customop.LibraryVariable: built("librope_ops.so"),
-	} {
-		if os.Getenv(variable) != "" {
-			continue
-		}
-		_, err := os.Stat(built)
-		if err == nil {
-			err = os.Setenv(variable, built)
-		}
-		if err != nil {
-			fmt.Printf("examples are not run: %v; run make build\n", err)
-			flag.Set("test.skip", "^Example")
-			return
-		}
+	if err := built.SetLibraries(); err != nil {
+		fmt.Printf("examples are not run: %v\n", err)
+		flag.Set("test.skip", "^Example")
 	}
 }
 
 // path returns what the variable names, else the file in the repository's build
 // folder.
-func path(t TB, variable string, inBuild ...string) string {
+func path(t TB, variable string) string {
 	t.Helper()
 	if named := os.Getenv(variable); named != "" {
 		return named
 	}
-	built := built(inBuild...)
-	if _, err := os.Stat(built); err != nil {
-		t.Skipf("not tested: %s is not set and %s does not exist; run make build", variable, built)
+	path := built.Path(variable)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("not tested: %s is not set and %s does not exist; run make build", variable, path)
 	}
-	return built
-}
-
-func built(inBuild ...string) string {
-	_, self, _, _ := runtime.Caller(0)
-	return filepath.Join(append([]string{filepath.Dir(self), "..", "..", "build"}, inBuild...)...)
+	return path
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 )
 
 // Case is one way of running both models.
@@ -91,7 +92,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	if emulated {
 		result.Notes = append(result.Notes, "ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
 	}
-	if models[0].Documents || models[1].Documents {
+	if models[0].Takes(signature.Documents) || models[1].Takes(signature.Documents) {
 		result.Notes = append(result.Notes, "Every row is fed as one document, in which a mask over documents hides nothing; what it does to several documents is another meaning, which is not compared.")
 	}
 	kinds := kinds(opts.Length, models[0].Cached())
@@ -195,7 +196,7 @@ func compare(ctx context.Context, m models, s decoder.Sequence, k kind) (c Case,
 		}
 		if err != nil && i != 1 && ctx.Err() == nil {
 			alone = err
-			if logits[i], err = rows(ctx, d, s, k.chunks); err != nil {
+			if logits[i], err = d.RowByRow(ctx, s, k.chunks...); err != nil {
 				err = alone
 			}
 		}
@@ -225,17 +226,4 @@ func compare(ctx context.Context, m models, s decoder.Sequence, k kind) (c Case,
 	}
 	c.Range = high - low
 	return c, alone, nil
-}
-
-// rows runs the rows of a sequence one by one.
-func rows(ctx context.Context, d *decoder.Decoder, s decoder.Sequence, chunks []int64) (logits []float64, _ error) {
-	for b := range s.Batch {
-		row := func(of []int64) []int64 { return of[b*s.Length : (b+1)*s.Length] }
-		one, err := d.Chunks(ctx, decoder.Sequence{Batch: 1, Length: s.Length, IDs: row(s.IDs), Mask: row(s.Mask), Positions: row(s.Positions)}, chunks...)
-		if err != nil {
-			return nil, err
-		}
-		logits = append(logits, one...)
-	}
-	return logits, nil
 }

@@ -150,18 +150,7 @@ func TestPackedDocuments(t *testing.T) {
 // never read.
 func TestPastsOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := draw(t)
-		p.Bias, p.BiasBeforeSoftcap = nil, nil
-		p.Attention.Cache = rapid.SampledFrom([]rope.Cache{rope.Rotated, rope.Raw}).Draw(t, "cache")
-		if rapid.Bool().Draw(t, "documents") {
-			p = withDocuments(t, p)
-			p.Attention.Mask.Restart = rapid.Bool().Draw(t, "restart")
-		} else if rapid.Bool().Draw(t, "banded") {
-			p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
-		}
-		for range p.Batch * p.Length {
-			p.KeyMask = append(p.KeyMask, rapid.IntRange(0, 4).Draw(t, "real") > 0)
-		}
+		p := drawRows(t)
 		a := p.Attention
 		step := rapid.IntRange(0, p.Length).Draw(t, "step")
 		capacity := p.Length + rapid.IntRange(0, 3).Draw(t, "room")
@@ -183,53 +172,86 @@ func TestPastsOfRows(t *testing.T) {
 			width = max(width, q.Pasts[len(q.Pasts)-1]+step)
 		}
 		var want []ref.Result
-		for b := range p.Batch {
-			past, end := q.Pasts[b], q.Pasts[b]+step
+		for b, past := range q.Pasts {
 			one := row(p, b)
-			until := func(to int) ref.Problem { // the row's first tokens as one call
-				r := ref.Problem{
-					Attention: a, Batch: 1, Length: to, ValueSize: p.ValueSize,
-					Query: places(one.Query, p.Length, a.HeadSize, 0, to), Key: places(one.Key, p.Length, a.HeadSize, 0, to),
-					Value: places(one.Value, p.Length, p.ValueSize, 0, to), KeyMask: one.KeyMask[:to],
-				}
-				if one.Documents != nil {
-					r.Documents = one.Documents[:to]
-				}
-				return r
-			}
-			before := mustRun(t, until(past))
-			for kv := range a.KVHeads {
-				copy(q.PastKey[(b*a.KVHeads+kv)*capacity*a.HeadSize:], before.PresentKey[kv*past*a.HeadSize:(kv+1)*past*a.HeadSize])
-				copy(q.PastValue[(b*a.KVHeads+kv)*capacity*p.ValueSize:], before.PresentValue[kv*past*p.ValueSize:(kv+1)*past*p.ValueSize])
-			}
-			q.Query = append(q.Query, places(one.Query, p.Length, a.HeadSize, past, end)...)
-			q.Key = append(q.Key, places(one.Key, p.Length, a.HeadSize, past, end)...)
-			q.Value = append(q.Value, places(one.Value, p.Length, p.ValueSize, past, end)...)
-			q.KeyMask = append(q.KeyMask, append(one.KeyMask[:end:end], make([]bool, width-end)...)...)
-			if one.Documents != nil {
-				q.Documents = append(q.Documents, append(one.Documents[:end:end], make([]int64, width-end)...)...)
-			}
-			want = append(want, mustRun(t, until(end)))
+			addRow(t, &q, one, b, width)
+			want = append(want, mustRun(t, firstTokens(one, past+step)))
 		}
 		got := mustRun(t, q)
-		rows := max(capacity, q.PresentRows)
-		for b := range p.Batch {
-			past, end := q.Pasts[b], q.Pasts[b]+step
-			heads := a.Heads * step * p.ValueSize
-			if d := distance(got.Output[b*heads:(b+1)*heads], places(want[b].Output, end, p.ValueSize, past, end)); d != 0 {
-				t.Fatalf("row %d differs by %g", b, d)
-			}
-			n := a.KVHeads * rows * a.HeadSize
-			present := got.PresentKey[b*n : (b+1)*n]
-			if d := distance(places(present, rows, a.HeadSize, 0, end), want[b].PresentKey); d != 0 {
-				t.Fatalf("row %d: present keys differ by %g", b, d)
-			}
-			m := a.KVHeads * capacity * a.HeadSize
-			if d := distance(places(present, rows, a.HeadSize, end, capacity), places(q.PastKey[b*m:(b+1)*m], capacity, a.HeadSize, end, capacity)); d != 0 {
-				t.Fatalf("row %d: the room behind its keys was written to", b)
-			}
+		for b := range want {
+			compareRow(t, q, got, want[b], b)
 		}
 	})
+}
+
+// drawRows is a batch of rows with padding anywhere, and one of the masks and
+// position maps that depend on where a row begins.
+func drawRows(t *rapid.T) ref.Problem {
+	p := draw(t)
+	p.Bias, p.BiasBeforeSoftcap = nil, nil
+	p.Attention.Cache = rapid.SampledFrom([]rope.Cache{rope.Rotated, rope.Raw}).Draw(t, "cache")
+	if rapid.Bool().Draw(t, "documents") {
+		p = withDocuments(t, p)
+		p.Attention.Mask.Restart = rapid.Bool().Draw(t, "restart")
+	} else if rapid.Bool().Draw(t, "banded") {
+		p.Attention.Bands = stringBands(rapid.Int64Range(1, 8).Draw(t, "S"), 0)
+	}
+	for range p.Batch * p.Length {
+		p.KeyMask = append(p.KeyMask, rapid.IntRange(0, 4).Draw(t, "real") > 0)
+	}
+	return p
+}
+
+// firstTokens is a row's first tokens as one call without a past.
+func firstTokens(one ref.Problem, to int) ref.Problem {
+	a := one.Attention
+	r := ref.Problem{
+		Attention: a, Batch: 1, Length: to, ValueSize: one.ValueSize,
+		Query: places(one.Query, one.Length, a.HeadSize, 0, to), Key: places(one.Key, one.Length, a.HeadSize, 0, to),
+		Value: places(one.Value, one.Length, one.ValueSize, 0, to), KeyMask: one.KeyMask[:to],
+	}
+	if one.Documents != nil {
+		r.Documents = one.Documents[:to]
+	}
+	return r
+}
+
+// addRow makes a row's tokens after its past the row b of q, whose buffers get
+// the past. The mask and the document ids are filled up to a width.
+func addRow(t *rapid.T, q *ref.Problem, one ref.Problem, b, width int) {
+	a, capacity, past := q.Attention, q.Past, q.Pasts[b]
+	end := past + q.Length
+	before := mustRun(t, firstTokens(one, past))
+	for kv := range a.KVHeads {
+		copy(q.PastKey[(b*a.KVHeads+kv)*capacity*a.HeadSize:], before.PresentKey[kv*past*a.HeadSize:(kv+1)*past*a.HeadSize])
+		copy(q.PastValue[(b*a.KVHeads+kv)*capacity*q.ValueSize:], before.PresentValue[kv*past*q.ValueSize:(kv+1)*past*q.ValueSize])
+	}
+	q.Query = append(q.Query, places(one.Query, one.Length, a.HeadSize, past, end)...)
+	q.Key = append(q.Key, places(one.Key, one.Length, a.HeadSize, past, end)...)
+	q.Value = append(q.Value, places(one.Value, one.Length, q.ValueSize, past, end)...)
+	q.KeyMask = append(q.KeyMask, append(one.KeyMask[:end:end], make([]bool, width-end)...)...)
+	if one.Documents != nil {
+		q.Documents = append(q.Documents, append(one.Documents[:end:end], make([]int64, width-end)...)...)
+	}
+}
+
+// compareRow compares row b of a call with the row by itself.
+func compareRow(t *rapid.T, q ref.Problem, got, want ref.Result, b int) {
+	a, past, end := q.Attention, q.Pasts[b], q.Pasts[b]+q.Length
+	heads := a.Heads * q.Length * q.ValueSize
+	if d := distance(got.Output[b*heads:(b+1)*heads], places(want.Output, end, q.ValueSize, past, end)); d != 0 {
+		t.Fatalf("row %d differs by %g", b, d)
+	}
+	rows := max(q.Past, q.PresentRows)
+	n := a.KVHeads * rows * a.HeadSize
+	present := got.PresentKey[b*n : (b+1)*n]
+	if d := distance(places(present, rows, a.HeadSize, 0, end), want.PresentKey); d != 0 {
+		t.Fatalf("row %d: present keys differ by %g", b, d)
+	}
+	m := a.KVHeads * q.Past * a.HeadSize
+	if d := distance(places(present, rows, a.HeadSize, end, q.Past), places(q.PastKey[b*m:(b+1)*m], q.Past, a.HeadSize, end, q.Past)); d != 0 {
+		t.Fatalf("row %d: the room behind its keys was written to", b)
+	}
 }
 
 // The sink weighs in the denominator only, however large it is.

@@ -81,30 +81,30 @@ func (g *head[T]) load() {
 	g.keys = make([][][]T, len(g.bands()))
 	past := g.past(g.batch)
 	for j := range g.total(g.batch) {
-		var stored []T
+		var cached []T
 		var value []T
 		position := int64(j) + g.shift
 		if j < past {
 			if g.restarts(g.batch, j) {
 				position = g.restarted(g.batch, j)
 			}
-			stored = vector[T](g.PastKey, row*g.Past+j, a.HeadSize)
+			cached = vector[T](g.PastKey, row*g.Past+j, a.HeadSize)
 			value = vector[T](g.PastValue, row*g.Past+j, g.valueSize())
 		} else {
 			l := j - past
 			position = g.position(g.batch, l)
-			stored = vector[T](g.Key, row*g.Length+l, a.HeadSize)
+			cached = vector[T](g.Key, row*g.Length+l, a.HeadSize)
 			value = vector[T](g.Value, row*g.Length+l, g.valueSize())
 			if a.Cache == rope.Rotated {
-				stored = rotate(a.Encoding, stored, float64(position))
+				cached = rotate(a.Encoding, cached, float64(position))
 			}
 		}
-		g.cached = append(g.cached, stored)
+		g.cached = append(g.cached, cached)
 		g.values = append(g.values, value)
 		for b, band := range g.bands() {
-			key := stored
+			key := cached
 			if a.Cache == rope.Raw {
-				key = rotate(a.Encoding, stored, g.keyAt(band, position))
+				key = rotate(a.Encoding, cached, g.keyAt(band, position))
 			}
 			g.keys[b] = append(g.keys[b], key)
 		}
@@ -176,7 +176,7 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 
 // rotate returns R(position)·x.
 func rotate[T float](e rope.Encoding, x []T, position float64) []T {
-	turned := append([]T(nil), x...)
+	rotated := append([]T(nil), x...)
 	for pair, omega := range e.Frequencies {
 		angle := position * omega
 		if !e.ExactAngles {
@@ -187,10 +187,10 @@ func rotate[T float](e rope.Encoding, x []T, position float64) []T {
 		if e.Layout == rope.Interleaved {
 			first, second = e.Offset+2*pair, e.Offset+2*pair+1
 		}
-		turned[first] = x[first]*cos - x[second]*sin
-		turned[second] = x[second]*cos + x[first]*sin
+		rotated[first] = x[first]*cos - x[second]*sin
+		rotated[second] = x[second]*cos + x[first]*sin
 	}
-	return turned
+	return rotated
 }
 
 func dot[T float](x, y []T) T {

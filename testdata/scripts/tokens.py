@@ -1,4 +1,4 @@
-"""Token ids of a few texts, by the Python package tokenizers: the golden of the tokenizer in examples/generate.
+"""Token ids of a few texts, by the Python package tokenizers: the golden of the tokenizer in lm.
 
     pip install tokenizers==0.23.3 && tokens.py TESTDATA
 

@@ -15,7 +15,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -64,7 +64,7 @@ type result struct {
 
 // bench prints a model's table.
 func bench(model string, rounds int) error {
-	if err := setLibraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return err
 	}
 	info, err := os.Stat(model)
@@ -172,23 +172,4 @@ func rewriteOnce(model, out string, cold bool) (r result, err error) {
 	r.Memory = watch.stop()
 	r.CPU = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
 	return r, json.Unmarshal(text, &r)
-}
-
-// setLibraries lets the rewriter find what make build leaves.
-func setLibraries() error {
-	for variable, built := range map[string]string{
-		customop.RuntimeVariable: "build/onnxruntime/libonnxruntime.so",
-		customop.LibraryVariable: "build/librope_ops.so",
-	} {
-		path, err := filepath.Abs(built)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); err == nil && os.Getenv(variable) == "" {
-			if err := os.Setenv(variable, path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

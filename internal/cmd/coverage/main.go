@@ -22,7 +22,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/coverage"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -48,8 +48,8 @@ func main() {
 
 // run looks at the exports of a folder and writes the table. The error says how
 // many patched models were wrong, when any was.
-func run(ctx context.Context, folder string, only []string, unlifted bool, jobs int, out string) error {
-	if err := libraries(); err != nil {
+func run(ctx context.Context, folder string, only []string, unfinished bool, jobs int, out string) error {
+	if err := built.SetLibraries(); err != nil {
 		return err
 	}
 	records, err := filepath.Glob(filepath.Join(folder, "*__*", "export.json"))
@@ -66,16 +66,41 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 			return fmt.Errorf("%s: %w; remove it", kept, err)
 		}
 	}
+	todo := choose(results, records, only, unfinished)
+	look(ctx, folder, todo, jobs, results)
+	data, err := json.MarshalIndent(results, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kept, data, 0o666); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
+		return err
+	}
+	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")
+	wrong := 0
+	for _, r := range results {
+		if r.Wrong != "" {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d patched models are wrong", wrong)
+	}
+	return ctx.Err()
+}
+
+// choose drops the results of exports that are gone, and names those to look at.
+func choose(results map[string]coverage.Result, records, only []string, unfinished bool) (todo []string) {
 	present := map[string]bool{}
-	var todo []string
 	for _, record := range records {
 		name := filepath.Base(filepath.Dir(record))
 		present[name] = true
 		last, known := results[name]
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
-		whole := known && last.Sites > 0 && last.Lifted == last.Sites && last.Wrong == ""
-		if last.Skipped != "" || matches && !(unlifted && whole) { // there may be an export by now
-
+		whole := known && last.Sites > 0 && last.Rewritten == last.Sites && last.Wrong == ""
+		if last.Skipped != "" || matches && !(unfinished && whole) { // there may be an export by now
 			todo = append(todo, name)
 		}
 	}
@@ -84,6 +109,11 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 			delete(results, name)
 		}
 	}
+	return todo
+}
+
+// look looks at exports, so many side by side, and notes what it saw in results.
+func look(ctx context.Context, folder string, todo []string, jobs int, results map[string]coverage.Result) {
 	names := make(chan string)
 	var done sync.WaitGroup
 	var mutex sync.Mutex
@@ -109,49 +139,4 @@ func run(ctx context.Context, folder string, only []string, unlifted bool, jobs 
 	}
 	close(names)
 	done.Wait()
-	data, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(kept, data, 0o666); err != nil {
-		return err
-	}
-	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
-		return err
-	}
-	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")
-	wrong := 0
-	for _, r := range results {
-		if r.Wrong != "" {
-			wrong++
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d patched models are wrong", wrong)
-	}
-	return ctx.Err()
-}
-
-// libraries points the workers to what `make build` left, unless something else
-// is named.
-func libraries() error {
-	for variable, path := range map[string]string{
-		customop.RuntimeVariable: filepath.Join("build", "onnxruntime", "libonnxruntime.so"),
-		customop.LibraryVariable: filepath.Join("build", "librope_ops.so"),
-	} {
-		if os.Getenv(variable) != "" {
-			continue
-		}
-		full, err := filepath.Abs(path)
-		if err == nil {
-			_, err = os.Stat(full)
-		}
-		if err != nil {
-			return fmt.Errorf("%w; run make build first, in the repository's folder", err)
-		}
-		if err := os.Setenv(variable, full); err != nil {
-			return err
-		}
-	}
-	return nil
 }

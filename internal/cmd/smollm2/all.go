@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 )
 
 // pipeline is the whole line on some variants: fetch, rewrite, check.
@@ -36,7 +38,7 @@ func (p *pipeline) run(ctx context.Context, command *cobra.Command) error {
 	if err := p.fetch.run(ctx, p.variants); err != nil {
 		return err
 	}
-	if err := setLibraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return err
 	}
 	var wrong []string

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // logitsLimit is how far logits may be apart, as a fraction of their range,
@@ -139,7 +139,7 @@ func checkCommand() *cobra.Command {
 }
 
 func (s settings) compare(ctx context.Context, original, patched string) (*comparison, error) {
-	if err := setLibraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return nil, err
 	}
 	text, err := s.longText()
@@ -338,28 +338,6 @@ func (c *comparison) print(out io.Writer) {
 	}
 	fmt.Fprintf(w, "verdict\t%s\n", c.Verdict)
 	w.Flush()
-}
-
-// setLibraries lets the probes find the libraries that make build leaves.
-func setLibraries() error {
-	for variable, built := range map[string]string{
-		customop.RuntimeVariable: "build/onnxruntime/libonnxruntime.so",
-		customop.LibraryVariable: "build/librope_ops.so",
-	} {
-		if os.Getenv(variable) != "" {
-			continue
-		}
-		path, err := filepath.Abs(built)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); err == nil {
-			if err := os.Setenv(variable, path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func writeJSON(path string, stdout io.Writer, value any) error {

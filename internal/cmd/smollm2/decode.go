@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // chunk is how many tokens of the text are run at once before the single ones:
@@ -48,7 +49,7 @@ func decodeCommand() *cobra.Command {
 }
 
 func (s settings) decode(ctx context.Context, out io.Writer, models []string, contexts []int) error {
-	if err := setLibraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return err
 	}
 	text, err := s.longText()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 )
 
@@ -72,7 +73,7 @@ func (d distance) print(out io.Writer, model, method, variant string) {
 
 // againstGolden runs the model on the goldens' text and compares the logits that were kept.
 func againstGolden(ctx context.Context, model, texts, work, variant, method string) (d distance, err error) {
-	if err := setLibraries(); err != nil {
+	if err := built.SetLibraries(); err != nil {
 		return d, err
 	}
 	g, err := openGoldens(texts)

@@ -14,19 +14,19 @@ import (
 
 // weightsSpec is a variant's weights.json: how model.onnx.data is filled.
 type weightsSpec struct {
-	Bytes   int64    `json:"bytes"`
-	Tensors []placed `json:"tensors"`
+	Bytes   int64         `json:"bytes"`
+	Tensors []tensorPlace `json:"tensors"`
 }
 
-// placed is one tensor of the data file: [offset, [checkpoint names], transposed].
+// tensorPlace is one tensor of the data file: [offset, [checkpoint names], transposed].
 // Several names are joined along the last axis.
-type placed struct {
+type tensorPlace struct {
 	offset     int64
 	names      []string
 	transposed bool
 }
 
-func (p *placed) UnmarshalJSON(b []byte) error {
+func (p *tensorPlace) UnmarshalJSON(b []byte) error {
 	parts := []any{&p.offset, &p.names, &p.transposed}
 	if err := json.Unmarshal(b, &parts); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (m matrix) halfSplit(heads int) (matrix, error) {
 func writeData(out io.Writer, spec weightsSpec, source interface {
 	tensor(name string) (matrix, error)
 }) error {
-	w := &counted{w: bufio.NewWriterSize(out, 1<<20)}
+	w := &countingWriter{w: bufio.NewWriterSize(out, 1<<20)}
 	for _, p := range spec.Tensors {
 		if err := w.zerosUpTo(p.offset); err != nil {
 			return fmt.Errorf("tensor %s: %w", p.names[0], err)
@@ -176,19 +176,19 @@ func writeData(out io.Writer, spec weightsSpec, source interface {
 	return w.w.Flush()
 }
 
-// counted knows how much it has written.
-type counted struct {
+// countingWriter knows how much it has written.
+type countingWriter struct {
 	w  *bufio.Writer
 	at int64
 }
 
-func (c *counted) write(b []byte) error {
+func (c *countingWriter) write(b []byte) error {
 	n, err := c.w.Write(b)
 	c.at += int64(n)
 	return err
 }
 
-func (c *counted) zerosUpTo(offset int64) error {
+func (c *countingWriter) zerosUpTo(offset int64) error {
 	if c.at > offset {
 		return errors.New("weights.json gives offsets that overlap or go backwards")
 	}

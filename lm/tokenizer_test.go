@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
-const smollm2 = "../../../testdata/smollm2"
+const smollm2 = "../testdata/smollm2"
 
 // The ids are those of the Python package tokenizers (testdata/scripts/tokens.py).
 func TestEncodeEqualsPython(t *testing.T) {

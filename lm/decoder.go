@@ -7,6 +7,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -21,7 +22,7 @@ type Options struct {
 // It must not be used by several goroutines at once.
 type Decoder struct {
 	session   *ort.DynamicAdvancedSession
-	signature *signature
+	signature *signature.Signature
 	memory    memory
 	length    int64   // tokens in the cache
 	documents []int64 // their ids, if the model takes any
@@ -48,7 +49,7 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	}
 	defer model.Close()
 	d := &Decoder{}
-	if d.signature, err = readSignature(model.Graph, filepath.Dir(path)); err != nil {
+	if d.signature, err = readSignature(model, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	so, err := ort.NewSessionOptions()
@@ -65,7 +66,7 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 			return nil, err
 		}
 	}
-	if d.signature.capacity > 0 {
+	if d.signature.Capacity > 0 {
 		// Else ONNX Runtime takes as much memory for a token as for the prompt: it
 		// remembers a layout by the inputs' sizes, in a sum in which the ids' and
 		// the positions' cancel out, and nothing else changes from call to call.
@@ -81,11 +82,11 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	if err := registerOps(so, model, options.OpsLibrary); err != nil {
 		return nil, err
 	}
-	if d.session, err = ort.NewDynamicAdvancedSession(path, d.signature.inputs, d.signature.outputs, so); err != nil {
+	if d.session, err = ort.NewDynamicAdvancedSession(path, inputNames(d.signature), d.signature.Outputs, so); err != nil {
 		return nil, fmt.Errorf("load %s: %w", path, err)
 	}
-	if d.signature.capacity == 0 {
-		d.memory = &growing{signature: d.signature, session: d.session}
+	if d.signature.Capacity == 0 {
+		d.memory = &growing{Signature: d.signature, session: d.session}
 		return d, nil
 	}
 	if d.memory, err = newFixed(d.session, d.signature); err != nil {
@@ -94,11 +95,18 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 	return d, nil
 }
 
+func inputNames(s *signature.Signature) (names []string) {
+	for _, in := range s.Inputs {
+		names = append(names, in.Name)
+	}
+	return names
+}
+
 // Length is the number of tokens that the cache holds.
 func (d *Decoder) Length() int { return int(d.length) }
 
 // Capacity is the number of tokens that the cache can hold; 0 when it grows.
-func (d *Decoder) Capacity() int { return int(d.signature.capacity) }
+func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 
 // Logits are the scores of the next token after each token of a call. They
 // stand in ONNX Runtime's memory and are valid until the next call of Forward,
@@ -139,7 +147,7 @@ func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
 	case len(documents) != len(tokens):
 		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
 	}
-	if d.signature.takes(documentIDs) {
+	if d.signature.Takes(signature.Documents) {
 		documents = append(d.documents, documents...)
 	}
 	logits, err := d.memory.forward(tokens, d.length, documents)
@@ -147,7 +155,7 @@ func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
 		return Logits{}, fmt.Errorf("run the model on %d tokens after %d: %w", len(tokens), d.length, err)
 	}
 	d.length += int64(len(tokens))
-	if d.signature.takes(documentIDs) {
+	if d.signature.Takes(signature.Documents) {
 		d.documents = documents
 	}
 	return logits, nil

@@ -2,17 +2,23 @@ package lm_test
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
-const models = "../../../testdata/models"
+func TestMain(m *testing.M) {
+	testruntime.Examples()
+	os.Exit(m.Run())
+}
+
+const models = "../testdata/models"
 
 func open(t *testing.T, model string) *lm.Decoder {
 	t.Helper()
@@ -32,7 +38,7 @@ func open(t *testing.T, model string) *lm.Decoder {
 // A sequence given at once, in pieces and token by token has the logits that
 // PyTorch gives.
 func TestForwardEqualsGolden(t *testing.T) {
-	file, err := npz.Open("../../../testdata/goldens/llama.npz")
+	file, err := npz.Open("../testdata/goldens/llama.npz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +53,7 @@ func TestForwardEqualsGolden(t *testing.T) {
 	}
 	length := shape[1]
 	ids, want = ids[:length], want[:length*128]
-	for _, model := range []string{"llama__optimum", "llama__dynamo18"} {
+	for _, model := range []string{"llama__optimum", "llama__dynamo18", "llama__genai-fp32"} {
 		d := open(t, model)
 		for name, pieces := range map[string][]int{"at once": {48}, "pieces": {7, 20, 1, 20}, "singly": slices.Repeat([]int{1}, 48)} {
 			var got []float32
@@ -128,9 +134,20 @@ func TestForwardAfterError(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	testruntime.Require(t)
-	_, err := lm.Open(filepath.Join(models, "none", "model.onnx"), lm.Options{})
-	if err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("a missing file: %v", err)
+	for model, want := range map[string]string{
+		"none":                      "none", // no such file
+		"gpt_neox__ts17":            "exported without a key-value cache",
+		"gpt_neox__dynamo18-merged": `"use_cache_branch" is none that can be fed`,
+		"llama__dynamo18-fp16":      "want float32",
+		"llama__ts17-fixed":         "a cache of exactly 24 tokens",
+	} {
+		d, err := lm.Open(filepath.Join(models, model, "model.onnx"), lm.Options{})
+		if err == nil {
+			d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want a word of %s", model, err, want)
+		}
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 )
 
 // growing hands the present outputs of a call to the next as its past: ONNX
 // Runtime makes a cache one token longer at each.
 type growing struct {
-	*signature
+	*signature.Signature
 	session *ort.DynamicAdvancedSession
 	past    []ort.Value // one per cache; nil when the cache is empty
 	logits  ort.Value   // of the last call
@@ -23,19 +25,19 @@ func (g *growing) forward(tokens []int64, past int64, documents []int64) (_ Logi
 	if err != nil {
 		return Logits{}, err
 	}
-	outputs := make([]ort.Value, len(g.outputs))
+	outputs := make([]ort.Value, len(g.Outputs))
 	if err := g.session.Run(inputs, outputs); err != nil {
 		return Logits{}, errors.Join(err, destroy(outputs))
 	}
-	at := slices.Index(g.outputs, "logits")
+	at := slices.Index(g.Outputs, g.Logits)
 	tensor, ok := outputs[at].(*ort.Tensor[float32])
 	if !ok || len(tensor.GetShape()) != 3 {
 		return Logits{}, errors.Join(fmt.Errorf("output logits is %T %v, want float32 [batch, tokens, vocabulary]", outputs[at], outputs[at].GetShape()), destroy(outputs))
 	}
 	outputs[at] = nil
-	present := make([]ort.Value, len(g.caches))
-	for i, c := range g.caches {
-		p := slices.Index(g.outputs, c.present)
+	present := make([]ort.Value, len(g.Caches))
+	for i, c := range g.Caches {
+		p := slices.Index(g.Outputs, c.Present)
 		present[i], outputs[p] = outputs[p], nil
 	}
 	old := append(g.past, g.logits)
@@ -48,27 +50,24 @@ func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []
 	var own []ort.Value
 	release = func() error { return destroy(own) }
 	n := int64(len(tokens))
-	for _, name := range g.inputs {
+	call := signature.Call{
+		Batch: 1, Length: n, IDs: tokens, Documents: documents,
+		Positions: count(past, make([]int64, n)), Mask: slices.Repeat([]int64{1}, int(past+n)),
+	}
+	for _, in := range g.Inputs {
 		var v ort.Value
-		switch name {
-		case "input_ids":
-			v, err = ort.NewTensor(ort.NewShape(1, n), tokens)
-		case "attention_mask":
-			v, err = ort.NewTensor(ort.NewShape(1, past+n), slices.Repeat([]int64{1}, int(past+n)))
-		case "position_ids":
-			v, err = ort.NewTensor(ort.NewShape(1, n), count(past, make([]int64, n)))
-		case documentIDs:
-			v, err = ort.NewTensor(ort.NewShape(1, past+n), documents)
+		switch {
+		case in.Role != signature.Past:
+			values, dims := call.Feed(in.Role)
+			v, err = ort.NewTensor(ort.NewShape(dims...), values)
+		case g.past != nil:
+			inputs = append(inputs, g.past[in.Cache])
+			continue
 		default:
-			i := slices.IndexFunc(g.caches, func(c cache) bool { return c.past == name })
-			if g.past != nil {
-				inputs = append(inputs, g.past[i])
-				continue
-			}
-			v, err = ort.NewEmptyTensor[float32](ort.NewShape(1, g.caches[i].heads, 0, g.caches[i].size))
+			v, err = ort.NewEmptyTensor[float32](g.Caches[in.Cache].Dims(1))
 		}
 		if err != nil {
-			return nil, release, fmt.Errorf("input %s: %w", name, err)
+			return nil, release, fmt.Errorf("input %s: %w", in.Name, err)
 		}
 		own, inputs = append(own, v), append(inputs, v)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/examples/generate/lm"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"

@@ -88,17 +88,17 @@ func OpenTokenizer(folder string) (*Tokenizer, error) {
 func (f *tokenizerFile) supported() error {
 	switch {
 	case f.Model.Type != "BPE":
-		return fmt.Errorf("a tokenizer of type %q is not supported by this example, only byte-level BPE is", f.Model.Type)
+		return fmt.Errorf("a tokenizer of type %q is not supported, only byte-level BPE is", f.Model.Type)
 	case f.PreTokenizer == nil || f.PreTokenizer.Type != "ByteLevel" || !f.PreTokenizer.UseRegex || f.PreTokenizer.AddPrefixSpace:
-		return errors.New("its pre-tokenizer is not supported by this example, only ByteLevel with GPT-2's pattern and no added blank is")
+		return errors.New("its pre-tokenizer is not supported, only ByteLevel with GPT-2's pattern and no added blank is")
 	case f.Normalizer != nil && (f.Normalizer.Type != "Sequence" || len(f.Normalizer.Normalizers) > 0):
-		return fmt.Errorf("its normalizer %s is not supported by this example", f.Normalizer.Type)
+		return fmt.Errorf("its normalizer %s is not supported", f.Normalizer.Type)
 	}
 	last := -1
 	for _, m := range f.Model.Merges {
 		id, ok := f.Model.Vocab[string(m)]
 		if !ok || id <= last {
-			return fmt.Errorf("its merges are not in the order of their ids (at %q), which this example needs", string(m))
+			return fmt.Errorf("its merges are not in the order of their ids (at %q), which is needed here", string(m))
 		}
 		last = id
 	}

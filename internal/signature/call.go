@@ -1,0 +1,42 @@
+package signature
+
+import "slices"
+
+// Call is what the inputs of one run are fed, besides its caches. Rows that
+// hold fewer tokens than others are filled up with padding.
+type Call struct {
+	Batch, Length int64
+	IDs           []int64 // [Batch, Length]
+	Positions     []int64 // [Batch, Length]
+	Mask          []int64 // [Batch, past + Length]
+	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
+	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
+}
+
+// Feed returns the values of an input and their shape; both are nil for a past
+// input, which is fed with a cache.
+func (c Call) Feed(r Role) (values, dims []int64) {
+	total := int64(len(c.Mask)) / c.Batch
+	each, seen := []int64{c.Batch, c.Length}, []int64{c.Batch, total}
+	switch r {
+	case Tokens:
+		return c.IDs, each
+	case Positions:
+		return c.Positions, each
+	case TokenTypes:
+		return make([]int64, len(c.IDs)), each
+	case Padding:
+		return c.Mask, seen
+	case Documents:
+		if c.Documents == nil {
+			return slices.Repeat([]int64{1}, len(c.Mask)), seen
+		}
+		return c.Documents, seen
+	case CacheLength:
+		if c.Pasts == nil {
+			return slices.Repeat([]int64{total - c.Length}, int(c.Batch)), []int64{c.Batch}
+		}
+		return c.Pasts, []int64{c.Batch}
+	}
+	return nil, nil
+}

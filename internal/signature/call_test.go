@@ -1,0 +1,38 @@
+package signature_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
+)
+
+// Two rows of two tokens after a past of one.
+func TestFeed(t *testing.T) {
+	call := signature.Call{
+		Batch: 2, Length: 2,
+		IDs: []int64{5, 6, 7, 8}, Positions: []int64{1, 2, 0, 1}, Mask: []int64{1, 1, 1, 0, 1, 1},
+	}
+	given := call
+	given.Documents, given.Pasts = []int64{1, 1, 2, 1, -1, -1}, []int64{1, 0}
+	for _, c := range []struct {
+		call         signature.Call
+		role         signature.Role
+		values, dims []int64
+	}{
+		{call, signature.Tokens, call.IDs, []int64{2, 2}},
+		{call, signature.Positions, call.Positions, []int64{2, 2}},
+		{call, signature.TokenTypes, []int64{0, 0, 0, 0}, []int64{2, 2}},
+		{call, signature.Padding, call.Mask, []int64{2, 3}},
+		{call, signature.Documents, []int64{1, 1, 1, 1, 1, 1}, []int64{2, 3}},
+		{call, signature.CacheLength, []int64{1, 1}, []int64{2}},
+		{given, signature.Documents, given.Documents, []int64{2, 3}},
+		{given, signature.CacheLength, given.Pasts, []int64{2}},
+		{call, signature.Past, nil, nil},
+	} {
+		values, dims := c.call.Feed(c.role)
+		if !slices.Equal(values, c.values) || !slices.Equal(dims, c.dims) {
+			t.Errorf("role %d: %v %v, want %v %v", c.role, values, dims, c.values, c.dims)
+		}
+	}
+}

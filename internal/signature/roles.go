@@ -1,0 +1,63 @@
+package signature
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Role is what an input of a model is for.
+type Role uint8
+
+const (
+	Tokens      Role = iota + 1 // token ids [batch, length]
+	Positions                   // [batch, length]
+	TokenTypes                  // [batch, length], zeros
+	Padding                     // [batch, past + length], 1 for a token and 0 for padding
+	Documents                   // document ids [batch, past + length]
+	CacheLength                 // tokens that each row of a fixed cache holds [batch]
+	Past                        // keys or values [batch, kv heads, past or capacity, head size]
+)
+
+// byName are the roles of names that exporters and the rewriter give.
+var byName = map[string]Role{
+	"input_ids": Tokens, "position_ids": Positions, "token_type_ids": TokenTypes, "attention_mask": Padding,
+	"document_ids": Documents, "cache_length": CacheLength, // where no op of the graph reads them
+}
+
+// roleOf says what an input is for, or 0. read are the roles of what the op
+// reads.
+func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
+	switch {
+	case isFloat(v.Type) && len(v.Shape) == 4:
+		return Past
+	case read[v.Name] != 0:
+		return read[v.Name]
+	}
+	return byName[v.Name]
+}
+
+// readByOp are the values that the op's nodes read as document ids or as the
+// length of a fixed cache, whatever their names.
+func readByOp(g *onnx.Graph) map[string]Role {
+	read := map[string]Role{}
+	for name, role := range map[string]Role{"document_ids": Documents, "cache_length": CacheLength} {
+		at := opInput(name)
+		for _, n := range g.Nodes {
+			if n.Domain == customop.Domain && at < len(n.Inputs) && n.Inputs[at] != "" {
+				read[n.Inputs[at]] = role
+			}
+		}
+	}
+	return read
+}
+
+// opInput is the index of an input of the op.
+func opInput(name string) int {
+	return slices.IndexFunc(customop.RotaryAttentionSpec.Inputs, func(v customop.Value) bool { return v.Name == name })
+}
+
+func isFloat(t onnx.DataType) bool {
+	return t == onnx.Float || t == onnx.Float16 || t == onnx.BFloat16 || t == onnx.Double
+}

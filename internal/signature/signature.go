@@ -1,0 +1,180 @@
+package signature
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Signature is what a model takes and gives.
+type Signature struct {
+	Inputs  []Input  // what has to be fed, in the model's order
+	Outputs []string // all, in the model's order
+	Caches  []Cache  // in the order of their inputs
+	Logits  string   // the output [batch, length, vocabulary]
+
+	Vocabulary int64 // size of the logits' last dimension; 0 when the model does not say
+	Capacity   int64 // tokens that a fixed cache holds; 0 when the cache grows or there is none
+
+	// LengthTracked says that the cache counts the tokens of each row and no mask
+	// hides any: padding stands on the right of the first call, and later calls of
+	// several rows take one token each.
+	LengthTracked bool
+}
+
+// Input is one input that has to be fed.
+type Input struct {
+	Name  string
+	Role  Role
+	Type  onnx.DataType
+	Cache int // index in Caches, of a past input
+}
+
+// Cache is a past input [batch, heads, rows, size] and the present output that
+// continues it.
+type Cache struct {
+	Past, Present string
+	Heads         int64 // 0 when the model does not say
+	Rows          int64 // of a cache whose length is given; 0 of one that grows
+	Size          int64 // of one head
+}
+
+// Dims is the shape of an empty cache for so many rows of tokens.
+func (c Cache) Dims(batch int64) []int64 { return []int64{batch, c.Heads, c.Rows, c.Size} }
+
+// Read reads the signature of a model. Its folder may hold a config.json, which
+// is asked for the size of a head that the model itself leaves open. An input
+// that is none of the known ones is an error, as it could not be fed.
+func Read(m *onnx.Model, folder string) (*Signature, error) {
+	s := &Signature{LengthTracked: tracksLengths(m.Graph)}
+	if err := s.readInputs(m.Graph, folder); err != nil {
+		return nil, err
+	}
+	if s.Takes(CacheLength) {
+		if len(s.Caches) == 0 || s.Caches[0].Rows == 0 {
+			return nil, errors.New("its caches have a length beside them but no capacity")
+		}
+		s.Capacity = s.Caches[0].Rows
+	}
+	if !s.readOutputs(m.Graph) {
+		return nil, errors.New("one output of logits and as many cache outputs as cache inputs were expected")
+	}
+	return s, nil
+}
+
+// Takes reports whether the model has an input of a role.
+func (s *Signature) Takes(r Role) bool { return s.Name(r) != "" }
+
+// Name is the name of the input of a role; empty when there is none.
+func (s *Signature) Name(r Role) string {
+	i := slices.IndexFunc(s.Inputs, func(in Input) bool { return in.Role == r })
+	if i < 0 {
+		return ""
+	}
+	return s.Inputs[i].Name
+}
+
+func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
+	read := readByOp(g)
+	for _, v := range g.Inputs {
+		if g.Initializer(v.Name) != nil {
+			continue // a weight, which old files list among the inputs
+		}
+		in := Input{Name: v.Name, Role: roleOf(v, read), Type: v.Type}
+		switch in.Role {
+		case 0:
+			return fmt.Errorf("the input %q is none that can be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
+		case Past:
+			c, err := newCache(g, v, folder)
+			if err != nil {
+				return err
+			}
+			in.Cache = len(s.Caches)
+			s.Caches = append(s.Caches, c)
+		}
+		s.Inputs = append(s.Inputs, in)
+	}
+	return nil
+}
+
+func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
+	known := func(d onnx.Dim) int64 {
+		if !d.Known() {
+			return 0
+		}
+		return d.Value
+	}
+	c := Cache{Past: v.Name, Heads: known(v.Shape[1]), Rows: known(v.Shape[2]), Size: known(v.Shape[3])}
+	if v.Shape[3].Known() {
+		return c, nil
+	}
+	var err error
+	if c.Size, err = headSize(g, v.Name, folder); err != nil {
+		return c, fmt.Errorf("the cache input %q leaves its last dimension open: %w", v.Name, err)
+	}
+	return c, nil
+}
+
+// readOutputs finds the logits, and the present output of each cache. It
+// reports whether all are there.
+func (s *Signature) readOutputs(g *onnx.Graph) bool {
+	var present []string // outputs that have a cache's shape
+	for _, v := range g.Outputs {
+		s.Outputs = append(s.Outputs, v.Name)
+		switch {
+		case v.Name != logits && len(v.Shape) == 4:
+			present = append(present, v.Name)
+		case v.Name == logits || s.Logits == "":
+			s.Logits, s.Vocabulary = v.Name, 0
+			if n := len(v.Shape); n > 0 && v.Shape[n-1].Known() {
+				s.Vocabulary = v.Shape[n-1].Value
+			}
+		}
+	}
+	return s.Logits != "" && (s.pairByName() || s.pairByOrder(present))
+}
+
+// Names that exporters give.
+const (
+	logits        = "logits"
+	pastPrefix    = "past_key_values."
+	presentPrefix = "present."
+)
+
+// pairByName pairs past_key_values.N.key with present.N.key, and reports
+// whether it could so pair every cache.
+func (s *Signature) pairByName() bool {
+	for i := range s.Caches {
+		rest, ok := strings.CutPrefix(s.Caches[i].Past, pastPrefix)
+		if !ok || !slices.Contains(s.Outputs, presentPrefix+rest) {
+			return false
+		}
+		s.Caches[i].Present = presentPrefix + rest
+	}
+	return true
+}
+
+// pairByOrder pairs the caches with outputs in order, if they are as many.
+func (s *Signature) pairByOrder(present []string) bool {
+	if len(present) != len(s.Caches) {
+		return false
+	}
+	for i, name := range present {
+		s.Caches[i].Present = name
+	}
+	return true
+}
+
+// tracksLengths reports whether a model counts the tokens of each row, as
+// GroupQueryAttention does and the op that takes its place.
+func tracksLengths(g *onnx.Graph) bool {
+	total := opInput("total_length")
+	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool {
+		return n.Domain == "com.microsoft" && n.OpType == "GroupQueryAttention" ||
+			n.Domain == customop.Domain && total < len(n.Inputs) && n.Inputs[total] != ""
+	})
+}

@@ -1,0 +1,55 @@
+package lm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// readSignature reads what a model takes and gives, and refuses what this
+// package cannot run.
+func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
+	s, err := signature.Read(m, folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range s.Inputs {
+		if err := feedable(s, in); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case !s.Takes(signature.Tokens) || s.Logits != "logits":
+		return nil, errors.New("not a language model: it has no input input_ids or no output logits")
+	case len(s.Caches) == 0:
+		return nil, errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
+	case s.Capacity > 0 && s.Vocabulary == 0:
+		return nil, errors.New("its logits' last dimension is not known, which a cache of fixed capacity needs here")
+	}
+	return s, nil
+}
+
+// feedable says why an input cannot be fed by this package, if it cannot.
+func feedable(s *signature.Signature, in signature.Input) error {
+	switch in.Role {
+	case signature.TokenTypes:
+		return fmt.Errorf("input %s is for token types, which cannot be fed", in.Name)
+	case signature.CacheLength:
+		return nil // int32, as the op reads it
+	case signature.Past:
+		c := s.Caches[in.Cache]
+		switch {
+		case in.Type != onnx.Float || c.Heads == 0:
+			return fmt.Errorf("input %s is %v with %d heads, want float32 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
+		case c.Rows > 0 && s.Capacity == 0:
+			return fmt.Errorf("input %s has a cache of exactly %d tokens and no input says how many it holds", in.Name, c.Rows)
+		}
+		return nil
+	}
+	if in.Type != onnx.Int64 {
+		return fmt.Errorf("input %s has element type %v, only int64 can be fed", in.Name, in.Type)
+	}
+	return nil
+}
