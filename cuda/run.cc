@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "block_spans.h"
+#include "divide.h"
 #include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
 #include "upload.h"
-#include "workspace.h"
 
 namespace rope::cuda {
 namespace {

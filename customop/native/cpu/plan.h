@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "attention.h"
+#include "divide.h"
 #include "visible.h"
-#include "workspace.h"
 
 namespace rope {
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "angles-inl.h"
+#include "divide.h"
 #include "plan.h"
 #include "visible.h"
 

@@ -6,6 +6,7 @@
 #define ROPE_TILE_LAYOUT_INL_H_
 #endif
 
+#include "divide.h"
 #include "key_angles-inl.h"
 #include "modifiers-inl.h"
 #include "plan.h"

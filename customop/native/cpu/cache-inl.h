@@ -10,6 +10,7 @@
 
 #include "angles-inl.h"
 #include "attention.h"
+#include "divide.h"
 #include "rotation-inl.h"
 #include "visible.h"
 #include "workspace.h"

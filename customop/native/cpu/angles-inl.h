@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "divide.h"
 #include "sincos-inl.h"
 #include "workspace.h"
 
