@@ -24,10 +24,16 @@ std::string Text(const Parts&... parts) {
   return text;
 }
 
-// Throws Failure("RotaryAttention node '…': <parts>").
+// "RotaryAttention node '…': <parts>".
+template <typename... Parts>
+std::string NodeText(const std::string& node, const Parts&... parts) {
+  return Text(spec::kRotaryAttention, " node '", node, "': ", parts...);
+}
+
+// Throws Failure(NodeText(...)).
 template <typename... Parts>
 [[noreturn]] void RefuseNode(const std::string& node, const Parts&... parts) {
-  throw Failure(Text(spec::kRotaryAttention, " node '", node, "': ", parts...));
+  throw Failure(NodeText(node, parts...));
 }
 
 }  // namespace rope
