@@ -16,7 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-inline constexpr float kLog2OfE = 1.44269504088896341f;
 inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 // Which columns of a tile one row sees.

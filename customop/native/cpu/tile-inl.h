@@ -97,7 +97,7 @@ class TileAttention {
     mask_.ForEachSpan(keys, [&](Range span) {
       for (Range tile = span; !tile.empty(); tile = {tile.end, span.end}) {
         tile.end = std::min(tile.begin + kTileKeys, span.end);
-        // Within a tile, keys stand in one tensor and one section.
+        // The keys of a tile stand in one tensor, and are all first keys or none of them is.
         for (const int64_t split : splits) {
           if (tile.begin < split) tile.end = std::min(tile.end, split);
         }
