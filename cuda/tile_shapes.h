@@ -9,24 +9,33 @@
 
 namespace rope::cuda {
 
-// In float32: rows, keys, channels, threads.
+// Four numbers each: rows, keys, channels, threads.
+// In float32:
 inline constexpr TileShape kFewRows{16, 64, 128, 128};  // decoding
 inline constexpr TileShape kNarrow{64, 64, 64, 128};
 inline constexpr TileShape kUsual{64, 64, 128, 128};
 inline constexpr TileShape kWide{32, 32, 256, 128};
 inline constexpr TileShape kWidest{16, 16, 768, 128};  // and in 16 bits
 
-// On tensor cores, for 16-bit types: decoding, with what 16 bits do not hold, and
-// without.
-inline constexpr TileShape kTensorFew64{16, 64, 64, 32, true, true};
-inline constexpr TileShape kTensorFew128{16, 64, 128, 32, true, true};
-inline constexpr TileShape kTensorFew256{16, 32, 256, 32, true, true};
-inline constexpr TileShape kTensorResiduals64{64, 64, 64, 128, true, true};
-inline constexpr TileShape kTensorResiduals128{64, 64, 128, 128, true, true};
-inline constexpr TileShape kTensorResiduals256{32, 32, 256, 64, true, true};
-inline constexpr TileShape kTensor64{128, 128, 64, 128, true, false};
-inline constexpr TileShape kTensor128{128, 64, 128, 128, true, false};
-inline constexpr TileShape kTensor256{64, 64, 256, 128, true, false};
+// The same on tensor cores, for 16-bit types: with what 16 bits do not hold, or without.
+constexpr TileShape OnTensorCores(TileShape shape) {
+  shape.tensor = true;
+  return shape;
+}
+constexpr TileShape WithResiduals(TileShape shape) {
+  shape.residuals = true;
+  return OnTensorCores(shape);
+}
+
+inline constexpr TileShape kTensorFew64 = WithResiduals({16, 64, 64, 32});  // decoding
+inline constexpr TileShape kTensorFew128 = WithResiduals({16, 64, 128, 32});
+inline constexpr TileShape kTensorFew256 = WithResiduals({16, 32, 256, 32});
+inline constexpr TileShape kTensorResiduals64 = WithResiduals({64, 64, 64, 128});
+inline constexpr TileShape kTensorResiduals128 = WithResiduals({64, 64, 128, 128});
+inline constexpr TileShape kTensorResiduals256 = WithResiduals({32, 32, 256, 64});
+inline constexpr TileShape kTensor64 = OnTensorCores({128, 128, 64, 128});
+inline constexpr TileShape kTensor128 = OnTensorCores({128, 64, 128, 128});
+inline constexpr TileShape kTensor256 = OnTensorCores({64, 64, 256, 128});
 
 // The largest head that the kernels take, of queries or of values.
 inline constexpr int64_t kMostChannels = kWidest.channels;
