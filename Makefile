@@ -95,11 +95,12 @@ cuda-bench: cuda ## Build build/librope_cuda_bench.so for cuda/bench/compare.py,
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
 	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
 
-lint: ## Check formatting (gofmt, clang-format) and run go vet and staticcheck
+lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git
 	@sh scripts/fetch-clang-format.sh
 	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
+	@! grep -n '#include "\.\./' $(CXX_FILES) || { echo "rope-rewrite: include these by name, from a folder that CMake gives the target"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 

@@ -22,7 +22,7 @@ struct AttentionKernel {
   static constexpr int kOwnKeys = Products::kOwnKeys;
   static constexpr int kOwnChannels = Products::kOwnChannels;
 
-  static int64_t Blocks(const Call<T>& call) { return call.units() * call.splits; }
+  static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.splits; }
   static int64_t SharedFloats(const Call<T>& call) {
     return Products::SharedFloats(call.head_size, call.v_head_size);
   }
@@ -66,7 +66,7 @@ struct AttentionKernel {
 
    private:
     ROPE_DEVICE void ComputeTile(const Span& tile) {
-      LoadKeys(tile.keys, call_.map_of[tile.band]);
+      LoadKeys(tile.keys, call_.key_angles.of_band[tile.band]);
       products_.Multiply(block_, states_);
       const TileMask<T> mask(call_, task_, tile);
       block_.ForThreads([&](int thread) { Score(mask, tile.keys, thread); });
@@ -74,8 +74,9 @@ struct AttentionKernel {
           [&](int thread) { return states_[thread].corrections; },
           [](float a, float b) { return Larger(a, b); });
       block_.ForThreads([&](int thread) { Weigh(thread); });
-      const bool odd = block_.AnyThread([&](int thread) { return LoadValues(tile.keys, thread); });
-      products_.Accumulate(block_, states_, static_cast<int>(tile.keys.size()), odd);
+      const bool non_finite =
+          block_.AnyThread([&](int thread) { return LoadValues(tile.keys, thread); });
+      products_.Accumulate(block_, states_, static_cast<int>(tile.keys.size()), non_finite);
     }
 
     // The block's queries as a band has them.
@@ -121,7 +122,7 @@ struct AttentionKernel {
           const int column = Products::ColumnOf(thread, n);
           if (columns.Has(column) && mask.Shows(state.rows[m].index, column) &&
               Modify(call_, task_, state.rows[m], tile.begin + column, score)) {
-            state.rows[m].seen = true;
+            state.rows[m].any_visible = true;
           } else {
             score = kNegativeInfinity;
           }
@@ -145,10 +146,9 @@ struct AttentionKernel {
       }
     }
 
-    // Puts the tile's values where its keys were. Whether this thread met one
-    // that is no finite number.
+    // Puts the tile's values where its keys were. Whether this thread met a non-finite one.
     ROPE_DEVICE bool LoadValues(Range tile, int thread) {
-      bool odd = false;
+      bool non_finite = false;
       const int chunks = ChunksOf(products_.v_channels());
       for (int i = thread; i < kKeys * chunks; i += kThreads) {
         const int column = i / chunks;
@@ -158,10 +158,10 @@ struct AttentionKernel {
           LoadChunk<T>(ValueRow(call_, task_, tile.begin + column), c, call_.v_head_size, values);
         }
         ROPE_UNROLL
-        for (int x = 0; x < kChunk; ++x) odd = odd || !IsFinite(values[x]);
+        for (int x = 0; x < kChunk; ++x) non_finite = non_finite || !IsFinite(values[x]);
         products_.StoreValues(column, c, values);
       }
-      return odd;
+      return non_finite;
     }
 
     // Adds up what the threads of a row have and writes it.
@@ -183,7 +183,7 @@ struct AttentionKernel {
           states_[thread].rows[m].total = states_[thread].corrections[m];
         }
       });
-      reduce([](const RowState& row) { return row.seen ? 1.0f : 0.0f; },
+      reduce([](const RowState& row) { return row.any_visible ? 1.0f : 0.0f; },
              [](float a, float b) { return a > b ? a : b; });
       block_.ForThreads([&](int thread) {
         State& state = states_[thread];
@@ -191,14 +191,14 @@ struct AttentionKernel {
         for (int m = 0; m < kOwnRows; ++m) {
           const int row = Products::RowOf(thread, m);
           if (row >= task_.rows) continue;
-          state.rows[m].seen = state.corrections[m] != 0.0f;
-          const RowWriter<T> writer(call_, task_, row, state.rows[m], call_.splits > 1);
+          state.rows[m].any_visible = state.corrections[m] != 0.0f;
+          const RowWriter<T> writer(call_, task_, row, state.rows[m], call_.schedule.splits > 1);
           ROPE_UNROLL
           for (int n = 0; n < kOwnChannels; ++n) {
             const int c = Products::ColumnOf(thread, n);
             if (c < call_.v_head_size) writer.Channel(c, state.sums[m][n]);
           }
-          if (thread % kLanes == 0) writer.Rest();
+          if (thread % kLanes == 0) writer.Statistics();
         }
       });
     }

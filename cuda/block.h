@@ -28,7 +28,7 @@ class DeviceBlock {
   ROPE_DEVICE int64_t index() const { return static_cast<int64_t>(blockIdx.x); }
   ROPE_DEVICE float* shared() const { return shared_; }
 
-  // step(thread) in every thread; what they wrote is then seen by all.
+  // step(thread) in every thread; what they wrote is then visible to all.
   template <typename Step>
   ROPE_DEVICE void ForThreads(const Step& step) {
     step(static_cast<int>(threadIdx.x));

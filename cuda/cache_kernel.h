@@ -62,15 +62,15 @@ struct CacheKernel {
     if (call.raw_cache) {
       LoadChunk<T>(key, c, call.head_size, chunk);
     } else {
-      float turned[kChunk];
-      TurnedChunk(call, TableRow(call, 0, batch, place), c, key, turned);
+      float rotated[kChunk];
+      RotatedChunk(call, AngleRow(call, call.query_angles, 0, batch, place), c, key, rotated);
       ROPE_UNROLL
-      for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(turned[i]);
-      if (call.new_key_rest.data != nullptr) {
-        alignas(16) T rests[kChunk];
+      for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(rotated[i]);
+      if (call.new_key_residual.data != nullptr) {
+        alignas(16) T residuals[kChunk];
         ROPE_UNROLL
-        for (int i = 0; i < kChunk; ++i) rests[i] = RestOf(turned[i], chunk[i]);
-        StoreChunk<T>(rests, call.new_key_rest.At(batch, head, place), c, call.head_size);
+        for (int i = 0; i < kChunk; ++i) residuals[i] = ResidualOf(rotated[i], chunk[i]);
+        StoreChunk<T>(residuals, call.new_key_residual.At(batch, head, place), c, call.head_size);
       }
     }
     if (call.new_key.data != nullptr) {
@@ -85,10 +85,10 @@ struct CacheKernel {
                                 int64_t c) {
     if (call.present_value.data == nullptr) return;
     const int64_t place = row - call.past(batch);
-    const bool fresh = place >= 0 && place < call.length;
-    if (!fresh && !call.move_values) return;
+    const bool is_new = place >= 0 && place < call.length;
+    if (!is_new && !call.move_values) return;
     alignas(16) T chunk[kChunk] = {};
-    if (fresh) {
+    if (is_new) {
       LoadChunk<T>(call.value.At(batch, head, place), c, call.v_head_size, chunk);
     } else if (place < 0) {
       LoadChunk<T>(call.past_value.At(batch, head, row), c, call.v_head_size, chunk);

@@ -7,8 +7,8 @@
 
 #include "cuda_device.h"
 #include "ort_api.h"
-#include "shapes.h"
 #include "spec.gen.h"
+#include "tile_shapes.h"
 
 namespace rope {
 

@@ -78,7 +78,7 @@ ROPE_DEVICE bool IsFinite(T x) {
 
 // What rounding to T leaves of a number, itself rounded; nothing of infinities.
 template <typename T>
-ROPE_DEVICE T RestOf(float x, T rounded) {
+ROPE_DEVICE T ResidualOf(float x, T rounded) {
   return FromFloat<T>(IsFinite(rounded) ? x - ToFloat(rounded) : 0.0f);
 }
 

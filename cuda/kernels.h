@@ -5,8 +5,8 @@
 #include "attention_kernel.h"
 #include "cache_kernel.h"
 #include "plain_products.h"
-#include "shapes.h"
 #include "tensor_kernel.h"
+#include "tile_shapes.h"
 
 namespace rope::cuda {
 
@@ -32,9 +32,9 @@ void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
     if (shape == kTensorFew64) return use(TensorKernel<T, kTensorFew64>());
     if (shape == kTensorFew128) return use(TensorKernel<T, kTensorFew128>());
     if (shape == kTensorFew256) return use(TensorKernel<T, kTensorFew256>());
-    if (shape == kTensorRests64) return use(TensorKernel<T, kTensorRests64>());
-    if (shape == kTensorRests128) return use(TensorKernel<T, kTensorRests128>());
-    if (shape == kTensorRests256) return use(TensorKernel<T, kTensorRests256>());
+    if (shape == kTensorResiduals64) return use(TensorKernel<T, kTensorResiduals64>());
+    if (shape == kTensorResiduals128) return use(TensorKernel<T, kTensorResiduals128>());
+    if (shape == kTensorResiduals256) return use(TensorKernel<T, kTensorResiduals256>());
     if (shape == kTensor64) return use(TensorKernel<T, kTensor64>());
     if (shape == kTensor128) return use(TensorKernel<T, kTensor128>());
     use(TensorKernel<T, kTensor256>());

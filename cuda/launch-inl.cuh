@@ -22,7 +22,7 @@ cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cud
   constexpr int64_t kMostBlocks = INT32_MAX;
   if (blocks > kMostBlocks) return cudaErrorInvalidConfiguration;
   cudaError_t error = cudaSuccess;
-  WithKernel<T>(kernel, call.shape, [&](auto k) {
+  WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
     using K = decltype(k);
     const size_t shared = static_cast<size_t>(K::SharedFloats(call)) * sizeof(float);
     if (shared > kWithoutAsking) {

@@ -91,10 +91,10 @@ class PlainProducts {
     });
   }
 
-  // sums = sums * corrections + weights · values. Where values are `odd`, keys
-  // without weight are passed over: 0 times infinity is not nothing.
+  // sums = sums * corrections + weights · values. Where some value is `non_finite`, keys
+  // without weight are passed over: 0 times infinity is NaN.
   template <typename Block, typename States>
-  ROPE_DEVICE void Accumulate(Block& block, States& states, int keys, bool odd) {
+  ROPE_DEVICE void Accumulate(Block& block, States& states, int keys, bool non_finite) {
     block.ForThreads([&](int thread) {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
@@ -124,7 +124,7 @@ class PlainProducts {
         ROPE_UNROLL
         for (int m = 0; m < kOwnRows; ++m) {
           const float weight = weights[m * (kKeys + 1) + j];
-          if (odd && weight == 0.0f) continue;
+          if (non_finite && weight == 0.0f) continue;
           ROPE_UNROLL
           for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] += weight * v[n];
         }

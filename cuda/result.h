@@ -19,8 +19,8 @@ struct RowState {
   int64_t head = 0;
   int64_t index = -1;  // among all keys; -1: there is no such row
   float maximum = kNegativeInfinity;
-  float total = 0;    // of the weights relative to it
-  bool seen = false;  // some key
+  float total = 0;           // of the weights relative to it
+  bool any_visible = false;  // of the keys
 
   template <typename T>
   ROPE_DEVICE static RowState Of(const Call<T>& call, const Task& task, int row) {
@@ -41,7 +41,7 @@ struct RowState {
     return correction;
   }
 
-  // Nothing seen yet, or only -inf: no weight.
+  // No visible key yet, or only scores of -inf: no weight.
   ROPE_DEVICE float Weight(float score) const {
     if (maximum == kNegativeInfinity || score == kNegativeInfinity) return 0.0f;
     return std::exp(score - maximum);
@@ -59,13 +59,13 @@ class RowWriter {
     if (state.total != 0.0f) {
       factor_ = 1.0f / state.total;
       log_sum_exp_ = state.maximum + std::log(state.total);
-      if (call.sinks != nullptr) {
-        const float sink = call.sinks[state.head];
+      if (call.score.sinks != nullptr) {
+        const float sink = call.score.sinks[state.head];
         const float largest = Larger(state.maximum, sink);
         const float weight = std::exp(state.maximum - largest);
         factor_ = weight / (state.total * weight + std::exp(sink - largest));
       }
-    } else if (state.seen) {
+    } else if (state.any_visible) {
       // Keys whose scores are all -inf, where softmax is 0 / 0.
       factor_ = log_sum_exp_ = __builtin_nanf("");
     }
@@ -80,12 +80,12 @@ class RowWriter {
   }
 
   // What a row has once: its log-sum-exp, or maximum and total.
-  ROPE_DEVICE void Rest() const {
+  ROPE_DEVICE void Statistics() const {
     if (partial_) {
       float* partial = Partial() + call_.v_head_size;
       partial[0] = state_.maximum;
-      // -1: has seen keys, but only scores of -inf.
-      partial[1] = state_.total == 0.0f && state_.seen ? -1.0f : state_.total;
+      // -1: sees keys, but their scores are all -inf.
+      partial[1] = state_.total == 0.0f && state_.any_visible ? -1.0f : state_.total;
     } else if (call_.log_sum_exp != nullptr) {
       call_.log_sum_exp[(task_.batch * call_.num_heads + state_.head) * call_.length +
                         state_.place] = log_sum_exp_;
@@ -94,9 +94,10 @@ class RowWriter {
 
  private:
   ROPE_DEVICE float* Partial() const {
-    const int64_t part = static_cast<int64_t>(task_.unit) * call_.splits + task_.split;
-    return call_.partials +
-           (part * call_.partial_rows + task_.first_in_block + row_) * (call_.v_head_size + 2);
+    const int64_t part = static_cast<int64_t>(task_.unit) * call_.schedule.splits + task_.split;
+    return call_.schedule.partials +
+           (part * call_.schedule.partial_rows + task_.first_in_block + row_) *
+               call_.partial_width();
   }
 
   const Call<T>& call_;
@@ -113,37 +114,38 @@ template <typename T>
 struct MergeKernel {
   static constexpr int kThreads = 64;
 
-  static int64_t Blocks(const Call<T>& call) { return call.units() * call.partial_rows; }
+  static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.partial_rows; }
   static int64_t SharedFloats(const Call<T>&) { return 0; }
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
-    const int row = static_cast<int>(block.index() % call.partial_rows);
-    const int64_t width = call.v_head_size + 2;
-    const Task task = TaskOf(call, block.index() / call.partial_rows * call.splits);
+    const Schedule& schedule = call.schedule;
+    const int row = static_cast<int>(block.index() % schedule.partial_rows);
+    const int64_t width = call.partial_width();
+    const Task task = TaskOf(call, block.index() / schedule.partial_rows * schedule.splits);
     if (row >= task.rows) return;
     const float* first =
-        call.partials +
-        (static_cast<int64_t>(task.unit) * call.splits * call.partial_rows + row) * width;
-    const int64_t stride = call.partial_rows * width;
+        schedule.partials +
+        (static_cast<int64_t>(task.unit) * schedule.splits * schedule.partial_rows + row) * width;
+    const int64_t stride = schedule.partial_rows * width;
     block.ForThreads([&](int thread) {
       RowState state = RowState::Of(call, task, row);
-      for (int64_t s = 0; s < call.splits; ++s) {
-        const float* rest = first + s * stride + call.v_head_size;
-        state.maximum = Larger(state.maximum, rest[0]);
-        state.seen = state.seen || rest[1] != 0.0f;
+      for (int64_t s = 0; s < schedule.splits; ++s) {
+        const float* statistics = first + s * stride + call.v_head_size;
+        state.maximum = Larger(state.maximum, statistics[0]);
+        state.any_visible = state.any_visible || statistics[1] != 0.0f;
       }
-      for (int64_t s = 0; s < call.splits; ++s) {
-        const float* rest = first + s * stride + call.v_head_size;
-        // Without a total a split has seen nothing that weighs: its sums are zeros.
-        if (rest[1] > 0.0f || rest[1] != rest[1]) {
-          state.total += rest[1] * std::exp(rest[0] - state.maximum);
+      for (int64_t s = 0; s < schedule.splits; ++s) {
+        const float* statistics = first + s * stride + call.v_head_size;
+        // Without a total no key of the split has a weight: its sums are zeros.
+        if (statistics[1] > 0.0f || statistics[1] != statistics[1]) {
+          state.total += statistics[1] * std::exp(statistics[0] - state.maximum);
         }
       }
       const RowWriter<T> writer(call, task, row, state, false);
       for (int64_t c = thread; c < call.v_head_size; c += kThreads) {
         float sum = 0.0f;
-        for (int64_t s = 0; s < call.splits; ++s) {
+        for (int64_t s = 0; s < schedule.splits; ++s) {
           const float* part = first + s * stride;
           const float total = part[call.v_head_size + 1];
           if (total > 0.0f || total != total) {
@@ -152,7 +154,7 @@ struct MergeKernel {
         }
         writer.Channel(c, sum);
       }
-      if (thread == 0) writer.Rest();
+      if (thread == 0) writer.Statistics();
     });
   }
 };

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "block_spans.h"
+#include "divide.h"
 #include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
 #include "upload.h"
-#include "workspace.h"
 
 namespace rope::cuda {
 namespace {
@@ -51,14 +51,15 @@ class Run {
     TakeCaches();
     TakeRotation();
     TakeMask();
+    TakeScore();
     TakeSchedule();
     if (!upload_.Send(device_)) return false;
     StagePast(args_.past_key, staged_key_, call_.past_key);
     StagePast(args_.past_value, staged_value_, call_.past_value);
-    Launch(Kernel::kAngles, call_.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_));
+    Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_));
     Launch(Kernel::kCache, CacheKernel<E>::Blocks(call_));
-    Launch(Kernel::kAttention, call_.units() * call_.splits);
-    if (call_.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_));
+    Launch(Kernel::kAttention, call_.units() * call_.schedule.splits);
+    if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_));
     return true;
   }
 
@@ -84,19 +85,11 @@ class Run {
     call_.present_key = As<E>(args_.present_key);
     call_.present_value = As<E>(args_.present_value);
     call_.present_rows = args_.present_rows;
-    call_.bias = As<E>(args_.bias);
-    call_.bias_before_softcap = As<E>(args_.bias_before_softcap);
     call_.log_sum_exp = args_.log_sum_exp;
     if (args_.row_past != nullptr) {
       upload_.Add(std::vector<int32_t>(args_.row_past, args_.row_past + args_.batch),
                   call_.row_past);
     }
-    if (args_.sinks == nullptr) return;
-    std::vector<float> sinks;
-    for (int64_t h = 0; h < params_.num_heads; ++h) {
-      sinks.push_back(hwy::ConvertScalarTo<float>(args_.sinks[h]));
-    }
-    upload_.Add(sinks, call_.sinks);
   }
 
   // The attention reads present where there is one, and beside it what rounding
@@ -111,7 +104,7 @@ class Run {
     if (!keep_values) call_.new_value = call_.value;
     const bool rounds = sizeof(T) != sizeof(float) && !params_.fast && !params_.raw_cache;
     if (!keep_keys) ReserveNewKeys(call_.new_key);
-    if (rounds) ReserveNewKeys(call_.new_key_rest);
+    if (rounds) ReserveNewKeys(call_.new_key_residual);
     Reserve(args_.past_key, args_.present_key, staged_key_);
     Reserve(args_.past_value, args_.present_value, staged_value_);
   }
@@ -138,16 +131,17 @@ class Run {
   }
 
   void TakeRotation() {
-    call_.pairs = static_cast<int64_t>(params_.frequencies.size());
-    call_.rotary_offset = params_.rotary_offset;
-    call_.interleaved = params_.interleaved;
-    call_.exact_angles = params_.exact_angles;
+    Rotation& rotation = call_.rotation;
+    rotation.pairs = static_cast<int64_t>(params_.frequencies.size());
+    rotation.offset = params_.rotary_offset;
+    rotation.interleaved = params_.interleaved;
+    rotation.exact_angles = params_.exact_angles;
+    rotation.gain = params_.gain;
+    upload_.Add(params_.frequencies, rotation.frequencies);
     call_.raw_cache = params_.raw_cache;
     call_.fast = params_.fast;
-    call_.rests = !params_.fast || params_.temperature.slope > 0;
-    call_.gain = params_.gain;
+    call_.residuals = !params_.fast || params_.temperature.slope > 0;
     call_.band_count = static_cast<int64_t>(params_.bands.size());
-    upload_.Add(params_.frequencies, call_.frequencies);
     upload_.Add(params_.bands, call_.bands);
 
     std::vector<Band> tables = {Band{}};
@@ -161,12 +155,12 @@ class Run {
       if (map == maps.size()) maps.push_back(band);
       map_of.push_back(params_.raw_cache ? static_cast<int32_t>(map) : 0);
     }
-    call_.table_count = static_cast<int64_t>(tables.size());
-    call_.map_count = static_cast<int64_t>(maps.size());
-    upload_.Add(tables, call_.table_bands);
-    upload_.Add(table_of, call_.table_of);
-    upload_.Add(maps, call_.map_bands);
-    upload_.Add(map_of, call_.map_of);
+    call_.query_angles.count = static_cast<int64_t>(tables.size());
+    call_.key_angles.count = static_cast<int64_t>(maps.size());
+    upload_.Add(tables, call_.query_angles.bands);
+    upload_.Add(table_of, call_.query_angles.of_band);
+    upload_.Add(maps, call_.key_angles.bands);
+    upload_.Add(map_of, call_.key_angles.of_band);
     TakePositions();
   }
 
@@ -184,32 +178,33 @@ class Run {
         }
       }
     }
-    call_.table_rows = rows * args_.length;
-    call_.table_batch_stride = rows == 1 ? 0 : args_.length;
+    call_.query_angles.rows = rows * args_.length;
+    call_.query_angles.batch_stride = rows == 1 ? 0 : args_.length;
     upload_.Add(positions, call_.positions);
     upload_.Add(shifts, call_.shifts);
-    if (!temperatures.empty()) upload_.Add(temperatures, call_.temperatures);
-    upload_.Reserve(call_.table_count * call_.table_rows * 2 * call_.pairs, call_.tables);
+    if (!temperatures.empty()) upload_.Add(temperatures, call_.score.temperatures);
+    ReserveAngles(call_.query_angles);
     if (!params_.raw_cache) return;
     const bool one = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
-    call_.map_rows = args_.max_total() * (one ? 1 : args_.batch);
-    call_.map_batch_stride = one ? 0 : args_.max_total();
-    upload_.Reserve(call_.map_count * call_.map_rows * 2 * call_.pairs, call_.key_tables);
+    call_.key_angles.rows = args_.max_total() * (one ? 1 : args_.batch);
+    call_.key_angles.batch_stride = one ? 0 : args_.max_total();
+    ReserveAngles(call_.key_angles);
+  }
+
+  void ReserveAngles(AngleTables& tables) {
+    upload_.Reserve(tables.all_rows() * 2 * call_.rotation.pairs, tables.values);
   }
 
   void TakeMask() {
-    call_.causal = params_.causal;
-    call_.window = params_.window;
-    call_.first_keys = params_.first_keys;
-    if (!first_keys_.ends().empty()) upload_.Add(first_keys_.ends(), call_.first_keys_ends);
-    call_.document_mask = params_.document_mask;
-    call_.softcap = params_.softcap;
-    call_.scale = params_.scale != 0.0f
-                      ? params_.scale
-                      : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
+    Mask& mask = call_.mask;
+    mask.causal = params_.causal;
+    mask.window = params_.window;
+    mask.first_keys = params_.first_keys;
+    if (!first_keys_.ends().empty()) upload_.Add(first_keys_.ends(), mask.first_keys_ends);
+    mask.document_mask = params_.document_mask;
     if (padding_.any()) {
-      call_.shown_batch_stride = padding_.batch_stride();
-      upload_.Add(padding_.shown(), call_.shown);
+      mask.shown_batch_stride = padding_.batch_stride();
+      upload_.Add(padding_.shown(), mask.shown);
     }
     if (args_.documents != nullptr) {
       const int64_t columns = args_.max_total();
@@ -219,51 +214,70 @@ class Run {
         const int64_t* row = args_.documents + b * args_.documents_batch_stride;
         ids.insert(ids.end(), row, row + columns);
       }
-      call_.documents_batch_stride = rows == 1 ? 0 : columns;
-      upload_.Add(ids, call_.documents);
+      mask.documents_batch_stride = rows == 1 ? 0 : columns;
+      upload_.Add(ids, mask.documents);
     }
+  }
+
+  void TakeScore() {
+    call_.score.softcap = params_.softcap;
+    call_.score.scale =
+        params_.scale != 0.0f
+            ? params_.scale
+            : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
+    call_.score.bias = As<E>(args_.bias);
+    call_.score.bias_before_softcap = As<E>(args_.bias_before_softcap);
+    if (args_.sinks == nullptr) return;
+    std::vector<float> sinks;
+    for (int64_t h = 0; h < params_.num_heads; ++h) {
+      sinks.push_back(hwy::ConvertScalarTo<float>(args_.sinks[h]));
+    }
+    upload_.Add(sinks, call_.score.sinks);
   }
 
   // The spans of keys that each block of query rows visits, and into how many
   // splits they are cut. It follows from shapes and masks alone.
   void TakeSchedule() {
-    constexpr int64_t kThreadsWanted = 32768;  // about two blocks of 128 on each of 132 processors,
-    constexpr int64_t kBlocksWanted = 528;     // and four of any size
+    // On a GPU of 132 processors about two blocks of 128 threads each, and at most four blocks.
+    constexpr int64_t kThreadsWanted = 32768;
+    constexpr int64_t kBlocksWanted = 528;
     constexpr int64_t kTilesPerSplit = 4;
     constexpr int64_t kMostSplits = 128;
     const int64_t rows = args_.length * params_.group();
     const int64_t channels = std::max(args_.head_size, args_.v_head_size);
-    call_.shape =
-        sizeof(E) == 2 ? TensorShapeFor(rows, channels, call_.rests) : ShapeFor(rows, channels);
-    call_.blocks = DivideUp(rows, call_.shape.rows);
-    BlockSpans<T> block_spans(params_, args_, positions_, padding_, first_keys_, call_.shape.keys);
+    Schedule& schedule = call_.schedule;
+    schedule.shape =
+        sizeof(E) == 2 ? TensorShapeFor(rows, channels, call_.residuals) : ShapeFor(rows, channels);
+    schedule.blocks = DivideUp(rows, schedule.shape.rows);
+    BlockSpans<T> block_spans(params_, args_, positions_, padding_, first_keys_,
+                              schedule.shape.keys);
     std::vector<Span> spans;
     std::vector<int32_t> first;
     int64_t most_tiles = 0;
-    for (int64_t i = 0; i < args_.batch * call_.blocks; ++i) {
+    for (int64_t i = 0; i < args_.batch * schedule.blocks; ++i) {
       first.push_back(static_cast<int32_t>(spans.size()));
-      const int64_t first_row = i % call_.blocks * call_.shape.rows;
+      const int64_t first_row = i % schedule.blocks * schedule.shape.rows;
       const int64_t left = rows - first_row;
       const Range places =
-          PlacesOf(first_row, std::min<int64_t>(call_.shape.rows, left), params_.group());
-      block_spans.Add(i / call_.blocks, places, spans);
+          PlacesOf(first_row, std::min<int64_t>(schedule.shape.rows, left), params_.group());
+      block_spans.Add(i / schedule.blocks, places, spans);
       int64_t tiles = 0;
       for (size_t s = static_cast<size_t>(first.back()); s < spans.size(); ++s) {
-        tiles += DivideUp(spans[s].keys.size(), call_.shape.keys);
+        tiles += DivideUp(spans[s].keys.size(), schedule.shape.keys);
       }
       most_tiles = std::max(most_tiles, tiles);
     }
     first.push_back(static_cast<int32_t>(spans.size()));
-    upload_.Add(spans, call_.spans);
-    upload_.Add(first, call_.first_span);
+    upload_.Add(spans, schedule.spans);
+    upload_.Add(first, schedule.first_span);
     if (call_.units() == 0) return;
-    const int64_t wanted = std::min(kBlocksWanted, kThreadsWanted / call_.shape.threads);
-    call_.splits = std::clamp<int64_t>(
+    const int64_t wanted = std::min(kBlocksWanted, kThreadsWanted / schedule.shape.threads);
+    schedule.splits = std::clamp<int64_t>(
         std::min(DivideUp(wanted, call_.units()), most_tiles / kTilesPerSplit), 1, kMostSplits);
-    if (call_.splits == 1) return;
-    call_.partial_rows = std::min<int64_t>(rows, call_.shape.rows);
-    upload_.Reserve(call_.units() * call_.splits * call_.partial_rows * (args_.v_head_size + 2),
-                    call_.partials);
+    if (schedule.splits == 1) return;
+    schedule.partial_rows = std::min<int64_t>(rows, schedule.shape.rows);
+    upload_.Reserve(call_.units() * schedule.splits * schedule.partial_rows * call_.partial_width(),
+                    schedule.partials);
   }
 
   const AttentionParams& params_;

@@ -33,7 +33,7 @@ struct Task {
  private:
   template <typename T>
   constexpr int64_t RowOf(const Call<T>& call, int row) const {
-    return static_cast<int64_t>(block) * call.shape.rows + first_in_block + row;
+    return static_cast<int64_t>(block) * call.schedule.shape.rows + first_in_block + row;
   }
 };
 
@@ -41,16 +41,16 @@ struct Task {
 template <typename T>
 constexpr Task TaskOf(const Call<T>& call, int64_t index) {
   Task task;
-  task.split = static_cast<int32_t>(index % call.splits);
-  task.unit = static_cast<int32_t>(index / call.splits);
+  task.split = static_cast<int32_t>(index % call.schedule.splits);
+  task.unit = static_cast<int32_t>(index / call.schedule.splits);
   const auto kv_heads = static_cast<int32_t>(call.kv_num_heads);
   const auto heads = static_cast<int32_t>(call.batch) * kv_heads;
-  task.block = static_cast<int32_t>(call.blocks) - 1 - task.unit / heads;
+  task.block = static_cast<int32_t>(call.schedule.blocks) - 1 - task.unit / heads;
   task.batch = task.unit % heads / kv_heads;
   task.kv_head = task.unit % kv_heads;
-  const int64_t first_row = static_cast<int64_t>(task.block) * call.shape.rows;
+  const int64_t first_row = static_cast<int64_t>(task.block) * call.schedule.shape.rows;
   task.rows = static_cast<int32_t>(
-      std::min<int64_t>(call.shape.rows, call.length * call.group() - first_row));
+      std::min<int64_t>(call.schedule.shape.rows, call.length * call.group() - first_row));
   return task;
 }
 
@@ -66,7 +66,8 @@ class TileWalk {
  public:
   constexpr TileWalk(const Call<T>& call, const Task& task, int tile_keys)
       : call_(call), tile_keys_(tile_keys), skip_(task.split) {
-    const int32_t* first = call.first_span + task.batch * call.blocks + task.block;
+    const int32_t* first =
+        call.schedule.first_span + task.batch * call.schedule.blocks + task.block;
     span_ = first[0];
     end_ = first[1];
   }
@@ -74,11 +75,11 @@ class TileWalk {
   // Takes the next tile; false if there is none.
   constexpr bool Next(Span& tile) {
     for (; span_ != end_; ++span_, from_ = 0) {
-      const Span& span = call_.spans[span_];
+      const Span& span = call_.schedule.spans[span_];
       for (int64_t at = span.keys.begin + from_; at < span.keys.end; at += tile_keys_) {
         from_ += tile_keys_;
         if (skip_-- > 0) continue;
-        skip_ = static_cast<int32_t>(call_.splits) - 1;
+        skip_ = static_cast<int32_t>(call_.schedule.splits) - 1;
         tile = {{at, std::min(at + tile_keys_, span.keys.end)}, span.band, span.sight};
         return true;
       }

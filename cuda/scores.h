@@ -19,7 +19,7 @@ ROPE_DEVICE Range BandKeysOf(const Call<T>& call, const Task& task, int64_t inde
                   index, call.shifts[task.batch], total);
 }
 
-// The channels [c, c + kChunk) of the query of a task's row, turned for a band;
+// The channels [c, c + kChunk) of the query of a task's row, rotated for a band;
 // zeros behind the last row and channel.
 template <typename T>
 ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int64_t band, int64_t c,
@@ -29,9 +29,12 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   if (row >= task.rows || c >= call.head_size) return;
   const int64_t place = task.PlaceOf(call, row);
   const T* query = call.query.At(task.batch, task.HeadOf(call, row), place);
-  TurnedChunk(call, TableRow(call, call.table_of[band], task.batch, place), c, query, out);
-  const float temperature =
-      call.temperatures == nullptr ? 1.0f : call.temperatures[task.batch * call.length + place];
+  const float* angles =
+      AngleRow(call, call.query_angles, call.query_angles.of_band[band], task.batch, place);
+  RotatedChunk(call, angles, c, query, out);
+  const float temperature = call.score.temperatures == nullptr
+                                ? 1.0f
+                                : call.score.temperatures[task.batch * call.length + place];
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) {
     out[i] = (call.fast ? RoundedTo<T>(out[i]) : out[i]) * temperature;
@@ -40,25 +43,25 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
 
 // The row where a key, or its value, stands: among the cached ones, or, if those of
 // this call stand apart, among these.
-template <typename T, typename Fresh>
+template <typename T, typename New>
 ROPE_DEVICE const T* RowOf(const Call<T>& call, const Task& task, const Rows<const T>& cached,
-                           const Rows<Fresh>& fresh, int64_t key) {
+                           const Rows<New>& new_rows, int64_t key) {
   const int64_t place = key - call.past(task.batch);
-  return place >= 0 && fresh.data != nullptr ? fresh.At(task.batch, task.kv_head, place)
-                                             : cached.At(task.batch, task.kv_head, key);
+  return place >= 0 && new_rows.data != nullptr ? new_rows.At(task.batch, task.kv_head, place)
+                                                : cached.At(task.batch, task.kv_head, key);
 }
 template <typename T>
 ROPE_DEVICE const T* ValueRow(const Call<T>& call, const Task& task, int64_t key) {
   return RowOf(call, task, call.cached_value, call.new_value, key);
 }
 
-// The channels [c, c + kChunk) of a key as the map has it: raw keys are turned now.
+// The channels [c, c + kChunk) of a key as the map has it: raw keys are rotated now.
 template <typename T>
 ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, int32_t map,
                           int64_t c, float* out) {
   const T* row = RowOf(call, task, call.cached_key, call.new_key, key);
   if (call.raw_cache) {
-    TurnedChunk(call, KeyTableRow(call, map, task.batch, key), c, row, out);
+    RotatedChunk(call, AngleRow(call, call.key_angles, map, task.batch, key), c, row, out);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; ++i) out[i] = call.fast ? RoundedTo<T>(out[i]) : out[i];
     return;
@@ -68,8 +71,8 @@ ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, in
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) out[i] = ToFloat(chunk[i]);
   const int64_t place = key - call.past(task.batch);
-  if (place < 0 || call.new_key_rest.data == nullptr) return;
-  LoadChunk<T>(call.new_key_rest.At(task.batch, task.kv_head, place), c, call.head_size, chunk);
+  if (place < 0 || call.new_key_residual.data == nullptr) return;
+  LoadChunk<T>(call.new_key_residual.At(task.batch, task.kv_head, place), c, call.head_size, chunk);
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) out[i] += ToFloat(chunk[i]);
 }
@@ -91,9 +94,10 @@ class TileMask {
   ROPE_DEVICE TileMask(const Call<T>& call, const Task& task, const Span& tile)
       : call_(call), task_(task), tile_(tile) {
     if (tile.sight != Sight::kMasked) return;
-    if (call.shown != nullptr) shown_ = call.shown + task.batch * call.shown_batch_stride;
-    if (call.documents != nullptr) {
-      documents_ = call.documents + task.batch * call.documents_batch_stride;
+    const Mask& mask = call.mask;
+    if (mask.shown != nullptr) shown_ = mask.shown + task.batch * mask.shown_batch_stride;
+    if (mask.documents != nullptr) {
+      documents_ = mask.documents + task.batch * mask.documents_batch_stride;
     }
   }
 
@@ -101,13 +105,13 @@ class TileMask {
   ROPE_DEVICE Columns ColumnsOf(int64_t index) const {
     if (index < 0) return {};
     const int64_t total = call_.total(task_.batch);
-    const int64_t first_keys = call_.first_keys_end(task_.batch);
-    const Geometry geometry(call_.causal, call_.window, first_keys, total);
+    const int64_t first_keys = call_.mask.first_keys_end(task_.batch);
+    const Geometry geometry(call_.mask.causal, call_.mask.window, first_keys, total);
     const Range keys = tile_.keys.Intersect(BandKeysOf(call_, task_, index, tile_.band, total));
     const Range first = geometry.Keys(index, keys.Intersect(geometry.FirstSection()));
-    const Range rest = geometry.Keys(index, keys.Intersect(geometry.SecondSection()));
+    const Range others = geometry.Keys(index, keys.Intersect(geometry.SecondSection()));
     const auto column = [&](int64_t key) { return static_cast<int>(key - tile_.keys.begin); };
-    return {column(first.begin), column(first.end), column(rest.begin), column(rest.end)};
+    return {column(first.begin), column(first.end), column(others.begin), column(others.end)};
   }
 
   // Whether the query at an index sees a column that it sees by index.
@@ -115,7 +119,7 @@ class TileMask {
     const int64_t key = tile_.keys.begin + column;
     return (shown_ == nullptr || shown_[key] != 0) &&
            (documents_ == nullptr ||
-            DocumentShows(call_.document_mask, documents_[index], documents_[key]));
+            DocumentShows(call_.mask.document_mask, documents_[index], documents_[key]));
   }
 
  private:
@@ -130,16 +134,16 @@ class TileMask {
 template <typename T>
 ROPE_DEVICE bool Modify(const Call<T>& call, const Task& task, const RowState& row, int64_t key,
                         float& score) {
-  score *= call.scale;
+  score *= call.score.scale;
   const auto add = [&](const Bias<T>& bias) {
     if (bias.data == nullptr) return true;
     const float b = ToFloat(*bias.At(task.batch, row.head, row.place, key));
     score += b;
     return b != kNegativeInfinity;
   };
-  if (!add(call.bias_before_softcap)) return false;
-  if (call.softcap > 0) score = call.softcap * std::tanh(score / call.softcap);
-  return add(call.bias);
+  if (!add(call.score.bias_before_softcap)) return false;
+  if (call.score.softcap > 0) score = call.score.softcap * std::tanh(score / call.score.softcap);
+  return add(call.score.bias);
 }
 
 }  // namespace rope::cuda

@@ -24,7 +24,7 @@ struct TensorKernel {
   static constexpr float kLog2OfE = 1.44269504f;
   static constexpr int kChannelBlocks = kShape.channels / 8;
 
-  static int64_t Blocks(const Call<T>& call) { return call.units() * call.splits; }
+  static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.splits; }
   static int64_t SharedFloats(const Call<T>& call) {
     return std::max(Tiles::SharedFloats(call), Again::SharedFloats(call));
   }
@@ -38,7 +38,7 @@ struct TensorKernel {
     float bases[kOwnRows];
     float totals[kOwnRows];
     float corrections[kOwnRows];
-    uint32_t seen;  // a bit for each row that has seen a key
+    uint32_t any_visible;  // a bit for each row that sees a key
   };
 
   template <typename Block>
@@ -49,12 +49,13 @@ struct TensorKernel {
           call_(call),
           task_(TaskOf(call, block.index())),
           tiles_(call, task_),
-          plain_(call.bias.data == nullptr && call.bias_before_softcap.data == nullptr &&
-                 call.softcap == 0.0f && call.scale > 0.0f) {}
+          plain_(call.score.bias.data == nullptr &&
+                 call.score.bias_before_softcap.data == nullptr && call.score.softcap == 0.0f &&
+                 call.score.scale > 0.0f) {}
 
     ROPE_DEVICE void Run() {
       Compute();
-      if (block_.AnyThread([&](int thread) { return IsOdd(states_[thread]); })) {
+      if (block_.AnyThread([&](int thread) { return IsNonFinite(states_[thread]); })) {
         ComputeAgain();
       } else {
         Finish();
@@ -72,19 +73,19 @@ struct TensorKernel {
       while (more) more = ComputeTile(walk, tile);
     }
 
-    // Brings a tile's keys to their place, and queries as its band has them if those of
-    // another one are there.
+    // Brings a tile's keys to shared memory, and the queries of its band unless they are there:
+    // `band` is the one whose queries are, -1 for none.
     ROPE_DEVICE void Start(const Span& tile, int32_t band) {
       if (tile.band != band) tiles_.StoreQueries(block_, tile.band);
       if (tiles_.CopiesKeys(tile.keys)) {
         tiles_.CopyKeys(block_, tile.keys);
       } else {
-        tiles_.StoreKeys(block_, tile.keys, call_.map_of[tile.band]);
+        tiles_.StoreKeys(block_, tile.keys, call_.key_angles.of_band[tile.band]);
       }
     }
 
-    // Infinite keys and values spoil rows that give them no weight, since 0 times
-    // infinity is not nothing: such rows are computed by the other kernel.
+    // Infinite keys and values make NaN of rows that give them no weight, since 0 times
+    // infinity is NaN: such blocks are computed by the kernel that passes them over.
     ROPE_DEVICE void ComputeAgain() {
       for (int first = 0; first < task_.rows; first += Again::kRows) {
         Task task = task_;
@@ -94,15 +95,15 @@ struct TensorKernel {
       }
     }
 
-    // Computes a tile whose keys are on their way; takes the next one, if there is one,
-    // whose copies go on while this one's weights are multiplied. What takes registers
-    // of its own, queries of another band and keys that are not copied, comes after.
+    // Computes a tile whose keys are being copied. Then takes the next tile, if there is one:
+    // its keys are copied while this tile's weights are multiplied. Queries of another band,
+    // and keys that are not just copied, take registers of their own and so come after that.
     ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile) {
       block_.template AwaitCopies<0>();
       block_.Barrier();
       tiles_.StartValues(block_, tile.keys);
       block_.EndCopies();
-      Products::Multiply(block_, states_, tiles_.rests(), tiles_.HaveRests(tile.keys));
+      Products::Multiply(block_, states_, tiles_.residuals(), tiles_.HaveResiduals(tile.keys));
       block_.Barrier();
       Weigh(tile);
       const int32_t band = tile.band;
@@ -112,7 +113,7 @@ struct TensorKernel {
       block_.EndCopies();
       block_.template AwaitCopies<1>();
       block_.Barrier();
-      Products::Accumulate(block_, states_, tiles_.rests());
+      Products::Accumulate(block_, states_, tiles_.residuals());
       if (more && !early) Start(tile, band);
       block_.EndCopies();
       return more;
@@ -121,9 +122,9 @@ struct TensorKernel {
     // Turns products into weights and carries the rows' maxima and totals on.
     ROPE_DEVICE void Weigh(const Span& tile) {
       // Of what stands in scores, in units of ln 2.
-      const float factor = plain_ ? call_.scale * kLog2OfE : kLog2OfE;
+      const float factor = plain_ ? call_.score.scale * kLog2OfE : kLog2OfE;
       if (plain_ && tile.sight == Sight::kAll) {
-        block_.Lanes([&](int thread) { states_[thread].seen = ~0u; });
+        block_.Lanes([&](int thread) { states_[thread].any_visible = ~0u; });
       } else {
         block_.Lanes([&](int thread) { Score(tile, thread); });
       }
@@ -133,7 +134,7 @@ struct TensorKernel {
           [](float a, float b) { return std::fmax(a, b); });
       block_.Lanes([&](int thread) {
         Raise(states_[thread], factor);
-        Products::Round(states_[thread], tiles_.rests());
+        Products::Round(states_[thread], tiles_.residuals());
       });
     }
 
@@ -159,7 +160,7 @@ struct TensorKernel {
           const int column = Products::ColumnOf(thread, x / 2, x % 2);
           if (columns.Has(column) && mask.Shows(row.index, column) &&
               (plain_ || Modify(call_, task_, row, tile.keys.begin + column, copy[m][x]))) {
-            state.seen |= 1u << m;
+            state.any_visible |= 1u << m;
           } else {
             copy[m][x] = kNegativeInfinity;
           }
@@ -178,7 +179,7 @@ struct TensorKernel {
       return RowState::Of(call_, task_, Products::RowOf(thread, m));
     }
 
-    // Each row's largest score of this thread's; one that is no number shows in its weight.
+    // Each row's largest score of this thread's. fmax passes over NaN, which its weight keeps.
     ROPE_DEVICE static void TakeLargest(State& state) {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
@@ -196,7 +197,7 @@ struct TensorKernel {
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
         const float base = std::fmax(state.bases[m], state.corrections[m] * factor);
-        // Where nothing was seen, or only -inf, there is no weight.
+        // Without a visible key, or with scores of -inf alone, there is no weight.
         const float from = base == kNegativeInfinity ? 0.0f : base;
         state.corrections[m] = PowerOfTwo(state.bases[m] - from);
         state.bases[m] = base;
@@ -215,7 +216,7 @@ struct TensorKernel {
     }
 
     ROPE_DEVICE static void Clear(State& state) {
-      state.seen = 0;
+      state.any_visible = 0;
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
         state.bases[m] = kNegativeInfinity;
@@ -227,8 +228,8 @@ struct TensorKernel {
       }
     }
 
-    // Whether some sum is no finite number.
-    ROPE_DEVICE static bool IsOdd(const State& state) {
+    // Whether some sum is not finite: 0 times a finite number is 0, and NaN otherwise.
+    ROPE_DEVICE static bool IsNonFinite(const State& state) {
       float zero = 0.0f;
       ROPE_UNROLL
       for (int m = 0; m < kOwnRows; ++m) {
@@ -248,7 +249,7 @@ struct TensorKernel {
         State& state = states_[thread];
         ROPE_UNROLL
         for (int m = 0; m < kOwnRows; ++m) {
-          state.corrections[m] = (state.seen >> m & 1u) != 0 ? 1.0f : 0.0f;
+          state.corrections[m] = (state.any_visible >> m & 1u) != 0 ? 1.0f : 0.0f;
         }
       });
       block_.template Reduce<kLanes, kOwnRows>([&](int thread) { return states_[thread].totals; },
@@ -269,8 +270,8 @@ struct TensorKernel {
       RowState row = Row(thread, m);
       row.maximum = static_cast<float>(static_cast<double>(state.bases[m]) / kLog2OfE);
       row.total = state.totals[m];
-      row.seen = state.corrections[m] != 0.0f;
-      const RowWriter<T> writer(call_, task_, number, row, call_.splits > 1);
+      row.any_visible = state.corrections[m] != 0.0f;
+      const RowWriter<T> writer(call_, task_, number, row, call_.schedule.splits > 1);
       ROPE_UNROLL
       for (int n = 0; n < kChannelBlocks; ++n) {
         ROPE_UNROLL
@@ -279,7 +280,7 @@ struct TensorKernel {
           if (c < call_.v_head_size) writer.Channel(c, state.sums[m / 2][n][m % 2 * 2 + i]);
         }
       }
-      if (thread % kLanes == 0) writer.Rest();
+      if (thread % kLanes == 0) writer.Statistics();
     }
 
     Block& block_;

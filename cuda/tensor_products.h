@@ -12,8 +12,8 @@ namespace rope::cuda {
 //   float scores[kParts][kKeys / 8][4], sums[kParts][kChannels / 8][4]
 // whose last index is 2 * row + column, and Weights.
 //
-// Numbers are two of T (tensor_tiles.h); the product of two rests, smaller than
-// 2^-16 of the whole, is left out.
+// A number is two of T, the rounded one and its residual (tensor_tiles.h). The product of two
+// residuals, smaller than 2^-16 of the whole, is left out.
 template <typename T, const TileShape& kShape>
 class TensorProducts {
  public:
@@ -27,7 +27,7 @@ class TensorProducts {
   // Weights as operands of sixteen keys each: results of one product are laid out as an
   // operand of the next.
   struct Weights {
-    uint32_t pairs[kKeys / 16][kParts][4], rests[kKeys / 16][kParts][4];
+    uint32_t pairs[kKeys / 16][kParts][4], residuals[kKeys / 16][kParts][4];
   };
 
   // The m-th of a thread's rows, two of each part, and its i-th column of block n.
@@ -38,7 +38,8 @@ class TensorProducts {
 
   // scores = queries · keys.
   template <typename Block, typename States>
-  ROPE_DEVICE static void Multiply(Block& block, States& states, bool query_rests, bool key_rests) {
+  ROPE_DEVICE static void Multiply(Block& block, States& states, bool query_residuals,
+                                   bool key_residuals) {
     typename Block::template PerThread<Operands> operands;
     block.Lanes([&](int t) {
       ROPE_UNROLL
@@ -55,30 +56,31 @@ class TensorProducts {
       ROPE_UNROLL
       for (int p = 0; p < kParts; ++p) {
         LoadRows(block, Tiles::kQueries, p, k, [&](int t) { return operands[t].a[p]; });
-        if (!query_rests) continue;
-        LoadRows(block, Tiles::kQueryRests, p, k, [&](int t) { return operands[t].a_rest[p]; });
+        if (!query_residuals) continue;
+        LoadRows(block, Tiles::kQueryResiduals, p, k,
+                 [&](int t) { return operands[t].a_residual[p]; });
       }
       ROPE_UNROLL
       for (int n = 0; n < kKeys / 8; n += 2) {
         const auto b = [&](int t) { return operands[t].b; };
-        const auto b_rest = [&](int t) { return operands[t].b_rest; };
+        const auto b_residual = [&](int t) { return operands[t].b_residual; };
         const auto a = [&](int t, int p) { return operands[t].a[p]; };
-        const auto a_rest = [&](int t, int p) { return operands[t].a_rest[p]; };
+        const auto a_residual = [&](int t, int p) { return operands[t].a_residual[p]; };
         LoadColumns(block, Tiles::kKeyTile, n, k, b);
         const auto scores = [&](int t, int p) { return states[t].scores[p] + n; };
         Add(block, scores, a, b);
-        if (key_rests) {
-          LoadColumns(block, Tiles::kKeyRests, n, k, b_rest);
-          Add(block, scores, a, b_rest);
+        if (key_residuals) {
+          LoadColumns(block, Tiles::kKeyResiduals, n, k, b_residual);
+          Add(block, scores, a, b_residual);
         }
-        if (query_rests) Add(block, scores, a_rest, b);
+        if (query_residuals) Add(block, scores, a_residual, b);
       }
     }
   }
 
   // Rounds weights, which stand in scores. They take half the registers then.
   template <typename State>
-  ROPE_DEVICE static void Round(State& state, bool rests) {
+  ROPE_DEVICE static void Round(State& state, bool residuals) {
     ROPE_UNROLL
     for (int k = 0; k < kKeys / 16; ++k) {
       ROPE_UNROLL
@@ -88,9 +90,9 @@ class TensorProducts {
           const float* weights = state.scores[p][2 * k + i / 2] + i % 2 * 2;
           const uint32_t pair = RoundedPair<T>(weights[0], weights[1]);
           state.weights.pairs[k][p][i] = pair;
-          if (!rests) continue;
-          state.weights.rests[k][p][i] = RoundedPair<T>(weights[0] - ToFloat(LowOf<T>(pair)),
-                                                        weights[1] - ToFloat(HighOf<T>(pair)));
+          if (!residuals) continue;
+          state.weights.residuals[k][p][i] = RoundedPair<T>(weights[0] - ToFloat(LowOf<T>(pair)),
+                                                            weights[1] - ToFloat(HighOf<T>(pair)));
         }
       }
     }
@@ -98,7 +100,7 @@ class TensorProducts {
 
   // sums = sums * corrections + weights · values.
   template <typename Block, typename States>
-  ROPE_DEVICE static void Accumulate(Block& block, States& states, bool weight_rests) {
+  ROPE_DEVICE static void Accumulate(Block& block, States& states, bool weight_residuals) {
     typename Block::template PerThread<Operands> operands;
     block.Lanes([&](int t) {
       auto& state = states[t];
@@ -119,16 +121,16 @@ class TensorProducts {
         LoadValues(block, 16 * k, n, b);
         const auto sums = [&](int t, int p) { return states[t].sums[p] + n; };
         Add(block, sums, [&](int t, int p) { return states[t].weights.pairs[k][p]; }, b);
-        if (!weight_rests) continue;
-        Add(block, sums, [&](int t, int p) { return states[t].weights.rests[k][p]; }, b);
+        if (!weight_residuals) continue;
+        Add(block, sums, [&](int t, int p) { return states[t].weights.residuals[k][p]; }, b);
       }
     }
   }
 
  private:
   struct Operands {
-    uint32_t a[kParts][4], a_rest[kParts][4];  // of 16 columns
-    uint32_t b[4], b_rest[4];                  // of two blocks of eight columns
+    uint32_t a[kParts][4], a_residual[kParts][4];  // of 16 columns
+    uint32_t b[4], b_residual[4];                  // of two blocks of eight columns
   };
 
   // Channels [k, k + 16) of a part's rows of queries.

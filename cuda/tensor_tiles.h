@@ -4,7 +4,7 @@
 #define ROPE_CUDA_TENSOR_TILES_H_
 
 #include "scores.h"
-#include "shapes.h"
+#include "tile_shapes.h"
 
 namespace rope::cuda {
 
@@ -16,10 +16,10 @@ ROPE_DEVICE bool StandsInChunks(const Rows<T>& rows, int64_t size) {
                                  kChunk)) == 0;
 }
 
-// Rows of numbers of type T, eight longer than a head, so that the same chunk of
-// eight rows, which ldmatrix reads at once, lies in all 32 banks. Zeros stand
-// behind the last row and the last channel. Numbers that T does not hold are two
-// of T, the rounded one and the rest.
+// Rows of numbers of type T, eight longer than a head: ldmatrix reads the same chunk of eight
+// rows at once, and rows of this length put the eight chunks into different banks. Zeros stand
+// behind the last row and the last channel. A float32 number that T does not hold stands as two
+// numbers of T: the rounded one, and its residual in a tile of residuals.
 template <typename T, const TileShape& kShape>
 class TensorTiles {
  public:
@@ -33,12 +33,13 @@ class TensorTiles {
   static constexpr int kQueries = 0;
   static constexpr int kKeyTile = kQueries + kRows * kPitch;
   static constexpr int kValueTile = kKeyTile + kKeys * kPitch;
-  static constexpr int kQueryRests = kValueTile + kKeys * kPitch;
-  static constexpr int kKeyRests = kQueryRests + kRows * kPitch;
+  static constexpr int kQueryResiduals = kValueTile + kKeys * kPitch;
+  static constexpr int kKeyResiduals = kQueryResiduals + kRows * kPitch;
 
   static int64_t SharedFloats(const Call<T>& call) {
-    const bool rests = kShape.rests && call.rests;
-    return (rests ? kKeyRests + kKeys * kPitch : kQueryRests) / static_cast<int64_t>(sizeof(float));
+    const bool residuals = kShape.residuals && call.residuals;
+    return (residuals ? kKeyResiduals + kKeys * kPitch : kQueryResiduals) /
+           static_cast<int64_t>(sizeof(float));
   }
 
   ROPE_DEVICE TensorTiles(const Call<T>& call, const Task& task)
@@ -47,20 +48,20 @@ class TensorTiles {
         past_(call.past(task.batch)),
         copies_keys_(!call.raw_cache && StandsInChunks(call.cached_key, call.head_size) &&
                      StandsInChunks(call.new_key, call.head_size) &&
-                     StandsInChunks(call.new_key_rest, call.head_size)),
+                     StandsInChunks(call.new_key_residual, call.head_size)),
         copies_values_(StandsInChunks(call.cached_value, call.v_head_size) &&
                        StandsInChunks(call.new_value, call.v_head_size)) {}
 
-  // Whether queries and weights have rests: blocks of many rows have a shape for either.
-  ROPE_DEVICE bool rests() const {
-    return kShape.rests && (kRows > kTensorFew64.rows || call_.rests);
+  // Whether queries and weights have residuals: blocks of many rows have a shape for either.
+  ROPE_DEVICE bool residuals() const {
+    return kShape.residuals && (kRows > kTensorFew64.rows || call_.residuals);
   }
 
-  // Whether keys of a tile have rests.
-  ROPE_DEVICE bool HaveRests(Range tile) const {
-    if (!rests() || call_.fast) return false;
-    if (call_.raw_cache) return call_.pairs > 0;
-    return call_.new_key_rest.data != nullptr && tile.end > past_;
+  // Whether keys of a tile have residuals.
+  ROPE_DEVICE bool HaveResiduals(Range tile) const {
+    if (!residuals() || call_.fast) return false;
+    if (call_.raw_cache) return call_.rotation.pairs > 0;
+    return call_.new_key_residual.data != nullptr && tile.end > past_;
   }
 
   // Puts the block's queries there, as a band has them.
@@ -71,30 +72,30 @@ class TensorTiles {
       for (int i = thread; i < kRows * kChunks; i += kThreads) {
         float numbers[kChunk];
         QueryChunk(call_, task_, i / kChunks, band, i % kChunks * kChunk, numbers);
-        StoreNumbers(block, thread, i, kQueries, rests() ? kQueryRests : -1, numbers);
+        StoreNumbers(block, thread, i, kQueries, residuals() ? kQueryResiduals : -1, numbers);
       }
     });
   }
 
-  // Whether keys of a tile are copied as they stand: they are not turned on the way, and
-  // are not some of them cached ones and some new ones that stand elsewhere.
+  // Whether the keys of a tile are copied as they stand. They are not where keys are rotated
+  // first, and where the tile has both cached keys and new ones in another tensor.
   ROPE_DEVICE bool CopiesKeys(Range tile) const {
-    const bool apart = call_.new_key.data != nullptr || call_.new_key_rest.data != nullptr;
+    const bool apart = call_.new_key.data != nullptr || call_.new_key_residual.data != nullptr;
     return copies_keys_ && (!apart || !Straddles(tile));
   }
 
-  // Starts to copy the keys of a tile, and their rests.
+  // Starts to copy the keys of a tile, and their residuals.
   template <typename Block>
   ROPE_DEVICE void CopyKeys(Block& block, Range tile) const {
     CopyRows(block, kKeyTile, call_.cached_key, call_.new_key, tile, call_.head_size);
-    if (!HaveRests(tile)) return;
-    CopyRows(block, kKeyRests, call_.cached_key, call_.new_key_rest, tile, call_.head_size);
+    if (!HaveResiduals(tile)) return;
+    CopyRows(block, kKeyResiduals, call_.cached_key, call_.new_key_residual, tile, call_.head_size);
   }
 
-  // Puts keys there that are turned on their way, or that stand anyhow.
+  // Puts the keys of a tile there that CopyKeys does not take: one by one, rotated if raw.
   template <typename Block>
   ROPE_DEVICE void StoreKeys(Block& block, Range tile, int32_t map) const {
-    const int rests = HaveRests(tile) ? kKeyRests : -1;
+    const int residuals = HaveResiduals(tile) ? kKeyResiduals : -1;
     block.Lanes([&](int thread) {
       ROPE_ROLLED
       for (int i = thread; i < kKeys * kChunks; i += kThreads) {
@@ -102,7 +103,7 @@ class TensorTiles {
         const int c = i % kChunks * kChunk;
         float numbers[kChunk] = {};
         if (key < tile.end && c < call_.head_size) KeyChunk(call_, task_, key, map, c, numbers);
-        StoreNumbers(block, thread, i, kKeyTile, rests, numbers);
+        StoreNumbers(block, thread, i, kKeyTile, residuals, numbers);
       }
     });
   }
@@ -134,16 +135,16 @@ class TensorTiles {
 
   ROPE_DEVICE bool Straddles(Range tile) const { return tile.begin < past_ && tile.end > past_; }
 
-  // Starts to copy the rows of a tile, cached ones, or new ones if those stand apart.
-  template <typename Block, typename Fresh>
+  // Starts to copy the rows of a tile: cached ones, or new ones where those are in another tensor.
+  template <typename Block, typename New>
   ROPE_DEVICE void CopyRows(Block& block, int to, const Rows<const T>& cached,
-                            const Rows<Fresh>& fresh, Range tile, int64_t size) const {
+                            const Rows<New>& new_rows, Range tile, int64_t size) const {
     static_assert(kThreads % kChunks == 0, "a thread has the same chunk of several rows");
     constexpr int kStep = kThreads / kChunks;
-    const bool apart = fresh.data != nullptr && tile.begin >= past_;
-    const T* first = apart ? fresh.At(task_.batch, task_.kv_head, tile.begin - past_)
+    const bool apart = new_rows.data != nullptr && tile.begin >= past_;
+    const T* first = apart ? new_rows.At(task_.batch, task_.kv_head, tile.begin - past_)
                            : cached.At(task_.batch, task_.kv_head, tile.begin);
-    const int64_t stride = apart ? fresh.row_stride : cached.row_stride;
+    const int64_t stride = apart ? new_rows.row_stride : cached.row_stride;
     block.Lanes([&](int thread) {
       const int c = thread % kChunks * kChunk;
       const int begin = thread / kChunks;
@@ -151,25 +152,25 @@ class TensorTiles {
       const T* from = first + begin * stride + c;
       ROPE_UNROLL
       for (int row = 0; row < kKeys; row += kStep) {
-        // Nothing is read from where no row is.
+        // Behind the last row nothing is read.
         block.CopyAsync(thread, to + PlaceOf(thread) + row * kPitch, from, begin + row < end);
         from += kStep * stride;
       }
     });
   }
 
-  // The i-th chunk of a tile; rests < 0: they are not wanted.
+  // Stores the i-th chunk of a tile at `to`, and its residuals at `residuals` unless that is -1.
   template <typename Block>
-  ROPE_DEVICE static void StoreNumbers(Block& block, int thread, int i, int to, int rests,
+  ROPE_DEVICE static void StoreNumbers(Block& block, int thread, int i, int to, int residuals,
                                        const float* numbers) {
     T rounded[kChunk];
     ROPE_UNROLL
     for (int x = 0; x < kChunk; ++x) rounded[x] = FromFloat<T>(numbers[x]);
     Store(block, thread, i, to, rounded);
-    if (rests < 0) return;
+    if (residuals < 0) return;
     ROPE_UNROLL
-    for (int x = 0; x < kChunk; ++x) rounded[x] = RestOf(numbers[x], rounded[x]);
-    Store(block, thread, i, rests, rounded);
+    for (int x = 0; x < kChunk; ++x) rounded[x] = ResidualOf(numbers[x], rounded[x]);
+    Store(block, thread, i, residuals, rounded);
   }
 
   template <typename Block>

@@ -10,7 +10,7 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "cuda_device.h"
-#include "odd_test.h"
+#include "non_finite_test.h"
 
 namespace {
 
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     return rope::test::g_failures == 0 ? kSkipped : 1;
   }
   rope::test::TestBehaviour("CUDA");
-  rope::test::TestOddNumbers("CUDA");
+  rope::test::TestNonFiniteNumbers("CUDA");
   rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;

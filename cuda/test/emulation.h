@@ -78,8 +78,8 @@ class Watch {
   std::vector<Piece> pieces_;
 };
 
-// Steps in which some thread said yes, which are those that meet odd numbers.
-inline std::atomic<int64_t> g_odd_steps{0};
+// Steps in which some thread said yes, which are those that meet non-finite numbers.
+inline std::atomic<int64_t> g_non_finite_steps{0};
 
 class EmulatedBlock {
  public:
@@ -115,7 +115,7 @@ class EmulatedBlock {
   bool AnyThread(const Step& step) {
     bool any = false;
     ForThreads([&](int thread) { any = step(thread) || any; });
-    g_odd_steps += any;
+    g_non_finite_steps += any;
     return any;
   }
 
@@ -272,7 +272,7 @@ class EmulatedDevice : public Device<T> {
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
-    WithKernel<T>(kernel, call.shape, [&](auto k) {
+    WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
       using K = decltype(k);
       for (int64_t i = 0; i < blocks; ++i) {
         std::vector<float> shared(static_cast<size_t>(K::SharedFloats(call)), std::nanf(""));

@@ -11,7 +11,7 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "fixture.h"
-#include "odd_test.h"
+#include "non_finite_test.h"
 #include "reference.h"
 
 namespace rope::test {
@@ -115,14 +115,14 @@ int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 1000000;
   rope::test::TestBehaviour("emulated");
-  rope::test::TestOddNumbers("emulated");
+  rope::test::TestNonFiniteNumbers("emulated");
   rope::test::TestExactKeepsMore();
   rope::test::TestExactWeights();
-  const int64_t odd_steps = rope::cuda::test::g_odd_steps;
+  const int64_t steps = rope::cuda::test::g_non_finite_steps;
   rope::test::TestAccuracy(
       {"emulated"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
   // Ordinary numbers need no second computation, which is slow.
-  rope::test::Expect(rope::cuda::test::g_odd_steps == odd_steps,
+  rope::test::Expect(rope::cuda::test::g_non_finite_steps == steps,
                      "emulated: ordinary numbers are computed twice");
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;

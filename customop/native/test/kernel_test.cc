@@ -6,7 +6,7 @@
 #include "behaviour_test.h"
 #include "check.h"
 #include "hwy/highway.h"
-#include "odd_test.h"
+#include "non_finite_test.h"
 #include "vector_test.h"
 
 int main(int argc, char** argv) {
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     choose(t);
     rope::test::TestVectors(names[t]);
     rope::test::TestBehaviour(names[t]);
-    rope::test::TestOddNumbers(names[t]);
+    rope::test::TestNonFiniteNumbers(names[t]);
     rope::test::TestWorkingMemory(names[t]);
   }
   rope::test::TestAccuracy(names, choose, cases, budget);

@@ -24,9 +24,10 @@ struct Result {
   std::vector<Real> log_sum_exp;  // [batch, heads, length]
 };
 
-// One head turned to `position`; cos and sin come from double whatever Real is.
+// One head rotated to `position`; cos and sin come from double whatever Real is.
 template <typename Real>
-std::vector<Real> Turn(const AttentionParams& p, const float* head, int64_t size, double position) {
+std::vector<Real> Rotate(const AttentionParams& p, const float* head, int64_t size,
+                         double position) {
   std::vector<Real> out(head, head + size);
   const int64_t pairs = static_cast<int64_t>(p.frequencies.size());
   for (int64_t x = 0; x < pairs; ++x) {
@@ -123,8 +124,8 @@ Real Dot(const std::vector<Real>& a, const Real* b) {
 }
 
 // What an implementation in 16 bits multiplies where the node does not ask for
-// speed: float32, or two numbers of the element, the rounded one and the rest,
-// without the product of two rests.
+// speed: float32, or two numbers of the element, the rounded one and its residual,
+// without the product of two residuals.
 enum class Operands { kFloat, kPairs };
 
 // `element` rounds what an implementation in 16 bits rounds: new keys as the
@@ -140,14 +141,14 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
     for (Real& x : row) x = rounded(x);
     return row;
   };
-  // An operand of a product that was turned in this call.
+  // An operand of a product that was rotated in this call.
   const auto operand = [&](std::vector<Real> row) {
     if (p.fast) return round(std::move(row));
     if (element == Element::kFloat || operands == Operands::kFloat) return row;
     for (Real& x : row) x = rounded(x) + rounded(x - rounded(x));
     return row;
   };
-  const auto product_of_rests = [&](const std::vector<Real>& query, const Real* key) {
+  const auto product_of_residuals = [&](const std::vector<Real>& query, const Real* key) {
     Real sum = 0;
     if (element == Element::kFloat || operands == Operands::kFloat) return sum;
     for (size_t x = 0; x < query.size(); ++x) {
@@ -174,7 +175,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         const float* stored = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
         std::vector<Real> row(stored, stored + args.head_size);
         if (j >= past && !p.raw_cache) {
-          row = round(Turn<Real>(p, stored, args.head_size, position(b, j - past)));
+          row = round(Rotate<Real>(p, stored, args.head_size, position(b, j - past)));
         }
         keys.insert(keys.end(), row.begin(), row.end());
       }
@@ -187,7 +188,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         keys_of[band].clear();
         for (int64_t j = 0; j < total; ++j) {
           const float* raw = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
-          const auto row = operand(Turn<Real>(
+          const auto row = operand(Rotate<Real>(
               p, raw, args.head_size, p.bands[band].key_scale * static_cast<double>(j + shift)));
           keys_of[band].insert(keys_of[band].end(), row.begin(), row.end());
         }
@@ -197,8 +198,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         std::vector<std::vector<Real>> queries;
         for (const Band& band : p.bands) {
           queries.push_back(
-              operand(Turn<Real>(p, args.query.At(b, h, place), args.head_size,
-                                 band.query_scale * position(b, place) + band.query_offset)));
+              operand(Rotate<Real>(p, args.query.At(b, h, place), args.head_size,
+                                   band.query_scale * position(b, place) + band.query_offset)));
           if (p.temperature.slope <= 0) continue;
           const auto steps =
               std::floor((std::max(0.0, position(b, place)) + 1) / p.temperature.group);
@@ -208,7 +209,7 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           for (Real& x : queries.back()) x *= static_cast<Real>(temperature);
         }
         std::vector<Real> scores(static_cast<size_t>(total));
-        std::vector<bool> seen(scores.size());
+        std::vector<bool> visible(scores.size());
         Real largest = -std::numeric_limits<Real>::infinity();
         bool any = false;
         for (int64_t j = 0; j < total; ++j) {
@@ -217,16 +218,16 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
           Real& s = scores[static_cast<size_t>(j)];
           const Real* key = keys_of[band].data() + j * args.head_size;
-          s = scale * (Dot(queries[band], key) - product_of_rests(queries[band], key));
+          s = scale * (Dot(queries[band], key) - product_of_residuals(queries[band], key));
           if (!Modify(p, args, b, h, place, j, s)) continue;
-          seen[static_cast<size_t>(j)] = true;
+          visible[static_cast<size_t>(j)] = true;
           if (s > largest || std::isnan(s)) largest = s;
           any = true;
         }
         std::vector<Real> out(static_cast<size_t>(args.v_head_size), Real{0});
         Real sum = 0;
         for (int64_t j = 0; j < total && any; ++j) {
-          if (!seen[static_cast<size_t>(j)]) continue;
+          if (!visible[static_cast<size_t>(j)]) continue;
           const Real weight = std::exp(scores[static_cast<size_t>(j)] - largest);
           sum += weight;
           const float* value =

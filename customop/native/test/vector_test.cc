@@ -10,7 +10,7 @@
 #include "check.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "test/vector_test.cc"
+#define HWY_TARGET_INCLUDE "vector_test.cc"
 #include "hwy/foreach_target.h"  // must come before highway.h
 // clang-format off: the order of these two matters
 #include "hwy/highway.h"

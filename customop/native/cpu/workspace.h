@@ -120,12 +120,6 @@ void ForEach(Host& host, size_t count, const Body& body, bool small = false) {
       const_cast<Body*>(&body));
 }
 
-inline int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
-template <typename N>
-N RoundUp(N a, N b) {
-  return (a + b - 1) / b * b;
-}
-
 }  // namespace rope
 
 #endif  // ROPE_WORKSPACE_H_

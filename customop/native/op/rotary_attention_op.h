@@ -8,6 +8,7 @@
 #include "attention.h"
 #include "attributes.h"
 #include "inputs.h"
+#include "refuse.h"
 #include "rotary_attention.h"
 #include "spec.gen.h"
 
@@ -44,7 +45,7 @@ class RotaryAttention {
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
     const std::string error = run_frequencies_.any() ? engine_.Run(context, ParamsOf(args), args)
                                                      : engine_.Run(context, params_, args);
-    if (!error.empty()) throw Failure(Describe(error), ORT_FAIL);
+    if (!error.empty()) throw Failure(NodeText(node_, error), ORT_FAIL);
   }
 
  private:
@@ -55,16 +56,12 @@ class RotaryAttention {
     return params;
   }
 
-  std::string Describe(const std::string& text) const {
-    return std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text;
-  }
-
   void CreateOutputs(OrtKernelContext* context, size_t query_rank, AttentionArgs<T>& args) const {
     size_t count = 0;
     Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
     const auto memory_of = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
       return OutputOf(api_, context, static_cast<size_t>(i), count, shape,
-                      [&] { return Describe(std::string("output ") + spec::kOutputNames[i]); });
+                      [&] { return NodeText(node_, "output ", spec::kOutputNames[i]); });
     };
     const auto create = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
       return static_cast<T*>(memory_of(i, shape));
@@ -91,7 +88,7 @@ class RotaryAttention {
     CheckSharing(args);
     // A tensor without elements may have no address.
     const bool empty = args.batch == 0 || args.length == 0;
-    if (args.output.data == nullptr && !empty) throw Failure(Describe("the output is missing"));
+    if (args.output.data == nullptr && !empty) RefuseNode(node_, "the output is missing");
   }
 
   // A host may bind one buffer to a past and its present; anything else that
@@ -108,9 +105,9 @@ class RotaryAttention {
       if (begin >= other + bytes(to.batch_stride) || other >= begin + bytes(from.batch_stride)) {
         return;
       }
-      throw Failure(Describe(std::string("output ") + spec::kOutputNames[present] +
-                             " overlaps input " + spec::kInputNames[past] +
-                             " in memory; past and present need one buffer or two separate ones"));
+      RefuseNode(node_, "output ", spec::kOutputNames[present], " overlaps input ",
+                 spec::kInputNames[past],
+                 " in memory; past and present need one buffer or two separate ones");
     };
     check(spec::kPastKey, args.past_key, spec::kPresentKey, args.present_key, true);
     check(spec::kPastKey, args.past_key, spec::kPresentValue, args.present_value, false);

@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "attention.h"
+#include "divide.h"
 #include "sincos-inl.h"
 #include "workspace.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
+
+// Channel pairs whose angles one task makes: some 20 us of work.
+inline constexpr int64_t kPairsPerTask = 8192;
 
 // One row of a table: rotary_dim / 2 cosines, then as many sines, both times the
 // gain. Angles that are not exact are as exporters compute them: position and
@@ -40,7 +44,7 @@ inline void FillRow(const std::vector<float>& frequencies, double position, bool
   }
 }
 
-// A row for each row of positions. Table 0 turns keys; band b's queries use TableOf(b), which is
+// A row for each row of positions. Table 0 rotates keys; band b's queries use TableOf(b), which is
 // table 0 unless the band moves the query.
 class AngleTables {
  public:
@@ -91,7 +95,6 @@ class AngleTables {
 
   template <typename Position>
   void FillTable(Host& host, int64_t table, const Band& band, const Position& position) {
-    constexpr int64_t kPairsPerTask = 8192;  // some 20 us
     const int64_t rows_per_task = kPairsPerTask / pairs_ + 1;
     ForEach(host, static_cast<size_t>(DivideUp(rows_, rows_per_task)), [&](size_t task) {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;

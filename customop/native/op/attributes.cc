@@ -12,14 +12,14 @@ namespace {
 
 void CheckSpecVersion(const NodeInfo& node, const std::string& name) {
   const auto version = node.GetInt(spec::kAttrSpecVersion);
-  if (!version) node.Refuse(std::string("attribute ") + spec::kAttrSpecVersion + " is missing");
+  if (!version) node.RefuseAttribute(spec::kAttrSpecVersion, " is missing");
   if (*version > spec::kSpecVersion) {
-    throw Failure("node '" + name + "' was written for spec version " + std::to_string(*version) +
-                  " of " + spec::kRotaryAttention + "; this library knows " +
-                  std::to_string(spec::kSpecVersion) + ": update librope_ops");
+    throw Failure(Text("node '", name, "' was written for spec version ", *version, " of ",
+                       spec::kRotaryAttention, "; this library knows ", spec::kSpecVersion,
+                       ": update librope_ops"));
   }
   if (*version < 1) {
-    node.Refuse("spec version " + std::to_string(*version) + " does not exist; the first is 1");
+    node.Refuse("spec version ", *version, " does not exist; the first is 1");
   }
 }
 
@@ -48,20 +48,21 @@ bool IsDefault(const NodeInfo& node, const spec::ReservedAttribute& attribute) {
 void CheckReserved(const NodeInfo& node) {
   for (const auto& input : spec::kReservedInputs) {
     if (node.HasInput(static_cast<size_t>(input.index))) {
-      node.Refuse(std::string("input ") + spec::kInputNames[input.index] +
-                  " is not supported by this version of librope_ops: " + input.reason);
+      node.Refuse("input ", spec::kInputNames[input.index],
+                  " is not supported by this version of librope_ops: ", input.reason);
     }
   }
   for (const auto& output : spec::kReservedOutputs) {
     if (node.HasOutput(static_cast<size_t>(output.index))) {
-      node.Refuse(std::string("output ") + spec::kOutputNames[output.index] +
-                  " is not supported by this version of librope_ops: " + output.reason);
+      node.Refuse("output ", spec::kOutputNames[output.index],
+                  " is not supported by this version of librope_ops: ", output.reason);
     }
   }
   for (const auto& attribute : spec::kReservedAttributes) {
     if (!IsDefault(node, attribute)) {
-      node.Refuse(std::string("attribute ") + attribute.name +
-                  " must keep its default in this version of librope_ops: " + attribute.reason);
+      node.RefuseAttribute(
+          attribute.name,
+          " must keep its default in this version of librope_ops: ", attribute.reason);
     }
   }
 }
@@ -80,10 +81,9 @@ void CheckPairs(const NodeInfo& node) {
 
 int64_t RequiredHeads(const NodeInfo& node, const char* name) {
   const auto value = node.GetInt(name);
-  if (!value) node.Refuse(std::string("attribute ") + name + " is missing");
+  if (!value) node.RefuseAttribute(name, " is missing");
   if (*value < 1) {
-    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(*value) +
-                "; it must be at least 1");
+    node.RefuseAttribute(name, " is ", *value, "; it must be at least 1");
   }
   return *value;
 }
@@ -91,8 +91,7 @@ int64_t RequiredHeads(const NodeInfo& node, const char* name) {
 float FiniteFloat(const NodeInfo& node, const char* name, float fallback) {
   const float value = node.GetFloat(name).value_or(fallback);
   if (!std::isfinite(value)) {
-    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
-                "; it must be a finite number");
+    node.RefuseAttribute(name, " is ", value, "; it must be a finite number");
   }
   return value;
 }
@@ -101,8 +100,8 @@ std::vector<float> FiniteFloats(const NodeInfo& node, const char* name) {
   auto values = node.GetFloats(name).value_or(std::vector<float>{});
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      node.Refuse(std::string("attribute ") + name + " has " + std::to_string(values[i]) +
-                  " at place " + std::to_string(i) + "; every value must be a finite number");
+      node.RefuseAttribute(name, " has ", values[i], " at place ", i,
+                           "; every value must be a finite number");
     }
   }
   return values;
@@ -111,8 +110,7 @@ std::vector<float> FiniteFloats(const NodeInfo& node, const char* name) {
 bool Flag(const NodeInfo& node, const char* name, int64_t fallback) {
   const int64_t value = node.GetInt(name).value_or(fallback);
   if (value != 0 && value != 1) {
-    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
-                "; it must be 0 or 1");
+    node.RefuseAttribute(name, " is ", value, "; it must be 0 or 1");
   }
   return value == 1;
 }
@@ -120,8 +118,7 @@ bool Flag(const NodeInfo& node, const char* name, int64_t fallback) {
 int64_t NonNegative(const NodeInfo& node, const char* name, int64_t fallback) {
   const int64_t value = node.GetInt(name).value_or(fallback);
   if (value < 0) {
-    node.Refuse(std::string("attribute ") + name + " is " + std::to_string(value) +
-                "; it must not be negative");
+    node.RefuseAttribute(name, " is ", value, "; it must not be negative");
   }
   return value;
 }
@@ -130,8 +127,8 @@ bool Interleaved(const NodeInfo& node) {
   const std::string layout =
       node.GetString(spec::kAttrRotaryLayout).value_or(spec::kDefaultRotaryLayout);
   if (layout != "half" && layout != "interleaved") {
-    node.Refuse(std::string("attribute ") + spec::kAttrRotaryLayout + " is '" + layout +
-                "'; it must be 'half' or 'interleaved'");
+    node.RefuseAttribute(spec::kAttrRotaryLayout, " is '", layout,
+                         "'; it must be 'half' or 'interleaved'");
   }
   return layout == "interleaved";
 }
@@ -139,8 +136,7 @@ bool Interleaved(const NodeInfo& node) {
 float Softcap(const NodeInfo& node) {
   const float softcap = FiniteFloat(node, spec::kAttrSoftcap, spec::kDefaultSoftcap);
   if (softcap < 0) {
-    node.Refuse(std::string("attribute ") + spec::kAttrSoftcap + " is " + std::to_string(softcap) +
-                "; it must not be negative");
+    node.RefuseAttribute(spec::kAttrSoftcap, " is ", softcap, "; it must not be negative");
   }
   return softcap;
 }
@@ -149,8 +145,8 @@ DocumentMask ReadDocumentMask(const NodeInfo& node) {
   const std::string mask =
       node.GetString(spec::kAttrDocumentMask).value_or(spec::kDefaultDocumentMask);
   if (mask != "intra" && mask != "anchor") {
-    node.Refuse(std::string("attribute ") + spec::kAttrDocumentMask + " is '" + mask +
-                "'; it must be 'intra' or 'anchor'");
+    node.RefuseAttribute(spec::kAttrDocumentMask, " is '", mask,
+                         "'; it must be 'intra' or 'anchor'");
   }
   return mask == "anchor" ? DocumentMask::kAnchor : DocumentMask::kIntra;
 }
@@ -158,8 +154,8 @@ DocumentMask ReadDocumentMask(const NodeInfo& node) {
 int64_t DocumentStart(const NodeInfo& node) {
   const int64_t start = NonNegative(node, spec::kAttrDocumentStart, spec::kDefaultDocumentStart);
   if (start > kMaxPosition) {
-    node.Refuse(std::string("attribute ") + spec::kAttrDocumentStart + " is " +
-                std::to_string(start) + "; it must be at most " + std::to_string(kMaxPosition));
+    node.RefuseAttribute(spec::kAttrDocumentStart, " is ", start, "; it must be at most ",
+                         kMaxPosition);
   }
   return start;
 }
@@ -167,14 +163,13 @@ int64_t DocumentStart(const NodeInfo& node) {
 void CheckDocuments(const NodeInfo& node, const AttentionParams& params) {
   const bool anchor = params.document_mask == DocumentMask::kAnchor;
   if ((anchor || params.document_restart) && !node.HasInput(spec::kDocumentIds)) {
-    node.Refuse(std::string("attribute ") +
-                (anchor ? spec::kAttrDocumentMask : spec::kAttrDocumentRestart) + " needs input " +
-                spec::kInputNames[spec::kDocumentIds]);
+    node.RefuseAttribute(anchor ? spec::kAttrDocumentMask : spec::kAttrDocumentRestart,
+                         " needs input ", spec::kInputNames[spec::kDocumentIds]);
   }
   if (params.document_restart && params.bands.size() > 1) {
-    node.Refuse(std::string("attribute ") + spec::kAttrDocumentRestart + " needs one band, but " +
-                spec::kAttrBandStarts + " has " + std::to_string(params.bands.size()) +
-                ": bands follow the distance i - j, which positions that restart do not");
+    node.RefuseAttribute(spec::kAttrDocumentRestart, " needs one band, but ", spec::kAttrBandStarts,
+                         " has ", params.bands.size(),
+                         ": bands follow the distance i - j, which positions that restart do not");
   }
 }
 
@@ -182,8 +177,8 @@ bool Fast(const NodeInfo& node) {
   const std::string precision =
       node.GetString(spec::kAttrPrecision).value_or(spec::kDefaultPrecision);
   if (precision != "exact" && precision != "fast") {
-    node.Refuse(std::string("attribute ") + spec::kAttrPrecision + " is '" + precision +
-                "'; it must be 'exact' or 'fast'");
+    node.RefuseAttribute(spec::kAttrPrecision, " is '", precision,
+                         "'; it must be 'exact' or 'fast'");
   }
   return precision == "fast";
 }
@@ -191,8 +186,7 @@ bool Fast(const NodeInfo& node) {
 bool RawCache(const NodeInfo& node) {
   const std::string cache = node.GetString(spec::kAttrCache).value_or(spec::kDefaultCache);
   if (cache != "rotated" && cache != "raw") {
-    node.Refuse(std::string("attribute ") + spec::kAttrCache + " is '" + cache +
-                "'; it must be 'rotated' or 'raw'");
+    node.RefuseAttribute(spec::kAttrCache, " is '", cache, "'; it must be 'rotated' or 'raw'");
   }
   return cache == "raw";
 }
@@ -201,13 +195,12 @@ Temperature ReadTemperature(const NodeInfo& node) {
   const auto values = FiniteFloats(node, spec::kAttrTemperature);
   if (values.empty()) return {};
   if (values.size() != 4) {
-    node.Refuse(std::string("attribute ") + spec::kAttrTemperature + " has " +
-                std::to_string(values.size()) +
-                " values; it takes four: offset, slope, start and group");
+    node.RefuseAttribute(spec::kAttrTemperature, " has ", values.size(),
+                         " values; it takes four: offset, slope, start and group");
   }
   if (values[0] < 0 || values[1] <= 0 || values[2] < 0 || values[3] < 1) {
-    node.Refuse(std::string("attribute ") + spec::kAttrTemperature +
-                " must have an offset >= 0, a slope > 0, a start >= 0 and a group >= 1");
+    node.RefuseAttribute(spec::kAttrTemperature,
+                         " must have an offset >= 0, a slope > 0, a start >= 0 and a group >= 1");
   }
   return {values[0], values[1], values[2], values[3]};
 }
@@ -216,8 +209,7 @@ std::vector<float> PerBand(const NodeInfo& node, const char* name, size_t bands,
   auto values = FiniteFloats(node, name);
   if (values.empty()) values.assign(bands, fallback);
   if (values.size() != bands) {
-    node.Refuse(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
-                " values for " + std::to_string(bands) + " bands");
+    node.RefuseAttribute(name, " has ", values.size(), " values for ", bands, " bands");
   }
   return values;
 }
@@ -226,13 +218,13 @@ std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
   auto starts = node.GetInts(spec::kAttrBandStarts).value_or(std::vector<int64_t>{});
   if (starts.empty()) starts = {0};
   if (starts[0] != 0) {
-    node.Refuse(std::string("attribute ") + spec::kAttrBandStarts + " begins with " +
-                std::to_string(starts[0]) + "; the first band starts at 0");
+    node.RefuseAttribute(spec::kAttrBandStarts, " begins with ", starts[0],
+                         "; the first band starts at 0");
   }
   for (size_t b = 1; b < starts.size(); ++b) {
     if (starts[b] <= starts[b - 1]) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandStarts + " must ascend, but " +
-                  std::to_string(starts[b]) + " follows " + std::to_string(starts[b - 1]));
+      node.RefuseAttribute(spec::kAttrBandStarts, " must ascend, but ", starts[b], " follows ",
+                           starts[b - 1]);
     }
   }
   if (starts.size() > 1 && !causal) {
@@ -245,13 +237,12 @@ std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
   auto groups = node.GetInts(spec::kAttrBandGroups).value_or(std::vector<int64_t>{});
   if (groups.empty()) groups.assign(starts.size(), 1);
   if (groups.size() != starts.size()) {
-    node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " has " +
-                std::to_string(groups.size()) + " values for " + std::to_string(starts.size()) +
-                " bands");
+    node.RefuseAttribute(spec::kAttrBandGroups, " has ", groups.size(), " values for ",
+                         starts.size(), " bands");
   }
   const int64_t chunk = NonNegative(node, spec::kAttrBandChunk, spec::kDefaultBandChunk);
   if (chunk > 0 && !causal) {
-    node.Refuse(std::string("attribute ") + spec::kAttrBandChunk + " needs causal = 1");
+    node.RefuseAttribute(spec::kAttrBandChunk, " needs causal = 1");
   }
   std::vector<Band> bands(starts.size());
   for (size_t b = 0; b < bands.size(); ++b) {
@@ -265,30 +256,30 @@ std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
 void CheckBands(const NodeInfo& node, const AttentionParams& params) {
   for (const Band& band : params.bands) {
     if (band.query_limit < 0) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandQueryLimits + " holds " +
-                  std::to_string(band.query_limit) + "; a limit must not be negative");
+      node.RefuseAttribute(spec::kAttrBandQueryLimits, " holds ", band.query_limit,
+                           "; a limit must not be negative");
     }
     if (band.group < 1) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " holds " +
-                  std::to_string(band.group) + "; a group has at least 1 position");
+      node.RefuseAttribute(spec::kAttrBandGroups, " holds ", band.group,
+                           "; a group has at least 1 position");
     }
     if (params.raw_cache) continue;
     if (band.key_scale != 1) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandKeyScales + " holds " +
-                  std::to_string(band.key_scale) + "; a rotated cache needs 1");
+      node.RefuseAttribute(spec::kAttrBandKeyScales, " holds ", band.key_scale,
+                           "; a rotated cache needs 1");
     }
     if (band.group != 1) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandGroups + " holds " +
-                  std::to_string(band.group) + "; a rotated cache needs 1");
+      node.RefuseAttribute(spec::kAttrBandGroups, " holds ", band.group,
+                           "; a rotated cache needs 1");
     }
     if (band.chunk != 0) {
-      node.Refuse(std::string("attribute ") + spec::kAttrBandChunk + " is " +
-                  std::to_string(band.chunk) + "; a rotated cache needs 0");
+      node.RefuseAttribute(spec::kAttrBandChunk, " is ", band.chunk, "; a rotated cache needs 0");
     }
   }
   if (params.raw_cache && params.document_restart) {
-    node.Refuse(std::string("attribute ") + spec::kAttrDocumentRestart +
-                " needs a rotated cache: where a cached key's document began is not known");
+    node.RefuseAttribute(
+        spec::kAttrDocumentRestart,
+        " needs a rotated cache: where a cached key's document began is not known");
   }
 }
 
@@ -314,8 +305,8 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.num_heads = RequiredHeads(node, spec::kAttrNumHeads);
   params.kv_num_heads = RequiredHeads(node, spec::kAttrKvNumHeads);
   if (params.num_heads % params.kv_num_heads != 0) {
-    node.Refuse("num_heads " + std::to_string(params.num_heads) +
-                " is not a multiple of kv_num_heads " + std::to_string(params.kv_num_heads));
+    node.Refuse("num_heads ", params.num_heads, " is not a multiple of kv_num_heads ",
+                params.kv_num_heads);
   }
   params.scale = FiniteFloat(node, spec::kAttrScale, spec::kDefaultScale);
   params.frequencies = FiniteFloats(node, spec::kAttrFrequencies);
@@ -349,21 +340,18 @@ RunFrequencies ReadRunFrequencies(const OrtApi& api, const OrtKernelInfo* info,
   run.ntk = FiniteFloat(node, spec::kAttrDynamicNtk, spec::kDefaultDynamicNtk);
   run.linear = Flag(node, spec::kAttrDynamicLinear, spec::kDefaultDynamicLinear);
   const int given = !run.long_frequencies.empty() + (run.ntk != 0) + run.linear;
-  const std::string attribute =
-      std::string("attribute ") + spec::kAttrTrainedLength + " is " + std::to_string(run.trained);
   if (given != (run.any() ? 1 : 0)) {
-    node.Refuse(attribute + "; with it exactly one of " + spec::kAttrLongFrequencies + ", " +
-                spec::kAttrDynamicNtk + " and " + spec::kAttrDynamicLinear +
-                " must be given, and without it none");
+    node.RefuseAttribute(spec::kAttrTrainedLength, " is ", run.trained, "; with it exactly one of ",
+                         spec::kAttrLongFrequencies, ", ", spec::kAttrDynamicNtk, " and ",
+                         spec::kAttrDynamicLinear, " must be given, and without it none");
   }
   if (!run.long_frequencies.empty() && run.long_frequencies.size() != params.frequencies.size()) {
-    node.Refuse(std::string("attribute ") + spec::kAttrLongFrequencies + " has " +
-                std::to_string(run.long_frequencies.size()) + " values, " + spec::kAttrFrequencies +
-                " has " + std::to_string(params.frequencies.size()));
+    node.RefuseAttribute(spec::kAttrLongFrequencies, " has ", run.long_frequencies.size(),
+                         " values, ", spec::kAttrFrequencies, " has ", params.frequencies.size());
   }
   if (run.ntk != 0 && (run.ntk < 1 || params.frequencies.size() < 2)) {
-    node.Refuse(std::string("attribute ") + spec::kAttrDynamicNtk + " is " +
-                std::to_string(run.ntk) + "; it must be at least 1 and needs two frequencies");
+    node.RefuseAttribute(spec::kAttrDynamicNtk, " is ", run.ntk,
+                         "; it must be at least 1 and needs two frequencies");
   }
   return run;
 }

@@ -1,4 +1,4 @@
-// A few keys of a raw cache, on their way to their products.
+// A few keys of a raw cache, which are rotated and multiplied.
 #if defined(ROPE_RAW_KEYS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ROPE_RAW_KEYS_INL_H_
 #undef ROPE_RAW_KEYS_INL_H_
@@ -32,8 +32,8 @@ class RawKeys {
         key_angles_(key_angles),
         channels_(channels),
         angles_(memory),
-        turned_(memory +
-                static_cast<size_t>(kAngleKeys) * key_angles.maps() * key_angles.row_size()),
+        rotated_(memory +
+                 static_cast<size_t>(kAngleKeys) * key_angles.maps() * key_angles.row_size()),
         ready_(key_angles.maps()) {}
 
   void Begin(int64_t batch, Range keys) {
@@ -42,9 +42,9 @@ class RawKeys {
     std::fill(ready_.begin(), ready_.end(), false);
   }
 
-  // Writes those keys of a head that stand at `from`, turned to where a map has them.
+  // Writes those keys of a head that stand at `from`, rotated to where a map has them.
   template <typename Key>
-  void Turn(size_t map, Range keys, const Key* from, size_t stride, float* out) {
+  void Rotate(size_t map, Range keys, const Key* from, size_t stride, float* out) {
     const float* angles = AnglesOf(map, keys.begin);
     const size_t count = static_cast<size_t>(keys.size());
     for (size_t j = 0; j < count; ++j) {
@@ -62,14 +62,14 @@ class RawKeys {
     const size_t count = static_cast<size_t>(keys.size());
     const size_t pairs = key_angles_.row_size() / 2;
     if (2 * pairs == channels_ && pairs % kLanes == 0 && !params_.interleaved && !params_.fast) {
-      // Other heads come first, so that the CPU does not see that memory is read in order.
-      const TurnedKeys<Key> turned{from, stride, AnglesOf(map, keys.begin), pairs,
-                                   static_cast<size_t>(kAngleKeys)};
-      return DotProducts(rows, queries, query_stride, turned, 0, count, scores, score_stride);
+      // Other heads read theirs in between, so the CPU does not see that memory is read in order.
+      const RotatedKeys<Key> rotated{from, stride, AnglesOf(map, keys.begin), pairs,
+                                     static_cast<size_t>(kAngleKeys)};
+      return DotProducts(rows, queries, query_stride, rotated, 0, count, scores, score_stride);
     }
-    Turn(map, keys, from, stride, turned_);
-    const StoredKeys<float> turned{turned_, channels_, channels_};
-    DotProducts(rows, queries, query_stride, turned, 0, count, scores, score_stride);
+    Rotate(map, keys, from, stride, rotated_);
+    const StoredKeys<float> rotated{rotated_, channels_, channels_};
+    DotProducts(rows, queries, query_stride, rotated, 0, count, scores, score_stride);
   }
 
  private:
@@ -83,11 +83,11 @@ class RawKeys {
   const AttentionParams& params_;
   const KeyAngles& key_angles_;
   const size_t channels_;
-  float* const angles_;  // [ways to place keys][kAngleKeys][cosines, sines]
-  float* const turned_;  // [kAngleKeys][channels]
+  float* const angles_;   // [maps][kAngleKeys][cosines, sines]
+  float* const rotated_;  // [kAngleKeys][channels]
   int64_t batch_ = 0;
   Range keys_;
-  std::vector<bool> ready_;  // by way to place keys: angles_
+  std::vector<bool> ready_;  // by map: angles_
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// The angles of a raw cache's keys, which every run turns anew.
+// The angles of a raw cache's keys, which every run rotates anew.
 #if defined(ROPE_KEY_ANGLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ROPE_KEY_ANGLES_INL_H_
 #undef ROPE_KEY_ANGLES_INL_H_
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "angles-inl.h"
+#include "divide.h"
 #include "plan.h"
 #include "visible.h"
 
@@ -20,10 +21,11 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Cosines and sines for the keys of a run, in each of the ways in which bands place keys. Those of
-// every kAngleKeys-th key stand in a table, made in float64, and so do those of the ways from
-// there to the keys behind it. All others are sums of the two: a rotation costs a fraction of a
-// sine, and the table stays small.
+// Cosines and sines for the keys of a run, for each map: bands that place keys alike share a map.
+// A table, made in float64, has those of every kAngleKeys-th key, and those of the distances from
+// 0 to kAngleKeys - 1. The angle of any other key is the sum of two angles of the table: that of
+// the table's key before it, and that of the distance from there. To add two angles costs a
+// fraction of a sine, and the table stays small.
 class KeyAngles {
  public:
   // `shifts` are position - index of each row's tokens; one row of tables serves
@@ -64,7 +66,7 @@ class KeyAngles {
       const int64_t end = std::min(keys.end, (block + 1) * kAngleKeys);
       const double place = Place(band, keys.begin + shift);
       const double steps = place - Place(band, block * kAngleKeys + shift);
-      // Places go up by one with the key, but where they stand still or begin anew.
+      // Places grow by one from key to key, unless a group shares one or a chunk begins.
       const int64_t more = end - 1 - keys.begin;
       const bool in_order = Place(band, end - 1 + shift) - place == static_cast<double>(more);
       const int64_t count = in_order ? more + 1 : 1;
@@ -84,8 +86,8 @@ class KeyAngles {
   }
 
  private:
-  // What rounding adds to an angle up to this one is so small that the first terms of its sine
-  // and cosine are enough.
+  // Up to this angle, what rounding to float32 adds to it is so small that the first terms of
+  // its sine and cosine are enough.
   static constexpr double kLargestAngle = 131072;
 
   bool CanRound(double position) const {
@@ -93,13 +95,13 @@ class KeyAngles {
            (HWY_NATIVE_FMA && std::abs(position) * highest_ <= kLargestAngle);
   }
 
-  // Where a band has a position before it scales it.
+  // The place that a band gives a position, before its key_scale.
   static double Place(const Band& band, int64_t position) {
     const bool own = band.group == 1 && band.chunk == 0;  // divisions are slow
     return own ? static_cast<double>(position) : band.Shared(position);
   }
 
-  // Of a map's rows the first kAngleKeys are the ways from a key to the next ones.
+  // The first kAngleKeys rows of a map are those of the distances.
   int64_t rows_per_map() const {
     return kAngleKeys + static_cast<int64_t>(shifts_.size()) * blocks_;
   }
@@ -112,7 +114,6 @@ class KeyAngles {
     const int64_t rows = static_cast<int64_t>(maps()) * rows_per_map();
     table_.emplace(host, static_cast<size_t>(rows) * row_size());
     if (table_->data() == nullptr) return;
-    constexpr int64_t kPairsPerTask = 8192;
     const int64_t rows_per_task = kPairsPerTask / static_cast<int64_t>(pairs_) + 1;
     ForEach(host, static_cast<size_t>(DivideUp(rows, rows_per_task)), [&](size_t task) {
       const int64_t begin = static_cast<int64_t>(task) * rows_per_task;
@@ -133,7 +134,7 @@ class KeyAngles {
   }
 
   // Writes cosines and sines of the sum of two angles, which is that of a position.
-  void FillSum(const float* base, const float* way, double position,
+  void FillSum(const float* base, const float* distance, double position,
                float* HWY_RESTRICT out) const {
     const DF d;
     const float as_float = static_cast<float>(position);
@@ -146,12 +147,12 @@ class KeyAngles {
       };
       const VF base_cosine = load(base + x);
       const VF base_sine = load(base + pairs_ + x);
-      const VF way_cosine = load(way + x);
-      const VF way_sine = load(way + pairs_ + x);
-      VF cosine = hn::NegMulAdd(base_sine, way_sine, hn::Mul(base_cosine, way_cosine));
-      VF sine = hn::MulAdd(base_cosine, way_sine, hn::Mul(base_sine, way_cosine));
+      const VF distance_cosine = load(distance + x);
+      const VF distance_sine = load(distance + pairs_ + x);
+      VF cosine = hn::NegMulAdd(base_sine, distance_sine, hn::Mul(base_cosine, distance_cosine));
+      VF sine = hn::MulAdd(base_cosine, distance_sine, hn::Mul(base_sine, distance_cosine));
       if (!params_.exact_angles) {
-        // What rounding adds to the angle; then a turn by it, which is three shears.
+        // What rounding adds to the angle; then a rotation by it, which is three shears.
         const VF frequency = load(params_.frequencies.data() + x);
         const VF angle = hn::Mul(at, frequency);
         const VF more = hn::NegMulSub(lost, frequency, hn::MulSub(at, frequency, angle));
@@ -173,7 +174,7 @@ class KeyAngles {
   const AttentionParams& params_;
   const size_t pairs_;
   std::vector<int64_t> shifts_;  // one, or of each batch row
-  std::vector<Band> maps_;       // the first band of each way
+  std::vector<Band> maps_;       // the first band of each map
   std::vector<size_t> map_of_;   // by band
   double highest_ = 0;           // frequency
   int64_t blocks_ = 0;           // of kAngleKeys keys

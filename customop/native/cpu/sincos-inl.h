@@ -39,7 +39,8 @@ HWY_INLINE void SinCos(DD d, VD x, VD& sine, VD& cosine) {
   // x = k * pi/2 + r with |r| <= pi/4. Adding 1.5 * 2^52 rounds to an integer and
   // leaves it in the low mantissa bits.
   const VD magic = hn::Set(d, 6755399441055744.0);
-  const VD shifted = hn::MulAdd(x, hn::Set(d, 0.63661977236758134308), magic);
+  const VD two_over_pi = hn::Set(d, 0.63661977236758134308);
+  const VD shifted = hn::MulAdd(x, two_over_pi, magic);
   const VD k = hn::Sub(shifted, magic);
   // pi/2 in two parts.
   VD r = hn::NegMulAdd(k, hn::Set(d, 1.57079632679489655800), x);

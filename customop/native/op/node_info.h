@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ort_api.h"
+#include "refuse.h"
 
 namespace rope {
 
@@ -27,8 +28,15 @@ class NodeInfo {
   bool HasInput(size_t index) const;
   bool HasOutput(size_t index) const;
 
-  // Throws Failure("RotaryAttention node '…': <text>").
-  [[noreturn]] void Refuse(const std::string& text) const;
+  // RefuseNode of this node, and the same for a sentence that begins with "attribute <name>".
+  template <typename... Parts>
+  [[noreturn]] void Refuse(const Parts&... parts) const {
+    RefuseNode(node_, parts...);
+  }
+  template <typename... Parts>
+  [[noreturn]] void RefuseAttribute(const char* name, const Parts&... parts) const {
+    RefuseNode(node_, "attribute ", name, parts...);
+  }
 
  private:
   std::optional<int64_t> TryInt(const char* name) const;

@@ -45,15 +45,15 @@ class ScoreModifiers {
         before_(args.bias_before_softcap.data == nullptr ? nullptr : memory),
         after_(args.bias.data == nullptr ? nullptr : memory + tile_keys) {}
 
-  // Whether a run needs more than the scale, which the softmax brings along.
+  // Whether a run needs more than the scale, which the softmax applies itself.
   static bool Any(const AttentionParams& params, const AttentionArgs<T>& args) {
     return params.softcap > 0 || args.bias.data != nullptr ||
            args.bias_before_softcap.data != nullptr;
   }
 
   // Turns the products [begin, end) of a row, columns of the tile, into scores.
-  // Bounds are multiples of a vector. Keys that a bias hides leave the mask, for
-  // which `shown` has room.
+  // Bounds are multiples of a vector. Where a bias hides keys, the mask without them is
+  // written to `shown`.
   void Apply(int64_t batch, int64_t head, int64_t place, Range tile, size_t begin, size_t end,
              float* HWY_RESTRICT scores, RowMask& mask, float* shown) {
     Load(args_.bias_before_softcap, batch, head, place, tile, begin, end, before_);

@@ -16,7 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-inline constexpr float kLog2OfE = 1.44269504088896341f;
 inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 // Which columns of a tile one row sees.
@@ -36,11 +35,11 @@ HWY_INLINE void HideColumns(float* HWY_RESTRICT scores, size_t begin, size_t end
   const VF hidden = hn::Set(d, kNegativeInfinity);
   for (size_t c = begin; c < end; c += kLanes) {
     const auto column = hn::Iota(di, static_cast<TI>(c));
-    auto seen = hn::RebindMask(d, hn::AndNot(hn::Lt(column, first), hn::Lt(column, last)));
+    auto visible = hn::RebindMask(d, hn::AndNot(hn::Lt(column, first), hn::Lt(column, last)));
     if (mask.shown != nullptr) {
-      seen = hn::And(seen, hn::Ne(hn::LoadU(d, mask.shown + c), hn::Zero(d)));
+      visible = hn::And(visible, hn::Ne(hn::LoadU(d, mask.shown + c), hn::Zero(d)));
     }
-    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + c), hidden), d, scores + c);
+    hn::StoreU(hn::IfThenElse(visible, hn::LoadU(d, scores + c), hidden), d, scores + c);
   }
 }
 
@@ -53,10 +52,10 @@ HWY_INLINE void HideColumns(float* HWY_RESTRICT scores, size_t begin, size_t end
 HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end, float scale,
                             const RowMask& mask, float& maximum, float& sum) {
   const DF d;
-  const bool all_seen = mask.shown == nullptr &&
-                        mask.visible.begin <= static_cast<int64_t>(begin) &&
-                        mask.visible.end >= static_cast<int64_t>(end);
-  if (!all_seen) HideColumns(scores, begin, end, mask);
+  const bool all_visible = mask.shown == nullptr &&
+                           mask.visible.begin <= static_cast<int64_t>(begin) &&
+                           mask.visible.end >= static_cast<int64_t>(end);
+  if (!all_visible) HideColumns(scores, begin, end, mask);
 
   VF largest = hn::Set(d, kNegativeInfinity);
   for (size_t c = begin; c < end; c += kLanes) {
@@ -65,7 +64,7 @@ HWY_INLINE float SoftmaxRow(float* HWY_RESTRICT scores, size_t begin, size_t end
   const float tile_maximum = hn::ReduceMax(d, largest);
   float new_maximum = tile_maximum > maximum ? tile_maximum : maximum;
   if (new_maximum == kNegativeInfinity) {
-    // Nothing seen yet, or only -inf, or NaN that Max has passed over.
+    // No visible key yet, or only scores of -inf, or NaN that Max has passed over.
     bool nan = false;
     for (size_t c = begin; c < end; ++c) nan |= std::isnan(scores[c]);
     if (!nan) {

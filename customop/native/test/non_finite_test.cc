@@ -1,4 +1,4 @@
-#include "odd_test.h"
+#include "non_finite_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,8 @@ std::vector<float> Output(Call call) {
   return call.output;
 }
 
-// Whether outputs differ by rounding at most: odd numbers may take another path.
+// Whether outputs differ by rounding at most: with non-finite numbers, kernels may take another
+// path.
 bool Same(Element element, const std::vector<float>& a, const std::vector<float>& b) {
   const double allowed = element == Element::kFloat16 ? 4e-3 : 3e-2;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -71,7 +72,7 @@ void PoisonValues(Call& call, int64_t count, float poison) {
 
 }  // namespace
 
-void TestOddNumbers(const std::string& target) {
+void TestNonFiniteNumbers(const std::string& target) {
   ForEachKind([&](Call& call) {
     call.left_padding = 40;
     call.Draw(2);
@@ -84,9 +85,9 @@ void TestOddNumbers(const std::string& target) {
              target + ": hidden " + std::to_string(poison) + " leaks, " + call.name);
     }
     // Behind the padding, an infinite value is all that one channel has.
-    Call seen = call;
-    PoisonValues(seen, 41, kInfinity);
-    const auto output = Output(seen);
+    Call visible = call;
+    PoisonValues(visible, 41, kInfinity);
+    const auto output = Output(visible);
     Expect(output[0] == kInfinity && std::isfinite(output[1]),
            target + ": a visible infinite value is lost or spreads, " + call.name);
   });

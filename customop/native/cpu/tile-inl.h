@@ -34,17 +34,18 @@ struct Run {
   const KeyAngles& key_angles;
   const DocumentRuns& documents;
   const FirstKeys& first_keys;
-  const CachedRows<T, float> keys;
-  const CachedRows<T, T> values;
-  const float scale;        // positive: a negative scale stands as
-  const bool negate;        // the negative of the queries
-  const bool in_place;      // few rows: keys and values are read where they stand
-  const bool modify;        // scores are more than products times the scale
-  const bool pairs;         // products read pairs of bfloat16
-  const bool scores_first;  // of all heads, as raw keys want that are read where they stand
-  const bool copy;          // tasks copy their own past keys and values to present
+  CachedRows<T, float> keys{};
+  CachedRows<T, T> values{};
+  float scale = 1;            // never negative: the softmax needs that
+  bool negate = false;        // the node's scale is negative, so queries are negated instead
+  bool in_place = false;      // few rows: keys and values are read where they stand
+  bool modify = false;        // scores are more than products times the scale
+  bool pairs = false;         // products read pairs of bfloat16
+  bool scores_first = false;  // a tile's scores are made for all heads before its softmax
+  bool copy = false;          // tasks copy their own past keys and values to present
 
-  // What is left to make scores of what the softmax gets.
+  // The factor that makes scores of the numbers which the softmax reads: the scale, unless
+  // ScoreModifiers has applied it already.
   float ScoreOfProduct() const { return modify ? 1.0f : scale; }
 };
 
@@ -68,7 +69,7 @@ class TileAttention {
         data_(static_cast<size_t>(run.args.head_size), static_cast<size_t>(run.args.v_head_size),
               run.pairs, memory + layout.keys, memory + layout.values),
         keys_(memory + layout.keys),
-        turned_(memory + layout.turned),
+        rotated_(memory + layout.rotated),
         raw_keys_(run.params, run.key_angles, static_cast<size_t>(run.args.head_size),
                   memory + layout.raw_keys),
         scores_(memory + layout.scores),
@@ -96,7 +97,7 @@ class TileAttention {
     mask_.ForEachSpan(keys, [&](Range span) {
       for (Range tile = span; !tile.empty(); tile = {tile.end, span.end}) {
         tile.end = std::min(tile.begin + kTileKeys, span.end);
-        // Within a tile, keys stand in one tensor and one section.
+        // The keys of a tile stand in one tensor, and are all first keys or none of them is.
         for (const int64_t split : splits) {
           if (tile.begin < split) tile.end = std::min(tile.end, split);
         }
@@ -109,7 +110,7 @@ class TileAttention {
 
   size_t rows() const { return rows_; }
   const float* sums(size_t row) const { return sums_ + row * layout_.v_columns; }
-  // Of the products; Run::ScoreOfProduct makes a score of it.
+  // Of the products; times Run::ScoreOfProduct it is a score.
   float maximum(size_t row) const { return maxima_[row]; }
   float total(size_t row) const { return totals_[row]; }
 
@@ -204,14 +205,14 @@ class TileAttention {
     const size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
     const size_t end = PaddedColumns(static_cast<size_t>(columns.end));
     float corrections[kBlockRows];
-    bool all_seen = true;
+    bool all_visible = true;
     for (size_t r = 0; r < rows; ++r) {
       float* scores = block + r * kTileKeys;
       if (run_.modify) {
         modifiers_.Apply(task_.batch, task_.HeadOf(first + r), task_.PlaceOf(first + r), tile,
                          begin, end, scores, masks[r], row_shown_ + r * kTileKeys);
       }
-      all_seen = all_seen && masks[r].shown == nullptr && masks[r].visible == columns;
+      all_visible = all_visible && masks[r].shown == nullptr && masks[r].visible == columns;
       corrections[r] = SoftmaxRow(scores, begin, end, run_.ScoreOfProduct() * kLog2OfE, masks[r],
                                   maxima_[first + r], totals_[first + r]);
     }
@@ -219,13 +220,14 @@ class TileAttention {
       MakePairs(block + r * kTileKeys, begin, end);
     }
     float* sums = sums_ + first * layout_.v_columns;
-    if (all_seen || data_.ValuesAreFinite()) {
+    if (all_visible || data_.ValuesAreFinite()) {
       data_.Accumulate(rows, block, kTileKeys, static_cast<size_t>(columns.begin),
                        static_cast<size_t>(columns.end), corrections, sums, layout_.v_columns);
       return;
     }
     for (size_t r = 0; r < rows; ++r) {
-      AccumulateSeen(block + r * kTileKeys, masks[r], corrections[r], sums + r * layout_.v_columns);
+      AccumulateVisible(block + r * kTileKeys, masks[r], corrections[r],
+                        sums + r * layout_.v_columns);
     }
   }
 
@@ -255,23 +257,23 @@ class TileAttention {
     return BandKeys(run_.params, band, IndexOf(row), shift_, total_);
   }
 
-  // Turns and packs the raw keys of the tile as a band has them, once for all
-  // bands that have them so.
+  // Rotates and packs the raw keys of the tile for a map, once for all of its bands.
   void PackKeysOf(size_t map) {
     data_.PackKeysInto(keys_ + map * layout_.keys_of_map);
     if (packed_[map]) return;
     const size_t size = static_cast<size_t>(run_.args.head_size);
-    for (int64_t first = 0; first < tile_.size(); first += kTurnedKeys) {
-      const int64_t last = std::min(tile_.size(), first + kTurnedKeys);
+    for (int64_t first = 0; first < tile_.size(); first += kRotatedKeys) {
+      const int64_t last = std::min(tile_.size(), first + kRotatedKeys);
       for (int64_t j = first; j < last; j += kAngleKeys) {
         const Range some{tile_.begin + j, tile_.begin + std::min(last, j + kAngleKeys)};
-        float* out = turned_ + static_cast<size_t>(j - first) * size;
+        float* out = rotated_ + static_cast<size_t>(j - first) * size;
         raw_keys_.Begin(task_.batch, some);
-        run_.keys.At(
-            run_.args, task_.batch, kv_head_, some.begin,
-            [&](const auto* keys, size_t stride) { raw_keys_.Turn(map, some, keys, stride, out); });
+        run_.keys.At(run_.args, task_.batch, kv_head_, some.begin,
+                     [&](const auto* keys, size_t stride) {
+                       raw_keys_.Rotate(map, some, keys, stride, out);
+                     });
       }
-      data_.PackKeys(static_cast<size_t>(first), static_cast<size_t>(last - first), turned_, size);
+      data_.PackKeys(static_cast<size_t>(first), static_cast<size_t>(last - first), rotated_, size);
     }
     packed_[map] = true;
   }
@@ -302,9 +304,9 @@ class TileAttention {
     data_.Score(rows, queries, layout_.query_columns, begin, end, scores, kTileKeys);
   }
 
-  // Accumulate for one row, touching only keys that it sees: 0 times the
-  // infinity or NaN of a hidden value would not be nothing.
-  void AccumulateSeen(const float* weights, const RowMask& mask, float correction, float* sums) {
+  // Accumulate for one row, reading only the values of keys that it sees: a hidden key has
+  // weight 0, but 0 times an infinite value or NaN is NaN.
+  void AccumulateVisible(const float* weights, const RowMask& mask, float correction, float* sums) {
     data_.Accumulate(1, weights, 0, 0, 0, &correction, sums, 0);
     const float one = 1.0f;
     for (int64_t j = mask.visible.begin; j < mask.visible.end; ++j) {
@@ -332,9 +334,10 @@ class TileAttention {
 
   const Run<T>& run_;
   const Task task_;
-  const int64_t past_;   // of the task's batch row,
-  const int64_t total_;  // as these are
-  const int64_t shift_;  // position - index of its tokens
+  // Of the task's batch row: its cached keys, all of its keys, and position - index of its tokens.
+  const int64_t past_;
+  const int64_t total_;
+  const int64_t shift_;
   const TileLayout& layout_;
   const size_t head_rows_;  // of each key-value head
   const size_t rows_;
@@ -343,12 +346,12 @@ class TileAttention {
   float* const maxima_;   // [rows]: of the products, or scores if they are modified
   float* const totals_;   // [rows]: the softmax's denominator so far
   TileData<T> data_;
-  float* const keys_;    // [ways to place keys][kTileKeys * head_size], packed
-  float* const turned_;  // [kTurnedKeys][head_size], raw keys on the way there
+  float* const keys_;     // [maps][kTileKeys * head_size], packed
+  float* const rotated_;  // [kRotatedKeys][head_size], raw keys before they are packed
   RawKeys<T> raw_keys_;
   Range tile_;
   int64_t kv_head_ = 0;
-  std::vector<bool> packed_;  // by way to place keys, of the tile
+  std::vector<bool> packed_;  // by map: keys_ of this tile
   float* const scores_;       // [kBlockRows or rows][kTileKeys]
   float* const band_scores_;
   float* const row_shown_;  // [kBlockRows][kTileKeys]

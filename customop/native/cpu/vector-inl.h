@@ -32,6 +32,8 @@ inline constexpr size_t kBlockVectors = 2;
 inline constexpr size_t kBlockRows = 6;
 inline constexpr size_t kPanel = kBlockVectors * kLanes;  // columns of a packed panel
 
+inline constexpr float kLog2OfE = 1.44269504088896341f;
+
 // Whether the target multiplies pairs of bfloat16 and adds them up in float32.
 #if HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
 inline constexpr bool kHasPairs = true;
@@ -39,8 +41,7 @@ inline constexpr bool kHasPairs = true;
 inline constexpr bool kHasPairs = false;
 #endif
 
-// Asks for a cache line that will be read soon to come as near as L2, where it takes no place from
-// what L1 is used for.
+// Fetches a cache line that will be read soon into L2, so that it takes no place in L1.
 HWY_INLINE void FetchToL2(const void* line) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
   __builtin_prefetch(line, 0, 2);
@@ -54,7 +55,7 @@ HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   const hn::RebindToSigned<DF> di;
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.
   const VF magic = hn::Set(d, 12582912.0f);
-  const VF shifted = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
+  const VF shifted = hn::MulAdd(x, hn::Set(d, kLog2OfE), magic);
   const VF n = hn::Sub(shifted, magic);
   // ln 2 in two parts, the first short enough that n times it is exact.
   VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
@@ -66,8 +67,8 @@ HWY_INLINE VF ExpNonPositive(DF d, VF x) {
   q = hn::MulAdd(q, r, hn::Set(d, 1.66665211e-1f));
   q = hn::MulAdd(q, r, hn::Set(d, 4.99999940e-1f));
   const VF y = hn::Add(hn::MulAdd(hn::Mul(r, r), q, r), hn::Set(d, 1.0f));
-  const VF power =
-      hn::BitCast(d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted)), hn::Set(di, 0x3F800000)));
+  const auto one = hn::BitCast(di, hn::Set(d, 1.0f));
+  const VF power = hn::BitCast(d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted)), one));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), hn::Mul(y, power));
 }
 

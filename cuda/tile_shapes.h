@@ -1,7 +1,7 @@
 // The shapes that attention kernels are compiled for, chosen so that a block's
 // shared memory stays within 99 KB, which every chip from sm_86 on has.
-#ifndef ROPE_CUDA_SHAPES_H_
-#define ROPE_CUDA_SHAPES_H_
+#ifndef ROPE_CUDA_TILE_SHAPES_H_
+#define ROPE_CUDA_TILE_SHAPES_H_
 
 #include <cstdint>
 
@@ -9,24 +9,33 @@
 
 namespace rope::cuda {
 
-// In float32: rows, keys, channels, threads.
+// Four numbers each: rows, keys, channels, threads.
+// In float32:
 inline constexpr TileShape kFewRows{16, 64, 128, 128};  // decoding
 inline constexpr TileShape kNarrow{64, 64, 64, 128};
 inline constexpr TileShape kUsual{64, 64, 128, 128};
 inline constexpr TileShape kWide{32, 32, 256, 128};
 inline constexpr TileShape kWidest{16, 16, 768, 128};  // and in 16 bits
 
-// On tensor cores, for 16-bit types: decoding, with what 16 bits do not hold, and
-// without.
-inline constexpr TileShape kTensorFew64{16, 64, 64, 32, true, true};
-inline constexpr TileShape kTensorFew128{16, 64, 128, 32, true, true};
-inline constexpr TileShape kTensorFew256{16, 32, 256, 32, true, true};
-inline constexpr TileShape kTensorRests64{64, 64, 64, 128, true, true};
-inline constexpr TileShape kTensorRests128{64, 64, 128, 128, true, true};
-inline constexpr TileShape kTensorRests256{32, 32, 256, 64, true, true};
-inline constexpr TileShape kTensor64{128, 128, 64, 128, true, false};
-inline constexpr TileShape kTensor128{128, 64, 128, 128, true, false};
-inline constexpr TileShape kTensor256{64, 64, 256, 128, true, false};
+// The same on tensor cores, for 16-bit types: with what 16 bits do not hold, or without.
+constexpr TileShape OnTensorCores(TileShape shape) {
+  shape.tensor = true;
+  return shape;
+}
+constexpr TileShape WithResiduals(TileShape shape) {
+  shape.residuals = true;
+  return OnTensorCores(shape);
+}
+
+inline constexpr TileShape kTensorFew64 = WithResiduals({16, 64, 64, 32});  // decoding
+inline constexpr TileShape kTensorFew128 = WithResiduals({16, 64, 128, 32});
+inline constexpr TileShape kTensorFew256 = WithResiduals({16, 32, 256, 32});
+inline constexpr TileShape kTensorResiduals64 = WithResiduals({64, 64, 64, 128});
+inline constexpr TileShape kTensorResiduals128 = WithResiduals({64, 64, 128, 128});
+inline constexpr TileShape kTensorResiduals256 = WithResiduals({32, 32, 256, 64});
+inline constexpr TileShape kTensor64 = OnTensorCores({128, 128, 64, 128});
+inline constexpr TileShape kTensor128 = OnTensorCores({128, 64, 128, 128});
+inline constexpr TileShape kTensor256 = OnTensorCores({64, 64, 256, 128});
 
 // The largest head that the kernels take, of queries or of values.
 inline constexpr int64_t kMostChannels = kWidest.channels;
@@ -38,16 +47,16 @@ constexpr TileShape ShapeFor(int64_t rows, int64_t channels) {
   if (rows <= kFewRows.rows) return kFewRows;
   return channels <= kNarrow.channels ? kNarrow : kUsual;
 }
-constexpr TileShape TensorShapeFor(int64_t rows, int64_t channels, bool rests) {
+constexpr TileShape TensorShapeFor(int64_t rows, int64_t channels, bool residuals) {
   const auto of_width = [&](const TileShape& s64, const TileShape& s128, const TileShape& s256) {
     return channels <= 64 ? s64 : channels <= 128 ? s128 : s256;
   };
   if (channels > kTensor256.channels) return kWidest;
   if (rows <= kTensorFew64.rows) return of_width(kTensorFew64, kTensorFew128, kTensorFew256);
-  if (rests) return of_width(kTensorRests64, kTensorRests128, kTensorRests256);
+  if (residuals) return of_width(kTensorResiduals64, kTensorResiduals128, kTensorResiduals256);
   return of_width(kTensor64, kTensor128, kTensor256);
 }
 
 }  // namespace rope::cuda
 
-#endif  // ROPE_CUDA_SHAPES_H_
+#endif  // ROPE_CUDA_TILE_SHAPES_H_

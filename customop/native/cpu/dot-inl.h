@@ -16,8 +16,9 @@ namespace HWY_NAMESPACE {
 inline constexpr size_t kDotRows = 4;
 inline constexpr size_t kDotKeys = 4;
 
-// Keys that share the loads of queries. Memory is read faster one key after the other, which
-// elements of 16 bits, as many in half the bytes, leave no time for.
+// How many keys are multiplied side by side, so that they share the loads of queries. One key
+// after the other, memory is read faster. Keys of 16 bits are half the bytes for as many products,
+// so that the products take longer than the reading.
 template <typename T>
 inline constexpr size_t kDotTogether = kIsFloat<T> ? 1 : 2;
 
@@ -86,16 +87,16 @@ struct StoredKeys {
   }
 };
 
-// Keys of a raw cache, turned on the way by a row of cosines and sines for each. All channels are
-// rotated, pair x is (x, pairs + x), and pairs fill whole vectors.
+// Keys of a raw cache, each rotated by its row of cosines and sines while it is read. All channels
+// are rotated, pair x is (x, pairs + x), and pairs fill whole vectors.
 template <typename T>
-struct TurnedKeys {
+struct RotatedKeys {
   static constexpr size_t kTogether = 1;
   const T* keys;
   size_t stride;
   const float* angles;
   size_t pairs;
-  size_t ahead;  // how many keys before they are read keys are fetched
+  size_t ahead;  // keys are fetched so many keys before they are read
 
   template <size_t kRows>
   HWY_INLINE void Dot(const float* HWY_RESTRICT queries, size_t query_stride, const size_t* k,

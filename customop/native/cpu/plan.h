@@ -7,13 +7,17 @@
 #include <cstdint>
 
 #include "attention.h"
+#include "divide.h"
 #include "visible.h"
-#include "workspace.h"
 
 namespace rope {
 
 inline constexpr int64_t kTileKeys = 256;  // keys that are packed and scored at a time
 inline constexpr int64_t kAngleKeys = 32;  // raw keys whose angles are made at a time
+
+// What a row of a task carries along behind its v_head_size sums where keys are split: its
+// maximum and its total.
+inline constexpr int64_t kRowStatistics = 2;
 
 // One piece of work: queries [queries) of the heads of some key-value heads, mostly one,
 // against keys [keys), of which shorter batch rows have only some. Its rows are those of its first
@@ -55,10 +59,15 @@ class Plan {
     constexpr int64_t kFloats = 256 * 1024;
     const int64_t bands = static_cast<int64_t>(params.bands.size());
     const int64_t per_row = bands * args.head_size + args.v_head_size;
-    // Raw keys are packed for each band, from a few that are turned by their angles.
+    // Raw keys are packed for each band. On their way there are kAngleKeys rows of angles for
+    // each band, and 3 * kAngleKeys rotated keys: 4 times as many rows for each band are enough.
+    constexpr int64_t kRawRows = 4 * kAngleKeys;
+    // Scores, scores of a band and masks of a block's rows, padding and biases: for each key of a
+    // tile no more floats than this.
+    constexpr int64_t kFloatsPerKey = 24;
     const int64_t raw_bands = params.raw_cache ? bands : 0;
-    const int64_t keys = std::max<int64_t>(1, raw_bands) * kTileKeys + 4 * raw_bands * kAngleKeys;
-    const int64_t per_tile = keys * args.head_size + kTileKeys * (args.v_head_size + 24);
+    const int64_t keys = std::max<int64_t>(1, raw_bands) * kTileKeys + raw_bands * kRawRows;
+    const int64_t per_tile = keys * args.head_size + kTileKeys * (args.v_head_size + kFloatsPerKey);
     const int64_t rows = std::clamp<int64_t>((kFloats - per_tile) / per_row, 1, kRows);
     queries_per_block_ = std::clamp<int64_t>(rows / group_, 1, std::max<int64_t>(1, length_));
     const int64_t rows_of_head = queries_per_block_ * group_;
@@ -82,7 +91,7 @@ class Plan {
     constexpr int64_t kTasks = 32;
     constexpr int64_t kKeysPerSplit = 512;
     constexpr int64_t kPartialFloats = 256 * 1024;
-    const int64_t partial = units_ * rows_per_block_ * (args.v_head_size + 2);
+    const int64_t partial = units_ * rows_per_block_ * (args.v_head_size + kRowStatistics);
     const int64_t wanted =
         std::min({DivideUp(kTasks, units_), total_ / kKeysPerSplit, kPartialFloats / partial});
     if (wanted > 1) {

@@ -6,6 +6,7 @@
 #define ROPE_TILE_LAYOUT_INL_H_
 #endif
 
+#include "divide.h"
 #include "key_angles-inl.h"
 #include "modifiers-inl.h"
 #include "plan.h"
@@ -16,15 +17,15 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Raw keys that are turned before they are packed, a multiple of kAngleKeys and kPanel.
-inline constexpr int64_t kTurnedKeys = 64;
-static_assert(kTurnedKeys % kAngleKeys == 0 && kTurnedKeys % kPanel == 0, "panels are whole");
+// Raw keys that are rotated before they are packed, a multiple of kAngleKeys and kPanel.
+inline constexpr int64_t kRotatedKeys = 64;
+static_assert(kRotatedKeys % kAngleKeys == 0 && kRotatedKeys % kPanel == 0, "panels are whole");
 
 // Offsets in floats.
 struct TileLayout {
   size_t query_columns, v_columns;  // head_size and v_head_size in whole vectors
-  size_t keys_of_map;               // packed keys as one of the bands' ways to place them has them
-  size_t queries, sums, maxima, totals, keys, turned, raw_keys, values, scores, band_scores, shown,
+  size_t keys_of_map;               // packed keys of a map, see KeyAngles
+  size_t queries, sums, maxima, totals, keys, rotated, raw_keys, values, scores, band_scores, shown,
       row_shown, biases, ids, end;
 
   template <typename T>
@@ -45,8 +46,8 @@ struct TileLayout {
     totals = take(rows);
     keys_of_map = RoundUp(kKeys * static_cast<size_t>(args.head_size), kPanel);
     keys = take(scores_first ? 0 : keys_of_map * (params.raw_cache ? key_angles.maps() : 1));
-    turned = take(
-        params.raw_cache && !scores_first ? static_cast<size_t>(kTurnedKeys * args.head_size) : 0);
+    rotated = take(
+        params.raw_cache && !scores_first ? static_cast<size_t>(kRotatedKeys * args.head_size) : 0);
     raw_keys = take(
         params.raw_cache ? RawKeys<T>::Floats(key_angles, static_cast<size_t>(args.head_size)) : 0);
     values = take(kKeys * v_columns);

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 
 #include "dot-inl.h"
 #include "product-inl.h"
@@ -19,6 +20,14 @@ namespace HWY_NAMESPACE {
 // Whether tiles of a type can be multiplied as pairs.
 template <typename T>
 inline constexpr bool kPairable = kHasPairs && std::is_same_v<T, BFloat16>;
+
+// A factor of 1 for each row of a block: what is in C already is added to as it is.
+constexpr std::array<float, kBlockRows> MakeOnes() {
+  std::array<float, kBlockRows> ones{};
+  for (size_t r = 0; r < kBlockRows; ++r) ones[r] = 1.0f;
+  return ones;
+}
+inline constexpr std::array<float, kBlockRows> kOnes = MakeOnes();
 
 template <typename T>
 class TileData {
@@ -147,19 +156,17 @@ class TileData {
   bool ValuesAreFinite() const {
     if (!values_in_place_) return values_are_finite_;
     const DF d;
-    VF odd = hn::Zero(d);  // x - x is 0 for finite x and NaN otherwise
+    VF non_finite = hn::Zero(d);  // as in PackRows
     for (size_t j = 0; j < count_; ++j) {
       for (size_t x = 0; x < v_channels_; x += kLanes) {
         const VF v = LoadFloats(d, values_ + j * value_stride_ + x);
-        odd = hn::Add(odd, hn::Sub(v, v));
+        non_finite = hn::Add(non_finite, hn::Sub(v, v));
       }
     }
-    return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
+    return hn::AllTrue(d, hn::Eq(non_finite, hn::Zero(d)));
   }
 
  private:
-  static constexpr float kOnes[kBlockRows] = {1, 1, 1, 1, 1, 1};
-
   template <bool kPairs>
   void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
                    float* scores, size_t stride) const {
@@ -176,7 +183,7 @@ class TileData {
       const float* keys = key_memory_ + panel * channels + (begin - panel);
       for (size_t x = 0; x < channels; x += kDepth) {
         BlockOf<kPairs>(rows, (stop - begin) / kLanes, queries + x, query_stride, keys + x * width,
-                        width, std::min(kDepth, channels - x), x == 0 ? nullptr : kOnes,
+                        width, std::min(kDepth, channels - x), x == 0 ? nullptr : kOnes.data(),
                         scores + begin, stride);
       }
       begin = stop;

@@ -91,22 +91,26 @@ void WriteOutput(const Run<T>& run, const Task& task, const TileAttention<T>& ti
   }
 }
 
-// Results of tasks that saw only part of the keys: v_head_size sums, maximum
-// and denominator of each row.
+// Results of tasks that saw only part of the keys: of each row its sums, its maximum and its
+// total, which is the softmax's denominator.
 class Partials {
  public:
   Partials(Host& host, const Plan& plan, int64_t v_head_size)
       : rows_(static_cast<size_t>(plan.rows_per_block())),
-        width_(static_cast<size_t>(v_head_size) + 2),
+        channels_(static_cast<size_t>(v_head_size)),
+        width_(channels_ + static_cast<size_t>(kRowStatistics)),
         values_(host, plan.splits() > 1 ? plan.tasks() * rows_ * width_ : 0) {}
 
   bool ok(const Plan& plan) const { return plan.splits() == 1 || values_.data() != nullptr; }
-  float* Row(size_t task, size_t row) const {
+  float* Sums(size_t task, size_t row) const {
     return values_.data() + (task * rows_ + row) * width_;
   }
+  float& Maximum(size_t task, size_t row) const { return Sums(task, row)[channels_]; }
+  float& Total(size_t task, size_t row) const { return Sums(task, row)[channels_ + 1]; }
 
  private:
   size_t rows_;
+  size_t channels_;
   size_t width_;
   ScratchFloats values_;
 };
@@ -115,10 +119,9 @@ template <typename T>
 void WritePartial(const Partials& partials, const Task& task, const TileAttention<T>& tile,
                   size_t channels) {
   for (size_t r = 0; r < tile.rows(); ++r) {
-    float* out = partials.Row(task.index, r);
-    memcpy(out, tile.sums(r), channels * sizeof(float));
-    out[channels] = tile.maximum(r);
-    out[channels + 1] = tile.total(r);
+    memcpy(partials.Sums(task.index, r), tile.sums(r), channels * sizeof(float));
+    partials.Maximum(task.index, r) = tile.maximum(r);
+    partials.Total(task.index, r) = tile.total(r);
   }
 }
 
@@ -131,16 +134,18 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
   for (size_t r = 0; r < task.rows(); ++r) {
     float maximum = kNegativeInfinity;
     for (size_t s = 0; s < splits; ++s) {
-      const float m = partials.Row(task.index + s, r)[channels];
+      const float m = partials.Maximum(task.index + s, r);
       if (m > maximum || std::isnan(m)) maximum = m;
     }
-    float* sums = partials.Row(task.index, r);
+    float* sums = partials.Sums(task.index, r);
     float total = 0.0f;
     for (size_t s = 0; s < splits; ++s) {
-      const float* part = partials.Row(task.index + s, r);
-      if (part[channels + 1] == 0.0f) continue;  // has seen nothing: its sums are zeros
-      const float weight = std::exp((part[channels] - maximum) * run.ScoreOfProduct());
-      total += part[channels + 1] * weight;
+      const float* part = partials.Sums(task.index + s, r);
+      const float part_total = partials.Total(task.index + s, r);
+      if (part_total == 0.0f) continue;  // no key was visible: its sums are zeros
+      const float weight =
+          std::exp((partials.Maximum(task.index + s, r) - maximum) * run.ScoreOfProduct());
+      total += part_total * weight;
       for (size_t x = 0; x < channels; ++x) {
         sums[x] = (s == 0 ? 0.0f : sums[x]) + part[x] * weight;
       }
@@ -190,8 +195,8 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const KeyAngles key_angles(params, host, shifts, args.max_total());
   if (!key_angles.ok()) return false;
 
-  // New keys are rotated into present_key, or into memory of this run when no
-  // one asked for them, or when present_key would round what is still to be read.
+  // New keys are rotated into present_key, or into memory of this run when nobody asked for
+  // present_key, or when it would round keys that this run still multiplies.
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
@@ -212,42 +217,36 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
     CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
   }
   // Before new rows come: present may share past's memory without standing in its place.
-  ClearRest(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
-  ClearRest(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
+  ClearUnused(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
+  ClearUnused(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
   AppendNew(params, args, tables, rotated, host);
 
   const Rows<const T> present_key = Const(args.present_key);
   const Rows<const T> present_value = Const(args.present_value);
-  const CachedRows<T, float> keys{keep_keys && !copy ? present_key : args.past_key,
-                                  own ? Rows<const T>{} : present_key, Const(rotated),
-                                  !own && !copy};
-  const CachedRows<T, T> values{keep_values && !copy ? present_value : args.past_value,
-                                present_value, args.value, keep_values && !copy};
   const float scale =
       params.scale != 0.0f
           ? params.scale
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
   const DocumentRuns documents(args);
   const FirstKeys first_keys(params, args);
-  // A temperature makes other numbers of rounded queries.
-  const bool pairs = kPairable<T> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
-                     params.temperature.slope <= 0;
-  const Run<T> run{params,
-                   args,
-                   tables,
-                   positions,
-                   key_angles,
-                   documents,
-                   first_keys,
-                   keys,
-                   values,
-                   std::abs(scale),
-                   scale < 0,
-                   plan.in_place(),
-                   ScoreModifiers<T>::Any(params, args),
-                   pairs,
-                   plan.scores_first(),
-                   copy};
+  Run<T> run{params, args, tables, positions, key_angles, documents, first_keys};
+  run.keys.cached = keep_keys && !copy ? present_key : args.past_key;
+  if (!own) run.keys.appended = present_key;
+  run.keys.new_rows = Const(rotated);
+  run.keys.whole = !own && !copy;
+  run.values.cached = keep_values && !copy ? present_value : args.past_value;
+  run.values.appended = present_value;
+  run.values.new_rows = args.value;
+  run.values.whole = keep_values && !copy;
+  run.scale = std::abs(scale);
+  run.negate = scale < 0;
+  run.in_place = plan.in_place();
+  run.modify = ScoreModifiers<T>::Any(params, args);
+  // A temperature makes of rounded queries numbers that are not.
+  run.pairs = kPairable<T> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
+              params.temperature.slope <= 0;
+  run.scores_first = plan.scores_first();
+  run.copy = copy;
   return ComputeAttention(run, plan, host);
 }
 

@@ -51,8 +51,8 @@ struct AttentionParams {
   bool fast = false;               // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
   int64_t window = 0;             // 0 means none
-  int64_t first_keys = 0;         // keys below this index stay visible outside the window,
-  bool first_keys_shown = false;  // or the first that the mask shows, so many in each row
+  int64_t first_keys = 0;         // so many first keys stay visible outside the window:
+  bool first_keys_shown = false;  // of each row's keys that the mask shows; false: of all keys
   float softcap = 0;              // on the score; 0 means none
   DocumentMask document_mask = DocumentMask::kIntra;
   bool document_restart = false;       // positions start anew in each document

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Turns pair (first[x], second[x]) for x < pairs, channels [0, pairs) and
+// Rotates pair (first[x], second[x]) for x < pairs, channels [0, pairs) and
 // [pairs, 2 pairs) of the rotated part.
 template <typename In, typename Out>
 HWY_INLINE void RotateHalf(const In* in, const float* cos_row, const float* sin_row, size_t pairs,
@@ -38,7 +38,7 @@ HWY_INLINE void RotateHalf(const In* in, const float* cos_row, const float* sin_
   }
 }
 
-// Turns pair (2x, 2x + 1) for x < pairs.
+// Rotates pair (2x, 2x + 1) for x < pairs.
 template <typename In, typename Out>
 HWY_INLINE void RotateInterleaved(const In* in, const float* cos_row, const float* sin_row,
                                   size_t pairs, Out* out) {
@@ -61,7 +61,7 @@ HWY_INLINE void RotateInterleaved(const In* in, const float* cos_row, const floa
   }
 }
 
-// Writes one head of `channels` numbers with its rotated part turned by one row
+// Writes one head of `channels` numbers with its rotary part rotated by one row
 // of an angle table (cosines, then sines). `in` and `out` may be the same. The
 // rotation is done in float32 whatever the types.
 template <typename In, typename Out>

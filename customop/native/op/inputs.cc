@@ -5,6 +5,7 @@
 
 #include "documents.h"
 #include "hwy/base.h"
+#include "refuse.h"
 
 namespace rope {
 namespace {
@@ -33,8 +34,9 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void Refuse(const std::string& text) const {
-    throw Failure(std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text);
+  template <typename... Parts>
+  [[noreturn]] void Refuse(const Parts&... parts) const {
+    RefuseNode(node_, parts...);
   }
 
   static std::string Named(RotaryAttentionInput i) { return spec::kInputNames[i]; }
@@ -43,7 +45,7 @@ class Checker {
   }
 
   void Require(RotaryAttentionInput i) const {
-    if (!inputs_[i].present) Refuse("input " + Named(i) + " is missing");
+    if (!inputs_[i].present) Refuse("input ", Named(i), " is missing");
   }
 
   // [batch, length, heads * channels] or [batch, heads, length, channels].
@@ -56,22 +58,22 @@ class Checker {
     Require(i);
     const auto& shape = inputs_[i].shape;
     Heads result{};
-    const std::string count = std::string(heads_name) + " " + std::to_string(heads);
+    const std::string count = Text(heads_name, " ", heads);
     if (shape.size() == 3) {
       if (shape[2] % heads != 0) {
-        Refuse(WithShape(i) + ": the last dimension is not a multiple of " + count);
+        Refuse(WithShape(i), ": the last dimension is not a multiple of ", count);
       }
       result = {shape[0], shape[1], shape[2] / heads, {}};
       result.rows = {inputs_[i].template As<T>(), shape[1] * shape[2], result.channels, shape[2]};
     } else if (shape.size() == 4) {
-      if (shape[1] != heads) Refuse(WithShape(i) + ": dimension 1 must be " + count);
+      if (shape[1] != heads) Refuse(WithShape(i), ": dimension 1 must be ", count);
       result = {shape[0], shape[2], shape[3], {}};
       result.rows = {inputs_[i].template As<T>(), shape[1] * shape[2] * shape[3],
                      shape[2] * shape[3], shape[3]};
     } else {
-      Refuse(WithShape(i) + " must have 3 or 4 dimensions");
+      Refuse(WithShape(i), " must have 3 or 4 dimensions");
     }
-    if (result.channels == 0) Refuse(WithShape(i) + ": heads have no channels");
+    if (result.channels == 0) Refuse(WithShape(i), ": heads have no channels");
     return result;
   }
 
@@ -85,9 +87,8 @@ class Checker {
 
   void CheckLength(RotaryAttentionInput i, const Heads& heads) const {
     if (heads.batch != args_.batch || heads.length != args_.length) {
-      Refuse(WithShape(i) + " has batch " + std::to_string(heads.batch) + " and length " +
-             std::to_string(heads.length) + ", but " + WithShape(spec::kQuery) + " has batch " +
-             std::to_string(args_.batch) + " and length " + std::to_string(args_.length));
+      Refuse(WithShape(i), " has batch ", heads.batch, " and length ", heads.length, ", but ",
+             WithShape(spec::kQuery), " has batch ", args_.batch, " and length ", args_.length);
     }
   }
 
@@ -95,8 +96,8 @@ class Checker {
     const Heads key = SplitHeads(spec::kKey, params_.kv_num_heads, spec::kAttrKvNumHeads);
     CheckLength(spec::kKey, key);
     if (key.channels != args_.head_size) {
-      Refuse(WithShape(spec::kKey) + " has head size " + std::to_string(key.channels) + ", but " +
-             WithShape(spec::kQuery) + " has head size " + std::to_string(args_.head_size));
+      Refuse(WithShape(spec::kKey), " has head size ", key.channels, ", but ",
+             WithShape(spec::kQuery), " has head size ", args_.head_size);
     }
     args_.key = key.rows;
   }
@@ -111,9 +112,9 @@ class Checker {
   void CheckRotary() const {
     const int64_t room = args_.head_size - params_.rotary_offset;
     if (params_.rotary_dim() > 0 && params_.rotary_dim() > room) {
-      Refuse(std::to_string(params_.frequencies.size()) + " frequencies from channel " +
-             std::to_string(params_.rotary_offset) + " on rotate channels beyond the head size " +
-             std::to_string(args_.head_size) + " of " + WithShape(spec::kQuery));
+      Refuse(params_.frequencies.size(), " frequencies from channel ", params_.rotary_offset,
+             " on rotate channels beyond the head size ", args_.head_size, " of ",
+             WithShape(spec::kQuery));
     }
   }
 
@@ -123,7 +124,7 @@ class Checker {
     if (key.present != value.present) Refuse("past_key and past_value must be given together");
     args_.present_rows = args_.length;
     if (!key.present) return;
-    if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey) + " must have 4 dimensions");
+    if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey), " must have 4 dimensions");
     capacity_ = key.shape[2];
     args_.max_past = capacity_;
     args_.present_rows = capacity_ + args_.length;
@@ -137,7 +138,7 @@ class Checker {
   void CheckCapacity() {
     const Tensor& lengths = inputs_[spec::kCacheLength];
     if (lengths.shape != std::vector<int64_t>{args_.batch}) {
-      Refuse(WithShape(spec::kCacheLength) + " must be " + ShapeText({args_.batch}) + " to fit " +
+      Refuse(WithShape(spec::kCacheLength), " must be ", ShapeText({args_.batch}), " to fit ",
              WithShape(spec::kQuery));
     }
     args_.total_length = TotalLength();
@@ -158,31 +159,26 @@ class Checker {
     if (!total.present) return 0;
     int64_t count = 1;
     for (const int64_t dim : total.shape) count *= dim;
-    if (count != 1) Refuse(WithShape(spec::kTotalLength) + " must have one element");
+    if (count != 1) Refuse(WithShape(spec::kTotalLength), " must have one element");
     const int32_t length = *total.As<int32_t>();
     if (length < 0) {
-      Refuse(WithShape(spec::kTotalLength) + " is " + std::to_string(length) +
-             "; it must not be negative");
+      Refuse(WithShape(spec::kTotalLength), " is ", length, "; it must not be negative");
     }
     return length;
   }
 
   void CheckCacheLength(int64_t batch, int64_t past) const {
-    const std::string given = WithShape(spec::kCacheLength) + " has " + std::to_string(past) +
-                              " in row " + std::to_string(batch);
-    if (past < 0) Refuse(given + "; it must not be negative");
+    const std::string given = Text(WithShape(spec::kCacheLength), " has ", past, " in row ", batch);
+    if (past < 0) Refuse(given, "; it must not be negative");
     if (past > capacity_) {
-      Refuse(given + ", but " + WithShape(spec::kPastKey) + " has room for " +
-             std::to_string(capacity_) + " tokens");
+      Refuse(given, ", but ", WithShape(spec::kPastKey), " has room for ", capacity_, " tokens");
     }
     if (past + args_.length > args_.present_rows) {
-      const std::string rows = std::to_string(args_.present_rows);
-      Refuse(given + ", which with the " + std::to_string(args_.length) + " new tokens of " +
-             WithShape(spec::kQuery) + " makes " + std::to_string(past + args_.length) + ", but " +
-             (args_.present_rows > capacity_
-                  ? Named(spec::kTotalLength) + " asks for room for " + rows + " tokens"
-                  : WithShape(spec::kPastKey) + " has room for " + rows + " tokens") +
-             "; give a larger cache or fewer tokens");
+      Refuse(given, ", which with the ", args_.length, " new tokens of ", WithShape(spec::kQuery),
+             " makes ", past + args_.length, ", but ",
+             args_.present_rows > capacity_ ? Named(spec::kTotalLength) + " asks for"
+                                            : WithShape(spec::kPastKey) + " has",
+             " room for ", args_.present_rows, " tokens; give a larger cache or fewer tokens");
     }
   }
 
@@ -190,7 +186,7 @@ class Checker {
                          RotaryAttentionInput with) const {
     const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, capacity_, channels};
     if (inputs_[i].shape != wanted) {
-      Refuse(WithShape(i) + " must be " + ShapeText(wanted) + " to fit " + WithShape(with) +
+      Refuse(WithShape(i), " must be ", ShapeText(wanted), " to fit ", WithShape(with),
              (i == spec::kPastValue ? " and " + WithShape(spec::kPastKey) : ""));
     }
     return {inputs_[i].template As<T>(), params_.kv_num_heads * capacity_ * channels,
@@ -201,8 +197,8 @@ class Checker {
   int64_t RowStride(RotaryAttentionInput i, int64_t columns, const std::string& meaning) const {
     const auto& shape = inputs_[i].shape;
     if (shape.size() != 2 || (shape[0] != args_.batch && shape[0] != 1) || shape[1] != columns) {
-      Refuse(WithShape(i) + " must be " + ShapeText({args_.batch, columns}) + " or " +
-             ShapeText({1, columns}) + " (" + meaning + ") to fit " + WithShape(spec::kQuery) +
+      Refuse(WithShape(i), " must be ", ShapeText({args_.batch, columns}), " or ",
+             ShapeText({1, columns}), " (", meaning, ") to fit ", WithShape(spec::kQuery),
              (inputs_[spec::kPastKey].present ? " and " + WithShape(spec::kPastKey) : ""));
     }
     return shape[0] == 1 ? 0 : columns;
@@ -216,9 +212,9 @@ class Checker {
     }
     const auto& shape = inputs_[i].shape;
     if (shape.size() == 2 && shape[1] >= args_.max_total()) return RowStride(i, shape[1], "any");
-    Refuse(WithShape(i) + " must be " + ShapeText({args_.batch, args_.max_total()}) +
-           " or wider (the largest cache_length " + std::to_string(args_.max_past) + " + length " +
-           std::to_string(args_.length) + ") to fit " + WithShape(spec::kQuery));
+    Refuse(WithShape(i), " must be ", ShapeText({args_.batch, args_.max_total()}),
+           " or wider (the largest cache_length ", args_.max_past, " + length ", args_.length,
+           ") to fit ", WithShape(spec::kQuery));
   }
 
   void CheckMask() {
@@ -240,7 +236,7 @@ class Checker {
           args_.mask == nullptr ? nullptr : args_.mask + b * args_.mask_batch_stride;
       for (int64_t j = 0; j < args_.total(b); ++j) {
         if (ids[j] >= kReader || (mask != nullptr && mask[j] == 0)) continue;
-        Refuse(At(spec::kDocumentIds, b, j, ids[j]) +
+        Refuse(At(spec::kDocumentIds, b, j, ids[j]),
                "; ids are -1 (reader), 0 (anchor) or more (documents)");
       }
     }
@@ -265,10 +261,10 @@ class Checker {
       stride *= size;
     }
     if (!fits) {
-      Refuse(WithShape(i) + " does not broadcast to " + ShapeText(wanted) +
-             " (batch, num_heads, length, " +
-             (any_width ? "largest cache_length + length or more" : "past + length") + ") of " +
-             WithShape(spec::kQuery) +
+      Refuse(WithShape(i), " does not broadcast to ", ShapeText(wanted),
+             " (batch, num_heads, length, ",
+             any_width ? "largest cache_length + length or more" : "past + length", ") of ",
+             WithShape(spec::kQuery),
              (inputs_[spec::kPastKey].present ? " and " + WithShape(spec::kPastKey) : ""));
     }
     return {tensor.As<T>(), strides[0], strides[1], strides[2], strides[3]};
@@ -278,15 +274,15 @@ class Checker {
     const Tensor& tensor = inputs_[spec::kSinkLogits];
     if (!tensor.present) return;
     if (tensor.shape != std::vector<int64_t>{params_.num_heads}) {
-      Refuse(WithShape(spec::kSinkLogits) + " must be " + ShapeText({params_.num_heads}) +
-             ", one for each of the num_heads of " + WithShape(spec::kQuery));
+      Refuse(WithShape(spec::kSinkLogits), " must be ", ShapeText({params_.num_heads}),
+             ", one for each of the num_heads of ", WithShape(spec::kQuery));
     }
     args_.sinks = tensor.As<T>();
     for (int64_t h = 0; h < params_.num_heads; ++h) {
       const float sink = hwy::ConvertScalarTo<float>(args_.sinks[h]);
       if (std::isnan(sink) || sink == INFINITY) {
-        Refuse(WithShape(spec::kSinkLogits) + " has " + std::to_string(sink) + " for head " +
-               std::to_string(h) + "; a sink is a finite number or -inf");
+        Refuse(WithShape(spec::kSinkLogits), " has ", sink, " for head ", h,
+               "; a sink is a finite number or -inf");
       }
     }
   }
@@ -313,16 +309,15 @@ class Checker {
       if (ids != nullptr && ids[place] != kReader) continue;
       const int64_t p = positions[place];
       if (p < 0 || p > kMaxPosition) {
-        Refuse(At(spec::kPositionIds, batch, place, p) + "; positions must be between 0 and " +
-               std::to_string(kMaxPosition));
+        Refuse(At(spec::kPositionIds, batch, place, p), "; positions must be between 0 and ",
+               kMaxPosition);
       }
       if (first < 0) first = place;
       const bool by_index =
           params_.bands.size() > 1 || params_.raw_cache || params_.bands[0].chunk > 0;
       if (by_index && p - place != positions[first] - first) {
-        Refuse(At(spec::kPositionIds, batch, place, p) + ", but " +
-               std::to_string(positions[first] + place - first) + " would follow from position " +
-               std::to_string(positions[first]) + " at place " + std::to_string(first) +
+        Refuse(At(spec::kPositionIds, batch, place, p), ", but ", positions[first] + place - first,
+               " would follow from position ", positions[first], " at place ", first,
                "; with more than one band or a raw cache the positions of a row's real tokens must "
                "be consecutive");
       }
@@ -330,8 +325,7 @@ class Checker {
   }
 
   std::string At(RotaryAttentionInput i, int64_t batch, int64_t place, int64_t value) const {
-    return WithShape(i) + " has " + std::to_string(value) + " in row " + std::to_string(batch) +
-           " at place " + std::to_string(place);
+    return Text(WithShape(i), " has ", value, " in row ", batch, " at place ", place);
   }
 
   const AttentionParams& params_;

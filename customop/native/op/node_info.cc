@@ -1,18 +1,12 @@
 #include "node_info.h"
 
-#include "spec.gen.h"
-
 namespace rope {
-
-void NodeInfo::Refuse(const std::string& text) const {
-  throw Failure(std::string(spec::kRotaryAttention) + " node '" + node_ + "': " + text);
-}
 
 // A missing attribute and one of another type give the same error code and a
 // text that differs between versions, so the other types are tried.
 void NodeInfo::RefuseOtherType(const char* name, const char* wanted) const {
   if (TryInt(name) || TryFloat(name) || TryString(name) || TryInts(name) || TryFloats(name)) {
-    Refuse(std::string("attribute ") + name + " must be of type " + wanted);
+    RefuseAttribute(name, " must be of type ", wanted);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "angles-inl.h"
 #include "attention.h"
+#include "divide.h"
 #include "rotation-inl.h"
 #include "visible.h"
 #include "workspace.h"
@@ -18,14 +19,14 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Where the keys or values of a run stand: cached ones in one tensor, those of
-// this call in the same, in another of its type, or in memory of another type.
+// Where the keys or values of a run stand: the cached ones in one tensor, those of this call in
+// the same one, in another tensor, or in memory of the run.
 template <typename T, typename New>
 struct CachedRows {
-  Rows<const T> cached;    // by index
-  Rows<const T> appended;  // by index, if present
-  Rows<const New> fresh;   // by place in the call, if there is no `appended`
-  bool whole = false;      // `cached` holds the new ones too
+  Rows<const T> cached;      // by index
+  Rows<const T> appended;    // by index, if present
+  Rows<const New> new_rows;  // by place in the call, if there is no `appended`
+  bool whole = false;        // `cached` holds those of this call too
 
   // The end of the rows that stand in `cached`.
   int64_t Split(const AttentionArgs<T>& args, int64_t batch) const {
@@ -41,7 +42,8 @@ struct CachedRows {
     } else if (appended.data != nullptr) {
       take(appended.At(batch, head, row), static_cast<size_t>(appended.row_stride));
     } else {
-      take(fresh.At(batch, head, row - args.past(batch)), static_cast<size_t>(fresh.row_stride));
+      take(new_rows.At(batch, head, row - args.past(batch)),
+           static_cast<size_t>(new_rows.row_stride));
     }
   }
 };
@@ -87,8 +89,8 @@ void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
 
 // Zeroes present's rows after each batch row's last token, unless they are past's.
 template <typename T>
-void ClearRest(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
-               const Rows<const T>& past, const Rows<T>& present, Host& host) {
+void ClearUnused(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
+                 const Rows<const T>& past, const Rows<T>& present, Host& host) {
   if (present.data == nullptr || InPlace(past, present)) return;
   if (args.row_past == nullptr && args.present_rows == args.max_total()) return;
   ForEach(host, static_cast<size_t>(args.batch * heads), [&](size_t i) {

@@ -199,8 +199,8 @@ template <typename T>
 bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
               float* HWY_RESTRICT out) {
   const DF d;
-  // x - x is 0 for finite x and NaN otherwise.
-  VF odd = hn::Zero(d);
+  // Stays 0 while all numbers are finite: x - x is 0 for finite x and NaN otherwise.
+  VF non_finite = hn::Zero(d);
   for (size_t begin = 0; begin < channels; begin += kPanel) {
     const size_t vectors = PanelVectors(begin, channels);
     const size_t width = vectors * kLanes;
@@ -210,13 +210,13 @@ bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
         const size_t left = channels - begin - v * kLanes;
         const VF x = left >= kLanes ? LoadFloats(d, from + v * kLanes)
                                     : LoadFloatsN(d, from + v * kLanes, left);
-        odd = hn::Add(odd, hn::Sub(x, x));
+        non_finite = hn::Add(non_finite, hn::Sub(x, x));
         hn::StoreU(x, d, out + j * width + v * kLanes);
       }
     }
     out += keys * width;
   }
-  return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
+  return hn::AllTrue(d, hn::Eq(non_finite, hn::Zero(d)));
 }
 
 // The same as a packed [(keys + 1) / 2][channels] matrix of pairs: rows 2j and
@@ -224,7 +224,7 @@ bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
 inline bool PackRowPairs(size_t keys, size_t channels, const BFloat16* values, size_t stride,
                          float* HWY_RESTRICT out) {
   const DF d;
-  VF odd = hn::Zero(d);
+  VF non_finite = hn::Zero(d);
   for (size_t begin = 0; begin < channels; begin += kPanel) {
     const size_t vectors = PanelVectors(begin, channels);
     const size_t width = vectors * kLanes;
@@ -239,7 +239,7 @@ inline bool PackRowPairs(size_t keys, size_t channels, const BFloat16* values, s
         };
         const VF a = load(from);
         const VF b = j + 1 < keys ? load(from + stride) : hn::Zero(d);
-        odd = hn::Add(odd, hn::Add(hn::Sub(a, a), hn::Sub(b, b)));
+        non_finite = hn::Add(non_finite, hn::Add(hn::Sub(a, a), hn::Sub(b, b)));
         const hn::RebindToUnsigned<DF> du;
         const auto low = hn::ShiftRight<16>(hn::BitCast(du, a));
         hn::StoreU(hn::BitCast(d, hn::Or(low, hn::BitCast(du, b))), d,
@@ -248,7 +248,7 @@ inline bool PackRowPairs(size_t keys, size_t channels, const BFloat16* values, s
     }
     out += (keys + 1) / 2 * width;
   }
-  return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
+  return hn::AllTrue(d, hn::Eq(non_finite, hn::Zero(d)));
 }
 
 // Rounds numbers [begin, end) of a row, whose bounds are multiples of a vector, to

@@ -90,13 +90,13 @@ class TileMask {
 
   // The shortest range that holds what a query sees of the keys.
   Range DocumentKeys(int64_t index, Range keys, bool& gaps) const {
-    Range seen{};
+    Range visible{};
     runs_.ForEach(batch_, keys, [&](const DocumentRun& run) {
       if (!Shows(index, run)) return;
-      gaps |= !seen.empty() && seen.end != run.keys.begin;
-      seen = seen.Hull(run.keys);
+      gaps |= !visible.empty() && visible.end != run.keys.begin;
+      visible = visible.Hull(run.keys);
     });
-    return seen;
+    return visible;
   }
 
   // Sets shown for a query whose documents leave gaps in the keys.
