@@ -46,7 +46,7 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	t.Helper()
 	testruntime.Require(t)
 	ctx := context.Background()
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func spoil(p *patient) {
 func runDump(t *testing.T, folder string) {
 	t.Helper()
 	m := openModel(t, filepath.Join(folder, "model.onnx"))
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

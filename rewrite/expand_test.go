@@ -112,7 +112,7 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (p *patient) inFunctions() {
 // and calls of which nothing is replaced stay calls.
 func TestFunctions(t *testing.T) {
 	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const testdata = "../testdata"
 
 func worker(t *testing.T) engine.Engine {
 	t.Helper()
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,14 +62,17 @@ var lookalikes = []struct {
 // TestLookalikes rewrites each changed export through the public API.
 func TestLookalikes(t *testing.T) {
 	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, group := range lookalikes {
 		for i, c := range group.cases() {
 			for _, name := range c.operatedOn(i) {
-				t.Run(group.topic+"/"+c.name+"/"+name, func(t *testing.T) { c.run(t, eng, name) })
+				t.Run(group.topic+"/"+c.name+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					c.run(t, eng, name)
+				})
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func samePatched(t *testing.T, original string, m *onnx.Model, length int64) {
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func mergedDistance(t *testing.T, path string, m *onnx.Model, golden string) flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (p *patient) otherSense(all bool) {
 // turning the pairs of a model with that method the other way gives.
 func TestOtherSense(t *testing.T) {
 	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func fixedFeeds(t *testing.T, m *onnx.Model, pt dim.Point, kind int) map[string]
 // the original does at these sizes; look-alikes are kept or mean what they do.
 func TestFixedSizes(t *testing.T) {
 	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Two exports of one model by different exporters compute the same.
 func Example() {
-	eng, err := engine.NewWorker(engine.Config{}, os.Args[0]) // a program that calls engine.ServeIfWorker first
+	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0]) // a program that calls engine.ServeIfWorker first
 	if err != nil {
 		fmt.Println(err)
 		return

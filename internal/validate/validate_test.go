@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 	}
 	original := path("llama__optimum")
 	patched := edited(t, original, patch())
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 // TestRunShort: of a model in 16 bits the yardstick is its own arithmetic.
 func TestRunShort(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func each(change func(*onnx.Node)) func(*onnx.Model) error {
 
 func TestRunRefuses(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestRunRowByRow(t *testing.T) {
 		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
 		return err
 	})
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
