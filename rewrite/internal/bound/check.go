@@ -10,14 +10,16 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Bounds says whether feeds make a piece too large to be evaluated. A piece is
-// run many times at the same sizes with other numbers, of which few have to do
-// with sizes: it is followed once for each set of those.
+// Bounds checks before each run of a piece that it is not too large. A piece is run
+// many times with the same sizes and other contents, and few of the contents affect
+// sizes: Bounded is asked once for each set of these. The zero value is ready; it
+// serves one piece.
 type Bounds struct {
-	matter map[string]bool // values whose contents sizes follow from
-	known  map[string]error
+	matter map[string]bool  // values whose contents affect sizes
+	known  map[string]error // what Bounded said, by key
 }
 
+// Check returns what Bounded says of the piece's nodes with these feeds.
 func (b *Bounds) Check(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
 	if b.known == nil {
 		b.matter, b.known = sizing(nodes), map[string]error{}
@@ -31,7 +33,7 @@ func (b *Bounds) Check(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[s
 	return err
 }
 
-// key holds all of the feeds that bounded can depend on.
+// key holds everything in the feeds that the answer of Bounded can depend on.
 func (b *Bounds) key(feeds map[string]engine.Tensor) string {
 	var key []byte
 	for _, name := range slices.Sorted(maps.Keys(feeds)) {
@@ -48,8 +50,9 @@ func (b *Bounds) key(feeds map[string]engine.Tensor) string {
 	return string(key)
 }
 
-// sizing returns the values whose contents become sizes: what the ops read that
-// make tensors of a size that is computed, and all that this is made of.
+// sizing returns the values whose contents become sizes: the inputs that tell a
+// Range, Expand, Reshape and the like how large their output is, and everything that
+// these are computed from.
 func sizing(nodes []*onnx.Node) map[string]bool {
 	matter := map[string]bool{}
 	for _, n := range slices.Backward(nodes) {
