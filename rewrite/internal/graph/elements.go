@@ -5,7 +5,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Element returns the element type of a value.
+// Element returns the element type of a value, as it follows from the types of inputs
+// and constants; Undefined where it does not.
 func (g *Graph) Element(value string) onnx.DataType {
 	if g.elements == nil {
 		g.elements = map[string]onnx.DataType{}

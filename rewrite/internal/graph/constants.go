@@ -5,7 +5,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Integers returns the elements of a constant list, nil where a value is none.
+// Integers returns the elements of an integer constant, nil where a value is none.
 func (g *Graph) Integers(value string) []int64 {
 	t := g.Constants[value]
 	if t == nil {
@@ -13,12 +13,13 @@ func (g *Graph) Integers(value string) []int64 {
 	}
 	list, err := t.Int64s()
 	if err != nil {
-		return nil // what cannot be read tells nothing
+		return nil // unreadable external data, or no integers
 	}
 	return list
 }
 
-// Axes returns those of a node that has them as an attribute or as a constant.
+// Axes returns the axes of a node, from its second input if that is constant, or from
+// its attribute; nil where they are not known.
 func (g *Graph) Axes(n *onnx.Node) []int64 {
 	if len(n.Inputs) > 1 {
 		return g.Integers(n.Inputs[1])
@@ -26,8 +27,8 @@ func (g *Graph) Axes(n *onnx.Node) []int64 {
 	return n.Ints("axes")
 }
 
-// OverLast reports whether a reduction takes the last of so many dimensions alone,
-// and leaves 1 in its place.
+// OverLast reports whether a reduction of a value with rank dimensions is over the
+// last one alone, and keeps it as a dimension of size 1.
 func (g *Graph) OverLast(n *onnx.Node, rank int) bool {
 	axes := g.Axes(n)
 	return n.Int("keepdims", 1) == 1 && len(axes) == 1 && ir.LastAxis(axes[0], rank)

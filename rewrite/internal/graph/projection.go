@@ -8,35 +8,36 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// MaxKept is the number of elements up to which a constant of floats or of
-// quantised weights is kept; a larger one is replaced by zeros, which need no
-// bytes in the model.
+// MaxKept is the largest number of elements of a constant of floats or of quantised
+// weights whose contents are kept where shapes are measured. A larger one is replaced
+// by zeros, which take no bytes.
 const MaxKept = 1024
 
-// Quantised reports whether weights have this type, and sizes and indices never.
+// Quantised reports whether this is an element type of quantised weights. Sizes and
+// indices never have it.
 func Quantised(t onnx.DataType) bool { return t == onnx.Uint8 || t == onnx.Int8 }
 
-// Absent reports whether a constant is external data that is not there: a model
-// can be looked at without its weights.
+// Absent reports whether a constant is external data whose file is missing: a model
+// can be inspected without its weights.
 func Absent(t *onnx.Tensor) bool {
 	_, err := t.Bytes()
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Projection is what is known of a node that makes something of each token by
-// itself, with weights: its output has the shape of from, up to the dimension to,
-// and width elements behind that.
+// Projection describes a node that maps each token by itself, with weights: a product
+// with a weight matrix, or a lookup in a table. Its output has the shape of the value
+// From, with the dimensions from To on replaced by one of size Width.
 type Projection struct {
 	From    string
-	To      int64 // −1 replaces the last dimension; maxRank adds one
+	To      int64 // −1 replaces the last dimension; ir.MaxRank replaces none, so that one is added
 	Width   int64
-	Element onnx.DataType
+	Element onnx.DataType // of the output
 }
 
-// LooksUp reports whether it takes rows of a table instead of a product.
+// LooksUp reports whether the node takes rows of a table, as an embedding does.
 func (p *Projection) LooksUp() bool { return p.To == ir.MaxRank }
 
-// Projection reads a node; nil when it is none.
+// Projection returns n as a projection, nil when it is none or its width is not known.
 func (g *Graph) Projection(n *onnx.Node) *Projection {
 	of := func(from int, to, width int64, t onnx.DataType) *Projection {
 		return &Projection{n.Inputs[from], to, width, t}
@@ -51,7 +52,7 @@ func (g *Graph) Projection(n *onnx.Node) *Projection {
 		return nil
 	}
 	dims, t := g.weightDims(n.Inputs[1])
-	across := n.Int("transB", 0) & 1 // the weight's dimension that the output has
+	transposed := n.Int("transB", 0) & 1 // 1 where the weight is [out, in]
 	switch {
 	case n.OpType == "MatMulNBits" && len(n.Inputs) > 2 && n.Int("N", 0) > 0:
 		if scales := g.Constants[n.Inputs[2]]; scales != nil {
@@ -66,13 +67,13 @@ func (g *Graph) Projection(n *onnx.Node) *Projection {
 		return of(0, -1, dims[1], onnx.Float)
 	case ir.Standard(n, "Gemm") && n.Int("transA", 0) == 0,
 		n.OpType == "FusedMatMul" && n.Int("transA", 0) == 0 && n.Int("transBatchA", 0) == 0:
-		return of(0, -1, dims[1-across], t)
+		return of(0, -1, dims[1-transposed], t)
 	}
 	return nil
 }
 
-// weightDims returns the dimensions and the element type of a weight, nil where
-// it is computed in a way that is not known. Nothing of it is read.
+// weightDims returns the shape and the element type of a weight, nil where they are not
+// known. The contents are not read.
 func (g *Graph) weightDims(value string) ([]int64, onnx.DataType) {
 	if t := g.Constants[value]; t != nil {
 		return t.Dims, t.Type

@@ -6,8 +6,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// PerToken reports whether a constant may hold something for each token of a model
-// of fixed length: cosines and sines that a simplifier has computed.
+// PerToken reports whether a constant may hold one row for each token of a model with a
+// static length, such as cosines and sines that a simplifier has computed.
 func (g *Graph) PerToken(value string) bool {
 	if value == "" || g.Classes[value] != ConstantClass {
 		return false
@@ -23,8 +23,8 @@ func (g *Graph) PerToken(value string) bool {
 	return !known || slices.Contains(dims, length) && g.Weight(value)
 }
 
-// StaticLength returns the number of tokens that the declared shapes of the graph's
-// inputs ask for, 0 where they ask for none.
+// StaticLength returns the number of tokens that the declared shapes of the integer
+// inputs ask for, 0 where the length is open.
 func (g *Graph) StaticLength() (length int64) {
 	for _, v := range g.Model.Graph.Inputs {
 		if g.Inputs[v.Name] == nil || ir.IsFloat(v.Type) || len(v.Shape) == 0 || len(v.Shape) > 2 {
