@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -9,52 +8,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// How single ops compute chosen rows only (byRows).
+// Single ops that need other nodes to compute chosen rows only (ByRows).
 
-// expanded returns the inputs of an Expand to fewer rows.
-func (r *rowChooser) expanded(n *onnx.Node, name string, axis, rank int) ([]string, error) {
-	x, err := r.aligned(n.Inputs[0], rank-axis)
-	if err != nil {
-		return nil, err
-	}
-	to := r.dims[n.Inputs[1]]
-	if len(to) != 1 || !to[0].Constant() {
-		return nil, fmt.Errorf("%q is expanded to an unknown number of dimensions", n.Inputs[0])
-	}
-	at := axis - rank + int(to[0].One)
-	if at < 0 { // the shape says nothing of this dimension
-		return []string{x, n.Inputs[1]}, r.whole(n.Inputs[1])
-	}
-	shape, err := r.shorter(n.Inputs[1], name, at)
-	return []string{x, shape}, err
-}
-
-// tiled returns the inputs of a Tile to fewer rows.
-func (r *rowChooser) tiled(n *onnx.Node, name string, axis int) ([]string, error) {
-	if dims := r.dims[n.Inputs[0]]; axis < len(dims) && dims[axis] == dim.LengthExtent {
-		return r.rest(n, 0, axis)
-	}
-	if err := r.whole(n.Inputs[0]); err != nil {
-		return nil, err
-	}
-	times, err := r.shorter(n.Inputs[1], name, axis)
-	return []string{n.Inputs[0], times}, err
-}
-
-// shorter returns a shape with the number of chosen rows at a place.
-func (r *rowChooser) shorter(shape, name string, at int) (string, error) {
-	if err := r.whole(shape); err != nil {
-		return "", err
-	}
-	count, out := name+"/count", name+"/shape"
-	r.nodes = append(r.nodes,
-		onnx.NewNode("Shape", []string{RowsInput}, []string{count}),
-		onnx.NewNode("ScatterElements", []string{shape, r.list(name+"/at", int64(at)), count}, []string{out}, onnx.IntAttr("axis", 0)))
-	return out, nil
-}
-
-// elsewhere reports whether a node leaves one axis alone; the axes that it works
-// along, one of its inputs, must be constant.
+// elsewhere reports whether a node works along other axes than this one. Its axes are
+// one of its inputs, which must be constant.
 func (r *rowChooser) elsewhere(n *onnx.Node, input, axis, rank int) bool {
 	if len(n.Inputs) <= input {
 		return false
@@ -63,8 +20,8 @@ func (r *rowChooser) elsewhere(n *onnx.Node, input, axis, rank int) bool {
 	return axes != nil && !slices.Contains(axes, int64(axis)) && !slices.Contains(axes, int64(axis-rank))
 }
 
-// triangle writes Trilu on chosen rows: an element stays where its column is
-// at least (upper) or at most (lower) its row plus k.
+// triangle writes a Trilu of chosen rows: an element is kept where its column is at
+// least (upper) or at most (lower) its row plus k.
 func (r *rowChooser) triangle(n *onnx.Node, name string, axis int) error {
 	x, err := r.rows(n.Inputs[0], axis)
 	if err != nil {
@@ -96,23 +53,10 @@ func (r *rowChooser) triangle(n *onnx.Node, name string, axis int) error {
 	return nil
 }
 
-// step writes a node on the way to a value and returns its output.
-func (r *rowChooser) step(name, op string, inputs ...string) string {
-	out := fmt.Sprintf("%s/%d", name, len(r.nodes))
-	r.nodes = append(r.nodes, onnx.NewNode(op, inputs, []string{out}))
-	return out
-}
-
-// scalar makes a constant of one integer.
-func (r *rowChooser) scalar(name string, v int64) string {
-	r.consts = append(r.consts, ir.Int64Tensor(name, []int64{}, v))
-	return name
-}
-
-// scattered writes chosen rows of a ScatterND that writes every element of a
-// value, as an assignment to all of a tensor is exported: each row of indices must
-// name its own row of the value. Where one names another, ONNX Runtime is given an
-// index that it refuses.
+// scattered writes the chosen rows of a ScatterND that writes every element of a value;
+// an assignment to all of a tensor is exported so. Each row of indices must point to its
+// own row of the value. For one that points to another row, the nodes make an index that
+// is out of range, so that ONNX Runtime fails.
 func (r *rowChooser) scattered(n *onnx.Node, name string, axis int) error {
 	dims, indices := r.dims[n.Inputs[0]], r.dims[n.Inputs[1]]
 	rank := len(dims)

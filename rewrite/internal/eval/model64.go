@@ -9,13 +9,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// InFloat64 returns a model that computes what m does in float64: what models are
-// held against, and where two of them are compared whose float32 roundings alone
-// may differ (a mixture of experts magnifies them). The angles of rotations keep
-// their float32 rounding, which belongs to a model's meaning. What ONNX Runtime
-// has no kernel in float64 for computes in float32: Gelu, fused norms and
-// activations, and this project's own op. Inputs and outputs that were floats
-// become doubles.
+// InFloat64 returns a model that computes what m does, in float64. It is the reference
+// for whole models, and the way to compare two models that may differ in their float32
+// rounding only (a mixture of experts magnifies that). The angles of rotations keep
+// their float32 rounding, which is part of what a model means. Ops for which ONNX
+// Runtime has no float64 kernel compute in float32: Gelu, fused norms and activations,
+// and this project's own op. Float inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) {
 	g, err := graph.NewGraph(m)
 	if err != nil {
@@ -49,7 +48,7 @@ func InFloat64(m *onnx.Model) (*onnx.Model, error) {
 	return d, ir.Order(d.Graph)
 }
 
-// doubles returns values of a graph with doubles for floats.
+// doubles returns copies of inputs or outputs in which float types are double.
 func doubles(list []*onnx.ValueInfo) (out []*onnx.ValueInfo) {
 	for _, v := range list {
 		c := v.Clone()
@@ -61,8 +60,8 @@ func doubles(list []*onnx.ValueInfo) (out []*onnx.ValueInfo) {
 	return out
 }
 
-// inFloat32 casts what a node of a graph in float64 reads to float32, and what it
-// makes back; the types are those of a graph.
+// inFloat32 makes a node of a float64 graph compute in float32: it casts its inputs,
+// and casts its outputs back. types tells which inputs are floats.
 func inFloat32(d *onnx.Graph, n *onnx.Node, at int, types *graph.Graph) {
 	for j, v := range n.Inputs {
 		if v == "" || types.Producer[v] == nil && types.Inputs[v] != nil && !ir.IsFloat(types.Inputs[v].Type) || !ir.IsFloat(types.Element(v)) && types.Element(v) != onnx.Undefined {

@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// TotalOf is the number of keys a query may see.
+// TotalOf is the number of keys: past + length, or length in a model without a cache.
 func TotalOf(t *ShapeTable) dim.Extent {
 	if t.Past {
 		return dim.TotalExtent
@@ -22,28 +22,29 @@ func TotalOf(t *ShapeTable) dim.Extent {
 	return dim.LengthExtent
 }
 
-// ShapeTable knows how sizes follow from batch, length and past: those that
-// Shape nodes give, those of graph inputs and those of values asked for. It is
-// measured by running a skeleton of the model in which every product with
-// weights is replaced by something of the same shape.
+// ShapeTable says how sizes follow from batch, length and past: those that Shape nodes
+// give, those of graph inputs and those of the values that were asked for. MeasureShapes
+// makes it.
 type ShapeTable struct {
-	Inputs map[string][]dim.Extent // dims of graph inputs
-	Sizes  map[string][]dim.Extent // outputs of Shape and Size nodes
-	Dims   map[string][]dim.Extent // dims of the values asked for
+	Inputs map[string][]dim.Extent // shapes of graph inputs
+	Sizes  map[string][]dim.Extent // contents of the outputs of Shape and Size nodes
+	Dims   map[string][]dim.Extent // shapes of the values that were asked for
 	Past   bool                    // the model has a cache
-	Static dim.Point               // the sizes that the model always has; 0 for those that are free
-	Scales map[string]bool         // what queries and keys of the graph's sites are multiplied by (tokenScale)
+	Static dim.Point               // the static sizes of the model; 0 for those that are open
+	Scales map[string]bool         // values that the site's queries and keys are multiplied by, one number for each token
 
 	Refused map[string]error // values that could not be measured because of what makes them
 }
 
-// maxReadings bounds how many readings of the input shapes are tried; three
-// integer inputs whose dimensions have no names have 64.
+// maxReadings is the largest number of readings of the input shapes that are tried;
+// three integer inputs whose dimensions have no names have 64.
 const maxReadings = 256
 
+// dimsSuffix names the shape of a value.
 const dimsSuffix = "/rope-rewrite/dims"
 
-// MeasureShapes fills a table for all Shape nodes of the graph and for values.
+// MeasureShapes returns the table for all Shape nodes of the graph and for values. It is
+// an error if no reading of the input shapes lets ONNX Runtime run the model's skeleton.
 func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, values []string) (*ShapeTable, error) {
 	sk := newSkeleton(g)
 	var wanted []string
@@ -100,6 +101,7 @@ func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, value
 	return nil, fmt.Errorf("ONNX Runtime runs the model's skeleton under none of %d readings of its input shapes, the first says: %w", len(failures), failures[0])
 }
 
+// usesPast reports whether a dimension of the inputs follows the past.
 func usesPast(inputs map[string][]dim.Extent) bool {
 	for _, dims := range inputs {
 		for _, e := range dims {
@@ -111,7 +113,8 @@ func usesPast(inputs map[string][]dim.Extent) bool {
 	return false
 }
 
-// sample runs the skeleton at the sample points and fits every size.
+// sample runs the skeleton at the sample points and fills in the sizes that follow from
+// batch, length and past.
 func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx.Model, values, wanted []string) error {
 	points := dim.SamplePoints(t.Past)
 	samples := map[string][][]int64{}
@@ -152,7 +155,7 @@ func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx
 	return nil
 }
 
-// fill makes a graph input of the table's shape with every element set to value.
+// fill returns a graph input of the table's shape with every element set to value.
 func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.Tensor, error) {
 	dims, ok := t.Inputs[v.Name]
 	if !ok {

@@ -10,11 +10,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Double retypes a piece to float64: the yardstick of a proof. The sub-graph
-// that makes the angles (all that a Cos or Sin reads) keeps the exporter's
-// float32 rounding, so that the comparison stays tight at every position; angles
-// of 16 bits become float32, as the op rounds them.
-// The integer inputs and sizes stay as they are; the cuts become doubles.
+// Double retypes a piece to float64: the reference of a proof. The nodes that make the
+// angles (all that a Cos or Sin reads) keep the exporter's float32 rounding, so that the
+// comparison stays tight at every position. Angles of 16 bits become float32, as the op
+// rounds them. Integer inputs and sizes keep their types; the boundaries become doubles.
 func (p *Piece) Double() *onnx.Model {
 	m := p.Model(onnx.Double)
 	r := &retyper{
@@ -36,7 +35,7 @@ func (p *Piece) Double() *onnx.Model {
 	return m
 }
 
-// angles returns the nodes whose values a Cos or Sin reads.
+// angles returns the nodes that make what a Cos or Sin reads.
 func (p *Piece) angles() map[*onnx.Node]bool {
 	var angles []string
 	own := map[*onnx.Node]bool{}
@@ -57,8 +56,8 @@ func (p *Piece) angles() map[*onnx.Node]bool {
 	return inside
 }
 
-// AnglePrecision returns that of the weakest type in which positions are
-// multiplied on their way to a Cos or Sin.
+// AnglePrecision returns the lowest precision in which positions are multiplied on
+// their way to a Cos or Sin.
 func (p *Piece) AnglePrecision() rope.Precision {
 	weakest := rope.Float32
 	for n := range p.angles() {
@@ -77,10 +76,11 @@ type retyper struct {
 	angles map[*onnx.Node]bool
 	coarse bool // the angles have 16 bits
 	types  map[string]onnx.DataType
-	made   map[string]bool // copies in another type
+	made   map[string]bool // copies in another type that are written already
 	nodes  []*onnx.Node
 }
 
+// add writes a copy of n that computes in the new type.
 func (r *retyper) add(n *onnx.Node) {
 	to := onnx.Double
 	switch {

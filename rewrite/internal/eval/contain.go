@@ -6,8 +6,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Contain puts the constants of a piece that lie in external data into the
-// piece itself, which is handed on as bytes and has no folder.
+// Contain moves the constants of a piece that are external data into the piece itself,
+// which is passed on as bytes and has no folder. More than MaxPiece bytes of them are an
+// error.
 func Contain(piece *onnx.Model) error {
 	size := int64(0)
 	for i, t := range piece.Graph.Initializers {
@@ -26,6 +27,7 @@ func Contain(piece *onnx.Model) error {
 	return nil
 }
 
+// tooLarge is the error for a piece of more than MaxPiece bytes.
 func tooLarge(size int64) error {
 	return fmt.Errorf("the piece holds %d MB of constants, more than the %d MB that are evaluated", size>>20, MaxPiece>>20)
 }

@@ -10,16 +10,19 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// mostIndices bounds the indices of one ScatterND that are looked at.
+// mostIndices is the largest number of indices of one ScatterND that are checked. They
+// are larger than what they place, so that they are checked for fewer tokens than other
+// sizes.
 const mostIndices = 1 << 21
 
-// PlacedAlike checks that every ScatterND between cuts and output writes a box:
-// element (i, j, …) of what it places goes to (i + a, j + b, …), for the same
-// a, b, … always.
-func (l *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output string, cuts []string) error {
+// PlacedAlike checks that every ScatterND between boundaries and output writes one
+// block: element (i, j, …) of its updates goes to (i + a, j + b, …), with the same
+// a, b, … at all sizes. Anything else is a refusal at the node at, which calls the
+// nodes what.
+func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output string, boundaries []string) error {
 	var asked []string
-	l.Graph.Upstream([]string{output}, func(v string, n *onnx.Node) []string {
-		if slices.Contains(cuts, v) || !l.Graph.IsData(v) || n == nil {
+	e.Graph.Upstream([]string{output}, func(v string, n *onnx.Node) []string {
+		if slices.Contains(boundaries, v) || !e.Graph.IsData(v) || n == nil {
 			return nil
 		}
 		if ir.Scatters(n) {
@@ -28,15 +31,15 @@ func (l *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 		return ir.Reads(n)
 	})
 	for _, v := range ir.Unique(asked) {
-		p, err := Extract(l.Graph, []string{v}, nil)
+		p, err := Extract(e.Graph, []string{v}, nil)
 		if err != nil {
 			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated: %v", what, v, err)
 		}
-		loaded, refusal := l.OpenPiece(ctx, at, "the place where "+what+" writes", p)
+		loaded, refusal := e.OpenPiece(ctx, at, "the place where "+what+" writes", p)
 		if refusal != nil {
 			return refusal
 		}
-		err = l.box(ctx, loaded, at, what, v)
+		err = e.box(ctx, loaded, at, what, v)
 		loaded.Session.Close()
 		if err != nil {
 			return err
@@ -45,10 +48,10 @@ func (l *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 	return nil
 }
 
-// box checks the indices of one ScatterND.
-func (l *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what, indices string) error {
+// box checks the indices of one ScatterND at several sizes.
+func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what, indices string) error {
 	var offset []int64
-	points := dim.SamplePoints(l.Table.Past)
+	points := dim.SamplePoints(e.Table.Past)
 	for i := 0; i < len(points); i++ {
 		results, err := loaded.Run(ctx, points[i], nil)
 		if err != nil {
@@ -62,7 +65,7 @@ func (l *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 		if !ok || !slices.Equal(first, offset) {
 			return graph.Refuse(at, "%s writes to places (%q) that are not one block at %v, with %v", what, indices, offset, points[i])
 		}
-		if i == 0 { // as many tokens as are not too many
+		if i == 0 { // one more point, with as many tokens as mostIndices allows
 			pt := points[0]
 			each := int64(len(t.Values()))/(pt.B*(pt.L+pt.P)) + 1
 			points = slices.Insert(points, 1, dim.Point{B: 1, L: 1 + min(mostIndices/each, 4096)})
@@ -71,8 +74,9 @@ func (l *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 	return nil
 }
 
-// BoxAt returns where the first element goes, and whether all others stand
-// around it as in what is placed.
+// BoxAt returns the index to which the first element of the updates goes, and whether
+// all others keep their distance from it. indices are those of a ScatterND, of the shape
+// dims.
 func BoxAt(dims []int64, indices []float64) (offset []int64, ok bool) {
 	if len(dims) == 0 {
 		return nil, false
