@@ -4,22 +4,21 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Cosines and sines in 16 bits show frequencies through noise: half a unit in
-// the last place of a cosine is 2.4e-4 in float16. The largest position divides
-// it, so that computed angles still give all digits, but a table of 2048 rows
-// leaves slow pairs known to some 1e-3 only. What the frequencies are is then a
-// matter of hypotheses: that they are float16 numbers, as in a model that was
-// converted as a whole, or that they are the powers of a short base. One is
-// accepted only where it explains every cosine and sine that is looked at to
-// the last place of the type; else they stay as measured.
+// Cosines and sines in 16 bits are rounded so much that frequencies are measured with an
+// error: half a unit in the last place of a cosine is 2.4e-4 in float16. The error of a
+// frequency is that, divided by the largest position. Where angles are computed, this
+// leaves all digits; a table of 2048 rows leaves slow pairs with a relative error of some
+// 1e-3. Two hypotheses are then tried: that the frequencies are float16 numbers, as in a
+// model that was converted as a whole, and that they are the powers of a base with few
+// digits. A hypothesis is accepted only if every cosine and sine that is evaluated agrees
+// with it to the last place of the type. Otherwise the measured frequencies are kept.
 
-// noise bounds how far each measured frequency may be off, top being the largest
-// power of two among the positions that were looked at.
+// noise returns the largest error of each measured frequency; top is the largest position
+// that it was measured at.
 func noise(frequencies []float64, p rope.Precision, top int64) []float64 {
 	out := make([]float64, len(frequencies))
 	for i, w := range frequencies {
@@ -30,8 +29,8 @@ func noise(frequencies []float64, p rope.Precision, top int64) []float64 {
 	return out
 }
 
-// explained returns the first hypothesis about the frequencies of a branch in 16
-// bits that explains what it does, or the measured ones and how well they are known.
+// explained returns fit with the frequencies of the first hypothesis that agrees with the
+// branch, or with the measured ones and their error.
 func (r *Rotator) explained(ctx context.Context, fit *Matrix, top int64) (*Matrix, error) {
 	p := r.Precision
 	measured := fit.Encoding.Frequencies
@@ -57,16 +56,16 @@ func (r *Rotator) explained(ctx context.Context, fit *Matrix, top int64) (*Matri
 	return fit, r.verify(ctx, fit, fit.Limit)
 }
 
-// converted supposes that the frequencies are numbers of the type. The
-// hypothesis is empty where they are not, or are not known well enough to tell:
-// that others came as near by chance must be out of the question.
+// converted is the hypothesis that the frequencies are numbers of the 16-bit type p. It
+// is empty where they are not, or where their errors off are so large that others could
+// be as close by chance.
 func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 	e.Frequencies = slices.Clone(e.Frequencies)
 	chance := 1.0
 	for i, w := range e.Frequencies {
 		near := p.Round(w)
 		away := math.Abs(near - w)
-		if away > off[i] || p.Spacing(w)-away <= off[i] { // the next number may be meant
+		if away > off[i] || p.Spacing(w)-away <= off[i] { // or the next number of the type is as likely
 			return rope.Encoding{}
 		}
 		chance *= math.Min(2*off[i]/p.Spacing(w), 1)
@@ -79,8 +78,9 @@ func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 	return e
 }
 
-// powers supposes that the frequencies are base^(−i/pairs) with the shortest
-// base that the measurement allows. Those that are known to float32 stay.
+// powers is the hypothesis that the frequencies are base^(−i/pairs), with the base of
+// fewest digits that the errors off allow. Frequencies that are known to float32 accuracy
+// are kept.
 func powers(e rope.Encoding, off []float64) rope.Encoding {
 	senses := e.Senses()
 	e = e.WithSenses(senses)
@@ -107,16 +107,4 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 		}
 	}
 	return e.WithSenses(senses)
-}
-
-// Shortest returns the number between low and high with the fewest digits.
-func Shortest(low, high float64) float64 {
-	middle := (low + high) / 2
-	for digits := range 16 {
-		x, err := strconv.ParseFloat(strconv.FormatFloat(middle, 'e', digits, 64), 64)
-		if err == nil && x >= low && x <= high {
-			return x
-		}
-	}
-	return middle
 }
