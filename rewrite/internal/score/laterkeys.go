@@ -10,29 +10,27 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
-// That few queries of a short call see no key that comes after them says nothing
-// of long calls. So later keys are looked at there as well, before a mask is
-// called causal.
+// A mask that hides later keys in a short call need not do so in a long one. So rows of
+// long calls are evaluated too before a mask is called causal.
 
-// everyLater is the number of tokens of a call of which every row is looked at,
-// maxLater bounds the elements of the scores that are looked at together.
+// everyLater is the number of tokens of a call of which every row is evaluated; maxLater
+// is the largest number of scores in one evaluation.
 const (
 	everyLater = 1024
 	maxLater   = 1 << 21
 )
 
-// look is some rows of a call, as the places of their queries, and its keys.
+// look is some rows of a call.
 type look struct {
-	rows  []int64
-	total int64
+	rows  []int64 // the indices of their queries among all tokens
+	total int64   // number of keys
 }
 
-// hidesLater reports whether no query sees a key that comes after it: in every
-// row of a call of about a thousand tokens, and in some rows of calls as long as
-// windows are looked for.
+// hidesLater reports whether no query sees a later key: in every row of a call of about a
+// thousand tokens, and in some rows of calls up to the largest length.
 func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
 	if s.ends() {
-		return true, nil // every row is compared anyway
+		return true, nil // every row is compared elsewhere
 	}
 	for _, k := range s.looks(rng) {
 		length := int64(len(k.rows))
@@ -58,7 +56,8 @@ func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
 	return true, nil
 }
 
-// looks are what is looked at. Rows that cannot be chosen are the last of a call.
+// looks returns the rows to evaluate. Where rows cannot be chosen, they are the last ones
+// of a call.
 func (s *Scorer) looks(rng *rand.Rand) (list []look) {
 	if !s.byRows {
 		length := int64(2)

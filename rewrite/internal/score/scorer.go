@@ -2,7 +2,6 @@ package score
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,38 +11,37 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Scorer evaluates the function F from scores to the softmax's input. Without a
-// cache the queries of a point are the last ones of its tokens: either their
-// rows alone are computed (byRows), or all rows of few tokens are (whole).
+// Scorer evaluates what the graph does to scores: a piece from the scores to the
+// softmax's input. In a model without a cache, a point with a past means the last L of
+// P + L tokens: either only their rows are computed (byRows), or all rows (Whole).
 type Scorer struct {
 	Loaded  *eval.Loaded
-	In      string
-	Out     string
-	Heads   int64
+	In      string            // the scores
+	Out     string            // the softmax's input
+	Heads   int64             // how many heads of scores are fed
 	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
-	Others  []*onnx.ValueInfo // the other integer inputs that F reads
-	byRows  bool              // loaded computes the rows that it is asked for
-	Whole   bool              // loaded computes all rows
-	longest int64             // how many keys can stand before a query
+	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
+	byRows  bool              // the piece computes the rows that it is asked for
+	Whole   bool              // the piece computes all rows
+	longest int64             // how many keys there can be before a query
 	Extra   int64             // columns behind the keys: 1 where each head has a sink
 }
 
-// Sample is one evaluation: scores in, the softmax's input out.
+// Sample is one evaluation. Its rows are [batch·heads·length][past + length], as Rows
+// gives them.
 type Sample struct {
 	Pt   dim.Point
-	Mask []int64
-	in   [][]float32
-	out  [][]float64
-	Base [][]float64 // of scores of zero; nil unless a bias is looked for
+	Mask []int64     // the padding mask [batch, past + length]
+	in   [][]float32 // scores
+	out  [][]float64 // the softmax's input for these scores
+	Base [][]float64 // the softmax's input for scores of zero; nil unless a bias is measured
 }
 
-// Rows evaluates the function on scores and returns its values and the scores
-// row by row, as [batch·heads·length][total]. The values of a sink stand behind
-// those of the keys.
+// Rows evaluates the piece on scores that score returns, one after the other. It returns
+// the scores and the softmax's input row by row, as [batch·heads·length][past + length]; a
+// sink's value is behind those of the keys. given holds the integer inputs.
 func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, given map[string]engine.Tensor) (in [][]float32, out [][]float64, err error) {
 	total := pt.L + pt.P
 	computed, sizes := s.sizes(pt)
@@ -84,7 +82,7 @@ func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, g
 	return in, out, nil
 }
 
-// sizes returns how many rows are computed at a point, and the sizes to run at.
+// sizes returns how many rows of a head are computed at a point, and the sizes to run at.
 func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
 	switch {
 	case s.byRows:
@@ -95,7 +93,7 @@ func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
 	return pt.L, pt
 }
 
-// given makes the integer inputs of a point.
+// given returns the integer inputs for a point, with mask as the padding mask.
 func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]engine.Tensor, error) {
 	feeds := map[string]engine.Tensor{}
 	_, sizes := s.sizes(pt)
@@ -114,8 +112,8 @@ func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]e
 	return feeds, nil
 }
 
-// Integers makes the values of an input whose role is not known: token ids,
-// positions or flags.
+// Integers returns n values for an integer input of unknown meaning: flags, small
+// numbers, positions or token ids.
 func Integers(rng *rand.Rand, n int64, pt dim.Point) []int64 {
 	values := make([]int64, n)
 	kind := rng.IntN(4)
@@ -134,6 +132,7 @@ func Integers(rng *rand.Rand, n int64, pt dim.Point) []int64 {
 	return values
 }
 
+// sample evaluates scores at a point, and scores of zero too where a bias is measured.
 func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, mask []int64, score func() float64) (Sample, error) {
 	smp := Sample{Pt: pt, Mask: mask}
 	given, err := s.given(rng, pt, mask)
@@ -147,28 +146,10 @@ func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Po
 	return smp, err
 }
 
-// place returns head, batch row and query of a row of scores.
+// place returns head, row of the batch and query of row r of scores.
 func (s *Scorer) place(pt dim.Point, r int) (h, b, i int64) {
 	return int64(r) / pt.L % s.Heads, int64(r) / pt.L / s.Heads, int64(r) % pt.L
 }
 
+// Zero returns 0, as a score for Rows.
 func Zero() float64 { return 0 }
-
-// Measure recovers what becomes of scores: first as a mask of the kinds that
-// the op knows and, where that fails, as a bias that the exporter's graph
-// computes and the op adds.
-func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
-	unlike := errors.New("it is made of more than a padding mask")
-	if len(s.Others) == 0 && (!s.Whole || s.ends()) {
-		fit, err := s.fitWith(ctx, &Fit{})
-		if err == nil || rotation.Ended(err) {
-			return fit, err
-		}
-		unlike = err
-	}
-	fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
-	if err == nil || rotation.Ended(err) {
-		return fit, err
-	}
-	return nil, fmt.Errorf("%w; nor is it a bias on scores: %w", unlike, err)
-}

@@ -9,8 +9,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
-// ScalarBias reports whether scores of one zero give the same bias as scores of
-// as many zeros as there are.
+// ScalarBias reports whether the bias is the same when a single zero is fed as scores, in
+// place of zeros of the scores' shape. The bias can then be computed without scores.
 func (s *Scorer) ScalarBias(ctx context.Context) bool {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for i, pt := range []dim.Point{{B: 2, L: 5, P: 4}, {B: 3, L: 1, P: 9}, {B: 1, L: 4, P: 0}} {
