@@ -12,7 +12,7 @@ import (
 // are known.
 func (e *Estimate) fold(n *onnx.Node, count int) ([]float64, bool) {
 	if ir.Standard(n, "Shape") {
-		return floats(e.Dims[n.Inputs[0]]), true // the output has a known shape only if this is known
+		return floats(e.Dims[n.Inputs[0]]), true // known, since the shape of the output is known
 	}
 	var in [][]float64
 	for _, v := range n.Inputs {

@@ -27,6 +27,7 @@ func ConstantExtent(n int64) Extent { return Extent{One: n} }
 // Constant reports whether e does not depend on the sizes.
 func (e Extent) Constant() bool { return e == Extent{One: e.One} }
 
+// String is the size in words, such as "length + past".
 func (e Extent) String() string {
 	s := ""
 	for _, t := range []struct {

@@ -6,6 +6,7 @@ import "fmt"
 // P cached tokens (the past).
 type Point struct{ B, L, P int64 }
 
+// String is the point in words, for messages.
 func (p Point) String() string { return fmt.Sprintf("batch %d, length %d, past %d", p.B, p.L, p.P) }
 
 // Over returns pt with its sizes replaced by the static sizes in p. A size of 0
@@ -56,6 +57,6 @@ func SamplePoints(hasPast bool) []Point {
 	return points
 }
 
-// Longest is the largest position that is probed (131,072 tokens), and the largest
-// distance at which a window is searched.
+// Longest is the largest position of the 131,072 tokens with which a model is evaluated,
+// and the largest distance at which a window is searched.
 const Longest = 131071

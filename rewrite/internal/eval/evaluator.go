@@ -14,8 +14,8 @@ type Evaluator struct {
 	Loader
 }
 
-// Open extracts and loads the piece from boundaries to outputs. The refusal is at the
-// node at and calls the piece what.
+// Open extracts and loads the piece from boundaries to outputs. A refusal names the node
+// at, and the piece as what says ("the mask").
 func (e *Evaluator) Open(ctx context.Context, at *onnx.Node, what string, outputs, boundaries []string) (*Loaded, *graph.Refusal) {
 	p, err := Extract(e.Graph, outputs, boundaries)
 	if err != nil {

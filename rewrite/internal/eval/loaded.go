@@ -64,8 +64,8 @@ type Loaded struct {
 	bounds  bound.Bounds
 }
 
-// Run evaluates the piece at the sizes pt. feeds has the boundaries; what else is needed
-// is filled in as Feeds says. The result is by name of the output.
+// Run evaluates the piece at the sizes pt. feeds has the boundaries; Feeds adds the
+// other inputs. The result is by name of the output.
 func (l *Loaded) Run(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
 	if l.Table.Static != (dim.Point{}) {
 		return l.runStatic(ctx, pt, feeds)

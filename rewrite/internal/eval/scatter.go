@@ -17,8 +17,8 @@ const mostIndices = 1 << 21
 
 // PlacedAlike checks that every ScatterND between boundaries and output writes one
 // block: element (i, j, …) of its updates goes to (i + a, j + b, …), with the same
-// a, b, … at all sizes. Anything else is a refusal at the node at, which calls the
-// nodes what.
+// a, b, … at all sizes. Anything else is a refusal, which names the node at, and the
+// nodes as what says.
 func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output string, boundaries []string) error {
 	var asked []string
 	e.Graph.Upstream([]string{output}, func(v string, n *onnx.Node) []string {

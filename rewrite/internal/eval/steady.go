@@ -14,7 +14,7 @@ import (
 // Steady checks that what the nodes between boundaries and output do stays the same with
 // very many tokens. Only the sizes that they read are computed here: everything else is
 // measured with few tokens, since hidden states of 131,072 tokens are large. The error is
-// a refusal at the node at, which calls the nodes what.
+// a refusal, which names the node at, and the nodes as what says.
 func (e *Evaluator) Steady(ctx context.Context, at *onnx.Node, what, output string, boundaries []string) error {
 	if err := e.PlacedAlike(ctx, at, what, output, boundaries); err != nil {
 		return err

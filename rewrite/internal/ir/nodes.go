@@ -61,8 +61,8 @@ func Renamed(nodes []*onnx.Node, names map[string]string) []*onnx.Node {
 	return out
 }
 
-// MaxRank bounds what is handed to ONNX Runtime, which crashes on tensors of
-// absurd rank; ONNX models use at most 6 or so.
+// MaxRank is the largest rank of a tensor that ONNX Runtime is given: it crashes on
+// absurd ranks, and models use at most 6 or so.
 const MaxRank = 16
 
 // Unique returns the list without repetitions, in the order of first appearance.

@@ -10,9 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// rearranged returns the channel that each channel is made of at position 0, where no
-// angle is rotated by; nil when all channels keep their places, or when one is made of
-// several. (Exporters reorder interleaved pairs into halves before they rotate them.)
+// rearranged returns the channel that each channel is made of at position 0, where all
+// angles are 0; nil when all channels keep their places, or when one is made of several. (Exporters reorder interleaved pairs into halves before they rotate them.)
 func rearranged(m [][][][]float64) []int64 {
 	order := make([]int64, len(m))
 	for i := range order {

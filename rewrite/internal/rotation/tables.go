@@ -71,8 +71,8 @@ func (t table) rows(positions []int64, batch int64) engine.Tensor {
 }
 
 // ByPlace computes what the nodes between boundaries and out read, for every token index,
-// and loads the piece that is fed rows of it. The error is a refusal at the node at, which
-// calls the nodes what.
+// and loads the piece that is fed rows of it. The error is a refusal, which names the node at,
+// and the nodes as what says.
 func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out string, boundaries []string) (*Tables, *eval.Loaded, error) {
 	if err := e.PlacedAlike(ctx, at, what, out, boundaries); err != nil {
 		return nil, nil, err
