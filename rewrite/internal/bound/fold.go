@@ -8,11 +8,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// fold computes the contents of a small output, of count elements, from known
-// inputs.
-func (e *estimate) fold(n *onnx.Node, count int) ([]float64, bool) {
+// fold computes the contents of n's output of count elements, if those of its inputs
+// are known.
+func (e *Estimate) fold(n *onnx.Node, count int) ([]float64, bool) {
 	if ir.Standard(n, "Shape") {
-		return floats(e.Dims[n.Inputs[0]]), true // whose shape is known only with these
+		return floats(e.Dims[n.Inputs[0]]), true // known, since the shape of the output is known
 	}
 	var in [][]float64
 	for _, v := range n.Inputs {
@@ -72,7 +72,7 @@ func floats(list []int64) (out []float64) {
 	return out
 }
 
-// each computes element by element; an input is as long as the output or has one element.
+// each applies f element by element; an input has count elements or one.
 func each(count int, in [][]float64, f func(x []float64) float64) ([]float64, bool) {
 	out := make([]float64, count)
 	x := make([]float64, len(in))
@@ -92,6 +92,7 @@ func each(count int, in [][]float64, f func(x []float64) float64) ([]float64, bo
 	return out, !slices.ContainsFunc(out, math.IsNaN)
 }
 
+// arithmetic holds the ops of two numbers.
 var arithmetic = map[string]func(a, b float64) float64{
 	"Add": func(a, b float64) float64 { return a + b },
 	"Sub": func(a, b float64) float64 { return a - b },
@@ -107,8 +108,8 @@ var arithmetic = map[string]func(a, b float64) float64{
 	},
 }
 
-// quotient is NaN, which stands for not known, where a division of integers
-// would round.
+// quotient is a / b. Where a division of integers would round it is NaN, which
+// stands for: not known.
 func quotient(a, b float64) float64 {
 	q := a / b
 	if a == math.Trunc(a) && b == math.Trunc(b) && q != math.Trunc(q) {

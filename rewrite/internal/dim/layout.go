@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Axis says what one dimension of a hidden state counts.
+// Axis is the meaning of one dimension of a hidden state.
 type Axis uint8
 
+// The meanings of a dimension.
 const (
 	BatchAxis     Axis = iota
 	HeadAxis           // heads
@@ -15,7 +16,7 @@ const (
 	ChannelAxis        // channels of one head
 	MergedAxis         // heads · channels, head by head
 	BatchHeadAxis      // batch · heads, row of the batch by row
-	UnitAxis           // nothing: one element
+	UnitAxis           // none: the dimension has one element
 )
 
 // Layout says where the element (batch, head, row, channel) of a hidden state lies.
@@ -23,13 +24,14 @@ type Layout struct {
 	Axes            []Axis
 	Heads, Channels int64
 	Rows            Extent
-	Parts           []Layout // where channels of several values stand side by side: theirs; nil otherwise
-	First, All      int64    // where query, key and value stand in one value: the first head of this one, and the heads of all three; 0 otherwise
+	Parts           []Layout // the layouts of the values whose channels are concatenated; nil for one value
+	First, All      int64    // for query, key and value packed in one value: the first head of this one, and the heads of all three; 0 otherwise
 }
 
-// LayoutOf recognises the axes of a value by their sizes: one is the batch,
-// one follows the length or past, the rest are heads and channels in this
-// order, or their product; channels, if not 0, is the head size that splits it.
+// LayoutOf recognises the axes of a value by their sizes: one is the batch, one
+// follows length or past, the others are heads and channels, in this order, or one
+// dimension that holds heads · channels. channels is the head size that splits such
+// a dimension; with 0 it is one head. Other shapes are errors.
 func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 	ly := Layout{Axes: make([]Axis, len(dims))}
 	var constants []int
@@ -54,7 +56,7 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 	if !batch || !rows {
 		return Layout{}, fmt.Errorf("its dimensions %v lack a batch or a length", dims)
 	}
-	// Grouped heads may have a dimension of their own for the one key of a group.
+	// With grouped heads the one key of a group may have a dimension of size 1.
 	for i := 0; len(constants) > 2 && i < len(constants); {
 		if at := constants[i]; dims[at].One == 1 && !slices.ContainsFunc(dims[at:], func(e Extent) bool { return !e.Constant() }) {
 			ly.Axes[at] = UnitAxis
@@ -84,7 +86,8 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 	return ly, nil
 }
 
-// Each returns the layouts of the values that it takes to make this one.
+// Each returns the layouts of the values that are concatenated to this one; most
+// often that is the layout itself.
 func (ly Layout) Each() []Layout {
 	if ly.Parts != nil {
 		return ly.Parts
@@ -92,7 +95,8 @@ func (ly Layout) Each() []Layout {
 	return []Layout{ly}
 }
 
-// Index returns the place of an element in a tensor with these dims.
+// Index returns the index of the element (batch b, head h, row r, channel c) in the
+// data of a tensor with these dims.
 func (ly Layout) Index(dims []int64, b, h, r, c int64) int64 {
 	at := int64(0)
 	for i, a := range ly.Axes {
@@ -128,5 +132,5 @@ func (ly Layout) Is(axes ...Axis) bool {
 	return true
 }
 
-// Canonical is [batch, heads, rows, channels].
+// Canonical reports whether the axes are [batch, heads, rows, channels].
 func (ly Layout) Canonical() bool { return ly.Is(BatchAxis, HeadAxis, RowAxis, ChannelAxis) }

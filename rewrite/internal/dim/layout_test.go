@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A dimension of one element beside heads and channels moves no element.
+// A dimension of size 1 next to heads and channels does not change where an element lies.
 func TestUnitAxes(t *testing.T) {
 	ly, err := LayoutOf([]Extent{BatchExtent, LengthExtent, ConstantExtent(2), ConstantExtent(1), ConstantExtent(16)}, 16)
 	if err != nil {
@@ -27,7 +27,7 @@ func TestUnitAxes(t *testing.T) {
 			t.Fatalf("the element is at %d, %d was expected", got, want)
 		}
 	})
-	// In front of the length it may hold anything else's place; a second size above one is no unit.
+	// In front of the length it may be another axis; a dimension above 1 is no unit axis.
 	for _, dims := range [][]Extent{
 		{BatchExtent, ConstantExtent(1), LengthExtent, ConstantExtent(2), ConstantExtent(16)},
 		{BatchExtent, LengthExtent, ConstantExtent(2), ConstantExtent(4), ConstantExtent(16)},

@@ -10,19 +10,20 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// A model without a cache computes its mask for all pairs of tokens at once,
-// which nobody can evaluate for 131,072 of them. So the exporter's graph is
-// rewritten to compute chosen rows only (queries), each with all its keys:
-// choosing rows is moved from the result back through the nodes that treat
-// rows alike, up to where a value has but one row per token.
+// A model without a cache computes its mask for all pairs of tokens at once. That
+// cannot be evaluated for 131,072 tokens. So the exporter's nodes are rewritten to
+// compute chosen rows (queries) only, each with all its keys. A Gather of these rows is
+// moved from the result back through nodes that treat every row in the same way, up to
+// values that have one row for each token.
 
-// RowsInput is the list of rows that a piece by rows computes.
+// RowsInput is the input of a piece by rows: the list of rows to compute, as int64.
 const RowsInput = "rope-rewrite/rows"
 
-// ByRows returns a piece that computes only the rows of p's one output that are
-// listed in rowsInput; the cut, which has the same axes, is fed these rows.
-func (l *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, error) {
-	dims, err := l.Dims(ctx, p)
+// ByRows returns a piece that computes only the rows of p's one output that are listed
+// in RowsInput; axis is their dimension. p's boundary has the same axes and is fed these
+// rows only. A mask that cannot be computed row by row is an error.
+func (e *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, error) {
+	dims, err := e.Dims(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +40,8 @@ func (l *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, err
 	}
 	q := *p
 	q.Nodes, q.Outputs = r.nodes, []string{out}
-	q.kinds = map[string]onnx.DataType{out: p.element(p.Outputs[0])}
-	q.dims = map[string][]dim.Extent{out: l.Table.Dims[p.Outputs[0]]}
+	q.elements = map[string]onnx.DataType{out: p.element(p.Outputs[0])}
+	q.dims = map[string][]dim.Extent{out: e.Table.Dims[p.Outputs[0]]}
 	q.Consts = append(slices.Clone(p.Consts), r.consts...)
 	q.Typed = append(slices.Clone(p.Typed), &onnx.ValueInfo{Name: RowsInput, Type: onnx.Int64})
 	return &q, nil
@@ -50,22 +51,23 @@ func (l *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, err
 type rowChooser struct {
 	piece     *Piece
 	dims      map[string][]dim.Extent
-	axis      int // of the rows in the cut
+	axis      int // of the rows in the boundary
 	producer  map[string]*onnx.Node
 	nodes     []*onnx.Node
 	consts    []*onnx.Tensor
-	kept      map[*onnx.Node]bool // nodes that stay as they are, written already
-	memo      map[string]string
-	axesInput bool // Unsqueeze and Squeeze read their axes (opset 13)
+	kept      map[*onnx.Node]bool // nodes that stay as they are and are written already
+	memo      map[string]string   // values of chosen rows that are written already
+	axesInput bool                // Unsqueeze and Squeeze have their axes as an input (from opset 13)
 }
 
-// Elementwise are ops whose output element depends on the input elements at
-// the same place, with broadcasting.
+// Elementwise lists the ops whose output elements depend only on the input elements at
+// the same index, with broadcasting.
 var Elementwise = []string{"Identity", "Cast", "Not", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Exp", "Log", "Tanh",
 	"Sigmoid", "Relu", "Reciprocal", "IsNaN", "IsInf", "Clip", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max",
 	"And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where"}
 
-// rows returns the value that holds the chosen rows of v along axis.
+// rows returns the value that holds the chosen rows of v along axis, and writes the
+// nodes that make it.
 func (r *rowChooser) rows(v string, axis int) (string, error) {
 	dims, ok := r.dims[v]
 	n := r.producer[v]
@@ -85,57 +87,74 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 		return name, nil
 	}
 	r.memo[name] = name
-	var inputs []string
-	var err error
-	switch {
-	case n == nil || len(n.Outputs) != 1:
+	if n == nil || len(n.Outputs) != 1 {
 		return name, r.gather(v, name, axis)
-	case ir.Standard(n, Elementwise...):
-		for _, in := range n.Inputs {
-			x, err := r.aligned(in, len(dims)-axis)
-			if err != nil {
-				return "", err
-			}
-			inputs = append(inputs, x)
-		}
-	case ir.Standard(n, "ReduceMax", "ReduceMin", "ReduceSum") && axis < len(dims)-1 && r.piece.Graph.OverLast(n, len(dims)):
-		inputs, err = r.rest(n, 0, axis)
+	}
+	inputs, same, err := r.inputRows(n, name, axis)
+	switch {
+	case err != nil:
+		return "", err
+	case same:
+		r.like(n, inputs, name)
+		return name, nil
+	}
+	switch {
 	case ir.Standard(n, "Unsqueeze", "Squeeze", "Reshape", "Flatten"):
 		return name, r.reshaped(v, name, axis)
 	case ir.Standard(n, "Transpose"):
 		return name, r.transposed(n, name, axis)
-	case ir.Standard(n, "Expand"):
-		inputs, err = r.expanded(n, name, axis, len(dims))
-	case ir.Standard(n, "Tile"):
-		inputs, err = r.tiled(n, name, axis)
-	case ir.Standard(n, "CumSum") && r.elsewhere(n, 1, axis, len(dims)):
-		inputs, err = r.rest(n, 0, axis)
 	case ir.Standard(n, "ScatterND"):
 		return name, r.scattered(n, name, axis)
+	case ir.Standard(n, "Trilu") && axis == len(dims)-2:
+		return name, r.triangle(n, name, axis)
+	}
+	return name, r.gather(v, name, axis)
+}
+
+// inputRows returns the inputs with which a node that does what n does makes the
+// chosen rows of n's output. same is false where no such node does, and nothing has
+// been written then.
+func (r *rowChooser) inputRows(n *onnx.Node, name string, axis int) (inputs []string, same bool, err error) {
+	dims := r.dims[n.Outputs[0]]
+	rank := len(dims)
+	switch {
+	case ir.Standard(n, Elementwise...):
+		for _, in := range n.Inputs {
+			x, err := r.aligned(in, rank-axis)
+			if err != nil {
+				return nil, false, err
+			}
+			inputs = append(inputs, x)
+		}
+	case ir.Standard(n, "ReduceMax", "ReduceMin", "ReduceSum") && axis < rank-1 && r.piece.Graph.OverLast(n, rank):
+		inputs, err = r.rest(n, 0, axis)
+	case ir.Standard(n, "Expand"):
+		inputs, err = r.expanded(n, name, axis, rank)
+	case ir.Standard(n, "Tile"):
+		inputs, err = r.tiled(n, name, axis)
+	case ir.Standard(n, "CumSum") && r.elsewhere(n, 1, axis, rank):
+		inputs, err = r.rest(n, 0, axis)
 	case ir.Standard(n, "ConstantOfShape"):
 		shape, err := r.shorter(n.Inputs[0], name, axis)
-		if err != nil {
-			return "", err
-		}
-		inputs = []string{shape}
+		return []string{shape}, true, err
 	case ir.Standard(n, "Concat"):
 		at := n.Int("axis", 0)
 		if at < 0 {
-			at += int64(len(dims))
+			at += int64(rank)
 		}
 		if at == int64(axis) {
-			return name, r.gather(v, name, axis)
+			return nil, false, nil
 		}
 		for _, in := range n.Inputs {
 			x, err := r.rows(in, axis)
 			if err != nil {
-				return "", err
+				return nil, false, err
 			}
 			inputs = append(inputs, x)
 		}
 	case ir.Standard(n, "Slice"):
-		if dims[axis] != r.dims[n.Inputs[0]][axis] || !r.elsewhere(n, 3, axis, len(dims)) {
-			return name, r.gather(v, name, axis)
+		if dims[axis] != r.dims[n.Inputs[0]][axis] || !r.elsewhere(n, 3, axis, rank) {
+			return nil, false, nil
 		}
 		inputs, err = r.rest(n, 0, axis)
 	case ir.Standard(n, "GatherND") && n.Int("batch_dims", 0) == 0 && axis < len(r.dims[n.Inputs[1]])-1:
@@ -153,28 +172,14 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 		default:
 			inputs, err = r.rest(n, 0, axis-ranks+1)
 		}
-	case ir.Standard(n, "Trilu") && axis == len(dims)-2:
-		return name, r.triangle(n, name, axis)
 	default:
-		return name, r.gather(v, name, axis)
+		return nil, false, nil
 	}
-	if err != nil {
-		return "", err
-	}
-	r.like(n, inputs, name)
-	return name, nil
+	return inputs, true, err
 }
 
-// like writes a node that does what n does, beside n, which may stay as it is too.
-func (r *rowChooser) like(n *onnx.Node, inputs []string, output string) {
-	c := n.Clone()
-	c.Name, c.Inputs, c.Outputs = "", inputs, []string{output}
-	r.nodes = append(r.nodes, c)
-}
-
-// aligned returns an operand of a broadcasting op: its chosen rows, or all of
-// it where one row serves for all. The rows stand fromEnd dimensions before
-// the end.
+// aligned returns an operand of a broadcasting op: its chosen rows, or all of it where
+// it has one row for all. The rows are fromEnd dimensions before the end.
 func (r *rowChooser) aligned(v string, fromEnd int) (string, error) {
 	dims, ok := r.dims[v]
 	if v == "" || !ok {
@@ -186,7 +191,7 @@ func (r *rowChooser) aligned(v string, fromEnd int) (string, error) {
 	return v, r.whole(v)
 }
 
-// rest returns n's inputs with rows chosen in one of them.
+// rest returns n's inputs, with chosen rows of one of them along axis.
 func (r *rowChooser) rest(n *onnx.Node, chosen, axis int) ([]string, error) {
 	inputs := slices.Clone(n.Inputs)
 	for i, in := range n.Inputs {
@@ -203,8 +208,8 @@ func (r *rowChooser) rest(n *onnx.Node, chosen, axis int) ([]string, error) {
 	return inputs, nil
 }
 
-// whole writes the nodes that make v as it is. A value with two dimensions of
-// tokens is what must not be made.
+// whole writes the nodes that make all of v. It refuses values with two dimensions of
+// tokens: these are what is too large.
 func (r *rowChooser) whole(v string) error {
 	lengths := 0
 	for _, e := range r.dims[v] {
@@ -229,91 +234,5 @@ func (r *rowChooser) whole(v string) error {
 		}
 	}
 	r.nodes = append(r.nodes, n)
-	return nil
-}
-
-// gather makes all of v and picks the rows.
-func (r *rowChooser) gather(v, name string, axis int) error {
-	if err := r.whole(v); err != nil {
-		return err
-	}
-	r.nodes = append(r.nodes, onnx.NewNode("Gather", []string{v, RowsInput}, []string{name}, onnx.IntAttr("axis", int64(axis))))
-	return nil
-}
-
-// reshaped goes back through a chain of reshapes to where the value has the
-// same dimensions but for those of size 1, and reshapes its rows instead.
-func (r *rowChooser) reshaped(v, name string, axis int) error {
-	for x := v; ir.Standard(r.producer[x], "Unsqueeze", "Squeeze", "Reshape", "Flatten"); {
-		x = r.producer[x].Inputs[0]
-		from, ok := r.dims[x]
-		if !ok || !slices.Equal(wide(from), wide(r.dims[v])) {
-			continue
-		}
-		place := len(wide(r.dims[v][:axis])) // among the wide ones
-		at := 0
-		for ; at < len(from); at++ {
-			if from[at] == dim.ConstantExtent(1) {
-				continue
-			}
-			if place == 0 {
-				break
-			}
-			place--
-		}
-		value, err := r.rows(x, at)
-		if err != nil {
-			return err
-		}
-		value = r.ones("Squeeze", value, name+"/squeezed", from)
-		value = r.ones("Unsqueeze", value, name+"/unsqueezed", r.dims[v])
-		r.nodes = append(r.nodes, onnx.NewNode("Identity", []string{value}, []string{name}))
-		return nil
-	}
-	return r.gather(v, name, axis)
-}
-
-// wide returns the dimensions that are not 1.
-func wide(dims []dim.Extent) []dim.Extent {
-	return slices.DeleteFunc(slices.Clone(dims), func(e dim.Extent) bool { return e == dim.ConstantExtent(1) })
-}
-
-// ones squeezes or unsqueezes the dimensions of size 1.
-func (r *rowChooser) ones(op, value, name string, dims []dim.Extent) string {
-	var axes []int64
-	for i, e := range dims {
-		if e == dim.ConstantExtent(1) {
-			axes = append(axes, int64(i))
-		}
-	}
-	if len(axes) == 0 {
-		return value
-	}
-	n := onnx.NewNode(op, []string{value}, []string{name})
-	if r.axesInput {
-		n.Inputs = append(n.Inputs, r.list(name+"/axes", axes...))
-	} else {
-		n.SetAttribute(onnx.IntsAttr("axes", axes...))
-	}
-	r.nodes = append(r.nodes, n)
-	return name
-}
-
-func (r *rowChooser) list(name string, values ...int64) string {
-	r.consts = append(r.consts, ir.Int64Tensor(name, []int64{int64(len(values))}, values...))
-	return name
-}
-
-func (r *rowChooser) transposed(n *onnx.Node, name string, axis int) error {
-	perm := n.Ints("perm")
-	at := len(r.dims[n.Outputs[0]]) - 1 - axis // without perm the dimensions are reversed
-	if axis < len(perm) {
-		at = int(perm[axis])
-	}
-	x, err := r.rows(n.Inputs[0], at)
-	if err != nil {
-		return err
-	}
-	r.like(n, []string{x}, name)
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
 
-// Padding makes masks of several kinds: none, left, right, holes, random.
+// Padding returns a padding mask [batch, past + length], 1 for tokens that are there.
+// kind, modulo 5, is: no padding, left, right, a hole of two tokens, or random.
 func Padding(rng *rand.Rand, pt dim.Point, kind int) []int64 {
 	total := pt.L + pt.P
 	mask := slices.Repeat([]int64{1}, int(pt.B*total))
@@ -30,6 +31,7 @@ func Padding(rng *rand.Rand, pt dim.Point, kind int) []int64 {
 	return mask
 }
 
+// B2i is 1 for true and 0 for false.
 func B2i(b bool) int64 {
 	if b {
 		return 1

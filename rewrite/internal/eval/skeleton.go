@@ -9,22 +9,21 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// skeleton is a copy of the graph that keeps every shape and none of the
-// weights: products with weights and large constants become zeros of their
-// shape, made at run time.
+// skeleton is a copy of the graph with the same shapes and without the weights: products
+// with weights and large constants become zeros of their shape, made at run time.
 type skeleton struct {
 	graph  *graph.Graph
-	nodes  []*onnx.Node
+	nodes  []*onnx.Node // that stand in for large constants
 	consts []*onnx.Tensor
-	needed map[*onnx.Node]bool
-	seen   map[string]bool
+	needed map[*onnx.Node]bool // the graph's nodes that it has
+	seen   map[string]bool     // the graph's values that it has
 }
 
 func newSkeleton(g *graph.Graph) *skeleton {
 	return &skeleton{graph: g, needed: map[*onnx.Node]bool{}, seen: map[string]bool{}}
 }
 
-// need marks what the value is made of.
+// need adds a value and all that it is computed from.
 func (s *skeleton) need(value string) {
 	s.graph.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		if s.seen[v] {
@@ -46,8 +45,8 @@ func (s *skeleton) need(value string) {
 	})
 }
 
-// blocked returns the nodes that the skeleton cannot hold, with the reason:
-// those that must not be evaluated and what needs them.
+// blocked returns the nodes that the skeleton cannot have, with the reason: those that
+// must not be run, and those that read what these make.
 func (s *skeleton) blocked() map[*onnx.Node]error {
 	blocked := map[*onnx.Node]error{}
 	for _, n := range s.graph.Nodes {
@@ -68,6 +67,7 @@ func (s *skeleton) blocked() map[*onnx.Node]error {
 	return blocked
 }
 
+// constant adds a constant under a name, or the nodes that make zeros of its shape.
 func (s *skeleton) constant(name string, t *onnx.Tensor) {
 	if t.Len() <= graph.MaxKept && !graph.Absent(t) || !ir.IsFloat(t.Type) && !graph.Quantised(t.Type) {
 		c := t.Clone()
@@ -80,8 +80,8 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 	s.nodes = append(s.nodes, ir.Zeros(t.Type, dims, name))
 }
 
-// replacement returns nodes that make zeros in the shape of n's output, and
-// what they read; nil when n stays as it is.
+// replacement returns a function that makes nodes for zeros in the shape of n's output,
+// and what these nodes read; both are nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
 	p := s.graph.Projection(n)
 	if p == nil {
@@ -90,9 +90,10 @@ func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads [
 	return func() []*onnx.Node { return s.project(n, p.From, 0, p.To, p.Width, p.Element) }, []string{p.From}
 }
 
-// after makes what project returned wait for dims, as an empty part of its
-// shape. ONNX Runtime would ask for them last of all and keep everything that
-// they are the dims of until then: gigabytes in a model of eighty layers.
+// after makes the nodes of project wait for dims: these become an empty part of the
+// shape that project computes. Otherwise ONNX Runtime would compute dims last of all,
+// and keep until then every value whose shape they are: gigabytes in a model of eighty
+// layers.
 func (s *skeleton) after(dims []string, product []*onnx.Node) []*onnx.Node {
 	if len(dims) == 0 {
 		return product
@@ -107,7 +108,7 @@ func (s *skeleton) after(dims []string, product []*onnx.Node) []*onnx.Node {
 	}, product...)
 }
 
-// project makes zeros of shape(like)[from:to] + [width].
+// project returns nodes that make n's output as zeros of shape(like)[from:to] + [width].
 func (s *skeleton) project(n *onnx.Node, like string, from, to, width int64, t onnx.DataType) []*onnx.Node {
 	out := n.Outputs[0]
 	name := func(part string) string { return fmt.Sprintf("%s/rope-rewrite/%s", out, part) }
@@ -123,8 +124,8 @@ func (s *skeleton) project(n *onnx.Node, like string, from, to, width int64, t o
 	}
 }
 
-// model assembles the skeleton, with the dims of values and the outputs of
-// Shape nodes as its outputs.
+// model returns the skeleton as a model. Its outputs are the shapes of values, and
+// shapes, which are outputs of Shape nodes.
 func (s *skeleton) model(values, shapes []string) *onnx.Model {
 	g := s.graph
 	m := ir.EmptyModel(g.Model)
@@ -132,8 +133,8 @@ func (s *skeleton) model(values, shapes []string) *onnx.Model {
 	for _, v := range values {
 		wanted[v] = true
 	}
-	nodes := slices.Clone(s.nodes) // what stands in for constants
-	var asked []string             // dims that nothing waits for
+	nodes := slices.Clone(s.nodes) // those that stand in for constants
+	var asked []string             // shapes that no node waits for yet
 	ask := func(v string) {
 		if wanted[v] {
 			nodes = append(nodes, onnx.NewNode("Shape", []string{v}, []string{v + dimsSuffix}))

@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// A model may be exported for one batch, one length or one past. Such a size is
-// a number like any other in its graph, so that nothing shows by changing which
-// dimension is what. The declared shapes of its inputs tell the number; where it
-// stands in a value follows from what the value is to the site: scores are
-// [batch, heads, length, past + length], operands have the rows that their
-// product needs. What cannot be told apart at one size (windows longer than the
-// length, positions behind it) is the same for all that the model can be given.
+// A model may be exported with static sizes: one batch, one length or one past. Such a
+// size is a number like any other in its graph, and running it with other sizes, which
+// would show which dimension is which, is not possible. The declared shapes of the
+// inputs tell the number. Where it stands in the shape of a value follows from what the
+// value is to the site: scores are [batch, heads, length, past + length], operands have
+// the rows that their MatMul needs. What one size does not show (windows longer than the
+// length, positions beyond it) makes no difference to any input that the model takes.
 
-// findStatic finds the sizes that the graph's inputs always have, and reads their
-// dimensions by them.
+// findStatic finds the static sizes of the graph's inputs, and replaces their numbers in
+// the inputs' shapes by batch, length and past.
 func (t *ShapeTable) findStatic(g *graph.Graph) {
-	free := map[dim.Axis]bool{}
-	var batches, lengths, pasts []int64 // what may be these
+	free := map[dim.Axis]bool{}         // not static
+	var batches, lengths, pasts []int64 // numbers that may be the static size
 	for _, v := range g.Model.Graph.Inputs {
 		dims, ok := t.Inputs[v.Name]
 		if !ok {
@@ -77,11 +76,12 @@ func (t *ShapeTable) findStatic(g *graph.Graph) {
 	}
 }
 
-// Reading returns dims with the batch in place of its number, and rows in that
-// of dimension at, where they have the numbers that these must have.
+// Reading returns dims with the batch in place of the static batch, and rows at the
+// dimension at, wherever the numbers are those that batch and rows must have. at is −1 in
+// a value without rows.
 func (t *ShapeTable) Reading(dims []dim.Extent, at int, rows dim.Extent) []dim.Extent {
 	out := slices.Clone(dims)
-	first := 0 // where the batch stands: in front, or behind the rows
+	first := 0 // the dimension of the batch: the first, or the one behind the rows
 	if len(out) > 1 && (at == 0 || !out[0].Constant()) {
 		first = 1
 	}
@@ -90,7 +90,7 @@ func (t *ShapeTable) Reading(dims []dim.Extent, at int, rows dim.Extent) []dim.E
 			out[first] = dim.Extent{B: out[first].One / b}
 		}
 	}
-	for _, more := range []int64{0, 1} { // a sink stands behind the keys
+	for _, more := range []int64{0, 1} { // with a sink the scores have one column more than keys
 		want := rows
 		want.One += more
 		if at >= 0 && at < len(out) && out[at] == t.Settled(want) {
@@ -100,7 +100,7 @@ func (t *ShapeTable) Reading(dims []dim.Extent, at int, rows dim.Extent) []dim.E
 	return out
 }
 
-// Settled returns an extent with numbers in place of the sizes that are fixed.
+// Settled returns an extent with the static sizes replaced by their numbers.
 func (t *ShapeTable) Settled(e dim.Extent) dim.Extent {
 	f := t.Static
 	if f.B > 0 {
@@ -115,7 +115,7 @@ func (t *ShapeTable) Settled(e dim.Extent) dim.Extent {
 	return e
 }
 
-// settledAll does so with every dimension.
+// settledAll does so for every dimension.
 func (t *ShapeTable) settledAll(dims []dim.Extent) []dim.Extent {
 	out := make([]dim.Extent, len(dims))
 	for i, e := range dims {
@@ -124,12 +124,13 @@ func (t *ShapeTable) settledAll(dims []dim.Extent) []dim.Extent {
 	return out
 }
 
-// At returns the sizes that the model has when it is asked for others.
+// At returns the sizes that a run has when pt is asked for: the static ones, and those
+// of pt where the model's are open.
 func (t *ShapeTable) At(pt dim.Point) dim.Point { return t.Static.Over(pt) }
 
-// Within returns sizes that the model can be asked for, close to the given ones:
-// fewer tokens are a part of as many as it takes, any batch is made of those that
-// it takes. Without a cache length and past are tokens of one call.
+// Within returns the sizes closest to pt that Run can evaluate: at most the static
+// length and past, since fewer tokens are padded, and any batch, since several runs
+// make a larger one. Without a cache length and past together are the tokens of one call.
 func (t *ShapeTable) Within(pt dim.Point) dim.Point {
 	f := t.Static
 	switch {
@@ -146,8 +147,9 @@ func (t *ShapeTable) Within(pt dim.Point) dim.Point {
 	return pt
 }
 
-// RowsAt returns which dimension of a query, key or value holds its tokens:
-// [batch, heads, length, channels] before [batch, length, …].
+// RowsAt returns which dimension of a query, key or value holds its tokens. Where the
+// numbers allow two, [batch, heads, length, channels] comes before [batch, length, …].
+// Without such a dimension it is len(dims).
 func (t *ShapeTable) RowsAt(dims []dim.Extent) int {
 	want := t.Settled(dim.LengthExtent)
 	if len(dims) == 4 && dims[2] == want {
@@ -164,35 +166,21 @@ func (t *ShapeTable) RowsAt(dims []dim.Extent) int {
 	return len(dims)
 }
 
-// SizesSentence says for which sizes alone the model was exported, "" when for any.
+// SizesSentence tells the user for which static sizes the model was exported, "" when
+// all sizes are open.
 func (t *ShapeTable) SizesSentence() string {
 	f := t.Static
 	var list []string
 	for _, s := range []struct {
-		fixed int64
-		name  string
+		static int64
+		name   string
 	}{{f.B, "batch"}, {f.L, "length"}, {f.P, "past"}} {
-		if s.fixed > 0 {
-			list = append(list, fmt.Sprintf("%s %d", s.name, s.fixed))
+		if s.static > 0 {
+			list = append(list, fmt.Sprintf("%s %d", s.name, s.static))
 		}
 	}
 	if len(list) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("the model was exported for %s alone; it was measured and proven for that", dim.Joined(list))
-}
-
-// dimsOf returns how the dimensions of something that a piece is fed or gives
-// follow from the sizes asked for; nil where they do not.
-func (l *Loaded) dimsOf(value string) []dim.Extent {
-	if dims, ok := l.Piece.dims[value]; ok {
-		return dims
-	}
-	if dims, ok := l.Table.Dims[value]; ok {
-		return dims
-	}
-	if slices.ContainsFunc(l.Piece.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == value }) {
-		return l.Table.Inputs[value]
-	}
-	return nil
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
 
-// A piece of a model whose sizes are fixed answers questions of other sizes too:
-// a batch is put together of those that it takes, fewer tokens stand before
-// zeros, a shorter past behind them. That rows and tokens do not disturb each
-// other there is what the proof, at the model's own sizes, has to show.
+// A piece of a model with static sizes is run at other sizes too: a batch is put
+// together from several runs, fewer new tokens are followed by zeros, and a shorter past
+// has zeros in front of it. This assumes that rows and tokens do not affect each other;
+// the proof, at the model's own sizes, shows whether they do.
 
-// runStatic evaluates at the sizes pt by as many runs at the model's own as it takes.
+// runStatic evaluates at the sizes pt, by as many runs at the model's own sizes as that
+// takes.
 func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
 	at := l.Table.At(pt)
 	if at == pt {
@@ -49,12 +50,13 @@ func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]e
 	return out, nil
 }
 
-// segment is a run of places along one dimension; zeros where from is −1.
+// segment is count indices along one dimension, from the index from on; zeros where
+// from is −1.
 type segment struct{ from, count int64 }
 
-// along returns a tensor made of segments of another along one dimension.
+// along returns the segments of a tensor along one dimension, one behind the other.
 func along(t engine.Tensor, axis int, list ...segment) engine.Tensor {
-	step := int64(t.Type.Size()) // bytes of a place
+	step := int64(t.Type.Size()) // bytes of one index along axis
 	for _, d := range t.Dims[axis+1:] {
 		step *= d
 	}
@@ -80,15 +82,15 @@ func along(t engine.Tensor, axis int, list ...segment) engine.Tensor {
 	return out
 }
 
-// widened makes of something that is fed at the sizes pt what is fed at those of
-// the model, for the rows of the batch from first on.
+// widened returns an input of the sizes pt with the sizes at of the model: of its batch
+// the rows from first on, its tokens padded with zeros.
 func widened(t engine.Tensor, dims []dim.Extent, pt, at dim.Point, first int64) engine.Tensor {
 	if len(dims) != len(t.Dims) {
 		return t
 	}
 	for i, e := range dims {
 		if t.Dims[i] != e.At(pt) {
-			continue // one element for all, or rows that were chosen
+			continue // a dimension of size 1 that is broadcast, or chosen rows
 		}
 		switch {
 		case e.B != 0 && at.B != pt.B:
@@ -102,7 +104,7 @@ func widened(t engine.Tensor, dims []dim.Extent, pt, at dim.Point, first int64) 
 	return t
 }
 
-// behind returns one tensor behind another along one dimension.
+// behind returns a followed by b along one dimension.
 func behind(a, b engine.Tensor, axis int) engine.Tensor {
 	out := engine.Tensor{Type: a.Type, Dims: append([]int64{}, a.Dims...)}
 	out.Dims[axis] += b.Dims[axis]
@@ -116,8 +118,8 @@ func behind(a, b engine.Tensor, axis int) engine.Tensor {
 	return out
 }
 
-// narrowed makes of a result at the model's sizes that at the sizes pt, and
-// returns its dimension that follows the batch, −1 where none does.
+// narrowed returns a result of the sizes at with the sizes pt, and its dimension that
+// follows the batch, −1 where none does.
 func narrowed(t engine.Tensor, dims []dim.Extent, pt, at dim.Point, first int64) (_ engine.Tensor, batch int) {
 	batch = -1
 	if len(dims) != len(t.Dims) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Adapters lists the fused ops that are read as primitive nodes.
+// Adapters returns one adapter for each fused op that is read as primitive nodes.
 func Adapters() []fused.Adapter {
 	return []fused.Adapter{
 		groupquery.Adapter(),
@@ -26,7 +26,7 @@ func Adapters() []fused.Adapter {
 	}
 }
 
-// adapterOf returns the adapter of a node's op, nil when there is none.
+// adapterOf returns the adapter for a node's op, nil when there is none.
 func adapterOf(table []fused.Adapter, n *onnx.Node) *fused.Adapter {
 	for i, a := range table {
 		if a.OpType == n.OpType && a.Domain == ir.Domain(n.Domain) {

@@ -6,26 +6,27 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// class says what a value depends on; a node's outputs have the highest class
-// of its inputs.
-type class uint8
+// Class says what a value depends on. A node's outputs have the highest class of its
+// inputs.
+type Class uint8
 
+// The classes, from low to high.
 const (
-	ConstantClass class = iota // nothing but weights and constants
+	ConstantClass Class = iota // nothing but weights and constants
 	ShapeClass                 // sizes of tensors
-	PositionClass              // values of integer inputs: ids, positions, masks
-	dataClass                  // hidden states and caches
+	PositionClass              // contents of integer inputs: ids, positions, masks
+	DataClass                  // hidden states and caches
 )
 
-// classify gives every value its class. Hidden states begin at the first
-// product with a weight matrix, so that embeddings and inv_freq × positions
-// are not taken for data. Shape cuts the dependence on values.
+// classify gives every value its class. Hidden states begin at the first product with
+// a weight matrix, so that embeddings and inv_freq × positions are not taken for data.
+// What a Shape node gives depends on sizes only, whatever the class of its input.
 func (g *Graph) classify() {
-	g.Classes = make(map[string]class, len(g.Producer))
+	g.Classes = make(map[string]Class, len(g.Producer))
 	for name, v := range g.Inputs {
 		g.Classes[name] = PositionClass
 		if ir.IsFloat(v.Type) {
-			g.Classes[name] = dataClass
+			g.Classes[name] = DataClass
 		}
 	}
 	sizes := bound.NewEstimate()
@@ -42,9 +43,9 @@ func (g *Graph) classify() {
 		case c > ConstantClass && ir.Standard(n, "Shape", "Size"):
 			c = ShapeClass
 		case c >= ShapeClass && (g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear")):
-			c = dataClass // an embedding is quantised for the product that follows
+			c = DataClass // it quantises an embedding for the product that follows
 		case ir.Standard(n, "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"):
-			c = dataClass
+			c = DataClass
 		}
 		for _, o := range n.Outputs {
 			g.Classes[o] = c
@@ -55,14 +56,15 @@ func (g *Graph) classify() {
 	}
 }
 
-// WeightProduct reports whether n multiplies by a weight matrix: a constant
-// that a product can sum over and keep a dimension of. inv_freq [1, n, 1] is
-// none, nor is it when it stands there once for each row of a fixed batch.
+// WeightProduct reports whether n multiplies by a weight matrix: a constant with two
+// dimensions above 1, of which the product sums over one and keeps the other.
+// inv_freq [1, n, 1] is no weight matrix, nor is inv_freq [batch, n, 1] in a model
+// with a static batch.
 func (g *Graph) WeightProduct(n *onnx.Node) bool {
 	switch {
 	case ir.Standard(n, "MatMul", "Gemm") && len(n.Inputs) >= 2:
 		return g.matrix(n.Inputs[0]) || g.matrix(n.Inputs[1])
-	case ir.Standard(n, "Einsum") && len(n.Inputs) >= 2: // which names what it sums over
+	case ir.Standard(n, "Einsum") && len(n.Inputs) >= 2: // its equation may sum over any dimension
 		return g.Weight(n.Inputs[0]) || g.Weight(n.Inputs[1])
 	case ir.Standard(n, "Conv", "ConvTranspose", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger", "LSTM", "GRU", "RNN"):
 		return true
@@ -79,7 +81,7 @@ func (g *Graph) WeightProduct(n *onnx.Node) bool {
 	return false
 }
 
-// weightPlace is which input of a product of quantised matrices is the weight.
+// weightPlace returns which input of a product of quantised matrices is the weight.
 func weightPlace(n *onnx.Node) int {
 	if n.OpType == "QLinearMatMul" {
 		return 3
@@ -88,16 +90,17 @@ func weightPlace(n *onnx.Node) int {
 }
 
 // Weight reports whether a value is a constant with more than one dimension above 1.
+// A constant of unknown shape, such as a dequantised weight, counts as one.
 func (g *Graph) Weight(value string) bool {
 	if g.Classes[value] != ConstantClass {
 		return false
 	}
 	dims, known := g.constantDims[value]
-	return !known || wider(dims) > 1 // unknown: a dequantised weight
+	return !known || wider(dims) > 1
 }
 
-// matrix reports whether a value is a weight in its last two dimensions, which
-// are those that a MatMul works on.
+// matrix reports whether the last two dimensions of a constant, those that a MatMul
+// works on, are both above 1.
 func (g *Graph) matrix(value string) bool {
 	if !g.Weight(value) {
 		return false
@@ -116,4 +119,5 @@ func wider(dims []int64) (count int) {
 	return count
 }
 
-func (g *Graph) IsData(value string) bool { return value != "" && g.Classes[value] == dataClass }
+// IsData reports whether a value depends on hidden states or caches.
+func (g *Graph) IsData(value string) bool { return value != "" && g.Classes[value] == DataClass }

@@ -7,12 +7,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Some exporters keep LongRoPE's two sets of frequencies: an If on the number of
-// tokens chooses between two tables of cosines and two of sines. Each side is
-// measured by itself, and at which number of tokens the choice changes.
-
-// ChosenConstants returns what an If gives for its output, the constants of its two
-// branches; nil for other nodes, and where a branch computes something.
+// ChosenConstants returns the two constants between which an If chooses for its output
+// value: that of then_branch and that of else_branch. It is nil for other nodes, and
+// where a branch computes something. Some exporters keep LongRoPE's two sets of
+// frequencies so: the number of tokens chooses between two tables of cosines, and
+// between two of sines.
 func ChosenConstants(n *onnx.Node, value string) []*onnx.Tensor {
 	if !ir.Standard(n, "If") {
 		return nil

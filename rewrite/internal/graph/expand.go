@@ -9,31 +9,31 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// A graph with fused ops has three views. The source is the model as it stands:
-// what a proof runs in float32. The graph that is analysed has every fused op
-// that an adapter reads expanded into primitive nodes: sites are found,
-// delimited and measured in it. The definition has them expanded to the ops'
-// whole definitions: what a proof runs in float64. Values of the model have the
-// same names in all three.
+// A graph with fused ops has three views. Source is the model as it stands: a proof
+// runs it in float32. The graph itself, in which sites are found, delimited and
+// measured, has every fused op that an adapter reads expanded into primitive nodes.
+// Definition has them expanded by the ops' whole definitions: a proof runs it in
+// float64. Values of the model have the same names in all three.
 
-// view is what the expansion of fused ops adds to a graph.
-type view struct {
-	Source     *Graph                             // the graph as the model has it
-	Definition *Graph                             // with the ops' whole definitions
-	Written    map[*onnx.Node]*onnx.Node          // primitive node → the model's node that it is a part of
-	Internal   map[string]bool                    // values that only an expansion has
-	Unread     map[*onnx.Node]error               // the model's nodes that their adapter does not read
-	Counted    map[*onnx.Node]*fused.CountedCache // the model's nodes that count their cache
-	Dims       map[string]map[int]int64           // dimensions that values must have for expanded nodes to run
-	Evaluated  bool                               // sizes inside expansions are evaluated, not measured and fed
+// View is what the expansion of fused ops adds to a graph. Its maps are nil in a graph
+// without fused ops.
+type View struct {
+	Source     *Graph                             // the graph with the nodes that the model has
+	Definition *Graph                             // the graph with the ops' whole definitions
+	Written    map[*onnx.Node]*onnx.Node          // expanded node → the model's node that it comes from
+	Internal   map[string]bool                    // values that exist in an expansion only
+	Unread     map[*onnx.Node]error               // the model's fused nodes that their adapter refused, with the reason
+	Counted    map[*onnx.Node]*fused.CountedCache // length-tracked caches, by the model's node that has them
+	Dims       map[string]map[int]int64           // value → dimension → the size that expanded nodes need
+	Evaluated  bool                               // sizes inside expansions are computed by their nodes, not fed
 }
 
-// NewGraph reads a model's main graph.
+// NewGraph reads a model's main graph, with the adapters of this project.
 func NewGraph(m *onnx.Model) (*Graph, error) { return NewGraphWith(m, Adapters()) }
 
-// NewGraphWith reads it with the given adapters.
+// NewGraphWith reads a model's main graph with the given adapters.
 func NewGraphWith(m *onnx.Model, table []fused.Adapter) (*Graph, error) {
-	source, err := buildGraph(m, m.Graph.Nodes, nil, view{})
+	source, err := buildGraph(m, m.Graph.Nodes, nil, View{})
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,12 @@ func NewGraphWith(m *onnx.Model, table []fused.Adapter) (*Graph, error) {
 	return g, nil
 }
 
+// expander is how an adapter replaces one fused node.
 type expander = func(*onnx.Node, fused.Context) (*fused.Expansion, error)
 
 // expanded returns the graph with every fused op replaced by its expansion.
 func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander) (*Graph, error) {
-	v := view{Written: map[*onnx.Node]*onnx.Node{}, Internal: map[string]bool{}, Unread: map[*onnx.Node]error{},
+	v := View{Written: map[*onnx.Node]*onnx.Node{}, Internal: map[string]bool{}, Unread: map[*onnx.Node]error{},
 		Counted: map[*onnx.Node]*fused.CountedCache{}, Dims: map[string]map[int]int64{}}
 	c := g.context()
 	var nodes []*onnx.Node
@@ -103,17 +104,18 @@ func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 
 // context answers an adapter's questions.
 func (g *Graph) context() fused.Context {
-	k := newShapeHints(g)
+	h := newShapeHints(g)
 	return fused.Context{
 		Opset:    g.Model.Opset(""),
-		Rank:     k.rank,
-		Type:     k.element,
+		Rank:     h.rank,
+		Type:     h.element,
 		Constant: func(value string) *onnx.Tensor { return g.Constants[value] },
-		Width:    k.width,
+		Width:    h.width,
 	}
 }
 
-// AsWritten returns the model's node that n is, or is a part of.
+// AsWritten returns the model's node that an expanded node comes from; any other node
+// is returned as it is.
 func (g *Graph) AsWritten(n *onnx.Node) *onnx.Node {
 	if o := g.Written[n]; o != nil {
 		return o
@@ -121,8 +123,8 @@ func (g *Graph) AsWritten(n *onnx.Node) *onnx.Node {
 	return n
 }
 
-// Outward follows a value inside an expansion forward to the value of the model
-// that it becomes; "" when it becomes none or several.
+// Outward follows a value inside an expansion forward, through single readers, to the
+// value of the model that it becomes; "" where it has several readers or none.
 func (g *Graph) Outward(value string) string {
 	for g.Internal[value] {
 		readers := g.Consumers[value]

@@ -5,8 +5,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Total returns the value that a cache's total is a mere cast of: what else the
-// model chooses by how many tokens there are reads it as well.
+// Total returns the value behind the total length of a length-tracked cache, without
+// casts and reshapes on the way. Other nodes that depend on the number of tokens read
+// that value too.
 func (g *Graph) Total(c *fused.CountedCache) string {
 	v := c.Total
 	for n := g.Producer[v]; ir.Standard(n, "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"); n = g.Producer[v] {

@@ -9,13 +9,15 @@ import (
 
 // Refusal says why an attention site stays as it is.
 type Refusal struct {
-	Node   string // the node at which it was seen
-	Op     string // what kind of node that is
+	Node   string // the node at which the reason was seen, as ir.Label names it
+	Op     string // the op of that node
 	Reason string // what was expected and what was measured
 }
 
+// Error is the node and the reason.
 func (r *Refusal) Error() string { return r.Node + ": " + r.Reason }
 
+// Refuse returns a refusal at n with a formatted reason.
 func Refuse(n *onnx.Node, format string, args ...any) *Refusal {
 	return &Refusal{Node: ir.Label(n), Op: n.OpType, Reason: fmt.Sprintf(format, args...)}
 }

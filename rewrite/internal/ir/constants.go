@@ -35,8 +35,7 @@ func ConstantValue(n *onnx.Node) *onnx.Tensor {
 	return nil
 }
 
-func LastAxis(axis int64, rank int) bool { return axis == -1 || axis == int64(rank-1) }
-
+// Int64Tensor returns a constant of int64.
 func Int64Tensor(name string, dims []int64, values ...int64) *onnx.Tensor {
 	raw := []byte{}
 	for _, v := range values {
@@ -45,6 +44,7 @@ func Int64Tensor(name string, dims []int64, values ...int64) *onnx.Tensor {
 	return onnx.NewTensor(name, onnx.Int64, dims, raw)
 }
 
+// Float32Tensor returns a constant of float32.
 func Float32Tensor(name string, dims []int64, values ...float32) *onnx.Tensor {
 	raw := []byte{}
 	for _, v := range values {
@@ -53,7 +53,7 @@ func Float32Tensor(name string, dims []int64, values ...float32) *onnx.Tensor {
 	return onnx.NewTensor(name, onnx.Float, dims, raw)
 }
 
-// FloatTensor returns a constant of a floating-point type.
+// FloatTensor returns a constant of a floating-point type, to which the values are rounded.
 func FloatTensor(name string, t onnx.DataType, dims []int64, values ...float64) *onnx.Tensor {
 	raw := []byte{}
 	for _, v := range values {
@@ -71,10 +71,11 @@ func FloatTensor(name string, t onnx.DataType, dims []int64, values ...float64) 
 	return onnx.NewTensor(name, t, dims, raw)
 }
 
-func IsFloat(t onnx.DataType) bool {
-	switch t {
-	case onnx.Float, onnx.Double, onnx.Float16, onnx.BFloat16:
-		return true
-	}
-	return false
+// Zeros returns a node that makes zeros in the shape that a value holds.
+func Zeros(t onnx.DataType, shape, output string) *onnx.Node {
+	zero := onnx.NewTensor("", t, []int64{1}, make([]byte, t.Size()))
+	return onnx.NewNode("ConstantOfShape", []string{shape}, []string{output}, onnx.TensorAttr("value", zero))
 }
+
+// LastAxis reports whether axis is the last of rank dimensions, counted from either end.
+func LastAxis(axis int64, rank int) bool { return axis == -1 || axis == int64(rank-1) }

@@ -2,13 +2,12 @@ package ir
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Domain gives the standard domain one name.
+// Domain returns a domain, with "" for both names of the standard domain.
 func Domain(name string) string {
 	if name == "ai.onnx" {
 		return ""
@@ -16,54 +15,7 @@ func Domain(name string) string {
 	return name
 }
 
-// Uses yields the values that a node reads, those its sub-graphs take from
-// outside included.
-func Uses(n *onnx.Node) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, v := range n.Inputs {
-			if v != "" && !yield(v) {
-				return
-			}
-		}
-		for sub := range n.Subgraphs() {
-			for v := range captured(sub) {
-				if !yield(v) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// captured yields the values that a sub-graph reads and does not make.
-func captured(g *onnx.Graph) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		own := map[string]bool{}
-		for _, v := range g.Inputs {
-			own[v.Name] = true
-		}
-		for _, t := range g.Initializers {
-			own[t.Name] = true
-		}
-		for _, n := range g.Nodes {
-			for v := range Uses(n) {
-				if !own[v] && !yield(v) {
-					return
-				}
-			}
-			for _, o := range n.Outputs {
-				own[o] = true
-			}
-		}
-		for _, o := range g.Outputs {
-			if !own[o.Name] && !yield(o.Name) {
-				return
-			}
-		}
-	}
-}
-
-// Label names a node for people: its name, or what it makes.
+// Label names a node in messages: its name, or its op and first output.
 func Label(n *onnx.Node) string {
 	if n.Name != "" {
 		return n.Name
@@ -74,38 +26,23 @@ func Label(n *onnx.Node) string {
 	return n.OpType
 }
 
-// Standard reports whether n is the standard op of that name.
+// Standard reports whether n is a standard ONNX op of one of these names; nil is none.
 func Standard(n *onnx.Node, ops ...string) bool {
 	return n != nil && (n.Domain == "" || n.Domain == "ai.onnx") && slices.Contains(ops, n.OpType)
 }
 
-// MaxRank bounds what is handed to ONNX Runtime, which crashes on tensors of
-// absurd rank; ONNX models use at most 6 or so.
-const MaxRank = 16
+// Scatters reports whether n writes elements into a larger value. TorchScript writes
+// the assignment of a slice, key[..., 16:] = rotated, as a ScatterND whose indices it
+// computes for every element.
+func Scatters(n *onnx.Node) bool { return Standard(n, "ScatterND") && len(n.Inputs) == 3 }
 
-// Function reports whether a node calls one of the model's own functions.
-func Function(m *onnx.Model, n *onnx.Node) bool {
-	return slices.ContainsFunc(m.Functions, func(f *onnx.Function) bool { return f.Name == n.OpType && Domain(f.Domain) == Domain(n.Domain) })
-}
-
-// FunctionCalls counts the nodes that call them and returns the first.
-func FunctionCalls(m *onnx.Model) (first *onnx.Node, calls int) {
-	for n := range m.Graph.AllNodes() {
-		if Function(m, n) {
-			if first == nil {
-				first = n
-			}
-			calls++
-		}
-	}
-	return first, calls
-}
-
+// Cast returns a node that casts one value to an element type.
 func Cast(from, to string, t onnx.DataType) *onnx.Node {
 	return onnx.NewNode("Cast", []string{from}, []string{to}, onnx.IntAttr("to", int64(t)))
 }
 
-// Renamed returns the nodes with other names for some values.
+// Renamed returns copies of the nodes with other names for some values; names maps
+// old to new. Sub-graphs are not renamed.
 func Renamed(nodes []*onnx.Node, names map[string]string) []*onnx.Node {
 	if len(names) == 0 {
 		return nodes
@@ -124,24 +61,11 @@ func Renamed(nodes []*onnx.Node, names map[string]string) []*onnx.Node {
 	return out
 }
 
-// EmptyModel returns a model with the opset imports of another and no nodes.
-func EmptyModel(like *onnx.Model) *onnx.Model {
-	m := onnx.New()
-	m.RequireIR(max(like.IRVersion, 7))
-	for _, o := range like.Opsets() {
-		m.RequireOpset(o.Domain, o.Version)
-	}
-	m.Graph.Name = "piece"
-	return m
-}
+// MaxRank is the largest rank of a tensor that ONNX Runtime is given: it crashes on
+// absurd ranks, and models use at most 6 or so.
+const MaxRank = 16
 
-// TorchScript writes the assignment of a slice, key[..., 16:] = rotated, as a
-// ScatterND whose indices it computes for every element. They are larger than
-// what they place, so that they are looked at for fewer tokens than other sizes.
-
-// Scatters reports whether n writes elements into a larger value.
-func Scatters(n *onnx.Node) bool { return Standard(n, "ScatterND") && len(n.Inputs) == 3 }
-
+// Unique returns the list without repetitions, in the order of first appearance.
 func Unique(list []string) []string {
 	seen := map[string]bool{}
 	var out []string
@@ -153,12 +77,3 @@ func Unique(list []string) []string {
 	}
 	return out
 }
-
-// Zeros is a node that makes a tensor of zeros whose shape is a value.
-func Zeros(t onnx.DataType, shape, output string) *onnx.Node {
-	zero := onnx.NewTensor("", t, []int64{1}, make([]byte, t.Size()))
-	return onnx.NewNode("ConstantOfShape", []string{shape}, []string{output}, onnx.TensorAttr("value", zero))
-}
-
-// Reads returns the values that a node reads, as upstream's visitors want them.
-func Reads(n *onnx.Node) []string { return slices.Collect(Uses(n)) }

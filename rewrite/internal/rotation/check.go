@@ -11,19 +11,19 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// maxRotated is how many numbers of one vector's rotations are looked at in one
-// call: those of a table of 131,072 rows, or of all positions of a model with
-// many heads, would take gigabytes, here and in the evaluating process.
+// maxRotated is the largest number of results for one vector in one call. All positions
+// of a table with 131,072 rows, or of a model with many heads, would take gigabytes, here
+// and in the process that evaluates.
 const maxRotated = 512 << 10
 
-// together is how many positions are looked at in one call.
+// together returns how many positions are evaluated in one call.
 func (r *Rotator) together() int {
 	return int(min(max(maxRotated/(r.To.Heads*r.To.Channels), 16), 512))
 }
 
-// verify compares the fit with the function at every position up to 4095 and
-// at many beyond, so that one wrong entry of a table is seen, and with many
-// cached tokens, on which frequencies and factors may depend as well.
+// verify compares the fit with the graph's rotation at every position up to 4095 and at
+// some beyond. At a table it compares every row, so that one wrong entry is seen. It also
+// compares with many cached tokens, on which frequencies and factors may depend.
 func (r *Rotator) verify(ctx context.Context, fit *Matrix, limit int64) error {
 	var positions []int64
 	for p := int64(0); p < min(4096, limit+1); p++ {
@@ -35,7 +35,7 @@ func (r *Rotator) verify(ctx context.Context, fit *Matrix, limit int64) error {
 		}
 	}
 	if limit < r.top() && limit >= 4096 {
-		// A table: every row of it is looked at.
+		// A table: every row is compared.
 		for p := int64(4096); p <= limit; p++ {
 			positions = append(positions, p)
 		}
@@ -58,8 +58,9 @@ func (r *Rotator) verify(ctx context.Context, fit *Matrix, limit int64) error {
 	return nil
 }
 
-// rounding bounds what 16 bits add to the error of a product with a cosine or
-// sine: two roundings of it, or two of the largest there is.
+// rounding returns the error that 16 bits may add to a product with a cosine or sine:
+// with strict, of the roundings of this product; otherwise, of two roundings of the
+// largest product there is.
 func (r *Rotator) rounding(product, largest float64) float64 {
 	p := r.Precision
 	switch {
@@ -75,7 +76,7 @@ func (r *Rotator) rounding(product, largest float64) float64 {
 	return 2 * p.Epsilon() * largest
 }
 
-// angle returns the angle at a position as the graph rounds it.
+// angle returns the angle p·ω, in radians, as the graph rounds it.
 func (r *Rotator) angle(p int64, omega float64) float64 {
 	if r.Angles != rope.Float32 {
 		return r.Angles.Round(float64(p) * omega)
@@ -83,7 +84,7 @@ func (r *Rotator) angle(p int64, omega float64) float64 {
 	return float64(float32(p) * float32(omega))
 }
 
-// PairAt returns the two channels of a head that pair x turns.
+// PairAt returns the two channels of a head that make pair x.
 func PairAt(e rope.Encoding, x int) (int, int) {
 	if e.Layout == rope.Interleaved {
 		return e.Offset + 2*x, e.Offset + 2*x + 1
@@ -91,7 +92,8 @@ func PairAt(e rope.Encoding, x int) (int, int) {
 	return e.Offset + x, e.Offset + x + len(e.Frequencies)
 }
 
-// compare checks the fit at the given positions.
+// compare returns an error if the graph's rotation is not that of the fit at these
+// positions: for all pairs at once, with the first and the second channel of each as 1.
 func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) error {
 	d := int(r.In.Channels)
 	e := fit.Encoding

@@ -10,9 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// rearranged returns which channel each one is made of at position 0, where
-// nothing is turned yet; nil when all keep their places or it is no such thing.
-// (Channels of a pair that lie side by side are put into halves before they are turned.)
+// rearranged returns the channel that each channel is made of at position 0, where all
+// angles are 0; nil when all channels keep their places, or when one is made of several. (Exporters reorder interleaved pairs into halves before they rotate them.)
 func rearranged(m [][][][]float64) []int64 {
 	order := make([]int64, len(m))
 	for i := range order {
@@ -37,11 +36,11 @@ func rearranged(m [][][][]float64) []int64 {
 	return order
 }
 
-// maxAlike is how many numbers all heads give in one call for alike.
+// maxAlike is the largest number of results of one call in alike.
 const maxAlike = 16 << 20
 
-// alike is apply for heads that must all do the same: it returns the first head
-// alone, so that many heads take no more memory than few.
+// alike is apply for a rotation that must be the same in all heads. It returns the first
+// head only, so that many heads take no more memory than few.
 func (r *Rotator) alike(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
 	each := int64(len(positions)) * r.To.Heads * max(r.To.Channels, r.In.Channels) // numbers of one vector
 	var out [][][][]float64
@@ -60,6 +59,7 @@ func (r *Rotator) alike(ctx context.Context, vectors [][]float32, positions []in
 	return out, nil
 }
 
+// sameOverHeads returns an error if a head gives other results than the first.
 func sameOverHeads(m [][][][]float64) error {
 	for e := range m {
 		for h := range m[e] {
@@ -75,8 +75,8 @@ func sameOverHeads(m [][][][]float64) error {
 	return nil
 }
 
-// findPairs returns, for every channel, the one that it turns with, itself if
-// it does not turn. What one basis vector gives a channel below least is none.
+// findPairs returns, for every channel, the one that it is rotated with, and the channel
+// itself if it is not rotated. Results up to least count as zero.
 func findPairs(m [][][][]float64, least float64) ([]int, error) {
 	d := len(m)
 	partner := make([]int, d)
@@ -113,8 +113,8 @@ func findPairs(m [][][][]float64, least float64) ([]int, error) {
 	return partner, nil
 }
 
-// fitEncoding reads layout, frequencies and gain from the matrices at 0 and
-// the powers of two.
+// fitEncoding reads layout, frequencies and gain from the results m of the basis vectors
+// at position 0 and the powers of two.
 func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, error) {
 	first, width := -1, 0
 	for c, p := range partner {
@@ -185,7 +185,9 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 	return fit, nil
 }
 
-// frequency unwraps the angle of one pair by doubling the position.
+// frequency returns the frequency of the pair of channels a and b. At each doubling of
+// the position it knows the angle up to full turns, and the last estimate gives their
+// number.
 func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
 	omega := 0.0
 	for k, p := range powers {

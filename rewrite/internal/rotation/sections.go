@@ -8,12 +8,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Models of text and pictures (Qwen2-VL) give a token several positions, of time,
-// height and width, and each pair of channels turns by one of them. The op knows
-// one position for each token, but frequencies are changed as in any other model.
+// Models of text and pictures (Qwen2-VL) give each token several positions: time, height
+// and width. Each pair of channels is rotated by one of them. The op knows one position
+// for each token, but the frequencies of such a model can be changed like any other's.
 
-// Sectioned checks that every pair of a fit, which was measured with all positions
-// of a token alike, turns by exactly one of them.
+// Sectioned checks that every pair of a fit is rotated by exactly one of a token's
+// positions. The fit was measured with all of these equal. Measure comes first.
 func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 	e := fit.Encoding
 	gain := e.EffectiveGain() * fit.Factor
@@ -24,7 +24,7 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 		}
 	}
 	probe := make([]float32, r.In.Channels)
-	turning := make([]int, len(e.Frequencies)) // by how many of the positions each pair turns
+	matches := make([]int, len(e.Frequencies)) // how many of the positions rotate each pair
 	for x := range e.Frequencies {
 		a, _ := PairAt(e, x)
 		probe[a] = 1
@@ -37,7 +37,7 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 		}
 		for x, omega := range e.Frequencies {
 			a, b := PairAt(e, x)
-			turns, stands := true, true
+			rotates, stays := true, true
 			for i, p := range positions {
 				cos, sin := y[0][0][i][a], y[0][0][i][b]
 				is := func(angle float64) bool {
@@ -45,17 +45,17 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 					s, c := math.Sincos(angle)
 					return math.Abs(cos-gain*c) <= allowed && math.Abs(sin-gain*s) <= allowed
 				}
-				turns, stands = turns && is(r.angle(p, omega)), stands && is(0)
+				rotates, stays = rotates && is(r.angle(p, omega)), stays && is(0)
 			}
 			switch {
-			case turns && !stands:
-				turning[x]++
-			case !stands:
+			case rotates && !stays:
+				matches[x]++
+			case !stays:
 				return fmt.Errorf("pair %d turns by position %d of %d as by nothing that was expected", x, r.only, r.Components)
 			}
 		}
 	}
-	for x, n := range turning {
+	for x, n := range matches {
 		if n != 1 {
 			return fmt.Errorf("pair %d turns by %d of a token's %d positions; one was expected", x, n, r.Components)
 		}

@@ -3,46 +3,44 @@ package rotation
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// In a model without a cache and without position input, the token at place i
-// is rotated by what the graph computes for i: cosines and sines of Range(L).
-// Rotating 131,072 tokens takes gigabytes, making their cosines does not. So
-// what depends on the place is computed once for all places, and the branch is
-// then run on few tokens with the rows of places chosen at will.
+// A model without a cache and without a position input rotates token i by what the graph
+// computes for i: cosines and sines of Range(L). Rotating 131,072 tokens takes gigabytes,
+// computing their cosines does not. So everything that depends on the index of a token is
+// computed once for all indices. The branch is then run with few tokens, and the rows of
+// any indices are fed to it.
 
-// tables holds what enters a branch beside the hidden states, for every place.
-type tables struct {
+// Tables holds, for every token index, what a branch reads apart from hidden states.
+type Tables struct {
 	list  []table
-	limit int64 // the largest place that the graph can compute
+	limit int64 // the largest token index that the graph can compute
 }
 
-// table is one value with a row per token.
+// table is one value with a row for each token, or one for all.
 type table struct {
 	name  string
 	dims  []dim.Extent
 	whole engine.Tensor // with batch 1
 }
 
-// input describes the table as something that is fed.
+// input returns the table as an input of a piece.
 func (t table) input() *onnx.ValueInfo { return &onnx.ValueInfo{Name: t.name, Type: t.whole.Type} }
 
-// axis returns the dimension of rows, −1 if the value has none.
+// axis returns the dimension of the rows, −1 if there is one row for all tokens.
 func (t table) axis() int { return slices.Index(t.dims, dim.LengthExtent) }
 
-// rows returns the value that a batch has whose tokens are at these places.
+// rows returns the value for a batch whose tokens have these positions.
 func (t table) rows(positions []int64, batch int64) engine.Tensor {
 	out := engine.Tensor{Type: t.whole.Type, Dims: dim.Evaluate(t.dims, dim.Point{B: batch, L: int64(len(positions))})}
 	axis, wide := t.axis(), slices.Index(t.dims, dim.BatchExtent)
@@ -72,57 +70,58 @@ func (t table) rows(positions []int64, batch int64) engine.Tensor {
 	return out
 }
 
-// ByPlace computes what enters between cuts and out for every place, and
-// loads the piece that is fed rows of it.
-func ByPlace(ctx context.Context, l *eval.Evaluator, at *onnx.Node, what, out string, cuts []string) (*tables, *eval.Loaded, error) {
-	if err := l.PlacedAlike(ctx, at, what, out, cuts); err != nil {
+// ByPlace computes what the nodes between boundaries and out read, for every token index,
+// and loads the piece that is fed rows of it. The error is a refusal, which names the node at,
+// and the nodes as what says.
+func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out string, boundaries []string) (*Tables, *eval.Loaded, error) {
+	if err := e.PlacedAlike(ctx, at, what, out, boundaries); err != nil {
 		return nil, nil, err
 	}
-	factors, arguments := eval.SizeInputs(l.Graph, out, cuts)
-	if err := l.SteadySizes(ctx, at, what, nil, arguments); err != nil {
+	factors, arguments := eval.SizeInputs(e.Graph, out, boundaries)
+	if err := e.SteadySizes(ctx, at, what, nil, arguments); err != nil {
 		return nil, nil, err
 	}
-	t, err := tablesOf(ctx, l, factors)
+	t, err := tablesOf(ctx, e, factors)
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "%s cannot be evaluated place by place: %v", what, err)
 	}
-	p, err := eval.Extract(l.Graph, []string{out}, slices.Concat(cuts, factors))
+	p, err := eval.Extract(e.Graph, []string{out}, slices.Concat(boundaries, factors))
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
-	p.Boundaries = cuts
+	p.Boundaries = boundaries
 	for _, x := range t.list {
 		p.Typed = append(p.Typed, x.input())
 	}
-	fed, refusal := l.OpenPiece(ctx, at, what, p)
+	fed, refusal := e.OpenPiece(ctx, at, what, p)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
 	return t, fed, nil
 }
 
-// tablesOf computes values for every place up to longest, or up to where the
-// graph's own tables end. That a row does not change with the number of tokens
-// or the batch is checked.
-func tablesOf(ctx context.Context, l *eval.Evaluator, values []string) (*tables, error) {
+// tablesOf computes values for every token index up to dim.Longest, or up to the end of
+// the graph's own tables. It checks that a row does not depend on the number of tokens or
+// the batch.
+func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables, error) {
 	if len(values) == 0 {
-		return &tables{limit: dim.Longest}, nil
+		return &Tables{limit: dim.Longest}, nil
 	}
-	p, err := eval.Extract(l.Graph, values, nil)
+	p, err := eval.Extract(e.Graph, values, nil)
 	if err != nil {
 		return nil, err
 	}
-	dims, err := l.Dims(ctx, p)
+	dims, err := e.Dims(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range values {
 		rows := 0
-		for _, e := range dims[v] {
+		for _, d := range dims[v] {
 			switch {
-			case e == dim.LengthExtent:
+			case d == dim.LengthExtent:
 				rows++
-			case e != dim.BatchExtent && !e.Constant():
+			case d != dim.BatchExtent && !d.Constant():
 				rows = 2
 			}
 		}
@@ -130,17 +129,17 @@ func tablesOf(ctx context.Context, l *eval.Evaluator, values []string) (*tables,
 			return nil, fmt.Errorf("%q has the shape %v; one row per token was expected", v, dims[v])
 		}
 	}
-	loaded, err := l.Load(ctx, p)
+	loaded, err := e.Load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer loaded.Session.Close()
-	compute := func(pt dim.Point) (*tables, error) {
+	compute := func(pt dim.Point) (*Tables, error) {
 		results, err := loaded.Run(ctx, pt, nil)
 		if err != nil {
 			return nil, err
 		}
-		t := &tables{limit: pt.L - 1}
+		t := &Tables{limit: pt.L - 1}
 		for _, v := range values {
 			if want := dim.Evaluate(dims[v], pt); !slices.Equal(results[v].Dims, want) {
 				return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, results[v].Dims, pt, want)
@@ -149,7 +148,7 @@ func tablesOf(ctx context.Context, l *eval.Evaluator, values []string) (*tables,
 		}
 		return t, nil
 	}
-	far, err := Farthest(dim.Longest+1, func(length int64) (*tables, error) { return compute(dim.Point{B: 1, L: length}) })
+	far, err := Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return compute(dim.Point{B: 1, L: length}) })
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +177,8 @@ func tablesOf(ctx context.Context, l *eval.Evaluator, values []string) (*tables,
 	return far, nil
 }
 
-// sameNumbers compares values that were computed together with others or without:
-// the last elements of a long list may be rounded otherwise than those before them.
+// sameNumbers reports whether two values of one shape are equal but for rounding: the last
+// elements of a long list may be rounded differently, because they are computed one by one.
 func sameNumbers(a, b engine.Tensor) bool {
 	if bytes.Equal(a.Data, b.Data) || !ir.IsFloat(a.Type) {
 		return bytes.Equal(a.Data, b.Data)
@@ -192,56 +191,4 @@ func sameNumbers(a, b engine.Tensor) bool {
 		}
 	}
 	return true
-}
-
-// Farthest returns what f makes of the largest length up to top for which it
-// does not fail: a table that the graph holds ends somewhere.
-func Farthest[T any](top int64, f func(length int64) (T, error)) (T, error) {
-	best, err := f(top)
-	if err == nil || Ended(err) {
-		return best, err
-	}
-	most, broken := Largest(0, top, func(length int64) (bool, error) {
-		v, err := f(length)
-		switch {
-		case Ended(err):
-			return false, err
-		case err != nil:
-			return false, nil
-		}
-		best = v
-		return true, nil
-	})
-	switch {
-	case broken != nil:
-		return best, broken
-	case most == 0:
-		return best, err
-	}
-	return best, nil
-}
-
-// Largest returns the last number for which something holds that holds for low
-// and not for high, where it changes once.
-func Largest(low, high int64, holds func(n int64) (bool, error)) (int64, error) {
-	for high-low > 1 {
-		middle := (low + high) / 2
-		is, err := holds(middle)
-		switch {
-		case err != nil:
-			return low, err
-		case is:
-			low = middle
-		default:
-			high = middle
-		}
-	}
-	return low, nil
-}
-
-// Ended says that an evaluation was broken off or not begun, which tells nothing
-// of a table.
-func Ended(err error) bool {
-	return errors.Is(err, bound.ErrTooLarge) || errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
-// ChooseRows makes a scorer compute chosen rows, and checks that they are those
-// of the whole.
-func ChooseRows(ctx context.Context, l *eval.Evaluator, whole *eval.Loaded, s *Scorer) (*eval.Loaded, error) {
-	p, err := l.ByRows(ctx, whole.Piece, 2)
+// ChooseRows makes s evaluate chosen rows only, and checks that these are the rows of
+// whole, the piece that s has evaluated so far. It returns the piece that s evaluates
+// from now on; its session must be closed. After an error s must not be used.
+func ChooseRows(ctx context.Context, e *eval.Evaluator, whole *eval.Loaded, s *Scorer) (*eval.Loaded, error) {
+	p, err := e.ByRows(ctx, whole.Piece, 2)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := l.Load(ctx, p)
+	chosen, err := e.Load(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("it does not load row by row: %w", err)
 	}
@@ -39,7 +40,7 @@ func ChooseRows(ctx context.Context, l *eval.Evaluator, whole *eval.Loaded, s *S
 		if err != nil {
 			return fail(err)
 		}
-		var scores []float32 // of the chosen rows
+		var scores []float32 // those of the chosen rows
 		for r, row := range in {
 			if int64(r)%tokens.L >= pt.P {
 				scores = append(scores, row...)
@@ -60,33 +61,4 @@ func ChooseRows(ctx context.Context, l *eval.Evaluator, whole *eval.Loaded, s *S
 		}
 	}
 	return chosen, nil
-}
-
-// ends reports whether the model has a fixed length: all that its mask can be is
-// looked at.
-func (s *Scorer) ends() bool { return s.Loaded.Table.Static.L > 0 && !s.Loaded.Table.Past }
-
-// within returns sizes that the mask is evaluated at in few runs: where each run
-// has all tokens anyway, the batch is the model's own.
-func (s *Scorer) within(pt dim.Point) dim.Point {
-	t := s.Loaded.Table
-	if pt = t.Within(pt); s.ends() && t.Static.B > 0 {
-		pt.B = t.Static.B
-	}
-	return pt
-}
-
-// points are the sizes that samples are taken at, each with another kind of padding.
-func (s *Scorer) points() []dim.Point {
-	list := []dim.Point{{B: 2, L: 5, P: 0}, {B: 3, L: 4, P: 6}, {B: 2, L: 1, P: 9}, {B: 2, L: 9, P: 3}, {B: 1, L: 7, P: 2}}
-	if s.ends() { // all tokens, of which a run computes every row
-		l := s.Loaded.Table.Static.L
-		if list = slices.Repeat([]dim.Point{{B: 2, L: l}}, 5); l*l*s.Heads > 1<<18 {
-			list = list[:2]
-		}
-	}
-	for i := range list {
-		list[i] = s.within(list[i])
-	}
-	return list
 }

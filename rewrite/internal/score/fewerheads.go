@@ -13,18 +13,18 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// What is done to scores is looked at with up to 131,072 keys, and sites are
-// proven with a few hundred: of a thousand heads these would be gigabytes.
+// Masks are measured with up to 131,072 keys, and sites are proven with a few hundred.
+// For a thousand heads such scores would take gigabytes.
 
 const (
-	FewHeads  = 64      // up to these all are probed
-	maxProbed = 1 << 26 // scores in one probe of a mask
-	MaxProven = 1 << 24 // scores in one trial of a proof
+	FewHeads  = 64      // up to this number all heads are evaluated
+	maxProbed = 1 << 26 // most scores of one evaluation here
+	MaxProven = 1 << 24 // most scores of one trial of a proof
 )
 
-// Fewer probes two heads where there are very many and each is for certain
-// treated as every other: all that happens to scores happens element by element,
-// and what they meet has as many heads as two broadcast to, which is one.
+// Fewer makes s evaluate two heads in place of more than FewHeads, where all heads are
+// certainly treated alike: the scores go through element-by-element ops only, and two
+// heads broadcast with what is added to them, so that this has one head.
 func (s *Scorer) Fewer(ctx context.Context) {
 	if s.Heads <= FewHeads || s.Extra > 0 || !byElement(s.Loaded.Piece) {
 		return
@@ -36,15 +36,15 @@ func (s *Scorer) Fewer(ctx context.Context) {
 	}
 }
 
-// byElement reports whether hidden states go through ops only whose output
-// element depends on the input elements at its place.
+// byElement reports whether all hidden states in the piece go through element-by-element
+// ops only.
 func byElement(p *eval.Piece) bool {
 	return !slices.ContainsFunc(p.Nodes, func(n *onnx.Node) bool {
 		return slices.ContainsFunc(n.Inputs, p.Graph.IsData) && !ir.Standard(n, eval.Elementwise...)
 	})
 }
 
-// probed refuses a probe of so many scores that it would take gigabytes.
+// probed refuses an evaluation of more than maxProbed scores.
 func probed(elements int64, dims []int64) error {
 	if elements > maxProbed {
 		return fmt.Errorf("%w: scores of the shape %v would be needed; at most %d are probed at once", bound.ErrTooLarge, dims, maxProbed)

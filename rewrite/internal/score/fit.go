@@ -1,91 +1,38 @@
 package score
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Fit is what the function was measured to be: a curve of the score on
-// visible keys, beside a bias where there is one; masked elsewhere.
+// Fit is what was measured: the scores of visible keys follow a curve, plus a bias where
+// there is one; the other keys are masked.
 type Fit struct {
-	Curve  curve
+	Curve  Curve
 	Mask   rope.Mask
 	Sinks  []float64         // per head; nil without
-	Tokens int64             // how many the graph can compute: a mask kept as a table ends
-	Others []*onnx.ValueInfo // integer inputs beside the padding mask that a bias is made of
-	Scalar bool              // a bias comes out right when scores are one zero
+	Tokens int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
+	Others []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
+	Scalar bool              // a bias is right also when a single zero is fed as scores (ScalarBias)
 }
 
-// curve is softcap·tanh(factor·x/softcap), or factor·x without a softcap.
-type curve struct{ Factor, Softcap float64 }
-
-func (c curve) at(x float64) float64 {
-	if c.Softcap == 0 {
-		return c.Factor * x
-	}
-	return c.Softcap * math.Tanh(c.Factor*x/c.Softcap)
-}
-
-func (c curve) String() string {
-	if c.Softcap == 0 {
-		return fmt.Sprintf("a factor of %g", c.Factor)
-	}
-	return fmt.Sprintf("a factor of %g under a softcap of %g", c.Factor, c.Softcap)
-}
-
-// Masked is the value below which a key counts as hidden, absolutely: after
-// subtracting a row's maximum, a row of −FLT_MAX would look visible.
-const Masked = -9e3
-
-// visible says whether the fitted mask shows key j to query i of row b.
-func (f *Fit) visible(pt dim.Point, mask []int64, b, i, j int64) bool {
-	total := pt.L + pt.P
-	distance := pt.P + i - j
-	switch {
-	case f.Mask.Causal && distance < 0:
-		return false
-	case f.Mask.Window > 0 && (distance >= f.Mask.Window || -distance >= f.Mask.Window):
-		return false
-	case f.Mask.Padding && mask[b*total+j] == 0:
-		return false
-	}
-	return true
-}
-
-// Shown says the same of a sample's row, which a bias may hide as well.
-func (f *Fit) Shown(smp Sample, r int, b, i, j int64) bool {
-	return f.visible(smp.Pt, smp.Mask, b, i, j) && (smp.Base == nil || smp.Base[r][j] > Masked)
-}
-
-// First returns the first key that a row shows, −1 when it shows none.
-func (f *Fit) First(smp Sample, r int, b, i int64) int64 {
-	for j := range smp.Pt.L + smp.Pt.P {
-		if f.Shown(smp, r, b, i, j) {
-			return j
-		}
-	}
-	return -1
-}
-
-// seesAsExpected compares which keys are visible with the fitted mask and bias.
+// seesAsExpected returns an error if a key of the sample is visible and should not be, by
+// the fitted mask and bias, or the other way round.
 func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 	total := smp.Pt.L + smp.Pt.P
 	for r := range smp.out {
 		h, b, i := s.place(smp.Pt, r)
 		if fit.First(smp, r, b, i) < 0 {
-			continue // a query that sees no key carries no meaning
+			continue // exporters differ in what they give for a query that sees no key
 		}
 		for j := range total {
 			got := smp.out[r][j] > Masked
 			if smp.Base != nil && !fit.Shown(smp, r, b, i, j) {
-				// What a finite bias hides, a large score may lift above the limit.
+				// A large score may exceed the limit where a finite bias hides the key.
 				got = smp.out[r][j] > Masked+math.Abs(fit.Curve.at(float64(smp.in[r][j])))
 			}
 			if want := fit.Shown(smp, r, b, i, j); want != got {
@@ -97,7 +44,7 @@ func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 	return nil
 }
 
-// describePadding shows a row of padding where it is short enough to be read.
+// describePadding prints a row of padding, if it is short enough to be read.
 func describePadding(row []int64) string {
 	if len(row) > 32 {
 		return ""
@@ -105,8 +52,8 @@ func describePadding(row []int64) string {
 	return fmt.Sprintf(", padding %v", row)
 }
 
-// followsCurve compares the values of visible keys with the curve, up to one
-// constant per row, which a softmax does not see, and the sinks with that.
+// followsCurve compares the values of visible keys with the curve, up to one constant for
+// each row, which a softmax ignores. It compares the sinks up to the same constant.
 func (s *Scorer) followsCurve(fit *Fit, smp Sample) (wrong error) {
 	slack := 16 * ir.Float32eps
 	if p := s.Loaded.Piece.Precision(); p != rope.Float32 {
@@ -126,8 +73,8 @@ func (s *Scorer) followsCurve(fit *Fit, smp Sample) (wrong error) {
 	return wrong
 }
 
-// visit is a visible key with its score x and value y, beside those of the
-// first visible key of its row.
+// visit is a visible key: its score x, value y and bias, and those of the first visible
+// key of its row.
 type visit struct {
 	head, query               int64
 	x, y, base, x0, y0, base0 float64
@@ -155,8 +102,8 @@ func (s *Scorer) visit(fit *Fit, smp Sample, f func(visit)) {
 	}
 }
 
-// sinks compares the column behind the keys with one logit per head, beside the
-// same constant of the row.
+// sinks compares the column behind the keys with one logit for each head, up to the
+// row's constant. The first sample sets fit.Sinks.
 func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 	if fit.Sinks == nil {
 		fit.Sinks = make([]float64, s.Heads)
@@ -185,63 +132,5 @@ func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 				h, i, smp.Pt.P, logit, fit.Sinks[h])
 		}
 	}
-	return nil
-}
-
-// fitCurve recovers the curve: the factor from all samples where loud ones are on
-// the same line, else factor and softcap from quiet and loud ones in turn.
-func (s *Scorer) fitCurve(fit *Fit, samples []Sample, loud Sample) error {
-	quiet := samples[:len(samples)/len(magnitudes)]
-	line := func(list []Sample, c curve) float64 { // the factor between values and a curve's
-		var dot, norm float64
-		for _, smp := range list {
-			s.visit(fit, smp, func(v visit) {
-				want := c.at(v.x) - c.at(v.x0)
-				dot += want * (v.y - v.y0 - v.base + v.base0)
-				norm += want * want
-			})
-		}
-		return dot / norm
-	}
-	p := s.Loaded.Piece.Precision()
-	factor := line(samples, curve{Factor: 1})
-	if math.IsNaN(factor) {
-		return errors.New("no query sees two keys, so what happens to scores cannot be measured")
-	}
-	fit.Curve = curve{Factor: ir.Snapped(factor, p)}
-	spread, straight := 0.0, 0.0 // of loud scores, and what it would be on a line
-	slope := line(quiet, curve{Factor: 1})
-	s.visit(fit, loud, func(v visit) {
-		if d := math.Abs(slope * (v.x - v.x0)); d > straight {
-			straight, spread = d, math.Abs(v.y-v.y0-v.base+v.base0)
-		}
-	})
-	if !(spread < 0.999*straight) || slope <= 0 {
-		return nil
-	}
-	c := curve{Factor: slope}
-	for range 8 {
-		// The softcap at which a curve of this factor spreads as far.
-		low, high := spread/2, 1e6
-		for range 80 {
-			c.Softcap = (low + high) / 2
-			widest := 0.0
-			s.visit(fit, loud, func(v visit) { widest = math.Max(widest, math.Abs(c.at(v.x)-c.at(v.x0))) })
-			if widest < spread {
-				low = c.Softcap
-			} else {
-				high = c.Softcap
-			}
-		}
-		c.Factor *= line(quiet, c)
-	}
-	// A softcap is a number that somebody wrote down.
-	off := 4 * math.Max(ir.Float32eps, p.Epsilon()) * c.Softcap
-	c.Softcap = rotation.Shortest(c.Softcap-off, c.Softcap+off)
-	for range 8 {
-		c.Factor *= line(quiet, c)
-	}
-	c.Factor = ir.Snapped(c.Factor, p)
-	fit.Curve = c
 	return nil
 }

@@ -1,0 +1,21 @@
+// Package eval runs pieces of a model in ONNX Runtime, without its weights.
+//
+// MeasureShapes runs a skeleton of the model, in which products with weights and large
+// constants are zeros of the same shape, at several batches, lengths and pasts. It gives
+// a ShapeTable: how the sizes in the graph follow from these three, which input dimension
+// is which, and which sizes are static. It refuses models whose skeleton ONNX Runtime
+// does not run under any reading of the input shapes.
+//
+// Extract takes output values and boundaries and gives a Piece: the nodes between them.
+// Boundaries are values, hidden states, that will be fed. It refuses pieces that contain
+// a product with weights or nodes that must not be run. An Evaluator loads pieces
+// (Open, OpenPiece, Load), and Loaded.Run runs them at a Point. Where the model has
+// static sizes, Run makes several runs of one or pads them (staticrun.go).
+//
+// Three things are done with a piece besides: Piece.Double retypes it to float64, the
+// reference of a proof; ByRows makes one that computes chosen rows of a mask only; Steady
+// checks that nothing in it changes with very many tokens.
+//
+// It stands above graph and bound, below rotation and score, which ask the questions.
+// Start with Piece (piece.go), Loaded (loaded.go) and ShapeTable (shapetable.go).
+package eval

@@ -1,0 +1,102 @@
+package eval
+
+import (
+	"iter"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// inputRoles yields readings of the graph inputs' shapes: which symbolic
+// dimension is the batch, the length, the past or their sum. Dimensions of one
+// symbol share a reading; what the symbol is called does not matter. A reading is
+// right if ONNX Runtime runs the model with it.
+func inputRoles(g *graph.Graph) iter.Seq[map[string][]dim.Extent] {
+	return func(yield func(map[string][]dim.Extent) bool) {
+		open, choices := openDimensions(g)
+		roles := map[string]dim.Extent{} // by symbol
+		var assign func(i int) bool
+		assign = func(i int) bool {
+			if i == len(open) {
+				return yield(inputShapes(g, roles))
+			}
+			for _, e := range choices[open[i]] {
+				roles[open[i]] = e
+				if !assign(i + 1) {
+					return false
+				}
+			}
+			return true
+		}
+		assign(0)
+	}
+}
+
+// symbol returns what an open dimension of an input is known by. A dimension without
+// a name is a symbol of its own.
+func symbol(v *onnx.ValueInfo, axis int) string {
+	if p := v.Shape[axis].Param; p != "" {
+		return p
+	}
+	return v.Name + "\x00" + string(rune('0'+axis))
+}
+
+// openDimensions returns the symbols in the inputs' shapes, in order of appearance,
+// and what each of them may be, the most likely first.
+func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Extent) {
+	choices = map[string][]dim.Extent{}
+	for _, v := range g.Model.Graph.Inputs {
+		if g.Inputs[v.Name] == nil {
+			continue
+		}
+		for axis, d := range v.Shape {
+			if d.Known() {
+				continue
+			}
+			s := symbol(v, axis)
+			if _, done := choices[s]; done {
+				continue
+			}
+			needed, given := g.Dims[v.Name][axis]
+			switch {
+			case given:
+				choices[s] = []dim.Extent{dim.ConstantExtent(needed)}
+			case axis == 0 && len(v.Shape) > 1:
+				choices[s] = []dim.Extent{dim.BatchExtent}
+			case ir.IsFloat(v.Type) && len(v.Shape) == 4:
+				choices[s] = []dim.Extent{dim.PastExtent}
+			case ir.IsFloat(v.Type):
+				choices[s] = []dim.Extent{dim.LengthExtent, dim.PastExtent}
+			default:
+				if length := g.StaticLength(); length > 0 { // a mask over the past and the static length
+					choices[s] = append(choices[s], dim.Extent{One: length, P: 1})
+				}
+				choices[s] = append(choices[s], dim.LengthExtent, dim.TotalExtent, dim.PastExtent, dim.BatchExtent)
+			}
+			open = append(open, s)
+		}
+	}
+	return open, choices
+}
+
+// inputShapes returns the shapes of the graph's inputs with their symbols in the given
+// roles.
+func inputShapes(g *graph.Graph, roles map[string]dim.Extent) map[string][]dim.Extent {
+	inputs := map[string][]dim.Extent{}
+	for _, v := range g.Model.Graph.Inputs {
+		if g.Inputs[v.Name] == nil {
+			continue
+		}
+		dims := make([]dim.Extent, len(v.Shape))
+		for axis, d := range v.Shape {
+			dims[axis] = dim.ConstantExtent(d.Value)
+			if !d.Known() {
+				dims[axis] = roles[symbol(v, axis)]
+			}
+		}
+		inputs[v.Name] = dims
+	}
+	return inputs
+}

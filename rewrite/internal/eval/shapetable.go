@@ -1,0 +1,170 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// TotalOf is the number of keys: past + length, or length in a model without a cache.
+func TotalOf(t *ShapeTable) dim.Extent {
+	if t.Past {
+		return dim.TotalExtent
+	}
+	return dim.LengthExtent
+}
+
+// ShapeTable says how sizes follow from batch, length and past: those that Shape nodes
+// give, those of graph inputs and those of the values that were asked for. MeasureShapes
+// makes it.
+type ShapeTable struct {
+	Inputs map[string][]dim.Extent // shapes of graph inputs
+	Sizes  map[string][]dim.Extent // contents of the outputs of Shape and Size nodes
+	Dims   map[string][]dim.Extent // shapes of the values that were asked for
+	Past   bool                    // the model has a cache
+	Static dim.Point               // the static sizes of the model; 0 for those that are open
+	Scales map[string]bool         // values that the site's queries and keys are multiplied by, one number for each token
+
+	Refused map[string]error // values that could not be measured because of what makes them
+}
+
+// maxReadings is the largest number of readings of the input shapes that are tried;
+// three integer inputs whose dimensions have no names have 64.
+const maxReadings = 256
+
+// dimsSuffix names the shape of a value.
+const dimsSuffix = "/rope-rewrite/dims"
+
+// MeasureShapes returns the table for all Shape nodes of the graph and for values. It is
+// an error if no reading of the input shapes lets ONNX Runtime run the model's skeleton.
+func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, values []string) (*ShapeTable, error) {
+	sk := newSkeleton(g)
+	var wanted []string
+	blocked := sk.blocked()
+	for _, n := range g.Nodes {
+		if ir.Standard(n, "Shape", "Size") && g.Classes[n.Outputs[0]] == graph.ShapeClass && blocked[n] == nil {
+			wanted = append(wanted, n.Outputs[0])
+		}
+	}
+	refused := map[string]error{}
+	for v, n := range g.Producer {
+		if err := blocked[n]; err != nil {
+			refused[v] = err
+		}
+	}
+	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
+	for _, v := range values {
+		sk.need(v)
+	}
+	for _, w := range wanted {
+		sk.need(w)
+	}
+	m := sk.model(values, wanted)
+	load := Loader{Engine: eng}
+	var outputs []string
+	for _, o := range m.Graph.Outputs {
+		outputs = append(outputs, o.Name)
+	}
+	session, err := load.Session(ctx, m, outputs)
+	if err != nil {
+		return nil, fmt.Errorf("the model's skeleton does not load: %w", err)
+	}
+	defer session.Close()
+
+	var failures []error
+	for inputs := range inputRoles(g) {
+		t := &ShapeTable{Inputs: inputs, Sizes: map[string][]dim.Extent{}, Dims: map[string][]dim.Extent{}, Past: usesPast(inputs), Refused: refused}
+		err := t.sample(ctx, session, m, values, wanted)
+		if err == nil {
+			t.findStatic(g)
+			return t, nil
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) {
+			return nil, err // another reading of the inputs would fare no better
+		}
+		if failures = append(failures, err); len(failures) == maxReadings {
+			break
+		}
+	}
+	if len(failures) == 0 {
+		return nil, errors.New("the graph's inputs have shapes that no batch, length and past explain")
+	}
+	return nil, fmt.Errorf("ONNX Runtime runs the model's skeleton under none of %d readings of its input shapes, the first says: %w", len(failures), failures[0])
+}
+
+// usesPast reports whether a dimension of the inputs follows the past.
+func usesPast(inputs map[string][]dim.Extent) bool {
+	for _, dims := range inputs {
+		for _, e := range dims {
+			if e.P != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sample runs the skeleton at the sample points and fills in the sizes that follow from
+// batch, length and past.
+func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx.Model, values, wanted []string) error {
+	points := dim.SamplePoints(t.Past)
+	samples := map[string][][]int64{}
+	for _, pt := range points {
+		feeds := map[string]engine.Tensor{}
+		for _, v := range m.Graph.Inputs {
+			feed, err := t.fill(v, pt, 1)
+			if err != nil {
+				return err
+			}
+			feeds[v.Name] = feed
+		}
+		if err := bound.Bounded(m.Graph.Nodes, m.Graph.Initializers, feeds); err != nil {
+			return err
+		}
+		outputs, err := session.Run(ctx, feeds)
+		if err != nil {
+			return err
+		}
+		for name, o := range outputs {
+			var row []int64
+			for _, x := range o.Values() {
+				row = append(row, int64(x))
+			}
+			samples[name] = append(samples[name], row)
+		}
+	}
+	for _, w := range wanted {
+		if fit, ok := dim.FitAll(points, samples[w]); ok {
+			t.Sizes[w] = fit
+		}
+	}
+	for _, v := range values {
+		if fit, ok := dim.FitAll(points, samples[v+dimsSuffix]); ok {
+			t.Dims[v] = fit
+		}
+	}
+	return nil
+}
+
+// fill returns a graph input of the table's shape with every element set to value.
+func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.Tensor, error) {
+	dims, ok := t.Inputs[v.Name]
+	if !ok {
+		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
+	}
+	sizes := dim.Evaluate(dims, pt)
+	elements, err := bound.Room(sizes)
+	if err != nil {
+		return engine.Tensor{}, fmt.Errorf("input %q: %w", v.Name, err)
+	}
+	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(elements)), sizes...)
+}

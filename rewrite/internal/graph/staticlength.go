@@ -1,0 +1,38 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// PerToken reports whether a constant may hold one row for each token of a model with a
+// static length, such as cosines and sines that a simplifier has computed.
+func (g *Graph) PerToken(value string) bool {
+	if value == "" || g.Classes[value] != ConstantClass {
+		return false
+	}
+	length := g.StaticLength()
+	if length == 0 {
+		return false
+	}
+	for ir.Standard(g.Producer[value], "Cast", "Identity", "Unsqueeze", "Squeeze") && g.Constants[value] == nil {
+		value = g.Producer[value].Inputs[0]
+	}
+	dims, known := g.constantDims[value]
+	return !known || slices.Contains(dims, length) && g.Weight(value)
+}
+
+// StaticLength returns the number of tokens that the declared shapes of the integer
+// inputs ask for, 0 where the length is open.
+func (g *Graph) StaticLength() (length int64) {
+	for _, v := range g.Model.Graph.Inputs {
+		if g.Inputs[v.Name] == nil || ir.IsFloat(v.Type) || len(v.Shape) == 0 || len(v.Shape) > 2 {
+			continue
+		}
+		if last := v.Shape[len(v.Shape)-1]; last.Known() && (length == 0 || last.Value < length) {
+			length = last.Value
+		}
+	}
+	return length
+}

@@ -1,0 +1,154 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// LongRoPE and dynamic NTK use other frequencies from some length on. Where a condition
+// chooses between two tables, both are measured (package measure, conditional.go). Where
+// the frequencies are computed from the length, no encoding describes the site, and it is
+// kept. The reason names the length, and the frequencies up to it and beyond.
+
+// OnceForAll tells the user what to do with such a model.
+const OnceForAll = "LongRoPE and dynamic NTK do so: export the model with the frequencies that hold up to there, and give the method with --scaling"
+
+// oneStep is the rotation by one position: what one call does to a token at position 1.
+// Its frequencies are the angles, in radians.
+type oneStep struct {
+	frequencies []float64
+	gain        float64
+}
+
+// oneStep evaluates that with past cached tokens, in a call with these positions, of
+// which the first is 1.
+func (r *Rotator) oneStep(ctx context.Context, fit *Matrix, past int64, positions ...int64) (oneStep, error) {
+	probe := make([]float32, r.In.Channels)
+	e := fit.Encoding
+	for x := range e.Frequencies {
+		a, _ := PairAt(e, x)
+		probe[a] = 1
+	}
+	last := r.past
+	defer func() { r.past = last }()
+	r.past = past
+	y, err := r.apply(ctx, [][]float32{probe}, positions)
+	if err != nil {
+		return oneStep{}, err
+	}
+	t := oneStep{}
+	for x := range e.Frequencies {
+		a, b := PairAt(e, x)
+		cos, sin := y[0][0][0][a], y[0][0][0][b]
+		t.frequencies = append(t.frequencies, math.Atan2(sin, cos))
+		t.gain = math.Hypot(sin, cos)
+	}
+	return t, nil
+}
+
+// differs returns the pair whose frequency differs most, −1 where only the gain differs,
+// and whether anything differs.
+func (t oneStep) differs(other oneStep) (pair int, is bool) {
+	pair, most := -1, 1e-5
+	for i, w := range t.frequencies {
+		if d := math.Abs(w-other.frequencies[i]) / math.Max(math.Abs(w), 1e-6); d > 1.001*most {
+			pair, most, is = i, d, true
+		}
+	}
+	return pair, is || math.Abs(t.gain-other.gain) > 1e-5*t.gain
+}
+
+// switches searches the length from which on the rotation is another one: the number of
+// cached tokens, or the largest position of a call. The error tells what was found, and
+// is nil where nothing was.
+func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
+	if r.Position == "" || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
+		return nil
+	}
+	type reason struct {
+		what    string
+		most    int64
+		oneStep func(n int64) (oneStep, error)
+	}
+	var reasons []reason
+	if r.Loaded.Table.Past {
+		reasons = append(reasons, reason{"cached tokens", dim.Longest, func(n int64) (oneStep, error) { return r.oneStep(ctx, fit, n, 1) }})
+	}
+	// Frequencies that change with every length: the fit has those of its largest position.
+	reasons = append(reasons, reason{"as the largest position of a call", ir.TopPosition, func(n int64) (oneStep, error) { return r.oneStep(ctx, fit, 0, 1, n) }})
+	for _, by := range reasons {
+		low, high := int64(1), min(by.most, fit.Limit)
+		near, err := by.oneStep(low)
+		if err != nil {
+			return nil // the fit failed for another reason
+		}
+		far, err := by.oneStep(high)
+		if err != nil {
+			continue
+		}
+		if _, is := near.differs(far); !is {
+			continue
+		}
+		_, nearOther := near.differs(oneStep{fit.Encoding.Frequencies, near.gain})
+		if _, is := far.differs(oneStep{fit.Encoding.Frequencies, far.gain}); is && nearOther {
+			continue // the fit agrees with neither: the length is not the reason
+		}
+		most, err := Largest(low, high, func(n int64) (bool, error) {
+			t, err := by.oneStep(n)
+			if err != nil {
+				return false, err
+			}
+			_, is := near.differs(t)
+			if is {
+				far = t
+			}
+			return !is, nil
+		})
+		if err != nil {
+			return nil
+		}
+		at := fmt.Sprintf("with up to %d %s", most, by.what)
+		if pair, _ := near.differs(far); pair >= 0 {
+			return fmt.Errorf("%s pair %d turns by %.6g per position, with more by %.6g; %s", at, pair, near.frequencies[pair], far.frequencies[pair], OnceForAll)
+		}
+		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g; %s", at, near.gain, far.gain, OnceForAll)
+	}
+	return nil
+}
+
+// until returns the number of tokens up to which a table's first few rows stay the same,
+// 0 where they do not depend on the number of tokens. compute makes the tables for a
+// point; most is the largest number of tokens.
+func (t table) until(few, most int64, compute func(dim.Point) (*Tables, error)) int64 {
+	rows := func(length int64) engine.Tensor {
+		some, err := compute(dim.Point{B: 1, L: length})
+		if err != nil {
+			return engine.Tensor{}
+		}
+		places := make([]int64, few)
+		for i := range places {
+			places[i] = int64(i)
+		}
+		for _, other := range some.list {
+			if other.name == t.name {
+				return other.rows(places, 1)
+			}
+		}
+		return engine.Tensor{}
+	}
+	near := rows(few)
+	same := func(length int64) (bool, error) {
+		far := rows(length)
+		return len(far.Data) == len(near.Data) && sameNumbers(near, far), nil
+	}
+	if is, _ := same(most); is {
+		return 0
+	}
+	n, _ := Largest(few, most, same)
+	return n
+}

@@ -1,0 +1,164 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Rotator evaluates one branch of a site, its query or its key: un-rotated vectors in,
+// rotated ones out, at chosen positions. Measuring keeps its state in it: a Rotator serves
+// one branch, and one call at a time.
+type Rotator struct {
+	Loaded   *eval.Loaded
+	Cuts     []string // the piece's boundaries: the values whose channels make the un-rotated vector, most often one
+	Out      string   // the rotated value
+	In, To   dim.Layout
+	Position string  // graph input that holds positions; "" when they follow from the past
+	past     int64   // cached tokens, where positions are an input
+	strict   bool    // results in 16 bits must be right to the last place
+	Tables   *Tables // the rows of each token index, in a model without a cache and position input; nil otherwise
+	Places   int64   // the static length of a model that rotates tokens by their index; 0 for others
+
+	Precision rope.Precision // in which the rotation is computed
+	Angles    rope.Precision // in which angles are computed
+	order     []int64        // see Matrix.Order
+
+	Components int64 // how many positions a token has; 0 for one
+	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
+}
+
+// apply feeds vectors (one for each row of the batch, the same for every head and token)
+// and returns out[vector][head][position][channel].
+func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
+	out := make([][][][]float64, len(vectors))
+	for b := range out {
+		out[b] = make([][][]float64, r.To.Heads)
+		for h := range out[b] {
+			out[b][h] = make([][]float64, len(positions))
+		}
+	}
+	// With a position input or tables, one call has as many positions as the model takes.
+	// A model that rotates a static length by token index has all its positions in each
+	// call. Otherwise a call has consecutive positions, of which the past is the first.
+	for start := 0; start < len(positions); {
+		end := len(positions)
+		if most := r.Loaded.Table.Static.L; most > 0 && r.Places == 0 {
+			end = min(end, start+int(most))
+		}
+		row := func(i int) int64 { return int64(i - start) } // the row of the token at positions[i]
+		pt := dim.Point{B: int64(len(vectors)), L: int64(end - start), P: r.past}
+		feeds := map[string]engine.Tensor{}
+		switch {
+		case r.Places > 0:
+			if last := slices.Max(positions); last >= r.Places {
+				return nil, fmt.Errorf("position %d is beyond %d, the last of the model's fixed length", last, r.Places-1)
+			}
+			pt.L = r.Places
+			row = func(i int) int64 { return positions[i] }
+		case r.Tables != nil:
+			for _, p := range positions {
+				if p > r.Tables.limit {
+					return nil, fmt.Errorf("position %d is beyond %d, the last that the graph computes", p, r.Tables.limit)
+				}
+			}
+			for _, t := range r.Tables.list {
+				feeds[t.name] = t.rows(positions[start:end], pt.B)
+			}
+		case r.Position == "":
+			most := end
+			end = start + 1
+			for end < most && positions[end] == positions[end-1]+1 {
+				end++
+			}
+			pt.L, pt.P = int64(end-start), positions[start]
+		default:
+			t, err := r.positionFeed(positions[start:end], pt)
+			if err != nil {
+				return nil, err
+			}
+			feeds[r.Position] = t
+		}
+		if err := r.feed(feeds, vectors, pt); err != nil {
+			return nil, err
+		}
+		result, err := r.Loaded.Run(ctx, pt, feeds)
+		if err != nil {
+			return nil, err
+		}
+		y := result[r.Out]
+		values := y.Values()
+		if want := dim.Evaluate(r.Loaded.Table.Dims[r.Out], pt); !slices.Equal(want, y.Dims) {
+			return nil, fmt.Errorf("%q has the shape %v, %v was expected", r.Out, y.Dims, want)
+		}
+		for b := range out {
+			for h := range out[b] {
+				for i := start; i < end; i++ {
+					vector := make([]float64, r.To.Channels)
+					for c := range vector {
+						vector[c] = values[r.To.Index(y.Dims, int64(b), int64(h), row(i), int64(c))]
+					}
+					out[b][h][i] = vector
+				}
+			}
+		}
+		start = end
+	}
+	return out, nil
+}
+
+// feed adds the boundaries to feeds, with vectors as un-rotated queries or keys.
+func (r *Rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt dim.Point) error {
+	first := int64(0) // the vector's channel where this boundary begins
+	for i, ly := range r.In.Each() {
+		boundary := r.Cuts[i]
+		dims := dim.Evaluate(r.Loaded.Table.Dims[boundary], pt)
+		elements, err := bound.Room(dims)
+		if err != nil {
+			return err
+		}
+		x := make([]float32, elements)
+		for b, v := range vectors {
+			for c, value := range v {
+				from := int64(c)
+				if r.order != nil {
+					from = r.order[c]
+				}
+				if from -= first; from < 0 || from >= ly.Channels {
+					continue
+				}
+				for h := range ly.Heads {
+					for l := range pt.L {
+						x[ly.Index(dims, int64(b), h, l, from)] = value
+					}
+				}
+			}
+		}
+		feeds[boundary] = r.Loaded.Piece.State(boundary, x, dims...)
+		first += ly.Channels
+	}
+	return nil
+}
+
+// positionFeed returns the position input for these positions.
+func (r *Rotator) positionFeed(positions []int64, pt dim.Point) (engine.Tensor, error) {
+	for _, v := range r.Loaded.Piece.Inputs {
+		if v.Name == r.Position {
+			dims := dim.Evaluate(r.Loaded.Table.Inputs[v.Name], pt)
+			values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
+			for i := range values {
+				if r.only > 0 && int64(i)*r.Components/int64(len(values)) != r.only-1 {
+					values[i] = 0
+				}
+			}
+			return engine.Integers(v.Type, values, dims...)
+		}
+	}
+	return engine.Tensor{}, fmt.Errorf("%q is not an input of the piece", r.Position)
+}

@@ -1,0 +1,93 @@
+package score
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+)
+
+// A mask that hides later keys in a short call need not do so in a long one. So rows of
+// long calls are evaluated too before a mask is called causal.
+
+// everyLater is the number of tokens of a call of which every row is evaluated; maxLater
+// is the largest number of scores in one evaluation.
+const (
+	everyLater = 1024
+	maxLater   = 1 << 21
+)
+
+// look is some rows of a call.
+type look struct {
+	rows  []int64 // the indices of their queries among all tokens
+	total int64   // number of keys
+}
+
+// hidesLater reports whether no query sees a later key: in every row of a call of about a
+// thousand tokens, and in some rows of calls up to the largest length.
+func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
+	if s.ends() {
+		return true, nil // every row is compared elsewhere
+	}
+	for _, k := range s.looks(rng) {
+		length := int64(len(k.rows))
+		pt := dim.Point{B: 1, L: length, P: k.total - length}
+		given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(k.total)))
+		if err != nil {
+			return false, err
+		}
+		if s.byRows {
+			given[eval.RowsInput] = engine.Int64s(k.rows, length)
+		}
+		_, out, err := s.Rows(ctx, pt, Zero, given)
+		if err != nil {
+			return false, err
+		}
+		for r, row := range out {
+			_, _, i := s.place(pt, r)
+			if slices.ContainsFunc(row[k.rows[i]+1:k.total], func(v float64) bool { return v > Masked }) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// looks returns the rows to evaluate. Where rows cannot be chosen, they are the last ones
+// of a call.
+func (s *Scorer) looks(rng *rand.Rand) (list []look) {
+	if !s.byRows {
+		length := int64(2)
+		for length < everyLater && (length+1)*(length+1)*s.Heads <= maxLater {
+			length++
+		}
+		for _, pt := range []dim.Point{{B: 1, L: length, P: 0}, {B: 1, L: 8, P: 8 * everyLater}, {B: 1, L: 2, P: s.longest}} {
+			pt.L = min(pt.L, s.longest+1)
+			pt.P = min(pt.P, s.longest+1-pt.L)
+			pt = s.Loaded.Table.Within(pt)
+			list = append(list, look{consecutive(pt.P, pt.L), pt.P + pt.L})
+		}
+		return list
+	}
+	total := min(everyLater, s.longest+1)
+	some := max(maxLater/(s.Heads*total), 1)
+	for first := int64(0); first < total; first += some {
+		list = append(list, look{consecutive(first, min(some, total-first)), total})
+	}
+	for _, total := range []int64{min(8*everyLater, s.longest+1), s.longest + 1} {
+		list = append(list, look{[]int64{0}, total}, look{[]int64{max(total-2, 0)}, total}, look{[]int64{rng.Int64N(total)}, total})
+	}
+	return list
+}
+
+// consecutive returns count numbers from first on.
+func consecutive(first, count int64) []int64 {
+	list := make([]int64, count)
+	for i := range list {
+		list[i] = first + int64(i)
+	}
+	return list
+}

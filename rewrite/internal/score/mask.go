@@ -1,0 +1,159 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Masked is the value below which a key counts as hidden. It is an absolute value: with
+// the row's maximum subtracted, a row of −FLT_MAX would look visible.
+const Masked = -9e3
+
+// MaxStatic is the largest number of elements of the mask of a model with a static length.
+const MaxStatic = 1 << 25
+
+// maxWhole is the largest number of elements of a mask that is computed for all pairs of
+// tokens.
+const maxWhole = 1 << 24
+
+// structure reads from rows without padding whether the mask is causal and how large its
+// window is. With a bias it reads causality only.
+func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error {
+	pt := s.within(dim.Point{B: 2, L: 5, P: 4})
+	out, err := s.unpadded(ctx, rng, pt)
+	if err != nil {
+		return err
+	}
+	fit.Mask.Causal = true
+	for r, row := range out {
+		_, _, i := s.place(pt, r)
+		for j := pt.P + i + 1; j < pt.P+pt.L; j++ {
+			if row[j] > Masked { // a later key is visible
+				fit.Mask.Causal = false
+			}
+		}
+	}
+	few := s.Loaded.Table.Within(dim.Point{B: 1, L: 3})
+	if first, err := s.unpadded(ctx, rng, few); err != nil {
+		return err
+	} else if fit.Mask.Bias {
+		for _, row := range first {
+			// A query that sees no key may average all keys, the later ones too.
+			if slices.Max(row[:few.L]) <= Masked {
+				fit.Mask.Causal = false
+			}
+		}
+	}
+	if s.Whole && !s.ends() {
+		// What few tokens show need not hold for many: the bias has all of the mask.
+		fit.Mask.Causal = false
+		s.longest = 1
+		for (s.longest+2)*(s.longest+2)*s.Heads <= maxWhole && s.longest < 2047 {
+			s.longest++
+		}
+		fit.Tokens = dim.Longest + 1
+		return nil
+	}
+	// One row with as many keys as possible: the last query and all keys before it.
+	s.longest, err = rotation.Farthest(s.Loaded.Table.Within(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
+		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
+		if err == nil {
+			out = rows
+		}
+		return past, err
+	})
+	if err != nil {
+		return err
+	}
+	fit.Tokens = s.longest + 1
+	if f := s.Loaded.Table.Static; f.P > 0 {
+		fit.Tokens = f.P + f.L
+	}
+	if fit.Mask.Causal {
+		if fit.Mask.Causal, err = s.hidesLater(ctx, rng); err != nil {
+			return err
+		}
+	}
+	if fit.Mask.Bias {
+		return nil
+	}
+	seen := int64(0)
+	for _, v := range out[0][:s.longest+1] {
+		seen += eval.B2i(v > Masked)
+	}
+	if seen <= s.longest {
+		fit.Mask.Window = seen
+	}
+	fit.Mask.Padding = s.Mask != ""
+	return nil
+}
+
+// unpadded returns the softmax's input for scores of zero without padding.
+func (s *Scorer) unpadded(ctx context.Context, rng *rand.Rand, pt dim.Point) ([][]float64, error) {
+	given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P))))
+	if err != nil {
+		return nil, err
+	}
+	_, out, err := s.Rows(ctx, pt, Zero, given)
+	return out, err
+}
+
+// visible reports whether the fitted mask shows key j to query i of row b of the batch.
+// mask is the padding mask [batch, past + length].
+func (f *Fit) visible(pt dim.Point, mask []int64, b, i, j int64) bool {
+	total := pt.L + pt.P
+	distance := pt.P + i - j
+	switch {
+	case f.Mask.Causal && distance < 0:
+		return false
+	case f.Mask.Window > 0 && (distance >= f.Mask.Window || -distance >= f.Mask.Window):
+		return false
+	case f.Mask.Padding && mask[b*total+j] == 0:
+		return false
+	}
+	return true
+}
+
+// Shown reports whether key j is visible to query i of row b of the batch, in a sample:
+// by the mask, and by the bias of the sample's row r of scores.
+func (f *Fit) Shown(smp Sample, r int, b, i, j int64) bool {
+	return f.visible(smp.Pt, smp.Mask, b, i, j) && (smp.Base == nil || smp.Base[r][j] > Masked)
+}
+
+// First returns the first key that is visible in row r of scores, −1 when none is.
+func (f *Fit) First(smp Sample, r int, b, i int64) int64 {
+	for j := range smp.Pt.L + smp.Pt.P {
+		if f.Shown(smp, r, b, i, j) {
+			return j
+		}
+	}
+	return -1
+}
+
+// DescribeMask tells the user what a mask hides.
+func DescribeMask(m rope.Mask) string {
+	s := "bidirectional"
+	if m.Causal {
+		s = "causal"
+	}
+	if m.Window > 0 {
+		s += fmt.Sprintf(" + window %d", m.Window)
+	}
+	if m.FirstKeys > 0 {
+		s += fmt.Sprintf(" + first %d keys", m.FirstKeys)
+	}
+	if m.Padding {
+		s += " + padding"
+	}
+	if m.Bias {
+		s += " + the model's own bias"
+	}
+	return s
+}

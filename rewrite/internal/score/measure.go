@@ -1,0 +1,159 @@
+package score
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// magnitudes are the standard deviations of the scores in the samples, small ones first.
+var magnitudes = []float64{0.5, 5, 40}
+
+// fitWith finds mask and curve and returns them in fit, which says whether a bias is
+// tried. It checks both on random padding, at several sizes, with scores of several
+// magnitudes.
+func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	if err := s.structure(ctx, rng, fit); err != nil {
+		return nil, err
+	}
+	var samples []Sample
+	for _, magnitude := range magnitudes {
+		for i, pt := range s.points() {
+			smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
+			if err != nil {
+				return nil, err
+			}
+			samples = append(samples, smp)
+		}
+	}
+	if !fit.Mask.Bias {
+		for _, smp := range samples {
+			if err := s.seesAsExpected(fit, smp); err != nil {
+				return nil, err
+			}
+		}
+	}
+	pt := s.within(dim.Point{B: 2, L: 5, P: 4})
+	large, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fitCurve(fit, samples, large); err != nil {
+		return nil, err
+	}
+	for _, smp := range samples {
+		if err := s.agrees(fit, smp); err != nil {
+			return nil, err
+		}
+	}
+	// Where hidden keys get −1e4, large scores make them visible: only visible keys are compared.
+	if err := s.followsCurve(fit, large); err != nil {
+		return nil, err
+	}
+	if err := s.extremes(ctx, fit, rng); err != nil {
+		return nil, err
+	}
+	if err := s.everyRow(ctx, fit, rng); err != nil {
+		return nil, err
+	}
+	if !(fit.Curve.Factor > 0) {
+		return nil, fmt.Errorf("scores are multiplied by %g", fit.Curve.Factor)
+	}
+	if fit.Mask.Bias {
+		fit.Others = s.Others
+	}
+	return fit, nil
+}
+
+// agrees returns an error if a sample differs from the fit.
+func (s *Scorer) agrees(fit *Fit, smp Sample) error {
+	if err := s.seesAsExpected(fit, smp); err != nil {
+		return err
+	}
+	return s.followsCurve(fit, smp)
+}
+
+// extremes checks the fit with one query and very many keys before it: windows, chunks,
+// biases and factors may begin far from the query.
+func (s *Scorer) extremes(ctx context.Context, fit *Fit, rng *rand.Rand) error {
+	far := []int64{4095, 20011, 100_003, s.longest}
+	switch {
+	case s.ends():
+		far = []int64{s.longest / 2, s.longest}
+	case s.Whole:
+		far = []int64{300, s.longest}
+	}
+	if w := fit.Mask.Window; w > 0 {
+		far = append(far, w-1, w, w+w/2+1)
+	}
+	for i, past := range far {
+		pt := dim.Point{B: 1, L: 1, P: min(past, s.longest)}
+		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 3*(i%2)), func() float64 { return 5 * rng.NormFloat64() })
+		if err != nil {
+			return err
+		}
+		if err := s.agrees(fit, smp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxTable is the largest number of tokens of a mask that the graph keeps as a table: all
+// of its rows are evaluated.
+const maxTable = 8192
+
+// everyRow checks the fit at every query of a mask that has an end. Such a mask is a
+// table, and each of its elements may be anything. A bias has the table itself.
+func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
+	if s.longest == dim.Longest || s.Whole && !s.ends() || fit.Mask.Bias && !fit.Mask.Causal {
+		return nil
+	}
+	if s.longest >= maxTable {
+		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
+	}
+	some := max(1<<20/(s.Heads*(s.longest+1)), 1)
+	switch {
+	case s.ends():
+		some = s.longest + 1
+	case s.Loaded.Table.Static.L > 0:
+		some = min(some, s.Loaded.Table.Static.L)
+	}
+	for first := int64(0); first <= s.longest; first += some {
+		pt := s.Loaded.Table.Within(dim.Point{B: 1, L: min(some, s.longest+1-first), P: first})
+		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 0), rng.NormFloat64)
+		if err != nil {
+			return err
+		}
+		if err := s.agrees(fit, smp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Measure finds what becomes of scores: first as a mask that the op knows and, where that
+// fails, as a bias that the exporter's graph computes and the op adds. The error says what
+// differs.
+func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
+	unlike := errors.New("it is made of more than a padding mask")
+	if len(s.Others) == 0 && (!s.Whole || s.ends()) {
+		fit, err := s.fitWith(ctx, &Fit{})
+		if err == nil || rotation.Ended(err) {
+			return fit, err
+		}
+		unlike = err
+	}
+	fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
+	if err == nil || rotation.Ended(err) {
+		return fit, err
+	}
+	return nil, fmt.Errorf("%w; nor is it a bias on scores: %w", unlike, err)
+}

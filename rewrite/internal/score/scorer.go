@@ -1,0 +1,155 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+)
+
+// Scorer evaluates what the graph does to scores: a piece from the scores to the
+// softmax's input. In a model without a cache, a point with a past means the last L of
+// P + L tokens: either only their rows are computed (byRows), or all rows (Whole).
+type Scorer struct {
+	Loaded  *eval.Loaded
+	In      string            // the scores
+	Out     string            // the softmax's input
+	Heads   int64             // how many heads of scores are fed
+	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
+	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
+	byRows  bool              // the piece computes the rows that it is asked for
+	Whole   bool              // the piece computes all rows
+	longest int64             // how many keys there can be before a query
+	Extra   int64             // columns behind the keys: 1 where each head has a sink
+}
+
+// Sample is one evaluation. Its rows are [batch·heads·length][past + length], as Rows
+// gives them.
+type Sample struct {
+	Pt   dim.Point
+	Mask []int64     // the padding mask [batch, past + length]
+	in   [][]float32 // scores
+	out  [][]float64 // the softmax's input for these scores
+	Base [][]float64 // the softmax's input for scores of zero; nil unless a bias is measured
+}
+
+// Rows evaluates the piece on scores that score returns, one after the other. It returns
+// the scores and the softmax's input row by row, as [batch·heads·length][past + length]; a
+// sink's value is behind those of the keys. given holds the integer inputs.
+func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, given map[string]engine.Tensor) (in [][]float32, out [][]float64, err error) {
+	total := pt.L + pt.P
+	computed, sizes := s.sizes(pt)
+	dims := []int64{pt.B, s.Heads, computed, total}
+	elements, err := bound.Room(dims)
+	if err == nil {
+		err = probed(elements, dims)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	x := make([]float32, elements)
+	for i := range x {
+		x[i] = float32(score())
+	}
+	feeds := map[string]engine.Tensor{s.In: s.Loaded.Piece.State(s.In, x, dims...)}
+	for name, t := range given {
+		feeds[name] = t
+	}
+	if _, chosen := feeds[eval.RowsInput]; s.byRows && !chosen {
+		feeds[eval.RowsInput] = engine.Int64s(consecutive(pt.P, pt.L), pt.L)
+	}
+	result, err := s.Loaded.Run(ctx, sizes, feeds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
+	}
+	y := result[s.Out]
+	if !slices.Equal(y.Dims, []int64{pt.B, s.Heads, computed, total + s.Extra}) {
+		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)
+	}
+	values := y.Values()
+	for r := range pt.B * s.Heads * computed {
+		if r%computed >= computed-pt.L {
+			in = append(in, x[r*total:(r+1)*total])
+			out = append(out, values[r*(total+s.Extra):(r+1)*(total+s.Extra)])
+		}
+	}
+	return in, out, nil
+}
+
+// sizes returns how many rows of a head are computed at a point, and the sizes to run at.
+func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
+	switch {
+	case s.byRows:
+		return pt.L, dim.Point{B: pt.B, L: pt.L + pt.P}
+	case s.Whole:
+		return pt.L + pt.P, dim.Point{B: pt.B, L: pt.L + pt.P}
+	}
+	return pt.L, pt
+}
+
+// given returns the integer inputs for a point, with mask as the padding mask.
+func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]engine.Tensor, error) {
+	feeds := map[string]engine.Tensor{}
+	_, sizes := s.sizes(pt)
+	for _, v := range s.Loaded.Piece.Inputs {
+		dims := dim.Evaluate(s.Loaded.Table.Inputs[v.Name], sizes)
+		values := mask
+		if v.Name != s.Mask {
+			values = Integers(rng, engine.Elements(dims), pt)
+		}
+		t, err := engine.Integers(v.Type, values[:engine.Elements(dims)], dims...)
+		if err != nil {
+			return nil, err
+		}
+		feeds[v.Name] = t
+	}
+	return feeds, nil
+}
+
+// Integers returns n values for an integer input of unknown meaning: flags, small
+// numbers, positions or token ids.
+func Integers(rng *rand.Rand, n int64, pt dim.Point) []int64 {
+	values := make([]int64, n)
+	kind := rng.IntN(4)
+	for i := range values {
+		switch kind {
+		case 0:
+			values[i] = rng.Int64N(2)
+		case 1:
+			values[i] = rng.Int64N(100)
+		case 2:
+			values[i] = pt.P + int64(i)%pt.L
+		default:
+			values[i] = rng.Int64N(dim.Longest + 1)
+		}
+	}
+	return values
+}
+
+// sample evaluates scores at a point, and scores of zero too where a bias is measured.
+func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, mask []int64, score func() float64) (Sample, error) {
+	smp := Sample{Pt: pt, Mask: mask}
+	given, err := s.given(rng, pt, mask)
+	if err != nil {
+		return smp, err
+	}
+	if smp.in, smp.out, err = s.Rows(ctx, pt, score, given); err != nil || !fit.Mask.Bias {
+		return smp, err
+	}
+	_, smp.Base, err = s.Rows(ctx, pt, Zero, given)
+	return smp, err
+}
+
+// place returns head, row of the batch and query of row r of scores.
+func (s *Scorer) place(pt dim.Point, r int) (h, b, i int64) {
+	return int64(r) / pt.L % s.Heads, int64(r) / pt.L / s.Heads, int64(r) % pt.L
+}
+
+// Zero returns 0, as a score for Rows.
+func Zero() float64 { return 0 }
