@@ -190,21 +190,21 @@ func byTokensAlone(trained int64, near func(dim.Point) (bool, error)) error {
 
 // joinTrainedAndLong returns one rotation that has the frequencies of near up to trained
 // tokens and those of far beyond. It returns an error where they differ in more.
-func joinTrainedAndLong(m *rotation.Matrix, far *rotation.Matrix, trained int64) (*rotation.Matrix, error) {
-	e, f := m.Encoding, far.Encoding
+func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int64) (*rotation.Matrix, error) {
+	e, f := near.Encoding, far.Encoding
 	switch {
-	case m.Limit < trained-1:
-		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", m.Limit, trained)
-	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(m.Order, far.Order):
+	case near.Limit < trained-1:
+		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", near.Limit, trained)
+	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(near.Order, far.Order):
 		return nil, fmt.Errorf("up to %d tokens it turns %d pairs from channel %d, with more %d pairs from channel %d", trained, len(e.Frequencies), e.Offset, len(f.Frequencies), f.Offset)
-	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(m.Factor, far.Factor):
+	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(near.Factor, far.Factor):
 		return nil, fmt.Errorf("up to %d tokens the rotation multiplies by %.6g, with more by %.6g, which the op cannot; export the model with equal factors on both sides (short_mscale, long_mscale)",
-			trained, e.EffectiveGain()*m.Factor, f.EffectiveGain()*far.Factor)
+			trained, e.EffectiveGain()*near.Factor, f.EffectiveGain()*far.Factor)
 	case e.Precision != f.Precision:
 		return nil, fmt.Errorf("up to %d tokens its frequencies are rounded otherwise than with more", trained)
 	}
-	out := *m
-	out.Limit, out.Unknown = far.Limit, max(m.Unknown, far.Unknown)
+	out := *near
+	out.Limit, out.Unknown = far.Limit, max(near.Unknown, far.Unknown)
 	if !slices.EqualFunc(e.Frequencies, f.Frequencies, alike) {
 		out.Encoding.Reach = rope.Reach{Trained: trained, Long: f.Frequencies}
 	}

@@ -88,8 +88,6 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 
 // Core returns the core around a Softmax; nil and no refusal where the Softmax is not
 // over a product of two hidden states.
-// Core returns the core around a Softmax; nil and no refusal where the Softmax is not
-// over a product of two hidden states.
 func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 	if f.sources == nil {
 		f.traceSources()
@@ -219,10 +217,10 @@ func (f *Finder) traceReadings() {
 		}
 		for v := range ir.Uses(n) {
 			here := to
-			switch valueMatMuls := ir.Standard(n, "MatMul"); {
-			case valueMatMuls && n.Inputs[0] == v:
+			switch multiplies := ir.Standard(n, "MatMul"); {
+			case multiplies && n.Inputs[0] == v:
 				here = readings{valueMatMuls: []*onnx.Node{n}}
-			case valueMatMuls, f.WeightProduct(n):
+			case multiplies, f.WeightProduct(n):
 				here = readings{wrong: n}
 			}
 			f.readings[v] = f.readings[v].with(here)

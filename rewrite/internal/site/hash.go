@@ -29,8 +29,6 @@ type hasher struct {
 
 // Hash returns a hash of the function that the site computes. shared keeps the hashes of
 // values that several sites of the graph use; the caller gives the same map for all.
-// Hash returns a hash of the function that the site computes. shared keeps the hashes of
-// values that several sites of the graph use; the caller gives the same map for all.
 func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]byte) [32]byte {
 	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, shared: shared}
 	leaf := func(value, role string) { h.leaves[value] += role + ";" }
@@ -61,7 +59,6 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 	return [32]byte(sum.Sum(nil))
 }
 
-// value returns the hash of one value.
 // value returns the hash of one value.
 func (h *hasher) value(v string) [32]byte {
 	memo := h.memo
@@ -117,7 +114,6 @@ func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
 }
 
 // WriteTensor adds a tensor's type, dimensions and data to a hash, not its name.
-// WriteTensor adds a tensor's type, dimensions and data to a hash, not its name.
 func WriteTensor(w hash.Hash, t *onnx.Tensor) {
 	fmt.Fprintf(w, "tensor %d %v", t.Type, t.Dims)
 	data, err := t.Bytes()
@@ -128,8 +124,6 @@ func WriteTensor(w hash.Hash, t *onnx.Tensor) {
 	w.Write(data)
 }
 
-// WriteAttributes adds a node's attributes to a hash, sorted by name. Two nodes with
-// graphs inside never get the same hash.
 // WriteAttributes adds a node's attributes to a hash, sorted by name. Two nodes with
 // graphs inside never get the same hash.
 func WriteAttributes(w hash.Hash, n *onnx.Node) {

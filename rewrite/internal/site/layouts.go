@@ -48,8 +48,6 @@ func (s *Site) SizedValues() []string {
 
 // Layouts recognises the dimensions of all values of the site, from the extents in t.
 // It refuses shapes other than those of an attention with batch, heads and tokens.
-// Layouts recognises the dimensions of all values of the site, from the extents in t.
-// It refuses shapes other than those of an attention with batch, heads and tokens.
 func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	for _, v := range s.SizedValues() {
 		if err := t.Refused[v]; err != nil {
@@ -145,8 +143,6 @@ func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 // MaxWidth bounds heads · channels; the largest models have some 20,000.
 const MaxWidth = 1 << 18
 
-// Check returns an error where the layouts do not fit together: heads, channels per
-// head and tokens of query, key, value and output.
 // Check returns an error where the layouts do not fit together: heads, channels per
 // head and tokens of query, key, value and output.
 func (ly *Layouts) Check() error {

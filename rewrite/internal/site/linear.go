@@ -161,7 +161,6 @@ type cacheUpdate struct {
 }
 
 // cacheUpdateAt returns the cache update that n is, nil where it is none.
-// cacheUpdateAt returns the cache update that n is, nil where it is none.
 func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
 	if ir.Standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && !g.IsData(n.Inputs[1]) &&
 		g.IsData(n.Inputs[2]) && !isCache(g, n.Inputs[2]) {

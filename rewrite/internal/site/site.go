@@ -16,8 +16,8 @@ func (s *Sized) Inside() map[string]bool {
 	inside := map[string]bool{}
 	for _, n := range s.Graph.Nodes {
 		for v := range ir.Uses(n) {
-			boundary := slices.Contains(boundaries, v) && !ir.Standard(n, "Shape") // the shape of a boundary stays readable
-			if !inside[v] && !boundary {
+			isBoundary := slices.Contains(boundaries, v) && !ir.Standard(n, "Shape") // the shape of a boundary stays readable
+			if !inside[v] && !isBoundary {
 				continue
 			}
 			for _, o := range n.Outputs {
