@@ -10,19 +10,19 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Change replaces one site by nodes.
+// Change is what replaces one site in the model's graph.
 type Change struct {
 	Scope     *site.Scope
 	Site      *site.Sized
-	Mask      *onnx.ValueInfo // the graph's own padding mask, nil without one
-	Reads     rope.Mask       // what the nodes compute of it
-	Edited    bool            // the nodes mean something else than what they replace
+	Mask      *onnx.ValueInfo // the graph input with the padding mask, nil without one
+	Reads     rope.Mask       // the mask that the nodes compute
+	Edited    bool            // the nodes compute something else than the site did
 	Nodes     []*onnx.Node
 	Constants []*onnx.Tensor
 }
 
-// Apply puts the new nodes into the model and takes out what nothing reads any
-// more because of them. What was unused before stays.
+// Apply puts the new nodes into the model, and removes the nodes and constants that
+// nothing reads any more because of them. What was unused already stays.
 func Apply(m *onnx.Model, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -34,8 +34,8 @@ func Apply(m *onnx.Model, changes []Change) error {
 		}
 	}
 	m.RequireOpset(graph.OpsDomain, 1)
-	// What a graph inside a node reads no more may stand in those around it, which
-	// come first among the scopes and so are swept last.
+	// Graphs inside nodes come after those around them in the list, and are done first:
+	// what they do not read any more may be unused in the graphs around them.
 	for _, s := range slices.Backward(graphs) {
 		if err := applyTo(s, changes); err != nil {
 			return err
@@ -48,15 +48,15 @@ func Apply(m *onnx.Model, changes []Change) error {
 func applyTo(s *site.Scope, changes []Change) error {
 	g := s.Graph
 	removed := map[*onnx.Node]bool{}
-	made := map[string]bool{}               // sites may share nodes and constants
-	before := map[*onnx.Node][]*onnx.Node{} // new nodes in front of an old one
+	made := map[string]bool{}                // by name: sites may share nodes and constants
+	inFront := map[*onnx.Node][]*onnx.Node{} // node of the model → new nodes to put in front of it
 	for _, c := range changes {
 		if c.Scope != s {
 			continue
 		}
 		for _, n := range c.Nodes {
 			if !made[n.Outputs[0]] {
-				before[c.Site.Replaced[0]] = append(before[c.Site.Replaced[0]], n)
+				inFront[c.Site.Replaced[0]] = append(inFront[c.Site.Replaced[0]], n)
 			}
 			made[n.Outputs[0]] = true
 		}
@@ -72,7 +72,7 @@ func applyTo(s *site.Scope, changes []Change) error {
 	}
 	var nodes []*onnx.Node
 	for _, n := range g.Nodes {
-		nodes = append(append(nodes, before[n]...), n)
+		nodes = append(append(nodes, inFront[n]...), n)
 	}
 	g.Nodes = nodes
 	free := ir.Sweep(g, removed, nil)

@@ -13,35 +13,35 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// A mask that is none of the op's own kinds stays what it is: a bias on the
-// scores that the exporter's nodes compute. It is what these nodes make of
-// scores of zero, so they are written once more with zeros for scores. Layers
-// that share a mask come to share these nodes.
+// A mask that none of the op's attributes expresses is given to the op as a bias on the
+// scores. The model's own nodes compute it: they are written once more, with zeros in
+// place of the scores. The names of the new nodes follow from what they compute, so
+// layers with the same mask share them.
 
-// BiasSubgraph is the bias of a site: nodes, and the value that holds it.
+// BiasSubgraph is the nodes that compute a site's bias, and the name of their result.
 type BiasSubgraph struct {
 	nodes     []*onnx.Node
 	constants []*onnx.Tensor
 	value     string
 }
 
-// writeBias writes the nodes that make a site's bias.
-func writeBias(s *site.Sized, l *measure.Measured) (*BiasSubgraph, error) {
+// writeBias returns the nodes that compute a site's bias.
+func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 	g := s.Graph
-	e := &BiasSubgraph{}
+	bias := &BiasSubgraph{}
 	names := map[string]string{}
 	kind := g.Element(s.Scores())
-	if l.ScalarBias {
+	if m.ScalarBias {
 		zero := onnx.NewTensor(fmt.Sprintf("rope_rewrite/bias/zero_%v", kind), kind, []int64{1, 1, 1, 1}, make([]byte, kind.Size()))
-		e.constants = append(e.constants, zero)
+		bias.constants = append(bias.constants, zero)
 		names[s.Scores()] = zero.Name
 	} else {
-		scores := l.Layouts.Scores
-		shape, err := biasSizes(s, e, l, scores)
+		scores := m.Layouts.Scores
+		shape, err := biasSizes(s, bias, m, scores)
 		if err != nil {
 			return nil, err
 		}
-		names[s.Scores()] = e.add(ir.Zeros(kind, shape, ""))
+		names[s.Scores()] = bias.add(ir.Zeros(kind, shape, ""))
 	}
 	needed := map[*onnx.Node]bool{}
 	inside := s.Inside()
@@ -55,16 +55,16 @@ func writeBias(s *site.Sized, l *measure.Measured) (*BiasSubgraph, error) {
 			site.WriteTensor(w, t)
 			t.Name = fmt.Sprintf("rope_rewrite/bias/%x", w.Sum(nil)[:8])
 			names[v] = t.Name
-			e.constants = append(e.constants, t)
+			bias.constants = append(bias.constants, t)
 		case n != nil && g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && inside[n.Inputs[0]]:
-			// The op makes what it is the size of, or it is made no more.
+			// The value whose size this is will be computed inside the op, or not at all.
 			sizes, ok := s.Table.Sizes[v]
 			if !ok || n.OpType == "Size" {
 				wrong = fmt.Errorf("the bias needs the size %q", v)
 				return nil
 			}
 			var err error
-			if names[v], err = biasSizes(s, e, l, sizes); err != nil {
+			if names[v], err = biasSizes(s, bias, m, sizes); err != nil {
 				wrong = err
 			}
 		case n == nil || !inside[v] && !g.Internal[v] || g.Constants[v] != nil:
@@ -89,29 +89,30 @@ func writeBias(s *site.Sized, l *measure.Measured) (*BiasSubgraph, error) {
 				c.Inputs[i] = names[v]
 			}
 		}
-		e.add(c)
+		bias.add(c)
 		for i, o := range n.Outputs {
 			names[o] = c.Outputs[i]
 		}
 	}
-	e.value = names[s.SoftmaxInput()]
-	if l.Layouts.Sinks > 0 {
-		from, to, axis := e.list(0), e.list(-l.Layouts.Sinks), e.list(3)
-		e.value = e.add(onnx.NewNode("Slice", []string{e.value, from, to, axis}, []string{""}))
+	bias.value = names[s.SoftmaxInput()]
+	if m.Layouts.Sinks > 0 {
+		from, to, axis := bias.list(0), bias.list(-m.Layouts.Sinks), bias.list(3)
+		bias.value = bias.add(onnx.NewNode("Slice", []string{bias.value, from, to, axis}, []string{""}))
 	}
 	if to := g.Element(s.Query.Boundary); g.Element(s.SoftmaxInput()) != to {
-		e.value = e.add(ir.Cast(e.value, "", to))
+		bias.value = bias.add(ir.Cast(bias.value, "", to))
 	}
-	return e, wrong
+	return bias, wrong
 }
 
-// biasSizes makes a list of sizes out of the shapes of what enters the site.
-func biasSizes(s *site.Sized, e *BiasSubgraph, l *measure.Measured, list []dim.Extent) (string, error) {
+// biasSizes writes nodes that compute the given sizes from the shapes of the values that
+// enter the site, and returns the name of the list, int64 [number of sizes].
+func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []dim.Extent) (string, error) {
 	sizeOf := func(value string, i int64) string {
-		shape := e.add(onnx.NewNode("Shape", []string{value}, []string{""}))
-		return e.add(onnx.NewNode("Slice", []string{shape, e.list(i), e.list(i + 1)}, []string{""}))
+		shape := bias.add(onnx.NewNode("Shape", []string{value}, []string{""}))
+		return bias.add(onnx.NewNode("Slice", []string{shape, bias.list(i), bias.list(i + 1)}, []string{""}))
 	}
-	batch, length := slices.Index(l.Layouts.Query.Axes, dim.BatchAxis), slices.Index(l.Layouts.Query.Axes, dim.RowAxis)
+	batch, length := slices.Index(m.Layouts.Query.Axes, dim.BatchAxis), slices.Index(m.Layouts.Query.Axes, dim.RowAxis)
 	if batch < 0 || length < 0 {
 		return "", fmt.Errorf("the bias needs the sizes %v, which the shape of %q does not tell", list, s.Query.Boundary)
 	}
@@ -127,7 +128,7 @@ func biasSizes(s *site.Sized, e *BiasSubgraph, l *measure.Measured, list []dim.E
 			case 1:
 				terms = append(terms, of())
 			default:
-				terms = append(terms, e.add(onnx.NewNode("Mul", []string{of(), e.list(factor)}, []string{""})))
+				terms = append(terms, bias.add(onnx.NewNode("Mul", []string{of(), bias.list(factor)}, []string{""})))
 			}
 		}
 		term(x.B, func() string { return sizeOf(s.Query.Boundary, int64(batch)) })
@@ -136,32 +137,32 @@ func biasSizes(s *site.Sized, e *BiasSubgraph, l *measure.Measured, list []dim.E
 			term(x.P, func() string { return sizeOf(s.Key.Past(), 2) })
 		}
 		if x.One != 0 || len(terms) == 0 {
-			terms = append(terms, e.list(x.One))
+			terms = append(terms, bias.list(x.One))
 		}
 		sum := terms[0]
 		for _, t := range terms[1:] {
-			sum = e.add(onnx.NewNode("Add", []string{sum, t}, []string{""}))
+			sum = bias.add(onnx.NewNode("Add", []string{sum, t}, []string{""}))
 		}
 		parts = append(parts, sum)
 	}
 	if len(parts) == 1 {
 		return parts[0], nil
 	}
-	return e.add(onnx.NewNode("Concat", parts, []string{""}, onnx.IntAttr("axis", 0))), nil
+	return bias.add(onnx.NewNode("Concat", parts, []string{""}, onnx.IntAttr("axis", 0))), nil
 }
 
-// list makes a constant of one integer.
-func (e *BiasSubgraph) list(value int64) string {
+// list returns the name of a constant list with one integer.
+func (bias *BiasSubgraph) list(value int64) string {
 	t := ir.Int64Tensor(fmt.Sprintf("rope_rewrite/bias/%d", value), []int64{1}, value)
-	if !slices.ContainsFunc(e.constants, func(c *onnx.Tensor) bool { return c.Name == t.Name }) {
-		e.constants = append(e.constants, t)
+	if !slices.ContainsFunc(bias.constants, func(c *onnx.Tensor) bool { return c.Name == t.Name }) {
+		bias.constants = append(bias.constants, t)
 	}
 	return t.Name
 }
 
-// add names a node's outputs after what they are and appends it, unless it is
-// there already.
-func (e *BiasSubgraph) add(n *onnx.Node) string {
+// add appends a node, unless it is there already, and returns the name of its first
+// output. The names of its outputs are a hash of what the node computes.
+func (bias *BiasSubgraph) add(n *onnx.Node) string {
 	w := sha256.New()
 	fmt.Fprintf(w, "%q %q %q", n.Domain, n.OpType, n.Inputs)
 	site.WriteAttributes(w, n)
@@ -169,8 +170,8 @@ func (e *BiasSubgraph) add(n *onnx.Node) string {
 	for i := range n.Outputs {
 		n.Outputs[i] = fmt.Sprintf("rope_rewrite/bias/%s_%x_%d", n.OpType, sum, i)
 	}
-	if !slices.ContainsFunc(e.nodes, func(c *onnx.Node) bool { return c.Outputs[0] == n.Outputs[0] }) {
-		e.nodes = append(e.nodes, n)
+	if !slices.ContainsFunc(bias.nodes, func(c *onnx.Node) bool { return c.Outputs[0] == n.Outputs[0] }) {
+		bias.nodes = append(bias.nodes, n)
 	}
 	return n.Outputs[0]
 }

@@ -9,44 +9,46 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// latent gives the op keys and values of cached and of new tokens apart, and
-// returns the nodes that take the model's cache out of the op's.
-func latent(b *ir.Builder, w Binding, op *customop.RotaryAttention) []*onnx.Node {
-	la := w.Latent
-	past := b.Add("Slice", []string{b.Add("Shape", []string{w.PastKey}, b.Value("past_dims")),
+// latentKeys completes the op of latent attention. The model computes keys and values of
+// all tokens together: they are split into those of cached and those of new tokens. It
+// returns the nodes after the op, which take the shared channels, the model's cache, out
+// of the op's present keys.
+func latentKeys(b *ir.Builder, binding Binding, op *customop.RotaryAttention) []*onnx.Node {
+	latent := binding.Latent
+	past := b.Add("Slice", []string{b.Add("Shape", []string{binding.PastKey}, b.Value("past_dims")),
 		b.Constant("past_from", 2), b.Constant("past_to", 3)}, b.Value("past"))
 	zero, end, rows := b.Constant("first_row", 0), b.Constant("last_row", math.MaxInt64), b.Constant("rows", 2)
-	split := func(value, part string) (cached, fresh string) {
+	split := func(value, part string) (cached, newRows string) {
 		return b.Add("Slice", []string{value, zero, past, rows}, b.Value(part+"_cached")),
 			b.Add("Slice", []string{value, past, end, rows}, b.Value(part+"_fresh"))
 	}
-	var cached, fresh []string
-	for i, v := range append([]string{w.Key}, w.keyParts...) {
+	var cached, newRows []string
+	for i, v := range append([]string{binding.Key}, binding.keyParts...) {
 		part := fmt.Sprintf("key_%d", i)
-		v = Canonical(b, v, w.KeyLayout.Parts[i], part)
-		old := w.PastKey
-		if i != la.Part {
+		v = Canonical(b, v, binding.KeyLayout.Parts[i], part)
+		old := binding.PastKey
+		if i != latent.Part {
 			old, v = split(v, part)
 		}
-		cached, fresh = append(cached, old), append(fresh, v)
+		cached, newRows = append(cached, old), append(newRows, v)
 	}
-	op.Key = Ordered(b, concatenated(b, fresh, w.KeyLayout, "key"), w.keyOrder, "key")
-	op.PastKey = Ordered(b, concatenated(b, cached, w.KeyLayout, "past_key"), la.Place, "past_key")
-	op.PastValue, op.Value = split(Canonical(b, w.Value, w.ValLayout, "value"), "value")
+	op.Key = Ordered(b, concatenated(b, newRows, binding.KeyLayout, "key"), binding.keyOrder, "key")
+	op.PastKey = Ordered(b, concatenated(b, cached, binding.KeyLayout, "past_key"), latent.Place, "past_key")
+	op.PastValue, op.Value = split(Canonical(b, binding.Value, binding.ValLayout, "value"), "value")
 	op.PresentKey = b.Value("present_key")
 
-	shared := make([]int64, la.Count)
-	for c, from := range la.Place {
-		if i := from - la.First; i >= 0 && i < la.Count {
+	shared := make([]int64, latent.Count)
+	for c, from := range latent.Place {
+		if i := from - latent.First; i >= 0 && i < latent.Count {
 			shared[i] = int64(c)
 		}
 	}
-	after := &ir.Builder{Stem: b.Stem}
+	tail := &ir.Builder{Stem: b.Stem}
 	from := op.PresentKey
-	if heads := w.KeyLayout.Parts[la.Part].Heads; heads < w.KeyLayout.Heads {
-		from = after.Add("Slice", []string{from, zero, after.Constant("one_head", 1), after.Constant("heads", 1)}, b.Value("present_head"))
+	if heads := binding.KeyLayout.Parts[latent.Part].Heads; heads < binding.KeyLayout.Heads {
+		from = tail.Add("Slice", []string{from, zero, tail.Constant("one_head", 1), tail.Constant("heads", 1)}, b.Value("present_head"))
 	}
-	after.Add("Gather", []string{from, after.Constant("shared_channels", shared...)}, w.PresentKey, onnx.IntAttr("axis", 3))
-	b.Constants = append(b.Constants, after.Constants...)
-	return after.Nodes
+	tail.Add("Gather", []string{from, tail.Constant("shared_channels", shared...)}, binding.PresentKey, onnx.IntAttr("axis", 3))
+	b.Constants = append(b.Constants, tail.Constants...)
+	return tail.Nodes
 }

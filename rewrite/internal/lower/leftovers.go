@@ -9,15 +9,15 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Leftovers says what of an edited site the model still computes as before,
-// because something beside the attention reads it: rotated keys or probabilities
-// that are outputs of the graph, for example. The op does not make them, so they
-// do not have the new meaning.
+// Leftovers returns a warning for each value inside an edited site that the model still
+// computes as before the edit, because something outside the attention reads it: rotated
+// keys or probabilities that are outputs of the graph, for example. The op does not give
+// these values.
 func Leftovers(changes []Change) (warnings []string) {
-	inside := map[*onnx.Node]bool{} // of any site that the op stands for
+	replaced := map[*onnx.Node]bool{} // all nodes of all sites that the op replaces
 	for _, c := range changes {
 		for n := range c.Site.Own() {
-			inside[n] = true
+			replaced[n] = true
 		}
 	}
 	graphs := map[*site.Scope]*readers{}
@@ -38,7 +38,7 @@ func Leftovers(changes []Change) (warnings []string) {
 				if v == "" || slices.Contains(results, v) || !c.Site.Graph.IsData(v) {
 					continue
 				}
-				if reader := left.beside(v, inside); reader != "" {
+				if reader := left.otherReader(v, replaced); reader != "" {
 					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention at %s, is %s as well; it stays what the original model computes",
 						v, ir.Label(c.Site.Graph.AsWritten(c.Site.Softmax)), reader))
 				}
@@ -49,7 +49,7 @@ func Leftovers(changes []Change) (warnings []string) {
 	return warnings
 }
 
-// readers says who reads the values of a graph.
+// readers says which nodes read the values of a graph.
 type readers struct {
 	nodes   map[*onnx.Node]bool
 	outputs map[string]bool
@@ -70,13 +70,14 @@ func readersOf(g *onnx.Graph) *readers {
 	return r
 }
 
-// beside says what reads a value other than the given nodes and its size.
-func (r *readers) beside(value string, inside map[*onnx.Node]bool) string {
+// otherReader names in words what reads a value, except the replaced nodes and nodes that
+// read its size alone; "" where nothing does.
+func (r *readers) otherReader(value string, replaced map[*onnx.Node]bool) string {
 	if r.outputs[value] {
 		return "an output of the graph"
 	}
 	for _, n := range r.of[value] {
-		if !inside[n] && !ir.Standard(n, "Shape", "Size") {
+		if !replaced[n] && !ir.Standard(n, "Shape", "Size") {
 			return "read by node " + ir.Label(n)
 		}
 	}

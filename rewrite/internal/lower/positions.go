@@ -11,9 +11,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// lowerPositions writes the position map, the temperature, and frequencies that
-// depend on how far a call reaches. Attributes that
-// older libraries do not know are left out where they say nothing.
+// lowerPositions sets the position map, the temperature, and the frequencies that depend
+// on the length of a call. Attributes that older libraries of the op do not know are left
+// out where they have their default.
 func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	for _, band := range a.Bands {
 		op.BandStarts = append(op.BandStarts, band.Start)
@@ -45,15 +45,16 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	}
 }
 
-// limited reports whether a band holds queries at a position, which counts from
-// the text's beginning.
+// limited reports whether a band limits the position of queries. Such a limit counts from
+// the beginning of the text.
 func limited(bands []rope.Band) bool {
 	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
 }
 
-// fromFirstReal makes positions of a query [batch, heads, length, channels] that
-// count from each row's first token which the mask [batch, total] shows, where
-// the model goes by index. With the past of each row the mask may be wider.
+// fromFirstReal computes positions for a query [batch, heads, length, channels] of a model
+// that has none but indices. They count from each row's first token that the mask
+// [batch, total] shows. pasts is the number of cached tokens of each row, "" where all
+// rows have the same.
 func fromFirstReal(b *ir.Builder, mask, query, pasts string) string {
 	first := b.Add("ArgMax", []string{Real(b, mask)}, b.Value("position_first"), onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 1))
 	length := b.Size(query, 2, "position_length")
@@ -69,19 +70,21 @@ func fromFirstReal(b *ir.Builder, mask, query, pasts string) string {
 	return b.Add("Add", []string{from, places}, b.Value("positions"))
 }
 
-// Real makes 1 of what a mask of integers shows and 0 of what it hides.
+// Real computes, from a padding mask of integers, int64 1 for tokens that it shows and 0
+// for those that it hides.
 func Real(b *ir.Builder, mask string) string {
 	shown := b.Add("Cast", []string{mask}, b.Value("mask_shown"), onnx.IntAttr("to", int64(onnx.Bool)))
 	return b.Add("Cast", []string{shown}, b.Value("mask_real"), onnx.IntAttr("to", int64(onnx.Int64)))
 }
 
+// ErrCachedDraw says that random positions cannot go with a cache.
 var ErrCachedDraw = errors.New("positions randomized is for whole texts in one call, and the model keeps keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")
 
-// drawn makes the positions at which the tokens of a query [batch, heads,
-// length, channels] stand: the first length ones of the order, sorted, and of
-// these the ones that the given positions count. More tokens than positions, or
-// a position that is no token's, end the run with an error.
-func drawn(b *ir.Builder, d rope.Drawn, query, positions string) string {
+// drawnPositions computes random positions for the tokens of a query [batch, heads,
+// length, channels]: the first length ones of a fixed random order, sorted. Where the
+// model has positions, they are the indices into these. The run ends with an error where
+// there are more tokens than positions to draw, or an index is out of range.
+func drawnPositions(b *ir.Builder, d rope.Drawn, query, positions string) string {
 	order := fmt.Sprintf("rope_rewrite/drawn_order_%d_%d", d.Range, d.Seed)
 	b.Constants = append(b.Constants, ir.Int64Tensor(order, []int64{d.Range}, d.Order()...))
 	dims := b.Add("Shape", []string{query}, b.Value("drawn_dims"))

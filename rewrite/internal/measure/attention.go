@@ -13,15 +13,12 @@ type Attention struct {
 	Measured *Measured
 }
 
-// A call that reaches beyond a table of cosines fails, however far the scaling
-// in it is good for. So tables end where the context does, or where the scaling
-// is good for no more.
-
-// Known is what holds for a site of what is known of the model. Where the graph
-// carries a scaling, it reaches farther than what the model was trained on first.
-func (l *Measured) Known(c rope.Context) rope.Context {
-	if _, ok := l.Attention.Encoding.Base(); !ok {
-		c.Original = 0
+// Known returns what is known of the model's context, as far as it holds for the site.
+// Where the graph has a scaled rotation already, the original context is not known: the
+// model was trained for a longer one than the one it was pretrained for.
+func (m *Measured) Known(known rope.Context) rope.Context {
+	if _, ok := m.Attention.Encoding.Base(); !ok {
+		known.Original = 0
 	}
-	return c
+	return known
 }

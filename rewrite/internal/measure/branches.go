@@ -14,8 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// joinBranches makes one encoding of what the query and the key were measured to do,
-// and returns the factor on the query beside it.
+// joinBranches sets a's encoding to the one that query and key were both measured to
+// have, and returns what it multiplies the scores by. It refuses two that differ.
 func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix) (float64, error) {
 	q, k := query.Encoding, key.Encoding
 	if len(q.Frequencies) != len(k.Frequencies) || q.Layout != k.Layout || q.Offset != k.Offset {
@@ -35,21 +35,21 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	a.Encoding = k
 	scale := query.Factor
 	partial := 2*len(k.Frequencies) < a.HeadSize
-	// Without a cache nobody sees the rotated keys, so what they are multiplied
-	// by is part of the scale: exporters split it over query and key.
-	stored := s.Key.Update() != nil
+	// Without a cache nothing else reads the rotated keys. So a factor on them is part of
+	// the scale, which exporters split over query and key.
+	cached := s.Key.Update() != nil
 	switch {
-	case !partial && stored:
-		// A gain on every channel of the query cannot be told from the scale.
+	case !partial && cached:
+		// A gain on all channels of the query cannot be told from the scale.
 		scale = q.EffectiveGain() / k.EffectiveGain()
 	case !partial:
 		scale, a.Encoding.Gain = q.EffectiveGain()*k.EffectiveGain(), 1
 	case math.Abs(q.EffectiveGain()-k.EffectiveGain()) > 16*ir.Float32eps*k.EffectiveGain():
 		return 0, graph.Refuse(s.ScoresMatMul, "the rotation multiplies the query by %g and the key by %g", q.EffectiveGain(), k.EffectiveGain())
-	case !stored:
+	case !cached:
 		scale *= key.Factor
 	}
-	if stored && math.Abs(key.Factor-1) > 16*ir.Float32eps {
+	if cached && math.Abs(key.Factor-1) > 16*ir.Float32eps {
 		return 0, graph.Refuse(s.ScoresMatMul, "the key is multiplied by %g before it is stored", key.Factor)
 	}
 	if math.Abs(a.Encoding.Gain-1) <= 16*ir.Float32eps {
@@ -58,30 +58,32 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	return scale, nil
 }
 
-// branchRotation measures one branch from its cut to out.
-func branchRotation(ctx context.Context, l *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
-	loaded, refusal := l.Open(ctx, at, "the rotation of its "+what, []string{out}, b.MeasuredFrom())
+// branchRotation measures the rotation of one branch, from its boundaries to out. It also
+// returns the graph input with the positions, nil where positions are indices. from and
+// to are the layouts before and after; at and what are for the text of a refusal.
+func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+	loaded, refusal := ev.Open(ctx, at, "the rotation of its "+what, []string{out}, b.MeasuredFrom())
 	if refusal != nil {
 		return nil, nil, refusal
 	}
 	defer loaded.Session.Close()
 	r := &rotation.Rotator{Loaded: loaded, Cuts: b.Boundaries(), Out: out, In: from, To: to, Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision()}
 	switch {
-	case l.Table.Past || len(loaded.Piece.Inputs) > 0:
-	case l.Table.Static.L > 0:
-		r.Places = l.Table.Static.L
+	case ev.Table.Past || len(loaded.Piece.Inputs) > 0:
+	case ev.Table.Static.L > 0:
+		r.Places = ev.Table.Static.L
 	default:
-		t, fed, err := rotation.ByPlace(ctx, l, at, "the rotation of its "+what, out, b.MeasuredFrom())
+		t, fed, err := rotation.ByPlace(ctx, ev, at, "the rotation of its "+what, out, b.MeasuredFrom())
 		if err != nil {
 			return nil, nil, err
 		}
 		defer fed.Session.Close()
 		r.Loaded, r.Tables = fed, t
 	}
-	if condition, err := choice(l.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
+	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
 		var m *rotation.Matrix
 		if err == nil {
-			m, err = measureBranches(ctx, l, at, *r, b.MeasuredFrom(), condition)
+			m, err = measureBranches(ctx, ev, at, *r, b.MeasuredFrom(), condition)
 		}
 		if err != nil {
 			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
@@ -92,9 +94,9 @@ func branchRotation(ctx context.Context, l *eval.Evaluator, b site.Branch, at *o
 	switch inputs := loaded.Piece.Inputs; {
 	case len(inputs) == 1:
 		position = inputs[0]
-		dims := l.Table.Inputs[position.Name]
+		dims := ev.Table.Inputs[position.Name]
 		several := len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent
-		if several && l.Sections {
+		if several && ev.Sections {
 			r.Components = dims[0].One
 		} else if several {
 			return nil, nil, graph.Refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)

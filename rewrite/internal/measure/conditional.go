@@ -15,13 +15,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// choice returns the condition by which constants are chosen on the way from cuts
-// to a value, "" where none are.
-func choice(g *graph.Graph, value string, cuts []string) (string, error) {
+// choice returns the condition of the If nodes that choose between constants on the path
+// from the boundaries to a value, "" where there are none.
+func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 	var conditions []string
 	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		switch {
-		case n == nil || slices.Contains(cuts, v):
+		case n == nil || slices.Contains(boundaries, v):
 			return nil
 		case graph.ChosenConstants(n, v) != nil && g.Classes[n.Inputs[0]] > graph.ConstantClass:
 			conditions = append(conditions, n.Inputs[0])
@@ -36,15 +36,15 @@ func choice(g *graph.Graph, value string, cuts []string) (string, error) {
 	return slices.Concat(conditions, []string{""})[0], nil
 }
 
-// measureBranches measures a rotation on both sides of a condition. The result turns by
-// the frequencies of the first tokens, and by the others in calls that reach more.
-// The site's attention is one of the parts of the node at.
-func measureBranches(ctx context.Context, l *eval.Evaluator, at *onnx.Node, r rotation.Rotator, given []string, condition string) (*rotation.Matrix, error) {
-	trained, first, err := threshold(ctx, l, at, condition)
+// measureBranches measures a rotation with both branches of a condition on the number of
+// tokens. The result has the frequencies for calls of few tokens, and as Reach those for
+// calls of more. at is the node of the site, or a part of it, for texts.
+func measureBranches(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, r rotation.Rotator, given []string, condition string) (*rotation.Matrix, error) {
+	trained, first, err := threshold(ctx, ev, at, condition)
 	if err != nil {
 		return nil, err
 	}
-	p, err := eval.Extract(l.Graph, []string{r.Out}, append(slices.Clone(given), condition))
+	p, err := eval.Extract(ev.Graph, []string{r.Out}, append(slices.Clone(given), condition))
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +52,9 @@ func measureBranches(ctx context.Context, l *eval.Evaluator, at *onnx.Node, r ro
 		return nil, fmt.Errorf("it turns by the input %q and by other frequencies from %d tokens on; the op tells such calls by their positions alone", p.Inputs[0].Name, trained+1)
 	}
 	p.Boundaries = given
-	side := func(is bool) (*rotation.Matrix, error) {
+	side := func(holds bool) (*rotation.Matrix, error) {
 		one := r
-		if one.Loaded, err = l.Load(ctx, decided(p, condition, is)); err != nil {
+		if one.Loaded, err = ev.Load(ctx, withCondition(p, condition, holds)); err != nil {
 			return nil, err
 		}
 		defer one.Loaded.Session.Close()
@@ -68,14 +68,14 @@ func measureBranches(ctx context.Context, l *eval.Evaluator, at *onnx.Node, r ro
 	if err != nil {
 		return nil, fmt.Errorf("with more than %d tokens: %w", trained, err)
 	}
-	return switching(near, far, trained)
+	return joinTrainedAndLong(near, far, trained)
 }
 
-// decided returns the piece with the constants that a condition chooses in the
-// place of the choice, which ONNX Runtime would copy in every run.
-func decided(p *eval.Piece, condition string, is bool) *eval.Piece {
+// withCondition returns the piece with one branch of a condition: its constants stand in
+// place of the If, which would make ONNX Runtime copy them in every run.
+func withCondition(p *eval.Piece, condition string, holds bool) *eval.Piece {
 	branch := 1
-	if is {
+	if holds {
 		branch = 0
 	}
 	q := *p
@@ -96,16 +96,16 @@ func decided(p *eval.Piece, condition string, is bool) *eval.Piece {
 	return &q
 }
 
-// threshold returns up to how many tokens a condition stays what it is for one,
-// and what that is. The site's attention is one of the node's parts.
-func threshold(ctx context.Context, l *eval.Evaluator, site *onnx.Node, condition string) (trained int64, first bool, err error) {
-	loaded, err := loadChoice(ctx, l, site, condition)
+// threshold returns the largest number of tokens for which a condition is what it is for
+// one token, and what it is there.
+func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condition string) (trained int64, first bool, err error) {
+	loaded, err := loadChoice(ctx, ev, site, condition)
 	if err != nil {
 		return 0, false, err
 	}
 	defer loaded.Session.Close()
-	holds := func(pt dim.Point) (bool, error) {
-		if !l.Table.Past {
+	holdsAt := func(pt dim.Point) (bool, error) {
+		if !ev.Table.Past {
 			pt.L, pt.P = pt.L+pt.P, 0
 		}
 		feeds := map[string]engine.Tensor{}
@@ -116,18 +116,18 @@ func threshold(ctx context.Context, l *eval.Evaluator, site *onnx.Node, conditio
 			}
 			feeds[v.Name] = t
 		}
-		results, err := loaded.Run(ctx, l.Table.Within(pt), feeds)
+		results, err := loaded.Run(ctx, ev.Table.Within(pt), feeds)
 		if err != nil {
 			return false, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
 		}
 		return results[condition+eval.FlatSuffix].Values()[0] != 0, nil
 	}
-	if first, err = holds(dim.Point{B: 1, L: 1}); err != nil {
+	if first, err = holdsAt(dim.Point{B: 1, L: 1}); err != nil {
 		return 0, false, err
 	}
 	near := func(pt dim.Point) (bool, error) {
-		is, err := holds(pt)
-		return is == first, err
+		holds, err := holdsAt(pt)
+		return holds == first, err
 	}
 	decoding := func(tokens int64) (bool, error) { return near(dim.Point{B: 1, L: 1, P: tokens - 1}) }
 	if always, err := decoding(dim.Longest + 1); err != nil {
@@ -141,14 +141,14 @@ func threshold(ctx context.Context, l *eval.Evaluator, site *onnx.Node, conditio
 	return trained, first, byTokensAlone(trained, near)
 }
 
-// loadChoice loads what computes a condition from the number of tokens.
-func loadChoice(ctx context.Context, l *eval.Evaluator, site *onnx.Node, condition string) (*eval.Loaded, error) {
-	var total []*onnx.ValueInfo // what tells a counted cache how many there are: sizes need not
-	if counted := l.Graph.Counted[l.Graph.AsWritten(site)]; counted != nil {
-		name := l.Graph.Total(counted)
-		total = append(total, &onnx.ValueInfo{Name: name, Type: l.Graph.Element(name)})
+// loadChoice loads the piece that computes a condition from the number of tokens.
+func loadChoice(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condition string) (*eval.Loaded, error) {
+	var total []*onnx.ValueInfo // of a length-tracked cache: the input with the number of tokens, which no size tells
+	if counted := ev.Graph.Counted[ev.Graph.AsWritten(site)]; counted != nil {
+		name := ev.Graph.Total(counted)
+		total = append(total, &onnx.ValueInfo{Name: name, Type: ev.Graph.Element(name)})
 	}
-	loaded, err := l.LoadFlat(ctx, []string{condition}, total...)
+	loaded, err := ev.LoadFlat(ctx, []string{condition}, total...)
 	if err != nil {
 		return nil, fmt.Errorf("what chooses its tables cannot be evaluated: %w", err)
 	}
@@ -165,8 +165,9 @@ func loadChoice(ctx context.Context, l *eval.Evaluator, site *onnx.Node, conditi
 	return loaded, nil
 }
 
-// byTokensAlone checks that a choice is the near one up to so many tokens and the
-// other one with more, however they come.
+// byTokensAlone checks that a condition depends on the number of tokens alone: the first
+// branch up to trained tokens and the other one beyond, whatever the batch is and
+// however many of the tokens are cached.
 func byTokensAlone(trained int64, near func(dim.Point) (bool, error)) error {
 	for _, total := range []int64{1, 2, trained / 2, trained - 1, trained, trained + 1, trained + 2, 2 * trained, 3*trained + 1, dim.Longest} {
 		for _, length := range []int64{1, 2, total / 2, total - 1, total} {
@@ -174,11 +175,11 @@ func byTokensAlone(trained int64, near func(dim.Point) (bool, error)) error {
 				continue
 			}
 			for _, batch := range []int64{1, 3} {
-				is, err := near(dim.Point{B: batch, L: length, P: total - length})
+				holds, err := near(dim.Point{B: batch, L: length, P: total - length})
 				if err != nil {
 					return err
 				}
-				if is != (total <= trained) {
+				if holds != (total <= trained) {
 					return fmt.Errorf("its tables are not chosen by the number of tokens alone: they change with %d, and with %d in %d rows of %d new ones they are the other ones", trained+1, total, batch, length)
 				}
 			}
@@ -187,27 +188,28 @@ func byTokensAlone(trained int64, near func(dim.Point) (bool, error)) error {
 	return nil
 }
 
-// switching joins what is done up to a number of tokens and what is done beyond.
-func switching(m *rotation.Matrix, far *rotation.Matrix, trained int64) (*rotation.Matrix, error) {
-	e, f := m.Encoding, far.Encoding
+// joinTrainedAndLong returns one rotation that has the frequencies of near up to trained
+// tokens and those of far beyond. It returns an error where they differ in more.
+func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int64) (*rotation.Matrix, error) {
+	e, f := near.Encoding, far.Encoding
 	switch {
-	case m.Limit < trained-1:
-		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", m.Limit, trained)
-	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(m.Order, far.Order):
+	case near.Limit < trained-1:
+		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", near.Limit, trained)
+	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(near.Order, far.Order):
 		return nil, fmt.Errorf("up to %d tokens it turns %d pairs from channel %d, with more %d pairs from channel %d", trained, len(e.Frequencies), e.Offset, len(f.Frequencies), f.Offset)
-	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(m.Factor, far.Factor):
+	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(near.Factor, far.Factor):
 		return nil, fmt.Errorf("up to %d tokens the rotation multiplies by %.6g, with more by %.6g, which the op cannot; export the model with equal factors on both sides (short_mscale, long_mscale)",
-			trained, e.EffectiveGain()*m.Factor, f.EffectiveGain()*far.Factor)
+			trained, e.EffectiveGain()*near.Factor, f.EffectiveGain()*far.Factor)
 	case e.Precision != f.Precision:
 		return nil, fmt.Errorf("up to %d tokens its frequencies are rounded otherwise than with more", trained)
 	}
-	out := *m
-	out.Limit, out.Unknown = far.Limit, max(m.Unknown, far.Unknown)
+	out := *near
+	out.Limit, out.Unknown = far.Limit, max(near.Unknown, far.Unknown)
 	if !slices.EqualFunc(e.Frequencies, f.Frequencies, alike) {
 		out.Encoding.Reach = rope.Reach{Trained: trained, Long: f.Frequencies}
 	}
 	return &out, nil
 }
 
-// alike reports whether two measured numbers are one.
+// alike reports whether two measured numbers are equal up to rounding.
 func alike(a, b float64) bool { return max(a-b, b-a) <= 16*ir.Float32eps*max(a, -a) }

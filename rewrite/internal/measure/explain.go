@@ -18,16 +18,16 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// How a model that turns nothing tells positions apart: tables that are added
-// to its embeddings, and biases on its scores. Both are for a sentence only;
-// what cannot be measured is left out of it.
+// A model without rotation tells positions apart in other ways: by tables that are added
+// to its embeddings, or by biases on its scores. They are looked for only to be named in
+// a sentence of the report. What cannot be measured is left out.
 
-// ExplainPositions says how positions come into a model with these attentions. Without an
-// engine nothing is evaluated for it.
-func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, u *site.NonRotary) string {
-	found := addedTables(ctx, g, eng, u.From)
-	if eng != nil && len(u.Cores) > 0 {
-		found = append(found, scoreBiases(ctx, g, eng, u.Cores)...)
+// ExplainPositions says in words how a model with these attentions tells positions apart.
+// With a nil engine nothing is evaluated.
+func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, nonRotary *site.NonRotary) string {
+	found := addedTables(ctx, g, eng, nonRotary.From)
+	if eng != nil && len(nonRotary.Cores) > 0 {
+		found = append(found, scoreBiases(ctx, g, eng, nonRotary.Cores)...)
 	}
 	if found = ir.Unique(found); len(found) == 0 {
 		return "and nothing else was found that tells positions apart"
@@ -35,19 +35,19 @@ func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, u 
 	return "its positions are " + strings.Join(found, ", and ")
 }
 
-// positionRows is what a table of positions has at least; one with fewer rows,
-// looked up by an input, tells kinds of tokens or pairs of sentences apart.
+// positionRows is the least number of rows of a table of positions. One with fewer rows
+// that is looked up by an input is for token types: the first sentence or the second.
 const positionRows = 16
 
-// addedTables looks for tables that are added to the hidden states that values
-// are made of, by what looks them up.
+// addedTables names the tables of positions that are added to the hidden states from
+// which the given values are computed.
 func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []string) (found []string) {
 	type table struct {
 		tensor *onnx.Tensor
-		given  bool // looked up by a graph input as it is
+		given  bool // looked up by a graph input itself
 	}
 	var tables []table
-	computed := false
+	sinusoids := false
 	matrix := func(v string) *onnx.Tensor {
 		t := g.Constants[v]
 		if t == nil || !ir.IsFloat(t.Type) && t.Type != onnx.Int8 && t.Type != onnx.Uint8 { // bytes of a quantised table
@@ -86,14 +86,14 @@ func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []
 		case n.Domain == "com.microsoft" && n.OpType == "EmbedLayerNormalization" && len(n.Inputs) > 3:
 			t = matrix(n.Inputs[3])
 		case ir.Standard(n, "Sin", "Cos"):
-			computed = true
+			sinusoids = true
 		}
 		if t != nil {
 			tables = append(tables, table{t, given})
 		}
 		return ir.Reads(n)
 	})
-	// Of the tables that inputs look up, the one with the most rows holds the tokens.
+	// Of the tables that inputs look up, the one with the most rows is that of the tokens.
 	tokens := -1
 	for i, t := range tables {
 		if t.given && (tokens < 0 || rowsOf(t.tensor) > rowsOf(tables[tokens].tensor)) {
@@ -111,12 +111,13 @@ func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []
 		}
 		found = append(found, fmt.Sprintf("%s (a table of %d rows that is added to hidden states)", kind, rows))
 	}
-	if computed && len(found) == 0 {
+	if sinusoids && len(found) == 0 {
 		found = append(found, "sinusoidal (computed and added to hidden states)")
 	}
 	return found
 }
 
+// rowsOf returns the first dimension above 1.
 func rowsOf(t *onnx.Tensor) int64 {
 	for _, d := range t.Dims {
 		if d > 1 {
@@ -126,7 +127,7 @@ func rowsOf(t *onnx.Tensor) int64 {
 	return 1
 }
 
-// isGiven reports whether a value is a graph input, at most in another shape or type.
+// isGiven reports whether a value is a graph input, possibly in another shape or type.
 func isGiven(g *graph.Graph, v string) bool {
 	for {
 		n := g.Producer[v]
@@ -140,8 +141,8 @@ func isGiven(g *graph.Graph, v string) bool {
 	}
 }
 
-// advances reports whether what looks up a table differs from token to token
-// when all inputs are ones; a value that cannot be evaluated is taken to.
+// advances reports whether the index into a table differs from token to token when all
+// inputs are ones. It says yes where that cannot be evaluated.
 func advances(ctx context.Context, g *graph.Graph, eng engine.Engine, index string) bool {
 	if t := g.Constants[index]; t != nil {
 		ids, err := t.Int64s()
@@ -154,8 +155,8 @@ func advances(ctx context.Context, g *graph.Graph, eng engine.Engine, index stri
 	if err != nil {
 		return true
 	}
-	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
-	loaded, err := l.LoadFlat(ctx, []string{index})
+	ev := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	loaded, err := ev.LoadFlat(ctx, []string{index})
 	if err != nil {
 		return true
 	}
@@ -168,7 +169,7 @@ func advances(ctx context.Context, g *graph.Graph, eng engine.Engine, index stri
 	return len(values) > 1 && slices.Min(values) != slices.Max(values)
 }
 
-// Sinusoidal reports whether every column of a table swings as a sine does:
+// Sinusoidal reports whether every column of a table is a sine of the position p:
 // x(p+1) + x(p−1) = 2·cos ω·x(p), with one ω for the column.
 func Sinusoidal(t *onnx.Tensor) bool {
 	values, err := t.Float64s()
@@ -200,7 +201,7 @@ func Sinusoidal(t *onnx.Tensor) bool {
 	return swings
 }
 
-// scoreBiases says what is added to the scores of the cores, each kind once.
+// scoreBiases names what is added to the scores of the cores, each kind once.
 func scoreBiases(ctx context.Context, g *graph.Graph, eng engine.Engine, cores []site.Core) (found []string) {
 	var values []string
 	for _, c := range cores {
@@ -210,29 +211,28 @@ func scoreBiases(ctx context.Context, g *graph.Graph, eng engine.Engine, cores [
 	if err != nil {
 		return nil
 	}
-	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	ev := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
 	for _, c := range cores {
 		if ctx.Err() != nil {
 			return found
 		}
-		if what := scoreBias(ctx, l, c); what != "" {
+		if what := scoreBias(ctx, ev, c); what != "" {
 			found = append(found, what)
 		}
 	}
 	return ir.Unique(found)
 }
 
-// scoreBias evaluates what becomes of scores that are all zero, and names it; "" for
-// a mere mask.
-func scoreBias(ctx context.Context, l *eval.Evaluator, c site.Core) string {
+// scoreBias evaluates what scores of zero become, and names it; "" for a mask alone.
+func scoreBias(ctx context.Context, ev *eval.Evaluator, c site.Core) string {
 	scores, result := c.ScoresMatMul.Outputs[0], c.Softmax.Inputs[0]
-	dims := l.Table.Dims[scores]
-	piece, refusal := l.Open(ctx, c.Softmax, "what is added to its scores", []string{result}, []string{scores})
+	dims := ev.Table.Dims[scores]
+	piece, refusal := ev.Open(ctx, c.Softmax, "what is added to its scores", []string{result}, []string{scores})
 	if dims == nil || refusal != nil {
 		return ""
 	}
 	defer piece.Session.Close()
-	pt := l.Table.Within(dim.Point{B: 1, L: 24})
+	pt := ev.Table.Within(dim.Point{B: 1, L: 24})
 	sizes := dim.Evaluate(dims, pt)
 	elements, err := bound.Room(sizes)
 	if err != nil {
@@ -250,16 +250,16 @@ func scoreBias(ctx context.Context, l *eval.Evaluator, c site.Core) string {
 	return NameBias(y.Values(), length, total)
 }
 
-// NameBias names biases [heads][length][total] by how they depend on the
-// distance between query and key, up to a constant per query, which a softmax
-// does not see.
+// NameBias names biases [heads, length, total] by how they depend on the distance
+// between query and key; "" where there is only a mask. A constant that is added to all
+// keys of a query does not count: it does not change a softmax.
 func NameBias(values []float64, length, total int64) string {
 	flat, linear, toeplitz := true, true, true
 	var slopes []float64
 	for start := int64(0); start+length*total <= int64(len(values)); start += length * total {
 		at := func(i, j int64) float64 { return values[start+i*total+j] }
 		shift := total - length             // keys before the first query
-		byDistance := map[int64]float64{}   // what a distance adds
+		byDistance := map[int64]float64{}   // distance → what it adds
 		slope, seen := math.NaN(), int64(0) // of this head
 		for i := range length {
 			self := at(i, i+shift)

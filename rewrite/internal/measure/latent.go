@@ -16,40 +16,40 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Latent attention (DeepSeek-V2, arXiv 2405.04434) keeps two things for later
-// calls: latent states, of which every call makes keys and values for all
-// tokens anew, and a few rotated channels that all heads share. The op takes
-// the keys and values of cached and of new tokens apart, and what it gives back
-// as keys holds the shared channels, which are the model's cache.
+// Latent attention (DeepSeek-V2, arXiv 2405.04434) caches two things: latent states, from
+// which every call computes the keys and values of all tokens, and a few rotated channels
+// that all heads share. The op takes the keys and values of cached tokens and those of
+// new tokens as two inputs. The keys that it gives contain the shared channels, and these
+// are the model's cache.
 
-// Latent says how the keys of such a site are put together.
+// Latent says how the keys of such a site are concatenated.
 type Latent struct {
-	Place  []int64 // channel of a key → among those of the cuts, one after the other
-	First  int64   // of the shared ones among these
-	Count  int64   // how many are shared
-	Part   int     // which of the cuts holds them
-	factor float64 // on all of them
+	Place  []int64 // for each channel of a key: its index among the channels of all boundaries, one after the other
+	First  int64   // index among these of the first shared channel
+	Count  int64   // number of shared channels
+	Part   int     // index in Key.Boundaries of the value that holds them
+	factor float64 // on all channels
 }
 
-// sharedRotation measures the rotation of the channels that are kept, and where
-// they stand in a key.
-func sharedRotation(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*rotation.Matrix, *onnx.ValueInfo, *Latent, error) {
+// sharedRotation measures the rotation of the shared channels, and which channels of a
+// key they are.
+func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*rotation.Matrix, *onnx.ValueInfo, *Latent, error) {
 	c, part := s.Key.Shared, ly.Key.Parts[s.Key.SharedAt]
 	for _, v := range []string{c.Past, c.Present} {
-		if kept, err := dim.LayoutOf(l.Table.Dims[v], part.Channels); err != nil || !kept.Canonical() || kept.Heads != part.Heads || kept.Channels != part.Channels {
-			return nil, nil, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; [batch, %d, tokens, %d] was expected", l.Table.Dims[v], part.Heads, part.Channels)
+		if cached, err := dim.LayoutOf(ev.Table.Dims[v], part.Channels); err != nil || !cached.Canonical() || cached.Heads != part.Heads || cached.Channels != part.Channels {
+			return nil, nil, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; [batch, %d, tokens, %d] was expected", ev.Table.Dims[v], part.Heads, part.Channels)
 		}
 	}
-	fresh, err := dim.LayoutOf(l.Table.Dims[c.NewRows], part.Channels)
+	newRows, err := dim.LayoutOf(ev.Table.Dims[c.NewRows], part.Channels)
 	if err != nil {
 		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the rotated key (%q) has an unexpected shape: %v", c.NewRows, err)
 	}
 	b := site.Branch{Boundary: s.Key.Boundaries()[s.Key.SharedAt]}
-	m, position, err := branchRotation(ctx, l, b, s.ScoresMatMul, "key", c.NewRows, part, fresh)
+	m, position, err := branchRotation(ctx, ev, b, s.ScoresMatMul, "key", c.NewRows, part, newRows)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	la, err := keyChannelMap(ctx, l, s, ly)
+	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -69,26 +69,26 @@ func sharedRotation(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *s
 	return m, position, la, nil
 }
 
-// keyChannelMap finds which channel of what a key is put together of each of its
-// channels is, for cached tokens and new ones alike.
-func keyChannelMap(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*Latent, error) {
+// keyChannelMap finds, for each channel of a key, which channel of the concatenated
+// values it is. It must be the same for cached and new tokens.
+func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*Latent, error) {
 	la := &Latent{Part: s.Key.SharedAt, Count: ly.Key.Parts[s.Key.SharedAt].Channels}
-	cuts := s.Key.Boundaries()
-	cuts[la.Part] = s.Key.Shared.Present
-	loaded, refusal := l.Open(ctx, s.ScoresMatMul, "the way from the key cache to the scores", []string{s.Key.Operand}, cuts)
+	boundaries := s.Key.Boundaries()
+	boundaries[la.Part] = s.Key.Shared.Present
+	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the way from the key cache to the scores", []string{s.Key.Operand}, boundaries)
 	if refusal != nil {
 		return nil, refusal
 	}
 	defer loaded.Session.Close()
-	// One row of the batch for each channel.
+	// Each row of the batch feeds one channel.
 	pt := dim.Point{B: ly.Key.Channels, L: 3, P: 4}
 	feeds := map[string]engine.Tensor{}
 	first := int64(0)
-	for i, cut := range cuts {
-		dims := dim.Evaluate(l.Table.Dims[cut], pt)
+	for i, boundary := range boundaries {
+		dims := dim.Evaluate(ev.Table.Dims[boundary], pt)
 		part := ly.Key.Parts[i]
 		if i == la.Part {
-			part, _ = dim.LayoutOf(l.Table.Dims[cut], part.Channels) // as sharedRotation has it
+			part, _ = dim.LayoutOf(ev.Table.Dims[boundary], part.Channels) // checked by sharedRotation
 		}
 		elements, err := bound.Room(dims)
 		if err != nil {
@@ -105,7 +105,7 @@ func keyChannelMap(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *si
 				}
 			}
 		}
-		feeds[cut] = loaded.Piece.State(cut, x, dims...)
+		feeds[boundary] = loaded.Piece.State(boundary, x, dims...)
 		first += part.Channels
 	}
 	results, err := loaded.Run(ctx, pt, feeds)

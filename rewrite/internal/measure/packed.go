@@ -10,13 +10,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// unpack finds which heads of a value that holds several of query, key and
-// value are those of each, by feeding one head at a time.
-func unpack(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *site.Layouts) error {
+// unpack returns the layouts of a site in which one value holds several of query, key and
+// value, with the heads of each. It finds them by feeding one head at a time.
+func unpack(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*site.Layouts, error) {
+	out := *ly
 	holds := map[string]int{}
 	for _, b := range []site.Branch{s.Query, s.Key, s.Value} {
-		for _, cut := range b.Boundaries() {
-			holds[cut]++
+		for _, boundary := range b.Boundaries() {
+			holds[boundary]++
 		}
 	}
 	for _, v := range []struct {
@@ -26,14 +27,14 @@ func unpack(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *site.Layo
 		in     *dim.Layout
 		to     dim.Layout
 	}{
-		{"query", s.ScoresMatMul, site.Branch{Boundary: s.Query.Boundary, Parts: s.Query.Parts, Scales: s.Query.Scales, Operand: s.Query.Operand}, &ly.Query, ly.QueryOperand},
-		{"key", s.ScoresMatMul, site.Branch{Boundary: s.Key.Boundary, Parts: s.Key.Parts, Scales: s.Key.Scales, Operand: s.Key.Cached()}, &ly.Key, ly.KeyCached},
-		{"value", s.ValueMatMul, site.Branch{Boundary: s.Value.Boundary, Operand: s.Value.Cached()}, &ly.Value, ly.ValueCached},
+		{"query", s.ScoresMatMul, site.Branch{Boundary: s.Query.Boundary, Parts: s.Query.Parts, Scales: s.Query.Scales, Operand: s.Query.Operand}, &out.Query, ly.QueryOperand},
+		{"key", s.ScoresMatMul, site.Branch{Boundary: s.Key.Boundary, Parts: s.Key.Parts, Scales: s.Key.Scales, Operand: s.Key.Cached()}, &out.Key, ly.KeyCached},
+		{"value", s.ValueMatMul, site.Branch{Boundary: s.Value.Boundary, Operand: s.Value.Cached()}, &out.Value, ly.ValueCached},
 	} {
-		if v.in.Parts != nil { // they are told apart by their channels
-			for _, cut := range v.branch.Boundaries() {
-				if holds[cut] > 1 {
-					return graph.Refuse(v.at, "the value %q holds a part of its %s and others", cut, v.what)
+		if v.in.Parts != nil { // each part is a value of its own
+			for _, boundary := range v.branch.Boundaries() {
+				if holds[boundary] > 1 {
+					return nil, graph.Refuse(v.at, "the value %q holds a part of its %s and others", boundary, v.what)
 				}
 			}
 			continue
@@ -42,27 +43,27 @@ func unpack(ctx context.Context, l *eval.Evaluator, s *site.Sized, ly *site.Layo
 			continue
 		}
 		if v.in.Is(dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis) {
-			return graph.Refuse(v.at, "the value %q holds its %s and others, with one dimension for batch and heads; two were expected", v.branch.Boundary, v.what)
+			return nil, graph.Refuse(v.at, "the value %q holds its %s and others, with one dimension for batch and heads; two were expected", v.branch.Boundary, v.what)
 		}
 		if width := dim.Saturated(v.in.Heads, v.in.Channels); width > site.MaxWidth {
-			return graph.Refuse(v.at, "the value %q that holds its %s is %d channels wide, more than the %d that are evaluated", v.branch.Boundary, v.what, width, site.MaxWidth)
+			return nil, graph.Refuse(v.at, "the value %q that holds its %s is %d channels wide, more than the %d that are evaluated", v.branch.Boundary, v.what, width, site.MaxWidth)
 		}
-		loaded, refusal := l.Open(ctx, v.at, "the way of its "+v.what, []string{v.branch.Operand}, v.branch.MeasuredFrom())
+		loaded, refusal := ev.Open(ctx, v.at, "the way of its "+v.what, []string{v.branch.Operand}, v.branch.MeasuredFrom())
 		if refusal != nil {
-			return refusal
+			return nil, refusal
 		}
 		from, err := headMap(ctx, loaded, v.branch, 0, *v.in, v.to)
 		loaded.Session.Close()
 		if err != nil {
-			return graph.Refuse(v.at, "the heads of its %s are not found in %q: %v", v.what, v.branch.Boundary, err)
+			return nil, graph.Refuse(v.at, "the heads of its %s are not found in %q: %v", v.what, v.branch.Boundary, err)
 		}
 		first, count := from[0], from[len(from)-1]-from[0]+1
 		for h, source := range from {
 			if want := first + int64(h)*count/int64(len(from)); source != want {
-				return graph.Refuse(v.at, "head %d of its %s is head %d of %q, %d was expected", h, v.what, source, v.branch.Boundary, want)
+				return nil, graph.Refuse(v.at, "head %d of its %s is head %d of %q, %d was expected", h, v.what, source, v.branch.Boundary, want)
 			}
 		}
 		v.in.All, v.in.First, v.in.Heads = v.in.Heads, first, count
 	}
-	return nil
+	return &out, nil
 }

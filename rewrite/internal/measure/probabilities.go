@@ -7,12 +7,49 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// probabilitiesKept checks that nothing but the removal of NaN, and of a sink's
-// column, stands between the softmax and the product with the values.
+// checkProbabilities refuses a site in which something changes the probabilities between
+// the softmax and the value MatMul.
+func checkProbabilities(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) error {
+	in, out := s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0]
+	if rank := int64(len(ly.Scores)); softmaxAxis(ev.Graph.Model, s.Softmax, rank) != rank-1 {
+		return graph.Refuse(s.Softmax, "its axis is %d, %d was expected", softmaxAxis(ev.Graph.Model, s.Softmax, rank), rank-1)
+	}
+	if in == out {
+		return nil
+	}
+	loaded, refusal := ev.Open(ctx, s.Softmax, "what follows the softmax", []string{out}, []string{in})
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.Session.Close()
+	if err := probabilitiesKept(ctx, loaded, in, out, ly.Query.Heads, ly.Sinks); err != nil {
+		return graph.Refuse(s.Softmax, "its probabilities are changed before they are used: %v", err)
+	}
+	return ev.Steady(ctx, s.Softmax, "what follows the softmax", out, []string{in})
+}
+
+// softmaxAxis returns the axis of a softmax over a value of the given rank, counted from
+// the first dimension.
+func softmaxAxis(m *onnx.Model, n *onnx.Node, rank int64) int64 {
+	axis := n.Int("axis", -1)
+	if m.Opset("") < 13 && n.Attribute("axis") == nil {
+		axis = 1 // before opset 13 the default was 1, over the flattened rest
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	return axis
+}
+
+// probabilitiesKept checks that nothing happens to probabilities from in to out, except
+// that NaN becomes zero and the extra columns of sinks are dropped.
 func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, heads, extra int64) error {
 	pt := dim.Point{B: 2, L: 3, P: 2}
 	if !l.Table.Past {

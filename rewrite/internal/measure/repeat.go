@@ -7,20 +7,22 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// headsTogether is how many heads are fed in one call, a row of the batch each:
-// all of thousands would take the square of their number in memory.
+// headsTogether is how many heads are fed in one call, each in its own row of the batch.
+// Feeding all at once would take memory with the square of their number.
 const headsTogether = 64
 
-// headMap feeds one head at a time from one of a branch's cuts and returns which
-// of them each head of the operand is made of.
+// headMap returns, for each head of a branch's operand, which head of one of its
+// boundaries it is computed from. It feeds one head at a time.
 func headMap(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, to dim.Layout) ([]int64, error) {
 	from := slices.Repeat([]int64{-1}, int(to.Heads))
 	for first := int64(0); first < in.Heads; first += headsTogether {
@@ -34,7 +36,7 @@ func headMap(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, t
 	return from, nil
 }
 
-// someHeads does so for count heads from first on.
+// someHeads fills in headMap's result for the count heads from first on.
 func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, to dim.Layout, first, count int64, from []int64) error {
 	pt := dim.Point{B: count, L: 1, P: 1}
 	if !l.Table.Past {
@@ -42,8 +44,8 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 	}
 	pt = l.Table.Within(pt)
 	feeds := map[string]engine.Tensor{}
-	for i, cut := range b.Boundaries() {
-		dims := dim.Evaluate(l.Table.Dims[cut], pt)
+	for i, boundary := range b.Boundaries() {
+		dims := dim.Evaluate(l.Table.Dims[boundary], pt)
 		elements, err := bound.Room(dims)
 		if err != nil {
 			return err
@@ -56,7 +58,7 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 				}
 			}
 		}
-		feeds[cut] = l.Piece.State(cut, x, dims...)
+		feeds[boundary] = l.Piece.State(boundary, x, dims...)
 	}
 	if b.Past() != "" {
 		past := dim.Evaluate(l.Table.Dims[b.Past()], pt)
@@ -87,8 +89,8 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 	return nil
 }
 
-// grouped refuses a head map that is not the one of grouped-query attention:
-// head h reads kv head h / (heads / kv heads).
+// grouped returns an error for a head map that is not that of grouped-query attention:
+// head h reads kv head h / (heads / kv heads), rounded down.
 func grouped(from []int64, kvHeads int64) error {
 	for h, source := range from {
 		if want := int64(h) * kvHeads / int64(len(from)); source != want {
@@ -98,8 +100,8 @@ func grouped(from []int64, kvHeads int64) error {
 	return nil
 }
 
-// repeatFactor checks that an operand is what the cache holds, head by head
-// (repeated as grouped-query attention does), times one factor, and returns it.
+// repeatFactor returns the factor between a cached value and an operand. It returns an
+// error where they differ in more than this factor and the repetition of heads.
 func repeatFactor(ctx context.Context, l *eval.Loaded, cached, operand string, in, to dim.Layout) (float64, error) {
 	pt := dim.Point{B: 2, L: 3, P: 4}
 	if !l.Table.Past {
@@ -112,7 +114,7 @@ func repeatFactor(ctx context.Context, l *eval.Loaded, cached, operand string, i
 	}
 	given, values := x.Values(), y.Values()
 	var dot, norm, worst float64
-	each := func(f func(got, stored float64)) {
+	each := func(f func(got, cached float64)) {
 		for b := range pt.B {
 			for h := range to.Heads {
 				for r := range to.Rows.At(pt) {
@@ -123,16 +125,112 @@ func repeatFactor(ctx context.Context, l *eval.Loaded, cached, operand string, i
 			}
 		}
 	}
-	each(func(got, stored float64) { dot += got * stored; norm += stored * stored })
+	each(func(got, cached float64) { dot += got * cached; norm += cached * cached })
 	p := l.Piece.Precision()
 	factor := ir.Snapped(dot/norm, p)
 	slack := 32 * ir.Float32eps
 	if p != rope.Float32 {
 		slack = 4 * p.Epsilon()
 	}
-	each(func(got, stored float64) { worst = math.Max(worst, math.Abs(got-factor*stored)) })
+	each(func(got, cached float64) { worst = math.Max(worst, math.Abs(got-factor*cached)) })
 	if !(worst <= slack*math.Abs(factor)) {
 		return 0, fmt.Errorf("it is not the cache's content times one factor (%g, off by %g)", factor, worst)
 	}
 	return factor, nil
+}
+
+// keyRepeat returns the factor between cached keys and the operand of the scores MatMul.
+func keyRepeat(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (float64, error) {
+	if s.Key.Cache == nil {
+		return 1, nil // the rotation is measured up to the operand
+	}
+	cached := s.Key.Cache.Present
+	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the way from the key cache to the scores", []string{s.Key.Operand}, []string{cached})
+	if refusal != nil {
+		return 0, refusal
+	}
+	defer loaded.Session.Close()
+	in, err := dim.LayoutOf(ev.Table.Dims[cached], ly.Key.Channels)
+	if err != nil {
+		return 0, graph.Refuse(s.Key.Cache.Concat, "the key cache has an unexpected shape: %v", err)
+	}
+	if !in.Canonical() {
+		return 0, graph.Refuse(s.Key.Cache.Concat, "the key cache has the shape %v; [batch, heads, past + length, channels] was expected", ev.Table.Dims[cached])
+	}
+	factor, err := repeatFactor(ctx, loaded, cached, s.Key.Operand, in, ly.KeyOperand)
+	if err != nil {
+		return 0, graph.Refuse(s.ScoresMatMul, "its key operand differs from the cache: %v", err)
+	}
+	return factor, nil
+}
+
+// checkValues refuses a site in which the value MatMul reads something else than the
+// cached values with repeated heads, or in which heads of keys and values are not
+// grouped as in grouped-query attention.
+func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) error {
+	for _, v := range []struct {
+		what   string
+		branch site.Branch
+		at     *onnx.Node
+		in, to dim.Layout
+	}{{"value", s.Value, s.ValueMatMul, ly.Value, ly.ValueUsed}, {"key", s.Key, s.ScoresMatMul, ly.Key, ly.KeyOperand}} {
+		boundaries := v.branch.MeasuredFrom()
+		if v.branch.Past() != "" {
+			boundaries = append(boundaries, v.branch.Past())
+		}
+		loaded, refusal := ev.Open(ctx, v.at, "the way of its "+v.what, []string{v.branch.Operand}, boundaries)
+		if refusal != nil {
+			return refusal
+		}
+		for i, in := range v.in.Each() {
+			from, err := headMap(ctx, loaded, v.branch, i, in, v.to)
+			if err != nil {
+				loaded.Session.Close()
+				return graph.Refuse(v.at, "the heads of its %s are not those expected: %v", v.what, err)
+			}
+			if err := grouped(from, in.Heads); err != nil {
+				loaded.Session.Close()
+				return graph.Refuse(v.at, "the heads of its %s are not grouped as expected: %v", v.what, err)
+			}
+		}
+		loaded.Session.Close()
+		var start []string // after these values nothing may depend on the number of tokens
+		switch {
+		case v.branch.Shared != nil:
+			start = append(v.branch.Boundaries(), v.branch.Shared.Present)
+		case v.branch.Cache != nil:
+			start = []string{v.branch.Cache.Present}
+		case v.what == "key": // without a cache the rotation ends at the operand
+			continue
+		default:
+			start = v.branch.Boundaries()
+		}
+		if err := ev.Steady(ctx, v.at, "the way of its "+v.what, v.branch.Operand, start); err != nil {
+			return err
+		}
+	}
+	start, in := s.Value.Boundary, ly.Value
+	if s.Value.Cache != nil {
+		start = s.Value.Cache.Present
+		var err error
+		if in, err = dim.LayoutOf(ev.Table.Dims[start], ly.Value.Channels); err != nil {
+			return graph.Refuse(s.Value.Cache.Concat, "the value cache has an unexpected shape: %v", err)
+		}
+		if !in.Canonical() {
+			return graph.Refuse(s.Value.Cache.Concat, "the value cache has the shape %v; [batch, heads, past + length, channels] was expected", ev.Table.Dims[start])
+		}
+	}
+	loaded, refusal := ev.Open(ctx, s.ValueMatMul, "the way of its value", []string{s.Value.Operand}, []string{start})
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.Session.Close()
+	factor, err := repeatFactor(ctx, loaded, start, s.Value.Operand, in, ly.ValueUsed)
+	if err != nil {
+		return graph.Refuse(s.ValueMatMul, "its value operand differs from the value: %v", err)
+	}
+	if math.Abs(factor-1) > 4*ir.Float32eps {
+		return graph.Refuse(s.ValueMatMul, "its value is multiplied by %g", factor)
+	}
+	return nil
 }

@@ -13,35 +13,34 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// An attention that cannot be lifted as a whole (its probabilities are changed,
-// its scores depend on how many tokens there are) may still turn query and key as
-// a rotary encoding does. Methods that change frequencies and gain alone need no
-// more: with the target PlainONNX they change the constants of that rotation, and
-// everything around it stays the model's own.
+// Some attentions cannot be measured as a whole: their probabilities are changed, or
+// their scores depend on the number of tokens. Their rotation can often be measured all
+// the same. That is enough for methods that change frequencies and gain alone: with the
+// target PlainONNX these change the constants of the rotation and nothing around it.
 
-// RotationAlone measures what a site whose attention cannot be lifted does to query
-// and key by position, and nothing else.
-func RotationAlone(ctx context.Context, l *eval.Evaluator, s *site.Sized) (*Measured, error) {
-	l = &eval.Evaluator{Graph: l.Graph, Loader: l.Loader, Sections: true}
-	ly, err := s.RotatedLayouts(l.Table)
+// RotationAlone measures the rotation of a site whose attention cannot be measured as a
+// whole. The result has RotationOnly set, and no mask and no values.
+func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, error) {
+	ev = &eval.Evaluator{Graph: ev.Graph, Loader: ev.Loader, Sections: true}
+	ly, err := s.RotatedLayouts(ev.Table)
 	if err != nil {
 		return nil, err
 	}
-	if err := unpack(ctx, l, s, ly); err != nil {
+	if ly, err = unpack(ctx, ev, s, ly); err != nil {
 		return nil, err
 	}
-	query, position, err := rotationBeforeNorms(ctx, l, s.Query, s.ScoresMatMul, "query", s.Query.Operand, ly.Query, ly.QueryOperand)
+	query, position, err := rotationBeforeNorms(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand, ly.Query, ly.QueryOperand)
 	if err != nil {
 		return nil, err
 	}
-	key, keyPosition, err := rotationBeforeNorms(ctx, l, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	key, keyPosition, err := rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
 	if err != nil {
 		return nil, err
 	}
-	if position != nil && keyPosition != nil && position.Name != keyPosition.Name {
-		return nil, graph.Refuse(s.ScoresMatMul, "the query is rotated by the input %q, the key by %q", position.Name, keyPosition.Name)
+	if err := onePosition(s, position, keyPosition); err != nil {
+		return nil, err
 	}
-	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Position: position, Static: l.Table.Static, RotationOnly: true}
+	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Position: position, Static: ev.Table.Static, RotationOnly: true}
 	out.Attention = rope.Attention{Heads: int(ly.Query.Heads), KVHeads: int(ly.Key.Heads), HeadSize: int(ly.Query.Channels)}
 	if out.Attention.Scale, err = joinBranches(s, &out.Attention, query, key); err != nil {
 		return nil, err
@@ -52,23 +51,24 @@ func RotationAlone(ctx context.Context, l *eval.Evaluator, s *site.Sized) (*Meas
 	return out, nil
 }
 
-// rotationBeforeNorms measures a branch up to what is turned and no more: what a norm
-// with weights does to it afterwards is none of its business.
-func rotationBeforeNorms(ctx context.Context, l *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+// rotationBeforeNorms measures a branch up to the rotated value, before its factors per
+// token.
+func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
 	if n := len(b.Scales); n > 0 {
 		out = b.Scales[n-1].Of
 		var err error
-		if to, err = dim.LayoutOf(l.Table.Dims[out], to.Channels); err != nil {
+		if to, err = dim.LayoutOf(ev.Table.Dims[out], to.Channels); err != nil {
 			return nil, nil, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
 		}
 	}
-	return branchRotation(ctx, l, b, at, what, out, from, to)
+	return branchRotation(ctx, ev, b, at, what, out, from, to)
 }
 
-// Allows refuses methods that need more than the rotation where no more was lifted.
-func (l *Measured) Allows(specs []rope.Spec, why string) error {
+// Allows returns an error for methods that need more than the rotation where only that
+// was measured. why is the reason, for its text.
+func (m *Measured) Allows(specs []rope.Spec, why string) error {
 	for _, s := range specs {
-		if l.RotationOnly && s.Axis != rope.ScalingAxis {
+		if m.RotationOnly && s.Axis != rope.ScalingAxis {
 			return fmt.Errorf("its rotation alone is known, so that only methods that change frequencies and gain alone are possible, not %s %s: %s", s.Axis, s, why)
 		}
 	}

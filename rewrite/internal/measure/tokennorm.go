@@ -16,22 +16,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// What stands behind a rotation and is made of what is turned must be a norm.
+// A factor after the rotation that is computed from the rotated value must be a norm.
 
-// normFactors makes sure that what a branch's scales are made of query or key alone is
-// their length, which no rotation changes: the same for a vector and its mirror
-// image in any plane. It returns what the un-rotated value is multiplied by
-// before each norm is taken.
-func normFactors(ctx context.Context, l *eval.Evaluator, b site.Branch, what string, in dim.Layout) ([]float64, error) {
+// normFactors checks that those of a branch's factors per token that are computed from
+// the rotated value depend on its length alone, which a rotation does not change: they
+// are the same for a vector and its mirror image in any plane. For each such norm it
+// returns by what the value before rotation is multiplied on its path to the norm; 0 for
+// other factors.
+func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what string, in dim.Layout) ([]float64, error) {
 	factors := make([]float64, len(b.Scales))
 	for i, scale := range b.Scales {
 		if !scale.Norm {
 			continue
 		}
-		if _, err := site.Chain(l.Graph, scale); err != nil {
+		if _, err := site.Chain(ev.Graph, scale); err != nil {
 			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
 		}
-		loaded, refusal := l.Open(ctx, scale.Node, "the norm behind the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
+		loaded, refusal := ev.Open(ctx, scale.Node, "the norm behind the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -40,10 +41,10 @@ func normFactors(ctx context.Context, l *eval.Evaluator, b site.Branch, what str
 		if err != nil {
 			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
 		}
-		if loaded, refusal = l.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
+		if loaded, refusal = ev.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
 			return nil, refusal
 		}
-		factors[i], err = lengthened(ctx, loaded, b.Boundary, scale.Of, in)
+		factors[i], err = lengthFactor(ctx, loaded, b.Boundary, scale.Of, in)
 		loaded.Session.Close()
 		if err != nil {
 			return nil, graph.Refuse(scale.Node, "the norm behind the rotation of its %s is not understood: %v", what, err)
@@ -52,8 +53,9 @@ func normFactors(ctx context.Context, l *eval.Evaluator, b site.Branch, what str
 	return factors, nil
 }
 
-// lengthened returns how much longer vectors become on their way.
-func lengthened(ctx context.Context, l *eval.Loaded, cut, out string, in dim.Layout) (float64, error) {
+// lengthFactor returns how much longer the vectors of a boundary are at out. It returns
+// an error where that is not the same for all vectors.
+func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in dim.Layout) (float64, error) {
 	if in.Parts != nil {
 		return 0, fmt.Errorf("it is taken of several values")
 	}
@@ -62,7 +64,7 @@ func lengthened(ctx context.Context, l *eval.Loaded, cut, out string, in dim.Lay
 		return 0, err
 	}
 	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
-	x, y, err := l.Random(ctx, pt, cut, out, 17)
+	x, y, err := l.Random(ctx, pt, boundary, out, 17)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +94,8 @@ func lengthened(ctx context.Context, l *eval.Loaded, cut, out string, in dim.Lay
 	return ir.Snapped(factor, l.Piece.Precision()), nil
 }
 
-// mirrored compares what a scale is for random vectors and for their mirror images.
+// mirrored returns an error where a norm differs between random vectors and their mirror
+// images.
 func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 	rng := rand.New(rand.NewPCG(13, 14))
 	ly, err := dim.LayoutOf(l.Table.Dims[s.Of], 0)
@@ -143,16 +146,18 @@ func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 	return nil
 }
 
-// BehindNorms takes out of an edited attention what a norm behind the rotation
-// takes away: its gain. It is what a model has that is exported with the method.
-func BehindNorms(s *site.Sized, a, before rope.Attention) (_ rope.Attention, warning string, _ error) {
-	gain, own := a.Encoding.EffectiveGain(), before.Encoding.EffectiveGain()
+// BehindNorms returns the attention a without the gain that a method gave it, where norms
+// after the rotation take this gain away, and a warning that says so. A model that is
+// exported with the method has the same. original is the attention without the method.
+// It returns an error where the norms take away only a part of the gain.
+func BehindNorms(s *site.Sized, a, original rope.Attention) (_ rope.Attention, warning string, _ error) {
+	gain, own := a.Encoding.EffectiveGain(), original.Encoding.EffectiveGain()
 	switch {
 	case gain == own || !s.Query.Normed() && !s.Key.Normed():
 		return a, "", nil
 	case !s.Query.Normed() || !s.Key.Normed() || a.Encoding.RotaryDim() != a.HeadSize:
 		return a, "", fmt.Errorf("the method multiplies what it turns by %g, and a norm behind the rotation takes that away from some of it only; a method without a gain is possible (temperature=1)", gain)
 	}
-	a.Encoding.Gain = before.Encoding.Gain
+	a.Encoding.Gain = original.Encoding.Gain
 	return a, fmt.Sprintf("queries and keys are normed after they are turned, which takes the method's gain of %.6g away, as in a model that is exported with the method; temperature=%.6g would multiply scores by as much", gain, gain*gain/(own*own)), nil
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Without the op, frequencies that depend on how far a call reaches are computed
-// by plain nodes. A cache then holds keys as they come, and all of them are
-// turned in every call, as the op does it.
+// Frequencies may depend on the length of a call. Without the op, plain nodes compute
+// them. The cache then holds keys before rotation, and every call rotates all of them,
+// as the op does.
 
-// writeReach makes such frequencies of the constants that are to have them.
-func (t *rotaryConstants) writeReach(sites []Site) error {
-	var length string // shared by all of them
+// writeLengthDependent replaces the constants that are to depend on the length by nodes
+// that compute them, and changes the caches of these sites.
+func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
+	var length string // the name of the length, computed once for all constants
 	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
 		r := t.constants[name]
 		if r.want.Reach.Trained == 0 {
@@ -29,39 +30,39 @@ func (t *rotaryConstants) writeReach(sites []Site) error {
 		}
 		b := &ir.Builder{Stem: "rope_rewrite/" + name}
 		if length == "" {
-			length = reached(b, r.site)
+			length = callLength(b, r.site)
 		}
 		r.remove(name, t.model)
-		byReach(b, r, name, length)
+		lengthDependentFrequencies(b, r, name, length)
 		b.Into(r.holder, nil)
 	}
-	var turns []keyTurn
+	var rotations []keyRotation
 	for _, s := range sites {
 		if s.Want.Encoding.Reach.Trained == 0 || !s.Measured.Layouts.Cached {
 			continue
 		}
-		want, err := s.rescaled()
+		want, err := s.wantedEncoding()
 		if err == nil {
-			err = s.plainCache()
+			err = s.checkCache()
 		}
 		if err != nil {
 			return &LayerError{s.Layer, err}
 		}
-		i := slices.IndexFunc(turns, func(k keyTurn) bool { return reflect.DeepEqual(k.encoding, want) })
+		i := slices.IndexFunc(rotations, func(k keyRotation) bool { return reflect.DeepEqual(k.encoding, want) })
 		if i < 0 {
-			b := &ir.Builder{Stem: fmt.Sprintf("rope_rewrite/keys_%d", len(turns))}
-			turns = append(turns, makeKeyTurn(b, s, want, length, t.model.Opset("")))
+			b := &ir.Builder{Stem: fmt.Sprintf("rope_rewrite/keys_%d", len(rotations))}
+			rotations = append(rotations, newKeyRotation(b, s, want, length, t.model.Opset("")))
 			b.Into(t.model.Graph, nil)
-			i = len(turns) - 1
+			i = len(rotations) - 1
 		}
-		s.keepRaw(t.model, turns[i])
+		s.cacheUnrotated(t.model, rotations[i])
 	}
 	return nil
 }
 
-// tokens makes the positions of the new tokens, int64 [batch or 1, length], and
-// which of them are real, bool [batch, length] or empty where all are.
-func tokens(b *ir.Builder, s Site) (positions, real string) {
+// newTokenPositions computes the positions of the new tokens, int64 [batch or 1, length],
+// and which of them are not padding, bool [batch, length]; "" without a padding mask.
+func newTokenPositions(b *ir.Builder, s Site) (positions, real string) {
 	l := s.Measured
 	if l.Position != nil {
 		positions = b.Int64s(l.Position)
@@ -85,9 +86,10 @@ func tokens(b *ir.Builder, s Site) (positions, real string) {
 	return positions, real
 }
 
-// reached makes the largest position of a real token and one more, as a double.
-func reached(b *ir.Builder, s Site) string {
-	positions, real := tokens(b, s)
+// callLength computes the length of a call, a double without dimensions: one more than the
+// largest position of a token that is not padding.
+func callLength(b *ir.Builder, s Site) string {
+	positions, real := newTokenPositions(b, s)
 	next := b.Add("Add", []string{positions, b.Constant("one", 1)}, b.Value("next"))
 	if real != "" {
 		count := b.Add("Cast", []string{real}, b.Value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
@@ -97,9 +99,9 @@ func reached(b *ir.Builder, s Site) string {
 	return b.Add("Cast", []string{last}, b.Value("reach"), onnx.IntAttr("to", int64(onnx.Double)))
 }
 
-// byReach makes the frequencies of a call that reaches a length, under a name
-// and in the constant's form. (rope.Encoding.At)
-func byReach(b *ir.Builder, r rotary, name, length string) {
+// lengthDependentFrequencies computes the frequencies of a call of some length, under the
+// given name and in the constant's form, as rope.Encoding.At does.
+func lengthDependentFrequencies(b *ir.Builder, r rotaryConstant, name, length string) {
 	reach, dims := r.want.Reach, r.tensor.Dims
 	double := func(part string, dims []int64, values ...float64) string {
 		b.Constants = append(b.Constants, ir.FloatTensor(b.Value(part), onnx.Double, dims, values...))
@@ -111,11 +113,11 @@ func byReach(b *ir.Builder, r rotary, name, length string) {
 		}
 		return list
 	}
-	short := r.list(b.Value("short"), r.want.Frequencies)
+	short := r.frequencyTensor(b.Value("short"), r.want.Frequencies)
 	b.Constants = append(b.Constants, short)
 	over := b.Add("Greater", []string{length, double("trained", []int64{}, float64(reach.Trained))}, b.Value("over"))
 	if reach.Long != nil {
-		long := r.list(b.Value("long"), reach.Long)
+		long := r.frequencyTensor(b.Value("long"), reach.Long)
 		b.Constants = append(b.Constants, long)
 		b.Add("Where", []string{over, long.Name, short.Name}, name)
 		return
@@ -137,26 +139,27 @@ func byReach(b *ir.Builder, r rotary, name, length string) {
 	b.Add("Where", []string{over, far, short.Name}, name)
 }
 
-// keyTurn is what all keys of a row, cached ones included, are turned by.
-type keyTurn struct {
+// keyRotation is the rotation of all keys of a call, cached ones included.
+type keyRotation struct {
 	encoding rope.Encoding
 	cos, sin string // float32 [batch or 1, 1, past + length, pairs], the gain included
 }
 
-// plainCache refuses a cache that plain nodes cannot keep un-rotated.
-func (r Site) plainCache() error {
-	c, view := r.Site.Key.Cache, r.Scope.View
+// checkCache returns an error for a site whose cache cannot hold keys before rotation
+// without the op.
+func (s Site) checkCache() error {
+	c, view := s.Site.Key.Cache, s.Scope.View
 	switch {
-	case len(r.Site.Key.Scales) > 0:
+	case len(s.Site.Key.Scales) > 0:
 		return errors.New("its keys are normed behind the rotation, so length=run needs the op; leave --target onnx out, or length=run")
 	case c == nil:
 		return errors.New("its keys are made of latent states in every call, so length=run needs the op; leave --target onnx out, or length=run")
-	case r.Scope.Where != "":
-		return fmt.Errorf("it stands in %s, where length=run needs the op; leave --target onnx out, or length=run", r.Scope.Where)
-	case view.AsWritten(c.Concat) != c.Concat || r.Measured.LengthTracked != nil:
+	case s.Scope.Where != "":
+		return fmt.Errorf("it stands in %s, where length=run needs the op; leave --target onnx out, or length=run", s.Scope.Where)
+	case view.AsWritten(c.Concat) != c.Concat || s.Measured.LengthTracked != nil:
 		return fmt.Errorf("its cache is inside %s (%s), which turns the keys before it keeps them: length=run needs the op; leave --target onnx out, or length=run",
 			ir.Label(view.AsWritten(c.Concat)), view.AsWritten(c.Concat).OpType)
-	case !r.Measured.Layouts.KeyCached.Canonical():
+	case !s.Measured.Layouts.KeyCached.Canonical():
 		return errors.New("its cache does not have the form [batch, heads, tokens, channels], so length=run needs the op; leave --target onnx out, or length=run")
 	case view.Element(c.NewRows) != onnx.Float:
 		return errors.New("its cache is not float32, so length=run needs the op; leave --target onnx out, or length=run")
@@ -164,14 +167,15 @@ func (r Site) plainCache() error {
 	return nil
 }
 
-// makeKeyTurn makes cosines and sines for all keys: a key stands at its index and
-// what the row's real new tokens stand from theirs.
-func makeKeyTurn(b *ir.Builder, s Site, e rope.Encoding, length string, opset int64) keyTurn {
-	positions, real := tokens(b, s)
+// newKeyRotation computes cosines and sines for all keys. The position of a key is its
+// index plus an offset per row: the largest difference of position and index among the
+// row's new tokens that are not padding.
+func newKeyRotation(b *ir.Builder, s Site, e rope.Encoding, length string, opset int64) keyRotation {
+	positions, real := newTokenPositions(b, s)
 	past := b.Size(s.Site.Key.Past(), 2, "cached")
 	dims := b.Add("Shape", []string{positions}, b.Value("all_dims"))
-	fresh := b.Add("Slice", []string{dims, b.Constant("rows", 1), b.Constant("rows_end", 2)}, b.Value("fresh_dim"))
-	total := b.Add("Add", []string{past, b.Add("Squeeze", []string{fresh}, b.Value("fresh"))}, b.Value("all"))
+	newTokens := b.Add("Slice", []string{dims, b.Constant("rows", 1), b.Constant("rows_end", 2)}, b.Value("fresh_dim"))
+	total := b.Add("Add", []string{past, b.Add("Squeeze", []string{newTokens}, b.Value("fresh"))}, b.Value("all"))
 	places := b.Add("Range", []string{past, total, b.Scalar("by_one", 1)}, b.Value("places"))
 	offset := b.Add("Sub", []string{positions, places}, b.Value("offsets"))
 	if real != "" {
@@ -188,29 +192,29 @@ func makeKeyTurn(b *ir.Builder, s Site, e rope.Encoding, length string, opset in
 	floats := b.Add("Cast", []string{at}, b.Value("at_float"), onnx.IntAttr("to", int64(onnx.Float)))
 	column := b.Add("Reshape", []string{floats, b.Constant("column", 0, 1, -1, 1)}, b.Value("at_column"))
 	n := len(e.Frequencies)
-	list := rotary{kind: frequencyList, tensor: ir.FloatTensor("", onnx.Float, []int64{int64(n)}, e.Frequencies...), want: e,
+	list := rotaryConstant{kind: frequencyList, tensor: ir.FloatTensor("", onnx.Float, []int64{int64(n)}, e.Frequencies...), want: e,
 		pairs: indices(n, func(i int) int { return i })}
-	byReach(b, list, b.Value("frequencies"), length)
+	lengthDependentFrequencies(b, list, b.Value("frequencies"), length)
 	angles := b.Add("Mul", []string{column, b.Value("frequencies")}, b.Value("angles"))
 	b.Constants = append(b.Constants, ir.FloatTensor(b.Value("gain"), onnx.Float, []int64{}, e.EffectiveGain()))
-	turn := func(op, part string) string {
+	rotate := func(op, part string) string {
 		plain := b.Add(op, []string{angles}, b.Value(part))
 		return b.Add("Mul", []string{plain, b.Value("gain")}, b.Value(part+"_gained"))
 	}
-	return keyTurn{encoding: e, cos: turn("Cos", "cos"), sin: turn("Sin", "sin")}
+	return keyRotation{encoding: e, cos: rotate("Cos", "cos"), sin: rotate("Sin", "sin")}
 }
 
-// keepRaw lets a site's cache hold keys as they come, and turns all of them
-// where the site reads them.
-func (r Site) keepRaw(m *onnx.Model, k keyTurn) {
-	c, g := r.Site.Key.Cache, m.Graph
+// cacheUnrotated makes a site's cache hold keys before rotation, and rotates all of them
+// where the model reads the cache.
+func (s Site) cacheUnrotated(m *onnx.Model, k keyRotation) {
+	c, g := s.Site.Key.Cache, m.Graph
 	b := &ir.Builder{Stem: "rope_rewrite/" + c.Present}
-	key := lower.Ordered(b, lower.Canonical(b, r.Site.Key.Boundary, r.Measured.Layouts.Key, "key"), r.Measured.KeyOrder, "key")
-	turned := turn(b, c.Present, k, int64(r.Measured.Attention.HeadSize))
-	for _, n := range g.Nodes { // b's own are not among them yet
+	key := lower.Ordered(b, lower.Canonical(b, s.Site.Key.Boundary, s.Measured.Layouts.Key, "key"), s.Measured.KeyOrder, "key")
+	rotated := rotate(b, c.Present, k, int64(s.Measured.Attention.HeadSize))
+	for _, n := range g.Nodes { // the nodes of b are not among them yet
 		for i, v := range n.Inputs {
 			if v == c.Present {
-				n.Inputs[i] = turned
+				n.Inputs[i] = rotated
 			}
 		}
 	}
@@ -223,27 +227,27 @@ func (r Site) keepRaw(m *onnx.Model, k keyTurn) {
 	ir.Sweep(g, map[*onnx.Node]bool{}, map[string]bool{c.NewRows: true})
 }
 
-// turn rotates [batch, heads, tokens, channels].
-func turn(b *ir.Builder, value string, k keyTurn, channels int64) string {
+// rotate rotates keys [batch, heads, tokens, channels].
+func rotate(b *ir.Builder, value string, k keyRotation, channels int64) string {
 	e := k.encoding
 	n, from := int64(len(e.Frequencies)), int64(e.Offset)
-	cut := func(part string, from, to, step int64) string {
+	slice := func(part string, from, to, step int64) string {
 		if from == to {
 			return ""
 		}
 		return b.Add("Slice", []string{value, b.Constant(part+"_from", from), b.Constant(part+"_to", to), b.Constant(part+"_axis", 3), b.Constant(part+"_step", step)}, b.Value(part))
 	}
-	before, behind := cut("before", 0, from, 1), cut("behind", from+2*n, channels, 1)
+	before, behind := slice("before", 0, from, 1), slice("behind", from+2*n, channels, 1)
 	var x, y string
 	if e.Layout == rope.Interleaved {
-		x, y = cut("x", from, from+2*n, 2), cut("y", from+1, from+2*n, 2)
+		x, y = slice("x", from, from+2*n, 2), slice("y", from+1, from+2*n, 2)
 	} else {
-		x, y = cut("x", from, from+n, 1), cut("y", from+n, from+2*n, 1)
+		x, y = slice("x", from, from+n, 1), slice("y", from+n, from+2*n, 1)
 	}
 	mul := func(a, c, part string) string { return b.Add("Mul", []string{a, c}, b.Value(part)) }
-	turnedX := b.Add("Sub", []string{mul(x, k.cos, "x_cos"), mul(y, k.sin, "y_sin")}, b.Value("turned_x"))
-	turnedY := b.Add("Add", []string{mul(y, k.cos, "y_cos"), mul(x, k.sin, "x_sin")}, b.Value("turned_y"))
-	parts := []string{turnedX, turnedY}
+	rotatedX := b.Add("Sub", []string{mul(x, k.cos, "x_cos"), mul(y, k.sin, "y_sin")}, b.Value("turned_x"))
+	rotatedY := b.Add("Add", []string{mul(y, k.cos, "y_cos"), mul(x, k.sin, "x_sin")}, b.Value("turned_y"))
+	parts := []string{rotatedX, rotatedY}
 	if e.Layout == rope.Interleaved {
 		for i, v := range parts {
 			parts[i] = b.Add("Unsqueeze", []string{v, b.Constant(fmt.Sprintf("last_%d", i), -1)}, v+"_last")

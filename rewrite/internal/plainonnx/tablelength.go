@@ -8,35 +8,37 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// largestTable is what a table may take: a model file holds 2 GiB, and has one of
+// maxTableBytes bounds the size of a table: a model file holds 2 GiB, and has a table of
 // cosines and one of sines.
-const largestTable = 1 << 30
+const maxTableBytes = 1 << 30
 
-// rows returns how many rows a table of the site's is to have.
-func (r Site) rows(table *onnx.Tensor) (int64, error) {
-	have, known := table.Dims[0], r.Known
+// tableRows returns how many rows a table of the site is to have. A call beyond the end of
+// a table fails, so the table must cover the whole context, or all positions for which
+// the scaling is meant.
+func (s Site) tableRows(table *onnx.Tensor) (int64, error) {
+	have, known := table.Dims[0], s.Known
 	if known.Original == 0 {
 		known.Original = have
 	}
 	want := known.Length
 	if want == 0 {
-		want = rope.Reachable(r.Specs, known)
+		want = rope.Reachable(s.Specs, known)
 	}
 	if want == 0 {
-		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many it is for; give the context to reach (--context)", have, r.scaling())
+		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many it is for; give the context to reach (--context)", have, s.scaling())
 	}
-	if size := float64(want) * float64(table.ByteLen()/have); want > have && size > largestTable {
+	if size := float64(want) * float64(table.ByteLen()/have); want > have && size > maxTableBytes {
 		return 0, fmt.Errorf("tables of cosines and sines for %d tokens would take %.3g GB each, and a model file holds 2 GB; give a shorter --context, or leave --target onnx out", want, size/1e9)
 	}
 	return max(have, want), nil
 }
 
-// scaling names the site's scaling.
-func (r Site) scaling() string {
+// scaling names the scaling methods of the site.
+func (s Site) scaling() string {
 	var names []string
-	for _, s := range r.Specs {
-		if s.Axis == rope.ScalingAxis {
-			names = append(names, s.Axis.String()+" "+s.String())
+	for _, spec := range s.Specs {
+		if spec.Axis == rope.ScalingAxis {
+			names = append(names, spec.Axis.String()+" "+spec.String())
 		}
 	}
 	return strings.Join(names, " and ")

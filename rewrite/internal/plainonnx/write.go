@@ -14,34 +14,34 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Site is a site whose own constants are to rotate otherwise, or whose own
-// softmax is to see other keys.
+// Site is a site whose own constants are to hold another rotation, or whose own softmax is
+// to see other keys.
 type Site struct {
 	measure.Attention
-	Layer     int
-	Want      rope.Attention
-	Documents string       // the graph input with document ids
-	Specs     []rope.Spec  // methods that make it what is wanted
-	Known     rope.Context // of the model, as far as it holds for the site
+	Layer     int            // for texts
+	Want      rope.Attention // what the site is to compute
+	Documents string         // graph input with document ids, "" without
+	Specs     []rope.Spec    // the methods that led to Want
+	Known     rope.Context   // what is known of the model's context, as far as it holds for the site
 }
 
-// rescaled returns the rotation that gives what is wanted by frequencies and
-// gain alone, or says what else would have to change.
-func (r Site) rescaled() (rope.Encoding, error) {
-	have, want := r.Measured.Attention, r.Want
+// wantedEncoding returns the encoding that gives the wanted attention by frequencies and
+// gain alone. It returns an error where anything else but the mask would have to change.
+func (s Site) wantedEncoding() (rope.Encoding, error) {
+	have, want := s.Measured.Attention, s.Want
 	e := want.Encoding
 	if e.Reach.Trained != 0 {
-		want.Cache = have.Cache // see keepRaw
+		want.Cache = have.Cache // see cacheUnrotated
 	}
-	want.Mask = have.Mask // see hiding
+	want.Mask = have.Mask // see maskChange
 	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
-		if r.Site.Query.Normed() || r.Site.Key.Normed() {
+		if s.Site.Query.Normed() || s.Site.Key.Normed() {
 			return e, errors.New("the method changes the score's scale, which a norm behind the rotation takes away where it is written without the op; leave --target onnx out")
 		}
 		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
 			return e, errors.New("the method changes the score's scale, which needs the op where a part of the head is not rotated; leave --target onnx out")
 		}
-		e.Gain = e.EffectiveGain() * math.Sqrt(ratio) // queries and keys have it each
+		e.Gain = e.EffectiveGain() * math.Sqrt(ratio) // the root, since both query and key have the gain
 	}
 	have.Encoding, have.Scale = rope.Encoding{}, 0
 	want.Encoding, want.Scale = rope.Encoding{}, 0
@@ -51,71 +51,72 @@ func (r Site) rescaled() (rope.Encoding, error) {
 	return e, nil
 }
 
-// Write changes the constants of the sites' rotations in the model, and
-// measures the result. Pairs that are to stand still are measured turning, as
-// they did before: an encoding that turns some of its channels only cannot be
-// measured, and their frequency is one more number of the same constant. The
-// caller orders the nodes.
-func Write(ctx context.Context, m *onnx.Model, sites []Site, again remeasure) error {
+// Write changes the constants of the sites' rotations and the masks of their softmaxes in
+// the model m. It measures the rotations of the changed model and compares them with the
+// wanted ones. The nodes that it adds come in no order: the caller calls ir.Order.
+//
+// A frequency that is to be 0 keeps its old value while the model is measured, since an
+// encoding that rotates only some of its channels cannot be measured. It is one more
+// number of a constant whose other numbers were seen to be right.
+func Write(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure) error {
 	if len(sites) == 0 {
 		return nil
 	}
-	t := newRetabler(m)
-	var hidden []hiding
+	t := newRotaryConstants(m)
+	var maskChanges []maskChange
 	for _, s := range sites {
-		want, err := s.rescaled()
-		hides := s.Want.Mask != s.Measured.Attention.Mask
-		if err == nil && !(hides && reflect.DeepEqual(want, s.Measured.Attention.Encoding)) {
+		want, err := s.wantedEncoding()
+		changesMask := s.Want.Mask != s.Measured.Attention.Mask
+		if err == nil && !(changesMask && reflect.DeepEqual(want, s.Measured.Attention.Encoding)) {
 			err = t.find(s, want)
 		}
-		if err == nil && hides {
-			var h hiding
-			h, err = s.hiding()
-			hidden = append(hidden, h)
+		if err == nil && changesMask {
+			var c maskChange
+			c, err = s.maskChange()
+			maskChanges = append(maskChanges, c)
 		}
 		if err != nil {
 			return &LayerError{s.Layer, err}
 		}
 	}
 	if len(t.constants) > 0 {
-		if err := t.change(ctx, sites, again); err != nil {
+		if err := t.change(ctx, sites, remeasure); err != nil {
 			return err
 		}
 	}
-	for _, h := range hidden {
-		h.write(m.Graph)
+	for _, c := range maskChanges {
+		c.write(m.Graph)
 	}
 	return nil
 }
 
-// change writes the constants: first such that the model can be measured with
-// them, then as they are wanted.
-func (t *rotaryConstants) change(ctx context.Context, sites []Site, again remeasure) error {
-	err := t.check()
+// change writes the constants: first so that the model can be measured, then as wanted.
+func (t *rotaryConstants) change(ctx context.Context, sites []Site, remeasure Remeasure) error {
+	err := t.checkReaders()
 	if err == nil {
 		err = t.addGains()
 	}
 	if err != nil {
 		return &LayerError{wholeModel, err}
 	}
-	t.write(turning)
+	t.write(measurable)
 	for g := range t.model.Graph.AllGraphs() {
 		if err := ir.Order(g); err != nil {
 			return err
 		}
 	}
-	if err := confirm(ctx, t.model, sites, again); err != nil {
+	if err := confirm(ctx, t.model, sites, remeasure); err != nil {
 		return err
 	}
-	t.write(func(r rotary) rope.Encoding { return r.want })
-	return t.writeReach(sites)
+	t.write(func(r rotaryConstant) rope.Encoding { return r.want })
+	return t.writeLengthDependent(sites)
 }
 
-// turning is what a rotation is measured with: pairs that are to stand still
-// turn as they did.
-func turning(r rotary) rope.Encoding {
+// measurable returns the wanted encoding of a constant as it is measured: frequencies that
+// are to be 0 have their old values.
+func measurable(r rotaryConstant) rope.Encoding {
 	e := r.want
-	e.Reach = rope.Reach{} // by the length of each call: written when all else is measured
+	e.Reach = rope.Reach{} // frequencies that depend on the length are written after the measurement
 	e.Frequencies = slices.Clone(e.Frequencies)
 	for i, omega := range e.Frequencies {
 		if omega == 0 {
@@ -125,12 +126,11 @@ func turning(r rotary) rope.Encoding {
 	return e
 }
 
-// remeasure measures a model anew. It returns what came of each attention, by
-// its place in the graph, and why there is nothing of one.
-type remeasure func(context.Context, *onnx.Model) (measured map[int]*measure.Measured, why func(int) string, err error)
+// Remeasure measures a model again. It returns what was measured of each attention, by its
+// index in the model, and why an attention could not be measured.
+type Remeasure func(context.Context, *onnx.Model) (measured map[int]*measure.Measured, why func(int) string, err error)
 
-// LayerError says that a layer cannot be written, or with wholeModel that the
-// model cannot.
+// LayerError says why a layer cannot be written, or the whole model where Layer is −1.
 type LayerError struct {
 	Layer int
 	Err   error
@@ -142,9 +142,10 @@ func (e *LayerError) Error() string { return e.Err.Error() }
 
 func (e *LayerError) Unwrap() error { return e.Err }
 
-// confirm measures the changed model and says where it is not what was wanted.
-func confirm(ctx context.Context, m *onnx.Model, sites []Site, again remeasure) error {
-	measured, why, err := again(ctx, m)
+// confirm measures the changed model and returns an error where a rotation is not the
+// wanted one.
+func confirm(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure) error {
+	measured, why, err := remeasure(ctx, m)
 	if err != nil {
 		return fmt.Errorf("the changed model cannot be measured: %w", err)
 	}
@@ -153,12 +154,12 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Site, again remeasure) 
 		if got == nil {
 			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.Layer, why(s.Index))
 		}
-		want, err := s.rescaled()
+		want, err := s.wantedEncoding()
 		if err != nil {
 			return err
 		}
-		want = turning(rotary{have: s.Measured.Attention.Encoding, want: want})
-		gain := 1e-5 // how well a gain can be measured
+		want = measurable(rotaryConstant{have: s.Measured.Attention.Encoding, want: want})
+		gain := 1e-5 // relative error with which a gain is measured
 		if t := s.Scope.View.Element(s.Site.Key.Boundary); ir.Short(t) {
 			gain = ir.Precision(t).Epsilon()
 		}
@@ -169,9 +170,9 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Site, again remeasure) 
 	return nil
 }
 
-// sameRotation compares a measured attention with the rotation that was written
-// and the scale that was there. Where all of a head is rotated, the gain of query
-// and key may have been measured as a part of the scale.
+// sameRotation compares a measured attention with the encoding that was written and the
+// scale that the model has. Where all channels of a head are rotated, the gain of query
+// and key may have been measured as a part of the scale, so only their product counts.
 func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown, gain float64) error {
 	const rounding = 1e-6
 	have := got.Encoding

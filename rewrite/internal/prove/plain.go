@@ -9,23 +9,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// An original may be more exact than its type asks for, by luck or because its
-// runtime computes float16 in float32. What the op is held to is a plain
-// implementation in the site's type, if that is off by more: of float16 the site
-// itself with every node's result rounded; of float32 a rotation whose cosines,
-// sines, products and sums are rounded one after the other.
+// The original may be more exact than its element type, by luck or because ONNX Runtime
+// computes float16 in float32. The op is then compared with a plain implementation in
+// this type, where that has the larger errors. For float16 it is the site with every
+// node's result rounded. For float32 it is a rotation whose cosines, sines, products and
+// sums are each rounded.
 
-// plainRotation adds to the errors of the present keys what a plain rotation is
-// off by on the new keys of a trial. What it turns are the keys that come out,
-// turned back.
+// plainRotation adds to the errors of the present keys those of a plain rotation of the
+// trial's new keys. The keys before rotation are computed from the present ones, by
+// rotating them back.
 func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]engine.Tensor, present engine.Tensor) {
-	a := c.lift.Attention
+	a := c.measured.Attention
 	rows := t.pt.P + t.pt.L
 	if t.lengths != nil {
 		rows = max(t.pt.P, t.lengths.Total)
 	}
 	if !slices.Equal(present.Dims, []int64{t.pt.B, int64(a.KVHeads), rows, int64(a.HeadSize)}) {
-		return // latent keys, say
+		return // the keys of latent attention, for example
 	}
 	encoding := a.Encoding.At(t.tokens())
 	position := c.positions(t, feeds)
@@ -38,36 +38,37 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 		for h := range int64(a.KVHeads) {
 			for row := first; row < last; row++ {
 				at := ((b*int64(a.KVHeads)+h)*rows + row) * int64(a.HeadSize)
-				e.turnPlain(encoding, position(b, row-first, row), values[at:at+int64(a.HeadSize)])
+				e.rotatePlain(encoding, position(b, row-first, row), values[at:at+int64(a.HeadSize)])
 			}
 		}
 	}
 }
 
-// positions returns where the token stands that is new in row b at a place, its
-// index being given.
+// positions returns a function that gives the position of a new token: in row b of the
+// batch, at this place among the new tokens, at this index among all tokens.
 func (c *comparison) positions(t trial, feeds map[string]engine.Tensor) func(b, place, index int64) int64 {
-	if c.lift.Position == nil {
+	if c.measured.Position == nil {
 		return func(_, _, index int64) int64 { return index }
 	}
-	values := feeds[c.lift.Position.Name].Values()
+	values := feeds[c.measured.Position.Name].Values()
 	return func(b, place, _ int64) int64 {
 		return int64(values[(b*t.pt.L+place)%int64(len(values))])
 	}
 }
 
-// turnPlain turns one key [channels] that stands at a position.
-func (e *ResultErrors) turnPlain(encoding rope.Encoding, position int64, turned []float64) {
+// rotatePlain adds the errors of a plain rotation for one key [channels] at a position.
+// rotated is the key after an exact rotation.
+func (e *ResultErrors) rotatePlain(encoding rope.Encoding, position int64, rotated []float64) {
 	gain := encoding.EffectiveGain()
 	for i, omega := range encoding.Frequencies {
 		sin, cos := math.Sincos(float64(float32(position) * float32(omega)))
 		a, b := rotation.PairAt(encoding, i)
-		x, y := float32((turned[a]*cos+turned[b]*sin)/gain), float32((turned[b]*cos-turned[a]*sin)/gain)
+		x, y := float32((rotated[a]*cos+rotated[b]*sin)/gain), float32((rotated[b]*cos-rotated[a]*sin)/gain)
 		c, s := float32(gain*cos), float32(gain*sin)
 		// The conversions keep products from being fused with sums.
 		first, second := float32(x*c)-float32(y*s), float32(y*c)+float32(x*s)
-		e.notePlain(float64(first) - gain*(float64(x)*cos-float64(y)*sin))
-		e.notePlain(float64(second) - gain*(float64(y)*cos+float64(x)*sin))
+		e.addPlainError(float64(first) - gain*(float64(x)*cos-float64(y)*sin))
+		e.addPlainError(float64(second) - gain*(float64(y)*cos+float64(x)*sin))
 	}
 }
 
@@ -76,12 +77,13 @@ func (e *ResultErrors) addPlain(plain, double engine.Tensor, counts func(i int64
 	x, y := plain.Values(), double.Values()
 	for i := range min(len(x), len(y)) {
 		if counts(int64(i)) {
-			e.notePlain(x[i] - y[i])
+			e.addPlainError(x[i] - y[i])
 		}
 	}
 }
 
-func (e *ResultErrors) notePlain(off float64) {
+// addPlainError adds the error of one element of a plain implementation.
+func (e *ResultErrors) addPlainError(off float64) {
 	e.plain = math.Max(e.plain, math.Abs(off))
 	e.plainSquares += off * off
 }

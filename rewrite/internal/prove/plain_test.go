@@ -8,8 +8,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// TestPlainRotation: what a plain rotation is off by is rounding in float32, no
-// less and no more, whatever it turns by.
+// The errors of a plain rotation are those of rounding in float32, no less and no more,
+// whatever the frequencies are.
 func TestPlainRotation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, e := range []rope.Encoding{
@@ -25,15 +25,15 @@ func TestPlainRotation(t *testing.T) {
 				key[i] = rng.NormFloat64()
 				largest = max(largest, key[i], -key[i])
 			}
-			errs.turnPlain(e, 500*position, key)
+			errs.rotatePlain(e, 500*position, key)
 		}
 		if unit := ir.Float32eps * largest; errs.plain < unit/8 || errs.plain > unit {
 			t.Errorf("%+v: off by %.3g where a unit in the last place is %.3g", e, errs.plain, unit)
 		}
 	}
-	var still ResultErrors
-	still.turnPlain(rope.Encoding{Frequencies: []float64{0}}, 7, []float64{0.5, -0.25})
-	if still.plain != 0 {
-		t.Errorf("what does not turn is off by %g", still.plain)
+	var unrotated ResultErrors
+	unrotated.rotatePlain(rope.Encoding{Frequencies: []float64{0}}, 7, []float64{0.5, -0.25})
+	if unrotated.plain != 0 {
+		t.Errorf("what does not turn is off by %g", unrotated.plain)
 	}
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 )
 
-// RowKind says how a row of a result is held to the rule.
+// RowKind says how a row of a result is judged.
 type RowKind int8
 
 const (
-	Compared          RowKind = iota
-	PaddedWithoutKeys         // the output of a padded token that sees no key: judged apart
-	unused                    // room in a cache that holds no token
+	Compared          RowKind = iota // with the original, in full
+	PaddedWithoutKeys                // an output row of a padded token that sees no key: judged apart
+	unused                           // a row of a cache that holds no token: not judged
 )
 
-// rowKinds says of each element of a result what kind of row it is in.
+// rowKinds returns the kind of row of each element of a result.
 func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds map[string]engine.Tensor, mask []int64) (func(i int64) RowKind, error) {
-	l := c.lift
+	m := c.measured
 	if t.lengths != nil {
-		return t.lengthTrackedKinds(result, l), nil
+		return t.lengthTrackedRows(result, m), nil
 	}
-	if result != 0 {
+	if result != output {
 		return func(int64) RowKind { return Compared }, nil
 	}
 	smp := score.Sample{Pt: t.pt, Mask: mask}
@@ -42,10 +42,10 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 			return nil, err
 		}
 	}
-	smp.Mask = paddingOf(l, smp, heads, feeds)
-	padded, real := PaddedQueries(l, smp, heads)
-	c.unseeing = c.unseeing || real
-	return RowsOfOutput(l, t.pt, func(b, i int64) RowKind {
+	smp.Mask = paddingOf(m, smp, heads, feeds)
+	padded, real := PaddedQueries(m, smp, heads)
+	c.realWithoutKeys = c.realWithoutKeys || real
+	return RowsOfOutput(m, t.pt, func(b, i int64) RowKind {
 		if padded[b*t.pt.L+i] {
 			return PaddedWithoutKeys
 		}
@@ -53,18 +53,17 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	}), nil
 }
 
-// paddingOf returns 0 for each token of a sample, cached ones included, that is
-// padding. Where a bias has taken up the padding mask, that is a token whose key
-// is hidden from all queries and for which an integer input [batch, past + length]
-// has a 0.
-func paddingOf(l *measure.Measured, smp score.Sample, heads int64, feeds map[string]engine.Tensor) []int64 {
-	if l.Mask != nil {
+// paddingOf returns, as [batch, past + length], 0 for tokens of a sample that are padding
+// and 1 for others. Where the padding mask is a part of the model's own bias, padding is a
+// token for which an integer input [batch, past + length] is 0 and whose key no query sees.
+func paddingOf(m *measure.Measured, smp score.Sample, heads int64, feeds map[string]engine.Tensor) []int64 {
+	if m.Mask != nil {
 		return smp.Mask
 	}
 	pt, total := smp.Pt, smp.Pt.L+smp.Pt.P
 	real := slices.Repeat([]int64{1}, int(pt.B*total))
-	fit := score.Fit{Mask: l.Attention.Mask}
-	for _, v := range l.Others {
+	fit := score.Fit{Mask: m.Attention.Mask}
+	for _, v := range m.Others {
 		given := feeds[v.Name]
 		if d := given.Dims; len(d) != 2 || d[1] != total {
 			continue
@@ -72,7 +71,7 @@ func paddingOf(l *measure.Measured, smp score.Sample, heads int64, feeds map[str
 		for j, x := range given.Values() {
 			if x == 0 {
 				for b := int64(j) / total; b < pt.B; b += given.Dims[0] {
-					real[b*total+int64(j)%total] = eval.B2i(seen(&fit, smp, heads, b, int64(j)%total))
+					real[b*total+int64(j)%total] = eval.B2i(keyVisible(&fit, smp, heads, b, int64(j)%total))
 				}
 			}
 		}
@@ -80,8 +79,8 @@ func paddingOf(l *measure.Measured, smp score.Sample, heads int64, feeds map[str
 	return real
 }
 
-// seen reports whether a query of the row sees the key.
-func seen(f *score.Fit, smp score.Sample, heads, b, key int64) bool {
+// keyVisible reports whether any query of row b of the batch sees the key.
+func keyVisible(f *score.Fit, smp score.Sample, heads, b, key int64) bool {
 	for i := range smp.Pt.L {
 		for h := range heads {
 			if f.Shown(smp, int((b*heads+h)*smp.Pt.L+i), b, i, key) {
@@ -92,13 +91,13 @@ func seen(f *score.Fit, smp score.Sample, heads, b, key int64) bool {
 	return false
 }
 
-// PaddedQueries says of each query of a sample, as [batch·length], whether
-// its token is padding and one of the heads sees no key. A query of a token that
-// is no padding is compared in any case; real says that one sees no key.
-func PaddedQueries(l *measure.Measured, smp score.Sample, heads int64) (list []bool, real bool) {
+// PaddedQueries returns, as [batch·length], which queries of a sample belong to padding
+// and see no key in some head. real says that a query of a token that is not padding sees
+// no key in some head; it is compared all the same.
+func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []bool, real bool) {
 	pt := smp.Pt
 	list = make([]bool, pt.B*pt.L)
-	fit := score.Fit{Mask: l.Attention.Mask}
+	fit := score.Fit{Mask: m.Attention.Mask}
 	for b := range pt.B {
 		for i := range pt.L {
 			for h := range heads {
@@ -116,12 +115,12 @@ func PaddedQueries(l *measure.Measured, smp score.Sample, heads int64) (list []b
 	return list, real
 }
 
-// RowsOfOutput says of each element of the output of which kind the row is that
-// it belongs to.
-func RowsOfOutput(l *measure.Measured, pt dim.Point, kind func(b, i int64) RowKind) func(i int64) RowKind {
-	// The output's element → row map, by walking its layout once.
-	ly := l.Layouts.Output
-	dims := OutputDims(l, pt)
+// RowsOfOutput returns the kind of row of each element of the output, from the kind of
+// query i in row b of the batch.
+func RowsOfOutput(m *measure.Measured, pt dim.Point, kind func(b, i int64) RowKind) func(i int64) RowKind {
+	// All elements are gone through once, because a layout gives an element's index and not the reverse.
+	ly := m.Layouts.Output
+	dims := OutputDims(m, pt)
 	kinds := make([]RowKind, engine.Elements(dims))
 	for b := range pt.B {
 		for i := range pt.L {
@@ -135,9 +134,9 @@ func RowsOfOutput(l *measure.Measured, pt dim.Point, kind func(b, i int64) RowKi
 	return func(i int64) RowKind { return kinds[i] }
 }
 
-// OutputDims returns the dimensions of the output.
-func OutputDims(l *measure.Measured, pt dim.Point) []int64 {
-	ly := l.Layouts.Output
+// OutputDims returns the dimensions of the output at the sizes pt.
+func OutputDims(m *measure.Measured, pt dim.Point) []int64 {
+	ly := m.Layouts.Output
 	dims := make([]int64, len(ly.Axes))
 	for i, a := range ly.Axes {
 		dims[i] = map[dim.Axis]int64{dim.BatchAxis: pt.B, dim.HeadAxis: ly.Heads, dim.RowAxis: pt.L, dim.ChannelAxis: ly.Channels,

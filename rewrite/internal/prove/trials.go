@@ -10,94 +10,106 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// smaller returns a trial of no more scores than are held at once; it keeps its
-// batch and, as far as it can, its past.
-func (t trial) smaller(heads int) trial {
-	scores := func(l int64) int64 { return t.pt.B * int64(heads) * l * (l + t.pt.P) }
-	for t.pt.L > 1 && scores(t.pt.L) > score.MaxProven {
-		t.pt.L--
-	}
-	return t
-}
-
-// trial is one set of inputs under which both are run.
+// trial describes inputs on which the site and the op are run.
 type trial struct {
-	pt        dim.Point
-	padding   int   // kind of padding, as padding makes them
-	positions int64 // first position; −1 follows the padding as tokenisers do, −2 takes random ones
-	magnitude float64
-	lengths   *eval.CacheLengths // of a counted cache; nil for others
-	reach     int64              // largest position that is fed; 0 is 100,000
-	more      int64              // times as many draws, where there are few trials; 0 is 1
+	pt              dim.Point
+	padding         int                // kind of padding, see eval.Padding
+	positions       int64              // the first position, followPadding or randomPositions
+	magnitude       float64            // standard deviation of the hidden states
+	lengths         *eval.CacheLengths // of a length-tracked cache; nil for others
+	largestPosition int64              // the largest position that is fed; 0 for farthestPosition
+	repeats         int64              // factor on the number of draws, where there are few trials; 0 for 1
 }
 
-// trials are chosen to reach every part of the op: lengths that are multiples
-// of nothing, several tiles, decode, chunked prefill, batches, padding on
-// either side and with holes, positions up to 100,000 or the table's end.
-func trials(l *measure.Measured) []trial {
-	if l.LengthTracked != nil {
-		return lengthTrackedTrials(l)
+// Values of trial.positions below 0.
+const (
+	followPadding   = -1 // each row counts its tokens that are not padding, as tokenisers do
+	randomPositions = -2
+)
+
+const (
+	farthestPosition = 100_000 // no larger position is fed in a proof
+	maxTriedPast     = 8192    // a window is tried if the past that it takes is shorter
+	maxTriedLength   = 512     // the same without a cache, where scores take memory with the square of the length
+)
+
+// trials returns trials that reach every part of the op: lengths that are multiples of
+// no tile size, several tiles, decode, prefill in chunks, batches, padding on either side
+// and in between, positions up to farthestPosition or the end of the model's table.
+func trials(m *measure.Measured) []trial {
+	if m.LengthTracked != nil {
+		return lengthTrackedTrials(m)
 	}
-	last := min(100_000, l.PositionLimit)
+	last := min(farthestPosition, m.PositionLimit)
 	list := []trial{
 		{pt: dim.Point{B: 1, L: 5, P: 0}, positions: 0, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 7, P: 4}, padding: 1, positions: -1, magnitude: 1},
-		{pt: dim.Point{B: 3, L: 1, P: 9}, padding: 1, positions: -1, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 33, P: 0}, padding: 3, positions: -2, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 7, P: 4}, padding: 1, positions: followPadding, magnitude: 1},
+		{pt: dim.Point{B: 3, L: 1, P: 9}, padding: 1, positions: followPadding, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 33, P: 0}, padding: 3, positions: randomPositions, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 8, P: 3}, positions: last - 7, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 70, P: 131}, padding: 1, positions: -1, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 70, P: 131}, padding: 1, positions: followPadding, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 1, P: 300}, positions: last, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 131, P: 5}, padding: 2, positions: 5, magnitude: 3},
-		{pt: dim.Point{B: 2, L: 19, P: 6}, padding: 4, positions: -2, magnitude: 0.3},
+		{pt: dim.Point{B: 2, L: 19, P: 6}, padding: 4, positions: randomPositions, magnitude: 0.3},
 	}
-	if !l.Layouts.Cached {
+	if !m.Layouts.Cached {
 		list = append(list,
 			trial{pt: dim.Point{B: 1, L: 1, P: 0}, positions: 0, magnitude: 1},
-			trial{pt: dim.Point{B: 3, L: 17, P: 0}, padding: 1, positions: -1, magnitude: 1},
-			trial{pt: dim.Point{B: 2, L: 64, P: 0}, padding: 2, positions: -2, magnitude: 1},
+			trial{pt: dim.Point{B: 3, L: 17, P: 0}, padding: 1, positions: followPadding, magnitude: 1},
+			trial{pt: dim.Point{B: 2, L: 64, P: 0}, padding: 2, positions: randomPositions, magnitude: 1},
 			trial{pt: dim.Point{B: 1, L: 257, P: 0}, positions: 0, magnitude: 1})
 	}
-	if w := l.Attention.Mask.Window; w > 0 && (w < 8192 && l.Layouts.Cached || w < 512) {
+	if w := m.Attention.Mask.Window; w > 0 && (w < maxTriedPast && m.Layouts.Cached || w < maxTriedLength) {
 		list = append(list,
 			trial{pt: dim.Point{B: 1, L: 3, P: w + 5}, positions: w + 5, magnitude: 1},
-			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: 1, positions: -1, magnitude: 1})
+			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: 1, positions: followPadding, magnitude: 1})
 	}
-	if n := l.Attention.Encoding.Reach.Trained; n > 0 && (l.Layouts.Cached || n < 512) {
+	if n := m.Attention.Encoding.Reach.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
 		list = append(list,
 			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: 1, P: n}, magnitude: 1},
 			trial{pt: dim.Point{B: 1, L: 6, P: max(n-3, 0)}, magnitude: 1})
 	}
-	if l.Static != (dim.Point{}) {
-		list = atStatic(l, list)
+	if m.Static != (dim.Point{}) {
+		list = atStatic(m, list)
 	}
 	for i := range list {
 		pt := &list[i].pt
-		if !l.Layouts.Cached {
-			pt.L, pt.P = pt.L+pt.P, 0 // all tokens are new
+		if !m.Layouts.Cached {
+			pt.L, pt.P = pt.L+pt.P, 0 // without a cache all tokens are new
 		}
-		over := max(pt.L+pt.P-l.TokenLimit, 0)
+		over := max(pt.L+pt.P-m.TokenLimit, 0)
 		fewer := min(over, pt.P)
 		pt.P, pt.L = pt.P-fewer, pt.L-(over-fewer)
 	}
-	if l.Angles != rope.Float32 {
-		// Angles of 16 bits are soon off by more than a proof could see through.
+	if m.Angles != rope.Float32 {
+		// At larger positions the rounding of angles in 16 bits would hide other errors.
 		for i := range list {
-			list[i].reach = coarseReach
-			if !l.Layouts.Cached || l.Position == nil {
-				list[i].pt.L, list[i].pt.P = min(list[i].pt.L, coarseReach/2), min(list[i].pt.P, coarseReach/2)
+			list[i].largestPosition = largestCoarsePosition
+			if !m.Layouts.Cached || m.Position == nil {
+				list[i].pt.L, list[i].pt.P = min(list[i].pt.L, largestCoarsePosition/2), min(list[i].pt.P, largestCoarsePosition/2)
 			}
 		}
 	}
 	for i := range list {
-		list[i] = list[i].smaller(l.Attention.Heads)
+		list[i] = list[i].smaller(m.Attention.Heads)
 	}
-	if l.Position == nil {
+	if m.Position == nil {
 		for i := range list {
-			list[i].positions = list[i].pt.P // the graph counts by itself
+			list[i].positions = list[i].pt.P // without a positions input the graph counts from past on
 		}
 	}
 	return list
+}
+
+// smaller returns a trial with fewer new tokens, so that its scores are no more than are
+// held in memory at once.
+func (t trial) smaller(heads int) trial {
+	scores := func(length int64) int64 { return t.pt.B * int64(heads) * length * (length + t.pt.P) }
+	for t.pt.L > 1 && scores(t.pt.L) > score.MaxProven {
+		t.pt.L--
+	}
+	return t
 }
 
 // tokens is the number of tokens of the longest row after the call.
@@ -108,8 +120,8 @@ func (t trial) tokens() int64 {
 	return t.pt.L + t.pt.P
 }
 
-// draws is how often a trial is repeated with other numbers: the largest error
-// of a handful of elements says little about an implementation.
+// draws returns how often a trial is run with other random numbers: the largest error of a
+// handful of elements says little about an implementation.
 func (t trial) draws(a rope.Attention) int {
 	elements := t.pt.B * t.pt.L * int64(a.Heads*a.HeadSize)
 	most := int64(mostDraws)
@@ -118,34 +130,32 @@ func (t trial) draws(a rope.Attention) int {
 	}
 	draws := min(max(enoughElements/elements, 1), most)
 	if draws*elements < 4*enoughElements {
-		draws *= max(t.more, 1)
+		draws *= max(t.repeats, 1)
 	}
 	return int(draws)
 }
 
-// A trial is repeated until so many elements are compared, rows that see no key
-// not counted, but not more often than that.
 const (
-	enoughElements = 8192
-	mostDraws      = 32
+	enoughElements = 8192 // a trial is repeated until so many elements were compared
+	mostDraws      = 32   // but not more often than this
 )
 
-// coarseReach is the largest position in the proof of a site whose angles have 16 bits.
-const coarseReach = 63
+// largestCoarsePosition is the largest position in the proof of a site whose angles have 16 bits.
+const largestCoarsePosition = 63
 
-// atStatic makes of trials those at the sizes that the model has, one of each kind
-// of padding, position and magnitude.
-func atStatic(l *measure.Measured, list []trial) (out []trial) {
+// atStatic returns the trials at the static sizes of the model, without the ones that are
+// then the same as others.
+func atStatic(m *measure.Measured, list []trial) (out []trial) {
 	for _, t := range list {
-		if !l.Layouts.Cached {
+		if !m.Layouts.Cached {
 			t.pt.L, t.pt.P = t.pt.L+t.pt.P, 0
 		}
-		t.pt = l.Static.Over(t.pt)
-		if l.Position == nil {
-			t.positions = 0 // places of their own
+		t.pt = m.Static.Over(t.pt)
+		if m.Position == nil {
+			t.positions = 0 // indices are the positions
 		}
-		if t.more = 2; l.Static.L > 0 && (l.Static.P > 0 || !l.Layouts.Cached) {
-			t.more = 4 // the fewer sizes there are to try, the more numbers
+		if t.repeats = 2; m.Static.L > 0 && (m.Static.P > 0 || !m.Layouts.Cached) {
+			t.repeats = 4 // the fewer sizes there are to try, the more numbers
 		}
 		if !slices.Contains(out, t) {
 			out = append(out, t)

@@ -9,33 +9,35 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Core is the heart of an attention: softmax(f(q·kᵀ))·v.
+// Core holds the three nodes at the heart of an attention, softmax(f(q·kᵀ))·v.
 type Core struct {
 	Softmax      *onnx.Node
 	ScoresMatMul *onnx.Node // MatMul of query and transposed key
 	ValueMatMul  *onnx.Node // MatMul of probabilities and value
 }
 
-// candidate is what looks like an attention: a core, or why there is no clear one.
+// candidate is a node that looks like an attention: with its core, or with the reason
+// why no core was found.
 type candidate struct {
-	Node    *onnx.Node // the softmax or the fused op
+	Node    *onnx.Node // the Softmax or the fused op
 	Core    *Core
 	Refusal *graph.Refusal
 }
 
-// Finder looks for attentions in one graph.
+// Finder finds the cores of attentions in one graph. It walks through the graph once,
+// when Core is called first.
 type Finder struct {
 	*graph.Graph
-	sources  map[string]sources  // what each value comes from, once a softmax was asked for it
-	readings map[string]readings // where each value goes, likewise
+	sources  map[string]sources  // by value: what it is computed from
+	readings map[string]readings // by value: which products read it
 }
 
-// Find returns the candidates of a graph in topological order. A softmax
-// that is no attention (a router, a sampler) is none.
+// Find returns the candidates of a graph in topological order. A Softmax that is not
+// over a product of two hidden states (of a router, of a sampler) is no candidate.
 func Find(g *graph.Graph) []candidate {
 	f := &Finder{Graph: g}
 	var list []candidate
-	softmaxes := map[*onnx.Node]int{} // of a product
+	softmaxes := map[*onnx.Node]int{} // how many read the scores of a MatMul
 	for _, n := range g.Nodes {
 		if fusedAttention(n) {
 			list = append(list, candidate{Node: n, Refusal: unreadable(g, n)})
@@ -46,8 +48,8 @@ func Find(g *graph.Graph) []candidate {
 		}
 		c, refusal := f.Core(n)
 		if c != nil {
-			if softmaxes[c.ScoresMatMul]++; softmaxes[c.ScoresMatMul] > mostSoftmaxes {
-				c, refusal = nil, graph.Refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, one was expected", mostSoftmaxes, ir.Label(c.ScoresMatMul))
+			if softmaxes[c.ScoresMatMul]++; softmaxes[c.ScoresMatMul] > maxSoftmaxes {
+				c, refusal = nil, graph.Refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, one was expected", maxSoftmaxes, ir.Label(c.ScoresMatMul))
 			}
 		}
 		if c != nil || refusal != nil {
@@ -57,11 +59,12 @@ func Find(g *graph.Graph) []candidate {
 	return list
 }
 
-// mostSoftmaxes bounds how many softmaxes of one product are followed up: each
-// may have all others between itself and the product with the values.
-const mostSoftmaxes = 8
+// maxSoftmaxes bounds how many Softmax nodes over the scores of one MatMul are
+// delimited. On each one's path to its value MatMul may stand all the others, so the
+// work grows with the square of their number.
+const maxSoftmaxes = 8
 
-// unreadable says why a fused attention was not expanded.
+// unreadable says why a fused attention was not expanded into primitive nodes.
 func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	if err := g.Unread[n]; err != nil {
 		return graph.Refuse(n, "this %s cannot be read: %v", n.OpType, err)
@@ -83,17 +86,19 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	return graph.Refuse(n, "the fused op %s is not lifted by this version", n.OpType)
 }
 
+// Core returns the core around a Softmax; nil and no refusal where the Softmax is not
+// over a product of two hidden states.
 func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 	if f.sources == nil {
 		f.traceSources()
 		f.traceReadings()
 	}
-	from := f.sources[softmax.Inputs[0]]
-	products, other := from.products, from.other
-	if len(products) == 0 {
+	source := f.sources[softmax.Inputs[0]]
+	scoresMatMuls, other := source.products, source.other
+	if len(scoresMatMuls) == 0 {
 		return nil, nil
 	}
-	for _, p := range products {
+	for _, p := range scoresMatMuls {
 		if err := f.Unread[p]; err != nil {
 			return nil, graph.Refuse(p, "this %s, which makes the scores of %s, cannot be read: %v", p.OpType, ir.Label(softmax), err)
 		}
@@ -102,47 +107,48 @@ func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 				ir.Label(softmax), p.Text("equation", ""))
 		}
 	}
-	if len(products) > 1 {
+	if len(scoresMatMuls) > 1 {
 		return nil, graph.Refuse(softmax, "its scores come from several products of hidden states (%s, %s), one was expected",
-			ir.Label(products[0]), ir.Label(products[1]))
+			ir.Label(scoresMatMuls[0]), ir.Label(scoresMatMuls[1]))
 	}
 	if other != "" {
 		return nil, graph.Refuse(softmax, "its scores also depend on %q, a hidden state beside the product of query and key", other)
 	}
-	to := readings{}
+	reading := readings{}
 	for _, v := range softmax.Outputs {
-		to = to.with(f.readings[v])
+		reading = reading.with(f.readings[v])
 	}
 	switch {
-	case ir.Standard(to.wrong, "MatMul"):
-		return nil, graph.Refuse(softmax, "its probabilities are the second operand of %s, the first was expected", ir.Label(to.wrong))
-	case to.wrong != nil:
-		return nil, graph.Refuse(softmax, "its probabilities reach a product with weights (%s)", ir.Label(to.wrong))
-	case len(to.mixes) == 0:
+	case ir.Standard(reading.wrong, "MatMul"):
+		return nil, graph.Refuse(softmax, "its probabilities are the second operand of %s, the first was expected", ir.Label(reading.wrong))
+	case reading.wrong != nil:
+		return nil, graph.Refuse(softmax, "its probabilities reach a product with weights (%s)", ir.Label(reading.wrong))
+	case len(reading.valueMatMuls) == 0:
 		return nil, graph.Refuse(softmax, "its probabilities are used by no product with hidden states, one was expected")
-	case len(to.mixes) > 1:
-		return nil, graph.Refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), one was expected", ir.Label(to.mixes[0]), ir.Label(to.mixes[1]))
+	case len(reading.valueMatMuls) > 1:
+		return nil, graph.Refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), one was expected", ir.Label(reading.valueMatMuls[0]), ir.Label(reading.valueMatMuls[1]))
 	}
-	return &Core{Softmax: softmax, ScoresMatMul: products[0], ValueMatMul: to.mixes[0]}, nil
+	return &Core{Softmax: softmax, ScoresMatMul: scoresMatMuls[0], ValueMatMul: reading.valueMatMuls[0]}, nil
 }
 
-// sources is what scores come from: the products of two hidden states, of which
-// two are enough to know, and a hidden state that comes in beside them.
+// sources says what a value is computed from: up to two products of two hidden states
+// (more need not be known), and a hidden state that is in none of these products.
 type sources struct {
 	products []*onnx.Node
 	other    string
 }
 
-func (s sources) with(more sources) sources {
+func (s sources) with(other sources) sources {
 	if s.other == "" {
-		s.other = more.other
+		s.other = other.other
 	}
-	s.products = few(s.products, more.products)
+	s.products = atMostTwo(s.products, other.products)
 	return s
 }
 
-// few adds nodes to a list that is shared with others, until there are two.
-func few(list, more []*onnx.Node) []*onnx.Node {
+// atMostTwo adds nodes to a list until it has two. The list may be shared by several
+// values, so it is never changed in place.
+func atMostTwo(list, more []*onnx.Node) []*onnx.Node {
 	if len(list) == 0 {
 		return more
 	}
@@ -154,8 +160,7 @@ func few(list, more []*onnx.Node) []*onnx.Node {
 	return list
 }
 
-// traceSources notes for each hidden state what it comes from, so that a graph of
-// many softmaxes is walked through once.
+// traceSources fills in sources for all hidden states, in one pass over the graph.
 func (f *Finder) traceSources() {
 	f.sources = map[string]sources{}
 	for name := range f.Inputs {
@@ -164,42 +169,42 @@ func (f *Finder) traceSources() {
 		}
 	}
 	for _, n := range f.Nodes {
-		var from sources
+		var source sources
 		switch {
-		case f.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear"): // the scale of a quantised product
+		case f.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear"): // which also gives the scale of a quantised product
 			for _, v := range n.Outputs {
 				f.sources[v] = sources{other: v}
 			}
 			continue
-		case product(n) && f.IsData(n.Inputs[0]) && f.IsData(n.Inputs[1]):
-			from.products = []*onnx.Node{n}
+		case isMatMul(n) && f.IsData(n.Inputs[0]) && f.IsData(n.Inputs[1]):
+			source.products = []*onnx.Node{n}
 		default:
 			for v := range ir.Uses(n) {
 				if f.IsData(v) {
-					from = from.with(f.sources[v])
+					source = source.with(f.sources[v])
 				}
 			}
 		}
 		for _, v := range n.Outputs {
-			f.sources[v] = from
+			f.sources[v] = source
 		}
 	}
 }
 
-// product reports whether n multiplies matrices; a FusedMatMul or Einsum is seen
-// only where it could not be read as a MatMul.
-func product(n *onnx.Node) bool {
+// isMatMul reports whether n multiplies matrices. A FusedMatMul or Einsum is left in
+// the graph only where it could not be expanded into a MatMul.
+func isMatMul(n *onnx.Node) bool {
 	return ir.Standard(n, "MatMul") || ir.Standard(n, "Einsum") && len(n.Inputs) == 2 || n.Domain == "com.microsoft" && n.OpType == "FusedMatMul"
 }
 
-// readings is where probabilities go: the products with hidden states, of which
-// two are enough to know, and the first node where they should not go.
+// readings says which products read a value: up to two as their first operand (more
+// need not be known), and the first one where probabilities should not go.
 type readings struct {
-	mixes []*onnx.Node
-	wrong *onnx.Node
+	valueMatMuls []*onnx.Node
+	wrong        *onnx.Node
 }
 
-// traceReadings notes for each value where it goes.
+// traceReadings fills in readings for all values, in one pass from the outputs back.
 func (f *Finder) traceReadings() {
 	f.readings = map[string]readings{}
 	for _, n := range slices.Backward(f.Nodes) {
@@ -212,10 +217,10 @@ func (f *Finder) traceReadings() {
 		}
 		for v := range ir.Uses(n) {
 			here := to
-			switch mixes := ir.Standard(n, "MatMul"); {
-			case mixes && n.Inputs[0] == v:
-				here = readings{mixes: []*onnx.Node{n}}
-			case mixes, f.WeightProduct(n):
+			switch multiplies := ir.Standard(n, "MatMul"); {
+			case multiplies && n.Inputs[0] == v:
+				here = readings{valueMatMuls: []*onnx.Node{n}}
+			case multiplies, f.WeightProduct(n):
 				here = readings{wrong: n}
 			}
 			f.readings[v] = f.readings[v].with(here)
@@ -223,10 +228,10 @@ func (f *Finder) traceReadings() {
 	}
 }
 
-func (r readings) with(more readings) readings {
+func (r readings) with(other readings) readings {
 	if r.wrong == nil {
-		r.wrong = more.wrong
+		r.wrong = other.wrong
 	}
-	r.mixes = few(r.mixes, more.mixes)
+	r.valueMatMuls = atMostTwo(r.valueMatMuls, other.valueMatMuls)
 	return r
 }

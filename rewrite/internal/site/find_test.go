@@ -8,9 +8,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// A router's softmax over a product with quantised weights is no attention,
-// although the scale of what it multiplies comes from hidden states that an
-// attention made.
+// A router's softmax over a product with quantised weights is no attention, although
+// the scale of that product comes from the output of an attention.
 func TestQuantisedRouter(t *testing.T) {
 	m := onnx.New()
 	m.RequireIR(8)

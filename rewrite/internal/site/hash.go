@@ -15,18 +15,20 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// hasher gives values of a site a hash of how they are made: ops, attributes,
-// every constant, the shapes at the cuts and sizes. Sites of one hash compute
-// the same function, so they share one measurement and one proof.
+// hasher hashes how a site's values are computed: ops, attributes, all constants, the
+// shapes at the boundaries, and sizes. Two sites with the same hash compute the same
+// function, so they share one measurement and one proof.
 type hasher struct {
-	graph  *graph.Graph
-	table  *eval.ShapeTable
-	leaves map[string]string
-	memo   map[string][32]byte
-	apart  bool                // what is no hidden state does not depend on leaves
-	shared map[string][32]byte // of values that do not depend on leaves, for all sites of a graph: tables are large, and angles and masks made once
+	graph      *graph.Graph
+	table      *eval.ShapeTable
+	leaves     map[string]string   // boundary → which inputs of the site it is
+	memo       map[string][32]byte // by value, for this site
+	dataLeaves bool                // all leaves are hidden states, so that other values do not depend on them
+	shared     map[string][32]byte // by value that does not depend on leaves, for all sites of a graph: their tables are large, and they share angles and masks
 }
 
+// Hash returns a hash of the function that the site computes. shared keeps the hashes of
+// values that several sites of the graph use; the caller gives the same map for all.
 func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]byte) [32]byte {
 	h := &hasher{graph: g, table: t, leaves: map[string]string{}, memo: map[string][32]byte{}, shared: shared}
 	leaf := func(value, role string) { h.leaves[value] += role + ";" }
@@ -34,21 +36,21 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 		branch Branch
 		role   string
 	}{{s.Query, "query"}, {s.Key, "key"}, {s.Value, "value"}} {
-		for i, cut := range b.branch.entering() {
-			leaf(cut, fmt.Sprint(b.role, i))
+		for i, boundary := range b.branch.entering() {
+			leaf(boundary, fmt.Sprint(b.role, i))
 		}
 	}
 	if s.Past() {
 		leaf(s.Key.Past(), "past key")
 		leaf(s.Value.Past(), "past value")
 	}
-	h.apart = len(g.Written) == 0
+	h.dataLeaves = len(g.Written) == 0
 	for v := range h.leaves {
-		h.apart = h.apart && g.IsData(v)
+		h.dataLeaves = h.dataLeaves && g.IsData(v)
 	}
 	sum := sha256.New()
 	fmt.Fprint(sum, t.Static)
-	// The values between which functions are measured are part of the structure.
+	// Pieces between these values are measured, so all of them belong to the hash.
 	for _, v := range append([]string{s.Scores(), s.SoftmaxInput(), s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0],
 		s.Query.Operand, s.Key.Cached(), s.Key.Operand, s.Value.Cached(), s.Value.Operand}, s.Results()...) {
 		x := h.value(v)
@@ -57,9 +59,10 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 	return [32]byte(sum.Sum(nil))
 }
 
+// value returns the hash of one value.
 func (h *hasher) value(v string) [32]byte {
 	memo := h.memo
-	if h.leaves[v] == "" && (h.graph.Constants[v] != nil || h.apart && !h.graph.IsData(v)) {
+	if h.leaves[v] == "" && (h.graph.Constants[v] != nil || h.dataLeaves && !h.graph.IsData(v)) {
 		memo = h.shared
 	}
 	if sum, ok := memo[v]; ok {
@@ -95,8 +98,8 @@ func (h *hasher) value(v string) [32]byte {
 	return sum
 }
 
-// fused adds the model's node that a primitive one is a part of: it is what the
-// proof runs.
+// fused adds the fused node of the model that a primitive node was expanded from: the
+// proof runs the fused node.
 func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
 	o := h.graph.Written[n]
 	if o == nil {
@@ -110,6 +113,7 @@ func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
 	WriteAttributes(w, o)
 }
 
+// WriteTensor adds a tensor's type, dimensions and data to a hash, not its name.
 func WriteTensor(w hash.Hash, t *onnx.Tensor) {
 	fmt.Fprintf(w, "tensor %d %v", t.Type, t.Dims)
 	data, err := t.Bytes()
@@ -120,6 +124,8 @@ func WriteTensor(w hash.Hash, t *onnx.Tensor) {
 	w.Write(data)
 }
 
+// WriteAttributes adds a node's attributes to a hash, sorted by name. Two nodes with
+// graphs inside never get the same hash.
 func WriteAttributes(w hash.Hash, n *onnx.Node) {
 	attrs := slices.Clone(n.Attributes)
 	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return strings.Compare(a.Name, b.Name) })
@@ -131,7 +137,7 @@ func WriteAttributes(w hash.Hash, n *onnx.Node) {
 			WriteTensor(w, a.Tensor)
 		}
 		if a.Graph != nil || a.RefName != "" || len(a.Tensors)+len(a.Graphs)+len(a.SparseTensors) > 0 || a.SparseTensor != nil {
-			// What is not compared is never shared.
+			// Not compared here, so no two are taken to be the same.
 			fmt.Fprintf(w, "unique %p", a)
 		}
 	}

@@ -11,19 +11,20 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Layouts holds where elements lie in every value of a site that is fed or read.
+// Layouts says which dimension is which in the values of a site that are fed or read
+// in measurements.
 type Layouts struct {
-	Query, QueryOperand           dim.Layout
-	Key, KeyCached, KeyOperand    dim.Layout
-	Value, ValueCached, ValueUsed dim.Layout
+	Query, QueryOperand           dim.Layout // before rotation; as the scores MatMul reads it
+	Key, KeyCached, KeyOperand    dim.Layout // before rotation; as it is cached; transposed, as the scores MatMul reads it
+	Value, ValueCached, ValueUsed dim.Layout // at its boundary; as it is cached; as the value MatMul reads it
 	Output                        dim.Layout
 	Scores                        []dim.Extent // [batch, heads, length, total]
-	Sinks                         int64        // 1 where the softmax's input has a column behind the keys
-	Cached                        bool
-	latent                        bool // keys and values are made anew of what is kept of all tokens
+	Sinks                         int64        // how many columns the softmax's input has after the keys: 0 or 1
+	Cached                        bool         // the site reads past keys
+	latent                        bool         // keys and values of all tokens are computed in every call, from cached latent states
 }
 
-// SizedValues lists the values whose dims must be known.
+// SizedValues lists the values of the site whose dimensions have to be measured.
 func (s *Site) SizedValues() []string {
 	list := []string{s.Query.Boundary, s.Query.Operand, s.Key.Boundary, s.Key.Cached(), s.Key.Operand,
 		s.Value.Boundary, s.Value.Cached(), s.Value.Operand, s.Scores(), s.SoftmaxInput(), s.Output()}
@@ -45,6 +46,8 @@ func (s *Site) SizedValues() []string {
 	return ir.Unique(append(list, s.Boundaries()...))
 }
 
+// Layouts recognises the dimensions of all values of the site, from the extents in t.
+// It refuses shapes other than those of an attention with batch, heads and tokens.
 func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	for _, v := range s.SizedValues() {
 		if err := t.Refused[v]; err != nil {
@@ -63,7 +66,7 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 		ly.Sinks = 1
 	}
 	valueChannels := dim.LastConstant(t.Dims[s.Value.Operand])
-	if err := s.rotated(ly, t); err != nil {
+	if err := s.rotatedLayouts(ly, t); err != nil {
 		return nil, err
 	}
 	return ly, s.recognise(t,
@@ -74,19 +77,19 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 		place{&ly.Output, s.Output(), "output", valueChannels})
 }
 
-// RotatedLayouts holds no more than what is fed and read to measure the rotation:
-// the value may stand in one with query and key.
+// RotatedLayouts recognises no more than what it takes to measure the rotation: query
+// and key before and after it, and the value, which may be packed together with them.
 func (s *Sized) RotatedLayouts(t *eval.ShapeTable) (*Layouts, error) {
 	ly := &Layouts{Cached: s.Past()}
-	if err := s.rotated(ly, t); err != nil {
+	if err := s.rotatedLayouts(ly, t); err != nil {
 		return nil, err
 	}
 	channels := dim.LastConstant(t.Dims[s.Value.Operand])
 	return ly, s.recognise(t, place{&ly.Value, s.Value.Boundary, "value", channels}, place{&ly.ValueCached, s.Value.Cached(), "stored value", channels})
 }
 
-// rotated recognises query and key before and after their rotation.
-func (s *Sized) rotated(ly *Layouts, t *eval.ShapeTable) error {
+// rotatedLayouts fills in the layouts of query and key before and after rotation.
+func (s *Sized) rotatedLayouts(ly *Layouts, t *eval.ShapeTable) error {
 	channels := dim.LastConstant(t.Dims[s.Query.Operand])
 	if channels == 0 {
 		return graph.Refuse(s.ScoresMatMul, "the head size of its query is not constant")
@@ -114,14 +117,15 @@ func (s *Sized) rotated(ly *Layouts, t *eval.ShapeTable) error {
 	return nil
 }
 
-// place is a value whose axes are to be recognised.
+// place is a value whose dimensions are to be recognised.
 type place struct {
 	into     *dim.Layout
 	name     string
-	what     string
-	channels int64
+	what     string // for the text of a refusal
+	channels int64  // of one head
 }
 
+// recognise fills in the layouts of the places.
 func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 	for _, v := range places {
 		dims, ok := t.Dims[v.name]
@@ -139,6 +143,8 @@ func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 // MaxWidth bounds heads · channels; the largest models have some 20,000.
 const MaxWidth = 1 << 18
 
+// Check returns an error where the layouts do not fit together: heads, channels per
+// head and tokens of query, key, value and output.
 func (ly *Layouts) Check() error {
 	heads := ly.Scores[1].One
 	if slices.Contains(ly.Output.Axes, dim.UnitAxis) {

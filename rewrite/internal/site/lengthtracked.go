@@ -10,7 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// TrackedLengths lists the values that count a site's cache.
+// TrackedLengths lists the int32 inputs that count the tokens in the site's cache; nil
+// where its cache is not length-tracked.
 func (s *Sized) TrackedLengths() []*onnx.ValueInfo {
 	if s.LengthTracked == nil {
 		return nil
@@ -22,30 +23,30 @@ func (s *Sized) TrackedLengths() []*onnx.ValueInfo {
 	return list
 }
 
-// ExtractSite cuts the piece that is a whole site. How a cache is counted is
-// fed, whatever it is computed from.
+// ExtractSite returns the piece of the graph that is a whole site. The inputs that
+// count a length-tracked cache are fed, whatever they are computed from.
 func ExtractSite(g *graph.Graph, s *Sized) (*eval.Piece, error) {
-	cuts := s.Boundaries()
+	boundaries := s.Boundaries()
 	counts := s.TrackedLengths()
 	for _, v := range counts {
-		cuts = append(cuts, v.Name)
+		boundaries = append(boundaries, v.Name)
 	}
 	total := ""
 	if s.LengthTracked != nil {
 		total = s.Graph.Total(s.LengthTracked)
 	}
-	p, err := eval.Extract(g, s.Results(), append(cuts, total))
+	p, err := eval.Extract(g, s.Results(), append(boundaries, total))
 	if err != nil {
 		return nil, err
 	}
 	p.Boundaries, p.Typed = s.Boundaries(), counts
-	if !slices.Contains(cuts, total) && p.Reads(total) {
+	if !slices.Contains(boundaries, total) && p.Reads(total) {
 		p.Typed = append(p.Typed, &onnx.ValueInfo{Name: total, Type: g.Element(total)})
 	}
 	return p, nil
 }
 
-// Feed adds what counts the cache.
+// Feed adds to feeds the inputs that count a length-tracked cache; with nil it adds none.
 func Feed(c *eval.CacheLengths, s *Sized, feeds map[string]engine.Tensor) {
 	if c == nil {
 		return
@@ -54,7 +55,7 @@ func Feed(c *eval.CacheLengths, s *Sized, feeds map[string]engine.Tensor) {
 	for b, n := range c.Tokens {
 		last[b] = n - 1
 	}
-	// int32 is a type that Integers takes.
+	// Integers returns no error for int32.
 	feeds[s.LengthTracked.Last], _ = engine.Integers(onnx.Int32, last, int64(len(last)))
 	feeds[s.LengthTracked.Total], _ = engine.Integers(onnx.Int32, []int64{c.Total}, 1)
 	if v := s.Graph.Total(s.LengthTracked); v != s.LengthTracked.Total {

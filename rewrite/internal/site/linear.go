@@ -6,8 +6,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// linear reports whether n's output is linear in its one or two data inputs,
-// so that a rotation may hide in it. Adding a constant is not linear.
+// linear reports whether n's output is linear in its hidden-state inputs, so that it
+// may be a part of a rotation. Adding a constant is not linear.
 func linear(g *graph.Graph, n *onnx.Node) bool {
 	if n == nil {
 		return false
@@ -41,10 +41,10 @@ func linear(g *graph.Graph, n *onnx.Node) bool {
 	return false
 }
 
-// essential reports whether n must stand inside a site: it multiplies by
-// something that depends on positions or sizes, or repeats heads. Heads that are
-// repeated before they are stored are stored like that, outside the site.
-func essential(g *graph.Graph, n *onnx.Node, stored bool) bool {
+// essential reports whether n must be inside a site: it multiplies by something that
+// depends on positions or sizes, or it repeats heads. Heads that are repeated before
+// they are cached do not count: the op caches them as they come.
+func essential(g *graph.Graph, n *onnx.Node, cached bool) bool {
 	switch {
 	case ir.Standard(n, "Mul", "Div", "MatMul", "Where"):
 		for _, v := range n.Inputs {
@@ -55,24 +55,22 @@ func essential(g *graph.Graph, n *onnx.Node, stored bool) bool {
 	case n.OpType == "RotaryEmbedding", ir.Scatters(n):
 		return true
 	case ir.Standard(n, "Expand", "Tile", "GatherND"):
-		return !stored
+		return !cached
 	}
 	return false
 }
 
-// link is a value that every path from a root back to the hidden states goes
-// through. essential: a node that must stand inside the site lies between it
-// and the nearer link.
+// link is a value that every path from a root back to the hidden states goes through.
 type link struct {
 	value     string
-	essential bool
-	scale     *TokenScale // what the nearer link multiplies it by; nil for most
+	essential bool        // between this link and the next nearer one is a node that must be inside the site
+	scale     *TokenScale // the factor per token between these two links; nil for most
 }
 
-// dominators returns the links of root, nearest first, as far back as
-// everything is linear. It stops at a cache Concat. stored says that root is
-// what a cache holds; rest, that an essential node lies before the last link.
-func dominators(g *graph.Graph, root string, stored bool) (links []link, rest bool) {
+// dominators returns the links of root, nearest first, as far back as all nodes are
+// linear. It stops at a cache update. cached says that root is what a cache holds;
+// rest, that there is an essential node before the last link.
+func dominators(g *graph.Graph, root string, cached bool) (links []link, rest bool) {
 	frontier := map[string]bool{root: true}
 	crossed := false
 	var scale *TokenScale
@@ -84,7 +82,7 @@ func dominators(g *graph.Graph, root string, stored bool) (links []link, rest bo
 			}
 			links = append(links, link{value, crossed, scale})
 			crossed, scale = false, tokenScale(g, g.Producer[value])
-			if scale != nil { // of what stands beside others it would be none
+			if scale != nil { // looked for only where all paths go through one value
 				frontier = map[string]bool{scale.Of: true}
 				continue
 			}
@@ -103,11 +101,11 @@ func dominators(g *graph.Graph, root string, stored bool) (links []link, rest bo
 			return links, crossed
 		}
 		n := g.Producer[value]
-		// Several outputs of one Split are one step back.
+		// All outputs of one Split are left in one step.
 		for _, o := range n.Outputs {
 			delete(frontier, o)
 		}
-		crossed = crossed || essential(g, n, stored)
+		crossed = crossed || essential(g, n, cached)
 		for _, v := range n.Inputs {
 			if g.IsData(v) {
 				frontier[v] = true
@@ -116,29 +114,29 @@ func dominators(g *graph.Graph, root string, stored bool) (links []link, rest bo
 	}
 }
 
-// nearestBoundary returns the link nearest to the root with nothing essential
-// upstream that is a value of the model, "" when there is none, and the scales
-// between it and the root.
+// nearestBoundary returns the link nearest to the root that has no essential node
+// before it and is a value of the model, not one inside an expanded fused op; "" where
+// there is none. It also returns the factors per token between this link and the root.
 func nearestBoundary(g *graph.Graph, links []link) (value string, scales []TokenScale) {
-	cut := 0
+	nearest := 0
 	for i, l := range links {
 		if l.essential {
-			cut = i
+			nearest = i
 		}
 	}
 	for i, l := range links {
 		if l.scale != nil {
 			scales = append(scales, *l.scale)
 		}
-		if i >= cut && !g.Internal[l.value] {
+		if i >= nearest && !g.Internal[l.value] {
 			return l.value, scales
 		}
 	}
 	return "", nil
 }
 
-// rearrangementsOf returns the values that v is a mere rearrangement of, nearest first:
-// the same elements under another shape or order of dimensions.
+// rearrangementsOf returns the values before v that have the same elements in another
+// shape or order of dimensions, nearest first.
 func rearrangementsOf(g *graph.Graph, v string) (list []string) {
 	for {
 		n := g.Producer[v]
@@ -151,17 +149,18 @@ func rearrangementsOf(g *graph.Graph, v string) (list []string) {
 	}
 }
 
-// cacheUpdate is a Concat that appends new keys or values to those of earlier calls, a
-// Scatter that writes them into a cache of fixed size, or, where there are no
-// earlier ones, the keys that a call gives away for later ones.
+// cacheUpdate is where keys or values go to a cache: a Concat that appends new rows to
+// past, or a Scatter that writes them into a cache of fixed size. Without past it is
+// the node that gives rotated keys as a graph output.
 type cacheUpdate struct {
-	Concat  *onnx.Node // the node that makes present
-	Past    string     // reaches nothing but graph inputs; "" where there are no earlier calls
+	Concat  *onnx.Node // the node that gives present: Concat, Scatter or another
+	Past    string     // made of graph inputs alone; "" where the model reads no cache
 	NewRows string
 	Present string
-	Slots   bool // new rows are written over others of a cache of fixed size, at places that the call names
+	Slots   bool // a Scatter: new rows are written at indices that the call gives
 }
 
+// cacheUpdateAt returns the cache update that n is, nil where it is none.
 func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
 	if ir.Standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && !g.IsData(n.Inputs[1]) &&
 		g.IsData(n.Inputs[2]) && !isCache(g, n.Inputs[2]) {
@@ -177,8 +176,8 @@ func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
 	return &cacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[1], Present: n.Outputs[0]}
 }
 
-// isCache reports whether a data value is made of float graph inputs alone,
-// without arithmetic: a cache.
+// isCache reports whether a value is a cache: made of a float graph input, without
+// arithmetic.
 func isCache(g *graph.Graph, value string) bool {
 	if !g.IsData(value) {
 		return false

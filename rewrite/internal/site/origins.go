@@ -9,40 +9,40 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 
-// origin is one un-rotated value that a branch is made of.
+// origin is one value before rotation that a branch is made of.
 type origin struct {
 	boundary       string
-	rearrangements []string     // what the cut is a mere rearrangement of, nearest first
-	cache          *cacheUpdate // what it is kept in once it is rotated; nil for most
-	scales         []TokenScale // what it is multiplied by on its way
+	rearrangements []string     // values with the same elements as the boundary in another shape, nearest first
+	cache          *cacheUpdate // where it is cached after rotation; nil for most
+	scales         []TokenScale // factors per token on its path
 }
 
-// mostOrigins bounds the search for what a branch is made of.
-const mostOrigins = 8
+// maxOrigins bounds how many values are searched for what a branch is made of.
+const maxOrigins = 8
 
-// origins returns what root is made of: one value, or, where channels of
-// several are put side by side (latent attention gives every head a key of its
-// own, and the same rotated channels to all), each of them in this order.
-// Looked at are at most budget values.
-func origins(g *graph.Graph, root string, stored bool, budget *int) []origin {
+// origins returns what root is made of: one value, or several that are concatenated
+// along the channels, in this order. Latent attention does so: some channels are each
+// head's own, others are rotated and shared by all heads. At most budget values are
+// looked at.
+func origins(g *graph.Graph, root string, cached bool, budget *int) []origin {
 	*budget--
-	links, rest := dominators(g, root, stored)
-	last := g.Producer[links[len(links)-1].value]
-	if kept := cacheUpdateAt(g, last); kept != nil && *budget > 0 {
-		fresh, _ := dominators(g, kept.NewRows, true)
-		cut, scales := nearestBoundary(g, fresh)
-		return []origin{{cut, rearrangementsOf(g, cut), kept, scales}}
+	links, rest := dominators(g, root, cached)
+	producer := g.Producer[links[len(links)-1].value]
+	if update := cacheUpdateAt(g, producer); update != nil && *budget > 0 {
+		links, _ := dominators(g, update.NewRows, true)
+		boundary, scales := nearestBoundary(g, links)
+		return []origin{{boundary, rearrangementsOf(g, boundary), update, scales}}
 	}
-	if !rest || *budget <= 0 || last == nil {
-		cut, scales := nearestBoundary(g, links)
-		return []origin{{cut, rearrangementsOf(g, cut), nil, scales}}
+	if !rest || *budget <= 0 || producer == nil {
+		boundary, scales := nearestBoundary(g, links)
+		return []origin{{boundary, rearrangementsOf(g, boundary), nil, scales}}
 	}
 	var list []origin
-	for _, v := range last.Inputs {
+	for _, v := range producer.Inputs {
 		if !g.IsData(v) {
 			continue
 		}
-		for _, o := range origins(g, v, stored, budget) {
+		for _, o := range origins(g, v, cached, budget) {
 			if !slices.ContainsFunc(list, func(other origin) bool { return other.boundary == o.boundary }) {
 				list = append(list, o)
 			}
@@ -51,8 +51,8 @@ func origins(g *graph.Graph, root string, stored bool, budget *int) []origin {
 	return list
 }
 
-// width is how many channels a head of the branch's cut has where heads of the
-// operand have channels, 0 where nothing tells.
+// width returns how many channels a head has at the boundary when the operand's heads
+// have this many; 0 where that is not known.
 func (b Branch) width(channels int64) int64 {
 	if len(b.Parts) > 0 {
 		return 0
@@ -60,37 +60,38 @@ func (b Branch) width(channels int64) int64 {
 	return channels
 }
 
-// partsLayout returns the layout of a branch whose channels come from several values:
-// one head each, for all heads, or as many as the others have.
+// partsLayout returns the layout of a branch whose channels are concatenated of several
+// values. Each value has one head, which all heads share, or as many heads as the others.
 func partsLayout(t *eval.ShapeTable, b Branch, heads int64) (dim.Layout, error) {
-	whole := dim.Layout{}
-	for i, cut := range b.Boundaries() {
+	layout := dim.Layout{}
+	for i, boundary := range b.Boundaries() {
 		rows := dim.LengthExtent
 		if b.Shared != nil && i != b.SharedAt {
-			rows = dim.TotalExtent // made anew of all tokens
+			rows = dim.TotalExtent // computed for all tokens in every call
 		}
-		ly, err := dim.LayoutOf(t.Dims[cut], 0)
+		ly, err := dim.LayoutOf(t.Dims[boundary], 0)
 		if err != nil {
-			return dim.Layout{}, fmt.Errorf("%q: %w", cut, err)
+			return dim.Layout{}, fmt.Errorf("%q: %w", boundary, err)
 		}
 		if ly.Rows != rows {
-			return dim.Layout{}, fmt.Errorf("%q has the shape %v; %v tokens were expected", cut, t.Dims[cut], rows)
+			return dim.Layout{}, fmt.Errorf("%q has the shape %v; %v tokens were expected", boundary, t.Dims[boundary], rows)
 		}
-		exchangeParts(&ly, heads)
-		whole.Parts, whole.Rows = append(whole.Parts, ly), ly.Rows
-		whole.Heads, whole.Channels = max(whole.Heads, ly.Heads), whole.Channels+ly.Channels
+		swapHeadsAndChannels(&ly, heads)
+		layout.Parts, layout.Rows = append(layout.Parts, ly), ly.Rows
+		layout.Heads, layout.Channels = max(layout.Heads, ly.Heads), layout.Channels+ly.Channels
 	}
-	for i, ly := range whole.Parts {
-		if ly.Heads != 1 && ly.Heads != whole.Heads {
-			return dim.Layout{}, fmt.Errorf("%q has %d heads and another part %d", b.Boundaries()[i], ly.Heads, whole.Heads)
+	for i, ly := range layout.Parts {
+		if ly.Heads != 1 && ly.Heads != layout.Heads {
+			return dim.Layout{}, fmt.Errorf("%q has %d heads and another part %d", b.Boundaries()[i], ly.Heads, layout.Heads)
 		}
 	}
-	return whole, nil
+	return layout, nil
 }
 
-// exchangeParts reads channels as heads and heads as channels where only the latter
-// are as many as there are: an optimizer may have left the heads behind.
-func exchangeParts(ly *dim.Layout, heads int64) {
+// swapHeadsAndChannels exchanges the two axes in a layout where the number of channels,
+// and not that of heads, is the site's number of heads: an optimizer may have moved
+// the heads to the last dimension.
+func swapHeadsAndChannels(ly *dim.Layout, heads int64) {
 	h, c := slices.Index(ly.Axes, dim.HeadAxis), slices.Index(ly.Axes, dim.ChannelAxis)
 	if h < 0 || c < 0 || ly.Heads == heads || ly.Heads == 1 || ly.Channels != heads {
 		return

@@ -19,8 +19,8 @@ func fusedAttention(n *onnx.Node) bool {
 		"SparseAttention", "PagedAttention", "LongformerAttention"}, n.OpType)
 }
 
-// Holder returns the scope's own graph, or the nearest around it, for which a
-// condition holds, nil where it holds for none.
+// Holder returns the first graph for which the condition holds: the scope's own, then
+// those around it, the nearest first. It returns nil where there is none.
 func (s *Scope) Holder(is func(*onnx.Graph) bool) *onnx.Graph {
 	for _, g := range append([]*onnx.Graph{s.Graph}, s.Outer...) {
 		if is(g) {
@@ -30,32 +30,32 @@ func (s *Scope) Holder(is func(*onnx.Graph) bool) *onnx.Graph {
 	return nil
 }
 
-// Scope is a graph in which attentions are looked for: the model's own, or one
-// inside a node, which sees the values of the graphs around it.
+// Scope is a graph in which attentions are looked for: the model's own, or one inside a
+// node (If, Loop), which can read the values of the graphs around it.
 type Scope struct {
-	Where string // "" is the model's own graph
+	Where string // for texts, as "then_branch of If …"; "" is the model's own graph
 	Graph *onnx.Graph
-	Outer []*onnx.Graph // the graphs around it, the nearest first
-	loop  *onnx.Node    // a node that runs the graph any number of times, nil when none does
-	Last  bool          // nothing in the graphs around it reads what it gives
-	View  *graph.Graph
-	nodes map[*onnx.Node]bool // the graph's own before it is changed
-	Found []candidate         // that stand in it
+	Outer []*onnx.Graph       // the graphs around it, the nearest first
+	loop  *onnx.Node          // the node that runs the graph several times, nil where none does
+	Last  bool                // no node of the graphs around it reads its outputs
+	View  *graph.Graph        // the graph with what it reads of those around it
+	nodes map[*onnx.Node]bool // the graph's own, as they were when the scope was made
+	Found []candidate         // the candidates among these nodes
 }
 
-// Scopes returns the model's graph and, after it, the graphs inside nodes that
-// hold something like an attention.
+// Scopes returns the model's own graph and, after it, the graphs inside nodes that have
+// a Softmax or a fused attention, each with its candidates.
 func Scopes(m *onnx.Model) ([]*Scope, error) {
 	view, err := graph.NewGraph(m)
 	if err != nil {
 		return nil, err
 	}
 	list := []*Scope{(&Scope{Graph: m.Graph, Last: true, View: view}).search()}
-	return list, inner(m, list[0], &list)
+	return list, appendInner(m, list[0], &list)
 }
 
-// inner appends the scopes inside the nodes of one.
-func inner(m *onnx.Model, s *Scope, list *[]*Scope) error {
+// appendInner appends the scopes inside the nodes of s to list.
+func appendInner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 	read := map[string]bool{}
 	for _, n := range s.Graph.Nodes {
 		for v := range ir.Uses(n) {
@@ -79,7 +79,7 @@ func inner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 				}
 				*list = append(*list, in.search())
 			}
-			if err := inner(m, in, list); err != nil {
+			if err := appendInner(m, in, list); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func inner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 	return nil
 }
 
-// branchName is the attribute that a sub-graph is.
+// branchName returns the name of the attribute that holds a sub-graph.
 func branchName(n *onnx.Node, sub *onnx.Graph) string {
 	for _, a := range n.Attributes {
 		if a.Graph == sub {
@@ -97,8 +97,8 @@ func branchName(n *onnx.Node, sub *onnx.Graph) string {
 	return "a graph"
 }
 
-// read views a graph inside a node as if it were a model's own: with the nodes
-// around it that it depends on and the inputs that it reads.
+// read returns a view of a graph inside a node as if it were a model of its own: with
+// the nodes of the graphs around it that it depends on and the inputs that it reads.
 func (s *Scope) read(m *onnx.Model, holder *onnx.Node) (*graph.Graph, error) {
 	flat := *m
 	flat.Graph = &onnx.Graph{Name: s.Graph.Name, Outputs: s.Graph.Outputs}
@@ -113,13 +113,13 @@ func (s *Scope) read(m *onnx.Model, holder *onnx.Node) (*graph.Graph, error) {
 		g.Initializers = append(g.Initializers, each.Initializers...)
 		g.ValueInfo = append(g.ValueInfo, each.ValueInfo...)
 	}
-	needed, reached := reach(g)
+	needed, reached := reachable(g)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool { return !needed[n] })
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !reached[v.Name] })
 	return graph.NewGraph(&flat)
 }
 
-// holds reports whether a graph is one of a node's own.
+// holds reports whether a graph is directly inside a node.
 func holds(n *onnx.Node, g *onnx.Graph) bool {
 	for sub := range n.Subgraphs() {
 		if sub == g {
@@ -129,9 +129,9 @@ func holds(n *onnx.Node, g *onnx.Graph) bool {
 	return false
 }
 
-// reach returns the nodes and values that a graph's outputs depend on. Where two
-// nodes make one name, the later one, which is further inside, is meant.
-func reach(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
+// reachable returns the nodes and values that a graph's outputs depend on. Where two
+// nodes give a value of the same name, the later node counts: it is further inside.
+func reachable(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
 	producer := map[string]*onnx.Node{}
 	for _, n := range g.Nodes {
 		for _, o := range n.Outputs {
@@ -158,14 +158,15 @@ func reach(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
 	return nodes, values
 }
 
-// Delimit delimits a candidate, all of which must stand in the scope's own graph.
+// Delimit returns the site of a candidate, or why there is none. All nodes that the op
+// replaces must be in the scope's own graph, and no Loop may run it.
 func (s *Scope) Delimit(c candidate) (*Site, *graph.Refusal) {
 	refusal := c.Refusal
 	var delimited *Site
 	if refusal == nil {
 		delimited, refusal = Delimit(s.View, *c.Core)
 		if refusal == nil {
-			refusal = s.own(delimited)
+			refusal = s.replaceable(delimited)
 		}
 		if refusal != nil {
 			refusal.Op = c.Node.OpType
@@ -177,9 +178,8 @@ func (s *Scope) Delimit(c candidate) (*Site, *graph.Refusal) {
 	return delimited, nil
 }
 
-// own says whether a site's op can be put into the graph: all that it replaces
-// stands there.
-func (s *Scope) own(site *Site) *graph.Refusal {
+// replaceable refuses a site whose nodes cannot be replaced in the scope's own graph.
+func (s *Scope) replaceable(site *Site) *graph.Refusal {
 	for _, n := range site.Replaced {
 		if !s.nodes[n] {
 			return graph.Refuse(n, "it stands outside %s, which holds the rest of this attention", s.Where)
@@ -191,7 +191,7 @@ func (s *Scope) own(site *Site) *graph.Refusal {
 	return nil
 }
 
-// search notes the graph's own nodes and the candidates among them.
+// search completes a new scope: its own nodes, and the candidates among them.
 func (s *Scope) search() *Scope {
 	s.nodes = make(map[*onnx.Node]bool, len(s.Graph.Nodes))
 	for _, n := range s.Graph.Nodes {

@@ -9,15 +9,15 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Inside lists the values that depend on what enters the site: those that are
-// taken out with it, and those that come after it.
+// Inside returns the values of the graph that depend on what enters the site:
+// those that the op replaces, and those that come after the site.
 func (s *Sized) Inside() map[string]bool {
-	cuts := s.Boundaries()
+	boundaries := s.Boundaries()
 	inside := map[string]bool{}
 	for _, n := range s.Graph.Nodes {
 		for v := range ir.Uses(n) {
-			cut := slices.Contains(cuts, v) && !ir.Standard(n, "Shape") // whose own shape can be read
-			if !inside[v] && !cut {
+			isBoundary := slices.Contains(boundaries, v) && !ir.Standard(n, "Shape") // the shape of a boundary stays readable
+			if !inside[v] && !isBoundary {
 				continue
 			}
 			for _, o := range n.Outputs {
@@ -29,11 +29,11 @@ func (s *Sized) Inside() map[string]bool {
 	return inside
 }
 
-// Own returns the model's nodes that compute the site from what enters it.
+// Own returns the model's nodes that compute the site's results from its boundaries.
 func (s *Site) Own() map[*onnx.Node]bool {
-	cuts, own := s.Boundaries(), map[*onnx.Node]bool{}
+	boundaries, own := s.Boundaries(), map[*onnx.Node]bool{}
 	s.Graph.Upstream(s.Results(), func(v string, n *onnx.Node) []string {
-		if n == nil || slices.Contains(cuts, v) || !s.Graph.IsData(v) {
+		if n == nil || slices.Contains(boundaries, v) || !s.Graph.IsData(v) {
 			return nil
 		}
 		own[s.Graph.AsWritten(n)] = true
@@ -42,31 +42,31 @@ func (s *Site) Own() map[*onnx.Node]bool {
 	return own
 }
 
-// Branch is one of query, key and value on its way from where it is still
-// un-rotated to the MatMul that uses it.
+// Branch is the path of query, key or value: from the value before any rotation to
+// the MatMul that uses it.
 type Branch struct {
-	Boundary       string       // the un-rotated value
-	rearrangements []string     // what the cut is a mere rearrangement of, nearest first
-	Parts          []origin     // what stands beside the cut's channels in the operand; nil for most
-	Scales         []TokenScale // what it is multiplied by on its way, the nearest to the operand first; nil for most
-	Operand        string       // what enters the MatMul
+	Boundary       string       // the value before rotation
+	rearrangements []string     // values with the same elements as the boundary in another shape, nearest first
+	Parts          []origin     // the other values that the operand's channels are concatenated of; nil for most
+	Scales         []TokenScale // factors per token on this path, the nearest to the operand first; nil for most
+	Operand        string       // the input of the MatMul
 	Cache          *cacheUpdate // nil for the query and for models without cache
 
-	Shared   *cacheUpdate // of the channels among these that all heads share; nil for most (see latent.go)
-	SharedAt int          // which of the cuts they come from
+	Shared   *cacheUpdate // cache of the channels that all heads share (latent attention); nil for most
+	SharedAt int          // index in Boundaries of the value that these channels come from
 }
 
-// Boundaries returns all un-rotated values that the branch is made of.
+// Boundaries returns all values before rotation that the branch is made of.
 func (b Branch) Boundaries() []string {
-	cuts := []string{b.Boundary}
+	boundaries := []string{b.Boundary}
 	for _, o := range b.Parts {
-		cuts = append(cuts, o.boundary)
+		boundaries = append(boundaries, o.boundary)
 	}
-	return cuts
+	return boundaries
 }
 
-// Cached returns the value that holds keys as the cache does: the Concat's
-// new side, or the operand where there is no cache.
+// Cached returns the value that holds the new rows as the cache stores them, or the
+// operand where there is no cache.
 func (b Branch) Cached() string {
 	if b.Cache != nil {
 		return b.Cache.NewRows
@@ -74,8 +74,8 @@ func (b Branch) Cached() string {
 	return b.Operand
 }
 
-// Rotated returns the value that is rotated and no more: what a cache takes up, or
-// the operand where there is none.
+// Rotated returns the value right after the rotation: the new rows of the cache, or
+// the operand where there is no cache.
 func (b Branch) Rotated() string {
 	if b.Shared != nil {
 		return b.Shared.NewRows
@@ -83,8 +83,8 @@ func (b Branch) Rotated() string {
 	return b.Cached()
 }
 
-// Past returns the value that holds the keys or values of earlier calls, "" where
-// there are none.
+// Past returns the value with the keys or values of earlier calls, "" where there is
+// no cache.
 func (b Branch) Past() string {
 	if c := b.Update(); c != nil {
 		return c.Past
@@ -92,7 +92,7 @@ func (b Branch) Past() string {
 	return ""
 }
 
-// Update returns what keeps the branch for later calls, nil where nothing does.
+// Update returns where the branch is written to a cache, nil where it is not.
 func (b Branch) Update() *cacheUpdate {
 	if b.Shared != nil {
 		return b.Shared
@@ -100,42 +100,47 @@ func (b Branch) Update() *cacheUpdate {
 	return b.Cache
 }
 
-// Site is one attention delimited in the graph: everything from the cuts to
-// the output.
+// Site is one attention in the graph: everything from its boundaries to its results.
+// Nothing in it is changed after Delimit.
 type Site struct {
 	Core
 	Graph             *graph.Graph
 	Query, Key, Value Branch
-	attended          string              // the attention's output, as the model has it
-	Replaced          []*onnx.Node        // the model's nodes whose outputs the op makes in their place
-	escaping          *graph.Refusal      // an output of those that the op would not make
-	LengthTracked     *fused.CountedCache // nil where past holds nothing but past tokens
+	output            string              // the attention's output, under the name that the model's own graph has for it
+	Replaced          []*onnx.Node        // the model's nodes whose outputs the op gives instead
+	escaping          *graph.Refusal      // set where one of these nodes has another output that is used, which the op does not give
+	LengthTracked     *fused.CountedCache // the inputs that count the cached tokens; nil where every row of past is a token
 }
 
+// Scores returns the product of query and key, before scale, softcap and mask.
 func (s *Site) Scores() string { return s.ScoresMatMul.Outputs[0] }
 
+// SoftmaxInput returns the scores after scale, softcap and mask.
 func (s *Site) SoftmaxInput() string { return s.Softmax.Inputs[0] }
 
-func (s *Site) Output() string { return s.attended }
+// Output returns the attention's output, under its name in the model's own graph.
+func (s *Site) Output() string { return s.output }
 
-// Boundaries returns the values that enter the site beside integer inputs.
+// Boundaries returns the float values that enter the site: hidden states, caches and
+// factors per token. Integer inputs are not among them.
 func (s *Site) Boundaries() []string {
 	return ir.Unique(slices.Concat(s.States(), s.Query.entering(), s.Key.entering()))
 }
 
-// States returns the hidden states that enter the site.
+// States returns the hidden states and caches that enter the site.
 func (s *Site) States() []string {
-	cuts := s.Query.Boundaries()
+	boundaries := s.Query.Boundaries()
 	for _, b := range []Branch{s.Key, s.Value} {
-		cuts = append(cuts, b.Boundaries()...)
+		boundaries = append(boundaries, b.Boundaries()...)
 		if b.Past() != "" {
-			cuts = append(cuts, b.Past())
+			boundaries = append(boundaries, b.Past())
 		}
 	}
-	return ir.Unique(cuts)
+	return ir.Unique(boundaries)
 }
 
-// Results returns the values that leave the site: output, present key, present value.
+// Results returns the values that the site gives: output, present key, present value.
+// The last two are missing without a cache.
 func (s *Site) Results() []string {
 	out := []string{s.Output()}
 	for _, b := range []Branch{s.Key, s.Value} {
@@ -146,14 +151,15 @@ func (s *Site) Results() []string {
 	return out
 }
 
-// Past reports whether the site reads the keys of earlier calls.
+// Past reports whether the site reads keys of earlier calls.
 func (s *Site) Past() bool { return s.Key.Past() != "" }
 
-// Delimit finds where a core's query, key and value come from.
+// Delimit follows a core's query, key and value back to the values before rotation.
+// It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
-	s := &Site{Core: c, Graph: g, attended: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.Counted[g.AsWritten(c.Softmax)]}
-	s.Query = follow(g, c.ScoresMatMul.Inputs[0], mostOrigins)
-	s.Key = follow(g, c.ScoresMatMul.Inputs[1], mostOrigins)
+	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.Counted[g.AsWritten(c.Softmax)]}
+	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
+	s.Key = follow(g, c.ScoresMatMul.Inputs[1], maxOrigins)
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
 	for _, b := range []Branch{s.Query, s.Key, s.Value} {
 		if slices.Contains(b.Boundaries(), "") {
@@ -170,12 +176,12 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		return nil, graph.Refuse(c.ScoresMatMul, "only one of key and value comes from a cache")
 	}
 	if s.Key.Update() == nil {
-		s.Key = givingKeys(g, s.Key)
+		s.Key = keysAsOutput(g, s.Key)
 	}
 	states := s.States()
 	for _, list := range [][]TokenScale{s.Query.Scales, s.Key.Scales} {
 		for i, scale := range list {
-			list[i].Norm = madeOf(g, scale.Value, states)
+			list[i].Norm = dependsOn(g, scale.Value, states)
 		}
 	}
 	if leak := leak(g, s.Output(), s.Boundaries()); leak != "" {
@@ -184,13 +190,13 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	return s, noteReplaced(g, s)
 }
 
-// noteReplaced notes which nodes of the model a site's op stands for, and which of
-// their outputs it would leave out.
+// noteReplaced completes a new site: which nodes of the model the op replaces, and
+// whether one of their other outputs is used.
 func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
-	made := []*onnx.Node{s.ValueMatMul}
+	replaced := []*onnx.Node{s.ValueMatMul}
 	for _, b := range []Branch{s.Key, s.Value} {
 		if c := b.Update(); c != nil {
-			made = append(made, c.Concat)
+			replaced = append(replaced, c.Concat)
 		}
 	}
 	results := s.Results()
@@ -199,7 +205,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 			return graph.Refuse(s.Softmax, "its output or cache does not leave it in one piece")
 		}
 	}
-	for _, n := range made {
+	for _, n := range replaced {
 		n = g.AsWritten(n)
 		if slices.Contains(s.Replaced, n) {
 			continue
@@ -214,10 +220,9 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 	return nil
 }
 
-// SharesCache returns refusals for the sites whose keys or values stand in one
-// cache with another site's: what one writes there the other reads, so one
-// cannot be replaced without the other. Of the rest it refuses those that would
-// leave out an output.
+// SharesCache refuses sites that share a cache with another site: each reads what the
+// other writes, so one cannot be replaced without the other. It also refuses sites
+// that replace a node with another output in use.
 func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 	users := map[*onnx.Node]*Site{}
 	refused := map[*Site]*graph.Refusal{}
@@ -243,17 +248,17 @@ func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 	return refused
 }
 
-// givingKeys notes rotated keys that a call without earlier ones gives away as
-// an output of the graph: later calls read them as their past.
-func givingKeys(g *graph.Graph, b Branch) Branch {
+// keysAsOutput finds rotated keys that a model without past keys gives as a graph
+// output: a later call of another model reads them as its past.
+func keysAsOutput(g *graph.Graph, b Branch) Branch {
 	links, _ := dominators(g, b.Operand, false)
 	for _, l := range links {
 		if !g.Outputs[l.value] || g.Producer[l.value] == nil {
 			continue
 		}
 		before, _ := dominators(g, l.value, true)
-		if cut, scales := nearestBoundary(g, before); cut != "" && cut != l.value {
-			b.Boundary, b.rearrangements, b.Scales = cut, rearrangementsOf(g, cut), scales
+		if boundary, scales := nearestBoundary(g, before); boundary != "" && boundary != l.value {
+			b.Boundary, b.rearrangements, b.Scales = boundary, rearrangementsOf(g, boundary), scales
 			b.Cache = &cacheUpdate{Concat: g.Producer[l.value], NewRows: l.value, Present: l.value}
 		}
 		break
@@ -261,8 +266,8 @@ func givingKeys(g *graph.Graph, b Branch) Branch {
 	return b
 }
 
-// follow follows an operand back; budget is how many values are looked at for
-// what it is made of.
+// follow follows the operand of a MatMul back to its boundaries. It looks at no more
+// than budget values for what the operand is concatenated of.
 func follow(g *graph.Graph, operand string, budget int) Branch {
 	b := Branch{Operand: operand}
 	links, _ := dominators(g, operand, false)
@@ -274,10 +279,10 @@ func follow(g *graph.Graph, operand string, budget int) Branch {
 	for i, o := range origins {
 		switch {
 		case len(o.scales) > 0 && len(origins) > 1:
-			b.Boundary = "" // a part alone is multiplied
+			b.Boundary = "" // only some of the channels are multiplied: not understood
 		case o.cache == nil:
 		case b.Cache != nil || b.Shared != nil || len(origins) == 1:
-			b.Boundary = "" // nothing that is understood has two
+			b.Boundary = "" // two caches on one path: not understood
 		default:
 			b.Shared, b.SharedAt = o.cache, i
 		}
@@ -285,12 +290,12 @@ func follow(g *graph.Graph, operand string, budget int) Branch {
 	return b
 }
 
-// leak walks back by value from an output and returns the first hidden state
-// that is reached beside the cuts, "" when there is none.
-func leak(g *graph.Graph, output string, cuts []string) (leak string) {
+// leak walks back from an output to the boundaries and returns the first other hidden
+// state on the way, "" where there is none.
+func leak(g *graph.Graph, output string, boundaries []string) (leak string) {
 	g.Upstream([]string{output}, func(v string, n *onnx.Node) []string {
 		switch {
-		case !g.IsData(v) || slices.Contains(cuts, v):
+		case !g.IsData(v) || slices.Contains(boundaries, v):
 		case n == nil || g.WeightProduct(n):
 			leak = v
 		default:

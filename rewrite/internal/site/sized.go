@@ -9,15 +9,16 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
-// Sized is a site whose sizes are known.
+// Sized is a site with the dimensions of its values. Its boundaries are the nearest
+// ones of a shape that is understood.
 type Sized struct {
 	Site
 	Table *eval.ShapeTable
 }
 
-// Size makes sized sites of those of one graph, and the table that goes with
-// them: what was measured of the graph, with dimensions read by what values are to
-// the sites where the model's sizes are fixed.
+// Size returns the sites of one graph as sized sites, and a copy of the shape table for
+// them. In a model of static sizes the copy also says which dimensions are batch,
+// length and past, as far as the sites tell. The arguments are not changed.
 func Size(sites []*Site, of *eval.ShapeTable) ([]*Sized, *eval.ShapeTable) {
 	t := *of
 	t.Dims, t.Scales = maps.Clone(of.Dims), map[string]bool{}
@@ -34,13 +35,14 @@ func Size(sites []*Site, of *eval.ShapeTable) ([]*Sized, *eval.ShapeTable) {
 	return list, &t
 }
 
-// sized moves cuts of a shape that is not understood (exporters repeat heads
-// with a dimension of its own) back to the nearest rearrangement that is.
+// sized returns the site with its dimensions. A boundary whose shape is not understood
+// (exporters repeat heads with a dimension of its own) is moved back to the nearest
+// rearrangement of it that is.
 func (s *Site) sized(t *eval.ShapeTable) *Sized {
 	out := &Sized{Site: *s, Table: t}
 	if c := s.Key.Cache; c != nil && c.Past == "" {
 		if ly, err := dim.LayoutOf(t.Dims[c.Present], dim.LastConstant(t.Dims[s.Query.Operand])); err != nil || !ly.Canonical() {
-			// Keys that are given away in a form that is no cache's: what makes them stays.
+			// Keys given as an output, but not as [batch, heads, tokens, channels]: their nodes stay in the model.
 			out.Key.Cache = nil
 			out.Replaced = slices.DeleteFunc(slices.Clone(s.Replaced), func(n *onnx.Node) bool { return slices.Contains(n.Outputs, c.Present) })
 		}
@@ -48,54 +50,54 @@ func (s *Site) sized(t *eval.ShapeTable) *Sized {
 	for _, b := range []*Branch{&out.Query, &out.Key, &out.Value} {
 		operand := b.Operand
 		if b == &out.Key {
-			operand = s.Query.Operand // the key's own is transposed
+			operand = s.Query.Operand // that of the key is transposed
 		}
 		channels := dim.LastConstant(t.Dims[operand])
 		if len(b.Parts) == 0 {
-			b.Boundary = understood(t, b.Boundary, b.rearrangements, func(dims []dim.Extent) bool {
+			b.Boundary = nearestRecognised(t, b.Boundary, b.rearrangements, func(dims []dim.Extent) bool {
 				_, err := dim.LayoutOf(dims, channels)
 				return err == nil
 			})
 			continue
 		}
-		b.Boundary = understoodPart(t, b.Boundary, b.rearrangements)
+		b.Boundary = nearestRecognisedPart(t, b.Boundary, b.rearrangements)
 		b.Parts = slices.Clone(b.Parts)
 		for i, o := range b.Parts {
-			b.Parts[i].boundary = understoodPart(t, o.boundary, o.rearrangements)
+			b.Parts[i].boundary = nearestRecognisedPart(t, o.boundary, o.rearrangements)
 		}
 	}
 	return out
 }
 
-// understood returns the nearest of a cut and the rearrangements before it whose
-// shape is, the cut if no one's is.
-func understood(t *eval.ShapeTable, cut string, before []string, is func(dims []dim.Extent) bool) string {
-	for _, v := range append([]string{cut}, before...) {
-		if dims, ok := t.Dims[v]; ok && is(dims) {
+// nearestRecognised returns the first of a boundary and its rearrangements whose
+// dimensions are recognised, the boundary itself where none are.
+func nearestRecognised(t *eval.ShapeTable, boundary string, rearrangements []string, recognised func(dims []dim.Extent) bool) string {
+	for _, v := range append([]string{boundary}, rearrangements...) {
+		if dims, ok := t.Dims[v]; ok && recognised(dims) {
 			return v
 		}
 	}
-	return cut
+	return boundary
 }
 
-// understoodPart is understood for a cut that holds some channels of several. Nothing tells
-// how many these are, so that heads and channels are known by their order, or
-// there is one head.
-func understoodPart(t *eval.ShapeTable, cut string, before []string) string {
-	for _, is := range []func(ly dim.Layout) bool{dim.Layout.Canonical, func(ly dim.Layout) bool { return ly.Is(dim.BatchAxis, dim.RowAxis, dim.MergedAxis) }} {
-		found := understood(t, cut, before, func(dims []dim.Extent) bool {
+// nearestRecognisedPart is nearestRecognised for a boundary that holds some of a head's
+// channels. How many is not known. So heads and channels are told apart by their
+// order, or there is one head.
+func nearestRecognisedPart(t *eval.ShapeTable, boundary string, rearrangements []string) string {
+	for _, recognised := range []func(ly dim.Layout) bool{dim.Layout.Canonical, func(ly dim.Layout) bool { return ly.Is(dim.BatchAxis, dim.RowAxis, dim.MergedAxis) }} {
+		found := nearestRecognised(t, boundary, rearrangements, func(dims []dim.Extent) bool {
 			ly, err := dim.LayoutOf(dims, 0)
-			return err == nil && is(ly)
+			return err == nil && recognised(ly)
 		})
-		if ly, err := dim.LayoutOf(t.Dims[found], 0); err == nil && is(ly) {
+		if ly, err := dim.LayoutOf(t.Dims[found], 0); err == nil && recognised(ly) {
 			return found
 		}
 	}
-	return cut
+	return boundary
 }
 
-// readStatic settles what the dimensions of a site's values are where the model's
-// sizes are fixed.
+// readStatic says in t which dimensions of the site's values are batch, length and past
+// where the model has static sizes: there the numbers alone do not tell.
 func (s *Site) readStatic(t *eval.ShapeTable) {
 	if t.Static == (dim.Point{}) {
 		return

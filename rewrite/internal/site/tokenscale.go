@@ -12,9 +12,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// The numbers that multiply whole tokens, as the nodes in front of the op have them.
+// Some models multiply the whole query or key of a token and head by one number after
+// its rotation: by the inverse root mean square of a norm without weights, or by a
+// temperature that grows with the position (Llama 4 has both). Such a factor commutes
+// with every rotation. So it is applied before the op. A rotation does not change a
+// norm, so the norm is computed before it too.
 
-// ScaleLayout says where the numbers of a scale lie, nil where there is one for all.
+// TokenScale is such a factor per token: the Mul or Div with it.
+type TokenScale struct {
+	Node  *onnx.Node
+	Value string // the factor: one number for each token, each head or both
+	Of    string // what is multiplied or divided by it
+	Norm  bool   // the factor is computed from the rotated value itself
+}
+
+// ScaleLayout returns the layout of a factor per token, which is that of what it
+// multiplies; nil where it is a single number. It returns an error where the factor's
+// shape does not go with that of what it multiplies.
 func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
 	dims := t.Dims[s.Value]
 	if !slices.ContainsFunc(dims, func(e dim.Extent) bool { return e != dim.ConstantExtent(1) }) {
@@ -31,21 +45,7 @@ func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
 	return &ly, nil
 }
 
-// Some models multiply the whole query or key of a token and head by one number
-// after it is turned: the root mean square of a norm without weights, or a
-// temperature that grows with the position (both in Llama 4). Such a number
-// commutes with every rotation, so the op is given query and key that are
-// multiplied already. No rotation changes a norm: it is taken before instead.
-
-// TokenScale is a product or quotient with such a number.
-type TokenScale struct {
-	Node  *onnx.Node
-	Value string // one number for each token, each head or both
-	Of    string // what is multiplied or divided by it
-	Norm  bool   // the number is made of what is turned
-}
-
-// tokenScale reads n as one, nil when it is none.
+// tokenScale returns the factor per token that n multiplies by, nil where n does not.
 func tokenScale(g *graph.Graph, n *onnx.Node) *TokenScale {
 	is := func(value, of string) bool {
 		if !g.IsData(of) || g.Internal[value] {
@@ -63,12 +63,12 @@ func tokenScale(g *graph.Graph, n *onnx.Node) *TokenScale {
 	return nil
 }
 
-// oneChannel reports whether a value is for certain the same for all elements
-// along its last dimension, of which it has several numbers otherwise.
+// oneChannel reports whether a value is known to be the same for all channels, the last
+// dimension, and to have several numbers along other dimensions.
 func oneChannel(g *graph.Graph, value string) bool {
 	one := true
 	some := false
-	last := func(v string) bool { // the list of a shape ends with 1
+	last := func(v string) bool { // reports whether a shape ends with 1
 		for ir.Standard(g.Producer[v], "Concat") {
 			v = g.Producer[v].Inputs[len(g.Producer[v].Inputs)-1]
 		}
@@ -100,11 +100,12 @@ func oneChannel(g *graph.Graph, value string) bool {
 	return one && some
 }
 
-// hiddenRank is taken to be that of hidden states, which scaleLayout makes sure of.
+// hiddenRank is the assumed number of dimensions of hidden states; ScaleLayout checks it.
 const hiddenRank = 4
 
-// Chain returns the nodes that make a norm out of what it is taken of, in order,
-// or an error where other orders of its dimensions would change what they do.
+// Chain returns the nodes that compute a norm from s.Of, in topological order. It
+// returns an error where the norm also depends on something else, or where the nodes
+// would compute something else on [batch, heads, tokens, channels].
 func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
 	needed := map[*onnx.Node]bool{}
 	g.Upstream([]string{s.Value}, func(v string, n *onnx.Node) []string {
@@ -134,8 +135,8 @@ func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
 	return nodes, err
 }
 
-// madeOf reports whether a value depends on one of these hidden states.
-func madeOf(g *graph.Graph, value string, states []string) (is bool) {
+// dependsOn reports whether a value depends on one of the given hidden states.
+func dependsOn(g *graph.Graph, value string, states []string) (is bool) {
 	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
 		is = is || slices.Contains(states, v)
 		if is || n == nil || !g.IsData(v) || g.WeightProduct(n) {
@@ -146,8 +147,8 @@ func madeOf(g *graph.Graph, value string, states []string) (is bool) {
 	return is
 }
 
-// MeasuredFrom returns what the way of the branch is measured from: its un-rotated
-// values, and the numbers that multiply it.
+// MeasuredFrom returns the values that are fed when the branch is measured: its
+// boundaries and its factors per token.
 func (b Branch) MeasuredFrom() []string {
 	list := b.Boundaries()
 	for _, s := range b.Scales {
@@ -156,7 +157,8 @@ func (b Branch) MeasuredFrom() []string {
 	return list
 }
 
-// entering returns those of them that are not made of what is turned.
+// entering returns those of these values that are not computed from the branch itself:
+// all but the norms.
 func (b Branch) entering() []string {
 	list := b.Boundaries()
 	for _, s := range b.Scales {
@@ -167,20 +169,21 @@ func (b Branch) entering() []string {
 	return list
 }
 
-// Normed reports whether a norm stands behind the rotation.
+// Normed reports whether there is a norm after the rotation.
 func (b Branch) Normed() bool {
 	return slices.ContainsFunc(b.Scales, func(s TokenScale) bool { return s.Norm })
 }
 
-// scaled reports whether something else than a norm does.
+// scaled reports whether there is a factor after the rotation that is not a norm.
 func (b Branch) scaled() bool {
 	return slices.ContainsFunc(b.Scales, func(s TokenScale) bool { return !s.Norm })
 }
 
-// AfterRotation says what does so in a site, "" where nothing does.
+// AfterRotation names the norms and factors after a site's rotation in words, "" where
+// there are none.
 func (s *Site) AfterRotation() string {
 	var list []string
-	say := func(what string, is func(Branch) bool) {
+	add := func(what string, is func(Branch) bool) {
 		switch query, key := is(s.Query), is(s.Key); {
 		case query && key:
 			list = append(list, "query and key "+what)
@@ -190,7 +193,7 @@ func (s *Site) AfterRotation() string {
 			list = append(list, "key "+what)
 		}
 	}
-	say("normed", Branch.Normed)
-	say("scaled", Branch.scaled)
+	add("normed", Branch.Normed)
+	add("scaled", Branch.scaled)
 	return strings.Join(list, ", ")
 }

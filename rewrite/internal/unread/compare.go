@@ -10,12 +10,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
 
-// findRoles tells which dimensions of the outputs are batch, length, and past and
-// length, from two calls of different sizes.
+// findRoles finds which dimensions of the outputs are batch, length, and past + length, by
+// two calls of different sizes.
 func (r *paddingTest) findRoles(ctx context.Context) error {
-	points := []dim.Point{r.sizes(dim.Point{B: 3, L: 11, P: 7}), r.sizes(dim.Point{B: 2, L: 13, P: 10})}
-	if r.counted() {
-		points = []dim.Point{r.sizes(dim.Point{B: 3, L: 11, P: 0}), r.sizes(dim.Point{B: 2, L: 13, P: 0})}
+	points := []dim.Point{r.sizesNear(dim.Point{B: 3, L: 11, P: 7}), r.sizesNear(dim.Point{B: 2, L: 13, P: 10})}
+	if r.lengthTracked() {
+		points = []dim.Point{r.sizesNear(dim.Point{B: 3, L: 11, P: 0}), r.sizesNear(dim.Point{B: 2, L: 13, P: 0})}
 	}
 	var shapes [2]map[string]engine.Tensor
 	for k, pt := range points {
@@ -42,7 +42,7 @@ func (r *paddingTest) findRoles(ctx context.Context) error {
 	return nil
 }
 
-// role is what a dimension of an output counts.
+// role says what a dimension of an output counts.
 type role int8
 
 const (
@@ -52,8 +52,9 @@ const (
 	totalRole  // cached and new tokens
 )
 
-// rolesOf reads the dimensions of two calls. Where the model's sizes are fixed the
-// first dimension that can be the batch, and the first that can be the length, are.
+// rolesOf returns the roles of the dimensions x in a call of the sizes p and y in a call of
+// the sizes q. In a model of static sizes, where both calls have the same, the first
+// dimension that can have a role has it.
 func rolesOf(x, y []int64, p, q dim.Point) []role {
 	roles := make([]role, len(x))
 	for i := range x {
@@ -70,7 +71,7 @@ func rolesOf(x, y []int64, p, q dim.Point) []role {
 	return roles
 }
 
-// same compares what two runs give for tokens that are not padding.
+// same reports whether two runs give the same for tokens that are not padding.
 func (r *paddingTest) same(x, y map[string]engine.Tensor, pt dim.Point, mask []int64) (bool, error) {
 	total := pt.L + pt.P
 	for _, o := range r.standIn.outputs {
@@ -106,7 +107,7 @@ func (r *paddingTest) same(x, y map[string]engine.Tensor, pt dim.Point, mask []i
 				continue
 			}
 			if math.IsNaN(u[i]) {
-				return false, errNoNumbers
+				return false, errNaN
 			}
 			if math.IsNaN(v[i]) {
 				return false, nil
@@ -120,7 +121,7 @@ func (r *paddingTest) same(x, y map[string]engine.Tensor, pt dim.Point, mask []i
 	return true, nil
 }
 
-// unreadRounding is how many units in the last place of the largest output two
-// runs may differ by: nodes that gather tokens (of experts) may multiply them in
-// blocks of other sizes.
+// unreadRounding is by how many units in the last place of the largest output two runs may
+// differ. Where tokens are gathered for experts, the two runs may multiply them in blocks
+// of different sizes, which round differently.
 const unreadRounding = 16

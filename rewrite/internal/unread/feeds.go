@@ -15,16 +15,16 @@ import (
 
 // sharesRow reports whether one row of padding is given for the whole batch.
 func sharesRow(t *eval.ShapeTable, sites []measure.Attention) bool {
-	return slices.ContainsFunc(sites, func(f measure.Attention) bool {
-		m := f.Measured.Mask
+	return slices.ContainsFunc(sites, func(a measure.Attention) bool {
+		m := a.Measured.Mask
 		return m != nil && t.Inputs[m.Name][0].Constant() && t.Inputs[m.Name][0].One == 1 && t.Static.B != 1
 	})
 }
 
-// feeds makes the inputs of a call: the padding mask, positions that count tokens,
-// random hidden states, small numbers for what else is asked for. Padded tokens of
-// the past have keys and values of the given size, which stem from outputs like
-// those that are tried.
+// feeds returns the inputs of a call: the padding mask, positions that count tokens, random
+// hidden states, and small numbers for other integer inputs. Padded tokens of the past
+// have keys and values of the given size: an earlier call computed them from outputs like
+// those that are replaced.
 func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[string]engine.Tensor, error) {
 	total := pt.L + pt.P
 	feeds := map[string]engine.Tensor{}
@@ -63,7 +63,7 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 	return feeds, nil
 }
 
-// states makes random numbers for an input.
+// states returns random numbers for a float input.
 func (r *paddingTest) states(v *onnx.ValueInfo, dims []int64, pt dim.Point, mask []int64, size float64) (engine.Tensor, error) {
 	x := make([]float64, engine.Elements(dims))
 	past := -1
@@ -93,18 +93,19 @@ func (r *paddingTest) isMask(v *onnx.ValueInfo, pt dim.Point) bool {
 	if r.table.Inputs[v.Name][1] == dim.TotalExtent && r.table.Past {
 		return true
 	}
-	return slices.ContainsFunc(r.all, func(f measure.Attention) bool {
-		return f.Measured.Mask != nil && f.Measured.Mask.Name == v.Name || slices.ContainsFunc(f.Measured.Others, func(o *onnx.ValueInfo) bool { return o.Name == v.Name })
+	return slices.ContainsFunc(r.all, func(a measure.Attention) bool {
+		return a.Measured.Mask != nil && a.Measured.Mask.Name == v.Name || slices.ContainsFunc(a.Measured.Others, func(o *onnx.ValueInfo) bool { return o.Name == v.Name })
 	})
 }
 
+// isPosition reports whether an input holds the positions of an attention.
 func (r *paddingTest) isPosition(v *onnx.ValueInfo) bool {
-	return slices.ContainsFunc(r.all, func(f measure.Attention) bool {
-		return f.Measured.Position != nil && f.Measured.Position.Name == v.Name
+	return slices.ContainsFunc(r.all, func(a measure.Attention) bool {
+		return a.Measured.Position != nil && a.Measured.Position.Name == v.Name
 	})
 }
 
-// count fills inputs that say themselves how many tokens each row holds.
+// count sets the inputs that count the tokens of length-tracked caches.
 func (r *paddingTest) count(feeds map[string]engine.Tensor, pt dim.Point, mask []int64) {
 	total := pt.L + pt.P
 	tokens := make([]int64, pt.B)
@@ -113,12 +114,12 @@ func (r *paddingTest) count(feeds map[string]engine.Tensor, pt dim.Point, mask [
 			tokens[b] += x
 		}
 	}
-	for _, f := range r.all {
-		if f.Site.LengthTracked == nil {
+	for _, a := range r.all {
+		if a.Site.LengthTracked == nil {
 			continue
 		}
 		all := map[string]engine.Tensor{}
-		site.Feed((&eval.CacheLengths{Tokens: tokens, Total: total}), f.Site, all)
+		site.Feed((&eval.CacheLengths{Tokens: tokens, Total: total}), a.Site, all)
 		for name, t := range all {
 			if _, asked := feeds[name]; asked {
 				feeds[name] = t

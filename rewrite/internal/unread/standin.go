@@ -10,58 +10,60 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// standIn is a copy of the graph in which every value depends on those that it
-// depends on in the model, without the model's weights. What makes something of
-// each token by itself, with weights, is replaced by other functions of the
-// token; all other nodes are the model's own. At given values numbers can be put
-// in place of what the model computes.
+// standIn is a copy of the graph without its weights, in which every value depends on the
+// same values as in the model. Products with weights, which work on each token by itself,
+// are replaced by other functions of the token. All other nodes are the model's own.
+// Given values can be replaced by numbers that are fed.
 //
-// A skeleton (skeleton.go) has the shapes alone: its values are zeros.
+// The skeleton of package eval is another copy without weights. It has the right shapes,
+// and zeros in all values.
 type standIn struct {
 	graph    *graph.Graph
-	replaced map[string]bool // values in whose place numbers can be fed
+	replaced map[string]bool // the values that can be replaced by what is fed
 	rng      *rand.Rand
 	nodes    []*onnx.Node
 	consts   []*onnx.Tensor
-	inputs   []*onnx.ValueInfo // those of the graph that are read
+	inputs   []*onnx.ValueInfo // the graph inputs that are read
 	outputs  []string
-	vectors  bool           // the model's own vectors, such as the weights of norms, are taken over
-	held     int64          // bytes of the model's own constants
-	weakest  rope.Precision // of all values
+	vectors  bool           // the model's own vectors, such as the weights of norms, are kept
+	held     int64          // bytes of the model's own constants that are kept
+	weakest  rope.Precision // the least precise type of all values
 }
 
-// The names of the two inputs at a replaced value: which elements keep what the
-// model computes, and what the others are.
+// A replaced value has two inputs, whose names end with these: which of its elements stay
+// what the model computes, and the numbers for the other elements.
 const (
 	keepSuffix  = "/rope-rewrite/keep"
 	otherSuffix = "/rope-rewrite/other"
 )
 
-// A constant of the model is taken over up to this size, and all of them together
-// up to the other: tables of positions and masks, not weights.
+// Constants of the model up to these sizes in bytes are kept: tables of positions and
+// masks, not weights.
 const (
-	maxTakenOver    = 16 << 20
-	maxAllTakenOver = 256 << 20
+	maxTakenOver    = 16 << 20  // one constant
+	maxAllTakenOver = 256 << 20 // all of them together
 )
 
-// maxGiven is how many of a product's elements for each token the stand-in gives
-// where they are an output: a vocabulary's are all alike to it.
+// maxGiven bounds how many elements per token the stand-in gives for a product with weights
+// that is an output, such as the scores of a vocabulary: more would show no more.
 const maxGiven = 64
 
+// newStandIn returns a stand-in of a graph in which the given values can be replaced. It
+// returns an error for nodes that cannot be evaluated.
 func newStandIn(g *graph.Graph, replaced []string, vectors bool) (*standIn, error) {
 	s := &standIn{graph: g, vectors: vectors, replaced: map[string]bool{}, rng: rand.New(rand.NewPCG(11, 12))}
 	for _, v := range replaced {
 		s.replaced[v] = true
 	}
-	var given []string
+	var graphOutputs []string
 	for _, o := range g.Model.Graph.Outputs {
 		if g.Producer[o.Name] != nil {
-			given = append(given, o.Name)
+			graphOutputs = append(graphOutputs, o.Name)
 		}
 	}
 	needed := map[*onnx.Node]bool{}
 	var wrong error
-	g.Upstream(given, func(v string, n *onnx.Node) []string {
+	g.Upstream(graphOutputs, func(v string, n *onnx.Node) []string {
 		switch {
 		case g.Constants[v] != nil:
 			s.constant(v, g.Constants[v])
@@ -93,8 +95,8 @@ func newStandIn(g *graph.Graph, replaced []string, vectors bool) (*standIn, erro
 			}
 		}
 	}
-	for _, v := range given {
-		if ir.Short(g.Element(v)) { // which the engine does not give
+	for _, v := range graphOutputs {
+		if ir.Short(g.Element(v)) { // the engine gives no outputs in 16 bits
 			s.nodes = append(s.nodes, ir.Cast(v, v+"/rope-rewrite/given", onnx.Float))
 			v += "/rope-rewrite/given"
 		}
@@ -103,7 +105,7 @@ func newStandIn(g *graph.Graph, replaced []string, vectors bool) (*standIn, erro
 	return s, nil
 }
 
-// model assembles it.
+// model returns the stand-in as a model.
 func (s *standIn) model() *onnx.Model {
 	m := ir.EmptyModel(s.graph.Model)
 	m.Graph.Nodes, m.Graph.Initializers = s.nodes, s.consts
@@ -120,7 +122,7 @@ func (s *standIn) model() *onnx.Model {
 	return m
 }
 
-// node appends a node of the graph or what stands in for it.
+// node appends a node of the graph, or what replaces it.
 func (s *standIn) node(n *onnx.Node) {
 	made := []*onnx.Node{n}
 	switch p := s.graph.Projection(n); {
@@ -148,13 +150,13 @@ func (s *standIn) node(n *onnx.Node) {
 	s.nodes = append(s.nodes, made...)
 }
 
-// function makes of each token's elements x, or of its number in a table, as many
-// elements as a product with weights would:
+// function returns the nodes that replace a product with weights. From each token's
+// elements x, or from its index into a table, they compute as many elements:
 //
-//	sin(a · mean(sin 3x) + b · mean(cos 5x − 1))        sin(a · number + b)
+//	sin(a · mean(sin 3x) + b · mean(cos 5x − 1))        sin(a · index + b)
 //
-// with random a and b. They differ between tokens that differ, stay small, and are
-// 0 where x is 0, as a product is: a division may follow.
+// with random a and b. Different tokens give different numbers, which stay small. Where x
+// is 0 they are 0, as a product is: a division may follow.
 func (s *standIn) function(p *graph.Projection, out string) []*onnx.Node {
 	var nodes []*onnx.Node
 	add := func(part, op string, inputs []string, attrs ...*onnx.Attribute) string {
@@ -200,7 +202,7 @@ func (s *standIn) function(p *graph.Projection, out string) []*onnx.Node {
 	return nodes
 }
 
-// mean averages over the last dimension, which stays with size 1.
+// mean averages over the last dimension, which is kept with size 1.
 func (s *standIn) mean(add func(part, op string, inputs []string, attrs ...*onnx.Attribute) string, part, x string) string {
 	if s.graph.Model.Opset("") < 18 {
 		return add(part, "ReduceMean", []string{x}, onnx.IntsAttr("axes", -1))
@@ -210,8 +212,8 @@ func (s *standIn) mean(add func(part, op string, inputs []string, attrs ...*onnx
 	return add(part, "ReduceMean", []string{x, axes})
 }
 
-// quantize takes a fixed scale in place of one that depends on all tokens: what
-// that does to a token is rounding.
+// quantize replaces a DynamicQuantizeLinear, whose scale depends on all tokens, by one of
+// constant scale. To a token that makes no difference but rounding.
 func (s *standIn) quantize(n *onnx.Node) []*onnx.Node {
 	scale, zero := n.Outputs[1]+"/rope-rewrite/scale", n.Outputs[2]+"/rope-rewrite/zero"
 	s.consts = append(s.consts, ir.Float32Tensor(scale, nil, 1.0/32), onnx.NewTensor(zero, onnx.Uint8, nil, []byte{128}))
@@ -222,8 +224,9 @@ func (s *standIn) quantize(n *onnx.Node) []*onnx.Node {
 	}
 }
 
-// constant takes a constant over, or makes numbers of its shape and type when it
-// is large or its data is not there: sin 1, sin 2 … where there is room for them.
+// constant keeps a constant. One that is large, or whose data is missing, is replaced by
+// numbers of its shape and type: sin 0, sin 1, sin 2 …, or one number everywhere where it has
+// more than maxTakenOver elements.
 func (s *standIn) constant(name string, t *onnx.Tensor) {
 	take := t.ByteLen() <= maxTakenOver && s.held+t.ByteLen() <= maxAllTakenOver && !graph.Absent(t)
 	if !s.vectors && len(t.Dims) == 1 && t.Len() > 1 {

@@ -19,100 +19,93 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// A query of a padded token may see no key. Exporters give it a uniform average,
-// zeros or NaN, the op gives zeros. That is right as long as no token that is not
-// padding depends on it: as a rule the next attention hides padded keys. But a
-// mask may be soft, a softmax may go over another axis, or something may pool
-// over all tokens. So it is tried: in a stand-in of the model (standin.go) the
-// outputs of such queries are once zeros and once other numbers, and what the
-// model gives for tokens that are not padding must be the same.
-
-// paddingTrial is one call: its sizes, and the kind of padding (padding.go).
+// paddingTrial is one call: its sizes, and the kind of padding, see eval.Padding.
 type paddingTrial struct {
 	pt   dim.Point
 	kind int
 }
 
-// paddingTest tries who depends on the outputs of padded queries that see no key.
+// paddingTest finds out whether other tokens depend on the outputs of padded queries that
+// see no key.
 type paddingTest struct {
 	table    *eval.ShapeTable
 	session  engine.Session
 	standIn  *standIn
 	nodes    []*onnx.Node
 	bounds   bound.Bounds
-	suspects []measure.Attention // whose op gives padded queries without keys something else
-	all      []measure.Attention // these and those that others are known to depend on
+	suspects []measure.Attention // attentions whose op gives something else than the model for such queries
+	all      []measure.Attention // these and the ones found so far, on whose outputs other tokens depend
 	rng      *rand.Rand
 	roles    map[string][]role // of the outputs' dimensions
 }
 
-// Culprits returns those of the suspects on whose padded queries other tokens
-// depend.
-func Culprits(ctx context.Context, l *eval.Evaluator, part *site.Scope, suspects []measure.Attention) ([]measure.Attention, error) {
-	if !part.Last {
-		return nil, fmt.Errorf("nodes of the model read what %s gives", part.Where)
+// Culprits returns those of the suspects on whose outputs for padded queries other tokens
+// depend. It returns an error where that cannot be found out.
+func Culprits(ctx context.Context, ev *eval.Evaluator, scope *site.Scope, suspects []measure.Attention) ([]measure.Attention, error) {
+	if !scope.Last {
+		return nil, fmt.Errorf("nodes of the model read what %s gives", scope.Where)
 	}
-	culprits, err := culpritsWith(ctx, l, suspects, true)
-	if errors.Is(err, errNothingMoves) { // norms whose weights are zeros, say: nobody uses such a model
-		return culpritsWith(ctx, l, suspects, false)
+	found, err := culpritsWith(ctx, ev, suspects, true)
+	if errors.Is(err, errNoEffect) { // the weights of norms are zeros, for example, in a model that nobody uses
+		return culpritsWith(ctx, ev, suspects, false)
 	}
-	return culprits, err
+	return found, err
 }
 
-// culpritsWith looks for them in a stand-in with the model's own vectors or with
-// others.
-func culpritsWith(ctx context.Context, l *eval.Evaluator, suspects []measure.Attention, vectors bool) ([]measure.Attention, error) {
-	r := &paddingTest{table: l.Table, suspects: suspects, all: suspects, roles: map[string][]role{}}
+// culpritsWith is Culprits with one stand-in of the model. vectors says whether it has the
+// model's own vectors.
+func culpritsWith(ctx context.Context, ev *eval.Evaluator, suspects []measure.Attention, vectors bool) ([]measure.Attention, error) {
+	r := &paddingTest{table: ev.Table, suspects: suspects, all: suspects, roles: map[string][]role{}}
 	var replaced []string
-	for _, f := range suspects {
-		replaced = append(replaced, f.Site.Output())
+	for _, a := range suspects {
+		replaced = append(replaced, a.Site.Output())
 	}
 	var err error
-	if r.standIn, err = newStandIn(l.Graph.Source, replaced, vectors); err != nil {
+	if r.standIn, err = newStandIn(ev.Graph.Source, replaced, vectors); err != nil {
 		return nil, err
 	}
 	m := r.standIn.model()
 	r.nodes = slices.Clone(m.Graph.Nodes)
-	if r.session, err = l.Session(ctx, m, r.standIn.outputs); err != nil {
+	if r.session, err = ev.Session(ctx, m, r.standIn.outputs); err != nil {
 		return nil, fmt.Errorf("the model without its weights does not load: %w", err)
 	}
 	defer r.session.Close()
 	if err := r.findRoles(ctx); err != nil {
 		return nil, err
 	}
-	var culprits []measure.Attention
+	var found []measure.Attention
 	for len(r.suspects) > 0 {
 		read, err := r.read(ctx, r.suspects)
 		if err != nil || !read {
-			return culprits, err
+			return found, err
 		}
-		var more, rest []measure.Attention
-		for _, f := range r.suspects {
-			if read, err = r.read(ctx, []measure.Attention{f}); err != nil {
+		var alone, rest []measure.Attention
+		for _, a := range r.suspects {
+			if read, err = r.read(ctx, []measure.Attention{a}); err != nil {
 				return nil, err
 			}
 			if read {
-				more = append(more, f)
+				alone = append(alone, a)
 			} else {
-				rest = append(rest, f)
+				rest = append(rest, a)
 			}
 		}
-		if len(more) == 0 { // together they are read in another way than one by one
-			more, rest = rest, nil
+		if len(alone) == 0 { // other tokens depend on them only together
+			alone, rest = rest, nil
 		}
-		// These give what the original does from now on, and that may depend on the rest.
-		culprits, r.suspects = append(culprits, more...), rest
+		// These sites will stay as they are. In the next round they give what the model does, which may depend on the rest.
+		found, r.suspects = append(found, alone...), rest
 	}
-	return culprits, nil
+	return found, nil
 }
 
-// trials are calls with padding of every kind, without and with a past, long
-// enough for a window to pass by all tokens that are not padding.
+// trials returns calls with every kind of padding, without and with a past, long enough
+// that all tokens that are not padding are outside the windows of some queries.
 func (r *paddingTest) trials() []paddingTrial {
 	var list []paddingTrial
 	length := int64(11)
-	for _, f := range r.all {
-		if w := f.Measured.Attention.Mask.Window; w > 0 && w < 512 {
+	for _, a := range r.all {
+		if w := a.Measured.Attention.Mask.Window; w > 0 && w < 512 {
 			length = max(length, 2*w+9)
 		}
 	}
@@ -120,83 +113,83 @@ func (r *paddingTest) trials() []paddingTrial {
 		list = append(list, paddingTrial{dim.Point{B: 3, L: length, P: 7}, kind}, paddingTrial{dim.Point{B: 2, L: 13, P: 0}, kind})
 	}
 	list = append(list, paddingTrial{dim.Point{B: 3, L: 1, P: 9}, 1})
-	if r.counted() {
+	if r.lengthTracked() {
 		list = []paddingTrial{{dim.Point{B: 3, L: 11, P: 0}, 2}, {dim.Point{B: 2, L: 29, P: 0}, 2}}
 	}
 	for i := range list {
-		list[i].pt = r.sizes(list[i].pt)
+		list[i].pt = r.sizesNear(list[i].pt)
 	}
 	return list
 }
 
-// counted reports whether rows of the caches are counted: padding then stands on
-// the right of a first call.
-func (r *paddingTest) counted() bool {
-	return slices.ContainsFunc(r.all, func(f measure.Attention) bool { return f.Measured.LengthTracked != nil })
+// lengthTracked reports whether the caches count their tokens: padding is then on the right
+// of a first call.
+func (r *paddingTest) lengthTracked() bool {
+	return slices.ContainsFunc(r.all, func(a measure.Attention) bool { return a.Measured.LengthTracked != nil })
 }
 
-// sizes returns sizes that the model can be given, close to pt.
-func (r *paddingTest) sizes(pt dim.Point) dim.Point {
+// sizesNear returns sizes that the model can be given, close to pt.
+func (r *paddingTest) sizesNear(pt dim.Point) dim.Point {
 	if !r.table.Past {
 		pt.L, pt.P = pt.L+pt.P, 0
 	}
-	for _, f := range r.all {
-		if over := pt.L + pt.P - f.Measured.TokenLimit; over > 0 {
+	for _, a := range r.all {
+		if over := pt.L + pt.P - a.Measured.TokenLimit; over > 0 {
 			pt.P -= min(over, pt.P)
-			pt.L = min(pt.L, f.Measured.TokenLimit)
+			pt.L = min(pt.L, a.Measured.TokenLimit)
 		}
 	}
 	return r.table.At(pt)
 }
 
-// read reports whether what the model gives for tokens that are not padding
-// depends on the outputs that the sites give to padded queries without keys.
+// read reports whether the model's outputs for tokens that are not padding depend on the
+// outputs of the sites for padded queries that see no key.
 func (r *paddingTest) read(ctx context.Context, sites []measure.Attention) (bool, error) {
-	moved := false // by numbers in place of all outputs: else nothing could be seen
+	changed := false // replacing the outputs of all queries changed something, so an effect would be seen
 	ran, failed := map[int]bool{}, map[int]error{}
 	for _, t := range r.trials() {
-		some, err := r.trial(ctx, t, sites, !moved)
-		if err != nil && t.pt.B > 1 && r.table.Static.B == 0 && ctx.Err() == nil && !errors.Is(err, errNoNumbers) {
+		got, err := r.trial(ctx, t, sites, !changed)
+		if err != nil && t.pt.B > 1 && r.table.Static.B == 0 && ctx.Err() == nil && !errors.Is(err, errNaN) {
 			t.pt.B = 1 // some exports run one row at a time only
-			some, err = r.trial(ctx, t, sites, !moved)
+			got, err = r.trial(ctx, t, sites, !changed)
 		}
 		switch {
-		case errors.Is(err, errNoNumbers) || ctx.Err() != nil:
+		case errors.Is(err, errNaN) || ctx.Err() != nil:
 			return false, err
 		case err != nil:
 			failed[t.kind] = err
 			continue
-		case some.read:
+		case got.read:
 			return true, nil
 		}
 		ran[t.kind] = true
-		moved = moved || some.moved
+		changed = changed || got.changed
 	}
 	for kind, err := range failed {
-		if !ran[kind] { // every kind of padding must have been tried
+		if !ran[kind] { // each kind of padding must run at least once
 			return false, err
 		}
 	}
-	if !moved {
-		return false, errNothingMoves
+	if !changed {
+		return false, errNoEffect
 	}
 	return false, nil
 }
 
-// errNothingMoves says that the control failed: nothing could have been seen.
-var errNothingMoves = errors.New("nothing that the model gives depends on them or on other tokens' outputs")
+// errNoEffect says that the control failed: no effect could have been seen.
+var errNoEffect = errors.New("nothing that the model gives depends on them or on other tokens' outputs")
 
-// errNoNumbers says that zeros in place of what the original gives to padded queries
-// make NaN of what the model gives for other tokens.
-var errNoNumbers = errors.New("with zeros in their place the model without its weights gives NaN for other tokens")
+// errNaN says that the model gives NaN for other tokens where the outputs of padded queries
+// are zeros.
+var errNaN = errors.New("with zeros in their place the model without its weights gives NaN for other tokens")
 
-// seenReading is what a trial shows: whether padded queries' outputs, and whether
-// all queries' outputs, moved what the model gives for tokens that are not padding.
-type seenReading struct{ read, moved bool }
+// effect is what a trial shows: whether the outputs of padded queries (read), and whether
+// those of all queries (changed), have an effect on tokens that are not padding.
+type effect struct{ read, changed bool }
 
-// trial runs the stand-in with zeros and with other numbers and, as a control, with
-// other numbers for all queries.
-func (r *paddingTest) trial(ctx context.Context, t paddingTrial, sites []measure.Attention, control bool) (seen seenReading, _ error) {
+// trial runs the stand-in with zeros and with other numbers for padded queries and, where
+// control is set, with other numbers for all queries.
+func (r *paddingTest) trial(ctx context.Context, t paddingTrial, sites []measure.Attention, control bool) (result effect, _ error) {
 	mask := eval.Padding(rand.New(rand.NewPCG(13, uint64(t.kind))), t.pt, t.kind)
 	if sharesRow(r.table, r.all) {
 		for b := range t.pt.B {
@@ -208,43 +201,43 @@ func (r *paddingTest) trial(ctx context.Context, t paddingTrial, sites []measure
 	}
 	zeros, err := run(0, false)
 	if err != nil {
-		return seen, err
+		return result, err
 	}
 	others, err := run(1, false)
 	if err != nil {
-		return seen, err
+		return result, err
 	}
 	same, err := r.same(zeros, others, t.pt, mask)
 	if err != nil || !same || !control {
-		return seenReading{read: !same}, err
+		return effect{read: !same}, err
 	}
 	if others, err = run(1, true); err != nil {
-		return seen, err
+		return result, err
 	}
 	if same, err = r.same(zeros, others, t.pt, mask); err != nil {
-		return seen, err
+		return result, err
 	}
-	seen.moved = !same
-	return seen, nil
+	result.changed = !same
+	return result, nil
 }
 
-// run gives what the model gives when the sites' outputs are replaced by numbers of
-// a size: those of padded queries without keys, or all of them.
+// run returns the outputs of the stand-in when the sites' outputs are replaced by random
+// numbers of a size: those of padded queries that see no key, or all of them.
 func (r *paddingTest) run(ctx context.Context, pt dim.Point, mask []int64, size float64, all bool, sites []measure.Attention) (map[string]engine.Tensor, error) {
 	r.rng = rand.New(rand.NewPCG(17, 18)) // the same inputs each time
 	feeds, err := r.feeds(pt, mask, size)
 	if err != nil {
 		return nil, err
 	}
-	in := func(list []measure.Attention, f measure.Attention) bool {
-		return slices.ContainsFunc(list, func(g measure.Attention) bool { return g.Index == f.Index })
+	in := func(list []measure.Attention, a measure.Attention) bool {
+		return slices.ContainsFunc(list, func(g measure.Attention) bool { return g.Index == a.Index })
 	}
-	for _, f := range r.all {
-		n := replacement{padded: in(r.suspects, f), all: all && in(sites, f)}
-		if in(sites, f) {
+	for _, a := range r.all {
+		n := replacement{padded: in(r.suspects, a), all: all && in(sites, a)}
+		if in(sites, a) {
 			n.size = size
 		}
-		r.replace(feeds, f, pt, mask, n)
+		r.replace(feeds, a, pt, mask, n)
 	}
 	if err := r.bounds.Check(r.nodes, r.standIn.consts, feeds); err != nil {
 		return nil, err
@@ -252,18 +245,19 @@ func (r *paddingTest) run(ctx context.Context, pt dim.Point, mask []int64, size 
 	return r.session.Run(ctx, feeds)
 }
 
-// replacement says which of a site's outputs are replaced, by normal numbers of
-// which size.
+// replacement says which of a site's outputs are replaced, and by random numbers of which
+// standard deviation.
 type replacement struct {
-	padded bool // those of padded queries without keys
+	padded bool // those of padded queries that see no key
 	all    bool // all of them
 	size   float64
 }
 
-func (r *paddingTest) replace(feeds map[string]engine.Tensor, f measure.Attention, pt dim.Point, mask []int64, n replacement) {
-	dims := prove.OutputDims(f.Measured, pt)
-	padded := padded(f.Measured, pt, mask)
-	kind := prove.RowsOfOutput(f.Measured, pt, func(b, i int64) prove.RowKind {
+// replace adds to feeds what replaces a site's outputs.
+func (r *paddingTest) replace(feeds map[string]engine.Tensor, a measure.Attention, pt dim.Point, mask []int64, n replacement) {
+	dims := prove.OutputDims(a.Measured, pt)
+	padded := padded(a.Measured, pt, mask)
+	kind := prove.RowsOfOutput(a.Measured, pt, func(b, i int64) prove.RowKind {
 		if padded[b*pt.L+i] {
 			return prove.PaddedWithoutKeys
 		}
@@ -272,18 +266,19 @@ func (r *paddingTest) replace(feeds map[string]engine.Tensor, f measure.Attentio
 	keep, other := make([]int64, engine.Elements(dims)), make([]float32, engine.Elements(dims))
 	for i := range keep {
 		keep[i] = eval.B2i(!n.all && (!n.padded || kind(int64(i)) == prove.Compared))
-		other[i] = float32(n.size * math.Pow(40, float64(i%2)) * r.rng.NormFloat64()) // norms may follow: small ones and large ones
+		other[i] = float32(n.size * math.Pow(40, float64(i%2)) * r.rng.NormFloat64()) // small and large numbers by turns, since a norm may follow
 	}
-	v := f.Site.Output()
-	feeds[v+keepSuffix], _ = engine.Integers(onnx.Bool, keep, dims...) // bool is a type that Integers takes
+	v := a.Site.Output()
+	feeds[v+keepSuffix], _ = engine.Integers(onnx.Bool, keep, dims...) // Integers returns no error for bool
 	feeds[v+otherSuffix] = engine.Float32s(other, dims...)
 }
 
-// padded says of each query whether the op may give it something else than the
-// original: its token is padding, and no key is seen or that is not known.
-func padded(l *measure.Measured, pt dim.Point, mask []int64) []bool {
-	if l.Mask != nil && !l.Attention.Mask.Bias {
-		list, _ := prove.PaddedQueries(l, score.Sample{Pt: pt, Mask: mask}, 1)
+// padded returns, as [batch·length], for which queries the op may give something else than
+// the model: those of padded tokens that see no key, or all of padded tokens where that is
+// not known.
+func padded(m *measure.Measured, pt dim.Point, mask []int64) []bool {
+	if m.Mask != nil && !m.Attention.Mask.Bias {
+		list, _ := prove.PaddedQueries(m, score.Sample{Pt: pt, Mask: mask}, 1)
 		return list
 	}
 	list := make([]bool, pt.B*pt.L)

@@ -12,8 +12,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// scaled multiplies [batch, heads, length, channels] of an element type by the
-// numbers of scales, in the type that the model does it in.
+// scaled multiplies [batch, heads, length, channels] by factors per token, in the element
+// type in which the model does so. element is the type of value and result.
 func scaled(b *ir.Builder, value string, list []loweredScale, element onnx.DataType, part string) string {
 	for i, s := range list {
 		name := fmt.Sprintf("%s_scale_%d", part, i)
@@ -26,10 +26,10 @@ func scaled(b *ir.Builder, value string, list []loweredScale, element onnx.DataT
 		}
 		if s.Norm {
 			of := value
-			if s.longer != 1 {
-				of = b.Add("Mul", []string{value, b.Floats(name+"_longer", s.element, []float64{s.longer})}, b.Value(name+"_of"))
+			if s.normFactor != 1 {
+				of = b.Add("Mul", []string{value, b.Floats(name+"_longer", s.element, []float64{s.normFactor})}, b.Value(name+"_of"))
 			}
-			by = repeated(b, s.chain, map[string]string{s.Of: of}, s.Value, name)
+			by = copied(b, s.chain, map[string]string{s.Of: of}, s.Value, name)
 		}
 		value = b.Add(s.Node.OpType, []string{value, by}, b.Value(name+"_by"))
 		if s.element != element {
@@ -39,9 +39,9 @@ func scaled(b *ir.Builder, value string, list []loweredScale, element onnx.DataT
 	return value
 }
 
-// repeated writes nodes once more with other inputs, and returns what a value of
-// theirs is then called.
-func repeated(b *ir.Builder, nodes []*onnx.Node, names map[string]string, value, part string) string {
+// copied writes nodes once more under other names. names maps inputs to the new ones. It
+// returns the new name of one of their values.
+func copied(b *ir.Builder, nodes []*onnx.Node, names map[string]string, value, part string) string {
 	for i, n := range nodes {
 		c := n.Clone()
 		for k, v := range c.Inputs {
@@ -59,30 +59,30 @@ func repeated(b *ir.Builder, nodes []*onnx.Node, names map[string]string, value,
 	return names[value]
 }
 
-// loweredScale is a scale as the op's nodes have it.
+// loweredScale is a factor per token with what it takes to write it before the op.
 type loweredScale struct {
 	site.TokenScale
-	layout  *dim.Layout
-	element onnx.DataType
-	chain   []*onnx.Node // that make a norm
-	longer  float64      // what the norm is taken of, times the un-rotated vector
+	layout     *dim.Layout // nil for a single number
+	element    onnx.DataType
+	chain      []*onnx.Node // of a norm: the nodes that compute it
+	normFactor float64      // of a norm: the factor on the query or key before it
 }
 
-// loweredScales completes a branch's scales, the nearest to the cut first; longer is
-// what norms returned of them.
-func loweredScales(b site.Branch, g *graph.Graph, t *eval.ShapeTable, longer []float64) (list []loweredScale, err error) {
+// loweredScales returns a branch's factors per token, the nearest to the boundary first.
+// normFactors are those of measure.Measured.
+func loweredScales(b site.Branch, g *graph.Graph, t *eval.ShapeTable, normFactors []float64) (list []loweredScale, err error) {
 	for i, s := range slices.Backward(b.Scales) {
 		ly, err := site.ScaleLayout(t, s)
 		if err != nil {
 			return nil, err
 		}
-		p := loweredScale{TokenScale: s, layout: ly, element: g.Element(s.Value), longer: longer[i]}
+		lowered := loweredScale{TokenScale: s, layout: ly, element: g.Element(s.Value), normFactor: normFactors[i]}
 		if s.Norm {
-			if p.chain, err = site.Chain(g, s); err != nil {
+			if lowered.chain, err = site.Chain(g, s); err != nil {
 				return nil, err
 			}
 		}
-		list = append(list, p)
+		list = append(list, lowered)
 	}
 	return list, nil
 }

@@ -1,0 +1,108 @@
+package prove
+
+import (
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// trialFeeds returns the inputs of a trial, with hidden states in float32, and the padding
+// mask [batch, past + length] from which they were made.
+func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *measure.Measured, t trial) (feeds map[string]engine.Tensor, mask []int64) {
+	feeds = map[string]engine.Tensor{}
+	for _, boundary := range s.Boundaries() {
+		dims := dim.Evaluate(ev.Table.Dims[boundary], t.pt)
+		x := make([]float32, engine.Elements(dims))
+		for i := range x {
+			if ev.Table.Scales[boundary] {
+				x[i] = 0.5 + rng.Float32() // about 1, like norms and temperatures
+				continue
+			}
+			x[i] = float32(t.magnitude * rng.NormFloat64())
+		}
+		ir.Round(x, ev.Graph.Element(boundary))
+		feeds[boundary] = engine.Float32s(x, dims...)
+	}
+	site.Feed(t.lengths, s, feeds)
+	mask = eval.Padding(rng, t.pt, t.padding)
+	total := t.pt.L + t.pt.P
+	if measured.Mask != nil {
+		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], t.pt)
+		if dims[0] == 1 { // one row of padding for the whole batch
+			for b := range t.pt.B {
+				copy(mask[b*total:], mask[:total])
+			}
+		}
+		// This input is known to have an integer type.
+		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, mask[:engine.Elements(dims)], dims...)
+	}
+	for _, v := range measured.Others {
+		if v != measured.Position {
+			dims := dim.Evaluate(ev.Table.Inputs[v.Name], t.pt)
+			// This input is known to have an integer type.
+			feeds[v.Name], _ = engine.Integers(v.Type, score.Integers(rng, engine.Elements(dims), t.pt), dims...)
+		}
+	}
+	if measured.Position != nil {
+		dims := dim.Evaluate(ev.Table.Inputs[measured.Position.Name], t.pt)
+		positions := make([]int64, engine.Elements(dims))
+		last := min(farthestPosition, measured.PositionLimit)
+		if t.largestPosition > 0 {
+			last = min(last, t.largestPosition)
+		}
+		for i := range positions {
+			b, row := int64(i)/t.pt.L, int64(i)%t.pt.L
+			switch t.positions {
+			case followPadding:
+				// The number of tokens before this one that are not padding; 1 for padding.
+				positions[i] = -1
+				for j := range t.pt.P + row + 1 {
+					positions[i] += mask[b*total+j]
+				}
+				if mask[b*total+t.pt.P+row] == 0 {
+					positions[i] = 1
+				}
+				positions[i] = min(positions[i], last)
+			case randomPositions:
+				positions[i] = rng.Int64N(last + 1)
+			default:
+				positions[i] = min(max(t.positions, 0)+row, last) // beyond the end of a table its last row is used
+			}
+		}
+		feeds[measured.Position.Name], _ = engine.Integers(measured.Position.Type, positions, dims...)
+	}
+	return feeds, mask
+}
+
+// cast returns those of the feeds that the piece reads, with hidden states in its element
+// type.
+func cast(l *eval.Loaded, feeds map[string]engine.Tensor) map[string]engine.Tensor {
+	reads := map[string]bool{}
+	for _, v := range l.Piece.Inputs {
+		reads[v.Name] = true
+	}
+	for _, c := range l.Piece.Boundaries {
+		reads[c] = true
+	}
+	for _, v := range l.Piece.Typed {
+		reads[v.Name] = true
+	}
+	out := map[string]engine.Tensor{}
+	for name, t := range feeds {
+		switch {
+		case !reads[name]:
+		case t.Type == onnx.Float && l.Elem == onnx.Double:
+			out[name] = engine.Float64s(t.Values(), t.Dims...)
+		default:
+			out[name] = t
+		}
+	}
+	return out
+}
