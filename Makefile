@@ -68,7 +68,7 @@ test-go: build
 test-native: native ## Run the kernel's tests, and the library under old and new ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
 	@sh scripts/build-native.sh $(BUILD)/native all -DCMAKE_BUILD_TYPE=Release
-	ctest --test-dir $(BUILD)/native --output-on-failure --label-exclude cuda
+	ctest --test-dir $(BUILD)/native --output-on-failure --label-exclude cuda --parallel $(JOBS)
 
 # Old ONNX Runtimes leak memory of their own, which is not looked for here. ThreadSanitizer watches
 # the kernel on threads of the test's own: it knows nothing of those of a runtime built without it.

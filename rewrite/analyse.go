@@ -22,14 +22,14 @@ type analyser struct {
 	proving   bool // sites are proven too
 	onlyMasks bool // attention that turns nothing is of use as well
 	rotations bool // where an attention cannot be measured its rotation alone is of use
-	outcomes  outcomes
+	outcomes  *outcomes
 }
 
 func (o Options) analyser(report *Report) *analyser {
 	a := &analyser{opts: o, report: report, proving: true, onlyMasks: o.onlyMasks(), outcomes: o.known}
 	a.rotations = o.Target == PlainONNX && !a.onlyMasks
 	if a.outcomes == nil {
-		a.outcomes = outcomes{}
+		a.outcomes = &outcomes{}
 	}
 	return a
 }
@@ -142,7 +142,7 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 		s := sized[i]
 		hash := s.Hash(l.Graph, l.Table, shared)
 		key := outcomeKey{hash, a.proving}
-		o, done := a.outcomes[key]
+		o, done := a.outcomes.of(key)
 		if !done {
 			a.say("proving attention %d of %d", i+1, len(found))
 			if o, err = a.outcome(ctx, l, s); err != nil {
@@ -154,7 +154,7 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 				return nil, ctx.Err()
 			}
 		}
-		a.outcomes[key] = o
+		a.outcomes.keep(key, o)
 		if measured := a.note(f.index, s, o, seen[hash]); measured != nil {
 			all = append(all, measure.Attention{Index: f.index, Scope: f.scope, Site: s, Measured: measured})
 		}

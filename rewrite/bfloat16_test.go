@@ -87,6 +87,7 @@ func frequencies(t *testing.T, values []float64) func(*onnx.Graph) {
 // TestBFloat16: models that ONNX Runtime does not run on this provider are
 // proven all the same, their nodes computed as kernels of bfloat16 would.
 func TestBFloat16(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	scaled := make([]float64, 8)
 	for i := range scaled {

@@ -17,6 +17,7 @@ import (
 // transformers gives with it alone (base=original) or with both
 // (base=carried), and is refused where it does not say which.
 func TestCarriedScaling(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const (
 		yarn   = "yarn:factor=2,original_max_position_embeddings=16"

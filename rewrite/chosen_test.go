@@ -74,6 +74,7 @@ func (m twoTables) lengthen() {
 // A choice of tables by the number of tokens is lifted with its meaning, whichever
 // way it is written, and any other is kept with the reason.
 func TestLookalikeChoices(t *testing.T) {
+	t.Parallel()
 	needRuntime(t)
 	times := func(f float64) func(int, int, float64) float64 {
 		return func(_, _ int, v float64) float64 { return f * v }
@@ -202,6 +203,7 @@ func TestLookalikeChoices(t *testing.T) {
 
 // TestProofRefusesDamagedChoice spoils what was lifted of frequencies that change.
 func TestProofRefusesDamagedChoice(t *testing.T) {
+	t.Parallel()
 	m := measureSite(t, longRoPE, 0, nil)
 	if err := m.prove(m.lifted.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)

@@ -93,6 +93,7 @@ func (m measured) prove(a rope.Attention, damage func(*lower.Binding)) error {
 // TestProofRefusesDamage spoils what was lifted, a little each time, and
 // expects the proof to see it.
 func TestProofRefusesDamage(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18", "llama__dynamo23", "gpt_neox__dynamo18-fusions"} {
 		m := measureSite(t, name, 0, nil)
 		if err := m.prove(m.lifted.Attention, nil); err != nil {
@@ -177,6 +178,7 @@ func windowed(width int64) func(*onnx.Model) {
 
 // TestProofRefusesWindow spoils a window by one key either way.
 func TestProofRefusesWindow(t *testing.T) {
+	t.Parallel()
 	for _, width := range []int64{2, 20, 7000} {
 		m := measureSite(t, "llama__dynamo18", 1, windowed(width))
 		if got := m.lifted.Attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
@@ -196,6 +198,7 @@ func TestProofRefusesWindow(t *testing.T) {
 // TestProofRefusesModifiers spoils what becomes of scores between the product and
 // the softmax: softcap, sinks and the model's own bias.
 func TestProofRefusesModifiers(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string

@@ -24,6 +24,7 @@ import (
 // TestWrongExpansions spoils what an adapter says of its op, a little each time:
 // the proof runs the op itself and sees it.
 func TestWrongExpansions(t *testing.T) {
+	t.Parallel()
 	spoil := func(opType string, damage func(e *fused.Expansion)) []fused.Adapter {
 		table := graph.Adapters()
 		for i, a := range table {

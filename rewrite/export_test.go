@@ -1,12 +1,10 @@
 package rewrite
 
-import (
-	"sync"
-)
+import "sync"
 
 var shared struct {
 	sync.Mutex
-	outcomes map[string]outcomes
+	outcomes map[string]*outcomes
 }
 
 // Again returns options with which what was measured of a model is not measured
@@ -16,10 +14,10 @@ func (o Options) Again(path string) Options {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.outcomes == nil {
-		shared.outcomes = map[string]outcomes{}
+		shared.outcomes = map[string]*outcomes{}
 	}
 	if shared.outcomes[path] == nil {
-		shared.outcomes[path] = outcomes{}
+		shared.outcomes[path] = &outcomes{}
 	}
 	o.known = shared.outcomes[path]
 	return o

@@ -73,6 +73,7 @@ func byIndex(t *testing.T, path string) string {
 // First keys are a text's own: behind padding it gives what it gives alone, in
 // one call and in several, with every kind of cache and for both targets.
 func TestFirstKeysOfPaddedTexts(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	padding := []int64{0, 7, 29}
 	batch := paddedBatch(48, padding...)

@@ -16,6 +16,7 @@ import (
 // What would read the length of the past from a buffer of fixed capacity is
 // refused with its name; what reads another size of it is none of that.
 func TestFixedCacheReaders(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const past = "past_key_values.0.key"
 	index := func(g *onnx.Graph, i int64) string {

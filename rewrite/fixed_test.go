@@ -26,6 +26,7 @@ func open(t *testing.T, path string) *decoder.Decoder {
 // A cache of fixed capacity gives the logits of the growing one bit for bit,
 // and rows that stand in it without their padding those of the goldens.
 func TestFixedCache(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager", "llama__dynamo23",
 		"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {

@@ -54,6 +54,7 @@ func (g golden) rightPadded(first int64) (s decoder.Sequence, back func(logits [
 // TestGoldensCounted: exports of the GenAI builder, which count the tokens of
 // their rows, against transformers and the eager reference of STRING.
 func TestGoldensCounted(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	countedWays := map[string][]int64{
 		"prefill":        {48},

@@ -134,6 +134,7 @@ var ways = map[string][]int64{
 // TestGoldens compares patched models with transformers and with the eager
 // reference of STRING, in prefill, with a cache, in a batch and padded.
 func TestGoldens(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	methods := []struct {
 		golden    string

@@ -19,6 +19,7 @@ import (
 // transformers does, however a text of 32 is cut into calls: within, beyond and
 // across that length, with keys in the cache from before it.
 func TestLongRoPE(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	original := filepath.Join(testdata, "coverage", "phi3_longrope__genai-fp32", "model.onnx")
 	patched, report := patch(t, original, rewrite.Options{})

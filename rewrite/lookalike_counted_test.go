@@ -79,6 +79,7 @@ func (c counting) rotateBefore(n *onnx.Node) {
 // TestLookalikesCounted: GroupQueryAttention that is changed is either proven,
 // and then computes what the changed one does, or kept with a reason.
 func TestLookalikesCounted(t *testing.T) {
+	t.Parallel()
 	needRuntime(t)
 	both := func(reason string) []string { return []string{reason, reason} }
 	for _, x := range []struct {
@@ -214,6 +215,7 @@ func TestLookalikesCounted(t *testing.T) {
 
 // TestProofRefusesDamageCounted spoils what was lifted from GroupQueryAttention.
 func TestProofRefusesDamageCounted(t *testing.T) {
+	t.Parallel()
 	m := measureSite(t, genai, 0, nil)
 	if err := m.prove(m.lifted.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
@@ -252,6 +254,7 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 
 // TestSharedCounts: the layers share one proof, and the nodes that count.
 func TestSharedCounts(t *testing.T) {
+	t.Parallel()
 	needRuntime(t)
 	m := openModel(t, "../testdata/models/"+genai+"/model.onnx")
 	before := map[string]string{}

@@ -46,6 +46,7 @@ func readMaskGolden(t *testing.T, architecture, key, documents string, padded bo
 // sees whom is a table: in prefill and decode, batched, padded, with a growing
 // and with a fixed cache.
 func TestMaskGoldens(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		mask, golden, documents string

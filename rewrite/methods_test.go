@@ -147,6 +147,7 @@ var shownExports = map[string]string{
 // matrices of distances: in prefill and decode, in batches, padded, with every
 // kind of cache and for both targets, and the op itself at far positions.
 func TestMethodGoldens(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	eng := worker(t)
 	var rows []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -23,7 +24,18 @@ type outcome struct {
 	notTurned error             // why there is none
 }
 
-type outcomes map[outcomeKey]outcome
+// outcomes are those of one model's sites, for several rewrites of it at a time.
+type outcomes struct{ known sync.Map }
+
+func (o *outcomes) of(key outcomeKey) (outcome, bool) {
+	found, ok := o.known.Load(key)
+	if !ok {
+		return outcome{}, false
+	}
+	return found.(outcome), true
+}
+
+func (o *outcomes) keep(key outcomeKey, of outcome) { o.known.Store(key, of) }
 
 // outcomeKey is a site's hash and whether it was proven too.
 type outcomeKey struct {

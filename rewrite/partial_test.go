@@ -88,6 +88,7 @@ func TestRewriteWithLoadedRuntime(t *testing.T) {
 // A site that was asked for and is kept is an error in Go, as exit code 3 is on
 // the command line, unless the caller allows it.
 func TestKeptSitesAreAnError(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	spoiled := filepath.Join(t.TempDir(), "model.onnx")
 	m, err := onnx.Open(model("llama__optimum"))

@@ -44,8 +44,8 @@ type Options struct {
 
 	Progress func(string) // told what is being done; may be nil
 
-	exceeded func()   // called when an engine is refused memory; nil where that concerns its piece alone
-	known    outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
+	exceeded func()    // called when an engine is refused memory; nil where that concerns its piece alone
+	known    *outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
 }
 
 // ErrNoAttention says that a model has no rotary attention.

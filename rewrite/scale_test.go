@@ -17,6 +17,7 @@ import (
 // A model of more layers than any real one of its width, without its weights,
 // is proven, all layers by one proof.
 func TestManyLayersWithoutWeights(t *testing.T) {
+	t.Parallel()
 	library := testruntime.Require(t)
 	size := largemodel.Llama{Layers: 90, Heads: 8, KVHeads: 2, HeadSize: 32, Intermediate: 28672, Vocabulary: 128256, Theta: 500000}
 	path, _, err := size.Write(t.TempDir(), false)

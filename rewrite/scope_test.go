@@ -22,6 +22,7 @@ import (
 // TestMergedDecoder holds a decoder of two branches, one without past and one
 // with, against transformers: the first call takes one, the others the other.
 func TestMergedDecoder(t *testing.T) {
+	t.Parallel()
 	needRuntime(t)
 	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // TestSections: a model whose tokens have three positions keeps its attention, but
 // its frequencies are changed, with a picture in the text as without.
 func TestSections(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	f, err := npz.Open(filepath.Join(testdata, "coverage", "qwen2_vl.methods.npz"))
 	if err != nil {

@@ -30,6 +30,7 @@ func (p *patient) otherSense(all bool) {
 // TestOtherSense: in a model that turns pairs the other way a method gives what
 // turning the pairs of a model with that method the other way gives.
 func TestOtherSense(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // Documents that the model counts by itself are those that are counted by hand,
 // for both targets.
 func TestSeparator(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const export = "llama__dynamo18-nocache"
 	for _, c := range []struct {

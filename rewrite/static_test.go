@@ -129,6 +129,7 @@ func fixedFeeds(t *testing.T, m *onnx.Model, pt dim.Point, kind int) map[string]
 // TestFixedSizes rewrites models of fixed sizes. What is proven must compute what
 // the original does at these sizes; look-alikes are kept or mean what they do.
 func TestFixedSizes(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {

@@ -53,6 +53,7 @@ func tableRows(t *testing.T, path string) (rows []int64) {
 // Without a context, tables become as long as the scaling reaches from the
 // trained length: what is known of it, or where the tables end.
 func TestTablesReachWhatIsScaled(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const name = "llama__genai-fp32"
 	if rows := tableRows(t, model(name)); !slices.Equal(rows, []int64{64, 64}) {

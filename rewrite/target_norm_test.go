@@ -21,6 +21,7 @@ import (
 // rotation, so that its attention is kept; its frequencies are changed in place,
 // to what transformers computes with each scaling.
 func TestTargetONNXBehindNorms(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	folder := filepath.Join(testdata, "coverage")
 	f, err := npz.Open(filepath.Join(folder, "hunyuan.methods.npz"))

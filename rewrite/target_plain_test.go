@@ -17,6 +17,7 @@ import (
 
 // Masks before the model's own softmax hide what the oracle's tables hide.
 func TestTargetONNXMasks(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct{ mask, golden, documents string }{
 		{"anchor", "anchor", "documents"},
@@ -50,6 +51,7 @@ func TestTargetONNXMasks(t *testing.T) {
 
 // Frequencies may go by the length of each call: with a cache, of raw keys.
 func TestTargetONNXLengthOfRun(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	goldens := readMethodGoldens(t, "methods")
 	for export, names := range map[string][]string{
@@ -119,6 +121,7 @@ func head(g golden, length int64) golden {
 
 // Constants in 16 bits. (TestMergedDecoder has those that branches share.)
 func TestTargetONNXElsewhere(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, export := range []string{"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16", "llama__genai-fp16"} {
 		for _, scaling := range []string{"yarn:factor=3,original_max_position_embeddings=16", "ntk:alpha=3"} {

@@ -30,6 +30,7 @@ var plainScalings = []struct{ spec, golden string }{
 // TestTargetONNX: models whose constants were changed run without the library
 // and give what transformers and the op give.
 func TestTargetONNX(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	f, err := npz.Open(filepath.Join(testdata, "goldens", "methods.npz"))
 	if err != nil {
@@ -92,6 +93,7 @@ func TestTargetONNX(t *testing.T) {
 // frequencies change the constants of its rotation. The scores of this one are
 // scaled where there are more than 4096 tokens; with fewer it is what the goldens are of.
 func TestRotationOnly(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	changed := filepath.Join(t.TempDir(), "model.onnx")
 	m, err := onnx.Open(model("llama__optimum"))
