@@ -93,7 +93,7 @@ func setPositionMap(r *customop.RotaryAttention, a rope.Attention) {
 	if t := a.Temperature; t != (rope.Temperature{}) {
 		r.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
 	}
-	reach := a.Encoding.Reach
+	reach := a.Encoding.LengthDependent
 	r.TrainedLength, r.DynamicNtk = reach.Trained, float32(reach.NTK)
 	if reach.Linear {
 		r.DynamicLinear = 1

@@ -131,13 +131,13 @@ func TestFrequenciesByReach(t *testing.T) {
 	for i, f := range base.Encoding.Frequencies {
 		long[i] = float64(float32(f / (1 + float64(i))))
 	}
-	for name, reach := range map[string]rope.Reach{
+	for name, reach := range map[string]rope.LengthDependent{
 		"long":   {Trained: 60, Long: long},
 		"ntk":    {Trained: 60, NTK: 2},
 		"linear": {Trained: 60, Linear: true},
 	} {
 		for _, cache := range []rope.Cache{rope.Raw, rope.Rotated} {
-			a := with(base, func(a *rope.Attention) { a.Encoding.Reach, a.Cache = reach, cache })
+			a := with(base, func(a *rope.Attention) { a.Encoding.LengthDependent, a.Cache = reach, cache })
 			for call, p := range map[string]ref.Problem{
 				"within":   problem(a, 2, 60, 0),
 				"beyond":   problem(a, 2, 61, 0),
@@ -175,7 +175,7 @@ func TestFrequenciesByTotalLength(t *testing.T) {
 	for i := range long {
 		long[i] = 1 / float64(i+3)
 	}
-	byLength := func(e *rope.Encoding) { e.Reach = rope.Reach{Trained: 60, Long: long} }
+	byLength := func(e *rope.Encoding) { e.LengthDependent = rope.LengthDependent{Trained: 60, Long: long} }
 	for total, encode := range map[int]func(*rope.Encoding){
 		60: func(*rope.Encoding) {},
 		61: func(e *rope.Encoding) { e.Frequencies = long },

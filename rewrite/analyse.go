@@ -17,17 +17,18 @@ import (
 // analyser finds the attentions of a model and measures them. What it learns goes
 // into the report; the model is not changed.
 type analyser struct {
-	opts      Options
-	report    *Report
-	proving   bool // sites are proven too
-	onlyMasks bool // attention that turns nothing is of use as well
-	rotations bool // where an attention cannot be measured its rotation alone is of use
-	outcomes  *outcomes
+	opts           Options
+	report         *Report
+	proving        bool // sites are proven too
+	onlyMasks      bool // attention that turns nothing is of use as well
+	keepsAttention bool // see backend
+	rotations      bool // where an attention cannot be measured its rotation alone is of use
+	outcomes       *outcomes
 }
 
-func (o Options) analyser(report *Report) *analyser {
-	a := &analyser{opts: o, report: report, proving: true, onlyMasks: o.onlyMasks(), outcomes: o.known}
-	a.rotations = o.Target == PlainONNX && !a.onlyMasks
+func (o Options) analyser(report *Report, keepsAttention bool) *analyser {
+	a := &analyser{opts: o, report: report, proving: true, onlyMasks: o.onlyMasks(), outcomes: o.known, keepsAttention: keepsAttention}
+	a.rotations = keepsAttention && !a.onlyMasks
 	if a.outcomes == nil {
 		a.outcomes = &outcomes{}
 	}
@@ -107,7 +108,7 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 		return nil, err
 	}
 	a.keepUnasked()
-	if !a.proving || a.opts.Target == PlainONNX {
+	if !a.proving || a.keepsAttention {
 		return all, nil // the model's own attention stays
 	}
 	a.say("looking for readers of padded tokens")

@@ -42,7 +42,8 @@
 // package is the facade: options and report, a request that is checked before
 // anything runs (request.go), the analysis (find.go, analyse.go, outcome.go), the
 // plan of what each site becomes (plan.go), the backend that writes it
-// (backend.go) and the features that go beside it (documents.go, fixedcache.go).
+// (opsbackend.go, plainbackend.go) and the features that go beside it
+// (documents.go, fixedcache.go).
 //
 // A site that cannot be measured or proven stays as it is, with the reason in the
 // report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries

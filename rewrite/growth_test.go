@@ -107,7 +107,7 @@ func TestManyHeads(t *testing.T) {
 		}
 		report := newReport(parts[0].View.Model)
 		by := &weighing{Engine: local}
-		a := Options{}.analyser(report)
+		a := Options{}.analyser(report, false)
 		if _, err := a.measureScope(context.Background(), by, a.delimit(parts[0])); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestManyHeadsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		report := newReport(m)
-		a := Options{}.analyser(report)
+		a := Options{}.analyser(report, false)
 		a.proving = false
 		if _, err := a.measureScope(context.Background(), local, a.delimit(parts[0])); err != nil {
 			t.Fatal(err)

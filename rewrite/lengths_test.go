@@ -24,7 +24,7 @@ func TestLongRoPE(t *testing.T) {
 	original := filepath.Join(testdata, "coverage", "phi3_longrope__genai-fp32", "model.onnx")
 	patched, report := patch(t, original, rewrite.Options{})
 	for _, s := range report.Sites {
-		if reach := s.Attention.Encoding.Reach; reach.Trained != 16 || len(reach.Long) != 8 {
+		if reach := s.Attention.Encoding.LengthDependent; reach.Trained != 16 || len(reach.Long) != 8 {
 			t.Errorf("layer %d: %+v", s.Layer, reach)
 		}
 	}

@@ -239,7 +239,7 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 		"the query one head on":   func(w *lower.Binding) { w.QueryLayout.First++ },
 		"key and value exchanged": func(w *lower.Binding) { w.KeyLayout, w.ValLayout = w.ValLayout, w.KeyLayout },
 		"counts of the longest": func(w *lower.Binding) {
-			w.LengthTracked = &fused.CountedCache{Last: w.LengthTracked.Total, Total: w.LengthTracked.Total}
+			w.LengthTracked = &fused.LengthTrackedCache{Last: w.LengthTracked.Total, Total: w.LengthTracked.Total}
 		},
 		"the counts forgotten": func(w *lower.Binding) { w.LengthTracked = nil },
 	} {

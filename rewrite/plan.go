@@ -99,7 +99,7 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if warning != "" {
 		report.warn(warning)
 	}
-	if f.Measured.RotationOnly && a.Encoding.Reach.Trained != 0 {
+	if f.Measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
 		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)
 	}
 	if a.Drawn.Range > 0 && f.Measured.Layouts.Cached {

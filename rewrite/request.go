@@ -22,6 +22,9 @@ type request struct {
 type backend interface {
 	// takes says whether the backend can do what the options ask for.
 	takes(Options) error
+	// keepsAttention says that the model's own attention stays: a site whose rotation
+	// alone can be measured is of use, and padded tokens get what they got before.
+	keepsAttention() bool
 	// bind readies a site for being written.
 	bind(*edited) error
 	// lower writes the site's edited value.
@@ -46,10 +49,7 @@ type feature interface {
 
 // newRequest checks what the options ask for.
 func newRequest(m *onnx.Model, opts Options) (*request, error) {
-	r := &request{opts: opts, model: m, config: readConfig(m.Path), backend: &opsBackend{}}
-	if opts.Target == PlainONNX {
-		r.backend = &onnxBackend{}
-	}
+	r := &request{opts: opts, model: m, config: readConfig(m.Path)}
 	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache} {
 		f, err := of(m, opts)
 		if err != nil {
@@ -59,7 +59,8 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 			r.features = append(r.features, f)
 		}
 	}
-	if err := opts.Target.check(); err != nil {
+	var err error
+	if r.backend, err = opts.Target.newBackend(); err != nil {
 		return nil, err
 	}
 	if err := r.backend.takes(opts); err != nil {

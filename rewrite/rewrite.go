@@ -133,7 +133,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	if err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
-	a := opts.analyser(report)
+	a := opts.analyser(report, r.backend.keepsAttention())
 	found, err := a.find(ctx, m)
 	if err != nil {
 		return report, err

@@ -16,10 +16,13 @@ const (
 	PlainONNX Target = "onnx"
 )
 
-// check refuses a target that is not known.
-func (t Target) check() error {
-	if t != "" && t != Ops && t != PlainONNX {
-		return fmt.Errorf("unknown target %q; ops or onnx was expected", t)
+// newBackend returns the backend of a target. A new target is one line here.
+func (t Target) newBackend() (backend, error) {
+	switch t {
+	case "", Ops:
+		return &opsBackend{}, nil
+	case PlainONNX:
+		return &onnxBackend{}, nil
 	}
-	return nil
+	return nil, fmt.Errorf("unknown target %q; ops or onnx was expected", t)
 }

@@ -93,7 +93,7 @@ func (a Attention) withoutNone() (Attention, []string, error) {
 		return Attention{}, nil, fmt.Errorf("base=original: what scaled the graph's frequencies is not recognised (%w), so those before it are not known. Give rope_theta= with base=carried to compute them afresh, or base=carried alone to start from what the graph has", err)
 	case e.EffectiveGain() != 1:
 		return Attention{}, nil, fmt.Errorf("base=original: the rotation has a gain of %.6g, and its frequencies show no scaling that would give it, so what it was before is not known; base=carried leaves it", e.EffectiveGain())
-	case e.Reach.Trained > 0:
+	case e.LengthDependent.Trained > 0:
 		return Attention{}, nil, errors.New("base=original: the graph turns by other frequencies in longer calls, and what it was before that is not known. Give rope_theta= with base=carried to compute them afresh")
 	}
 	return a, []string{fmt.Sprintf("base=original changes nothing: the frequencies are the powers of one base, %s, and if another base or ntk made them so, that does not show", formatNumber(theta))}, nil

@@ -68,7 +68,7 @@ func TestBaseOriginal(t *testing.T) {
 				t.Errorf("pair %d turns by %g, want %g", i, g, w)
 			}
 		}
-		if !reflect.DeepEqual(got.Encoding.Reach.Trained, want.Encoding.Reach.Trained) || got.Temperature != want.Temperature {
+		if !reflect.DeepEqual(got.Encoding.LengthDependent.Trained, want.Encoding.LengthDependent.Trained) || got.Temperature != want.Temperature {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 
@@ -131,7 +131,7 @@ func TestBaseUnknown(t *testing.T) {
 	yarn := scaled("yarn:factor=4,original_max_position_embeddings=2048")
 	yarn.Scale = 0.2
 	longer := llama()
-	longer.Encoding.Reach = rope.Reach{Trained: 64, NTK: 2}
+	longer.Encoding.LengthDependent = rope.LengthDependent{Trained: 64, NTK: 2}
 	own := scaled("linear:factor=4")
 	own.Scale = 0.2
 	single := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 2, Encoding: rope.Encoding{Frequencies: []float64{0.5}}}

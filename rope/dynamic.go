@@ -39,7 +39,7 @@ var dynamic = Method{
 		factor := e.number("factor")
 		if e.byRun() {
 			original, _ := e.trained()
-			return e.reach(frequencies, Reach{Trained: original, NTK: rounded(factor)}), warnings, nil
+			return e.reach(frequencies, LengthDependent{Trained: original, NTK: rounded(factor)}), warnings, nil
 		}
 		alpha := factor*stretch - (factor - 1)
 		for i := range frequencies {
@@ -70,7 +70,7 @@ var dynamicLinear = Method{
 		warnings = append(warnings, more...)
 		if e.byRun() {
 			original, _ := e.trained()
-			return e.reach(frequencies, Reach{Trained: original, Linear: true}), warnings, nil
+			return e.reach(frequencies, LengthDependent{Trained: original, Linear: true}), warnings, nil
 		}
 		for i := range frequencies {
 			frequencies[i] /= stretch
@@ -90,8 +90,8 @@ func (e edit) byRun() bool { return e.value("length").text == "run" }
 
 // reach sets frequencies that depend on how far a call reaches. Deeper layers'
 // cached keys still come from what earlier calls computed with theirs.
-func (e edit) reach(frequencies []float64, r Reach) Attention {
-	e.Encoding.Frequencies, e.Encoding.Reach, e.Cache = toFloat32(frequencies), r, Raw
+func (e edit) reach(frequencies []float64, r LengthDependent) Attention {
+	e.Encoding.Frequencies, e.Encoding.LengthDependent, e.Cache = toFloat32(frequencies), r, Raw
 	return e.Attention
 }
 

@@ -29,14 +29,14 @@ type Encoding struct {
 	// float16 turns by the rounded powers of its base.
 	Precision Precision
 
-	Reach Reach // frequencies that depend on how far a call reaches
+	LengthDependent LengthDependent // frequencies that depend on how far a call reaches
 }
 
-// Reach says which frequencies a call takes for all that it turns when its real
+// LengthDependent says which frequencies a call takes for all that it turns when its real
 // tokens reach L positions (the largest position of the batch + 1) and L is
 // beyond Trained. One of the three is given; the zero value changes nothing.
 // In a cache of rotated keys those of earlier calls stay as these rotated them.
-type Reach struct {
+type LengthDependent struct {
 	Trained int64
 	Long    []float64 // these
 	NTK     float64   // or Frequencies[i]·(NTK·L/Trained − (NTK − 1))^(−2i/(RotaryDim − 2))
@@ -45,8 +45,8 @@ type Reach struct {
 
 // At returns the encoding of a call that reaches L positions.
 func (e Encoding) At(length int64) Encoding {
-	r := e.Reach
-	e.Reach = Reach{}
+	r := e.LengthDependent
+	e.LengthDependent = LengthDependent{}
 	if r.Trained == 0 || length <= r.Trained {
 		return e
 	}
@@ -83,7 +83,7 @@ func (e Encoding) Senses() []float64 {
 	return senses
 }
 
-// WithSenses returns the encoding with each pair's frequencies, those of Reach
+// WithSenses returns the encoding with each pair's frequencies, those of LengthDependent
 // too, multiplied by its sense. Doing it twice gives the encoding back.
 func (e Encoding) WithSenses(senses []float64) Encoding {
 	signed := func(list []float64) []float64 {
@@ -93,7 +93,7 @@ func (e Encoding) WithSenses(senses []float64) Encoding {
 		}
 		return list
 	}
-	e.Frequencies, e.Reach.Long = signed(e.Frequencies), signed(e.Reach.Long)
+	e.Frequencies, e.LengthDependent.Long = signed(e.Frequencies), signed(e.LengthDependent.Long)
 	return e
 }
 

@@ -76,7 +76,7 @@ func applyLongRoPE(e edit) (Attention, []string, error) {
 	e.Encoding.Gain = gain
 	switch {
 	case e.byRun():
-		return e.reach(divided("short_factor"), Reach{Trained: original, Long: toFloat32(divided("long_factor"))}), warnings, nil
+		return e.reach(divided("short_factor"), LengthDependent{Trained: original, Long: toFloat32(divided("long_factor"))}), warnings, nil
 	case e.Length > original:
 		e.Encoding.Frequencies = toFloat32(divided("long_factor"))
 	default:

@@ -16,8 +16,8 @@ func otherSense(a rope.Attention, senses []float64) rope.Attention {
 	a = a.Clone()
 	for i, s := range senses {
 		a.Encoding.Frequencies[i] *= s
-		if a.Encoding.Reach.Long != nil {
-			a.Encoding.Reach.Long[i] *= s
+		if a.Encoding.LengthDependent.Long != nil {
+			a.Encoding.LengthDependent.Long[i] *= s
 		}
 	}
 	return a
@@ -81,7 +81,7 @@ func TestSenses(t *testing.T) {
 // A graph's own frequencies by length stay with methods that change none.
 func TestSensesOfReach(t *testing.T) {
 	a := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 4, Encoding: rope.Encoding{
-		Frequencies: []float64{-1, 0.01}, Reach: rope.Reach{Trained: 64, Long: []float64{-0.5, 0.005}},
+		Frequencies: []float64{-1, 0.01}, LengthDependent: rope.LengthDependent{Trained: 64, Long: []float64{-0.5, 0.005}},
 	}}
 	got, _, err := rope.Spec{Axis: rope.ScalingAxis, Name: "temperature"}.Apply(a, rope.Context{})
 	if err != nil || !reflect.DeepEqual(got.Encoding, a.Encoding) {

@@ -139,9 +139,9 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 			return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
 		}
 	}
-	e.own = e.Encoding.Reach
+	e.own = e.Encoding.LengthDependent
 	if m.scales() {
-		e.Encoding.Reach = Reach{} // a method's frequencies are for every length, or it says otherwise
+		e.Encoding.LengthDependent = LengthDependent{} // a method's frequencies are for every length, or it says otherwise
 	}
 	edited, warnings, err := m.apply(e)
 	if err != nil {
@@ -203,7 +203,7 @@ type edit struct {
 	Context
 	method Method
 	params map[string]Value
-	own    Reach // the graph's own frequencies by length, which a scaling replaces
+	own    LengthDependent // the graph's own frequencies by length, which a scaling replaces
 }
 
 // given says whether the parameter was given.

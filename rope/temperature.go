@@ -31,7 +31,7 @@ func (e edit) warm(t Temperature) (Attention, []string, error) {
 	if t.Slope == 0 || t.Slope > maxFloat32 || float64(float32(t.Group)) != float64(t.Group) {
 		return Attention{}, nil, errors.New("the temperature's numbers do not fit into float32; give more ordinary ones")
 	}
-	e.Temperature, e.Encoding.Reach = t, e.own
+	e.Temperature, e.Encoding.LengthDependent = t, e.own
 	return e.Attention, nil, nil
 }
 

@@ -123,8 +123,8 @@ func describe(s rewrite.Site) string {
 	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
 		text += ", pairs that turn the other way"
 	}
-	if s.Attention != nil && s.Attention.Encoding.Reach.Trained > 0 {
-		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.Reach.Trained)
+	if s.Attention != nil && s.Attention.Encoding.LengthDependent.Trained > 0 {
+		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.LengthDependent.Trained)
 	}
 	if s.AfterRotation != "" {
 		text += ", " + s.AfterRotation

@@ -34,20 +34,20 @@ type Expansion struct {
 
 	// Cache says how the op counts its cache; nil where past holds nothing but
 	// past tokens.
-	Cache *CountedCache
+	Cache *LengthTrackedCache
 
 	// Dims are dimensions that values must have for the node to run, by axis,
 	// for graph inputs whose own declaration leaves them open.
 	Dims map[string]map[int]int64
 }
 
-// CountedCache is the key-value cache of an op whose past and present are
+// LengthTrackedCache is the key-value cache of an op whose past and present are
 // buffers, of which each row of the batch holds as many tokens as an input
 // says. Expand is then written for rows without padding in buffers that are
 // full; Define, and the op that takes the node's place, read the counts. Rows
 // are padded on the right only: a token's index is its place in its row, and
 // what stands behind a row's tokens carries no meaning.
-type CountedCache struct {
+type LengthTrackedCache struct {
 	Last  string // int32 [batch]: index of each row's last token after the call
 	Total string // int32, one element: the largest number of tokens of a row; a present has max(past's rows, Total) rows
 	Limit int64  // the most tokens of a row that the node runs with; 0 is any number

@@ -16,7 +16,7 @@ func Adapter() fused.Adapter {
 			b := fused.NewBuilder(n)
 			form(o, b)
 			e := b.Expansion()
-			e.Cache = &fused.CountedCache{Last: o.lengths, Total: o.total, Limit: o.tableRows}
+			e.Cache = &fused.LengthTrackedCache{Last: o.lengths, Total: o.total, Limit: o.tableRows}
 			e.Dims = map[string]map[int]int64{o.pastKey: {1: o.kvHeads, 3: o.headSize}, o.pastValue: {1: o.kvHeads, 3: o.headSize}}
 			return e, nil
 		}

@@ -24,7 +24,7 @@ type Binding struct {
 
 	Position, Mask         *onnx.ValueInfo // graph inputs of the model; nil without
 	Documents, CacheLength string          // graph inputs that are added to the model; "" without
-	LengthTracked          *fused.CountedCache
+	LengthTracked          *fused.LengthTrackedCache
 	Bias                   *BiasSubgraph // the model's own bias on the scores; nil without
 
 	QueryLayout, KeyLayout, ValLayout, OutLayout dim.Layout

@@ -35,7 +35,7 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	if t := a.Temperature; t != (rope.Temperature{}) {
 		op.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
 	}
-	r := a.Encoding.Reach
+	r := a.Encoding.LengthDependent
 	op.TrainedLength, op.DynamicNtk = r.Trained, float32(r.NTK)
 	if r.Linear {
 		op.DynamicLinear = 1

@@ -22,10 +22,10 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 		return 0, graph.Refuse(s.ScoresMatMul, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",
 			len(q.Frequencies), q.Offset, len(k.Frequencies), k.Offset)
 	}
-	if q.Reach.Trained != k.Reach.Trained {
-		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.Reach.Trained+1, k.Reach.Trained+1)
+	if q.LengthDependent.Trained != k.LengthDependent.Trained {
+		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
 	}
-	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.Reach.Long, k.Reach.Long}} {
+	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.LengthDependent.Long, k.LengthDependent.Long}} {
 		for i, w := range both[1] {
 			if math.Abs(w-both[0][i]) > 1e-6*math.Abs(w)+1e-10 {
 				return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by %g per position in the query and by %g in the key", i, both[0][i], w)

@@ -37,7 +37,7 @@ func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 }
 
 // measureBranches measures a rotation with both branches of a condition on the number of
-// tokens. The result has the frequencies for calls of few tokens, and as Reach those for
+// tokens. The result has the frequencies for calls of few tokens, and as LengthDependent those for
 // calls of more. at is the node of the site, or a part of it, for texts.
 func measureBranches(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, r rotation.Rotator, given []string, condition string) (*rotation.Matrix, error) {
 	trained, first, err := threshold(ctx, ev, at, condition)
@@ -206,7 +206,7 @@ func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int
 	out := *near
 	out.Limit, out.Unknown = far.Limit, max(near.Unknown, far.Unknown)
 	if !slices.EqualFunc(e.Frequencies, f.Frequencies, alike) {
-		out.Encoding.Reach = rope.Reach{Trained: trained, Long: f.Frequencies}
+		out.Encoding.LengthDependent = rope.LengthDependent{Trained: trained, Long: f.Frequencies}
 	}
 	return &out, nil
 }

@@ -20,22 +20,22 @@ import (
 type Measured struct {
 	Attention     rope.Attention
 	Layouts       *site.Layouts
-	Position      *onnx.ValueInfo     // graph input [batch, length]; nil when positions are indices
-	Mask          *onnx.ValueInfo     // graph input [batch, past + length]; nil without padding mask
-	Others        []*onnx.ValueInfo   // other integer inputs that the model's own bias is computed from
-	ScalarBias    bool                // this bias can be computed from a single zero in place of all scores
-	PositionLimit int64               // the largest position that the model itself can compute
-	Unknown       float64             // relative error that the frequencies may have beyond float32's
-	QueryOrder    []int64             // for each channel that the op rotates: its index in the model's query; nil where all are equal
-	KeyOrder      []int64             // the same of the key
-	QueryNorms    []float64           // for each of Query.Scales that is a norm: the factor on the query before it
-	KeyNorms      []float64           // the same of the key
-	Angles        rope.Precision      // of the element type in which angles are computed
-	TokenLimit    int64               // how many tokens, cached ones included, the model itself can compute
-	RotationOnly  bool                // only the rotation was measured, not mask, scale and values
-	Static        dim.Point           // the static sizes of the model, 0 for those that are free
-	Latent        *Latent             // how keys are concatenated in latent attention; nil for most
-	LengthTracked *fused.CountedCache // the inputs that count the cached tokens; nil where every row of past is a token
+	Position      *onnx.ValueInfo           // graph input [batch, length]; nil when positions are indices
+	Mask          *onnx.ValueInfo           // graph input [batch, past + length]; nil without padding mask
+	Others        []*onnx.ValueInfo         // other integer inputs that the model's own bias is computed from
+	ScalarBias    bool                      // this bias can be computed from a single zero in place of all scores
+	PositionLimit int64                     // the largest position that the model itself can compute
+	Unknown       float64                   // relative error that the frequencies may have beyond float32's
+	QueryOrder    []int64                   // for each channel that the op rotates: its index in the model's query; nil where all are equal
+	KeyOrder      []int64                   // the same of the key
+	QueryNorms    []float64                 // for each of Query.Scales that is a norm: the factor on the query before it
+	KeyNorms      []float64                 // the same of the key
+	Angles        rope.Precision            // of the element type in which angles are computed
+	TokenLimit    int64                     // how many tokens, cached ones included, the model itself can compute
+	RotationOnly  bool                      // only the rotation was measured, not mask, scale and values
+	Static        dim.Point                 // the static sizes of the model, 0 for those that are free
+	Latent        *Latent                   // how keys are concatenated in latent attention; nil for most
+	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 }
 
 // Rotary reports whether the site rotates any channels.

@@ -82,7 +82,7 @@ func (t *rotaryConstants) find(s Site, want rope.Encoding) error {
 					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own, and SPEC@all makes all alike", v)
 				case r.holder == nil:
 					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
-				case want.Reach.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
+				case want.LengthDependent.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
 					err = errors.New("length=run without the op is for models that compute their cosines; leave --target onnx out, or length=run")
 				}
 				if err == nil && r.kind != frequencyList {

@@ -25,7 +25,7 @@ func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
 	var length string // the name of the length, computed once for all constants
 	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
 		r := t.constants[name]
-		if r.want.Reach.Trained == 0 {
+		if r.want.LengthDependent.Trained == 0 {
 			continue
 		}
 		b := &ir.Builder{Stem: "rope_rewrite/" + name}
@@ -38,7 +38,7 @@ func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
 	}
 	var rotations []keyRotation
 	for _, s := range sites {
-		if s.Want.Encoding.Reach.Trained == 0 || !s.Measured.Layouts.Cached {
+		if s.Want.Encoding.LengthDependent.Trained == 0 || !s.Measured.Layouts.Cached {
 			continue
 		}
 		want, err := s.wantedEncoding()
@@ -102,7 +102,7 @@ func callLength(b *ir.Builder, s Site) string {
 // lengthDependentFrequencies computes the frequencies of a call of some length, under the
 // given name and in the constant's form, as rope.Encoding.At does.
 func lengthDependentFrequencies(b *ir.Builder, r rotaryConstant, name, length string) {
-	reach, dims := r.want.Reach, r.tensor.Dims
+	reach, dims := r.want.LengthDependent, r.tensor.Dims
 	double := func(part string, dims []int64, values ...float64) string {
 		b.Constants = append(b.Constants, ir.FloatTensor(b.Value(part), onnx.Double, dims, values...))
 		return b.Value(part)

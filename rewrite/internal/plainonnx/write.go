@@ -30,7 +30,7 @@ type Site struct {
 func (s Site) wantedEncoding() (rope.Encoding, error) {
 	have, want := s.Measured.Attention, s.Want
 	e := want.Encoding
-	if e.Reach.Trained != 0 {
+	if e.LengthDependent.Trained != 0 {
 		want.Cache = have.Cache // see cacheUnrotated
 	}
 	want.Mask = have.Mask // see maskChange
@@ -116,7 +116,7 @@ func (t *rotaryConstants) change(ctx context.Context, sites []Site, remeasure Re
 // are to be 0 have their old values.
 func measurable(r rotaryConstant) rope.Encoding {
 	e := r.want
-	e.Reach = rope.Reach{} // frequencies that depend on the length are written after the measurement
+	e.LengthDependent = rope.LengthDependent{} // frequencies that depend on the length are written after the measurement
 	e.Frequencies = slices.Clone(e.Frequencies)
 	for i, omega := range e.Frequencies {
 		if omega == 0 {

@@ -18,7 +18,7 @@ const maxProofRows = 1 << 22
 // last position of the model.
 func lengthTrackedTrials(m *measure.Measured) []trial {
 	a := m.Attention
-	trained := a.Encoding.Reach.Trained
+	trained := a.Encoding.LengthDependent.Trained
 	most := maxProofRows / int64(a.KVHeads*a.HeadSize)
 	if trained > 0 { // a few calls at the length where frequencies change may take more
 		most = max(most, min(trained+8, 4*most))

@@ -64,7 +64,7 @@ func trials(m *measure.Measured) []trial {
 			trial{pt: dim.Point{B: 1, L: 3, P: w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: 1, positions: followPadding, magnitude: 1})
 	}
-	if n := m.Attention.Encoding.Reach.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
+	if n := m.Attention.Encoding.LengthDependent.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
 		list = append(list,
 			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: 1, P: n}, magnitude: 1},

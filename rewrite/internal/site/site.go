@@ -106,10 +106,10 @@ type Site struct {
 	Core
 	Graph             *graph.Graph
 	Query, Key, Value Branch
-	output            string              // the attention's output, under the name that the model's own graph has for it
-	Replaced          []*onnx.Node        // the model's nodes whose outputs the op gives instead
-	escaping          *graph.Refusal      // set where one of these nodes has another output that is used, which the op does not give
-	LengthTracked     *fused.CountedCache // the inputs that count the cached tokens; nil where every row of past is a token
+	output            string                    // the attention's output, under the name that the model's own graph has for it
+	Replaced          []*onnx.Node              // the model's nodes whose outputs the op gives instead
+	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
+	LengthTracked     *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 }
 
 // Scores returns the product of query and key, before scale, softcap and mask.

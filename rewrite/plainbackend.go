@@ -11,37 +11,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plainonnx"
 )
 
-// opsBackend replaces sites by the fused op.
-type opsBackend struct{}
-
-func (*opsBackend) takes(Options) error { return nil }
-
-func (*opsBackend) text() string { return "" }
-
-func (*opsBackend) bind(e *edited) (err error) {
-	e.binding, err = lower.Bind(e.Site, e.Measured)
-	return err
-}
-
-func (*opsBackend) lower(e *edited) (lower.Change, error) {
-	e.binding.Documents = e.documents
-	nodes, constants, err := lower.Nodes(e.binding, e.want)
-	return e.change(nodes, constants), err
-}
-
-func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Report) error {
-	if err := lower.Apply(m, p.changes); err != nil {
-		return err
-	}
-	report.warn(lower.Leftovers(p.changes)...)
-	return nil
-}
-
 // onnxBackend changes constants of the model's own attention, and hides keys
 // before its softmax.
 type onnxBackend struct{ opts Options }
 
 func (*onnxBackend) text() string { return "target onnx" }
+
+func (*onnxBackend) keepsAttention() bool { return true }
 
 func (b *onnxBackend) takes(o Options) error {
 	b.opts = o
@@ -80,7 +56,7 @@ func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model) (map[int]
 	opts := b.opts
 	opts.Layers = nil
 	report := newReport(m)
-	a := opts.analyser(report)
+	a := opts.analyser(report, true)
 	a.proving = false // the model differs from the proven one in constants alone
 	found, err := a.find(ctx, m)
 	if err != nil {

@@ -189,7 +189,7 @@ func TestLookalikeChoices(t *testing.T) {
 					}
 				case s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", i, s.Reason)
-				case s.Attention.Encoding.Reach.Trained != x.trained || s.Attention.Cache != rope.Rotated:
+				case s.Attention.Encoding.LengthDependent.Trained != x.trained || s.Attention.Cache != rope.Rotated:
 					t.Errorf("layer %d is measured as %+v", i, *s.Attention)
 				}
 			}
@@ -209,14 +209,16 @@ func TestProofRefusesDamagedChoice(t *testing.T) {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*rope.Encoding){
-		"first frequency by 1e-3":        func(e *rope.Encoding) { e.Frequencies[0] *= 1.001 },
-		"first far frequency by 1e-3":    func(e *rope.Encoding) { e.Reach.Long[0] *= 1.001 },
-		"last far frequency by 1e-2":     func(e *rope.Encoding) { e.Reach.Long[7] *= 1.01 },
-		"a token later":                  func(e *rope.Encoding) { e.Reach.Trained++ },
-		"a token earlier":                func(e *rope.Encoding) { e.Reach.Trained-- },
-		"never":                          func(e *rope.Encoding) { e.Reach = rope.Reach{} },
-		"always":                         func(e *rope.Encoding) { e.Frequencies, e.Reach = e.Reach.Long, rope.Reach{} },
-		"dynamic in its place":           func(e *rope.Encoding) { e.Reach.Long, e.Reach.Linear = nil, true },
+		"first frequency by 1e-3":     func(e *rope.Encoding) { e.Frequencies[0] *= 1.001 },
+		"first far frequency by 1e-3": func(e *rope.Encoding) { e.LengthDependent.Long[0] *= 1.001 },
+		"last far frequency by 1e-2":  func(e *rope.Encoding) { e.LengthDependent.Long[7] *= 1.01 },
+		"a token later":               func(e *rope.Encoding) { e.LengthDependent.Trained++ },
+		"a token earlier":             func(e *rope.Encoding) { e.LengthDependent.Trained-- },
+		"never":                       func(e *rope.Encoding) { e.LengthDependent = rope.LengthDependent{} },
+		"always": func(e *rope.Encoding) {
+			e.Frequencies, e.LengthDependent = e.LengthDependent.Long, rope.LengthDependent{}
+		},
+		"dynamic in its place":           func(e *rope.Encoding) { e.LengthDependent.Long, e.LengthDependent.Linear = nil, true },
 		"a gain by 0.1 % on either side": func(e *rope.Encoding) { e.Gain *= 1.001 },
 	} {
 		t.Run(what, func(t *testing.T) {

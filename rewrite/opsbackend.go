@@ -1,0 +1,36 @@
+package rewrite
+
+import (
+	"context"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+)
+
+// opsBackend replaces sites by the fused op.
+type opsBackend struct{}
+
+func (*opsBackend) takes(Options) error { return nil }
+
+func (*opsBackend) text() string { return "" }
+
+func (*opsBackend) keepsAttention() bool { return false }
+
+func (*opsBackend) bind(e *edited) (err error) {
+	e.binding, err = lower.Bind(e.Site, e.Measured)
+	return err
+}
+
+func (*opsBackend) lower(e *edited) (lower.Change, error) {
+	e.binding.Documents = e.documents
+	nodes, constants, err := lower.Nodes(e.binding, e.want)
+	return e.change(nodes, constants), err
+}
+
+func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Report) error {
+	if err := lower.Apply(m, p.changes); err != nil {
+		return err
+	}
+	report.warn(lower.Leftovers(p.changes)...)
+	return nil
+}
