@@ -82,7 +82,7 @@ func (m measured) prove(a rope.Attention, damage func(*lower.Binding)) error {
 	if damage != nil {
 		damage(&w)
 	}
-	nodes, constants, err := lower.Nodes(w, a)
+	nodes, constants, err := lower.Nodes(w, a, lower.ExtraInputs{})
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func TestProofRefusesDamage(t *testing.T) {
 			order[0], order[1] = 1, 0
 			swapped := onnx.NewNode("Gather", []string{w.Query, "order"}, []string{"swapped"}, onnx.IntAttr("axis", 1))
 			w.Query = "swapped"
-			nodes, constants, err := lower.Nodes(w, m.lifted.Attention)
+			nodes, constants, err := lower.Nodes(w, m.lifted.Attention, lower.ExtraInputs{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,9 +44,9 @@ func (d *documentsFeature) text() string {
 func (*documentsFeature) check(*Report) error { return nil }
 
 func (d *documentsFeature) site(_ *onnx.Model, e *edited) (err error) {
-	e.documents = d.input
+	e.extra.Documents = d.input
 	if d.counter.separator != nil && e.want.Mask.Documents != rope.NoDocuments {
-		e.documents, err = d.counter.ids(e.Attention, e.want.Mask)
+		e.extra.Documents, err = d.counter.ids(e.Attention, e.want.Mask)
 	}
 	return err
 }

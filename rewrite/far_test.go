@@ -99,11 +99,12 @@ func runLowered(t *testing.T, eng engine.Engine, p ref.Problem) []float64 {
 		w.PastKey, w.PastValue = "past_key", "past_value"
 		feeds["past_key"], feeds["past_value"] = floats(p.PastKey, a.KVHeads, p.Past), floats(p.PastValue, a.KVHeads, p.Past)
 	}
+	var extra lower.ExtraInputs
 	if p.Documents != nil {
-		w.Documents = "document_ids"
+		extra.Documents = "document_ids"
 		feeds["document_ids"] = engine.Int64s(p.Documents, 1, int64(p.Past+p.Length))
 	}
-	nodes, constants, err := lower.Nodes(w, a)
+	nodes, constants, err := lower.Nodes(w, a, extra)
 	if err != nil {
 		t.Fatal(err)
 	}

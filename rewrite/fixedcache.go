@@ -80,7 +80,7 @@ func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
 	if w.Mask != nil {
 		f.masks[w.Mask.Name] = true
 	}
-	e.binding.CacheLength = f.input
+	e.extra.CacheLength = f.input
 	return nil
 }
 

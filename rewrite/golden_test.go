@@ -155,7 +155,7 @@ func TestGoldens(t *testing.T) {
 		"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16",
 		"llama__optimum-ort", "gpt_neox__dynamo18-fusions"} {
 		architecture, route, _ := strings.Cut(name, "__")
-		// The bound: 1e-4 of what transformers computes, or where the whole
+		// The bound: 1e-4 of what transformers computes, or where the whole
 		// model is computed in 16 bits twice what it is off by before it is patched.
 		bound := sync.OnceValue(func() float64 {
 			if !strings.HasSuffix(route, "-fp16") {

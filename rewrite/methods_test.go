@@ -22,7 +22,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-var methodTable = flag.String("method-table", "", "`FILE` that gets the table of TestMethodGoldens, for docs/results.md")
+var methodTable = flag.String("method-table", "", "`FILE` that gets the table of TestMethodGoldens, for docs/results/accuracy.md")
 
 // methodGoldens is testdata/goldens/methods.json or others.json.
 type methodGoldens struct {

@@ -22,8 +22,7 @@ func (*opsBackend) bind(e *edited) (err error) {
 }
 
 func (*opsBackend) lower(e *edited) (lower.Change, error) {
-	e.binding.Documents = e.documents
-	nodes, constants, err := lower.Nodes(e.binding, e.want)
+	nodes, constants, err := lower.Nodes(e.binding, e.want, e.extra)
 	return e.change(nodes, constants), err
 }
 

@@ -39,7 +39,7 @@ func (*onnxBackend) lower(e *edited) (lower.Change, error) { return e.change(nil
 func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, _ *Report) error {
 	sites := make([]plainonnx.Site, len(p.sites))
 	for i, e := range p.sites {
-		sites[i] = plainonnx.Site{Attention: e.Attention, Layer: e.layer, Want: e.want, Documents: e.documents, Specs: e.specs, Known: e.known}
+		sites[i] = plainonnx.Site{Attention: e.Attention, Layer: e.layer, Want: e.want, Documents: e.extra.Documents, Specs: e.specs, Known: e.known}
 	}
 	err := plainonnx.Write(ctx, m, sites, b.measureAgain)
 	if layer := (*plainonnx.LayerError)(nil); errors.As(err, &layer) {

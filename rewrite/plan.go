@@ -13,12 +13,12 @@ import (
 // edited is a site with what it is to mean.
 type edited struct {
 	measure.Attention
-	layer     int
-	want      rope.Attention
-	specs     []rope.Spec   // methods that make it what is wanted
-	known     rope.Context  // of the model, as far as it holds for the site
-	documents string        // the value with document ids that its mask goes by
-	binding   lower.Binding // of the op, where there is to be one
+	layer   int
+	want    rope.Attention
+	specs   []rope.Spec       // methods that make it what is wanted
+	known   rope.Context      // of the model, as far as it holds for the site
+	extra   lower.ExtraInputs // what the features give it
+	binding lower.Binding     // of the op, where there is to be one
 }
 
 // plan is what a model's sites become.
@@ -58,7 +58,7 @@ func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error)
 				return nil, &EditError{Layer: site.Layer, Err: err}
 			}
 		}
-		if err := checkDocuments(e.want.Mask, e.documents); err != nil {
+		if err := checkDocuments(e.want.Mask, e.extra.Documents); err != nil {
 			return nil, &EditError{Layer: site.Layer, Err: err}
 		}
 		raw = raw || e.want.Cache == rope.Raw && f.Measured.Layouts.Cached

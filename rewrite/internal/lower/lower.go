@@ -22,10 +22,9 @@ type Binding struct {
 
 	Output, PresentKey, PresentValue string
 
-	Position, Mask         *onnx.ValueInfo // graph inputs of the model; nil without
-	Documents, CacheLength string          // graph inputs that are added to the model; "" without
-	LengthTracked          *fused.LengthTrackedCache
-	Bias                   *BiasSubgraph // the model's own bias on the scores; nil without
+	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
+	LengthTracked  *fused.LengthTrackedCache
+	Bias           *BiasSubgraph // the model's own bias on the scores; nil without
 
 	QueryLayout, KeyLayout, ValLayout, OutLayout dim.Layout
 
@@ -34,9 +33,14 @@ type Binding struct {
 	Latent                 *measure.Latent // of latent attention; nil for others
 }
 
-// Bind returns the binding of a measured site, without the graph inputs that are added to
-// the model: Documents and CacheLength. It returns an error where the model's bias or a
-// factor per token cannot be written.
+// ExtraInputs are values that the op reads beside those of the model, "" without.
+type ExtraInputs struct {
+	Documents   string // document ids, int64 [batch, past + length]
+	CacheLength string // tokens that a cache of fixed capacity holds, int32 [batch]
+}
+
+// Bind returns the binding of a measured site. It returns an error where the model's bias
+// or a factor per token cannot be written.
 func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	binding = Binding{
 		Element: s.Graph.Element(s.Query.Boundary),
@@ -71,7 +75,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 // Nodes returns the op that computes the attention a, and the nodes around it that bring
 // inputs and output to the layouts of the op and of the model. They are in topological
 // order.
-func Nodes(binding Binding, a rope.Attention) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
+func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
 	b := &ir.Builder{Stem: binding.Name}
 	op := customop.RotaryAttention{
 		Query:        scaled(b, Ordered(b, joined(b, binding.Query, binding.queryParts, binding.QueryLayout, "query"), binding.queryOrder, "query"), binding.QueryScales, binding.Element, "query"),
@@ -79,7 +83,7 @@ func Nodes(binding Binding, a rope.Attention) (nodes []*onnx.Node, constants []*
 		PastValue:    binding.PastValue,
 		PresentKey:   binding.PresentKey,
 		PresentValue: binding.PresentValue,
-		CacheLength:  binding.CacheLength,
+		CacheLength:  extra.CacheLength,
 		NumHeads:     int64(a.Heads),
 		KVNumHeads:   int64(a.KVHeads),
 		Scale:        float32(a.EffectiveScale()),
@@ -110,7 +114,7 @@ func Nodes(binding Binding, a rope.Attention) (nodes []*onnx.Node, constants []*
 	if a.Drawn.Range > 0 {
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}
-	setMask(b, &op, binding, a.Mask)
+	setMask(b, &op, binding.Mask, extra.Documents, a.Mask)
 	if op.PositionIDs == "" && op.AttentionMask != "" && a.Chunk == 0 && limited(a.Bands) {
 		op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
 	}
@@ -138,20 +142,21 @@ func Nodes(binding Binding, a rope.Attention) (nodes []*onnx.Node, constants []*
 	return b.Nodes, b.Constants, nil
 }
 
-// setMask sets which keys a query sees.
-func setMask(b *ir.Builder, op *customop.RotaryAttention, binding Binding, m rope.Mask) {
+// setMask sets which keys a query sees. The padding mask is a graph input of the model, documents
+// is the value with document ids.
+func setMask(b *ir.Builder, op *customop.RotaryAttention, mask *onnx.ValueInfo, documents string, m rope.Mask) {
 	op.Window, op.FirstKeys = m.Window, m.FirstKeys
 	if m.Causal {
 		op.Causal = 1
 	}
 	if m.Padding {
-		op.AttentionMask = b.Int64s(binding.Mask)
+		op.AttentionMask = b.Int64s(mask)
 		if m.FirstKeys > 0 {
 			op.FirstKeysShown = 1
 		}
 	}
 	if m.Documents != rope.NoDocuments {
-		op.DocumentIDs = binding.Documents
+		op.DocumentIDs = documents
 		op.DocumentMask = "intra"
 		if m.Documents == rope.AnchorDocument {
 			op.DocumentMask = "anchor"

@@ -43,7 +43,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *meas
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the op that should replace it cannot be written: %v", err)
 	}
-	nodes, constants, err := lower.Nodes(binding, measured.Attention)
+	nodes, constants, err := lower.Nodes(binding, measured.Attention, lower.ExtraInputs{})
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the op that should replace it cannot be written: %v", err)
 	}
