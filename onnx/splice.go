@@ -122,8 +122,9 @@ func sameSlice(a, b []byte) bool {
 // not, except where what the view says now differs from what it said when it
 // was read: those records are left out and the new ones stand in their place.
 func encode(v view) (out chunks, changed bool) {
-	var now []item
-	for _, f := range v.fields() {
+	fields := v.fields()
+	now := make([]item, 0, len(fields))
+	for _, f := range fields {
 		it := item{field: f}
 		if f.child != nil {
 			it.body, it.changed = encode(f.child)

@@ -37,7 +37,7 @@ func Room(dims []int64) (int64, error) {
 // Bounded returns an error that names the first node whose output would exceed
 // maxTensor when nodes, in topological order, are run on feeds.
 func Bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
-	e := NewEstimate()
+	e := NewEstimate(len(nodes))
 	for _, t := range constants {
 		e.Constant(t.Name, t)
 	}

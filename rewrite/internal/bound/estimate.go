@@ -15,9 +15,10 @@ type Estimate struct {
 // maxFolded is the largest number of elements of a value whose contents are followed.
 const maxFolded = 64
 
-// NewEstimate returns an estimate that knows no value.
-func NewEstimate() *Estimate {
-	return &Estimate{Dims: map[string][]int64{}, values: map[string][]float64{}}
+// NewEstimate returns an estimate that knows no value yet, with room for as many as
+// some nodes make.
+func NewEstimate(nodes int) *Estimate {
+	return &Estimate{Dims: make(map[string][]int64, nodes), values: make(map[string][]float64, nodes)}
 }
 
 // Follow adds what is known of n's first output and returns its shape, if known.

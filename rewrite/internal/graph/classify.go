@@ -29,7 +29,7 @@ func (g *Graph) classify() {
 			g.Classes[name] = DataClass
 		}
 	}
-	sizes := bound.NewEstimate()
+	sizes := bound.NewEstimate(0)
 	for name, t := range g.Constants {
 		sizes.Constant(name, t)
 	}
