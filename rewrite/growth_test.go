@@ -59,6 +59,25 @@ func TestGrowsWithTheGraph(t *testing.T) {
 	}
 }
 
+// TestPiecesOfTooManyNodes: what takes minutes to be evaluated is kept at once.
+func TestPiecesOfTooManyNodes(t *testing.T) {
+	testruntime.Require(t)
+	for name, crowd := range map[string]largemodel.Crowd{"angles": {Angles: 10_001}, "masks": {MaskProducts: 10_001}} {
+		report, err := Rewrite(t.Context(), grown(t, 2, crowd), Options{AllowKept: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range report.Sites {
+			if s.Status != Kept || !strings.Contains(s.Reason, "nodes, more than the 10000 that are evaluated") {
+				t.Errorf("%s: layer %d is %s: %s", name, s.Layer, s.Status, s.Reason)
+			}
+		}
+		if len(report.Sites) != 2 {
+			t.Errorf("%s: %d sites", name, len(report.Sites))
+		}
+	}
+}
+
 // weighing is an engine that notes the bytes of the largest call.
 type weighing struct {
 	engine.Engine

@@ -104,6 +104,9 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		}
 		return nil
 	})
+	if len(needed) > maxNodes {
+		fail("it takes %d nodes, more than the %d that are evaluated", len(needed), maxNodes)
+	}
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -116,6 +119,10 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 	slices.SortFunc(p.Inputs, func(a, b *onnx.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
 }
+
+// maxNodes is the largest number of nodes of a piece. A piece is run some hundred times,
+// so that more would take minutes; exporters write some hundred at most.
+const maxNodes = 10_000
 
 // Model returns the piece as an ONNX model of its own; elem is the type of its float
 // inputs and outputs. With float32 for elem, values that have 16 bits in the graph are
