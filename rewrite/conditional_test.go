@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -75,7 +76,7 @@ func (m twoTables) lengthen() {
 // way it is written, and any other is kept with the reason.
 func TestLookalikeChoices(t *testing.T) {
 	t.Parallel()
-	needRuntime(t)
+	testruntime.Require(t)
 	times := func(f float64) func(int, int, float64) float64 {
 		return func(_, _ int, v float64) float64 { return f * v }
 	}
@@ -236,7 +237,7 @@ func TestProofRefusesDamagedChoice(t *testing.T) {
 
 // A rotation outside the attention that turns by positions is not one by the number of tokens.
 func TestChoiceBesidePositions(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	m := openTwoTables(t)
 	for _, n := range slices.Clone(m.Graph.Nodes) {
 		if n.OpType == "GroupQueryAttention" {

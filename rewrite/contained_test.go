@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"google.golang.org/protobuf/proto"
@@ -64,7 +65,7 @@ func everythingOutside(t *testing.T, path string) string {
 }
 
 func TestConstantsInExternalData(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "llama__dynamo18"} {
 		m := openModel(t, everythingOutside(t, filepath.Join("../testdata/models", name, "model.onnx")))
 		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{})

@@ -93,11 +93,14 @@ func checkDocuments(m rope.Mask, documents string) error {
 
 // freeName refuses the name of a new input that the graph has a value of.
 func freeName(m *onnx.Model, name, what, remedy string) error {
+	if name == "" {
+		return nil // none is added
+	}
 	taken := named(m.Graph.Inputs, name) != nil || named(m.Graph.Outputs, name) != nil || m.Graph.Initializer(name) != nil
 	for n := range m.Graph.AllNodes() {
 		taken = taken || slices.Contains(n.Outputs, name)
 	}
-	if taken && name != "" {
+	if taken {
 		return nameTaken(name, what, remedy)
 	}
 	return nil

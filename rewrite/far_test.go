@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -111,7 +111,7 @@ func runLowered(t *testing.T, eng engine.Engine, p ref.Problem) []float64 {
 	m := onnx.New()
 	m.RequireIR(8)
 	m.RequireOpset("", 18)
-	m.RequireOpset(graph.OpsDomain, 1)
+	m.RequireOpset(customop.Domain, 1)
 	m.Graph.Name, m.Graph.Nodes, m.Graph.Initializers = "far", nodes, constants
 	var names []string
 	for name, x := range feeds {

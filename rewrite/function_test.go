@@ -160,7 +160,7 @@ func TestFunctionsStay(t *testing.T) {
 
 // TestForeignFunctions: functions that cannot be inlined are not passed over in silence.
 func TestForeignFunctions(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	p := newPatient(t, "llama__dynamo18-nocache")
 	for _, n := range p.all("Softmax") {
 		n.Domain = "local"

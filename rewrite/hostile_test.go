@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -44,7 +45,7 @@ func (p *patient) hidden(value func() string) {
 // TestHostileGraphs: nothing that a graph asks for ends the process or takes
 // the machine's memory; the site is kept with the reason.
 func TestHostileGraphs(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string
 		change func(p *patient)

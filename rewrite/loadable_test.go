@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
@@ -41,7 +42,7 @@ func relu(from, to string) *onnxpb.NodeProto {
 // TestModelsThatCannotLoad: what ONNX Runtime refuses to load is no model of
 // which anything is proven, however little the attention has to do with it.
 func TestModelsThatCannotLoad(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	const bytes = 1 << 20 // of weights.bin, more than any weight has
 	real, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -29,7 +29,7 @@ type runnable struct {
 func load(t testing.TB, eng engine.Engine, m *onnx.Model, path string, optimize bool, caches map[string][]int64) *runnable {
 	t.Helper()
 	r := &runnable{caches: caches}
-	em := engine.Model{Path: path, Optimize: optimize, Library: m.Opset(graph.OpsDomain) > 0}
+	em := engine.Model{Path: path, Optimize: optimize, Library: m.Opset(customop.Domain) > 0}
 	for _, v := range m.Graph.Inputs {
 		r.inputs = append(r.inputs, v)
 		em.Inputs = append(em.Inputs, v.Name)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -80,7 +81,7 @@ func (c counting) rotateBefore(n *onnx.Node) {
 // and then computes what the changed one does, or kept with a reason.
 func TestLookalikesCounted(t *testing.T) {
 	t.Parallel()
-	needRuntime(t)
+	testruntime.Require(t)
 	both := func(reason string) []string { return []string{reason, reason} }
 	for _, x := range []struct {
 		name   string
@@ -255,7 +256,7 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 // TestSharedCounts: the layers share one proof, and the nodes that count.
 func TestSharedCounts(t *testing.T) {
 	t.Parallel()
-	needRuntime(t)
+	testruntime.Require(t)
 	m := openModel(t, "../testdata/models/"+genai+"/model.onnx")
 	before := map[string]string{}
 	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {

@@ -11,12 +11,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 )
 
 // TestMemory: a rewrite that needs more memory than it may take is an error that
 // says so, whichever process needs it, and no site is kept for that.
 func TestMemory(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	wide := largemodel.Llama{Layers: 1, Heads: 512, KVHeads: 512, HeadSize: 4, Intermediate: 16, Vocabulary: 32, Theta: 10000}
 	path, _, err := wide.Write(t.TempDir(), true)
 	if err != nil {
@@ -47,7 +48,7 @@ func TestMemory(t *testing.T) {
 
 // TestDeadline: what has no time left is the context's error, and no site is kept for that.
 func TestDeadline(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	ctx, stop := context.WithTimeout(context.Background(), 1)
 	defer stop()
 	p := newPatient(t, "llama__dynamo18-eager")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -110,7 +111,7 @@ func TestStill(t *testing.T) {
 // TestWeightedAttention: attention that multiplies by its own weights cannot be
 // turned by anything but itself, which no CPU runs.
 func TestWeightedAttention(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for _, c := range []struct {
 		name, op string
 		attrs    []*onnx.Attribute

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -56,7 +57,7 @@ func concatenatedParts() []lookalike {
 // Keys and values of latent states are made anew in every call, so that there is
 // nothing of fixed capacity to write them into.
 func TestLatentCacheOfFixedCapacity(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	m := openModel(t, "../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
 	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{FixedCapacity: 64})
 	if err == nil || !strings.Contains(err.Error(), "latent states") {
@@ -66,7 +67,7 @@ func TestLatentCacheOfFixedCapacity(t *testing.T) {
 
 // Without the op, frequencies of latent attention can be changed, its cache cannot.
 func TestLatentWithoutTheOp(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for spec, want := range map[string]string{
 		"linear:factor=4": "",
 		"dynamic:factor=4,original_max_position_embeddings=16,length=run": "latent states",

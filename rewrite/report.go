@@ -35,7 +35,7 @@ func newReport(m *onnx.Model) *Report {
 }
 
 // Site is one attention of the model. What was not measured, because the site
-// could not be lifted, is zero.
+// could not be measured, is zero.
 type Site struct {
 	Node      string  `json:"node"`
 	Scope     string  `json:"scope,omitempty"` // the graph inside a node that it stands in; "" is the model's own
@@ -59,7 +59,7 @@ type Site struct {
 	// explained them; 0 otherwise.
 	Unknown float64 `json:"frequencies_known_to,omitempty"`
 
-	// RotationOnly says that the attention could not be lifted, for Reason, and
+	// RotationOnly says that the attention could not be measured, for Reason, and
 	// that the constants of its rotation alone were changed (PlainONNX).
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
@@ -69,7 +69,7 @@ type Site struct {
 	Proof  *Proof `json:"proof"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
-	// that could not be lifted.
+	// that could not be measured.
 	Attention *rope.Attention `json:"-"`
 
 	skipped bool // it was not asked for

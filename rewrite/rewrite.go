@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -172,7 +172,7 @@ func (o Options) engine() (engine.Engine, error) {
 func ownNodes(m *onnx.Model) int {
 	count := 0
 	for n := range m.Graph.AllNodes() {
-		if n.Domain == graph.OpsDomain {
+		if n.Domain == customop.Domain {
 			count++
 		}
 	}

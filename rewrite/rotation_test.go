@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // TestSharedProofs: equal layers are proven once, layers of other frequencies
 // by themselves.
 func TestSharedProofs(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string
 		change func(p *patient)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -23,7 +24,7 @@ import (
 // with, against transformers: the first call takes one, the others the other.
 func TestMergedDecoder(t *testing.T) {
 	t.Parallel()
-	needRuntime(t)
+	testruntime.Require(t)
 	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +145,7 @@ func mergedDistance(t *testing.T, path string, m *onnx.Model, golden string) flo
 
 // TestLoopBody: an attention that runs any number of times is kept, with the reason.
 func TestLoopBody(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	p := newPatient(t, "llama__dynamo18-nocache")
 	g := p.Graph
 	body := &onnx.Graph{Name: "body", Nodes: g.Nodes, Inputs: []*onnx.ValueInfo{onnx.NewValueInfo("turn", onnx.Int64), onnx.NewValueInfo("go", onnx.Bool)}}
@@ -170,7 +171,7 @@ func TestLoopBody(t *testing.T) {
 // TestHalfInsideABranch: an attention whose scores are made outside a branch is
 // kept, and the one that stands in it alone is rewritten there; outputs stay.
 func TestHalfInsideABranch(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	p := newPatient(t, "gpt_neox__dynamo18")
 	g := p.Graph
 	at := slices.Index(g.Nodes, p.sites[0].ValueMatMul)

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
@@ -51,7 +51,7 @@ func withoutWeights(t *testing.T, path string) string {
 
 // TestWithoutWeights: sites are found, lifted and proven when no weight file is there.
 func TestWithoutWeights(t *testing.T) {
-	needRuntime(t)
+	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "gpt_neox__dynamo18", "llama__optimum-int8"} {
 		p := newPatient(t, name)
 		// A weight may stand behind other nodes, as tied ones do.
@@ -89,12 +89,3 @@ func TestWithoutWeights(t *testing.T) {
 }
 
 // needRuntime skips a test, with the reason, where what it runs is not built.
-func needRuntime(t *testing.T) {
-	t.Helper()
-	if _, err := customop.FindRuntime(""); err != nil {
-		t.Skipf("run make test, which fetches ONNX Runtime: %v", err)
-	}
-	if _, err := customop.FindLibrary(customop.Options{}); err != nil {
-		t.Skipf("run make test, which builds the op library: %v", err)
-	}
-}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -75,7 +75,7 @@ func TestGainBehindNorms(t *testing.T) {
 				t.Errorf("the warnings are %q; one that says %q was expected", text, c.says)
 			}
 			for _, n := range m.Graph.Nodes {
-				if a := n.Attribute("gain"); n.Domain == graph.OpsDomain && a != nil && a.Float != 1 {
+				if a := n.Attribute("gain"); n.Domain == customop.Domain && a != nil && a.Float != 1 {
 					t.Errorf("%s has the gain %g, 1 was expected", n.Name, a.Float)
 				}
 			}

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 
 // Loader loads pieces and other models into an engine.
@@ -35,7 +35,7 @@ func (l *Loader) Session(ctx context.Context, m *onnx.Model, outputs []string) (
 		return nil, tooLarge(int64(len(data)))
 	}
 	return l.Engine.Load(ctx, engine.Model{
-		Bytes: data, Inputs: InputNames(m), Outputs: outputs, Library: m.Opset(graph.OpsDomain) > 0, Large: len(m.Graph.Nodes) > manyNodes,
+		Bytes: data, Inputs: InputNames(m), Outputs: outputs, Library: m.Opset(customop.Domain) > 0, Large: len(m.Graph.Nodes) > manyNodes,
 	})
 }
 

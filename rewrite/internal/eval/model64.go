@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -41,7 +42,7 @@ func InFloat64(m *onnx.Model) (*onnx.Model, error) {
 	d := p.Double()
 	d.Graph.Inputs, d.Graph.Outputs = doubles(m.Graph.Inputs), doubles(m.Graph.Outputs)
 	for i, n := range slices.Clone(d.Graph.Nodes) {
-		if ir.Standard(n, "Erf", "Gelu") || n.Domain == "com.microsoft" || n.Domain == graph.OpsDomain {
+		if ir.Standard(n, "Erf", "Gelu") || n.Domain == "com.microsoft" || n.Domain == customop.Domain {
 			inFloat32(d.Graph, n, i, g)
 		}
 	}

@@ -3,7 +3,6 @@ package graph
 import (
 	"fmt"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -94,6 +93,3 @@ func fewestInputs(n *onnx.Node) int {
 	}
 	return 0
 }
-
-// OpsDomain is the domain of this project's own op.
-const OpsDomain = customop.Domain

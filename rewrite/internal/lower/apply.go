@@ -3,8 +3,8 @@ package lower
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -33,7 +33,7 @@ func Apply(m *onnx.Model, changes []Change) error {
 			graphs = append(graphs, c.Scope)
 		}
 	}
-	m.RequireOpset(graph.OpsDomain, 1)
+	m.RequireOpset(customop.Domain, 1)
 	// Graphs inside nodes come after those around them in the list, and are done first:
 	// what they do not read any more may be unused in the graphs around them.
 	for _, s := range slices.Backward(graphs) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -103,7 +104,7 @@ func loadOp(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *me
 		p.Consts = append(slices.Clone(p.Consts), made.Consts...)
 	}
 	m := p.Model(onnx.Float)
-	m.RequireOpset(graph.OpsDomain, 1)
+	m.RequireOpset(customop.Domain, 1)
 	session, err := ev.Session(ctx, m, p.Outputs)
 	if err != nil {
 		return nil, err
