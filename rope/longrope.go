@@ -97,8 +97,11 @@ func (e edit) longRoPEGain(original int64) (float64, error) {
 	case e.Length == 0:
 		return 0, errors.New("the gain depends on the factor; give factor= or attention_factor=, or the context (--context)")
 	}
-	if factor <= 1 {
-		return 1, nil
+	gain := 1.0
+	if factor > 1 {
+		gain = math.Sqrt(1 + math.Log(factor)/math.Log(float64(original)))
 	}
-	return math.Sqrt(1 + math.Log(factor)/math.Log(float64(original))), nil
+	e.used.note(paramFactor.Name, Number(factor), FromContext)
+	e.used.note("attention_factor", Number(gain), Computed)
+	return gain, nil
 }

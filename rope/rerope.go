@@ -38,5 +38,6 @@ func (e edit) trainedHalf() (int64, error) {
 	if e.Original < 2 {
 		return 0, errors.New("window= is missing, and the trained context, of which it would be half, is unknown")
 	}
+	e.used.note("window", Integer(e.Original/2), Configuration)
 	return e.Original / 2, nil
 }

@@ -92,6 +92,7 @@ func (e edit) base() (float64, error) {
 	}
 	base, err := e.Encoding.base()
 	if err == nil {
+		e.used.note(paramTheta.Name, Number(base), Measured)
 		return base, nil
 	}
 	hint := "rope_theta="
@@ -109,6 +110,7 @@ func (e edit) trained() (int64, error) {
 	if e.Original == 0 {
 		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=")
 	}
+	e.used.note(paramOriginal.Name, Integer(e.Original), Configuration)
 	return e.Original, nil
 }
 
@@ -123,6 +125,7 @@ func (e edit) factor(original int64) (factor float64, warnings []string, err err
 		if factor < 1 {
 			return 0, nil, fmt.Errorf("the context %d is shorter than the trained context %d: there is nothing to extend", e.Length, original)
 		}
+		e.used.note(paramFactor.Name, Number(factor), FromContext)
 		return factor, nil, nil
 	}
 	factor = e.number("factor")

@@ -109,34 +109,40 @@ func (s Spec) String() string {
 // they are. The error says which key, or which property of a, stands in the
 // way.
 func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
+	edited, warnings, _, err := s.apply(a, c)
+	return edited, warnings, err
+}
+
+// apply also returns the parameters as the method used them.
+func (s Spec) apply(a Attention, c Context) (Attention, []string, []Setting, error) {
 	m, err := Lookup(s.Axis, s.Name)
 	if err != nil {
-		return Attention{}, nil, err
+		return Attention{}, nil, nil, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Params)) {
 		p, err := m.param(key)
 		if err != nil {
-			return Attention{}, nil, err
+			return Attention{}, nil, nil, err
 		}
 		if err := p.check(s.Params[key]); err != nil {
-			return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+			return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 		}
 	}
 	if err := c.check(); err != nil {
-		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
 	params, err := m.settle(s.Params, c)
 	if err != nil {
-		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
 	// Methods see pairs that turn forwards; those that turn the other way do so afterwards.
 	senses := a.Encoding.Senses()
-	e := edit{Attention: a.Clone(), Context: c, method: m, params: params}
+	e := edit{Attention: a.Clone(), Context: c, method: m, params: params, used: &settings{}}
 	e.Encoding = a.Encoding.WithSenses(senses)
 	var started []string
 	if m.scales() {
 		if e.Attention, started, err = s.start(e.Attention, c); err != nil {
-			return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+			return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 		}
 	}
 	e.own = e.Encoding.LengthDependent
@@ -145,11 +151,11 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	}
 	edited, warnings, err := m.apply(e)
 	if err != nil {
-		return Attention{}, nil, fmt.Errorf("%s: %w", m.title(), err)
+		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
 	for i, omega := range edited.Encoding.Frequencies {
 		if math.IsNaN(omega) || math.IsInf(omega, 0) {
-			return Attention{}, nil, fmt.Errorf("%s: pair %d would turn by %g per position; give less extreme numbers", m.title(), i, omega)
+			return Attention{}, nil, nil, fmt.Errorf("%s: pair %d would turn by %g per position; give less extreme numbers", m.title(), i, omega)
 		}
 	}
 	warnings = append(started, warnings...)
@@ -157,7 +163,7 @@ func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 		warnings[i] = m.title() + ": " + w
 	}
 	edited.Encoding = edited.Encoding.WithSenses(senses)
-	return edited, warnings, nil
+	return edited, warnings, e.used.of(m, params), nil
 }
 
 // settle turns shares of the context into numbers.
@@ -204,6 +210,7 @@ type edit struct {
 	method Method
 	params map[string]Value
 	own    LengthDependent // the graph's own frequencies by length, which a scaling replaces
+	used   *settings       // what the method takes its parameters for; nil notes nothing
 }
 
 // given says whether the parameter was given.
@@ -215,10 +222,12 @@ func (e edit) given(key string) bool {
 // value returns the given value of a parameter, else its default.
 func (e edit) value(key string) Value {
 	if v, ok := e.params[key]; ok {
+		e.used.note(key, v, Given)
 		return v
 	}
 	for _, p := range e.method.Params {
 		if p.Name == key {
+			e.used.note(key, p.Default, Default)
 			return p.Default
 		}
 	}

@@ -33,11 +33,12 @@ func applyString(e edit) (Attention, []string, error) {
 	if e.given("shift") {
 		shift = e.integer("shift")
 	}
+	e.used.note("shift", Integer(shift), FromContext)
 	if shift < 1 {
 		return Attention{}, nil, fmt.Errorf("a context of %d tokens is too short to take a third of; give shift=", e.Length)
 	}
-	if e.given("attention_factor") {
-		e.Encoding.Gain = e.Encoding.EffectiveGain() * e.number("attention_factor")
+	if factor := e.number("attention_factor"); factor != 1 {
+		e.Encoding.Gain = e.Encoding.EffectiveGain() * factor
 	}
 	window := e.integer("window")
 	if window > shift {

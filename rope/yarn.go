@@ -160,13 +160,15 @@ func (e edit) yarnGain(factor float64) (gain float64, warnings []string) {
 		}
 		return e.number("attention_factor"), warnings
 	}
-	if mscale != 0 && allDim != 0 {
-		return magnitude(factor, mscale) / magnitude(factor, allDim), nil
-	}
-	if mscale != 0 || allDim != 0 {
+	gain = magnitude(factor, 1)
+	switch {
+	case mscale != 0 && allDim != 0:
+		gain = magnitude(factor, mscale) / magnitude(factor, allDim)
+	case mscale != 0 || allDim != 0:
 		warnings = append(warnings, "mscale and mscale_all_dim only work together; the one that is given is not used")
 	}
-	return magnitude(factor, 1), warnings
+	e.used.note("attention_factor", Number(gain), Computed)
+	return gain, warnings
 }
 
 // magnitude is the paper's √(1/t) = 0.1·ln s + 1 (§3.4) with its slope scaled.
