@@ -116,3 +116,48 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "cache", Kind: Text, Text: r.Cache}, r.Cache == "" || r.Cache == "rotated", 1)
 	return b.node()
 }
+
+// ParseRotaryAttention reads a node that Node wrote, or that says the same. Attributes that
+// the node does not have get their defaults, where these are not the zero value of a
+// float or string. It refuses a node of another op or of a newer specification, and one
+// with an input, output or attribute that the specification does not name.
+func ParseRotaryAttention(n Node) (RotaryAttention, error) {
+	r := RotaryAttention{
+		Causal: 1,
+	}
+	p := parser{node: n}
+	p.op("RotaryAttention")
+	p.names("inputs", n.Inputs, &r.Query, &r.Key, &r.Value, &r.PastKey, &r.PastValue, &r.PositionIDs, &r.AttentionMask, &r.AttentionBias, &r.CacheLength, &r.DocumentIDs, &r.SinkLogits, &r.BiasBeforeSoftcap, &r.TotalLength)
+	p.names("outputs", n.Outputs, &r.Output, &r.PresentKey, &r.PresentValue, &r.LogSumExp)
+	p.int("num_heads", &r.NumHeads, true)
+	p.int("kv_num_heads", &r.KVNumHeads, true)
+	p.float("scale", &r.Scale, false)
+	p.floats("frequencies", &r.Frequencies, false)
+	p.float("gain", &r.Gain, false)
+	p.string("rotary_layout", &r.RotaryLayout, false)
+	p.int("rotary_offset", &r.RotaryOffset, false)
+	p.int("exact_angles", &r.ExactAngles, false)
+	p.int("causal", &r.Causal, false)
+	p.int("window", &r.Window, false)
+	p.int("first_keys", &r.FirstKeys, false)
+	p.int("first_keys_shown", &r.FirstKeysShown, false)
+	p.float("softcap", &r.Softcap, false)
+	p.ints("band_starts", &r.BandStarts, false)
+	p.floats("band_query_scales", &r.BandQueryScales, false)
+	p.floats("band_query_offsets", &r.BandQueryOffsets, false)
+	p.floats("band_key_scales", &r.BandKeyScales, false)
+	p.floats("band_query_limits", &r.BandQueryLimits, false)
+	p.ints("band_groups", &r.BandGroups, false)
+	p.int("band_chunk", &r.BandChunk, false)
+	p.floats("temperature", &r.Temperature, false)
+	p.int("trained_length", &r.TrainedLength, false)
+	p.floats("long_frequencies", &r.LongFrequencies, false)
+	p.float("dynamic_ntk", &r.DynamicNtk, false)
+	p.int("dynamic_linear", &r.DynamicLinear, false)
+	p.string("document_mask", &r.DocumentMask, false)
+	p.int("document_restart", &r.DocumentRestart, false)
+	p.int("document_start", &r.DocumentStart, false)
+	p.string("precision", &r.Precision, false)
+	p.string("cache", &r.Cache, false)
+	return r, p.end(r.check)
+}

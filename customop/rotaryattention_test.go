@@ -106,6 +106,41 @@ func TestNodeWritesEverything(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	back, err := ParseRotaryAttention(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, back); diff != "" {
+		t.Errorf("read back:\n%s", diff)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	n, err := valid().Node("layer 7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(a NodeAttribute) func(*Node) {
+		return func(n *Node) { n.Attributes = append(n.Attributes, a) }
+	}
+	for want, damage := range map[string]func(*Node){
+		"no RotaryAttention of the domain":       func(n *Node) { n.Domain = "com.example" },
+		"specification 99":                       func(n *Node) { n.Attributes[0].Int = 99 },
+		"spec_version is missing":                func(n *Node) { n.Attributes = n.Attributes[1:] },
+		"it has 14 inputs, and the op has 13":    func(n *Node) { n.Inputs = make([]string, 14) },
+		"it has an attribute that the op does n": add(NodeAttribute{Name: "temperatur", Kind: Floats}),
+		"one twice":                              add(NodeAttribute{Name: "num_heads", Kind: Int, Int: 4}),
+		"gain has another type":                  add(NodeAttribute{Name: "gain", Kind: Int, Int: 4}),
+		"window is -2":                           add(NodeAttribute{Name: "window", Kind: Int, Int: -2}),
+	} {
+		damaged := n
+		damaged.Attributes = append([]NodeAttribute(nil), n.Attributes...)
+		damage(&damaged)
+		_, err := ParseRotaryAttention(damaged)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"layer 7"`) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want one sentence with the node's name and %q", err, want)
+		}
+	}
 }
 
 func TestNodeRefuses(t *testing.T) {
