@@ -16,7 +16,7 @@ type group struct {
 	records int               // records of the number in the source
 	seen    int               // of which were passed
 	done    int               // items of now that were written
-	places  map[itemKey][]int // where in now, from done on, an unchanged field stands
+	places  map[itemKey][]int // where in now, from done on, a field of the source stands, changed or not
 }
 
 // itemKey tells fields apart: a small field by its text, a child or blob by
@@ -104,8 +104,7 @@ func splice(src source, groups []*group) (out chunks) {
 func (g *group) index() {
 	g.places = make(map[itemKey][]int)
 	for i, it := range g.now {
-		if !it.changed {
-			key := keyOf(it.field)
+		if key := keyOf(it.field); !it.changed || key != (itemKey{}) {
 			g.places[key] = append(g.places[key], i)
 		}
 	}
@@ -119,7 +118,7 @@ func (g *group) write(end int, out *chunks) {
 }
 
 // pass handles one record of a group that changed: it writes what stands
-// before the record now, then the record if it is still there.
+// before the record now, then the record if it is still there, or what became of it.
 func (g *group) pass(r record, out *chunks) {
 	k := g.seen
 	g.seen++
@@ -133,11 +132,19 @@ func (g *group) pass(r record, out *chunks) {
 	for len(g.places[key]) > 0 {
 		i := g.places[key][0]
 		g.places[key] = g.places[key][1:]
-		if i >= g.done && g.now[i].is(g.was[k]) {
+		switch {
+		case i < g.done:
+		case g.now[i].changed:
+			g.write(i+1, out)
+			return
+		case g.now[i].is(g.was[k]):
 			g.write(i, out)
 			out.add(r.all)
 			g.done = i + 1
 			return
 		}
+	}
+	if len(g.was) == 1 && len(g.now) == 1 { // one value in place of another
+		g.write(1, out)
 	}
 }

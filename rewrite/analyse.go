@@ -128,10 +128,7 @@ func (a *analyser) keepUnasked() {
 // onlyMasks reports whether a mask is asked for and nothing that needs a
 // rotation: attention without one can have it.
 func (o Options) onlyMasks() bool {
-	list := slices.Clone(o.Edits)
-	for _, e := range o.LayerEdits {
-		list = append(list, e.Spec)
-	}
+	list := o.all()
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -34,11 +35,11 @@ func documents(m *onnx.Model, o Options) (feature, error) {
 	return &documentsFeature{input: o.Documents, counter: documentCounter{separator: o.Separator, made: map[string]bool{}}}, nil
 }
 
-func (d *documentsFeature) text() string {
-	if d.counter.separator != nil {
-		return "documents " + d.counter.separator.String()
+func (d *documentsFeature) edit() provenance.Edit {
+	if s := d.counter.separator; s != nil {
+		return provenance.Edit{What: "documents", Given: s.String(), Settings: []rope.Setting{{Name: "token", Value: rope.Integer(s.Token), From: rope.Given}}}
 	}
-	return "documents input:" + d.input
+	return provenance.Edit{What: "documents", Given: "input:" + d.input, Settings: []rope.Setting{{Name: "input", Value: rope.Text(d.input), From: rope.Given}}}
 }
 
 func (*documentsFeature) check(*Report) error { return nil }

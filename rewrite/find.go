@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -25,9 +24,6 @@ func (a *analyser) find(ctx context.Context, m *onnx.Model) ([]delimited, error)
 	parts, err := site.Scopes(m)
 	if err != nil {
 		return nil, err
-	}
-	if done := ownNodes(m); done > 0 {
-		return nil, fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run); start from the original file", ErrNoAttention, done, customop.Domain)
 	}
 	if err := a.notTurning(ctx, parts); err != nil {
 		return nil, err

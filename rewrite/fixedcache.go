@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // CacheLengthInput is the usual name of the graph input that says how many
@@ -47,8 +49,9 @@ func fixedCache(m *onnx.Model, o Options) (feature, error) {
 	return f, nil
 }
 
-func (f *fixedCacheFeature) text() string {
-	return fmt.Sprintf("kv fixed:capacity=%d,input=%s", f.capacity, f.input)
+func (f *fixedCacheFeature) edit() provenance.Edit {
+	return provenance.Edit{What: "kv", Given: fmt.Sprintf("fixed:capacity=%d,input=%s", f.capacity, f.input), Settings: []rope.Setting{
+		{Name: "capacity", Value: rope.Integer(f.capacity), From: rope.Given}, {Name: "input", Value: rope.Text(f.input), From: rope.Given}}}
 }
 
 // site notes the cache of one site, or says why it cannot be of fixed capacity.

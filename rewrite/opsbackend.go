@@ -17,6 +17,10 @@ func (*opsBackend) text() string { return "" }
 func (*opsBackend) keepsAttention() bool { return false }
 
 func (*opsBackend) bind(e *edited) (err error) {
+	if e.written != nil {
+		e.binding = e.written.binding(e.Attention)
+		return nil
+	}
 	e.binding, err = lower.Bind(e.Site, e.Measured)
 	return err
 }
@@ -30,6 +34,8 @@ func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Repo
 	if err := lower.Apply(m, p.changes); err != nil {
 		return err
 	}
-	report.warn(lower.Leftovers(p.changes)...)
+	if !report.Again {
+		report.warn(lower.Leftovers(p.changes)...)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -16,6 +17,8 @@ type edited struct {
 	layer   int
 	want    rope.Attention
 	specs   []rope.Spec       // methods that make it what is wanted
+	applied []provenance.Edit // the same, with every parameter resolved
+	written *writtenOp        // the op of an earlier rewrite that it is; nil for most
 	known   rope.Context      // of the model, as far as it holds for the site
 	extra   lower.ExtraInputs // what the features give it
 	binding lower.Binding     // of the op, where there is to be one
@@ -23,8 +26,9 @@ type edited struct {
 
 // plan is what a model's sites become.
 type plan struct {
-	sites   []edited
-	changes []lower.Change
+	sites    []edited
+	changes  []lower.Change
+	features []provenance.Edit
 }
 
 // plan applies the methods to the sites that are to be rewritten.
@@ -36,10 +40,12 @@ func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error)
 	if report.Edits, err = r.opts.describeEdits(report.Sites, unscaled); err != nil {
 		return nil, &EditError{Layer: WholeModel, Err: err}
 	}
-	for _, f := range r.features {
-		report.Edits = append(report.Edits, f.text())
-	}
 	p := &plan{}
+	for _, f := range r.features {
+		p.features = append(p.features, f.edit())
+		report.Edits = append(report.Edits, f.edit().String())
+	}
+	r.warnLeftOut(report)
 	raw := false
 	for _, f := range sites {
 		site := report.Sites[f.Index]
@@ -83,7 +89,11 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if err := f.Measured.Allows(specs, site.Reason); err != nil {
 		return nil, err
 	}
-	a, warnings, err := r.apply(f.Measured.Attention, specs)
+	start, err := r.start(f, site)
+	if err != nil {
+		return nil, err
+	}
+	a, applied, warnings, err := r.apply(start, r.fresh(specs, start))
 	if err != nil {
 		return nil, err
 	}
@@ -105,30 +115,33 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if a.Drawn.Range > 0 && f.Measured.Layouts.Cached {
 		return nil, lower.ErrCachedDraw
 	}
-	return &edited{Attention: f, layer: site.Layer, want: a, specs: specs, known: known}, nil
+	return &edited{Attention: f, layer: site.Layer, want: a, specs: specs, applied: applied, written: r.written[site.Layer], known: known}, nil
 }
 
 // apply applies the methods to a value. A site that turns nothing has no
 // frequencies to scale and no distances to map, but a mask.
-func (r *request) apply(a rope.Attention, specs []rope.Spec) (rope.Attention, []string, error) {
+func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
 	turns := len(a.Encoding.Frequencies) > 0
-	a.Encoding.ExactAngles = r.opts.ExactAngles && turns
+	a.Encoding.ExactAngles = a.Encoding.ExactAngles || r.opts.ExactAngles && turns
 	if r.opts.RawCache && turns {
 		a.Cache = rope.Raw
 	}
-	var warnings []string
 	for _, spec := range specs {
 		if !turns && spec.Axis != rope.MaskAxis {
 			continue
 		}
+		settings, err := spec.Resolve(a, r.opts.Context)
+		if err != nil {
+			return a, nil, nil, err
+		}
 		var more []string
-		var err error
 		if a, more, err = spec.Apply(a, r.opts.Context); err != nil {
-			return a, warnings, err
+			return a, nil, nil, err
 		}
 		warnings = append(warnings, more...)
+		applied = append(applied, provenance.Edit{What: spec.Axis.String(), Given: spec.String(), Settings: settings})
 	}
-	return a, warnings, nil
+	return a, applied, warnings, nil
 }
 
 // change says what becomes of the site in the model.

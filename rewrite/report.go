@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
@@ -28,6 +29,13 @@ type Report struct {
 	Warnings []string `json:"warnings"`
 	Output   string   `json:"output"`  // file written, "" if none
 	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+
+	// Again says that the sites were rewritten before: they hold the op, and were proven then.
+	Again bool `json:"again,omitempty"`
+
+	// Record is what stands in the metadata of the model: what was done, with every
+	// parameter resolved. nil where nothing was done.
+	Record *provenance.Record `json:"record,omitempty"`
 }
 
 func newReport(m *onnx.Model) *Report {
@@ -75,24 +83,8 @@ type Site struct {
 	skipped bool // it was not asked for
 }
 
-// Proof says how the op compared with the original on random inputs. Errors are
-// the largest absolute ones of any element.
-type Proof struct {
-	MaxError      float64 `json:"max_error"`      // of the op against the original in float64
-	OriginalError float64 `json:"original_error"` // of the original's own float32
-	Cases         int     `json:"cases"`
-
-	// Skipped counts the cases with several rows that the original itself does
-	// not run, for the reason SkippedWhy. Each was run with one row instead, and
-	// with several rows against float64 alone.
-	Skipped    int    `json:"skipped"`
-	SkippedWhy string `json:"skipped_why"`
-
-	// PaddedDiffer says that queries of padded tokens that see no key get
-	// something else from the op than from the original. The site is then
-	// rewritten only if no other token was seen to depend on them.
-	PaddedDiffer bool `json:"padded_differ"`
-}
+// Proof says how the op compared with the original on random inputs.
+type Proof = provenance.Proof
 
 // Rewritten counts the sites that were replaced.
 func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
@@ -156,28 +148,33 @@ func (r *Report) warn(warnings ...string) {
 	}
 }
 
-// describe fills in what was measured of a site.
-func (s *Site) describe(of *site.Sized, l *measure.Measured) {
-	a := l.Attention
+// value fills in the attention of a site.
+func (s *Site) value(a rope.Attention) {
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
 	s.RotaryDim = a.Encoding.RotaryDim()
-	if l.Rotary() {
-		s.Layout = "half"
-		if a.Encoding.Layout == rope.Interleaved {
-			s.Layout = "interleaved"
-		}
-		if base, ok := a.Encoding.Base(); ok {
-			s.Theta = base
-		}
+	if s.RotaryDim == 0 {
+		return
 	}
+	s.Layout = "half"
+	if a.Encoding.Layout == rope.Interleaved {
+		s.Layout = "interleaved"
+	}
+	if base, ok := a.Encoding.Base(); ok {
+		s.Theta = base
+	}
+}
+
+// describe fills in what was measured of a site.
+func (s *Site) describe(of *site.Sized, l *measure.Measured) {
+	s.value(l.Attention)
 	s.Unknown = l.Unknown
 	s.RotationOnly = l.RotationOnly
 	if l.RotationOnly {
 		return
 	}
 	s.AfterRotation = of.AfterRotation()
-	s.Mask = score.DescribeMask(a.Mask)
+	s.Mask = score.DescribeMask(l.Attention.Mask)
 	s.Cache = "none"
 	if l.Layouts.Cached {
 		s.Cache = "growing"

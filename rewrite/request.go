@@ -2,9 +2,11 @@ package rewrite
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 )
 
@@ -16,6 +18,11 @@ type request struct {
 	config   modelConfig
 	backend  backend
 	features []feature
+
+	digest  [sha256.Size]byte  // of the model's graph, as it came
+	earlier *earlier           // what an earlier rewrite left; nil for most models
+	carried bool               // sites start from what the earlier rewrite made of them
+	written map[int]*writtenOp // its ops, by layer
 }
 
 // backend writes what sites become.
@@ -37,8 +44,8 @@ type backend interface {
 
 // feature is what a rewrite adds to a model beside the edits of its sites.
 type feature interface {
-	// text is the feature as the report says it.
-	text() string
+	// edit is the feature as report and record say it.
+	edit() provenance.Edit
 	// check refuses a model by what came of its sites.
 	check(*Report) error
 	// site adds the feature to a site that was bound.
@@ -47,9 +54,14 @@ type feature interface {
 	finish(*onnx.Model, []lower.Change) error
 }
 
-// newRequest checks what the options ask for.
-func newRequest(m *onnx.Model, opts Options) (*request, error) {
-	r := &request{opts: opts, model: m, config: readConfig(m.Path)}
+// newRequest checks what the options ask for. It gives a model that was rewritten
+// before its own inputs and outputs back.
+func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request, error) {
+	r := &request{opts: opts, model: m, config: readConfig(m.Path), digest: digest}
+	if err := r.startAgain(); err != nil {
+		return nil, err
+	}
+	opts = r.opts
 	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache} {
 		f, err := of(m, opts)
 		if err != nil {
@@ -69,7 +81,10 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 	if err := oneOfEachAxis(opts.Edits); err != nil {
 		return nil, err
 	}
-	r.opts.Context = r.config.fill(opts.Context)
+	if r.earlier != nil {
+		r.opts.Context = r.earlier.fill(opts.Context)
+	}
+	r.opts.Context = r.config.fill(r.opts.Context)
 	return r, nil
 }
 
@@ -91,6 +106,7 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 		}
 		report.Edits = append(report.Edits, text)
 	}
+	before := shapesOf(m)
 	if err := r.backend.write(ctx, m, p, report); err != nil || len(p.changes) == 0 {
 		return err
 	}
@@ -99,7 +115,8 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 			return &EditError{Layer: WholeModel, Err: err}
 		}
 	}
-	return nil
+	report.Record = r.record(report, p, before)
+	return provenance.Write(m, report.Record)
 }
 
 // named returns a value by its name, nil where there is none.

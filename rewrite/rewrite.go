@@ -3,15 +3,16 @@ package rewrite
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -30,6 +31,10 @@ type Options struct {
 	AllowKept   bool           // sites that were asked for and stay kept are no error (ErrPartial); a cache of fixed capacity needs all the same
 
 	Target Target // what sites become; empty is Ops
+
+	// Restore takes the methods of an earlier rewrite back: the model is then what a
+	// rewrite without any method gives. It is an error on other models, and beside a method.
+	Restore bool
 
 	Documents     string     // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
 	Separator     *Separator // count document ids from the model's own tokens instead; nil does not
@@ -89,6 +94,10 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // computes the same, and replaces those that are proven by the op with the
 // edits applied. m is changed in memory; the file it came from is not touched.
 //
+// A model that Rewrite wrote before is edited again from the original values that its
+// record keeps (package provenance): methods never stack, unless a scaling has
+// base=carried. Its sites are not proven again; they hold the op.
+//
 // The report has every site, rewritten or kept with the reason. The error is
 // ErrNoAttention when the model has no rotary attention, ErrPartial when a site
 // that was asked for is kept and Options.AllowKept does not allow it, or says what
@@ -108,8 +117,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	limited, end := opts.limited(ctx)
 	defer end()
+	digest := m.Digest()
 	calls, refused := inline(m)
-	report, err := rewriteGraphs(limited, m, opts)
+	report, err := rewriteGraphs(limited, m, opts, digest)
 	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {
 		err = cause
 	}
@@ -123,25 +133,20 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 }
 
 // rewriteGraphs does so for a model whose functions are inlined.
-func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
+func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options, digest [sha256.Size]byte) (*Report, error) {
 	report := newReport(m)
 	// Operator sets stand behind the graph: a file may end before them and look whole.
 	if len(m.Opsets()) == 0 {
 		return report, fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", m.Path)
 	}
-	r, err := newRequest(m, opts)
-	if err != nil {
-		return report, &EditError{Layer: WholeModel, Err: err}
-	}
-	a := opts.analyser(report, r.backend.keepsAttention())
-	found, err := a.find(ctx, m)
-	if err != nil {
+	r, err := newRequest(m, opts, digest)
+	if errors.Is(err, ErrNoAttention) {
 		return report, err
 	}
-	if err := opts.checkLayerEdits(len(report.Sites), r.config); err != nil {
+	if err != nil {
 		return report, &EditError{Layer: WholeModel, Err: err}
 	}
-	sites, err := a.measure(ctx, found)
+	sites, err := r.analyse(ctx, report)
 	if err != nil {
 		return report, err
 	}
@@ -155,6 +160,33 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	return report, r.write(ctx, m, plan, report)
 }
 
+// analyse fills the report with the model's sites and returns those that can be edited:
+// measured and proven, or with the ops of an earlier rewrite.
+func (r *request) analyse(ctx context.Context, report *Report) (sites []measure.Attention, err error) {
+	if r.earlier != nil && r.earlier.holdsOps() {
+		if sites, r.written, err = r.earlier.sites(r.model, report); err != nil {
+			return nil, &EditError{Layer: WholeModel, Err: err}
+		}
+		return sites, r.checkLayerEdits(report)
+	}
+	a := r.opts.analyser(report, r.backend.keepsAttention())
+	found, err := a.find(ctx, r.model)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkLayerEdits(report); err != nil {
+		return nil, err
+	}
+	return a.measure(ctx, found)
+}
+
+func (r *request) checkLayerEdits(report *Report) error {
+	if err := r.opts.checkLayerEdits(len(report.Sites), r.config); err != nil {
+		return &EditError{Layer: WholeModel, Err: err}
+	}
+	return nil
+}
+
 func (o Options) engine() (engine.Engine, error) {
 	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: cmp.Or(o.Memory, defaultMemory)}
 	if len(o.Worker) == 0 {
@@ -166,17 +198,6 @@ func (o Options) engine() (engine.Engine, error) {
 	}
 	limited := watched{w, o.exceeded}
 	return limited, limited.look(err)
-}
-
-// ownNodes counts the nodes that this project wrote.
-func ownNodes(m *onnx.Model) int {
-	count := 0
-	for n := range m.Graph.AllNodes() {
-		if n.Domain == customop.Domain {
-			count++
-		}
-	}
-	return count
 }
 
 // DefaultOutput returns where the command writes when nothing else is said:

@@ -11,20 +11,20 @@ package rope
 //
 // A query that sees no key gives zeros.
 type Attention struct {
-	Heads       int         // query heads
-	KVHeads     int         // key and value heads; query head h reads kv head h / (Heads / KVHeads)
-	HeadSize    int         // channels per head of query and key
-	Scale       float64     // on the content score; 0 means 1/√HeadSize
-	Softcap     float64     // 0 means none
-	Temperature Temperature // on the content score, by the query's position
-	Sinks       []float64   // one more logit per head, in the softmax's denominator only; nil means none
+	Heads       int         `json:"heads"`                // query heads
+	KVHeads     int         `json:"kv_heads"`             // key and value heads; query head h reads kv head h / (Heads / KVHeads)
+	HeadSize    int         `json:"head_size"`            // channels per head of query and key
+	Scale       float64     `json:"scale,omitzero"`       // on the content score; 0 means 1/√HeadSize
+	Softcap     float64     `json:"softcap,omitzero"`     // 0 means none
+	Temperature Temperature `json:"temperature,omitzero"` // on the content score, by the query's position
+	Sinks       []float64   `json:"-"`                    // one more logit per head, in the softmax's denominator only; nil means none
 
-	Encoding Encoding
-	Bands    []Band // position map; nil is plain RoPE (one band, true positions)
-	Chunk    int64  // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
-	Drawn    Drawn  // tokens stand at positions drawn from a range
-	Mask     Mask
-	Cache    Cache
+	Encoding Encoding `json:"encoding,omitzero"`
+	Bands    []Band   `json:"bands,omitzero"` // position map; nil is plain RoPE (one band, true positions)
+	Chunk    int64    `json:"chunk,omitzero"` // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
+	Drawn    Drawn    `json:"drawn,omitzero"` // tokens stand at positions drawn from a range
+	Mask     Mask     `json:"mask"`
+	Cache    Cache    `json:"cache"`
 }
 
 // Cache says how keys stand in the key-value cache.
@@ -39,15 +39,15 @@ const (
 
 // Mask says which keys a query sees. The zero value sees every key.
 type Mask struct {
-	Causal    bool  // key index ≤ query index
-	Window    int64 // 0 = no window, else keys with |i − j| < Window (the key itself counts)
-	FirstKeys int64 // a row's first FirstKeys keys, padding not counted, stay visible outside the window
-	Padding   bool  // a 2-D mask [batch, past + length] says which keys are real
-	Bias      bool  // a bias on the scores, which the model computes, hides or weighs keys beside all else
+	Causal    bool  `json:"causal"`              // key index ≤ query index
+	Window    int64 `json:"window,omitzero"`     // 0 = no window, else keys with |i − j| < Window (the key itself counts)
+	FirstKeys int64 `json:"first_keys,omitzero"` // a row's first FirstKeys keys, padding not counted, stay visible outside the window
+	Padding   bool  `json:"padding,omitzero"`    // a 2-D mask [batch, past + length] says which keys are real
+	Bias      bool  `json:"bias,omitzero"`       // a bias on the scores, which the model computes, hides or weighs keys beside all else
 
-	Documents Documents // who sees whom when tokens carry document ids
-	Restart   bool      // positions restart in each document, at Start (in document 0 at 0); padding is not counted
-	Start     int64
+	Documents Documents `json:"documents,omitzero"` // who sees whom when tokens carry document ids
+	Restart   bool      `json:"restart,omitzero"`   // positions restart in each document, at Start (in document 0 at 0); padding is not counted
+	Start     int64     `json:"start,omitzero"`
 }
 
 // Documents says what ids [batch, past + length] do to visibility: 0 is the

@@ -8,9 +8,13 @@ import (
 	"reflect"
 )
 
+// BaseParam is the name of the parameter that says what a scaling starts from where
+// the model is scaled already: Text("original") or Text("carried").
+const BaseParam = "base"
+
 // paramBase is a key of every scaling that is not neutral (see table).
 var paramBase = Param{
-	Name: "base", Kind: Word, Words: []string{"original", "carried"},
+	Name: BaseParam, Kind: Word, Words: []string{"original", "carried"},
 	Doc: "must be given where the graph carries a scaling already: original starts from the frequencies before that one and drops its gain, carried starts from those that the graph has",
 }
 

@@ -19,17 +19,17 @@ const (
 // p·Frequencies[x] and multiplies both channels by Gain; R(0) = Gain.
 // (Su et al., RoFormer, arXiv:2104.09864, eq. 15.)
 type Encoding struct {
-	Frequencies []float64 // radians per position, one per channel pair (inv_freq)
-	Gain        float64   // on the rotated channels of query and of key; 0 means 1
-	Layout      Layout
-	Offset      int  // first rotated channel of a head
-	ExactAngles bool // false rounds p·ω to float32 first, as exporters do
+	Frequencies []float64 `json:"inv_freq"`      // radians per position, one per channel pair (inv_freq)
+	Gain        float64   `json:"gain,omitzero"` // on the rotated channels of query and of key; 0 means 1
+	Layout      Layout    `json:"layout"`
+	Offset      int       `json:"offset,omitzero"`       // first rotated channel of a head
+	ExactAngles bool      `json:"exact_angles,omitzero"` // false rounds p·ω to float32 first, as exporters do
 
 	// Precision is the type that the model keeps its frequencies in: a model in
 	// float16 turns by the rounded powers of its base.
-	Precision Precision
+	Precision Precision `json:"precision,omitzero"`
 
-	LengthDependent LengthDependent // frequencies that depend on how far a call reaches
+	LengthDependent LengthDependent `json:"length_dependent,omitzero"` // frequencies that depend on how far a call reaches
 }
 
 // LengthDependent says which frequencies a call takes for all that it turns when its real
@@ -37,10 +37,10 @@ type Encoding struct {
 // beyond Trained. One of the three is given; the zero value changes nothing.
 // In a cache of rotated keys those of earlier calls stay as these rotated them.
 type LengthDependent struct {
-	Trained int64
-	Long    []float64 // these
-	NTK     float64   // or Frequencies[i]·(NTK·L/Trained − (NTK − 1))^(−2i/(RotaryDim − 2))
-	Linear  bool      // or Frequencies[i]·Trained/L
+	Trained int64     `json:"trained_length"`
+	Long    []float64 `json:"long_inv_freq,omitzero"`  // these
+	NTK     float64   `json:"dynamic_ntk,omitzero"`    // or Frequencies[i]·(NTK·L/Trained − (NTK − 1))^(−2i/(RotaryDim − 2))
+	Linear  bool      `json:"dynamic_linear,omitzero"` // or Frequencies[i]·Trained/L
 }
 
 // At returns the encoding of a call that reaches L positions.
@@ -112,19 +112,21 @@ func (e Encoding) EffectiveGain() float64 {
 // KeyScale·u(p), where p is its own position (modulo Chunk). A rotated cache
 // needs KeyScale 1 and no group in every band.
 type Band struct {
-	Start       int64
-	QueryScale  float64
-	QueryOffset float64
-	KeyScale    float64
-	QueryLimit  float64 // 0 means none
-	Group       int64   // 0 means 1
+	Start       int64   `json:"start"`
+	QueryScale  float64 `json:"query_scale"`
+	QueryOffset float64 `json:"query_offset"`
+	KeyScale    float64 `json:"key_scale"`
+	QueryLimit  float64 `json:"query_limit,omitzero"` // 0 means none
+	Group       int64   `json:"group,omitzero"`       // 0 means 1
 }
 
 // Temperature is a factor max(1, Offset + Slope·ln(Start + ⌊(p + 1)/Group⌋)) on
 // the content score of a query at position p. The zero value is no factor.
 type Temperature struct {
-	Offset, Slope, Start float64
-	Group                int64 // 0 means 1
+	Offset float64 `json:"offset"`
+	Slope  float64 `json:"slope"`
+	Start  float64 `json:"start"`
+	Group  int64   `json:"group,omitzero"` // 0 means 1
 }
 
 // At returns the factor at a position.

@@ -48,8 +48,8 @@ const maxDrawn = 1 << 22
 // Drawn says from which positions those of a text are drawn. The zero value
 // leaves tokens at their own.
 type Drawn struct {
-	Range int64 // how many positions there are, from 0 on
-	Seed  int64
+	Range int64 `json:"range"` // how many positions there are, from 0 on
+	Seed  int64 `json:"seed,omitzero"`
 }
 
 // Order returns all positions of the range in the order in which they are

@@ -6,9 +6,9 @@ import "slices"
 // came from. What a method did not look at, because another parameter took its place,
 // is no setting.
 type Setting struct {
-	Name  string // the parameter's
-	Value Value
-	From  Source
+	Name  string `json:"name"` // the parameter's
+	Value Value  `json:"value"`
+	From  Source `json:"from"`
 }
 
 // Source says where the value of a parameter came from.

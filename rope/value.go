@@ -84,6 +84,10 @@ func Text(word string) Value { return Value{kind: Word, text: word} }
 // Kind returns the value's kind.
 func (v Value) Kind() Kind { return v.kind }
 
+// Integer returns the number of a value of kind Real, Whole or Tokens, rounded towards
+// zero; 0 of other kinds.
+func (v Value) Integer() int64 { return int64(v.number) }
+
 // Equal says whether two values are of one kind and hold the same numbers.
 func (v Value) Equal(w Value) bool {
 	return v.kind == w.kind && v.number == w.number && v.share == w.share && v.text == w.text && slices.Equal(v.list, w.list)

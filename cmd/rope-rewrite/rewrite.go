@@ -29,6 +29,7 @@ type rewriteCommand struct {
 	context        int64
 	layers         string
 	exactAngles    bool
+	restore        bool
 	dryRun         bool
 	allowPartial   bool
 	force          bool
@@ -50,6 +51,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
+	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an output that exists")
@@ -151,6 +153,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	given := cmd.Flags().Changed
 	opts.Context.Length = r.context
 	opts.ExactAngles = r.exactAngles
+	opts.Restore = r.restore
 	opts.AllowKept = r.allowPartial
 	switch {
 	case given("context") && r.context < 1:

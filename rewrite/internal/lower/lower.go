@@ -31,6 +31,8 @@ type Binding struct {
 	queryOrder, keyOrder   []int64         // see measure.Measured
 	QueryScales, KeyScales []loweredScale  // factors per token
 	Latent                 *measure.Latent // of latent attention; nil for others
+
+	written *customop.RotaryAttention // the inputs and outputs of an op that stands in the model already; nil for most
 }
 
 // ExtraInputs are values that the op reads beside those of the model, "" without.
@@ -77,23 +79,34 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 // order.
 func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
 	b := &ir.Builder{Stem: binding.Name}
-	op := customop.RotaryAttention{
+	var op customop.RotaryAttention
+	var after []*onnx.Node // the op: they give the model's own cache and output
+	if binding.written != nil {
+		op = *binding.written
+	} else {
+		op, after = connect(b, binding, a)
+	}
+	setValue(b, &op, a, extra)
+	node, err := op.Node(binding.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Nodes = append(append(b.Nodes, fromOp(node)), after...)
+	return b.Nodes, b.Constants, nil
+}
+
+// connect returns the op with its inputs and outputs, as far as these do not depend on
+// what a method makes of the attention, and the nodes after it.
+func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.RotaryAttention, after []*onnx.Node) {
+	op = customop.RotaryAttention{
 		Query:        scaled(b, Ordered(b, joined(b, binding.Query, binding.queryParts, binding.QueryLayout, "query"), binding.queryOrder, "query"), binding.QueryScales, binding.Element, "query"),
 		PastKey:      binding.PastKey,
 		PastValue:    binding.PastValue,
 		PresentKey:   binding.PresentKey,
 		PresentValue: binding.PresentValue,
-		CacheLength:  extra.CacheLength,
-		NumHeads:     int64(a.Heads),
-		KVNumHeads:   int64(a.KVHeads),
-		Scale:        float32(a.EffectiveScale()),
-		Gain:         float32(a.Encoding.EffectiveGain()),
-		RotaryOffset: int64(a.Encoding.Offset),
-		Softcap:      float32(a.Softcap),
 	}
-	var cacheNodes []*onnx.Node // after the op: they give the model's own cache
 	if binding.Latent != nil {
-		cacheNodes = latentKeys(b, binding, &op)
+		after = latentKeys(b, binding, &op)
 	} else {
 		op.Key = scaled(b, Ordered(b, joined(b, binding.Key, binding.keyParts, binding.KeyLayout, "key"), binding.keyOrder, "key"), binding.KeyScales, binding.Element, "key")
 		op.Value = Canonical(b, binding.Value, binding.ValLayout, "value")
@@ -111,10 +124,27 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	if binding.Position != nil {
 		op.PositionIDs = b.Int64s(binding.Position)
 	}
+	if a.Mask.Padding {
+		op.AttentionMask = b.Int64s(binding.Mask)
+	}
+	restored := restore(b, binding.Output, binding.OutLayout)
+	op.Output = restored.from
+	return op, append(after, restored.nodes...)
+}
+
+// setValue sets what the attention a says: all attributes, and the inputs that depend on
+// its position map and on its mask.
+func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, extra ExtraInputs) {
+	op.NumHeads, op.KVNumHeads = int64(a.Heads), int64(a.KVHeads)
+	op.Scale, op.Softcap = float32(a.EffectiveScale()), float32(a.Softcap)
+	op.Gain, op.RotaryOffset = float32(a.Encoding.EffectiveGain()), int64(a.Encoding.Offset)
+	if op.TotalLength == "" { // else the model's own convention tells the lengths
+		op.CacheLength = extra.CacheLength
+	}
 	if a.Drawn.Range > 0 {
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}
-	setMask(b, &op, binding.Mask, extra.Documents, a.Mask)
+	setMask(op, extra.Documents, a.Mask)
 	if op.PositionIDs == "" && op.AttentionMask != "" && a.Chunk == 0 && limited(a.Bands) {
 		op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
 	}
@@ -130,30 +160,17 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	for _, f := range a.Encoding.Frequencies {
 		op.Frequencies = append(op.Frequencies, float32(f))
 	}
-	lowerPositions(&op, a)
-	restored := restore(b, binding.Output, binding.OutLayout)
-	op.Output = restored.from
-	node, err := op.Node(binding.Name)
-	if err != nil {
-		return nil, nil, err
-	}
-	b.Nodes = append(append(b.Nodes, convert(node)), cacheNodes...)
-	b.Nodes = append(b.Nodes, restored.nodes...)
-	return b.Nodes, b.Constants, nil
+	lowerPositions(op, a)
 }
 
-// setMask sets which keys a query sees. The padding mask is a graph input of the model, documents
-// is the value with document ids.
-func setMask(b *ir.Builder, op *customop.RotaryAttention, mask *onnx.ValueInfo, documents string, m rope.Mask) {
+// setMask sets which keys a query sees. documents is the value with document ids.
+func setMask(op *customop.RotaryAttention, documents string, m rope.Mask) {
 	op.Window, op.FirstKeys = m.Window, m.FirstKeys
 	if m.Causal {
 		op.Causal = 1
 	}
-	if m.Padding {
-		op.AttentionMask = b.Int64s(mask)
-		if m.FirstKeys > 0 {
-			op.FirstKeysShown = 1
-		}
+	if m.Padding && m.FirstKeys > 0 {
+		op.FirstKeysShown = 1
 	}
 	if m.Documents != rope.NoDocuments {
 		op.DocumentIDs = documents
@@ -165,25 +182,4 @@ func setMask(b *ir.Builder, op *customop.RotaryAttention, mask *onnx.ValueInfo, 
 	if m.Restart {
 		op.DocumentRestart, op.DocumentStart = 1, m.Start
 	}
-}
-
-// convert returns the op's node as a node of a graph.
-func convert(n customop.Node) *onnx.Node {
-	out := onnx.NewNode(n.OpType, n.Inputs, n.Outputs)
-	out.Name, out.Domain = n.Name, n.Domain
-	for _, a := range n.Attributes {
-		switch a.Kind {
-		case customop.Int:
-			out.Attributes = append(out.Attributes, onnx.IntAttr(a.Name, a.Int))
-		case customop.Float:
-			out.Attributes = append(out.Attributes, onnx.FloatAttr(a.Name, a.Float))
-		case customop.Text:
-			out.Attributes = append(out.Attributes, onnx.StringAttr(a.Name, a.Text))
-		case customop.Ints:
-			out.Attributes = append(out.Attributes, onnx.IntsAttr(a.Name, a.Ints...))
-		case customop.Floats:
-			out.Attributes = append(out.Attributes, onnx.FloatsAttr(a.Name, a.Floats...))
-		}
-	}
-	return out
 }

@@ -44,7 +44,7 @@ type Scope struct {
 }
 
 // Scopes returns the model's own graph and, after it, the graphs inside nodes that have
-// a Softmax or a fused attention, each with its candidates.
+// a Softmax, a fused attention or an op of an earlier rewrite, each with its candidates.
 func Scopes(m *onnx.Model) ([]*Scope, error) {
 	view, err := graph.NewGraph(m)
 	if err != nil {
@@ -72,7 +72,7 @@ func appendInner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 			if !ir.Standard(n, "If") {
 				in.loop = n
 			}
-			if slices.ContainsFunc(sub.Nodes, func(n *onnx.Node) bool { return ir.Standard(n, "Softmax") || fusedAttention(n) }) {
+			if slices.ContainsFunc(sub.Nodes, func(n *onnx.Node) bool { return ir.Standard(n, "Softmax") || fusedAttention(n) || IsOp(n) }) {
 				var err error
 				if in.View, err = in.read(m, n); err != nil {
 					return fmt.Errorf("%s: %w", in.Where, err)

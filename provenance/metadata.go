@@ -1,0 +1,116 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// maxSize bounds what is read as a record. Those of the largest models have a tenth of it.
+const maxSize = 8 << 20
+
+// ErrNone says that a model has no record: no rewrite by this project's rope-rewrite
+// since 0.2 wrote it.
+var ErrNone = errors.New("the model has no record of a rewrite")
+
+// Read returns the record of a model, ErrNone where there is none. A record that is
+// damaged, or of a newer schema, is another error.
+func Read(m *onnx.Model) (*Record, error) {
+	for key, value := range m.Metadata() {
+		if key == Key {
+			r, err := parse(value)
+			if err != nil {
+				return nil, fmt.Errorf("the metadata %q is no record of a rewrite that can be read: %w", Key, err)
+			}
+			return r, nil
+		}
+	}
+	return nil, ErrNone
+}
+
+func parse(text string) (*Record, error) {
+	if len(text) > maxSize {
+		return nil, fmt.Errorf("it has %d bytes, and at most %d were expected", len(text), maxSize)
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(text), &head); err != nil {
+		return nil, err
+	}
+	if head.Version < 1 || head.Version > Version {
+		return nil, fmt.Errorf("it is of version %d, and this rope-rewrite knows up to %d; use a newer one", head.Version, Version)
+	}
+	var r Record
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields() // the version would have grown with them
+	if err := d.Decode(&r); err != nil {
+		return nil, err
+	}
+	return &r, r.check()
+}
+
+// check refuses what no rewrite writes.
+func (r *Record) check() error {
+	seen := map[int]bool{}
+	layer := func(l int) error {
+		if l < 0 || l > math.MaxInt32 || seen[l] {
+			return fmt.Errorf("layer %d stands in it twice, or is no layer", l)
+		}
+		seen[l] = true
+		return nil
+	}
+	for _, s := range r.Sites {
+		for _, l := range s.Layers {
+			if err := layer(l); err != nil {
+				return err
+			}
+		}
+		for _, list := range [][]string{s.Nodes, s.Ops, s.PositionIDs} {
+			if list != nil && len(list) != len(s.Layers) {
+				return fmt.Errorf("%d layers have %d nodes", len(s.Layers), len(list))
+			}
+		}
+		if a := s.Original; !s.RotationOnly && (a.Heads < 1 || a.KVHeads < 1 || a.Heads%a.KVHeads != 0) {
+			return fmt.Errorf("an attention of %d heads, %d of them for keys", a.Heads, a.KVHeads)
+		}
+	}
+	for _, k := range r.Kept {
+		if err := layer(k.Layer); err != nil {
+			return err
+		}
+	}
+	for l := range seen {
+		if l >= len(seen) {
+			return fmt.Errorf("it has %d layers, and one of the number %d", len(seen), l)
+		}
+	}
+	return nil
+}
+
+// Write puts the record into the metadata of a model, in place of one that is there.
+func Write(m *onnx.Model, r *Record) error {
+	w := *r
+	w.Version = Version
+	w.Edits, w.Sites, w.Kept = slices.Concat([]Edit{}, r.Edits), slices.Concat([]Site{}, r.Sites), slices.Concat([]Kept{}, r.Kept)
+	text, err := json.Marshal(&w)
+	if err != nil {
+		return fmt.Errorf("writing the record of the rewrite: %w", err)
+	}
+	m.SetMetadata(Key, string(text))
+	return nil
+}
+
+// Layers counts the attentions of the model.
+func (r *Record) Layers() int {
+	n := len(r.Kept)
+	for _, s := range r.Sites {
+		n += len(s.Layers)
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package provenance
+
+import (
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Key is the key of the record in the model's metadata (metadata_props).
+const Key = "rope_rewrite"
+
+// Version is the newest version of the schema that this package reads, and the one
+// that it writes.
+const Version = 1
+
+// Record says what a rewrite did to a model.
+type Record struct {
+	Version int    `json:"version"`           // of this schema
+	Tool    string `json:"tool"`              // version of rope-rewrite that wrote the model
+	Target  string `json:"target"`            // "ops" or "onnx": what sites became
+	OpSpec  int64  `json:"op_spec,omitempty"` // specification of the op that the model's nodes need; 0 without nodes
+	Graph   string `json:"graph_sha256"`      // of the graph before any rewrite (onnx.Model.Digest), in hexadecimal digits
+
+	// Configuration is what config.json said of the original, as far as methods went by it.
+	Configuration Configuration `json:"configuration,omitzero"`
+
+	Edits    []Edit  `json:"edits"`     // empty when the meaning was kept
+	Sites    []Site  `json:"sites"`     // the attentions that were rewritten; those of one value together
+	Kept     []Kept  `json:"kept"`      // the attentions that stand as they were
+	MaxError float64 `json:"max_error"` // largest error of all proofs, absolute, of any element
+
+	AddedInputs []string `json:"added_inputs,omitempty"` // graph inputs that the original does not have
+	Buffers     []Buffer `json:"buffers,omitempty"`      // values of the cache whose shape was changed
+}
+
+// Configuration is what is known of the model beside its graph.
+type Configuration struct {
+	Trained int64   `json:"max_position_embeddings,omitempty"` // tokens
+	Theta   float64 `json:"rope_theta,omitempty"`
+}
+
+// Edit is one change that was asked for.
+type Edit struct {
+	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "cache" or "angles"
+	Given    string         `json:"given"`              // as it was asked for, for example "yarn:factor=4"
+	Layers   []int          `json:"layers"`             // that have it
+	Settings []rope.Setting `json:"settings,omitempty"` // every parameter as it was used
+}
+
+// String returns the edit as it was asked for: "scaling yarn:factor=4".
+func (e Edit) String() string { return e.What + " " + e.Given }
+
+// Site is one or several attentions that had the same value and the same proof.
+type Site struct {
+	Layers []int    `json:"layers"`          // the places among the model's attentions, in the graph's order
+	Nodes  []string `json:"nodes"`           // of each layer: the node of the original that it was found at
+	Ops    []string `json:"ops,omitempty"`   // of each layer: the name of the op's node; nil where the target is onnx
+	Scope  string   `json:"scope,omitempty"` // the graph inside a node that they stand in; "" is the model's own
+
+	Op            string         `json:"op"`              // what the exporter wrote the attention's core as
+	Original      rope.Attention `json:"original"`        // what was measured, before any edit
+	Cache         string         `json:"cache"`           // "none", "growing" or "counted"
+	Normed        [2]bool        `json:"normed,omitzero"` // of query and key: a norm follows the rotation
+	AfterRotation string         `json:"after_rotation,omitempty"`
+	Unknown       float64        `json:"frequencies_known_to,omitempty"` // relative error that the frequencies may have
+	RotationOnly  bool           `json:"rotation_only,omitempty"`        // the attention could not be measured, for Reason
+	Reason        string         `json:"reason,omitempty"`
+	Latent        bool           `json:"latent,omitempty"` // keys and values are made of a cache of latent states
+	Proof         *Proof         `json:"proof,omitempty"`
+
+	// PositionIDs are of each layer the value with positions that the op reads when no
+	// method changes them; nil where it still reads it.
+	PositionIDs []string `json:"position_ids,omitempty"`
+}
+
+// Proof says how the op compared with the original on random inputs. Errors are
+// the largest absolute ones of any element.
+type Proof struct {
+	MaxError      float64 `json:"max_error"`      // of the op against the original in float64
+	OriginalError float64 `json:"original_error"` // of the original's own float32
+	Cases         int     `json:"cases"`
+
+	// Skipped counts the cases with several rows that the original itself does
+	// not run, for the reason SkippedWhy. Each was run with one row instead, and
+	// with several rows against float64 alone.
+	Skipped    int    `json:"skipped"`
+	SkippedWhy string `json:"skipped_why"`
+
+	// PaddedDiffer says that queries of padded tokens that see no key get
+	// something else from the op than from the original. The site is then
+	// rewritten only if no other token was seen to depend on them.
+	PaddedDiffer bool `json:"padded_differ"`
+}
+
+// Kept is one attention that was not rewritten.
+type Kept struct {
+	Layer  int    `json:"layer"`
+	Node   string `json:"node"`
+	Scope  string `json:"scope,omitempty"`
+	Op     string `json:"op"`
+	Reason string `json:"reason"`
+}
+
+// Buffer names values of the key-value cache that got a fixed capacity, with the size
+// that their axis of tokens had before.
+type Buffer struct {
+	Param  string   `json:"param,omitempty"` // its name; "" where it was a number or nothing
+	Value  int64    `json:"value,omitempty"`
+	Values []string `json:"values"`
+}
+
+// Dim returns the size as a dimension of a shape.
+func (b Buffer) Dim() onnx.Dim { return onnx.Dim{Param: b.Param, Value: b.Value} }

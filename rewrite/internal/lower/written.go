@@ -1,0 +1,175 @@
+package lower
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// ReadOp reads a node of the op.
+func ReadOp(n *onnx.Node) (customop.RotaryAttention, error) {
+	node := customop.Node{Name: n.Name, OpType: n.OpType, Domain: n.Domain, Inputs: n.Inputs, Outputs: n.Outputs}
+	for _, a := range n.Attributes {
+		of := customop.NodeAttribute{Name: a.Name, Int: a.Int, Float: a.Float, Text: string(a.Bytes), Ints: a.Ints, Floats: a.Floats}
+		switch a.Type {
+		case onnx.AttrInt:
+			of.Kind = customop.Int
+		case onnx.AttrFloat:
+			of.Kind = customop.Float
+		case onnx.AttrString:
+			of.Kind = customop.Text
+		case onnx.AttrInts:
+			of.Kind = customop.Ints
+		case onnx.AttrFloats:
+			of.Kind = customop.Floats
+		}
+		node.Attributes = append(node.Attributes, of)
+	}
+	return customop.ParseRotaryAttention(node)
+}
+
+// fromOp returns the op's node as a node of a graph.
+func fromOp(n customop.Node) *onnx.Node {
+	out := onnx.NewNode(n.OpType, n.Inputs, n.Outputs)
+	out.Name, out.Domain = n.Name, n.Domain
+	for _, a := range n.Attributes {
+		switch a.Kind {
+		case customop.Int:
+			out.Attributes = append(out.Attributes, onnx.IntAttr(a.Name, a.Int))
+		case customop.Float:
+			out.Attributes = append(out.Attributes, onnx.FloatAttr(a.Name, a.Float))
+		case customop.Text:
+			out.Attributes = append(out.Attributes, onnx.StringAttr(a.Name, a.Text))
+		case customop.Ints:
+			out.Attributes = append(out.Attributes, onnx.IntsAttr(a.Name, a.Ints...))
+		case customop.Floats:
+			out.Attributes = append(out.Attributes, onnx.FloatsAttr(a.Name, a.Floats...))
+		}
+	}
+	return out
+}
+
+// Written returns the binding of an op that an earlier rewrite put into the model: it
+// keeps the inputs and outputs that do not depend on a method. positions is the value
+// with positions that the op read before any method changed them, "" for indices.
+func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *onnx.ValueInfo, latent bool) Binding {
+	kept := customop.RotaryAttention{
+		Query: op.Query, Key: op.Key, Value: op.Value, PastKey: op.PastKey, PastValue: op.PastValue,
+		PositionIDs: positions, AttentionMask: op.AttentionMask,
+		AttentionBias: op.AttentionBias, SinkLogits: op.SinkLogits, BiasBeforeSoftcap: op.BiasBeforeSoftcap,
+		Output: op.Output, PresentKey: op.PresentKey, PresentValue: op.PresentValue, LogSumExp: op.LogSumExp,
+		Precision: op.Precision,
+	}
+	binding := Binding{
+		Name:  cmp.Or(n.Name, "rope_rewrite/"+op.Output),
+		Query: op.Query, Key: op.Key, Value: op.Value,
+		PastKey: op.PastKey, PastValue: op.PastValue,
+		Output: op.Output, PresentKey: op.PresentKey, PresentValue: op.PresentValue,
+		Mask:    mask,
+		written: &kept,
+	}
+	if op.TotalLength != "" {
+		kept.CacheLength, kept.TotalLength = op.CacheLength, op.TotalLength
+		binding.LengthTracked = &fused.LengthTrackedCache{Last: op.CacheLength, Total: op.TotalLength}
+	}
+	if latent {
+		binding.Latent = &measure.Latent{}
+	}
+	return binding
+}
+
+// Value returns the attention that an op computes: the inverse of Nodes, as far as its
+// attributes say it. The size of a head is not among them, and positions that are drawn
+// are an input. original gives both, and the sinks.
+func Value(op customop.RotaryAttention, original rope.Attention) (rope.Attention, error) {
+	a := rope.Attention{
+		Heads: int(op.NumHeads), KVHeads: int(op.KVNumHeads), HeadSize: original.HeadSize,
+		Scale: float64(op.Scale), Softcap: float64(op.Softcap), Sinks: original.Sinks,
+		Chunk: op.BandChunk,
+		Encoding: rope.Encoding{
+			Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset),
+			ExactAngles: op.ExactAngles == 1, Precision: original.Encoding.Precision,
+			LengthDependent: rope.LengthDependent{
+				Trained: op.TrainedLength, Long: wide(op.LongFrequencies), NTK: float64(op.DynamicNtk), Linear: op.DynamicLinear == 1,
+			},
+		},
+		Mask: rope.Mask{
+			Causal: op.Causal == 1, Window: op.Window, FirstKeys: op.FirstKeys, Padding: op.AttentionMask != "", Bias: op.AttentionBias != "" || op.BiasBeforeSoftcap != "",
+			Restart: op.DocumentRestart == 1, Start: op.DocumentStart,
+		},
+	}
+	if op.RotaryLayout == "interleaved" {
+		a.Encoding.Layout = rope.Interleaved
+	}
+	if op.Cache == "raw" {
+		a.Cache = rope.Raw
+	}
+	if op.DocumentIDs != "" {
+		a.Mask.Documents = rope.IntraDocument
+		if op.DocumentMask == "anchor" {
+			a.Mask.Documents = rope.AnchorDocument
+		}
+	}
+	if t := op.Temperature; len(t) == 4 {
+		a.Temperature = rope.Temperature{Offset: float64(t[0]), Slope: float64(t[1]), Start: float64(t[2]), Group: int64(t[3])}
+	}
+	for i, start := range op.BandStarts {
+		band := rope.Band{Start: start, QueryScale: 1, KeyScale: 1}
+		for _, of := range []struct {
+			list []float32
+			to   *float64
+		}{{op.BandQueryScales, &band.QueryScale}, {op.BandQueryOffsets, &band.QueryOffset}, {op.BandKeyScales, &band.KeyScale}, {op.BandQueryLimits, &band.QueryLimit}} {
+			if of.list != nil {
+				*of.to = float64(of.list[i])
+			}
+		}
+		if op.BandGroups != nil {
+			band.Group = op.BandGroups[i]
+		}
+		a.Bands = append(a.Bands, band)
+	}
+	return a, sameSite(a, original)
+}
+
+// sameSite refuses an op that cannot be what the record says of its site.
+func sameSite(now, original rope.Attention) error {
+	e, o := now.Encoding, original.Encoding
+	if original.HeadSize == 0 {
+		return nil // nothing is known of it
+	}
+	if now.Heads != original.Heads || now.KVHeads != original.KVHeads || len(e.Frequencies) != len(o.Frequencies) || e.Layout != o.Layout || e.Offset != o.Offset || now.Mask.Padding != original.Mask.Padding {
+		return fmt.Errorf("the node is not the one that the model's record describes (%d heads, %d for keys, %d rotated channels; the record has %d, %d and %d)",
+			now.Heads, now.KVHeads, e.RotaryDim(), original.Heads, original.KVHeads, o.RotaryDim())
+	}
+	return nil
+}
+
+func wide(list []float32) []float64 {
+	if len(list) == 0 {
+		return nil
+	}
+	out := slices.Grow([]float64(nil), len(list))
+	for _, x := range list {
+		out = append(out, float64(x))
+	}
+	return out
+}
+
+// Positions returns the value with positions that the op reads where no method changes
+// them, "" where positions are indices.
+func (binding Binding) Positions() string {
+	switch {
+	case binding.written != nil:
+		return binding.written.PositionIDs
+	case binding.Position != nil:
+		return (&ir.Builder{Stem: binding.Name}).Int64s(binding.Position)
+	}
+	return ""
+}

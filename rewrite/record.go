@@ -1,0 +1,199 @@
+package rewrite
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/version"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// record returns what is to be said of the rewrite in the model's metadata. before are
+// the inputs and outputs as they were.
+func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueInfo) *provenance.Record {
+	out := &provenance.Record{
+		Tool:          version.Tool(),
+		Target:        string(PlainONNX),
+		Graph:         hex.EncodeToString(r.digest[:]),
+		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta},
+		Edits:         r.recordedEdits(p),
+	}
+	out.AddedInputs, out.Buffers = changedShapes(r.model, before)
+	for _, e := range p.sites {
+		s := r.recordedSite(e, report.Sites[e.layer])
+		s.Ops, s.PositionIDs = nil, nil
+		if op, node := opOf(e, p); op != nil {
+			out.Target = string(Ops)
+			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
+			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.binding.Positions()}
+			if s.PositionIDs[0] == op.PositionIDs {
+				s.PositionIDs = nil
+			}
+		}
+		if s.Proof != nil {
+			out.MaxError = max(out.MaxError, s.Proof.MaxError)
+		}
+		out.Sites = merge(out.Sites, s)
+	}
+	for _, s := range report.Sites {
+		if s.Status == Kept {
+			out.Kept = append(out.Kept, provenance.Kept{Layer: s.Layer, Node: s.Node, Scope: s.Scope, Op: s.Op, Reason: s.Reason})
+		}
+	}
+	if r.earlier != nil {
+		r.earlier.keep(out)
+	}
+	return out
+}
+
+// keep gives a new record what the earlier one knows of the original model.
+func (e *earlier) keep(out *provenance.Record) {
+	out.Graph, out.Configuration = e.record.Graph, e.record.Configuration
+	if e.holdsOps() {
+		out.Kept = e.record.Kept
+	}
+}
+
+// opOf returns the op that stands for a site, nil where the model's own nodes do.
+func opOf(e edited, p *plan) (*customop.RotaryAttention, *onnx.Node) {
+	for _, c := range p.changes {
+		if c.Site != e.Site {
+			continue
+		}
+		for _, n := range c.Nodes {
+			if site.IsOp(n) {
+				if op, err := lower.ReadOp(n); err == nil { // it was written a moment ago
+					return &op, n
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// recordedSite returns what was measured of one site, before any edit.
+func (r *request) recordedSite(e edited, s Site) provenance.Site {
+	if e.written != nil {
+		w := *e.written.record
+		w.Layers, w.Nodes = []int{e.layer}, []string{s.Node}
+		return w
+	}
+	out := provenance.Site{
+		Layers: []int{e.layer}, Nodes: []string{s.Node}, Scope: s.Scope,
+		Op: s.Op, Original: e.Measured.Attention, Cache: s.Cache,
+		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
+		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
+		Latent: e.Measured.Latent != nil,
+		Proof:  s.Proof,
+	}
+	if r.earlier != nil {
+		if original := r.earlier.original(s); original != nil {
+			out.Original = *original
+		}
+	}
+	return out
+}
+
+// merge adds a site to those of the same value.
+func merge(list []provenance.Site, s provenance.Site) []provenance.Site {
+	key := func(s provenance.Site) string {
+		s.Layers, s.Nodes, s.Ops = nil, nil, nil
+		if s.PositionIDs != nil {
+			s.PositionIDs = []string{} // whether, not which
+		}
+		text, _ := json.Marshal(s) // provenance.Write does so once more, and says what fails
+		return string(text)
+	}
+	for i := range list {
+		if to := &list[i]; key(*to) == key(s) && (to.PositionIDs == nil) == (s.PositionIDs == nil) {
+			to.Layers, to.Nodes, to.Ops = append(to.Layers, s.Layers...), append(to.Nodes, s.Nodes...), append(to.Ops, s.Ops...)
+			to.PositionIDs = append(to.PositionIDs, s.PositionIDs...)
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// recordedEdits returns the methods as the sites had them, each once with its layers,
+// and what the features add.
+func (r *request) recordedEdits(p *plan) []provenance.Edit {
+	var list []provenance.Edit
+	add := func(d provenance.Edit, layer int) {
+		for i := range list {
+			if to := &list[i]; sameEdit(*to, d) {
+				to.Layers = append(to.Layers, layer)
+				return
+			}
+		}
+		d.Layers = []int{layer}
+		list = append(list, d)
+	}
+	if r.carried {
+		for _, d := range r.earlier.record.Edits {
+			if d.What != "documents" && d.What != "kv" { // the request has these itself
+				list = append(list, d)
+			}
+		}
+	}
+	for _, e := range p.sites {
+		for _, d := range e.applied {
+			add(d, e.layer)
+		}
+		if r.opts.ExactAngles && e.want.Encoding.ExactAngles {
+			add(provenance.Edit{What: "angles", Given: "exact"}, e.layer)
+		}
+		if r.opts.RawCache && e.Measured.Layouts.Cached {
+			add(provenance.Edit{What: "cache", Given: "raw"}, e.layer)
+		}
+		for _, d := range p.features {
+			add(d, e.layer)
+		}
+	}
+	return list
+}
+
+// sameEdit reports whether two edits differ in their layers alone.
+func sameEdit(a, b provenance.Edit) bool {
+	a.Layers, b.Layers = nil, nil
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && slices.Equal(x, y)
+}
+
+// shapesOf returns the inputs and outputs of the model's graph.
+func shapesOf(m *onnx.Model) map[string]*onnx.ValueInfo {
+	shapes := map[string]*onnx.ValueInfo{}
+	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
+		shapes[v.Name] = v
+	}
+	return shapes
+}
+
+// changedShapes returns which inputs are new, and which parts of the cache have another
+// size now.
+func changedShapes(m *onnx.Model, before map[string]*onnx.ValueInfo) (added []string, buffers []provenance.Buffer) {
+	for _, v := range m.Graph.Inputs {
+		if before[v.Name] == nil {
+			added = append(added, v.Name)
+		}
+	}
+	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
+		old := before[v.Name]
+		if old == nil || len(old.Shape) != 4 || old.Shape[2] == v.Shape[2] {
+			continue
+		}
+		size := old.Shape[2]
+		i := slices.IndexFunc(buffers, func(b provenance.Buffer) bool { return b.Dim() == size })
+		if i < 0 {
+			i = len(buffers)
+			buffers = append(buffers, provenance.Buffer{Param: size.Param, Value: size.Value})
+		}
+		buffers[i].Values = append(buffers[i].Values, v.Name)
+	}
+	return added, buffers
+}
