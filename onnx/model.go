@@ -104,6 +104,11 @@ func (m *Model) SetMetadata(key, value string) {
 	m.metadata = append(m.metadata, entry{key, value})
 }
 
+// RemoveMetadata removes the entry of that key.
+func (m *Model) RemoveMetadata(key string) {
+	m.metadata = slices.DeleteFunc(m.metadata, func(e entry) bool { return e.key == key })
+}
+
 // maxMessage is the size that protobuf allows for a message.
 const maxMessage = 1<<31 - 1
 

@@ -24,6 +24,7 @@ type earlier struct {
 // writtenOp is one op that an earlier rewrite put into the model.
 type writtenOp struct {
 	node      *onnx.Node
+	scope     *site.Scope
 	op        customop.RotaryAttention
 	positions string         // see provenance.Site
 	now       rope.Attention // what the op computes as it stands
@@ -94,18 +95,31 @@ func (e *earlier) undo(m *onnx.Model) {
 	}
 }
 
-// read reads the ops that the record describes, in the order of the layers.
-func (e *earlier) read() ([]*writtenOp, error) {
+// read reads the ops that the record describes, in the order of the layers. A layer that
+// was kept is nil.
+func (e *earlier) read(m *onnx.Model) ([]*writtenOp, error) {
+	scopes, err := site.Scopes(m)
+	if err != nil {
+		return nil, err
+	}
+	type place struct{ scope, name string } // graphs inside nodes may have nodes of the same name
+	ops, scopeOf := map[place]*onnx.Node{}, map[place]*site.Scope{}
+	for _, s := range scopes {
+		for _, n := range s.Graph.Nodes {
+			if site.IsOp(n) {
+				ops[place{s.Where, n.Name}], scopeOf[place{s.Where, n.Name}] = n, s
+			}
+		}
+	}
 	list := make([]*writtenOp, e.record.Layers())
 	for i := range e.record.Sites {
 		s := &e.record.Sites[i]
-		for place, name := range s.Ops {
-			at := slices.IndexFunc(e.ops, func(n *onnx.Node) bool { return n.Name == name })
-			if at < 0 {
+		for k, name := range s.Ops {
+			at := place{s.Scope, name}
+			if ops[at] == nil {
 				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", name)
 			}
-			w := &writtenOp{node: e.ops[at], record: s, place: place, layer: s.Layers[place]}
-			var err error
+			w := &writtenOp{node: ops[at], scope: scopeOf[at], record: s, place: k, layer: s.Layers[k]}
 			if w.op, err = lower.ReadOp(w.node); err != nil {
 				return nil, err
 			}
@@ -114,7 +128,7 @@ func (e *earlier) read() ([]*writtenOp, error) {
 			}
 			w.positions = w.op.PositionIDs
 			if s.PositionIDs != nil {
-				w.positions = s.PositionIDs[place]
+				w.positions = s.PositionIDs[k]
 			}
 			list[w.layer] = w
 		}
@@ -125,11 +139,7 @@ func (e *earlier) read() ([]*writtenOp, error) {
 // sites fills the report with the sites of the record and returns those that hold the
 // op, ready to be edited.
 func (e *earlier) sites(m *onnx.Model, report *Report) ([]measure.Attention, map[int]*writtenOp, error) {
-	list, err := e.read()
-	if err != nil {
-		return nil, nil, err
-	}
-	scopes, err := site.Scopes(m)
+	list, err := e.read(m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,14 +151,10 @@ func (e *earlier) sites(m *onnx.Model, report *Report) ([]measure.Attention, map
 			report.Sites = append(report.Sites, e.kept(layer))
 			continue
 		}
-		at := slices.IndexFunc(scopes, func(s *site.Scope) bool { return slices.Contains(s.Graph.Nodes, w.node) })
-		if at < 0 {
-			return nil, nil, fmt.Errorf("node %q stands in a graph that is not looked into; start from the original file", w.node.Name)
-		}
-		view := scopes[at].View
+		view := w.scope.View
 		report.Sites = append(report.Sites, w.site())
 		written[layer] = w
-		sites = append(sites, measure.Attention{Index: layer, Scope: scopes[at], Site: site.Written(view, w.node, w.op, w.record.Normed), Measured: &measure.Measured{
+		sites = append(sites, measure.Attention{Index: layer, Scope: w.scope, Site: site.Written(view, w.node, w.op, w.record.Normed), Measured: &measure.Measured{
 			Attention: w.record.Original,
 			Layouts:   &site.Layouts{Cached: w.op.PastKey != ""},
 			Position:  view.Inputs[w.positions],
@@ -171,9 +177,16 @@ func (e *earlier) kept(layer int) Site {
 
 // site returns the report of the site as it was before any edit.
 func (w *writtenOp) site() Site {
-	r := w.record
-	s := Site{Node: r.Nodes[w.place], Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof,
-		AfterRotation: r.AfterRotation, Unknown: r.Unknown, Cache: r.Cache, Mask: score.DescribeMask(r.Original.Mask)}
+	s := SiteOf(*w.record)
+	s.Node = w.record.Nodes[w.place]
+	return s
+}
+
+// SiteOf returns what a record says of a site, as it was before any edit, in the words
+// of a report. The site stands for all layers of the record's.
+func SiteOf(r provenance.Site) Site {
+	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
+		RotationOnly: r.RotationOnly, Reason: r.Reason, Cache: r.Cache, Mask: score.DescribeMask(r.Original.Mask)}
 	s.value(r.Original)
 	return s
 }

@@ -153,6 +153,7 @@ func (s *Site) value(a rope.Attention) {
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
 	s.RotaryDim = a.Encoding.RotaryDim()
+	s.Layout, s.Theta, s.Scaling = "", 0, ""
 	if s.RotaryDim == 0 {
 		return
 	}

@@ -49,6 +49,7 @@ type Options struct {
 
 	Progress func(string) // told what is being done; may be nil
 
+	inspect  bool      // nothing is to be changed (Inspect)
 	exceeded func()    // called when an engine is refused memory; nil where that concerns its piece alone
 	known    *outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
 }

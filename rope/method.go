@@ -155,7 +155,7 @@ func (p Param) check(v Value) error {
 	if p.Rule.allow == nil || v.share {
 		return nil
 	}
-	for _, x := range v.numbers() {
+	for _, x := range v.Numbers() {
 		if !p.Rule.allow(x) {
 			return fmt.Errorf("%s=%v must be %s", p.Name, v, p.Rule.Text)
 		}

@@ -113,8 +113,8 @@ func (v Value) String() string {
 	return v.text
 }
 
-// numbers returns what a Rule applies to.
-func (v Value) numbers() []float64 {
+// Numbers returns the numbers of a value: one, or those of a list; nil of other kinds.
+func (v Value) Numbers() []float64 {
 	switch v.kind {
 	case Real, Whole, Tokens:
 		return []float64{v.number}
@@ -129,7 +129,7 @@ const maxWhole = 1 << 53
 
 // check refuses what no parameter takes, whichever way the value was made.
 func (v Value) check() error {
-	for _, x := range v.numbers() {
+	for _, x := range v.Numbers() {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return errors.New("must be finite")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -25,8 +26,6 @@ func newInspect(c *common) *cobra.Command {
 				return err
 			}
 			opts.DumpSites = dump
-			opts.AllowKept = true // they are shown
-			opts.WithoutWeights = true
 			if opts, err = opts.FindLibraries(); err != nil {
 				return err
 			}
@@ -47,7 +46,7 @@ func (c *common) inspect(ctx context.Context, cmd *cobra.Command, path string, o
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.done()
 	opts.Progress = progress.say
-	report, err := rewrite.Rewrite(ctx, model, opts)
+	report, err := rewrite.Inspect(ctx, model, opts)
 	progress.done()
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		return c.none(cmd, report, err)
@@ -73,14 +72,37 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 		e := s.Attention.Encoding
 		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g, score scale %.6g",
-			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale())
+			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale()) + positionMap(*s.Attention)
 		if line = wrap(line, "    "); !slices.Contains(shown, line) {
 			shown = append(shown, line)
 		}
 	}
 	w.list(shown)
-	if report.Rewritten() == 0 {
+	switch {
+	case report.Again && report.Record != nil:
+		methods(w, report.Record.Edits)
+		beforeRewrite(w, report.Record)
+		w.line("%s", wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
+	case report.Record != nil: // the target onnx
+		methods(w, report.Record.Edits)
+		beforeRewrite(w, report.Record)
+	case report.Again || report.Rewritten() == 0:
+	default:
+		w.line("What can be done: rope-rewrite methods lists it.")
+	}
+}
+
+// beforeRewrite says what the attentions of a model were before any rewrite.
+func beforeRewrite(w *writer, r *provenance.Record) {
+	if len(r.Edits) == 0 {
+		w.line("No method: the model computes what the original does.")
 		return
 	}
-	w.line("What can be done: rope-rewrite methods lists it.")
+	w.line("Before the rewrite (graph %.12s…):", r.Graph)
+	var lines []string
+	for _, s := range r.Sites {
+		of := rewrite.SiteOf(s)
+		lines = append(lines, wrap("  "+layersText(s.Layers)+": "+describe(of), "    "))
+	}
+	w.list(lines)
 }

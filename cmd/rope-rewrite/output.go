@@ -35,7 +35,10 @@ func printJSON(stdout io.Writer, value any) error {
 // summary says what a rewrite did.
 func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	sites(w, report)
-	if len(report.Edits) > 0 {
+	switch {
+	case report.Record != nil:
+		methods(w, report.Record.Edits)
+	case len(report.Edits) > 0:
 		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
 	switch {
@@ -63,7 +66,14 @@ func sites(w *writer, report *rewrite.Report) {
 			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
 		}
 	}
-	w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
+	switch {
+	case report.Again && report.Record != nil:
+		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites hold the op, proven equal when they were rewritten (rope-rewrite %s).", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
+	case report.Again:
+		w.line("%s", wrap(fmt.Sprintf("%s: %d attention sites hold the op already.", report.Model, len(report.Sites)), "  "))
+	default:
+		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
+	}
 	var lines []string
 	for i := 0; i < len(report.Sites); {
 		first := report.Sites[i]
@@ -71,9 +81,9 @@ func sites(w *writer, report *rewrite.Report) {
 		for last+1 < len(report.Sites) && describe(report.Sites[last+1]) == describe(first) {
 			last++
 		}
-		name := fmt.Sprintf("layer %d", i)
+		name := "layer " + spans(i, last)
 		if last > i {
-			name = fmt.Sprintf("layers %d-%d", i, last)
+			name = "layers " + spans(i, last)
 		}
 		lines = append(lines, wrap("  "+name+": "+describe(first), "    "))
 		i = last + 1
@@ -101,14 +111,17 @@ func describe(s rewrite.Site) string {
 		s.Scope = ""
 		return "in " + where + ": " + describe(s)
 	}
-	if s.Proof == nil && !s.RotationOnly {
+	if s.Proof == nil && !s.RotationOnly && s.Status == rewrite.Kept {
 		return "kept: " + s.Reason
 	}
 	text := fmt.Sprintf("%d heads", s.Heads)
 	if s.KVHeads != s.Heads {
 		text += fmt.Sprintf(" (%d for keys)", s.KVHeads)
 	}
-	text += fmt.Sprintf(" of %d, ", s.HeadSize)
+	if s.HeadSize > 0 { // an op alone does not say it
+		text += fmt.Sprintf(" of %d", s.HeadSize)
+	}
+	text += ", "
 	switch {
 	case s.RotaryDim == 0:
 		text += "no rotation"

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// methods prints what was done, with every parameter.
+func methods(w *writer, edits []provenance.Edit) {
+	var lines []string
+	for _, d := range edits {
+		lines = append(lines, wrap("  "+methodText(d), "    "))
+	}
+	if len(lines) > 0 {
+		w.line("Methods:")
+	}
+	w.list(lines)
+}
+
+// sources says of parameters where their values came from; given ones need no word.
+var sources = []struct {
+	from rope.Source
+	text string
+}{
+	{rope.Given, ""},
+	{rope.FromContext, "from --context "},
+	{rope.Configuration, "from config.json "},
+	{rope.Measured, "of the graph "},
+	{rope.Computed, "computed "},
+	{rope.Default, "by default "},
+}
+
+// methodText is one edit: "scaling yarn on layers 0-29: factor 4; by default …".
+func methodText(d provenance.Edit) string {
+	name, _, _ := strings.Cut(d.Given, ":")
+	var parts []string
+	for _, source := range sources {
+		var list []string
+		for _, s := range d.Settings {
+			if s.From == source.from {
+				list = append(list, s.Name+" "+valueText(s.Value))
+			}
+		}
+		if len(list) > 0 {
+			parts = append(parts, source.text+strings.Join(list, ", "))
+		}
+	}
+	text := d.What + " " + name + " on " + layersText(d.Layers)
+	if len(parts) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(parts, "; ")
+}
+
+// valueText shortens lists: there is one number for each pair of channels.
+func valueText(v rope.Value) string {
+	list := v.Numbers()
+	if v.Kind() == rope.Reals && len(list) > 4 {
+		return fmt.Sprintf("[%g;%g;…;%g] (%d numbers)", list[0], list[1], list[len(list)-1], len(list))
+	}
+	if v.Kind() == rope.Real {
+		return fmt.Sprintf("%.7g", list[0])
+	}
+	return v.String()
+}
+
+// layersText is "layer 3" or "layers 0-3,7".
+func layersText(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		last := i
+		for last+1 < len(list) && list[last+1] == list[last]+1 {
+			last++
+		}
+		parts = append(parts, spans(list[i], list[last]))
+		i = last + 1
+	}
+	if len(list) == 1 {
+		return "layer " + parts[0]
+	}
+	return "layers " + strings.Join(parts, ",")
+}
+
+func spans(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// positionMap says at which positions far keys are met, "" for true ones.
+func positionMap(a rope.Attention) string {
+	var text strings.Builder
+	what := "distance"
+	if a.Chunk > 0 {
+		fmt.Fprintf(&text, ", positions in chunks of %d", a.Chunk)
+		what = "chunk distance"
+	}
+	for i, b := range a.Bands {
+		if i == 0 {
+			continue
+		}
+		position := func(scale float64) string {
+			p := "p"
+			if b.Group > 1 {
+				p = fmt.Sprintf("⌊p/%d⌋", b.Group)
+			}
+			switch scale {
+			case 0:
+				return "0"
+			case 1:
+				return p
+			}
+			return fmt.Sprintf("%.6g·%s", scale, p)
+		}
+		query := position(b.QueryScale)
+		switch {
+		case query == "0":
+			query = fmt.Sprintf("%g", b.QueryOffset)
+		case b.QueryOffset < 0:
+			query += fmt.Sprintf(" − %g", -b.QueryOffset)
+		case b.QueryOffset > 0:
+			query += fmt.Sprintf(" + %g", b.QueryOffset)
+		}
+		if b.QueryLimit > 0 {
+			query += fmt.Sprintf(" (at most %g)", b.QueryLimit)
+		}
+		fmt.Fprintf(&text, ", from %s %d on the query at %s and keys at %s", what, b.Start, query, position(b.KeyScale))
+	}
+	return text.String()
+}

@@ -1,0 +1,115 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Inspect says what is in a model: its sites, measured and proven as Rewrite does it, or,
+// of a model that Rewrite wrote, its record and what its ops compute as they stand.
+// External data may be missing. m may be changed and is not to be saved.
+func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
+	e, err := readEarlier(m)
+	if err != nil {
+		return newReport(m), err
+	}
+	if e != nil && e.holdsOps() {
+		return e.inspect(m)
+	}
+	opts.inspect, opts.AllowKept, opts.WithoutWeights = true, true, true
+	report, err := Rewrite(ctx, m, opts)
+	report.Record = nil // of a rewrite that is not written
+	if e != nil {
+		report.Record = e.record
+	}
+	return report, err
+}
+
+// inspect reports the ops of a model as they stand.
+func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
+	start := time.Now()
+	report := newReport(m)
+	report.Again, report.Record = true, e.record
+	if e.record == nil {
+		report.warn("the model has no record of what it was before; it cannot be rewritten again or restored, start from the original file for that")
+		return report, e.inspectOps(report)
+	}
+	if err := e.usable(); err != nil {
+		report.warn(err.Error())
+		return report, e.inspectOps(report)
+	}
+	list, err := e.read(m)
+	if err != nil {
+		report.warn(err.Error())
+		return report, e.inspectOps(report)
+	}
+	for layer, w := range list {
+		s := e.kept(layer)
+		if w != nil {
+			s = w.site()
+			s.value(w.now)
+			s.Mask = score.DescribeMask(w.now.Mask)
+			s.Cache = cacheOf(w.op, s.Cache)
+		}
+		report.Sites = append(report.Sites, s)
+	}
+	for _, d := range e.record.Edits {
+		report.Edits = append(report.Edits, d.String())
+	}
+	report.number()
+	report.carriedNow(e.fill(rope.Context{}))
+	report.Seconds = time.Since(start).Seconds()
+	return report, nil
+}
+
+// inspectOps reports ops of which no record says more.
+func (e *earlier) inspectOps(report *Report) error {
+	for _, n := range e.ops {
+		op, err := lower.ReadOp(n)
+		if err != nil {
+			return fmt.Errorf("it cannot be read: %w", err)
+		}
+		a, err := lower.Value(op, rope.Attention{})
+		if err != nil {
+			return err
+		}
+		s := Site{Node: n.Name, Op: n.OpType, Status: Rewritten, Mask: score.DescribeMask(a.Mask), Cache: cacheOf(op, "none")}
+		s.value(a)
+		report.Sites = append(report.Sites, s)
+	}
+	report.number()
+	return nil
+}
+
+// cacheOf says what kind of cache an op has.
+func cacheOf(op customop.RotaryAttention, otherwise string) string {
+	switch {
+	case op.TotalLength != "":
+		return "counted"
+	case op.CacheLength != "":
+		return "fixed"
+	case op.PastKey != "":
+		return "growing"
+	}
+	return otherwise
+}
+
+// carriedNow notes by which methods the frequencies of ops are scaled.
+func (r *Report) carriedNow(known rope.Context) {
+	for i := range r.Sites {
+		s := &r.Sites[i]
+		if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
+			continue
+		}
+		if spec, base, ok := rope.Recognise(*s.Attention, known); ok {
+			s.Theta, s.Scaling = base, spec.String()
+		}
+	}
+}
