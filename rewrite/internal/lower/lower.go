@@ -103,7 +103,7 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	}
 	if binding.Bias != nil {
 		op.AttentionBias = binding.Bias.value
-		b.Nodes, b.Constants = append(b.Nodes, binding.Bias.nodes...), append(b.Constants, binding.Bias.constants...)
+		b.Nodes, b.Constants = append(b.Nodes, binding.Bias.Nodes...), append(b.Constants, binding.Bias.Constants...)
 	}
 	if binding.LengthTracked != nil {
 		op.CacheLength, op.TotalLength = cacheLength(b, binding), binding.LengthTracked.Total
