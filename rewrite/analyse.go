@@ -19,10 +19,11 @@ import (
 type analyser struct {
 	opts           Options
 	report         *Report
-	proving        bool // sites are proven too
-	onlyMasks      bool // attention that turns nothing is of use as well
-	keepsAttention bool // see backend
-	rotations      bool // where an attention cannot be measured its rotation alone is of use
+	proving        bool         // sites are proven too
+	onlyMasks      bool         // attention that turns nothing is of use as well
+	keepsAttention bool         // see backend
+	only           map[int]bool // the sites that are measured, by their place in the report; nil is all
+	rotations      bool         // where an attention cannot be measured its rotation alone is of use
 	outcomes       *outcomes
 }
 
@@ -137,6 +138,9 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 	seen := map[[32]byte]bool{} // of earlier layers
 	shared := map[string][32]byte{}
 	for i, f := range found {
+		if a.only != nil && !a.only[f.index] {
+			continue
+		}
 		s := sized[i]
 		hash := s.Hash(l.Graph, l.Table, shared)
 		key := outcomeKey{hash, a.proving}

@@ -52,11 +52,16 @@ func (d *documentsFeature) site(_ *onnx.Model, e *edited) (err error) {
 	return err
 }
 
-// finish adds the input, or what counts the documents.
-func (d *documentsFeature) finish(m *onnx.Model, changes []lower.Change) error {
+// planned refuses document ids that no site reads.
+func (*documentsFeature) planned(changes []lower.Change) error {
 	if !slices.ContainsFunc(changes, func(c lower.Change) bool { return c.Reads.Documents != rope.NoDocuments }) {
 		return errors.New("nothing would read the document ids: give a --mask that goes by them (intra-document, intra-document-reset, anchor), or leave --documents away")
 	}
+	return nil
+}
+
+// finish adds the input, or what counts the documents.
+func (d *documentsFeature) finish(m *onnx.Model, changes []lower.Change) error {
 	if d.input != "" {
 		m.Graph.AddInput(onnx.NewValueInfo(d.input, onnx.Int64, batchOf(m.Graph), tokensOf(changes)))
 	}

@@ -87,6 +87,8 @@ func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
 	return nil
 }
 
+func (*fixedCacheFeature) planned([]lower.Change) error { return nil }
+
 // finish changes the shapes of the buffers, after the sites were replaced by
 // the given nodes, and refuses a graph in which another node reads them.
 func (f *fixedCacheFeature) finish(m *onnx.Model, changes []lower.Change) error {

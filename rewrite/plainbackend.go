@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plainonnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // onnxBackend changes constants of the model's own attention, and hides keys
@@ -41,7 +42,10 @@ func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, _ *Repo
 	for i, e := range p.sites {
 		sites[i] = plainonnx.Site{Attention: e.Attention, Layer: e.layer, Want: e.want, Documents: e.extra.Documents, Specs: e.specs, Known: e.known}
 	}
-	err := plainonnx.Write(ctx, m, sites, b.measureAgain)
+	again := func(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {
+		return b.measureAgain(ctx, m, p.sites)
+	}
+	err := plainonnx.Write(ctx, m, sites, again)
 	if layer := (*plainonnx.LayerError)(nil); errors.As(err, &layer) {
 		return &EditError{Layer: layer.Layer, Err: layer.Err}
 	}
@@ -51,17 +55,27 @@ func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, _ *Repo
 	return ir.Order(m.Graph)
 }
 
-// measureAgain measures a model whose constants were changed.
-func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {
-	opts := b.opts
-	opts.Layers = nil
+// measureAgain measures the planned sites in a model whose constants were changed. It is
+// the proof of what was written, no second analysis: the sites are where they were, and
+// nothing but them is measured or reported.
+func (b *onnxBackend) measureAgain(ctx context.Context, m *onnx.Model, planned []edited) (map[int]*measure.Measured, func(int) string, error) {
 	report := newReport(m)
-	a := opts.analyser(report, true)
+	a := b.opts.analyser(report, true)
 	a.proving = false // the model differs from the proven one in constants alone
-	found, err := a.find(ctx, m)
+	a.only = map[int]bool{}
+	for _, e := range planned {
+		a.only[e.Index] = true
+	}
+	a.say("reading the graph")
+	parts, err := site.Scopes(m)
 	if err != nil {
 		return nil, nil, err
 	}
+	var found []delimited
+	for _, part := range parts {
+		found = append(found, a.delimit(part)...)
+	}
+	found = a.keepShared(found)
 	sites, err := a.measure(ctx, found)
 	if err != nil {
 		return nil, nil, err

@@ -50,6 +50,8 @@ type feature interface {
 	check(*Report) error
 	// site adds the feature to a site that was bound.
 	site(*onnx.Model, *edited) error
+	// planned refuses what was planned, before the model is changed.
+	planned([]lower.Change) error
 	// finish changes the model, after its sites were written.
 	finish(*onnx.Model, []lower.Change) error
 }
@@ -107,6 +109,13 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 		report.Edits = append(report.Edits, text)
 	}
 	before := shapesOf(m)
+	if len(p.changes) > 0 {
+		for _, f := range r.features {
+			if err := f.planned(p.changes); err != nil {
+				return &EditError{Layer: WholeModel, Err: err}
+			}
+		}
+	}
 	if err := r.backend.write(ctx, m, p, report); err != nil || len(p.changes) == 0 {
 		return err
 	}

@@ -71,28 +71,28 @@ func (c *documentCounter) ids(f measure.Attention, m rope.Mask) (string, error) 
 // count makes ids from 1 on.
 func (c *documentCounter) count(tokens string) {
 	axis, one := c.Scalar("axis", 1), c.Scalar("one", 1)
-	is := c.Add("Equal", []string{tokens, c.Scalar("separator", c.separator.Token)}, c.Value("is_separator"))
-	each := c.Add("Cast", []string{is}, c.Value("separators"), onnx.IntAttr("to", int64(onnx.Int64)))
+	is := c.AddAs("is_separator", "Equal", []string{tokens, c.Scalar("separator", c.separator.Token)})
+	each := c.AddAs("separators", "Cast", []string{is}, onnx.IntAttr("to", int64(onnx.Int64)))
 	exclusive := int64(0)
 	if c.separator.Ends {
 		exclusive = 1
 	}
-	before := c.Add("CumSum", []string{each, axis}, c.Value("counted"), onnx.IntAttr("exclusive", exclusive))
-	c.Add("Add", []string{before, one}, c.Value("ids"))
+	before := c.AddAs("counted", "CumSum", []string{each, axis}, onnx.IntAttr("exclusive", exclusive))
+	c.AddAs("ids", "Add", []string{before, one})
 }
 
 // anchored makes the first real token of each row the anchor.
 func (c *documentCounter) anchored(mask *onnx.ValueInfo, tokens, name string) {
 	var real string
 	if mask != nil {
-		real = c.Add("Cast", []string{mask.Name}, c.Value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
+		real = c.AddAs("real", "Cast", []string{mask.Name}, onnx.IntAttr("to", int64(onnx.Bool)))
 	} else {
-		real = c.Add("Equal", []string{tokens, tokens}, c.Value("real")) // all of them
+		real = c.AddAs("real", "Equal", []string{tokens, tokens}) // all of them
 	}
-	real = c.Add("Cast", []string{real}, c.Value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
-	place := c.Add("CumSum", []string{real, c.Value("axis")}, c.Value("place"))
-	first := c.Add("Equal", []string{place, c.Value("one")}, c.Value("first"))
-	c.Add("Where", []string{first, c.Scalar("none", 0), c.Value("ids")}, name)
+	real = c.AddAs("real_int64", "Cast", []string{real}, onnx.IntAttr("to", int64(onnx.Int64)))
+	place := c.AddAs("place", "CumSum", []string{real, c.Value("axis")})
+	first := c.AddAs("first", "Equal", []string{place, c.Value("one")})
+	c.AddTo(name, "Where", []string{first, c.Scalar("none", 0), c.Value("ids")})
 }
 
 // write puts the nodes into the graph, in front of all others.

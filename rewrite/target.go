@@ -1,7 +1,9 @@
 package rewrite
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 )
 
 // Target says what sites become.
@@ -16,13 +18,33 @@ const (
 	PlainONNX Target = "onnx"
 )
 
-// newBackend returns the backend of a target. A new target is one line here.
-func (t Target) newBackend() (backend, error) {
-	switch t {
-	case "", Ops:
-		return &opsBackend{}, nil
-	case PlainONNX:
-		return &onnxBackend{}, nil
+// backends lists the targets, the default one first. A new target is one line here.
+func backends() []namedBackend {
+	return []namedBackend{{Ops, &opsBackend{}}, {PlainONNX, &onnxBackend{}}}
+}
+
+type namedBackend struct {
+	target Target
+	backend
+}
+
+// Targets lists the targets, the default one first.
+func Targets() []Target {
+	var list []Target
+	for _, b := range backends() {
+		list = append(list, b.target)
 	}
-	return nil, fmt.Errorf("unknown target %q; ops or onnx was expected", t)
+	return list
+}
+
+// newBackend returns the backend of a target.
+func (t Target) newBackend() (backend, error) {
+	var names []string
+	for _, b := range backends() {
+		if b.target == cmp.Or(t, Ops) {
+			return b.backend, nil
+		}
+		names = append(names, string(b.target))
+	}
+	return nil, fmt.Errorf("unknown target %q; %s was expected", t, strings.Join(names, " or "))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,8 +189,8 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	}
 	if given("target") {
 		opts.Target = rewrite.Target(r.target)
-		if opts.Target != rewrite.Ops && opts.Target != rewrite.PlainONNX {
-			return opts, nil, usageError("--target %q: ops or onnx was expected", r.target)
+		if known := rewrite.Targets(); !slices.Contains(known, opts.Target) {
+			return opts, nil, usageError("--target %q: %s was expected", r.target, oneOf(known))
 		}
 	}
 	if given("documents") {

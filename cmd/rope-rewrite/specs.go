@@ -72,3 +72,12 @@ func parseKV(text string, opts *rewrite.Options) error {
 	}
 	return nil
 }
+
+// oneOf says which values were expected.
+func oneOf[T ~string](known []T) string {
+	list := make([]string, len(known))
+	for i, v := range known {
+		list[i] = string(v)
+	}
+	return strings.Join(list, " or ")
+}

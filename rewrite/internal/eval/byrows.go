@@ -28,6 +28,7 @@ func (e *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, err
 		return nil, err
 	}
 	r := &rowChooser{piece: p, dims: dims, axis: axis, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
+		Builder:   ir.Builder{Stem: "rope-rewrite/rows", Title: ir.Untitled},
 		axesInput: p.Graph.Model.Opset("") >= 13}
 	for _, n := range p.Nodes {
 		for _, o := range n.Outputs {
@@ -39,22 +40,21 @@ func (e *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, err
 		return nil, err
 	}
 	q := *p
-	q.Nodes, q.Outputs = r.nodes, []string{out}
+	q.Nodes, q.Outputs = r.Nodes, []string{out}
 	q.elements = map[string]onnx.DataType{out: p.element(p.Outputs[0])}
 	q.dims = map[string][]dim.Extent{out: e.Table.Dims[p.Outputs[0]]}
-	q.Consts = append(slices.Clone(p.Consts), r.consts...)
+	q.Consts = append(slices.Clone(p.Consts), r.Constants...)
 	q.Typed = append(slices.Clone(p.Typed), &onnx.ValueInfo{Name: RowsInput, Type: onnx.Int64})
 	return &q, nil
 }
 
 // rowChooser writes nodes that compute chosen rows.
 type rowChooser struct {
+	ir.Builder
 	piece     *Piece
 	dims      map[string][]dim.Extent
 	axis      int // of the rows in the boundary
 	producer  map[string]*onnx.Node
-	nodes     []*onnx.Node
-	consts    []*onnx.Tensor
 	kept      map[*onnx.Node]bool // nodes that stay as they are and are written already
 	memo      map[string]string   // values of chosen rows that are written already
 	axesInput bool                // Unsqueeze and Squeeze have their axes as an input (from opset 13)
@@ -90,12 +90,12 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 	if n == nil || len(n.Outputs) != 1 {
 		return name, r.gather(v, name, axis)
 	}
-	inputs, same, err := r.inputRows(n, name, axis)
+	inputs, same, err := r.inputRows(n, axis)
 	switch {
 	case err != nil:
 		return "", err
 	case same:
-		r.like(n, inputs, name)
+		r.AddCopy(name, n, inputs)
 		return name, nil
 	}
 	switch {
@@ -114,7 +114,7 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 // inputRows returns the inputs with which a node that does what n does makes the
 // chosen rows of n's output. same is false where no such node does, and nothing has
 // been written then.
-func (r *rowChooser) inputRows(n *onnx.Node, name string, axis int) (inputs []string, same bool, err error) {
+func (r *rowChooser) inputRows(n *onnx.Node, axis int) (inputs []string, same bool, err error) {
 	dims := r.dims[n.Outputs[0]]
 	rank := len(dims)
 	switch {
@@ -129,13 +129,13 @@ func (r *rowChooser) inputRows(n *onnx.Node, name string, axis int) (inputs []st
 	case ir.Standard(n, "ReduceMax", "ReduceMin", "ReduceSum") && axis < rank-1 && r.piece.Graph.OverLast(n, rank):
 		inputs, err = r.rest(n, 0, axis)
 	case ir.Standard(n, "Expand"):
-		inputs, err = r.expanded(n, name, axis, rank)
+		inputs, err = r.expanded(n, axis, rank)
 	case ir.Standard(n, "Tile"):
-		inputs, err = r.tiled(n, name, axis)
+		inputs, err = r.tiled(n, axis)
 	case ir.Standard(n, "CumSum") && r.elsewhere(n, 1, axis, rank):
 		inputs, err = r.rest(n, 0, axis)
 	case ir.Standard(n, "ConstantOfShape"):
-		shape, err := r.shorter(n.Inputs[0], name, axis)
+		shape, err := r.shorter(n.Inputs[0], axis)
 		return []string{shape}, true, err
 	case ir.Standard(n, "Concat"):
 		at := n.Int("axis", 0)
@@ -208,6 +208,15 @@ func (r *rowChooser) rest(n *onnx.Node, chosen, axis int) ([]string, error) {
 	return inputs, nil
 }
 
+// gather makes all of v and then takes the chosen rows.
+func (r *rowChooser) gather(v, name string, axis int) error {
+	if err := r.whole(v); err != nil {
+		return err
+	}
+	r.AddTo(name, "Gather", []string{v, RowsInput}, onnx.IntAttr("axis", int64(axis)))
+	return nil
+}
+
 // whole writes the nodes that make all of v. It refuses values with two dimensions of
 // tokens: these are what is too large.
 func (r *rowChooser) whole(v string) error {
@@ -233,6 +242,6 @@ func (r *rowChooser) whole(v string) error {
 			return err
 		}
 	}
-	r.nodes = append(r.nodes, n)
+	r.Nodes = append(r.Nodes, n)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // Single ops that need other nodes to compute chosen rows only (ByRows).
@@ -27,29 +26,26 @@ func (r *rowChooser) triangle(n *onnx.Node, name string, axis int) error {
 	if err != nil {
 		return err
 	}
-	step := func(op string, inputs ...string) string { return r.step(name, op, inputs...) }
-	k := r.list(name+"/k", 0)
+	add := func(op string, inputs ...string) string { return r.Add(op, inputs) }
+	k := r.Ints(0)
 	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
 		k = n.Inputs[1]
 		if err := r.whole(k); err != nil {
 			return err
 		}
 	}
-	width := step("Gather", step("Shape", x), r.scalar(name+"/last", -1))
-	columns := step("Range", r.scalar(name+"/zero", 0), width, r.scalar(name+"/one", 1))
-	edge := step("Reshape", step("Add", RowsInput, k), r.list(name+"/column", -1, 1))
+	columns := add("Range", r.Int(0), r.Size(x, -1), r.Int(1))
+	edge := add("Reshape", add("Add", RowsInput, k), r.Ints(-1, 1))
 	compare := "LessOrEqual"
 	if n.Int("upper", 1) != 0 {
 		compare = "GreaterOrEqual"
 	}
-	stays := step(compare, columns, edge)
+	stays := add(compare, columns, edge)
 	if r.piece.element(n.Inputs[0]) == onnx.Bool {
-		r.nodes = append(r.nodes, onnx.NewNode("And", []string{stays, x}, []string{name}))
+		r.AddTo(name, "And", []string{stays, x})
 		return nil
 	}
-	zero := name + "/nothing"
-	r.consts = append(r.consts, ir.Float32Tensor(zero, []int64{}, 0))
-	r.nodes = append(r.nodes, onnx.NewNode("Where", []string{stays, x, step("CastLike", zero, x)}, []string{name}))
+	r.AddTo(name, "Where", []string{stays, x, add("CastLike", r.Float(0, onnx.Float), x)})
 	return nil
 }
 
@@ -73,13 +69,13 @@ func (r *rowChooser) scattered(n *onnx.Node, name string, axis int) error {
 	}
 	there, along := make([]int64, rank), slices.Repeat([]int64{1}, rank+1)
 	there[axis], along[axis] = 1, -1
-	count := r.step(name, "Gather", r.step(name, "Shape", RowsInput), r.scalar(name+"/first", 0))
-	place := r.step(name, "Range", r.scalar(name+"/zero", 0), count, r.scalar(name+"/one", 1))
-	shape := r.list(name+"/along", along...)
-	column := func(list string) string { return r.step(name, "Reshape", list, shape) }
-	own := r.step(name, "Equal", parts[1], column(RowsInput))
-	row := r.step(name, "Where", own, column(place), r.scalar(name+"/nowhere", 1<<40))
-	isRow := r.step(name, "Greater", r.list(name+"/there", there...), r.scalar(name+"/none", 0))
-	r.like(n, []string{parts[0], r.step(name, "Where", isRow, row, parts[1]), parts[2]}, name)
+	add := func(op string, inputs ...string) string { return r.Add(op, inputs) }
+	place := add("Range", r.Int(0), r.Size(RowsInput, 0), r.Int(1))
+	shape := r.Ints(along...)
+	column := func(list string) string { return add("Reshape", list, shape) }
+	own := add("Equal", parts[1], column(RowsInput))
+	row := add("Where", own, column(place), r.Int(1<<40))
+	isRow := add("Greater", r.Ints(there...), r.Int(0))
+	r.AddCopy(name, n, []string{parts[0], add("Where", isRow, row, parts[1]), parts[2]})
 	return nil
 }

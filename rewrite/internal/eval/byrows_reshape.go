@@ -33,9 +33,9 @@ func (r *rowChooser) reshaped(v, name string, axis int) error {
 		if err != nil {
 			return err
 		}
-		value = r.ones("Squeeze", value, name+"/squeezed", from)
-		value = r.ones("Unsqueeze", value, name+"/unsqueezed", r.dims[v])
-		r.nodes = append(r.nodes, onnx.NewNode("Identity", []string{value}, []string{name}))
+		value = r.ones("Squeeze", value, from)
+		value = r.ones("Unsqueeze", value, r.dims[v])
+		r.AddTo(name, "Identity", []string{value})
 		return nil
 	}
 	return r.gather(v, name, axis)
@@ -47,7 +47,7 @@ func wide(dims []dim.Extent) []dim.Extent {
 }
 
 // ones writes a Squeeze or Unsqueeze of the dimensions of size 1.
-func (r *rowChooser) ones(op, value, name string, dims []dim.Extent) string {
+func (r *rowChooser) ones(op, value string, dims []dim.Extent) string {
 	var axes []int64
 	for i, e := range dims {
 		if e == dim.ConstantExtent(1) {
@@ -57,14 +57,10 @@ func (r *rowChooser) ones(op, value, name string, dims []dim.Extent) string {
 	if len(axes) == 0 {
 		return value
 	}
-	n := onnx.NewNode(op, []string{value}, []string{name})
 	if r.axesInput {
-		n.Inputs = append(n.Inputs, r.list(name+"/axes", axes...))
-	} else {
-		n.SetAttribute(onnx.IntsAttr("axes", axes...))
+		return r.Add(op, []string{value, r.Ints(axes...)})
 	}
-	r.nodes = append(r.nodes, n)
-	return name
+	return r.Add(op, []string{value}, onnx.IntsAttr("axes", axes...))
 }
 
 // transposed writes a Transpose of the chosen rows.
@@ -78,12 +74,12 @@ func (r *rowChooser) transposed(n *onnx.Node, name string, axis int) error {
 	if err != nil {
 		return err
 	}
-	r.like(n, []string{x}, name)
+	r.AddCopy(name, n, []string{x})
 	return nil
 }
 
 // expanded returns the inputs of an Expand to fewer rows.
-func (r *rowChooser) expanded(n *onnx.Node, name string, axis, rank int) ([]string, error) {
+func (r *rowChooser) expanded(n *onnx.Node, axis, rank int) ([]string, error) {
 	x, err := r.aligned(n.Inputs[0], rank-axis)
 	if err != nil {
 		return nil, err
@@ -96,30 +92,27 @@ func (r *rowChooser) expanded(n *onnx.Node, name string, axis, rank int) ([]stri
 	if at < 0 { // the shape says nothing of this dimension
 		return []string{x, n.Inputs[1]}, r.whole(n.Inputs[1])
 	}
-	shape, err := r.shorter(n.Inputs[1], name, at)
+	shape, err := r.shorter(n.Inputs[1], at)
 	return []string{x, shape}, err
 }
 
 // tiled returns the inputs of a Tile to fewer rows.
-func (r *rowChooser) tiled(n *onnx.Node, name string, axis int) ([]string, error) {
+func (r *rowChooser) tiled(n *onnx.Node, axis int) ([]string, error) {
 	if dims := r.dims[n.Inputs[0]]; axis < len(dims) && dims[axis] == dim.LengthExtent {
 		return r.rest(n, 0, axis)
 	}
 	if err := r.whole(n.Inputs[0]); err != nil {
 		return nil, err
 	}
-	times, err := r.shorter(n.Inputs[1], name, axis)
+	times, err := r.shorter(n.Inputs[1], axis)
 	return []string{n.Inputs[0], times}, err
 }
 
 // shorter returns a shape whose element at is the number of chosen rows.
-func (r *rowChooser) shorter(shape, name string, at int) (string, error) {
+func (r *rowChooser) shorter(shape string, at int) (string, error) {
 	if err := r.whole(shape); err != nil {
 		return "", err
 	}
-	count, out := name+"/count", name+"/shape"
-	r.nodes = append(r.nodes,
-		onnx.NewNode("Shape", []string{RowsInput}, []string{count}),
-		onnx.NewNode("ScatterElements", []string{shape, r.list(name+"/at", int64(at)), count}, []string{out}, onnx.IntAttr("axis", 0)))
-	return out, nil
+	count := r.Add("Shape", []string{RowsInput})
+	return r.Add("ScatterElements", []string{shape, r.Ints(int64(at)), count}, onnx.IntAttr("axis", 0)), nil
 }

@@ -120,6 +120,14 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 	return p, nil
 }
 
+// Fed returns the piece with other values that are fed: boundaries are hidden states, typed
+// are values with types of their own. Together they are what the piece was extracted from.
+func (p *Piece) Fed(boundaries []string, typed ...*onnx.ValueInfo) *Piece {
+	q := *p
+	q.Boundaries, q.Typed = boundaries, typed
+	return &q
+}
+
 // maxNodes is the largest number of nodes of a piece. A piece is run some hundred times,
 // so that more would take minutes; exporters write some hundred at most.
 const maxNodes = 10_000

@@ -7,20 +7,20 @@ import (
 
 // Element returns the element type of a value, as it follows from the types of inputs
 // and constants; Undefined where it does not.
-func (g *Graph) Element(value string) onnx.DataType {
-	if g.elements == nil {
-		g.elements = map[string]onnx.DataType{}
-		for name, v := range g.Inputs {
-			g.elements[name] = v.Type
-		}
-		for name, t := range g.Constants {
-			g.elements[name] = t.Type
-		}
-		for _, n := range g.Nodes {
-			for _, o := range n.Outputs {
-				g.elements[o] = narrow.OutputType(n, g.elements)
-			}
+func (g *Graph) Element(value string) onnx.DataType { return g.elements[value] }
+
+// readElements fills the element types of all values.
+func (g *Graph) readElements() {
+	g.elements = make(map[string]onnx.DataType, len(g.Producer)+len(g.Constants))
+	for name, v := range g.Inputs {
+		g.elements[name] = v.Type
+	}
+	for name, t := range g.Constants {
+		g.elements[name] = t.Type
+	}
+	for _, n := range g.Nodes {
+		for _, o := range n.Outputs {
+			g.elements[o] = narrow.OutputType(n, g.elements)
 		}
 	}
-	return g.elements[value]
 }

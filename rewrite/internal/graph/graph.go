@@ -21,7 +21,7 @@ type Graph struct {
 	Outputs      map[string]bool
 	Classes      map[string]Class
 	constantDims map[string][]int64       // shapes of constants, and of what is computed from them as far as bound.Estimate follows
-	elements     map[string]onnx.DataType // see Element
+	elements     map[string]onnx.DataType // see Element; filled when the graph is built
 }
 
 // buildGraph makes a graph of nodes: the model's own or their expansions. constants are
@@ -79,6 +79,7 @@ func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v V
 		}
 	}
 	g.classify()
+	g.readElements()
 	return g, nil
 }
 

@@ -11,7 +11,7 @@ import (
 // A Builder makes nodes that read the length of a value: its second dimension.
 func ExampleBuilder() {
 	b := ir.Builder{Stem: "length_of_ids"}
-	fmt.Println(b.Size("input_ids", 1, "length"))
+	fmt.Println(b.NamedSize("length", "input_ids", 1))
 	for _, n := range b.Nodes {
 		fmt.Println(n.OpType, slices.Collect(ir.Uses(n)), ir.Standard(n, "Shape"))
 	}

@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -20,28 +19,26 @@ import (
 
 // BiasSubgraph is the nodes that compute a site's bias, and the name of their result.
 type BiasSubgraph struct {
-	nodes     []*onnx.Node
-	constants []*onnx.Tensor
-	value     string
+	ir.Builder
+	value string
 }
 
 // writeBias returns the nodes that compute a site's bias.
 func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 	g := s.Graph
-	bias := &BiasSubgraph{}
+	bias := &BiasSubgraph{Builder: ir.Builder{Stem: "rope_rewrite/bias", ByContent: true, Title: ir.Untitled}}
 	names := map[string]string{}
 	kind := g.Element(s.Scores())
 	if m.ScalarBias {
-		zero := onnx.NewTensor(fmt.Sprintf("rope_rewrite/bias/zero_%v", kind), kind, []int64{1, 1, 1, 1}, make([]byte, kind.Size()))
-		bias.constants = append(bias.constants, zero)
-		names[s.Scores()] = zero.Name
+		zero := onnx.NewTensor("", kind, []int64{1, 1, 1, 1}, make([]byte, kind.Size()))
+		names[s.Scores()] = bias.AddNamedConstant(fmt.Sprintf("zero_%v", kind), zero)
 	} else {
 		scores := m.Layouts.Scores
 		shape, err := biasSizes(s, bias, m, scores)
 		if err != nil {
 			return nil, err
 		}
-		names[s.Scores()] = bias.add(ir.Zeros(kind, shape, ""))
+		names[s.Scores()] = bias.AddNode(ir.Zeros(kind, shape, ""))[0]
 	}
 	needed := map[*onnx.Node]bool{}
 	inside := s.Inside()
@@ -50,12 +47,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 		switch {
 		case names[v] != "":
 		case g.Constants[v] != nil && g.Internal[v]:
-			t := g.Constants[v].Clone()
-			w := sha256.New()
-			site.WriteTensor(w, t)
-			t.Name = fmt.Sprintf("rope_rewrite/bias/%x", w.Sum(nil)[:8])
-			names[v] = t.Name
-			bias.constants = append(bias.constants, t)
+			names[v] = bias.AddConstant(g.Constants[v].Clone())
 		case n != nil && g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && inside[n.Inputs[0]]:
 			// The value whose size this is will be computed inside the op, or not at all.
 			sizes, ok := s.Table.Sizes[v]
@@ -83,24 +75,22 @@ func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 			continue
 		}
 		c := n.Clone()
-		c.Name = ""
 		for i, v := range c.Inputs {
 			if v != "" {
 				c.Inputs[i] = names[v]
 			}
 		}
-		bias.add(c)
-		for i, o := range n.Outputs {
-			names[o] = c.Outputs[i]
+		for i, name := range bias.AddNode(c) {
+			names[n.Outputs[i]] = name
 		}
 	}
 	bias.value = names[s.SoftmaxInput()]
 	if m.Layouts.Sinks > 0 {
 		from, to, axis := bias.list(0), bias.list(-m.Layouts.Sinks), bias.list(3)
-		bias.value = bias.add(onnx.NewNode("Slice", []string{bias.value, from, to, axis}, []string{""}))
+		bias.value = bias.Add("Slice", []string{bias.value, from, to, axis})
 	}
 	if to := g.Element(s.Query.Boundary); g.Element(s.SoftmaxInput()) != to {
-		bias.value = bias.add(ir.Cast(bias.value, "", to))
+		bias.value = bias.Add("Cast", []string{bias.value}, onnx.IntAttr("to", int64(to)))
 	}
 	return bias, wrong
 }
@@ -109,8 +99,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 // enter the site, and returns the name of the list, int64 [number of sizes].
 func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []dim.Extent) (string, error) {
 	sizeOf := func(value string, i int64) string {
-		shape := bias.add(onnx.NewNode("Shape", []string{value}, []string{""}))
-		return bias.add(onnx.NewNode("Slice", []string{shape, bias.list(i), bias.list(i + 1)}, []string{""}))
+		return bias.Add("Slice", []string{bias.Add("Shape", []string{value}), bias.list(i), bias.list(i + 1)})
 	}
 	batch, length := slices.Index(m.Layouts.Query.Axes, dim.BatchAxis), slices.Index(m.Layouts.Query.Axes, dim.RowAxis)
 	if batch < 0 || length < 0 {
@@ -128,7 +117,7 @@ func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []di
 			case 1:
 				terms = append(terms, of())
 			default:
-				terms = append(terms, bias.add(onnx.NewNode("Mul", []string{of(), bias.list(factor)}, []string{""})))
+				terms = append(terms, bias.Add("Mul", []string{of(), bias.list(factor)}))
 			}
 		}
 		term(x.B, func() string { return sizeOf(s.Query.Boundary, int64(batch)) })
@@ -141,37 +130,15 @@ func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []di
 		}
 		sum := terms[0]
 		for _, t := range terms[1:] {
-			sum = bias.add(onnx.NewNode("Add", []string{sum, t}, []string{""}))
+			sum = bias.Add("Add", []string{sum, t})
 		}
 		parts = append(parts, sum)
 	}
 	if len(parts) == 1 {
 		return parts[0], nil
 	}
-	return bias.add(onnx.NewNode("Concat", parts, []string{""}, onnx.IntAttr("axis", 0))), nil
+	return bias.Add("Concat", parts, onnx.IntAttr("axis", 0)), nil
 }
 
 // list returns the name of a constant list with one integer.
-func (bias *BiasSubgraph) list(value int64) string {
-	t := ir.Int64Tensor(fmt.Sprintf("rope_rewrite/bias/%d", value), []int64{1}, value)
-	if !slices.ContainsFunc(bias.constants, func(c *onnx.Tensor) bool { return c.Name == t.Name }) {
-		bias.constants = append(bias.constants, t)
-	}
-	return t.Name
-}
-
-// add appends a node, unless it is there already, and returns the name of its first
-// output. The names of its outputs are a hash of what the node computes.
-func (bias *BiasSubgraph) add(n *onnx.Node) string {
-	w := sha256.New()
-	fmt.Fprintf(w, "%q %q %q", n.Domain, n.OpType, n.Inputs)
-	site.WriteAttributes(w, n)
-	sum := w.Sum(nil)[:8]
-	for i := range n.Outputs {
-		n.Outputs[i] = fmt.Sprintf("rope_rewrite/bias/%s_%x_%d", n.OpType, sum, i)
-	}
-	if !slices.ContainsFunc(bias.nodes, func(c *onnx.Node) bool { return c.Outputs[0] == n.Outputs[0] }) {
-		bias.nodes = append(bias.nodes, n)
-	}
-	return n.Outputs[0]
-}
+func (bias *BiasSubgraph) list(value int64) string { return bias.Constant(fmt.Sprint(value), value) }

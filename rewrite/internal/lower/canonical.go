@@ -30,10 +30,10 @@ func concatenated(b *ir.Builder, values []string, ly dim.Layout, part string) st
 		list[i] = v
 		if ly.Parts[i].Heads < ly.Heads {
 			name := fmt.Sprintf("%s_%d", part, i)
-			list[i] = b.Add("Tile", []string{v, b.Constant(name+"_repeats", 1, ly.Heads, 1, 1)}, b.Value(name+"_heads"))
+			list[i] = b.AddAs(name+"_heads", "Tile", []string{v, b.Constant(name+"_repeats", 1, ly.Heads, 1, 1)})
 		}
 	}
-	return b.Add("Concat", list, b.Value(part+"_joined"), onnx.IntAttr("axis", 3))
+	return b.AddAs(part+"_joined", "Concat", list, onnx.IntAttr("axis", 3))
 }
 
 // Canonical brings a hidden state with the layout ly to [batch, heads, length, channels],
@@ -49,14 +49,14 @@ func Canonical(b *ir.Builder, value string, ly dim.Layout, part string) string {
 	case ly.Canonical():
 		return value
 	case ly.Is(dim.BatchAxis, dim.RowAxis, dim.MergedAxis):
-		split := b.Add("Reshape", []string{value, b.Constant(part+"_shape", 0, 0, ly.Heads, ly.Channels)}, b.Value(part+"_split"))
-		return b.Add("Transpose", []string{split}, b.Value(part), onnx.IntsAttr("perm", 0, 2, 1, 3))
+		split := b.AddAs(part+"_split", "Reshape", []string{value, b.Constant(part+"_shape", 0, 0, ly.Heads, ly.Channels)})
+		return b.AddAs(part, "Transpose", []string{split}, onnx.IntsAttr("perm", 0, 2, 1, 3))
 	case ly.Is(dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis):
 		// [batch·heads, length, channels]: Reshape works out the batch.
-		width := b.Add("Shape", []string{value}, b.Value(part+"_dims"))
-		rest := b.Add("Slice", []string{width, b.Constant(part+"_from", 1), b.Constant(part+"_to", 3)}, b.Value(part+"_rest"))
-		shape := b.Add("Concat", []string{b.Constant(part+"_front", -1, ly.Heads), rest}, b.Value(part+"_shape"), onnx.IntAttr("axis", 0))
-		return b.Add("Reshape", []string{value, shape}, b.Value(part))
+		width := b.AddAs(part+"_dims", "Shape", []string{value})
+		rest := b.AddAs(part+"_rest", "Slice", []string{width, b.Constant(part+"_from", 1), b.Constant(part+"_to", 3)})
+		shape := b.AddAs(part+"_shape", "Concat", []string{b.Constant(part+"_front", -1, ly.Heads), rest}, onnx.IntAttr("axis", 0))
+		return b.AddAs(part, "Reshape", []string{value, shape})
 	}
 	perm := make([]int64, 4)
 	for i, a := range ly.Axes {
@@ -71,7 +71,7 @@ func Canonical(b *ir.Builder, value string, ly dim.Layout, part string) string {
 			perm[3] = int64(i)
 		}
 	}
-	return b.Add("Transpose", []string{value}, b.Value(part), onnx.IntsAttr("perm", perm...))
+	return b.AddAs(part, "Transpose", []string{value}, onnx.IntsAttr("perm", perm...))
 }
 
 // Ordered puts the channels of [batch, heads, length, channels] in another order: channel
@@ -80,7 +80,7 @@ func Ordered(b *ir.Builder, value string, order []int64, part string) string {
 	if order == nil {
 		return value
 	}
-	return b.Add("Gather", []string{value, b.Constant(part+"_order", order...)}, b.Value(part+"_ordered"), onnx.IntAttr("axis", 3))
+	return b.AddAs(part+"_ordered", "Gather", []string{value, b.Constant(part+"_order", order...)}, onnx.IntAttr("axis", 3))
 }
 
 // compact removes dimensions of one element, which come after batch and rows, and sets
@@ -103,7 +103,7 @@ func compact(b *ir.Builder, value string, ly *dim.Layout, part string) string {
 		axes, shape = append(axes, a), append(shape, size)
 	}
 	ly.Axes = axes
-	return b.Add("Reshape", []string{value, b.Constant(part+"_compact_shape", shape...)}, b.Value(part+"_compact"))
+	return b.AddAs(part+"_compact", "Reshape", []string{value, b.Constant(part+"_compact_shape", shape...)})
 }
 
 // unpacked takes the heads of query, key or value out of a value that holds them packed
@@ -118,8 +118,8 @@ func unpacked(b *ir.Builder, value string, ly dim.Layout, part string) string {
 		default:
 			continue
 		}
-		return b.Add("Slice", []string{value, b.Constant(part+"_begin", ly.First*step), b.Constant(part+"_end", (ly.First+ly.Heads)*step),
-			b.Constant(part+"_axis", int64(i))}, b.Value(part+"_only"))
+		from, to := b.Constant(part+"_begin", ly.First*step), b.Constant(part+"_end", (ly.First+ly.Heads)*step)
+		return b.AddAs(part+"_only", "Slice", []string{value, from, to, b.Constant(part+"_axis", int64(i))})
 	}
 	return value
 }
@@ -140,20 +140,20 @@ func restore(b *ir.Builder, output string, ly dim.Layout) tail {
 	from := b.Value("output")
 	switch {
 	case ly.Is(dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis):
-		dims := inner.Add("Shape", []string{from}, b.Value("output_dims"))
-		rest := inner.Add("Slice", []string{dims, inner.Constant("output_from", 2), inner.Constant("output_to", 4)}, b.Value("output_rest"))
-		shape := inner.Add("Concat", []string{inner.Constant("output_front", -1), rest}, b.Value("output_shape"), onnx.IntAttr("axis", 0))
-		inner.Add("Reshape", []string{from, shape}, output)
+		dims := inner.AddAs("output_dims", "Shape", []string{from})
+		rest := inner.AddAs("output_rest", "Slice", []string{dims, inner.Constant("output_from", 2), inner.Constant("output_to", 4)})
+		shape := inner.AddAs("output_shape", "Concat", []string{inner.Constant("output_front", -1), rest}, onnx.IntAttr("axis", 0))
+		inner.AddTo(output, "Reshape", []string{from, shape})
 	case ly.Is(dim.BatchAxis, dim.RowAxis, dim.MergedAxis):
-		swapped := inner.Add("Transpose", []string{from}, b.Value("output_rows"), onnx.IntsAttr("perm", 0, 2, 1, 3))
-		inner.Add("Reshape", []string{swapped, inner.Constant("output_shape", 0, 0, -1)}, output)
+		swapped := inner.AddAs("output_rows", "Transpose", []string{from}, onnx.IntsAttr("perm", 0, 2, 1, 3))
+		inner.AddTo(output, "Reshape", []string{swapped, inner.Constant("output_shape", 0, 0, -1)})
 	default:
 		perm := make([]int64, 4)
 		place := map[dim.Axis]int64{dim.BatchAxis: 0, dim.HeadAxis: 1, dim.RowAxis: 2, dim.ChannelAxis: 3}
 		for i, a := range ly.Axes {
 			perm[i] = place[a]
 		}
-		inner.Add("Transpose", []string{from}, output, onnx.IntsAttr("perm", perm...))
+		inner.AddTo(output, "Transpose", []string{from}, onnx.IntsAttr("perm", perm...))
 	}
 	b.Constants = append(b.Constants, inner.Constants...)
 	return tail{from: from, nodes: inner.Nodes}

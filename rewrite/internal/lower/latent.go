@@ -15,12 +15,12 @@ import (
 // of the op's present keys.
 func latentKeys(b *ir.Builder, binding Binding, op *customop.RotaryAttention) []*onnx.Node {
 	latent := binding.Latent
-	past := b.Add("Slice", []string{b.Add("Shape", []string{binding.PastKey}, b.Value("past_dims")),
-		b.Constant("past_from", 2), b.Constant("past_to", 3)}, b.Value("past"))
+	dims := b.AddAs("past_dims", "Shape", []string{binding.PastKey})
+	past := b.AddAs("past", "Slice", []string{dims, b.Constant("past_from", 2), b.Constant("past_to", 3)})
 	zero, end, rows := b.Constant("first_row", 0), b.Constant("last_row", math.MaxInt64), b.Constant("rows", 2)
 	split := func(value, part string) (cached, newRows string) {
-		return b.Add("Slice", []string{value, zero, past, rows}, b.Value(part+"_cached")),
-			b.Add("Slice", []string{value, past, end, rows}, b.Value(part+"_fresh"))
+		return b.AddAs(part+"_cached", "Slice", []string{value, zero, past, rows}),
+			b.AddAs(part+"_fresh", "Slice", []string{value, past, end, rows})
 	}
 	var cached, newRows []string
 	for i, v := range append([]string{binding.Key}, binding.keyParts...) {
@@ -46,9 +46,9 @@ func latentKeys(b *ir.Builder, binding Binding, op *customop.RotaryAttention) []
 	tail := &ir.Builder{Stem: b.Stem}
 	from := op.PresentKey
 	if heads := binding.KeyLayout.Parts[latent.Part].Heads; heads < binding.KeyLayout.Heads {
-		from = tail.Add("Slice", []string{from, zero, tail.Constant("one_head", 1), tail.Constant("heads", 1)}, b.Value("present_head"))
+		from = tail.AddAs("present_head", "Slice", []string{from, zero, tail.Constant("one_head", 1), tail.Constant("heads", 1)})
 	}
-	tail.Add("Gather", []string{from, tail.Constant("shared_channels", shared...)}, binding.PresentKey, onnx.IntAttr("axis", 3))
+	tail.AddTo(binding.PresentKey, "Gather", []string{from, tail.Constant("shared_channels", shared...)}, onnx.IntAttr("axis", 3))
 	b.Constants = append(b.Constants, tail.Constants...)
 	return tail.Nodes
 }

@@ -19,13 +19,13 @@ import (
 func cacheLength(b *ir.Builder, binding Binding) string {
 	shared := &ir.Builder{Stem: "rope_rewrite/" + binding.LengthTracked.Last}
 	rows := int64(slices.Index(binding.QueryLayout.Axes, dim.RowAxis))
-	dims := shared.Add("Shape", []string{binding.Query}, shared.Value("query_dims"))
-	length := shared.Add("Slice", []string{dims, shared.Constant("rows_from", rows), shared.Constant("rows_to", rows+1)}, shared.Value("length"))
-	length = shared.Add("Cast", []string{length}, shared.Value("length_int32"), onnx.IntAttr("to", int64(onnx.Int32)))
-	last := shared.Add("Reshape", []string{binding.LengthTracked.Last, shared.Constant("flat", -1)}, shared.Value("last"))
-	tokens := shared.Add("Add", []string{last, shared.Int32("one", 1)}, shared.Value("tokens"))
-	past := shared.Add("Sub", []string{tokens, length}, shared.Value("before"))
-	out := shared.Add("Max", []string{past, shared.Int32("zero", 0)}, shared.Value("cache_length"))
+	dims := shared.AddAs("query_dims", "Shape", []string{binding.Query})
+	length := shared.AddAs("length", "Slice", []string{dims, shared.Constant("rows_from", rows), shared.Constant("rows_to", rows+1)})
+	length = shared.AddAs("length_int32", "Cast", []string{length}, onnx.IntAttr("to", int64(onnx.Int32)))
+	last := shared.AddAs("last", "Reshape", []string{binding.LengthTracked.Last, shared.Constant("flat", -1)})
+	tokens := shared.AddAs("tokens", "Add", []string{last, shared.Int32("one", 1)})
+	past := shared.AddAs("before", "Sub", []string{tokens, length})
+	out := shared.AddAs("cache_length", "Max", []string{past, shared.Int32("zero", 0)})
 	b.Nodes, b.Constants = append(b.Nodes, shared.Nodes...), append(b.Constants, shared.Constants...)
 	return out
 }

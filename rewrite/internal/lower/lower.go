@@ -116,7 +116,7 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 	}
 	if binding.Bias != nil {
 		op.AttentionBias = binding.Bias.value
-		b.Nodes, b.Constants = append(b.Nodes, binding.Bias.nodes...), append(b.Constants, binding.Bias.constants...)
+		b.Nodes, b.Constants = append(b.Nodes, binding.Bias.Nodes...), append(b.Constants, binding.Bias.Constants...)
 	}
 	if binding.LengthTracked != nil {
 		op.CacheLength, op.TotalLength = cacheLength(b, binding), binding.LengthTracked.Total

@@ -56,25 +56,25 @@ func limited(bands []rope.Band) bool {
 // [batch, total] shows. pasts is the number of cached tokens of each row, "" where all
 // rows have the same.
 func fromFirstReal(b *ir.Builder, mask, query, pasts string) string {
-	first := b.Add("ArgMax", []string{Real(b, mask)}, b.Value("position_first"), onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 1))
-	length := b.Size(query, 2, "position_length")
-	places := b.Add("Range", []string{b.Scalar("position_from_zero", 0), length, b.Scalar("position_step", 1)}, b.Value("position_places"))
+	first := b.AddAs("position_first", "ArgMax", []string{Real(b, mask)}, onnx.IntAttr("axis", 1), onnx.IntAttr("keepdims", 1))
+	length := b.NamedSize("position_length", query, 2)
+	places := b.AddAs("position_places", "Range", []string{b.Scalar("position_from_zero", 0), length, b.Scalar("position_step", 1)})
 	var past string
 	if pasts != "" {
-		wide := b.Add("Cast", []string{pasts}, b.Value("position_pasts"), onnx.IntAttr("to", int64(onnx.Int64)))
-		past = b.Add("Reshape", []string{wide, b.Constant("position_column", -1, 1)}, b.Value("position_past"))
+		wide := b.AddAs("position_pasts", "Cast", []string{pasts}, onnx.IntAttr("to", int64(onnx.Int64)))
+		past = b.AddAs("position_past", "Reshape", []string{wide, b.Constant("position_column", -1, 1)})
 	} else {
-		past = b.Add("Sub", []string{b.Size(mask, 1, "position_total"), length}, b.Value("position_past"))
+		past = b.AddAs("position_past", "Sub", []string{b.NamedSize("position_total", mask, 1), length})
 	}
-	from := b.Add("Sub", []string{past, first}, b.Value("position_from"))
-	return b.Add("Add", []string{from, places}, b.Value("positions"))
+	from := b.AddAs("position_from", "Sub", []string{past, first})
+	return b.AddAs("positions", "Add", []string{from, places})
 }
 
 // Real computes, from a padding mask of integers, int64 1 for tokens that it shows and 0
 // for those that it hides.
 func Real(b *ir.Builder, mask string) string {
-	shown := b.Add("Cast", []string{mask}, b.Value("mask_shown"), onnx.IntAttr("to", int64(onnx.Bool)))
-	return b.Add("Cast", []string{shown}, b.Value("mask_real"), onnx.IntAttr("to", int64(onnx.Int64)))
+	shown := b.AddAs("mask_shown", "Cast", []string{mask}, onnx.IntAttr("to", int64(onnx.Bool)))
+	return b.AddAs("mask_real", "Cast", []string{shown}, onnx.IntAttr("to", int64(onnx.Int64)))
 }
 
 // ErrCachedDraw says that random positions cannot go with a cache.
@@ -87,14 +87,14 @@ var ErrCachedDraw = errors.New("positions randomized is for whole texts in one c
 func drawnPositions(b *ir.Builder, d rope.Drawn, query, positions string) string {
 	order := fmt.Sprintf("rope_rewrite/drawn_order_%d_%d", d.Range, d.Seed)
 	b.Constants = append(b.Constants, ir.Int64Tensor(order, []int64{d.Range}, d.Order()...))
-	dims := b.Add("Shape", []string{query}, b.Value("drawn_dims"))
-	length := b.Add("Slice", []string{dims, b.Constant("drawn_from", 2), b.Constant("drawn_to", 3)}, b.Value("drawn_length"))
-	first := b.Add("Slice", []string{order, b.Constant("drawn_begin", 0), length}, b.Value("drawn_first"))
+	dims := b.AddAs("drawn_dims", "Shape", []string{query})
+	length := b.AddAs("drawn_length", "Slice", []string{dims, b.Constant("drawn_from", 2), b.Constant("drawn_to", 3)})
+	first := b.AddAs("drawn_first", "Slice", []string{order, b.Constant("drawn_begin", 0), length})
 	sorted := onnx.NewNode("TopK", []string{first, length}, []string{b.Value("drawn_sorted"), b.Value("drawn_places")}, onnx.IntAttr("largest", 0))
 	sorted.Name = sorted.Outputs[0]
 	b.Nodes = append(b.Nodes, sorted)
 	if positions == "" {
-		return b.Add("Reshape", []string{sorted.Outputs[0], b.Constant("drawn_shape", 1, -1)}, b.Value("drawn"))
+		return b.AddAs("drawn", "Reshape", []string{sorted.Outputs[0], b.Constant("drawn_shape", 1, -1)})
 	}
-	return b.Add("Gather", []string{sorted.Outputs[0], positions}, b.Value("drawn"))
+	return b.AddAs("drawn", "Gather", []string{sorted.Outputs[0], positions})
 }

@@ -22,18 +22,18 @@ func scaled(b *ir.Builder, value string, list []loweredScale, element onnx.DataT
 			by = Canonical(b, by, *s.layout, name)
 		}
 		if s.element != element {
-			value = b.Add("Cast", []string{value}, b.Value(name+"_wide"), onnx.IntAttr("to", int64(s.element)))
+			value = b.AddAs(name+"_wide", "Cast", []string{value}, onnx.IntAttr("to", int64(s.element)))
 		}
 		if s.Norm {
 			of := value
 			if s.normFactor != 1 {
-				of = b.Add("Mul", []string{value, b.Floats(name+"_longer", s.element, []float64{s.normFactor})}, b.Value(name+"_of"))
+				of = b.AddAs(name+"_of", "Mul", []string{value, b.Floats(name+"_longer", s.element, []float64{s.normFactor})})
 			}
 			by = copied(b, s.chain, map[string]string{s.Of: of}, s.Value, name)
 		}
-		value = b.Add(s.Node.OpType, []string{value, by}, b.Value(name+"_by"))
+		value = b.AddAs(name+"_by", s.Node.OpType, []string{value, by})
 		if s.element != element {
-			value = b.Add("Cast", []string{value}, b.Value(name+"_back"), onnx.IntAttr("to", int64(element)))
+			value = b.AddAs(name+"_back", "Cast", []string{value}, onnx.IntAttr("to", int64(element)))
 		}
 	}
 	return value

@@ -67,53 +67,75 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, nil, refusal
 	}
 	defer loaded.Session.Close()
-	r := &rotation.Rotator{Loaded: loaded, Cuts: b.Boundaries(), Out: out, In: from, To: to, Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision()}
+	fed, places := loaded, int64(0)
+	var tables *rotation.Tables
 	switch {
 	case ev.Table.Past || len(loaded.Piece.Inputs) > 0:
 	case ev.Table.Static.L > 0:
-		r.Places = ev.Table.Static.L
+		places = ev.Table.Static.L
 	default:
-		t, fed, err := rotation.ByPlace(ctx, ev, at, "the rotation of its "+what, out, b.MeasuredFrom())
-		if err != nil {
+		var err error
+		if tables, fed, err = rotation.ByPlace(ctx, ev, at, "the rotation of its "+what, out, b.MeasuredFrom()); err != nil {
 			return nil, nil, err
 		}
 		defer fed.Session.Close()
-		r.Loaded, r.Tables = fed, t
+	}
+	rotator := func(piece *eval.Loaded, position string, components int64) *rotation.Rotator {
+		return &rotation.Rotator{Loaded: piece, Cuts: b.Boundaries(), Out: out, In: from, To: to,
+			Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision(),
+			Tables: tables, Places: places, Position: position, Components: components}
 	}
 	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
 		var m *rotation.Matrix
 		if err == nil {
-			m, err = measureBranches(ctx, ev, at, *r, b.MeasuredFrom(), condition)
+			measure := func(side *eval.Loaded) (*rotation.Matrix, error) { return rotator(side, "", 0).Measure(ctx) }
+			m, err = measureBranches(ctx, ev, at, out, b.MeasuredFrom(), condition, measure)
 		}
 		if err != nil {
 			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
 		}
 		return m, nil, nil
 	}
-	var position *onnx.ValueInfo
-	switch inputs := loaded.Piece.Inputs; {
-	case len(inputs) == 1:
-		position = inputs[0]
-		dims := ev.Table.Inputs[position.Name]
-		several := len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent
-		if several && ev.Sections {
-			r.Components = dims[0].One
-		} else if several {
-			return nil, nil, graph.Refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
-		}
-		if r.Components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
-			return nil, nil, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
-		}
-		r.Position = position.Name
-	case len(inputs) > 1:
-		return nil, nil, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
+	position, components, err := positionInput(ev, at, what, loaded.Piece.Inputs)
+	if err != nil {
+		return nil, nil, err
 	}
+	name := ""
+	if position != nil {
+		name = position.Name
+	}
+	r := rotator(fed, name, components)
 	m, err := r.Measure(ctx)
-	if err == nil && r.Components > 0 {
+	if err == nil && components > 0 {
 		err = r.Sectioned(ctx, m)
 	}
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
 	}
 	return m, position, nil
+}
+
+// positionInput returns the graph input with the positions, nil where there is none, and
+// how many positions it gives a token, 0 where that is one. inputs are those that the
+// rotation reads; at and what are for the text of a refusal.
+func positionInput(ev *eval.Evaluator, at *onnx.Node, what string, inputs []*onnx.ValueInfo) (position *onnx.ValueInfo, components int64, err error) {
+	switch len(inputs) {
+	case 0:
+		return nil, 0, nil
+	case 1:
+		position = inputs[0]
+	default:
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
+	}
+	dims := ev.Table.Inputs[position.Name]
+	several := len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent
+	if several && ev.Sections {
+		components = dims[0].One
+	} else if several {
+		return nil, 0, graph.Refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
+	}
+	if components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
+	}
+	return position, components, nil
 }

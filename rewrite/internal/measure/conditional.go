@@ -38,27 +38,29 @@ func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 
 // measureBranches measures a rotation with both branches of a condition on the number of
 // tokens. The result has the frequencies for calls of few tokens, and as LengthDependent those for
-// calls of more. at is the node of the site, or a part of it, for texts.
-func measureBranches(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, r rotation.Rotator, given []string, condition string) (*rotation.Matrix, error) {
+// calls of more. measure measures the piece from given to out with one of the branches. at is
+// the node of the site, or a part of it, for texts.
+func measureBranches(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, out string, given []string, condition string,
+	measure func(*eval.Loaded) (*rotation.Matrix, error)) (*rotation.Matrix, error) {
 	trained, first, err := threshold(ctx, ev, at, condition)
 	if err != nil {
 		return nil, err
 	}
-	p, err := eval.Extract(ev.Graph, []string{r.Out}, append(slices.Clone(given), condition))
+	p, err := eval.Extract(ev.Graph, []string{out}, append(slices.Clone(given), condition))
 	if err != nil {
 		return nil, err
 	}
 	if len(p.Inputs) > 0 {
 		return nil, fmt.Errorf("it turns by the input %q and by other frequencies from %d tokens on; the op tells such calls by their positions alone", p.Inputs[0].Name, trained+1)
 	}
-	p.Boundaries = given
+	p = p.Fed(given)
 	side := func(holds bool) (*rotation.Matrix, error) {
-		one := r
-		if one.Loaded, err = ev.Load(ctx, withCondition(p, condition, holds)); err != nil {
+		loaded, err := ev.Load(ctx, withCondition(p, condition, holds))
+		if err != nil {
 			return nil, err
 		}
-		defer one.Loaded.Session.Close()
-		return one.Measure(ctx)
+		defer loaded.Session.Close()
+		return measure(loaded)
 	}
 	near, err := side(first)
 	if err != nil {

@@ -65,8 +65,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 			order[at+i] = la.First + from
 		}
 	}
-	m.Order, m.Encoding.Offset = order, m.Encoding.Offset+at
-	return m, position, la, nil
+	return m.Within(order, at), position, la, nil
 }
 
 // keyChannelMap finds, for each channel of a key, which channel of the concatenated

@@ -75,17 +75,17 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	if out.KeyNorms, err = normFactors(ctx, ev, s.Key, "key", ly.Key); err != nil {
 		return nil, err
 	}
-	fit, mask, err := measureScores(ctx, ev, s, ly)
+	scores, err := measureScores(ctx, ev, s, ly)
 	if err != nil {
 		return nil, err
 	}
-	a.Mask, a.Softcap, a.Sinks, out.Mask = fit.Mask, fit.Curve.Softcap, fit.Sinks, mask
-	out.TokenLimit, out.Others, out.ScalarBias = fit.Tokens, fit.Others, fit.Scalar
+	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
+	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 
 	if err := measureRotation(ctx, ev, s, out); err != nil {
 		return nil, err
 	}
-	a.Scale *= fit.Curve.Factor
+	a.Scale *= scores.Curve.Factor
 	return out, nil
 }
 

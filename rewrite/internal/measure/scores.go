@@ -14,48 +14,52 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
+// scores is what was measured of the way from the scores to the softmax.
+type scores struct {
+	*score.Fit
+	padding    *onnx.ValueInfo // graph input with the padding mask; nil where there is none
+	scalarBias bool            // see Measured.ScalarBias
+}
+
 // measureScores measures what becomes of scores up to the softmax: factor, softcap, sinks
-// and mask. It also returns the graph input with the padding mask, nil where there is none.
-func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*score.Fit, *onnx.ValueInfo, error) {
+// and mask.
+func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*scores, error) {
 	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, []string{s.Scores()})
 	if refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	defer loaded.Session.Close()
-	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Heads: ly.Query.Heads, Extra: ly.Sinks}
-	var mask *onnx.ValueInfo
-	for _, v := range loaded.Piece.Inputs {
-		dims := ev.Table.Inputs[v.Name]
-		if mask == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == eval.TotalOf(ev.Table) {
-			mask, sc.Mask = v, v.Name
-			continue
-		}
-		sc.Others = append(sc.Others, v)
+	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs)
+	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Heads: ly.Query.Heads, Others: others, Extra: ly.Sinks}
+	if padding != nil {
+		sc.Mask = padding.Name
 	}
-	sc.Fewer(ctx)
-	alone := *sc
+	sc = sc.Fewer(ctx)
+	alone := sc // evaluates all rows
 	var hidden error
 	switch {
 	case ev.Table.Past:
 	case ev.Table.Static.L > 0:
 		if ev.Table.Static.L*ev.Table.Static.L*sc.Heads > score.MaxStatic {
-			return nil, nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.Heads, ev.Table.Static.L)
+			return nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.Heads, ev.Table.Static.L)
 		}
-		sc.Whole, alone.Whole = true, true
+		sc = sc.AllRows()
+		alone = sc
 	default:
-		alone.Whole = true
-		chosen, err := score.ChooseRows(ctx, ev, loaded, sc)
+		alone = sc.AllRows()
+		chosen, err := sc.ChooseRows(ctx, ev)
 		switch {
 		case err == nil:
-			defer chosen.Session.Close()
+			defer chosen.Loaded.Session.Close()
+			sc = chosen
 		case rotation.Ended(err):
-			return nil, nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
+			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 		default:
 			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be asked, and %w", err)
 			if n := ev.Graph.Multiplies(s.SoftmaxInput(), s.Scores()); n != nil {
-				return nil, nil, graph.Refuse(s.Softmax, "its mask is not understood: %v; and %s multiplies scores by what is not constant", hidden, ir.Label(n))
+				return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v; and %s multiplies scores by what is not constant", hidden, ir.Label(n))
 			}
-			sc = &alone
+			sc = alone
 		}
 	}
 	fit, err := sc.Measure(ctx)
@@ -63,10 +67,21 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		if hidden != nil {
 			err = fmt.Errorf("%w; %w", hidden, err)
 		}
-		return nil, nil, graph.Refuse(s.Softmax, "its mask is not understood: %v", err)
+		return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v", err)
 	}
-	if fit.Mask.Bias {
-		fit.Scalar = alone.ScalarBias(ctx)
+	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx)}, nil
+}
+
+// paddingInput returns the input that may be the padding mask, [batch, past + length], nil
+// where there is none, and the other inputs.
+func paddingInput(t *eval.ShapeTable, inputs []*onnx.ValueInfo) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
+	for _, v := range inputs {
+		dims := t.Inputs[v.Name]
+		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == eval.TotalOf(t) {
+			padding = v
+			continue
+		}
+		others = append(others, v)
 	}
-	return fit, mask, nil
+	return padding, others
 }

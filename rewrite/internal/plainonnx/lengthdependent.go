@@ -67,21 +67,21 @@ func newTokenPositions(b *ir.Builder, s Site) (positions, real string) {
 	if l.Position != nil {
 		positions = b.Int64s(l.Position)
 	} else {
-		length := b.Size(s.Site.Query.Boundary, slices.Index(l.Layouts.Query.Axes, dim.RowAxis), "length")
+		length := b.NamedSize("length", s.Site.Query.Boundary, slices.Index(l.Layouts.Query.Axes, dim.RowAxis))
 		start := b.Scalar("start", 0)
 		if l.Layouts.Cached {
-			start = b.Size(s.Site.Key.Past(), 2, "past")
-			length = b.Add("Add", []string{length, start}, b.Value("total"))
+			start = b.NamedSize("past", s.Site.Key.Past(), 2)
+			length = b.AddAs("total", "Add", []string{length, start})
 		}
-		row := b.Add("Range", []string{start, length, b.Scalar("step", 1)}, b.Value("row"))
-		positions = b.Add("Reshape", []string{row, b.Constant("row_shape", 1, -1)}, b.Value("positions"))
+		row := b.AddAs("row", "Range", []string{start, length, b.Scalar("step", 1)})
+		positions = b.AddAs("positions", "Reshape", []string{row, b.Constant("row_shape", 1, -1)})
 	}
 	if l.Mask != nil {
-		dims := b.Add("Shape", []string{positions}, b.Value("positions_dims"))
-		length := b.Add("Slice", []string{dims, b.Constant("second", 1), b.Constant("third", 2)}, b.Value("new"))
-		from := b.Add("Neg", []string{length}, b.Value("from"))
-		own := b.Add("Slice", []string{l.Mask.Name, from, b.Constant("end", math.MaxInt64), b.Value("second")}, b.Value("own_mask"))
-		real = b.Add("Cast", []string{own}, b.Value("real"), onnx.IntAttr("to", int64(onnx.Bool)))
+		dims := b.AddAs("positions_dims", "Shape", []string{positions})
+		length := b.AddAs("new", "Slice", []string{dims, b.Constant("second", 1), b.Constant("third", 2)})
+		from := b.AddAs("from", "Neg", []string{length})
+		own := b.AddAs("own_mask", "Slice", []string{l.Mask.Name, from, b.Constant("end", math.MaxInt64), b.Value("second")})
+		real = b.AddAs("real", "Cast", []string{own}, onnx.IntAttr("to", int64(onnx.Bool)))
 	}
 	return positions, real
 }
@@ -90,13 +90,13 @@ func newTokenPositions(b *ir.Builder, s Site) (positions, real string) {
 // largest position of a token that is not padding.
 func callLength(b *ir.Builder, s Site) string {
 	positions, real := newTokenPositions(b, s)
-	next := b.Add("Add", []string{positions, b.Constant("one", 1)}, b.Value("next"))
+	next := b.AddAs("next", "Add", []string{positions, b.Constant("one", 1)})
 	if real != "" {
-		count := b.Add("Cast", []string{real}, b.Value("real_int64"), onnx.IntAttr("to", int64(onnx.Int64)))
-		next = b.Add("Mul", []string{next, count}, b.Value("next_real"))
+		count := b.AddAs("real_int64", "Cast", []string{real}, onnx.IntAttr("to", int64(onnx.Int64)))
+		next = b.AddAs("next_real", "Mul", []string{next, count})
 	}
-	last := b.Add("ReduceMax", []string{next}, b.Value("last"), onnx.IntAttr("keepdims", 0))
-	return b.Add("Cast", []string{last}, b.Value("reach"), onnx.IntAttr("to", int64(onnx.Double)))
+	last := b.AddAs("last", "ReduceMax", []string{next}, onnx.IntAttr("keepdims", 0))
+	return b.AddAs("reach", "Cast", []string{last}, onnx.IntAttr("to", int64(onnx.Double)))
 }
 
 // lengthDependentFrequencies computes the frequencies of a call of some length, under the
@@ -115,28 +115,29 @@ func lengthDependentFrequencies(b *ir.Builder, r rotaryConstant, name, length st
 	}
 	short := r.frequencyTensor(b.Value("short"), r.want.Frequencies)
 	b.Constants = append(b.Constants, short)
-	over := b.Add("Greater", []string{length, double("trained", []int64{}, float64(reach.Trained))}, b.Value("over"))
+	over := b.AddAs("over", "Greater", []string{length, double("trained", []int64{}, float64(reach.Trained))})
 	if reach.Long != nil {
 		long := r.frequencyTensor(b.Value("long"), reach.Long)
 		b.Constants = append(b.Constants, long)
-		b.Add("Where", []string{over, long.Name, short.Name}, name)
+		b.AddTo(name, "Where", []string{over, long.Name, short.Name})
 		return
 	}
 	own := double("own", dims, ofPairs(func(pair int) float64 { return r.want.Frequencies[pair] })...)
-	stretch := b.Add("Div", []string{length, b.Value("trained")}, b.Value("stretch"))
+	stretch := b.AddAs("stretch", "Div", []string{length, b.Value("trained")})
 	var scaled string
 	if reach.Linear {
-		scaled = b.Add("Div", []string{own, stretch}, b.Value("scaled"))
+		scaled = b.AddAs("scaled", "Div", []string{own, stretch})
 	} else {
-		raised := b.Add("Mul", []string{stretch, double("factor", []int64{}, reach.NTK)}, b.Value("raised"))
-		alpha := b.Add("Sub", []string{raised, double("less", []int64{}, reach.NTK-1)}, b.Value("alpha"))
-		power := b.Add("Pow", []string{alpha, double("exponents", dims, ofPairs(func(pair int) float64 {
+		raised := b.AddAs("raised", "Mul", []string{stretch, double("factor", []int64{}, reach.NTK)})
+		alpha := b.AddAs("alpha", "Sub", []string{raised, double("less", []int64{}, reach.NTK-1)})
+		exponents := double("exponents", dims, ofPairs(func(pair int) float64 {
 			return -2 * float64(pair) / float64(r.want.RotaryDim()-2)
-		})...)}, b.Value("power"))
-		scaled = b.Add("Mul", []string{own, power}, b.Value("scaled"))
+		})...)
+		power := b.AddAs("power", "Pow", []string{alpha, exponents})
+		scaled = b.AddAs("scaled", "Mul", []string{own, power})
 	}
-	far := b.Add("Cast", []string{scaled}, b.Value("far"), onnx.IntAttr("to", int64(short.Type)))
-	b.Add("Where", []string{over, far, short.Name}, name)
+	far := b.AddAs("far", "Cast", []string{scaled}, onnx.IntAttr("to", int64(short.Type)))
+	b.AddTo(name, "Where", []string{over, far, short.Name})
 }
 
 // keyRotation is the rotation of all keys of a call, cached ones included.
@@ -172,34 +173,34 @@ func (s Site) checkCache() error {
 // row's new tokens that are not padding.
 func newKeyRotation(b *ir.Builder, s Site, e rope.Encoding, length string, opset int64) keyRotation {
 	positions, real := newTokenPositions(b, s)
-	past := b.Size(s.Site.Key.Past(), 2, "cached")
-	dims := b.Add("Shape", []string{positions}, b.Value("all_dims"))
-	newTokens := b.Add("Slice", []string{dims, b.Constant("rows", 1), b.Constant("rows_end", 2)}, b.Value("fresh_dim"))
-	total := b.Add("Add", []string{past, b.Add("Squeeze", []string{newTokens}, b.Value("fresh"))}, b.Value("all"))
-	places := b.Add("Range", []string{past, total, b.Scalar("by_one", 1)}, b.Value("places"))
-	offset := b.Add("Sub", []string{positions, places}, b.Value("offsets"))
+	past := b.NamedSize("cached", s.Site.Key.Past(), 2)
+	dims := b.AddAs("all_dims", "Shape", []string{positions})
+	newTokens := b.AddAs("fresh_dim", "Slice", []string{dims, b.Constant("rows", 1), b.Constant("rows_end", 2)})
+	total := b.AddAs("all", "Add", []string{past, b.AddAs("fresh", "Squeeze", []string{newTokens})})
+	places := b.AddAs("places", "Range", []string{past, total, b.Scalar("by_one", 1)})
+	offset := b.AddAs("offsets", "Sub", []string{positions, places})
 	if real != "" {
-		offset = b.Add("Where", []string{real, offset, b.Scalar("unreal", math.MinInt32)}, b.Value("real_offsets"))
+		offset = b.AddAs("real_offsets", "Where", []string{real, offset, b.Scalar("unreal", math.MinInt32)})
 	}
 	shift := ""
 	if opset >= 18 {
-		shift = b.Add("ReduceMax", []string{offset, b.Constant("row_axis", 1)}, b.Value("shift"))
+		shift = b.AddAs("shift", "ReduceMax", []string{offset, b.Constant("row_axis", 1)})
 	} else {
-		shift = b.Add("ReduceMax", []string{offset}, b.Value("shift"), onnx.IntsAttr("axes", 1))
+		shift = b.AddAs("shift", "ReduceMax", []string{offset}, onnx.IntsAttr("axes", 1))
 	}
-	keys := b.Add("Range", []string{b.Scalar("first_key", 0), total, b.Value("by_one")}, b.Value("keys"))
-	at := b.Add("Add", []string{keys, shift}, b.Value("at"))
-	floats := b.Add("Cast", []string{at}, b.Value("at_float"), onnx.IntAttr("to", int64(onnx.Float)))
-	column := b.Add("Reshape", []string{floats, b.Constant("column", 0, 1, -1, 1)}, b.Value("at_column"))
+	keys := b.AddAs("keys", "Range", []string{b.Scalar("first_key", 0), total, b.Value("by_one")})
+	at := b.AddAs("at", "Add", []string{keys, shift})
+	floats := b.AddAs("at_float", "Cast", []string{at}, onnx.IntAttr("to", int64(onnx.Float)))
+	column := b.AddAs("at_column", "Reshape", []string{floats, b.Constant("column", 0, 1, -1, 1)})
 	n := len(e.Frequencies)
 	list := rotaryConstant{kind: frequencyList, tensor: ir.FloatTensor("", onnx.Float, []int64{int64(n)}, e.Frequencies...), want: e,
 		pairs: indices(n, func(i int) int { return i })}
 	lengthDependentFrequencies(b, list, b.Value("frequencies"), length)
-	angles := b.Add("Mul", []string{column, b.Value("frequencies")}, b.Value("angles"))
+	angles := b.AddAs("angles", "Mul", []string{column, b.Value("frequencies")})
 	b.Constants = append(b.Constants, ir.FloatTensor(b.Value("gain"), onnx.Float, []int64{}, e.EffectiveGain()))
 	rotate := func(op, part string) string {
-		plain := b.Add(op, []string{angles}, b.Value(part))
-		return b.Add("Mul", []string{plain, b.Value("gain")}, b.Value(part+"_gained"))
+		plain := b.AddAs(part, op, []string{angles})
+		return b.AddAs(part+"_gained", "Mul", []string{plain, b.Value("gain")})
 	}
 	return keyRotation{encoding: e, cos: rotate("Cos", "cos"), sin: rotate("Sin", "sin")}
 }
@@ -235,7 +236,7 @@ func rotate(b *ir.Builder, value string, k keyRotation, channels int64) string {
 		if from == to {
 			return ""
 		}
-		return b.Add("Slice", []string{value, b.Constant(part+"_from", from), b.Constant(part+"_to", to), b.Constant(part+"_axis", 3), b.Constant(part+"_step", step)}, b.Value(part))
+		return b.AddAs(part, "Slice", []string{value, b.Constant(part+"_from", from), b.Constant(part+"_to", to), b.Constant(part+"_axis", 3), b.Constant(part+"_step", step)})
 	}
 	before, behind := slice("before", 0, from, 1), slice("behind", from+2*n, channels, 1)
 	var x, y string
@@ -244,16 +245,16 @@ func rotate(b *ir.Builder, value string, k keyRotation, channels int64) string {
 	} else {
 		x, y = slice("x", from, from+n, 1), slice("y", from+n, from+2*n, 1)
 	}
-	mul := func(a, c, part string) string { return b.Add("Mul", []string{a, c}, b.Value(part)) }
-	rotatedX := b.Add("Sub", []string{mul(x, k.cos, "x_cos"), mul(y, k.sin, "y_sin")}, b.Value("turned_x"))
-	rotatedY := b.Add("Add", []string{mul(y, k.cos, "y_cos"), mul(x, k.sin, "x_sin")}, b.Value("turned_y"))
+	mul := func(a, c, part string) string { return b.AddAs(part, "Mul", []string{a, c}) }
+	rotatedX := b.AddAs("turned_x", "Sub", []string{mul(x, k.cos, "x_cos"), mul(y, k.sin, "y_sin")})
+	rotatedY := b.AddAs("turned_y", "Add", []string{mul(y, k.cos, "y_cos"), mul(x, k.sin, "x_sin")})
 	parts := []string{rotatedX, rotatedY}
 	if e.Layout == rope.Interleaved {
 		for i, v := range parts {
-			parts[i] = b.Add("Unsqueeze", []string{v, b.Constant(fmt.Sprintf("last_%d", i), -1)}, v+"_last")
+			parts[i] = b.AddTo(v+"_last", "Unsqueeze", []string{v, b.Constant(fmt.Sprintf("last_%d", i), -1)})
 		}
-		both := b.Add("Concat", parts, b.Value("turned_pairs"), onnx.IntAttr("axis", -1))
-		parts = []string{b.Add("Reshape", []string{both, b.Constant("pairs_shape", 0, 0, 0, 2*n)}, b.Value("turned"))}
+		both := b.AddAs("turned_pairs", "Concat", parts, onnx.IntAttr("axis", -1))
+		parts = []string{b.AddAs("turned", "Reshape", []string{both, b.Constant("pairs_shape", 0, 0, 0, 2*n)})}
 	}
 	if before != "" {
 		parts = append([]string{before}, parts...)
@@ -261,5 +262,5 @@ func rotate(b *ir.Builder, value string, k keyRotation, channels int64) string {
 	if behind != "" {
 		parts = append(parts, behind)
 	}
-	return b.Add("Concat", parts, b.Value("rotated"), onnx.IntAttr("axis", 3))
+	return b.AddAs("rotated", "Concat", parts, onnx.IntAttr("axis", 3))
 }

@@ -54,53 +54,53 @@ func (c maskChange) write(g *onnx.Graph) {
 		lowest = -math.MaxFloat32
 	}
 	b.Constants = append(b.Constants, ir.FloatTensor(b.Value("lowest"), c.kind, []int64{}, lowest))
-	c.softmax.Inputs[0] = b.Add("Where", []string{visible(b, c, scores), scores, b.Value("lowest")}, b.Value("shown"))
+	c.softmax.Inputs[0] = b.AddAs("shown", "Where", []string{visible(b, c, scores), scores, b.Value("lowest")})
 	b.Into(g, c.softmax)
 }
 
 // visible computes which query sees which key, as a bool that broadcasts to the scores
 // [batch, heads, length, total].
 func visible(b *ir.Builder, c maskChange, scores string) string {
-	dims := b.Add("Shape", []string{scores}, b.Value("dims"))
-	length, total := b.Dim(dims, 2, "length"), b.Dim(dims, 3, "total")
-	past := b.Add("Sub", []string{total, length}, b.Value("past"))
+	dims := b.AddAs("dims", "Shape", []string{scores})
+	length, total := b.NamedElement("length", dims, 2), b.NamedElement("total", dims, 3)
+	past := b.AddAs("past", "Sub", []string{total, length})
 	var shown []string
 	if m := c.mask; m.Causal || m.Window > 0 {
-		keys := b.Add("Range", []string{b.Scalar("zero", 0), total, b.Scalar("one", 1)}, b.Value("keys")) // [total]
-		rows := b.Add("Range", []string{past, total, b.Value("one")}, b.Value("rows"))
-		queries := b.Add("Reshape", []string{rows, b.Constant("column", -1, 1)}, b.Value("queries")) // [length, 1]
-		distance := b.Add("Sub", []string{queries, keys}, b.Value("distance"))
+		keys := b.AddAs("keys", "Range", []string{b.Scalar("zero", 0), total, b.Scalar("one", 1)}) // [total]
+		rows := b.AddAs("rows", "Range", []string{past, total, b.Value("one")})
+		queries := b.AddAs("queries", "Reshape", []string{rows, b.Constant("column", -1, 1)}) // [length, 1]
+		distance := b.AddAs("distance", "Sub", []string{queries, keys})
 		if m.Causal {
-			behind := b.Add("Less", []string{distance, b.Value("zero")}, b.Value("behind"))
-			shown = append(shown, b.Add("Not", []string{behind}, b.Value("causal")))
+			behind := b.AddAs("behind", "Less", []string{distance, b.Value("zero")})
+			shown = append(shown, b.AddAs("causal", "Not", []string{behind}))
 		}
 		if m.Window > 0 {
 			size := b.Scalar("window_size", m.Window)
-			near := b.Add("Less", []string{b.Add("Abs", []string{distance}, b.Value("far")), size}, b.Value("near"))
+			near := b.AddAs("near", "Less", []string{b.AddAs("far", "Abs", []string{distance}), size})
 			if m.FirstKeys > 0 {
-				near = b.Add("Or", []string{near, firstKeys(b, c, keys)}, b.Value("window"))
+				near = b.AddAs("window", "Or", []string{near, firstKeys(b, c, keys)})
 			}
 			shown = append(shown, near)
 		}
 	}
 	if c.mask.Documents != rope.NoDocuments {
-		from := b.Add("Reshape", []string{past, b.Constant("list", 1)}, b.Value("past_list"))
-		to := b.Add("Reshape", []string{total, b.Value("list")}, b.Value("total_list"))
-		theirs := b.Add("Reshape", []string{c.documents, b.Constant("as_keys", 0, 1, 1, -1)}, b.Value("key_documents"))
-		own := b.Add("Slice", []string{c.documents, from, to, b.Constant("tokens", 1)}, b.Value("own_documents"))
-		mine := b.Add("Reshape", []string{own, b.Constant("as_queries", 0, 1, -1, 1)}, b.Value("query_documents"))
-		same := b.Add("Equal", []string{mine, theirs}, b.Value("same_document"))
-		reader := b.Add("Equal", []string{mine, b.Scalar("reader_id", -1)}, b.Value("reader"))
-		sees := b.Add("Or", []string{same, reader}, b.Value("documents"))
+		from := b.AddAs("past_list", "Reshape", []string{past, b.Constant("list", 1)})
+		to := b.AddAs("total_list", "Reshape", []string{total, b.Value("list")})
+		theirs := b.AddAs("key_documents", "Reshape", []string{c.documents, b.Constant("as_keys", 0, 1, 1, -1)})
+		own := b.AddAs("own_documents", "Slice", []string{c.documents, from, to, b.Constant("tokens", 1)})
+		mine := b.AddAs("query_documents", "Reshape", []string{own, b.Constant("as_queries", 0, 1, -1, 1)})
+		same := b.AddAs("same_document", "Equal", []string{mine, theirs})
+		reader := b.AddAs("reader", "Equal", []string{mine, b.Scalar("reader_id", -1)})
+		sees := b.AddAs("documents", "Or", []string{same, reader})
 		if c.mask.Documents == rope.AnchorDocument {
-			anchor := b.Add("Equal", []string{theirs, b.Scalar("anchor_id", 0)}, b.Value("anchor"))
-			sees = b.Add("Or", []string{sees, anchor}, b.Value("documents_anchor"))
+			anchor := b.AddAs("anchor", "Equal", []string{theirs, b.Scalar("anchor_id", 0)})
+			sees = b.AddAs("documents_anchor", "Or", []string{sees, anchor})
 		}
 		shown = append(shown, sees)
 	}
 	all := shown[0]
 	for i, v := range shown[1:] {
-		all = b.Add("And", []string{all, v}, b.Value(fmt.Sprintf("visible_%d", i)))
+		all = b.AddAs(fmt.Sprintf("visible_%d", i), "And", []string{all, v})
 	}
 	return all
 }
@@ -110,9 +110,9 @@ func visible(b *ir.Builder, c maskChange, scores string) string {
 func firstKeys(b *ir.Builder, c maskChange, keys string) string {
 	count := b.Scalar("first_keys", c.mask.FirstKeys)
 	if c.padding == nil {
-		return b.Add("Less", []string{keys, count}, b.Value("first"))
+		return b.AddAs("first", "Less", []string{keys, count})
 	}
-	before := b.Add("CumSum", []string{lower.Real(b, b.Int64s(c.padding)), b.Value("one")}, b.Value("real_before"), onnx.IntAttr("exclusive", 1))
-	rows := b.Add("Reshape", []string{before, b.Constant("as_first_keys", 0, 1, 1, -1)}, b.Value("rows_before"))
-	return b.Add("Less", []string{rows, count}, b.Value("first"))
+	before := b.AddAs("real_before", "CumSum", []string{lower.Real(b, b.Int64s(c.padding)), b.Value("one")}, onnx.IntAttr("exclusive", 1))
+	rows := b.AddAs("rows_before", "Reshape", []string{before, b.Constant("as_first_keys", 0, 1, 1, -1)})
+	return b.AddAs("first", "Less", []string{rows, count})
 }

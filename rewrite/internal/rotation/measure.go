@@ -20,6 +20,14 @@ type Matrix struct {
 	Order    []int64        // for each rotated channel, the un-rotated one that it is made of; nil when channels keep their places
 }
 
+// Within returns the rotation of wider vectors, in which m rotates the channels from index
+// at on. order is the Order of the result.
+func (m *Matrix) Within(order []int64, at int) *Matrix {
+	wide := *m
+	wide.Order, wide.Encoding.Offset = order, m.Encoding.Offset+at
+	return &wide
+}
+
 // Measure finds frequencies, layout, width, offset and gain of the rotation by evaluating
 // it, and checks them at many positions.
 func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {

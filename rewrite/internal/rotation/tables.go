@@ -89,11 +89,11 @@ func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out st
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
-	p.Boundaries = boundaries
-	for _, x := range t.list {
-		p.Typed = append(p.Typed, x.input())
+	typed := make([]*onnx.ValueInfo, len(t.list))
+	for i, x := range t.list {
+		typed[i] = x.input()
 	}
-	fed, refusal := e.OpenPiece(ctx, at, what, p)
+	fed, refusal := e.OpenPiece(ctx, at, what, p.Fed(boundaries, typed...))
 	if refusal != nil {
 		return nil, nil, refusal
 	}

@@ -22,18 +22,24 @@ const (
 	MaxProven = 1 << 24 // most scores of one trial of a proof
 )
 
-// Fewer makes s evaluate two heads in place of more than FewHeads, where all heads are
-// certainly treated alike: the scores go through element-by-element ops only, and two
-// heads broadcast with what is added to them, so that this has one head.
-func (s *Scorer) Fewer(ctx context.Context) {
+// Fewer returns a Scorer that evaluates two heads in place of more than FewHeads, where
+// all heads are certainly treated alike: the scores go through element-by-element ops
+// only, and two heads broadcast with what is added to them, so that this has one head.
+// Elsewhere it returns s.
+func (s *Scorer) Fewer(ctx context.Context) *Scorer {
 	if s.Heads <= FewHeads || s.Extra > 0 || !byElement(s.Loaded.Piece) {
-		return
+		return s
 	}
 	two := *s
-	two.Heads, two.Whole = 2, !s.Loaded.Table.Past
-	if _, err := two.unpadded(ctx, rand.New(rand.NewPCG(13, 14)), s.Loaded.Table.Within(dim.Point{B: 2, L: 3, P: 4})); err == nil {
-		s.Heads = two.Heads
+	two.Heads = 2
+	tried := &two
+	if !s.Loaded.Table.Past {
+		tried = two.AllRows()
 	}
+	if _, err := tried.unpadded(ctx, rand.New(rand.NewPCG(13, 14)), s.Loaded.Table.Within(dim.Point{B: 2, L: 3, P: 4})); err != nil {
+		return s
+	}
+	return &two
 }
 
 // byElement reports whether all hidden states in the piece go through element-by-element

@@ -17,7 +17,6 @@ type Fit struct {
 	Sinks  []float64         // per head; nil without
 	Tokens int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
 	Others []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
-	Scalar bool              // a bias is right also when a single zero is fed as scores (ScalarBias)
 }
 
 // seesAsExpected returns an error if a key of the sample is visible and should not be, by

@@ -51,7 +51,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 			}
 		}
 	}
-	if s.Whole && !s.ends() {
+	if s.whole && !s.ends() {
 		// What few tokens show need not hold for many: the bias has all of the mask.
 		fit.Mask.Causal = false
 		s.longest = 1

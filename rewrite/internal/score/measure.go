@@ -19,6 +19,8 @@ var magnitudes = []float64{0.5, 5, 40}
 // tried. It checks both on random padding, at several sizes, with scores of several
 // magnitudes.
 func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
+	own := *s // structure finds how far its rows reach
+	s = &own
 	rng := rand.New(rand.NewPCG(3, 4))
 	if err := s.structure(ctx, rng, fit); err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func (s *Scorer) extremes(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 	switch {
 	case s.ends():
 		far = []int64{s.longest / 2, s.longest}
-	case s.Whole:
+	case s.whole:
 		far = []int64{300, s.longest}
 	}
 	if w := fit.Mask.Window; w > 0 {
@@ -113,7 +115,7 @@ const maxTable = 8192
 // everyRow checks the fit at every query of a mask that has an end. Such a mask is a
 // table, and each of its elements may be anything. A bias has the table itself.
 func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
-	if s.longest == dim.Longest || s.Whole && !s.ends() || fit.Mask.Bias && !fit.Mask.Causal {
+	if s.longest == dim.Longest || s.whole && !s.ends() || fit.Mask.Bias && !fit.Mask.Causal {
 		return nil
 	}
 	if s.longest >= maxTable {
@@ -144,7 +146,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 // differs.
 func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	unlike := errors.New("it is made of more than a padding mask")
-	if len(s.Others) == 0 && (!s.Whole || s.ends()) {
+	if len(s.Others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fitWith(ctx, &Fit{})
 		if err == nil || rotation.Ended(err) {
 			return fit, err

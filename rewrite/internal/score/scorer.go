@@ -15,7 +15,8 @@ import (
 
 // Scorer evaluates what the graph does to scores: a piece from the scores to the
 // softmax's input. In a model without a cache, a point with a past means the last L of
-// P + L tokens: either only their rows are computed (byRows), or all rows (Whole).
+// P + L tokens: either only their rows are computed (ChooseRows), or all rows (AllRows).
+// A Scorer is not changed once it is made.
 type Scorer struct {
 	Loaded  *eval.Loaded
 	In      string            // the scores
@@ -24,9 +25,16 @@ type Scorer struct {
 	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
 	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
 	byRows  bool              // the piece computes the rows that it is asked for
-	Whole   bool              // the piece computes all rows
+	whole   bool              // the piece computes all rows
 	longest int64             // how many keys there can be before a query
 	Extra   int64             // columns behind the keys: 1 where each head has a sink
+}
+
+// AllRows returns a Scorer that evaluates all rows of a model without a cache.
+func (s *Scorer) AllRows() *Scorer {
+	all := *s
+	all.whole = true
+	return &all
 }
 
 // Sample is one evaluation. Its rows are [batch·heads·length][past + length], as Rows
@@ -87,7 +95,7 @@ func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
 	switch {
 	case s.byRows:
 		return pt.L, dim.Point{B: pt.B, L: pt.L + pt.P}
-	case s.Whole:
+	case s.whole:
 		return pt.L + pt.P, dim.Point{B: pt.B, L: pt.L + pt.P}
 	}
 	return pt.L, pt

@@ -2,12 +2,9 @@ package site
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"hash"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -76,7 +73,7 @@ func (h *hasher) value(v string) [32]byte {
 	case h.leaves[v] != "":
 		fmt.Fprintf(w, "cut %s %v", h.leaves[v], h.table.Dims[v])
 	case h.graph.Constants[v] != nil:
-		WriteTensor(w, h.graph.Constants[v])
+		ir.HashTensor(w, h.graph.Constants[v])
 	case n == nil:
 		fmt.Fprintf(w, "input %q %v", v, h.table.Inputs[v])
 	case h.graph.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size"):
@@ -90,7 +87,7 @@ func (h *hasher) value(v string) [32]byte {
 			x := h.value(in)
 			w.Write(x[:])
 		}
-		WriteAttributes(w, n)
+		ir.HashAttributes(w, n)
 		h.fused(w, n)
 	}
 	w.Sum(sum[:0])
@@ -110,35 +107,5 @@ func (h *hasher) fused(w hash.Hash, n *onnx.Node) {
 		x := h.value(in)
 		w.Write(x[:])
 	}
-	WriteAttributes(w, o)
-}
-
-// WriteTensor adds a tensor's type, dimensions and data to a hash, not its name.
-func WriteTensor(w hash.Hash, t *onnx.Tensor) {
-	fmt.Fprintf(w, "tensor %d %v", t.Type, t.Dims)
-	data, err := t.Bytes()
-	if err != nil {
-		fmt.Fprintf(w, "unreadable %q", t.Name)
-		return
-	}
-	w.Write(data)
-}
-
-// WriteAttributes adds a node's attributes to a hash, sorted by name. Two nodes with
-// graphs inside never get the same hash.
-func WriteAttributes(w hash.Hash, n *onnx.Node) {
-	attrs := slices.Clone(n.Attributes)
-	slices.SortFunc(attrs, func(a, b *onnx.Attribute) int { return strings.Compare(a.Name, b.Name) })
-	for _, a := range attrs {
-		fmt.Fprintf(w, "attr %q %d %d %q %v %q", a.Name, a.Type, a.Int, a.Bytes, a.Ints, a.Strings)
-		binary.Write(w, binary.LittleEndian, math.Float32bits(a.Float))
-		binary.Write(w, binary.LittleEndian, a.Floats)
-		if a.Tensor != nil {
-			WriteTensor(w, a.Tensor)
-		}
-		if a.Graph != nil || a.RefName != "" || len(a.Tensors)+len(a.Graphs)+len(a.SparseTensors) > 0 || a.SparseTensor != nil {
-			// Not compared here, so no two are taken to be the same.
-			fmt.Fprintf(w, "unique %p", a)
-		}
-	}
+	ir.HashAttributes(w, o)
 }

@@ -39,11 +39,10 @@ func ExtractSite(g *graph.Graph, s *Sized) (*eval.Piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Boundaries, p.Typed = s.Boundaries(), counts
 	if !slices.Contains(boundaries, total) && p.Reads(total) {
-		p.Typed = append(p.Typed, &onnx.ValueInfo{Name: total, Type: g.Element(total)})
+		counts = append(counts, &onnx.ValueInfo{Name: total, Type: g.Element(total)})
 	}
-	return p, nil
+	return p.Fed(s.Boundaries(), counts...), nil
 }
 
 // Feed adds to feeds the inputs that count a length-tracked cache; with nil it adds none.

@@ -169,7 +169,7 @@ func (s *Scope) Delimit(c candidate) (*Site, *graph.Refusal) {
 			refusal = s.replaceable(delimited)
 		}
 		if refusal != nil {
-			refusal.Op = c.Node.OpType
+			refusal = &graph.Refusal{Node: refusal.Node, Op: c.Node.OpType, Reason: refusal.Reason}
 		}
 	}
 	if refusal != nil {

@@ -128,7 +128,9 @@ func (s *standIn) node(n *onnx.Node) {
 	switch p := s.graph.Projection(n); {
 	case p != nil:
 		if v := n.Outputs[0]; s.graph.Outputs[v] && len(s.graph.Consumers[v]) == 0 {
-			p.Width = min(p.Width, maxGiven)
+			few := *p
+			few.Width = min(p.Width, maxGiven)
+			p = &few
 		}
 		made = s.function(p, n.Outputs[0])
 	case ir.Standard(n, "DynamicQuantizeLinear") && len(n.Outputs) == 3:
