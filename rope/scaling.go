@@ -16,7 +16,7 @@ var (
 		Doc: "rotated share of the head's channels; the graph has its own, which must be the same",
 	}
 	paramOriginal = Param{
-		Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne,
+		Name: "original_max_position_embeddings", Kind: Whole, Counts: true, Rule: atLeastOne,
 		Doc: "trained context L0; if not given, the configuration's",
 	}
 	paramBetaFast = Param{
