@@ -26,8 +26,9 @@ type Report struct {
 	Sites    []Site   `json:"sites"`
 	Edits    []string `json:"edits"`
 	Warnings []string `json:"warnings"`
-	Output   string   `json:"output"`  // file written, "" if none
-	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+	Output   string   `json:"output"`           // file written, "" if none
+	Linked   []string `json:"linked,omitempty"` // files of weights that it shares on disk with the original, by hard links
+	Seconds  float64  `json:"seconds"`          // what it took; the command counts opening and writing too
 }
 
 func newReport(m *onnx.Model) *Report {

@@ -108,7 +108,7 @@ func Lookup(axis Axis, name string) (Method, error) {
 	if other != nil {
 		return Method{}, &AxisError{Asked: axis, Name: other.Name, Axis: other.Axis}
 	}
-	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, similar.Hint(name, names), strings.Join(names, ", "))
+	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, meant(name, names), strings.Join(names, ", "))
 }
 
 // AxisError says that a method is asked for on another axis than its own.

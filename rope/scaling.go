@@ -107,7 +107,7 @@ func (e edit) trained() (int64, error) {
 		return e.integer("original_max_position_embeddings"), nil
 	}
 	if e.Original == 0 {
-		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=")
+		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=, or put the model's config.json beside it")
 	}
 	return e.Original, nil
 }

@@ -48,6 +48,8 @@ func (p Param) takes() string {
 		return "a number of tokens such as 8192 or 8k (8 times 1024)"
 	case p.Kind == Word:
 		return strings.Join(p.Words, " or ")
+	case p.Kind == Real:
+		return "a number such as 4 or 0.5"
 	}
 	return p.Kind.String()
 }
@@ -75,6 +77,22 @@ func (p Param) read(text string) (Value, error) {
 		err = errors.New("must be an integer, written in digits") // JSON may have 8192.0
 	}
 	return v, err
+}
+
+// otherNames are what methods are called elsewhere.
+var otherNames = map[string]string{
+	"pi": "linear", "position-interpolation": "linear", "ntk-aware": "ntk", "su": "longrope", "llama-3": "llama3",
+	"dca": "dual-chunk", "streaming-llm": "first-keys", "streamingllm": "first-keys", "attention-sinks": "first-keys", "sinks": "first-keys", "swa": "sliding-window", "window": "sliding-window",
+}
+
+// meant says which of an axis' methods a name may be, as similar.Hint does.
+func meant(name string, names []string) string {
+	for other, ours := range otherNames {
+		if similar.Same(other, name) && slices.Contains(names, ours) {
+			return fmt.Sprintf(" (did you mean %q?)", ours)
+		}
+	}
+	return similar.Hint(name, names)
 }
 
 // spelled returns the method's key that is meant, key itself if it has none such.
@@ -122,7 +140,14 @@ func misshapen(axis Axis, text string) error {
 		return fmt.Errorf("%v: a method was expected, not the flag %s; write name or name:key=value,key=value", axis, name)
 	case strings.HasPrefix(name, "{"):
 		return fmt.Errorf("%v: this is a dictionary, which --rope-parameters takes", axis)
-	case end < 0:
+	case strings.Trim(name, "0123456789.kKmM") == "":
+		for m := range Methods() {
+			if m.Axis == axis && len(m.Params) > 0 && (m.Params[0].Stretches || m.Params[0].counts()) {
+				return fmt.Errorf("%v: %q names no method; write name:key=value, for example %s:%s=%s", axis, text, m.Name, m.Params[0].Name, text)
+			}
+		}
+	}
+	if end < 0 {
 		return nil
 	}
 	rest := strings.Trim(text[strings.Index(text, name)+end:], " ,:\t")
