@@ -27,13 +27,18 @@ type Options struct {
 // library folders. A model's folder is none of them: it may be somebody else's,
 // and a library runs when it is loaded. The error says what to do, and lists the
 // folders (*NotFoundError).
-func FindLibrary(options Options) (string, error) {
+func FindLibrary(options Options) (string, error) { return librarySearch(options).find() }
+
+// LibraryPlaces lists where FindLibrary looks, up to where it finds something.
+func LibraryPlaces(options Options) []Place { return librarySearch(options).looked() }
+
+func librarySearch(options Options) search {
 	return search{
 		library: "the op library " + fileName("rope_ops"), stem: "rope_ops",
 		explicit: options.Library, variable: LibraryVariable,
 		folders: places(executableFolders(), cacheFolders(), systemFolders()),
 		advice:  libraryAdvice,
-	}.find()
+	}
 }
 
 // Register makes the ops of this project known to a session: it finds the op

@@ -29,13 +29,18 @@ const runtimeAdvice = "set " + RuntimeVariable + " to an ONNX Runtime " + MinRun
 // the first one beside the executable (also in its folder onnxruntime), in the
 // user's cache folder of rope-rewrite, or in the system's library folders. The
 // error says what to do, and lists the folders (*NotFoundError).
-func FindRuntime(explicit string) (string, error) {
+func FindRuntime(explicit string) (string, error) { return runtimeSearch(explicit).find() }
+
+// RuntimePlaces lists where FindRuntime looks, up to where it finds something.
+func RuntimePlaces(explicit string) []Place { return runtimeSearch(explicit).looked() }
+
+func runtimeSearch(explicit string) search {
 	return search{
 		library: "ONNX Runtime", stem: "onnxruntime",
 		explicit: explicit, variable: RuntimeVariable,
 		folders: places(executableFolders("onnxruntime"), cacheFolders(), systemFolders()),
 		advice:  runtimeAdvice,
-	}.find()
+	}
 }
 
 // loaded guards the binding's one environment per process.

@@ -50,6 +50,37 @@ func (s search) find() (string, error) {
 	return "", &NotFoundError{Library: s.library, Looked: s.folders, Advice: s.advice}
 }
 
+// Place is one place where a library is looked for.
+type Place struct {
+	Where   string // a folder, or what names a file: "the given path", an environment variable
+	Path    string // of the library there; empty if there is none
+	Problem string // of a path that is named and cannot be used
+}
+
+// looked lists the places in order, up to the one that decides: the first that
+// holds the library, or that somebody named.
+func (s search) looked() (places []Place) {
+	for _, named := range []struct{ where, path string }{{"the given path", s.explicit}, {s.variable, os.Getenv(s.variable)}} {
+		p := Place{Where: named.where}
+		if named.path == "" {
+			places = append(places, p)
+			continue
+		}
+		path, err := s.given(named.path, named.where)
+		if p.Path = path; err != nil {
+			p.Path, p.Problem = named.path, err.Error()
+		}
+		return append(places, p)
+	}
+	for _, folder := range s.folders {
+		path := newestIn(folder, s.stem)
+		if places = append(places, Place{Where: folder, Path: path}); path != "" {
+			break
+		}
+	}
+	return places
+}
+
 func (s search) given(path, source string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -59,6 +59,35 @@ func TestFindOrder(t *testing.T) {
 	}
 }
 
+// What is listed are the places up to the one that decides, and they find what find finds.
+func TestLooked(t *testing.T) {
+	folder := t.TempDir()
+	first, named := file(t, folder, "a", fileName("x")), file(t, folder, "named")
+	s := search{library: "x", stem: "x", variable: "ROPE_TEST_LIBRARY", folders: []string{folder, filepath.Join(folder, "a"), filepath.Join(folder, "b")}}
+	check := func(want ...Place) {
+		t.Helper()
+		got := s.looked()
+		if !slices.Equal(got, want) {
+			t.Errorf("looked at %+v, %+v was expected", got, want)
+		}
+		if path, err := s.find(); err == nil && path != got[len(got)-1].Path {
+			t.Errorf("%s is found, and %+v listed last", path, got[len(got)-1])
+		}
+	}
+	nothing := []Place{{Where: "the given path"}, {Where: "ROPE_TEST_LIBRARY"}, {Where: folder}}
+	check(append(nothing, Place{Where: s.folders[1], Path: first})...)
+	t.Setenv("ROPE_TEST_LIBRARY", named)
+	check(nothing[0], Place{Where: "ROPE_TEST_LIBRARY", Path: named})
+	s.explicit = folder
+	if got := s.looked(); len(got) != 1 || got[0].Path != folder || !strings.Contains(got[0].Problem, "which is a folder") {
+		t.Errorf("looked at %+v", got)
+	}
+	s.explicit = ""
+	t.Setenv("ROPE_TEST_LIBRARY", "")
+	os.Remove(first)
+	check(append(nothing, Place{Where: s.folders[1]}, Place{Where: s.folders[2]})...)
+}
+
 // A path that somebody gave is never replaced by another one.
 func TestGivenPathMustExist(t *testing.T) {
 	folder := t.TempDir()

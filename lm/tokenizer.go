@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"unicode/utf8"
 
@@ -67,10 +68,14 @@ func (m *merge) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// OpenTokenizer reads tokenizer.json in a model's folder.
+// OpenTokenizer reads tokenizer.json in a model's folder. The error wraps
+// fs.ErrNotExist where there is none.
 func OpenTokenizer(folder string) (*Tokenizer, error) {
 	path := filepath.Join(folder, "tokenizer.json")
 	b, err := sidefile.Read(path, sidefile.Text)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no tokenizer %s: copy the model's tokenizer.json there (%w)", path, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the tokenizer: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,6 +199,43 @@ func TestMissingDataOnlyMattersWhenItIsNeeded(t *testing.T) {
 	}
 	if _, err := parsed.Graph.Initializers[0].Bytes(); err == nil || !strings.Contains(err.Error(), "folder is not known") {
 		t.Errorf("contents of a model in memory: %v", err)
+	}
+}
+
+// Which files the saved model shares with the original is told, and Copy shares none.
+func TestCopyAndLinked(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "w.bin"), []byte("01234567"))
+	m := open(t, write(t, filepath.Join(dir, "m.onnx"), outside("location", "w.bin")))
+	var linked []string
+	save := func(folder string, opts onnx.SaveOptions) error {
+		linked = nil
+		opts.Linked = func(path string) { linked = append(linked, path) }
+		return m.Save(filepath.Join(folder, "out.onnx"), opts)
+	}
+	there := t.TempDir()
+	placed := filepath.Join(there, "w.bin")
+	for _, opts := range []onnx.SaveOptions{{}, {Force: true}} { // the second finds the link of the first
+		if err := save(there, opts); err != nil || !slices.Equal(linked, []string{placed}) {
+			t.Errorf("linked %q, %v", linked, err)
+		}
+	}
+	os.Remove(filepath.Join(there, "out.onnx"))
+	if err := save(there, onnx.SaveOptions{Copy: true}); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "linked there already") {
+		t.Errorf("a link became a copy unasked: %v", err)
+	}
+	if err := save(there, onnx.SaveOptions{Copy: true, Force: true}); err != nil || linked != nil || sameFile(t, data, placed) {
+		t.Errorf("copied over a link: linked %q, %v", linked, err)
+	}
+	fresh := t.TempDir()
+	if err := save(fresh, onnx.SaveOptions{Copy: true}); err != nil || linked != nil || sameFile(t, data, filepath.Join(fresh, "w.bin")) {
+		t.Errorf("copied: linked %q, %v", linked, err)
+	}
+	if b, err := os.ReadFile(placed); err != nil || string(b) != "01234567" {
+		t.Errorf("the copy is %q, %v", b, err)
+	}
+	if err := save(dir, onnx.SaveOptions{}); err != nil || linked != nil {
+		t.Errorf("in its own folder: linked %q, %v", linked, err)
 	}
 }
 

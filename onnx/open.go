@@ -81,8 +81,12 @@ func recognise(data []byte) string {
 		return "in ONNX Runtime's own .ort format; use the .onnx file that it was made from"
 	case len(start) >= 9 && start[8] == '{':
 		return "a safetensors file, not a model; export the model to ONNX"
+	case bytes.HasPrefix(start, []byte("GGUF")):
+		return "a GGUF file, not a model in ONNX; export the model that it was made from to ONNX"
+	case bytes.HasPrefix(lower, []byte("{")) && isText(start):
+		return "a JSON file, not a model; give the .onnx file"
 	case isText(start):
-		return "a text file, not a model"
+		return "a text file, not a model; give the .onnx file"
 	}
 	return ""
 }

@@ -65,55 +65,63 @@ func sameFolder(a, b *folder) bool {
 }
 
 // stage prepares the file at its location below dir, by a hard link or else a
-// copy. It returns nil if the same data is there already.
-func (d dataFile) stage(dir string, force bool, progress *meter) (*staged, error) {
+// copy, and says whether it is the very file of the original. It returns nil if
+// the same data is there already.
+func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *staged, shared bool, err error) {
 	from, err := d.folder.open(d.location)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer from.Close()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer root.Close()
 	location := filepath.FromSlash(d.location)
 	// Root follows no link that leads out of dir.
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
-		return nil, fmt.Errorf("external data %q: %w", d.location, err)
+		return nil, false, fmt.Errorf("external data %q: %w", d.location, err)
 	}
 	target := filepath.Join(dir, location)
 	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
-		return nil, fmt.Errorf("external data %q: %w", d.location, err)
+		return nil, false, fmt.Errorf("external data %q: %w", d.location, err)
+	case same == one && !opts.Copy:
+		return nil, true, progress.add(d.size)
 	case same == identical:
-		return nil, progress.add(d.size)
-	case same == different && !force:
-		return nil, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+		return nil, false, progress.add(d.size)
+	case same == one && !opts.Force:
+		return nil, false, fmt.Errorf("external data %q is linked there already, and a copy would replace it: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+	case same == different && !opts.Force:
+		return nil, false, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
 	}
 	if err := checkReplaceable(target); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if s, err := linkStaged(from.Name(), target, force); err == nil {
-		return s, progress.add(d.size)
+	if !opts.Copy {
+		if s, err := linkStaged(from.Name(), target, opts.Force); err == nil {
+			return s, true, progress.add(d.size)
+		}
 	}
-	s, err := createStaged(target, force)
+	s, err = createStaged(target, opts.Force)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := copyFile(s.file, from, progress); err != nil {
 		s.discard()
-		return nil, fmt.Errorf("copying external data %q: %w", d.location, err)
+		return nil, false, fmt.Errorf("copying external data %q: %w", d.location, err)
 	}
-	return s, nil
+	return s, false, nil
 }
 
 // likeness is how a file that is in the way compares.
 type likeness int
 
 const (
-	absent likeness = iota
-	identical
+	absent    likeness = iota
+	one                // it is the same file, by a link
+	identical          // another with the same contents
 	different
 )
 
@@ -138,7 +146,7 @@ func sameData(root *os.Root, name string, with *os.File, progress *meter) (liken
 		return different, err
 	}
 	if os.SameFile(info, want) {
-		return identical, nil
+		return one, nil
 	}
 	if info.Size() != want.Size() {
 		return different, nil

@@ -14,6 +14,16 @@ type SaveOptions struct {
 	// files that the model was opened from, nor what is no regular file.
 	Force bool
 
+	// Copy copies external data to another folder where it would otherwise be
+	// hard-linked. Files that a save linked there before become copies, which
+	// needs Force.
+	Copy bool
+
+	// Linked, if set, is called after the save with each file of external data,
+	// by its path, that this model shares on disk with the one that was opened: a
+	// change to one changes both.
+	Linked func(path string)
+
 	// Progress, if set, is called now and then with the bytes written so far
 	// and the bytes to write. An error from it ends the save, which returns it.
 	Progress func(written, total int64) error
@@ -21,7 +31,7 @@ type SaveOptions struct {
 
 // Save writes the model to a file. External data stays where it is if the
 // file's folder is the model's own; otherwise it is hard-linked, or where that
-// is not possible copied, to the same place relative to the new file.
+// is not possible or not wanted copied, to the same place relative to the new file.
 //
 // The file appears at once and complete: until then the data stands in
 // temporary files. A save that fails or is interrupted leaves what was there.
@@ -53,18 +63,22 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 		progress.total += d.size
 	}
 	var ready []*staged
+	var linked []string
 	defer func() {
 		for _, s := range ready {
 			s.discard()
 		}
 	}()
 	for _, d := range data {
-		s, err := d.stage(filepath.Dir(path), opts.Force, progress)
+		s, shared, err := d.stage(filepath.Dir(path), opts, progress)
 		if err != nil {
 			return err
 		}
 		if s != nil {
 			ready = append(ready, s)
+		}
+		if shared {
+			linked = append(linked, filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location)))
 		}
 	}
 	s, err := stageContent(path, content, opts.Force, progress)
@@ -75,6 +89,11 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	for _, s := range ready {
 		if err := s.commit(progress); err != nil {
 			return err
+		}
+	}
+	if opts.Linked != nil {
+		for _, file := range linked {
+			opts.Linked(file)
 		}
 	}
 	return nil

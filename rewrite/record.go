@@ -17,7 +17,7 @@ import (
 // the inputs and outputs as they were.
 func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueInfo) *provenance.Record {
 	out := &provenance.Record{
-		Tool:          version.Tool(),
+		Tool:          version.This().String(),
 		Target:        string(PlainONNX),
 		Graph:         hex.EncodeToString(r.digest[:]),
 		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta},

@@ -19,7 +19,7 @@ var dualChunk = Method{
 	Params: []Param{
 		{Name: "chunk_size", Kind: Tokens, Rule: atLeastOne, Doc: "largest distance that occurs, at most the trained context; must be given"},
 		{Name: "local_size", Kind: Tokens, Rule: atLeastZero, Doc: "keys before a chunk's begin that stay at true distances; chunk_size − local_size is the chunk's length; must be given"},
-		{Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne, Doc: "trained context L0 for the temperature; if not given, there is none"},
+		{Name: "original_max_position_embeddings", Kind: Whole, Counts: true, Rule: atLeastOne, Doc: "trained context L0 for the temperature; if not given, there is none"},
 	},
 	apply: applyDualChunk,
 }

@@ -12,7 +12,7 @@ var firstKeys = Method{
 	Formula: "key j is visible to query i if i − j < window or fewer than count keys that are no padding stand before it, and if the graph shows it",
 	Source:  "Xiao et al., StreamingLLM, arXiv:2309.17453, §3.2",
 	Params: []Param{
-		{Name: "count", Kind: Whole, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
+		{Name: "count", Kind: Whole, Counts: true, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
 		paramWindow,
 		{Name: "positions", Kind: Word, Words: []string{"text", "cache"}, Default: Text("text"),
 			Doc: "text: tokens keep their positions; cache: first keys are met as if they stood right before the window, as in the paper, so that text can run on for ever"},

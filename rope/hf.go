@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 )
 
 // ParseRopeParameters reads Hugging Face's rope_parameters (or older
@@ -28,9 +30,15 @@ func ParseRopeParameters(data []byte) (Spec, error) {
 
 // ParseLayerRopeParameters reads the same dictionary, or one that holds a
 // dictionary for each type of layers (full_attention, sliding_attention, …).
-// The result is by type; one for all layers stands under "".
+// The result is by type; one for all layers stands under "". It may also be given
+// the whole config.json: rope_parameters, or rope_scaling with rope_theta, is then
+// looked for in it and in its text_config, and completed by the trained context
+// that stands beside it.
 func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 	entries, err := readObject(data)
+	if err == nil && isConfig(entries) {
+		entries, err = dictionaryIn(entries)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("rope_parameters: %w", err)
 	}
@@ -84,6 +92,9 @@ func specOf(entries []entry) (Spec, error) {
 			continue
 		}
 		p, err := m.param(entry.key)
+		if err != nil && !named(entries) {
+			return Spec{}, fmt.Errorf("key %q belongs to a method, and none is named: give rope_type (%s) beside it", entry.key, strings.Join(ropeTypes(), ", "))
+		}
 		if err != nil {
 			return Spec{}, err
 		}
@@ -184,21 +195,35 @@ func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
 		return Lookup(ScalingAxis, longRoPE.Name)
 	}
 	if ropeType == "default" {
-		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == "rope_theta" && !n.isNull() }) {
+		if _, ok := find(entries, paramTheta.Name); ok {
 			return Lookup(ScalingAxis, theta.Name)
 		}
 		return Lookup(ScalingAxis, none.Name)
 	}
-	names := []string{"default"}
 	for m := range Methods() {
 		if m.HF && m.Name == ropeType {
 			return m, nil
 		}
+	}
+	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, similar.Hint(ropeType, ropeTypes()), strings.Join(ropeTypes(), ", "))
+}
+
+// ropeTypes lists the values of rope_type.
+func ropeTypes() []string {
+	names := []string{"default"}
+	for m := range Methods() {
 		if m.HF {
 			names = append(names, m.Name)
 		}
 	}
-	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, suggest(ropeType, names), strings.Join(names, ", "))
+	return names
+}
+
+// named says whether the dictionary names a method.
+func named(entries []entry) bool {
+	_, long := find(entries, "rope_type")
+	_, short := find(entries, "type")
+	return long || short
 }
 
 // jsonValue reads a JSON value of the given kind. JSON's spelling of numbers

@@ -20,28 +20,28 @@ var (
 func (l Layout) MarshalText() ([]byte, error) { return nameOf(layoutNames, l, "layout") }
 
 // UnmarshalText reads what MarshalText wrote.
-func (l *Layout) UnmarshalText(text []byte) error { return named(layoutNames, l, text, "layout") }
+func (l *Layout) UnmarshalText(text []byte) error { return valueOf(layoutNames, l, text, "layout") }
 
 // MarshalText writes "float32", "float16" or "bfloat16".
 func (p Precision) MarshalText() ([]byte, error) { return nameOf(precisionNames, p, "precision") }
 
 // UnmarshalText reads what MarshalText wrote.
 func (p *Precision) UnmarshalText(text []byte) error {
-	return named(precisionNames, p, text, "precision")
+	return valueOf(precisionNames, p, text, "precision")
 }
 
 // MarshalText writes "rotated" or "raw".
 func (c Cache) MarshalText() ([]byte, error) { return nameOf(cacheNames, c, "cache") }
 
 // UnmarshalText reads what MarshalText wrote.
-func (c *Cache) UnmarshalText(text []byte) error { return named(cacheNames, c, text, "cache") }
+func (c *Cache) UnmarshalText(text []byte) error { return valueOf(cacheNames, c, text, "cache") }
 
 // MarshalText writes "none", "intra" or "anchor".
 func (d Documents) MarshalText() ([]byte, error) { return nameOf(documentNames, d, "documents") }
 
 // UnmarshalText reads what MarshalText wrote.
 func (d *Documents) UnmarshalText(text []byte) error {
-	return named(documentNames, d, text, "documents")
+	return valueOf(documentNames, d, text, "documents")
 }
 
 func nameOf[T ~uint8](names []string, x T, what string) ([]byte, error) {
@@ -51,7 +51,7 @@ func nameOf[T ~uint8](names []string, x T, what string) ([]byte, error) {
 	return []byte(names[x]), nil
 }
 
-func named[T ~uint8](names []string, x *T, text []byte, what string) error {
+func valueOf[T ~uint8](names []string, x *T, text []byte, what string) error {
 	i := slices.Index(names, string(text))
 	if i < 0 {
 		return fmt.Errorf("%s %q is none of %q", what, text, names)

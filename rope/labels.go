@@ -27,8 +27,11 @@ func (m Method) Labels() []string {
 // Values says what a parameter takes: its kind, its words, its rule.
 func (p Param) Values() string {
 	text := p.Kind.String()
-	if p.Kind == Word {
+	switch {
+	case p.Kind == Word:
 		text = strings.Join(p.Words, " or ")
+	case p.Counts:
+		text = "a number of tokens"
 	}
 	if p.Rule.Text != "" {
 		kind, or, more := strings.Cut(text, ", or ")

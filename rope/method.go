@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 )
 
 // Axis is one of the independent directions in which an attention is edited.
@@ -62,6 +64,7 @@ type Param struct {
 	Rule    Rule     // which values are allowed
 	Doc     string
 
+	Counts    bool // of kind Whole: a number of tokens, which ParseSpec reads as 8k too
 	Stretches bool // says how many times longer the context becomes (Reachable)
 }
 
@@ -82,15 +85,19 @@ var (
 // Methods walks over all methods, axis by axis, in the order of the table.
 func Methods() iter.Seq[Method] { return slices.Values(table()) }
 
-// Lookup returns the method of that name. The error lists the names that the
-// axis knows and suggests the nearest one.
+// Lookup returns the method of that name; case does not matter, and _ counts as
+// -. The error lists the names that the axis knows and suggests the nearest one,
+// or says to which axis the name belongs.
 func Lookup(axis Axis, name string) (Method, error) {
 	var names []string
+	var other *Method
 	for m := range Methods() {
-		if m.Axis != axis {
+		if same := similar.Same(m.Name, name); m.Axis != axis {
+			if same {
+				other = &m
+			}
 			continue
-		}
-		if m.Name == name {
+		} else if same {
 			return m, nil
 		}
 		names = append(names, m.Name)
@@ -98,7 +105,25 @@ func Lookup(axis Axis, name string) (Method, error) {
 	if len(names) == 0 {
 		return Method{}, fmt.Errorf("%v: unknown method %q: this version has no %v methods", axis, name, axis)
 	}
-	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, suggest(name, names), strings.Join(names, ", "))
+	if other != nil {
+		return Method{}, &AxisError{Asked: axis, Name: other.Name, Axis: other.Axis}
+	}
+	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, meant(name, names), strings.Join(names, ", "))
+}
+
+// AxisError says that a method is asked for on another axis than its own.
+type AxisError struct {
+	Asked, Axis Axis   // what was asked for, and the method's own
+	Name        string // of the method
+	Spec        string // as it was given; empty when it was only looked up
+}
+
+func (e *AxisError) Error() string {
+	spec := e.Spec
+	if spec == "" {
+		spec = e.Name
+	}
+	return fmt.Sprintf("%v: %s is a method of --%v; write --%v %s", e.Asked, e.Name, e.Axis, e.Axis, spec)
 }
 
 // Suggest returns the name of the method, on any axis, that is nearest to a
@@ -108,7 +133,7 @@ func Suggest(word string) string {
 	for m := range Methods() {
 		names = append(names, m.Name)
 	}
-	return nearest(word, names)
+	return similar.Nearest(word, names)
 }
 
 // title names the method in errors and warnings: "scaling yarn".
@@ -135,7 +160,7 @@ func (m Method) param(key string) (Param, error) {
 	if len(keys) == 0 {
 		return Param{}, fmt.Errorf("%s: unknown key %q: the method takes none", m.title(), key)
 	}
-	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, suggest(key, keys), strings.Join(keys, ", "))
+	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, similar.Hint(key, keys), strings.Join(keys, ", "))
 }
 
 // check says whether the value has the parameter's kind and obeys its rule.
@@ -150,7 +175,7 @@ func (p Param) check(v Value) error {
 		return fmt.Errorf("%s=%v %w", p.Name, v, err)
 	}
 	if p.Kind == Word && !slices.Contains(p.Words, v.text) {
-		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, suggest(v.text, p.Words), strings.Join(p.Words, " or "))
+		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, similar.Hint(v.text, p.Words), strings.Join(p.Words, " or "))
 	}
 	if p.Rule.allow == nil || v.share {
 		return nil

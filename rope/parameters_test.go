@@ -37,6 +37,41 @@ func TestParseRopeParameters(t *testing.T) {
 	}
 }
 
+// The dictionary is found in a whole config.json.
+func TestParseConfig(t *testing.T) {
+	for _, c := range []struct{ json, want string }{
+		{`{"model_type": "llama", "rope_theta": 500000.0, "rope_scaling": null}`, "theta:rope_theta=500000"},
+		{`{"architectures": ["X"], "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}, "rope_theta": 10000}`, "theta:rope_theta=1000000"},
+		{`{"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_theta": 10000.0, "max_position_embeddings": 4096}`, "linear:factor=2,rope_theta=10000"},
+		{
+			`{"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "rope_theta": 1000000.0, "max_position_embeddings": 32768}`,
+			"yarn:factor=4,original_max_position_embeddings=32768,rope_theta=1000000",
+		},
+		{
+			`{"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192}, "max_position_embeddings": 32768}`,
+			"yarn:factor=4,original_max_position_embeddings=8192",
+		},
+		{
+			`{"original_max_position_embeddings": 4096, "max_position_embeddings": 131072, "rope_theta": 10000.0, "rope_scaling": {"type": "su", "short_factor": [1, 1], "long_factor": [2, 3]}}`,
+			"longrope:short_factor=[1;1],long_factor=[2;3],factor=32,original_max_position_embeddings=4096,rope_theta=10000",
+		},
+		{`{"model_type": "x", "vision_config": {"rope_theta": 7}, "text_config": {"rope_theta": 500000.0, "rope_scaling": {"rope_type": "linear", "factor": 8}}}`, "linear:factor=8,rope_theta=500000"},
+	} {
+		s, err := rope.ParseRopeParameters([]byte(c.json))
+		if err != nil {
+			t.Errorf("%s: %v", c.json, err)
+		} else if s.String() != c.want {
+			t.Errorf("%s: %v, want %s", c.json, s, c.want)
+		}
+	}
+	got, err := rope.ParseLayerRopeParameters([]byte(`{"model_type": "x", "text_config": {"layer_types": [], "rope_parameters": {
+		"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+		"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0}}}}`))
+	if err != nil || len(got) != 2 || got["full_attention"].String() != "linear:factor=8,rope_theta=1000000" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestParseLayerRopeParameters(t *testing.T) {
 	got, err := rope.ParseLayerRopeParameters([]byte(`{
 		"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
@@ -78,6 +113,13 @@ func TestParseRopeParametersErrors(t *testing.T) {
 		{`{"rope_type": "yarn", "factor": 4, "truncate": null}`, "truncate=null is neither true nor false"},
 		{`{"rope_type": "yarn", "factor": 4, "truncate": 0}`, "truncate=0 is neither true nor false"},
 		{`{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 8192.5}`, "must be an integer"},
+		{`{"factor": 4}`, `key "factor" belongs to a method, and none is named: give rope_type (default, linear, dynamic, yarn, longrope`},
+		{`{"model_type": "gpt2"}`, "the configuration has neither rope_parameters nor rope_scaling nor rope_theta; give the method with --scaling"},
+		{`{"model_type": "x", "text_config": {"model_type": "y"}}`, "neither rope_parameters nor rope_scaling"},
+		{`{"model_type": "x", "text_config": 7}`, "text_config: not a JSON object"},
+		{`{"model_type": "x", "rope_scaling": "yarn"}`, "rope_scaling: not a JSON object"},
+		{`{"model_type": "gemma3", "rope_theta": 1e6, "rope_local_base_freq": 10000.0, "rope_scaling": null}`, "give each its own with --scaling SPEC@LAYERS"},
+		{`{"rope_scaling": {"factor": 2.0}}`, `key "factor" belongs to a method, and none is named`},
 		{`{"full_attention": {"rope_type": "yarn"}}`, `parameters per layer type`},
 		{`{"full_attention": {"rope_type": "yarm"}}`, `full_attention: unknown rope_type "yarm"`},
 		{`{"full_attention": {"rope_type": "yarn", "factor": 4, "factor": 4}}`, `full_attention: key "factor" is given twice`},
@@ -101,6 +143,8 @@ func FuzzParseRopeParameters(f *testing.F) {
 		f.Add([]byte(c.RopeParameters))
 	}
 	f.Add([]byte(`{"type":"yarn","factor":null,"x":[1,{"a":2}]}`))
+	f.Add([]byte(`{"text_config":{"rope_scaling":{"type":"longrope"},"max_position_embeddings":0,"original_max_position_embeddings":1}}`))
+	f.Add([]byte(`{"text_config":{"text_config":{"rope_theta":7}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := rope.ParseRopeParameters(data)
 		if err != nil {

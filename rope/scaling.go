@@ -16,7 +16,7 @@ var (
 		Doc: "rotated share of the head's channels; the graph has its own, which must be the same",
 	}
 	paramOriginal = Param{
-		Name: "original_max_position_embeddings", Kind: Whole, Rule: atLeastOne,
+		Name: "original_max_position_embeddings", Kind: Whole, Counts: true, Rule: atLeastOne,
 		Doc: "trained context L0; if not given, the configuration's",
 	}
 	paramBetaFast = Param{
@@ -108,7 +108,7 @@ func (e edit) trained() (int64, error) {
 		return e.integer("original_max_position_embeddings"), nil
 	}
 	if e.Original == 0 {
-		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=")
+		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=, or put the model's config.json beside it")
 	}
 	e.used.note(paramOriginal.Name, Integer(e.Original), Configuration)
 	return e.Original, nil

@@ -29,37 +29,39 @@ type Context struct {
 
 // ParseSpec reads a spec. Unknown methods and keys, keys given twice, values
 // of the wrong type or outside the allowed range are errors that name the key
-// and what is allowed. Spaces around names and values are dropped.
+// and what is allowed, and what was probably meant. Spaces around names and
+// values are dropped, and the case of names, keys and words does not matter.
+// Numbers of tokens may be written as ParseTokens reads them.
 func ParseSpec(axis Axis, text string) (Spec, error) {
 	name, list, colon := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
-	if name == "" {
-		return Spec{}, fmt.Errorf("%v: %q names no method; write name or name:key=value,key=value", axis, text)
+	if err := misshapen(axis, text); err != nil {
+		return Spec{}, err
 	}
 	m, err := Lookup(axis, name)
+	if elsewhere := (*AxisError)(nil); errors.As(err, &elsewhere) {
+		elsewhere.Spec = strings.TrimSpace(text)
+	}
 	if err != nil {
 		return Spec{}, err
 	}
-	s := Spec{Axis: axis, Name: name}
+	s := Spec{Axis: axis, Name: m.Name}
 	if !colon {
 		return s, nil
 	}
-	for item := range strings.SplitSeq(list, ",") {
+	for i, item := range strings.Split(list, ",") {
 		key, value, found := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !found || key == "" {
-			return Spec{}, fmt.Errorf("%s: %q is not key=value", m.title(), item)
+			return Spec{}, fmt.Errorf("%s: %q is not key=value%s", m.title(), item, m.shape(item, i == 0))
 		}
-		p, err := m.param(key)
+		p, err := m.param(m.spelled(key))
 		if err != nil {
 			return Spec{}, err
 		}
-		v, err := parseValue(p.Kind, value)
-		if err == nil && (p.Kind == Whole || p.Kind == Tokens) && strings.ContainsAny(value, ".eE") {
-			err = errors.New("must be an integer, written in digits") // JSON may have 8192.0
-		}
+		v, err := p.read(value)
 		if err != nil {
-			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %v", m.title(), key, value, err, p.Kind)
+			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %s", m.title(), p.Name, value, err, p.takes())
 		}
 		if err := s.set(m, p, v); err != nil {
 			return Spec{}, err

@@ -15,7 +15,7 @@ var temperature = Method{
 	FineTuned: true,
 	Params: []Param{
 		{Name: "attn_scale", Kind: Real, Default: Number(0.1), Rule: aboveZero, Doc: "how fast the temperature grows"},
-		{Name: "floor_scale", Kind: Whole, Default: Integer(8192), Rule: atLeastOne, Doc: "positions that share a temperature"},
+		{Name: "floor_scale", Kind: Whole, Counts: true, Default: Integer(8192), Rule: atLeastOne, Doc: "positions that share a temperature"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		return e.warm(Temperature{Offset: 1, Slope: e.number("attn_scale"), Start: 1, Group: e.integer("floor_scale")})

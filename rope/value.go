@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	case Whole:
 		return "an integer"
 	case Tokens:
-		return "an integer, or a share of the context such as L/3"
+		return "a number of tokens, or a share of the context such as L/3"
 	case Switch:
 		return "true or false"
 	case Reals:
@@ -178,7 +178,7 @@ func parseValue(kind Kind, text string) (Value, error) {
 		divisor, share := strings.CutPrefix(text, "L/")
 		x, err := parseNumber(divisor)
 		if err != nil {
-			return Value{}, errors.New("is neither an integer nor a share of the context")
+			return Value{}, errors.New("is neither a number of tokens nor a share of the context")
 		}
 		v := Value{kind: kind, number: x, share: share}
 		return v, v.check()

@@ -18,8 +18,8 @@ import (
 // benchmark is what the bench command is asked for.
 type benchmark struct {
 	*common
-	lengths []int
-	tokens  int
+	lengths tokenList
+	tokens  tokenCount
 	rounds  int
 	threads int
 }
@@ -53,8 +53,9 @@ stays in place; one that grows is handed from call to call.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&b.lengths, "lengths", []int{512, 2048}, "`TOKENS` of the prompts")
-	f.IntVar(&b.tokens, "tokens", 16, "`TOKENS` timed one by one after each prompt")
+	b.lengths, b.tokens = tokenList{512, 2048}, 16
+	f.Var(&b.lengths, "lengths", "`TOKENS` of the prompts, with commas")
+	f.Var(&b.tokens, "tokens", "`TOKENS` timed one by one after each prompt")
 	f.IntVar(&b.rounds, "rounds", 3, "`TIMES` that each model runs, of which the median counts")
 	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
 	return cmd
@@ -75,7 +76,7 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 		for round := range b.rounds {
 			for i, model := range models {
 				progress.say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
-				t, err := b.probe(cmd.Context(), model, length)
+				t, err := b.probe(cmd.Context(), model, int(length))
 				if err != nil {
 					return err
 				}

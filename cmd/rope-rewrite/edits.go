@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 // addEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
 func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error) {
 	text, where, some := strings.Cut(text, "@")
+	if err := otherFlag(axis.String(), text); err != nil {
+		return nil, err
+	}
 	spec, err := rope.ParseSpec(axis, text)
 	if err != nil {
 		return nil, err
@@ -27,7 +31,7 @@ func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error)
 		opts.Edits = append(opts.Edits, spec)
 		return nil, nil
 	}
-	if where == "all" {
+	if strings.EqualFold(where, "all") {
 		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
 		return nil, nil
 	}
@@ -39,14 +43,18 @@ func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error)
 	return selected, nil
 }
 
-// addRopeParameters takes the dictionary itself or the name of a file with it.
+// addRopeParameters takes the dictionary itself, or a config.json that holds it, or the name
+// of a file with either.
 func addRopeParameters(opts *rewrite.Options, text string) error {
 	data := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
+		if config := filepath.Join(text, "config.json"); exists(config) {
+			return fmt.Errorf("%s is a folder; name the file %s", text, config)
+		}
 		data, err = sidefile.Read(text, sidefile.Config)
 		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
-			return fmt.Errorf("%q is neither a JSON object nor a file that can be read", text)
+			return fmt.Errorf("%q is neither a JSON object nor a file that can be read: give {…}, or the path of a config.json", text)
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,47 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
+// firstScreen is what the command says of itself on one screen of 80 × 24.
+const firstScreen = `Gives an exported ONNX language model longer and better context.
+
+  twice the context            rope-rewrite model.onnx --scaling yarn:factor=2
+  the same meaning, one op     rope-rewrite model.onnx
+  without training             rope-rewrite model.onnx --positions string \
+                                 --context 16k
+  only the nearest keys        rope-rewrite model.onnx \
+                                 --mask sliding-window:window=4k
+  what is in a model           rope-rewrite inspect model.onnx
+  is it still the same         rope-rewrite validate model.onnx model.rope.onnx
+
+It writes model.rope.onnx beside the model, and only what it proved; -o OUT.onnx
+names another file, --dry-run writes none. k counts 1024 tokens.
+
+  rope-rewrite methods [NAME]  every method, or one with its keys
+  rope-rewrite --help-all      every command and flag
+  rope-rewrite COMMAND --help  the flags of one
+  rope-rewrite doctor          what is installed, what is missing, what to do`
+
+// help prints the first screen, or a command's description and flags.
+func help(cmd *cobra.Command) {
+	if cmd == cmd.Root() {
+		fmt.Fprintln(cmd.OutOrStdout(), firstScreen)
+		return
+	}
+	allHelp(cmd)
+}
+
+// allHelp prints a command's description, its commands and its flags.
+func allHelp(cmd *cobra.Command) error {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", text); err != nil {
+		return err
+	}
+	return cmd.Usage()
+}
+
 // usage prints what follows a command's description in its help, within the
 // width that every terminal has.
 func usage(cmd *cobra.Command) error {

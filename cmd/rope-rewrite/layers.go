@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 )
 
 // layers is a selection such as 0-3,7.
@@ -21,11 +24,31 @@ func parseLayers(text string) (layers, error) {
 			last, err = strconv.Atoi(to)
 		}
 		if err != nil || first < 0 || last < first {
-			return nil, fmt.Errorf("%q is no layer or range of layers; write for example 0-3,7", part)
+			return nil, fmt.Errorf("%q is no layer or range of layers; %s", part, meantLayers(part))
 		}
 		list = append(list, span{first, last})
 	}
 	return list, nil
+}
+
+// otherRange is a range of layers as other tools write it, or from its end.
+var otherRange = regexp.MustCompile(`^([0-9]{1,6}) *(?:\.\.\.?|:|–|-) *([0-9]{1,6})$`)
+
+// meantLayers says what to write for a part that is no range.
+func meantLayers(part string) string {
+	part = strings.TrimSpace(part)
+	if ends := otherRange.FindStringSubmatch(part); ends != nil {
+		first, _ := strconv.Atoi(ends[1])
+		last, _ := strconv.Atoi(ends[2])
+		return fmt.Sprintf("write %d-%d", min(first, last), max(first, last))
+	}
+	switch {
+	case strings.ContainsAny(part, ":="):
+		return "the layers stand last, behind the keys: NAME:KEY=VALUE@0-3,7"
+	case similar.Nearest(part, []string{"all"}) != "":
+		return "all layers are written as SPEC@all, and --layers is left out for them"
+	}
+	return "write for example 0-3,7 (the first layer is 0)"
 }
 
 func (l layers) has(layer int) bool {

@@ -4,6 +4,7 @@
 //	rope-rewrite inspect MODEL.onnx
 //	rope-rewrite validate ORIGINAL.onnx PATCHED.onnx
 //	rope-rewrite ops path|version
+//	rope-rewrite doctor
 //
 // It finds the rotary attention of a model that some exporter wrote, proves
 // for each site that the fused op of this project computes the same, and only
@@ -112,7 +113,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		json, _ := root.PersistentFlags().GetBool("json")
 		complain(stderr, sentence(err), json)
 	}
-	if code == exitUsage && unfit == nil {
+	switch {
+	case len(args) == 0:
+		fmt.Fprintf(stderr, "\n%s\n", firstScreen)
+	case code == exitUsage && unfit == nil:
 		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
 	}
 	return code
@@ -136,7 +140,7 @@ func sentence(err error) string {
 	}
 	reason := failed.Err.Error()
 	if errors.Is(failed, fs.ErrNotExist) {
-		reason = "no such file"
+		reason = "no such file" + nearFile(failed.Path)
 	}
 	return strings.Replace(text, failed.Error(), failed.Path+": "+reason, 1)
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
 func newOps(c *common) *cobra.Command {
@@ -14,7 +16,7 @@ func newOps(c *common) *cobra.Command {
 		Short: "Say where the op library is and what it knows",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("ops %s? path or version was expected", args[0])
+				return usageError("ops %s? path or version was expected%s", args[0], similar.Hint(args[0], []string{"path", "version"}))
 			}
 			return usageError("ops what? path or version was expected")
 		},
@@ -36,24 +38,94 @@ func newOps(c *common) *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "version", Short: "Print the versions of the op library and of the specification", Args: noArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				path, err := customop.FindLibrary(customop.Options{Library: c.library})
-				if err != nil {
-					return err
+			Use:   "version [MODEL.onnx]",
+			Short: "Print the versions of the op library, and which one a model needs",
+			Args: func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return nil
 				}
-				info, err := customop.InspectLibrary(path)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printJSON(cmd.OutOrStdout(), info)
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\nversion %s, specification %d (this command writes %d)\n",
-					info.Path, info.Version, info.SpecVersion, customop.SpecVersion)
-				return err
+				return misplaced(cmd, args)
 			},
+			RunE: func(cmd *cobra.Command, args []string) error { return c.opsVersion(cmd, args) },
 		},
 	)
 	return ops
+}
+
+// opsVersions is what ops version --json prints.
+type opsVersions struct {
+	customop.LibraryInfo
+	Writes int    `json:"writes"`          // newest specification that this command writes
+	Model  string `json:"model,omitempty"` // as it was given
+	Nodes  int    `json:"nodes,omitempty"` // of the op in the model
+	Needs  int    `json:"needs,omitempty"` // specification that a library must know to run the model; 0 if it has no such node
+}
+
+func (c *common) opsVersion(cmd *cobra.Command, args []string) error {
+	path, err := customop.FindLibrary(customop.Options{Library: c.library})
+	if err != nil {
+		return err
+	}
+	info, err := customop.InspectLibrary(path)
+	if err != nil {
+		return err
+	}
+	v := opsVersions{LibraryInfo: info, Writes: customop.SpecVersion}
+	if len(args) > 0 {
+		if err := v.ask(args[0]); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		if err := printJSON(cmd.OutOrStdout(), v); err != nil {
+			return err
+		}
+	} else {
+		w := &writer{out: cmd.OutOrStdout()}
+		v.say(w)
+		if w.err != nil {
+			return w.err
+		}
+	}
+	if v.Needs > v.SpecVersion {
+		return &exitError{exitFailed, errReported}
+	}
+	return nil
+}
+
+// ask counts the op's nodes of a model and what they need.
+func (v *opsVersions) ask(path string) error {
+	model, err := onnx.Open(path)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	v.Model = path
+	count := func(g *onnx.Graph) {
+		for n := range g.AllNodes() {
+			if n.Domain == customop.Domain {
+				v.Nodes++
+				v.Needs = max(v.Needs, int(n.Int("spec_version", 1)))
+			}
+		}
+	}
+	count(model.Graph)
+	for _, f := range model.Functions {
+		count(&onnx.Graph{Nodes: f.Nodes})
+	}
+	return nil
+}
+
+func (v *opsVersions) say(w *writer) {
+	w.line("%s", v.Path)
+	w.line("%s", wrap(fmt.Sprintf("library %s, op specifications 1 to %d; this command writes 1 to %d, for each model the oldest that says what it needs", v.Version, v.SpecVersion, v.Writes), "  "))
+	switch {
+	case v.Model == "":
+	case v.Nodes == 0:
+		w.line("%s", wrap(v.Model+" needs no op library: it has no op of rope-rewrite.", "  "))
+	case v.Needs > v.SpecVersion:
+		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer one, or rewrite the original with the command that belongs to this one.", v.Model, v.Needs), "  "))
+	default:
+		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d: this library runs it.", v.Model, v.Needs), "  "))
+	}
 }

@@ -54,13 +54,21 @@ func errExists(output string) error {
 	return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
 }
 
+// sameFolder says whether two files are, or would be, in one folder.
+func sameFolder(a, b string) bool {
+	x, errX := os.Stat(filepath.Dir(a))
+	y, errY := os.Stat(filepath.Dir(b))
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
 // save writes the model; an interrupt ends it and leaves nothing behind.
-func save(m *onnx.Model, output string, force bool, p *progress, interrupted func() error) error {
-	err := m.Save(output, onnx.SaveOptions{Force: force, Progress: func(written, total int64) error {
+func save(m *onnx.Model, output string, opts onnx.SaveOptions, p *progress, interrupted func() error) error {
+	opts.Progress = func(written, total int64) error {
 		p.say(fmt.Sprintf("writing %d of %d MB", written>>20, total>>20))
 		return interrupted()
-	}})
-	if errors.Is(err, fs.ErrExist) {
+	}
+	err := m.Save(output, opts)
+	if errors.Is(err, fs.ErrExist) && exists(output) && !opts.Force {
 		return errExists(output)
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,13 +26,15 @@ type rewriteCommand struct {
 	cache          string
 	target         string
 	ropeParameters string
-	context        int64
+	context        tokenCount
 	layers         string
 	exactAngles    bool
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
 	force          bool
+	copy           bool
+	helpAll        bool
 	limits         limits
 }
 
@@ -45,17 +46,19 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
-	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
+	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx changes constants of the model's own, for scalings that change frequencies and gain alone, and masks, and needs no library to run")
-	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file that holds it; in place of --scaling")
-	f.Int64Var(&r.context, "context", 0, "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
+	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
+	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
 	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an output that exists")
+	f.BoolVar(&r.copy, "copy", false, "copy the weights beside an output in another folder, where they would be hard-linked: the two models then share nothing")
+	f.BoolVar(&r.helpAll, "help-all", false, "every command and flag")
 	r.limits.flags(cmd)
 }
 
@@ -86,6 +89,9 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		if err := checkOutput(output, path, r.force); err != nil {
 			return err
 		}
+		if r.copy && sameFolder(output, path) {
+			return usageError("--copy copies weights to another folder, and %s is in the model's own; name a folder with -o, or leave --copy out", output)
+		}
 	}
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.done()
@@ -110,7 +116,8 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {
-		if err := save(model, output, r.force, progress, ctx.Err); err != nil {
+		opts := onnx.SaveOptions{Force: r.force, Copy: r.copy, Linked: func(path string) { report.Linked = append(report.Linked, path) }}
+		if err := save(model, output, opts, progress, ctx.Err); err != nil {
 			return err
 		}
 		report.Output = output
@@ -152,7 +159,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		return opts, nil, err
 	}
 	given := cmd.Flags().Changed
-	opts.Context.Length = r.context
+	opts.Context.Length = int64(r.context)
 	opts.ExactAngles = r.exactAngles
 	opts.Restore = r.restore
 	opts.AllowKept = r.allowPartial
@@ -182,16 +189,18 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		}
 	}
 	if given("cache") {
-		if r.cache != "rotated" && r.cache != "raw" {
-			return opts, nil, usageError("--cache %q: rotated or raw was expected", r.cache)
+		cache, err := choose("cache", r.cache)
+		if err != nil {
+			return opts, nil, usageError("--cache %w", err)
 		}
-		opts.RawCache = r.cache == "raw"
+		opts.RawCache = cache == "raw"
 	}
 	if given("target") {
-		opts.Target = rewrite.Target(r.target)
-		if known := rewrite.Targets(); !slices.Contains(known, opts.Target) {
-			return opts, nil, usageError("--target %q: %s was expected", r.target, oneOf(known))
+		target, err := choose("target", r.target)
+		if err != nil {
+			return opts, nil, usageError("--target %w", err)
 		}
+		opts.Target = rewrite.Target(target)
 	}
 	if given("documents") {
 		if err := parseDocuments(r.documents, &opts); err != nil {

@@ -37,45 +37,53 @@ func newRoot() *cobra.Command {
 		Version: customop.Version,
 		Long: `Finds the rotary attention of a model, proves for each site that the fused op
 RotaryAttention computes the same, and replaces it. Without a method the
-meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE.
-rope-rewrite methods lists what there is.
+meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE. Numbers of
+tokens may be written as 8k (8192) or 128K (131072).
 
-  --scaling yarn:factor=4,original_max_position_embeddings=8192
-  --scaling linear:factor=2
+  --scaling yarn:factor=4,original_max_position_embeddings=8k
   --scaling theta:rope_theta=500000
   --positions string:shift=2730,window=128
   --mask anchor --documents input
-  --kv fixed:capacity=8192
+  --kv fixed:capacity=8k
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention sites could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
-		Args:          oneModel,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if r.helpAll {
+				return nil
+			}
+			return oneModel(cmd, args)
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if r.helpAll {
+				return allHelp(cmd)
+			}
+			return r.run(cmd, args[0])
+		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
+	root.SetFlagErrorFunc(flagError)
+	root.SetGlobalNormalizationFunc(sameName)
 	root.SetUsageFunc(usage)
-	root.SuggestionsMinimumDistance = 2
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
+	root.DisableSuggestions = true // misplaced knows more
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newBench(c), newBenchProbe(c), newMethods(c), newOps(c))
+	root.AddCommand(newInspect(c), newValidate(c), newBench(c), newBenchProbe(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c))
 	return root
 }
 
+// errNoModel is what the command says when it is not told what to work on.
+var errNoModel = usageError("which model? Give the path of an .onnx file")
+
 // oneModel accepts exactly one model.
 func oneModel(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return usageError("which model? Give the path of an .onnx file")
-	case len(args) == 1:
-		return nil
+	if len(args) == 0 {
+		return errNoModel
 	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usageError("%q is no command; did you mean %s?", args[0], near[0])
-	}
-	return usageError("one model at a time, got %d: %q", len(args), args)
+	return misplaced(cmd, args)
 }
 
 // noArgs accepts nothing.

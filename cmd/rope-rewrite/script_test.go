@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"flag"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +24,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rope-rewrite": main, "stubborn": stubborn})
 }
 
+// update writes what the commands say into the transcripts of testdata/*.txtar.
+var update = flag.Bool("update", false, "write what is said into testdata/mistakes.txtar")
+
 // TestScripts runs testdata/*.txtar, each in a folder of its own that holds
 // model.onnx (llama__optimum of the repository's testdata). Their commands:
 //
@@ -30,6 +36,8 @@ func TestMain(m *testing.M) {
 //	report             the last stdout is one JSON report with every promised key
 //	spoil KIND IN OUT  write a damaged copy of a model, see spoil_test.go
 //	cut N IN OUT       copy the first N bytes
+//	transcript FILE    run the commands of a transcript, see below, and make the
+//	                   transcript of that the last stdout
 func TestScripts(t *testing.T) {
 	onnxruntime, library := testruntime.Paths(t)
 	models, err := filepath.Abs("../../testdata/models")
@@ -37,7 +45,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir:           "testdata",
+		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(customop.RuntimeVariable, onnxruntime)
 			env.Setenv(customop.LibraryVariable, library)
@@ -51,7 +60,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "model.onnx"), model, 0o666)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"rope": expect, "shows": holds("stdout"), "says": holds("stderr"), "report": report, "spoil": spoil, "cut": cut,
+			"rope": expect, "shows": holds("stdout"), "says": holds("stderr"), "report": report, "spoil": spoil, "cut": cut, "transcript": transcript,
 		},
 	})
 }
@@ -59,19 +68,24 @@ func TestScripts(t *testing.T) {
 func expect(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	err = ts.Exec("rope-rewrite", args[1:]...)
-	code := 0
+	if code, said := execute(ts, args[1:]); code != want {
+		ts.Fatalf("exit code %d, want %d\n%s", code, want, said)
+	}
+}
+
+// execute runs the command, and returns its exit code and all that it says, of
+// which every line must fit the screen.
+func execute(ts *testscript.TestScript, args []string) (code int, said string) {
+	err := ts.Exec("rope-rewrite", args...)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		code = exit.ExitCode()
 	} else {
 		ts.Check(err)
 	}
 	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
-	if code != want {
-		ts.Fatalf("exit code %d, want %d\n%s%s", code, want, stdout, stderr)
-	}
-	if raw := stdout + stderr; quote(raw) != raw {
-		ts.Fatalf("a terminal would act on what is shown: %q", raw)
+	said = stdout + stderr
+	if quote(said) != said {
+		ts.Fatalf("a terminal would act on what is shown: %q", said)
 	}
 	if strings.Contains(strings.Join(args, " "), "--json") {
 		stdout = "" // for programs
@@ -88,6 +102,50 @@ func expect(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
+	return code, said
+}
+
+// transcript runs the lines of a file that begin with "$ rope-rewrite ", and puts
+// behind each what it says and its exit code, in the place of what stands there.
+// With cmp and the flag -update the file becomes what is said now.
+func transcript(ts *testscript.TestScript, neg bool, args []string) {
+	var out strings.Builder
+	skip := false // what a command said before
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		command, found := strings.CutPrefix(line, "$ rope-rewrite")
+		switch {
+		case found:
+			code, said := execute(ts, words(command))
+			fmt.Fprintf(&out, "%s%s[%d]\n", line, said, code)
+			skip = true
+		case strings.HasPrefix(line, "#") || line == "\n" && strings.HasSuffix(out.String(), "]\n"):
+			skip = false
+			out.WriteString(line)
+		case !skip:
+			out.WriteString(line)
+		}
+	}
+	_, err := io.WriteString(ts.Stdout(), out.String())
+	ts.Check(err)
+}
+
+// words splits a command line at spaces outside single quotes.
+func words(line string) (list []string) {
+	word, quoted, begun := "", false, false
+	for _, r := range strings.TrimSpace(line) + " " {
+		switch {
+		case r == '\'':
+			quoted, begun = !quoted, true
+		case r == ' ' && !quoted:
+			if begun {
+				list = append(list, word)
+			}
+			word, begun = "", false
+		default:
+			word, begun = word+string(r), true
+		}
+	}
+	return list
 }
 
 func holds(stream string) func(*testscript.TestScript, bool, []string) {

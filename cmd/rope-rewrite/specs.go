@@ -7,13 +7,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // parseDocuments reads input, input:NAME, separator:TOKEN or separator:TOKEN,ends
 // into opts.
 func parseDocuments(text string, opts *rewrite.Options) error {
-	kind, name, named := strings.Cut(text, ":")
+	kind, err := choose("documents", text)
+	if err != nil {
+		return err
+	}
+	_, name, named := strings.Cut(text, ":")
 	switch {
 	case kind == "separator":
 		token, ends := strings.CutSuffix(name, ",ends")
@@ -22,7 +28,7 @@ func parseDocuments(text string, opts *rewrite.Options) error {
 			return fmt.Errorf("%q: separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends", text)
 		}
 		opts.Separator = &rewrite.Separator{Token: id, Ends: ends}
-	case kind != "input" || named && name == "":
+	case named && name == "":
 		return fmt.Errorf("%q: input, input:NAME or separator:TOKEN was expected", text)
 	case named:
 		opts.Documents = name
@@ -34,27 +40,34 @@ func parseDocuments(text string, opts *rewrite.Options) error {
 
 // parseKV reads growing, or fixed:capacity=N and its options, into opts.
 func parseKV(text string, opts *rewrite.Options) error {
-	kind, list, found := strings.Cut(text, ":")
-	if kind == "growing" && !found {
-		return nil
+	kind, err := choose("kv", text)
+	if err != nil {
+		return err
 	}
-	if kind != "fixed" {
-		return fmt.Errorf("%q: growing or fixed:capacity=N was expected", text)
+	_, list, found := strings.Cut(text, ":")
+	if kind == "growing" {
+		if found {
+			return fmt.Errorf("%q: growing takes no keys; for a cache of N tokens write fixed:capacity=N", text)
+		}
+		return nil
 	}
 	given := map[string]bool{}
 	if found {
 		for item := range strings.SplitSeq(list, ",") {
-			key, value, _ := strings.Cut(item, "=")
-			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+			key, value, valued := strings.Cut(item, "=")
+			key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+			if _, err := rope.ParseTokens(key); err == nil && !valued {
+				return fmt.Errorf("%q is not key=value; write fixed:capacity=%s", key, key)
+			}
 			if given[key] {
 				return fmt.Errorf("%s is given twice", key)
 			}
 			given[key] = true
 			switch key {
 			case "capacity":
-				n, err := strconv.ParseInt(value, 10, 64)
+				n, err := rope.ParseTokens(value)
 				if err != nil || n < 1 || n > math.MaxInt32 {
-					return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected", value, math.MaxInt32)
+					return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected, for example 8192 or 8k", value, math.MaxInt32)
 				}
 				opts.FixedCapacity = n
 			case "input":
@@ -63,21 +76,20 @@ func parseKV(text string, opts *rewrite.Options) error {
 				}
 				opts.CacheLength = value
 			default:
-				return fmt.Errorf("unknown key %q; keys: capacity, input", key)
+				return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, similar.Hint(key, []string{"capacity", "input"}))
 			}
 		}
 	}
 	if opts.FixedCapacity == 0 {
-		return errors.New("fixed: how many tokens? Write fixed:capacity=N")
+		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
 	}
 	return nil
 }
 
-// oneOf says which values were expected.
-func oneOf[T ~string](known []T) string {
-	list := make([]string, len(known))
-	for i, v := range known {
-		list[i] = string(v)
+// targets lists what the flag of that name takes.
+func targets() (list []string) {
+	for _, t := range rewrite.Targets() {
+		list = append(list, string(t))
 	}
-	return strings.Join(list, " or ")
+	return list
 }

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,9 +27,17 @@ import (
 //	greedy     the scores of the first attention meet a zero that a gigabyte is made for
 //	dangling   a node that nothing needs reads what nothing makes
 //	stripped   large weights are external data that is not there
+//	outside    large weights are external data, weights.bin beside it
+//	old        of an op library: one that says to know no newer specification than 1
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
-	if args[0] == "stripped" {
-		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]))
+	switch args[0] {
+	case "stripped", "outside":
+		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]), args[0] == "outside")
+		return
+	case "old":
+		mark := regexp.MustCompile(`(rope_ops version=[^ ]+ spec=)[0-9]+`)
+		library := mark.ReplaceAll([]byte(ts.ReadFile(args[1])), []byte("${1}1"))
+		ts.Check(os.WriteFile(ts.MkAbs(args[2]), library, 0o777))
 		return
 	}
 	m, err := onnx.Open(ts.MkAbs(args[1]))
@@ -79,20 +92,33 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(m.Save(ts.MkAbs(args[2]), onnx.SaveOptions{}))
 }
 
-func strip(ts *testscript.TestScript, from, to string) {
+// strip makes large weights external data, which it writes or leaves away.
+func strip(ts *testscript.TestScript, from, to string, keep bool) {
 	data, err := os.ReadFile(from)
 	ts.Check(err)
 	m := new(onnxpb.ModelProto)
 	ts.Check(proto.Unmarshal(data, m))
+	var weights []byte
 	for _, w := range m.Graph.Initializer {
-		if len(w.RawData) > 4096 {
-			w.RawData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
-			w.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
+		if len(w.RawData) <= 4096 {
+			continue
+		}
+		entries := map[string]string{"location": "weights.bin"}
+		if keep {
+			entries["offset"], entries["length"] = fmt.Sprint(len(weights)), fmt.Sprint(len(w.RawData))
+			weights = append(weights, w.RawData...)
+		}
+		w.RawData, w.DataLocation, w.ExternalData = nil, onnxpb.TensorProto_EXTERNAL.Enum(), nil
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			w.ExternalData = append(w.ExternalData, &onnxpb.StringStringEntryProto{Key: proto.String(key), Value: proto.String(entries[key])})
 		}
 	}
 	data, err = proto.Marshal(m)
 	ts.Check(err)
 	ts.Check(os.WriteFile(to, data, 0o666))
+	if keep {
+		ts.Check(os.WriteFile(filepath.Join(filepath.Dir(to), "weights.bin"), weights, 0o666))
+	}
 }
 
 // before puts an op of one argument, or of the same argument twice, before n.

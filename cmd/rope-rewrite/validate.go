@@ -11,6 +11,7 @@ import (
 
 func newValidate(c *common) *cobra.Command {
 	var opts validate.Options
+	var length tokenCount
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Run two models on the same inputs and compare their logits",
@@ -27,6 +28,7 @@ tolerance, 1 when not.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Length = int64(length)
 			switch {
 			case opts.Length < validate.MinLength:
 				return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", opts.Length, validate.MinLength)
@@ -63,7 +65,8 @@ tolerance, 1 when not.`,
 			return err
 		},
 	}
-	cmd.Flags().Int64Var(&opts.Length, "length", validate.DefaultLength, "`TOKENS` of the sequences")
+	length = validate.DefaultLength
+	cmd.Flags().Var(&length, "length", "`TOKENS` of the sequences")
 	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", validate.DefaultTolerance, "largest allowed difference, as a `SHARE` of the logits' range")
 	return cmd
 }

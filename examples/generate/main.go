@@ -52,8 +52,14 @@ type options struct {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	if o.model == "" || o.prompt == "" {
-		return errors.New("give -model FILE.onnx and -prompt TEXT")
+	if o.model == "" {
+		return errors.New("which model? Give -model FILE.onnx, and -prompt TEXT")
+	}
+	if info, err := os.Stat(o.model); err != nil || info.IsDir() {
+		return fmt.Errorf("there is no model %s: give the path of an .onnx file; make smollm2 fetches one", o.model)
+	}
+	if o.prompt == "" {
+		return errors.New("give -prompt TEXT, which the text starts with")
 	}
 	// In the source tree the libraries are where make build leaves them.
 	runtime := cmp.Or(o.runtime, built.Find(customop.RuntimeVariable))

@@ -60,10 +60,19 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
+// What is missing is named in a sentence, the model first.
 func TestRunRefuses(t *testing.T) {
-	for _, o := range []options{{prompt: "x"}, {model: "x.onnx"}} {
-		if err := run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "-model") {
-			t.Errorf("%+v: %v", o, err)
+	there := filepath.Join(t.TempDir(), "model.onnx")
+	if err := os.WriteFile(there, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ model, prompt, want string }{
+		{"", "", "which model? Give -model FILE.onnx, and -prompt TEXT"},
+		{"nosuch.onnx", "", "there is no model nosuch.onnx: give the path of an .onnx file; make smollm2 fetches one"},
+		{there, "", "give -prompt TEXT, which the text starts with"},
+	} {
+		if err := run(t.Context(), options{model: c.model, prompt: c.prompt}); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %v, want %s", c.model, err, c.want)
 		}
 	}
 }

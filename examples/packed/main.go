@@ -59,6 +59,9 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if model == "" {
 		return errors.New("give -model FILE.onnx, the original of a model with a key-value cache")
 	}
+	if info, err := os.Stat(model); err != nil || info.IsDir() {
+		return fmt.Errorf("there is no model %s: give the path of an .onnx file; make smollm2 fetches one", model)
+	}
 	documents, err := read(files)
 	if err != nil {
 		return err

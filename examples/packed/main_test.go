@@ -140,9 +140,11 @@ func copyModel(t *testing.T) string {
 }
 
 func TestRunRefuses(t *testing.T) {
+	there := copyModel(t)
 	for want, run := range map[string]error{
-		"-model":    run(t.Context(), nil, "", "?", nil, 1, form{}),
-		"none.text": run(t.Context(), nil, "x.onnx", "?", []string{"none.text"}, 1, form{}),
+		"no model nosuch.onnx": run(t.Context(), nil, "nosuch.onnx", "?", nil, 1, form{}),
+		"-model":               run(t.Context(), nil, "", "?", nil, 1, form{}),
+		"none.text":            run(t.Context(), nil, there, "?", []string{"none.text"}, 1, form{}),
 	} {
 		if run == nil || !strings.Contains(run.Error(), want) {
 			t.Errorf("%v, want a word of %s", run, want)

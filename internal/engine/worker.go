@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	ort "github.com/yalue/onnxruntime_go"
 )
 
 // workerVariable holds, in a child's environment, that it is a worker.
@@ -29,6 +31,7 @@ type request struct {
 type response struct {
 	Outputs []head
 	Error   string
+	Version string // of ONNX Runtime; to the first request only
 }
 
 // ServeIfWorker turns the process into a worker when it was started as one,
@@ -65,6 +68,9 @@ func serve(in io.Reader, out io.Writer) error {
 		outputs, err := answer(&local, sessions, q, blobs)
 		if err != nil {
 			r.Error = err.Error()
+		}
+		if q.Config != nil && err == nil {
+			r.Version = ort.GetVersion()
 		}
 		r.Outputs, blobs = pack(outputs)
 		if err := w.send(r, blobs); err != nil {
@@ -125,6 +131,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	child    *child
+	version  string
 	nextID   int
 	timeouts int
 }
@@ -183,6 +190,13 @@ func (w *Worker) start() error {
 	return err
 }
 
+// Version returns the version of ONNX Runtime that evaluates, as that says it.
+func (w *Worker) Version() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.version
+}
+
 // call sends one request and waits for its answer; w.mu is held.
 func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[string]Tensor, error) {
 	c := w.child
@@ -215,6 +229,9 @@ func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[strin
 		}
 		if res.r.Error != "" {
 			return nil, errors.New(res.r.Error)
+		}
+		if res.r.Version != "" {
+			w.version = res.r.Version
 		}
 		return unpack(res.r.Outputs, res.blobs)
 	case <-timer.C:

@@ -2,33 +2,49 @@
 package version
 
 import (
+	"runtime"
 	"runtime/debug"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 )
 
-// Tool returns the release, and the revision that it was built from where the build
-// knows it: "0.1.0 (1a2b3c4d5e6f)", "0.1.0 (1a2b3c4d5e6f, changed)".
-func Tool() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return customop.Version
-	}
-	return text(customop.Version, info.Settings)
+// Info is what a program knows of its own build.
+type Info struct {
+	Version     string `json:"version"`
+	Revision    string `json:"revision"` // of the sources; empty where the build does not tell
+	Modified    bool   `json:"modified"` // the sources were changed after that revision
+	SpecVersion int    `json:"spec_version"`
+	Go          string `json:"go"`
+	System      string `json:"system"`
 }
 
-func text(release string, settings []debug.BuildSetting) string {
-	revision, changed := "", ""
-	for _, s := range settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			revision = s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = ", changed"
+// This returns what this program knows.
+func This() Info {
+	v := Info{Version: customop.Version, SpecVersion: customop.SpecVersion, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
 		}
 	}
-	if revision == "" {
-		return release
+	return v
+}
+
+// String returns the version and, where it is known, the revision: "0.1.0 (1a2b3c4d5e6f)",
+// "0.1.0 (1a2b3c4d5e6f with changes)".
+func (v Info) String() string {
+	if v.Revision == "" {
+		return v.Version
 	}
-	return release + " (" + revision + changed + ")"
+	changes := ""
+	if v.Modified {
+		changes = " with changes"
+	}
+	return v.Version + " (" + v.Revision[:min(12, len(v.Revision))] + changes + ")"
 }

@@ -34,9 +34,11 @@ const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do
 
 A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis; ` + "`rope-rewrite methods`" + `
 lists them, ` + "`rope-rewrite methods NAME`" + ` says what stands here. Keys are Hugging Face's where it has them;
-` + "`--rope-parameters`" + ` takes its dictionary as it stands in config.json for the methods marked so.
-Unknown keys, wrong types and values out of range are errors. Numbers of tokens may be given as a share of the context
-that the model is meant for (` + "`--context`" + `): ` + "`L/3`" + ` is a third of it.
+` + "`--rope-parameters`" + ` takes its dictionary, or the whole config.json with it, for the methods marked so.
+Unknown keys, wrong types and values out of range are errors; the case of names and keys does not matter. Numbers of
+tokens may be written with k or M, 1024 and 1024²: ` + "`8k`" + ` is 8192, ` + "`128K`" + ` is 131072. No other number takes
+them. Where it says so, a share of the context that the model is meant for (` + "`--context`" + `) may stand: ` + "`L/3`" + ` is
+a third of it.
 
 n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i its frequency in the graph (radians per
 position), L0 the trained context, p a token's position, d the distance from a query back to a key.

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/version"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// diagnosis is what doctor found.
+type diagnosis struct {
+	OK      bool         `json:"ok"`
+	Runtime foundRuntime `json:"onnxruntime"`
+	Library foundLibrary `json:"ops_library"`
+	Runs    bool         `json:"runs"`   // a model of one op runs and gives what it must
+	Advice  []string     `json:"advice"` // what is missing or wrong, with what to do; empty where all is well
+}
+
+type lookedAt struct {
+	Where string `json:"where"`
+	Path  string `json:"path"` // empty where nothing is
+}
+
+type foundRuntime struct {
+	Looked  []lookedAt `json:"looked"`
+	Path    string     `json:"path"`
+	Version string     `json:"version"` // as it says itself; empty if it does not load
+}
+
+type foundLibrary struct {
+	Looked []lookedAt `json:"looked"`
+	customop.LibraryInfo
+}
+
+func newDoctor(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is installed, whether it works, and what to do where not",
+		Long: `Looks for ONNX Runtime and for the op library, loads both in a process of their
+own, and runs a model of one op. Exit code 0 if all is well, else 1.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			worker, err := self()
+			if err != nil {
+				return err
+			}
+			d := c.diagnose(cmd.Context(), worker)
+			if c.json {
+				err = printJSON(cmd.OutOrStdout(), d)
+			} else {
+				w := &writer{out: cmd.OutOrStdout()}
+				d.say(w)
+				err = w.err
+			}
+			if err == nil && !d.OK {
+				err = &exitError{exitFailed, errReported}
+			}
+			return err
+		},
+	}
+}
+
+// diagnose looks for both libraries and tries them. The worker is the program
+// that loads them, which they may end.
+func (c *common) diagnose(ctx context.Context, worker string) *diagnosis {
+	d := &diagnosis{Advice: []string{}}
+	d.Runtime.Looked = looked(customop.RuntimePlaces(c.runtime), "--onnxruntime")
+	d.Library.Looked = looked(customop.LibraryPlaces(customop.Options{Library: c.library}), "--ops-library")
+	var err error
+	if d.Runtime.Path, err = customop.FindRuntime(c.runtime); err != nil {
+		d.advise(brieflyMissing(err))
+	} else if eng, err := engine.NewWorker(engine.Config{Runtime: d.Runtime.Path}, worker); err != nil {
+		d.advise(err)
+	} else {
+		d.Runtime.Version = eng.Version()
+		eng.Close()
+	}
+	if d.Library.Path, err = customop.FindLibrary(customop.Options{Library: c.library}); err != nil {
+		d.advise(brieflyMissing(err))
+	} else if d.Library.LibraryInfo, err = customop.InspectLibrary(d.Library.Path); err != nil {
+		d.advise(fmt.Errorf("%w; build it with make build", err))
+	} else if d.Library.SpecVersion < customop.SpecVersion {
+		d.advise(fmt.Errorf("the op library knows op specifications up to %d, and this command writes %d: models that need the newer one do not run; build it anew with make build", d.Library.SpecVersion, customop.SpecVersion))
+	}
+	if d.Runtime.Version != "" && d.Library.Version != "" {
+		if err := tryOp(ctx, worker, d.Runtime.Path, d.Library.Path); err != nil {
+			d.advise(fmt.Errorf("a model of one op does not run: %w", err))
+		} else {
+			d.Runs = true
+		}
+	}
+	d.OK = len(d.Advice) == 0
+	return d
+}
+
+func (d *diagnosis) advise(err error) { d.Advice = append(d.Advice, err.Error()) }
+
+// brieflyMissing leaves out the folders, which are listed already.
+func brieflyMissing(err error) error {
+	if missing, ok := err.(*customop.NotFoundError); ok {
+		return fmt.Errorf("%s was not found: %s", missing.Library, missing.Advice)
+	}
+	return err
+}
+
+// looked lists places, the path that a flag gives under the flag's name.
+func looked(places []customop.Place, flag string) []lookedAt {
+	list := []lookedAt{}
+	for i, p := range places {
+		if i == 0 {
+			p.Where = flag
+		}
+		list = append(list, lookedAt{p.Where, p.Path})
+	}
+	return list
+}
+
+// tryOp registers the library in a session and runs the op on one token, whose
+// attention is its own value.
+func tryOp(ctx context.Context, worker, runtime, library string) error {
+	node, err := customop.RotaryAttention{Query: "query", Key: "key", Value: "value", Output: "output", NumHeads: 1, KVNumHeads: 1, Causal: 1}.Node("try")
+	if err != nil {
+		return err
+	}
+	m := onnx.New()
+	m.RequireIR(8)
+	m.RequireOpset("", 17)
+	m.RequireOpset(customop.Domain, 1)
+	m.Graph.Name = "try"
+	n := onnx.NewNode(node.OpType, node.Inputs, node.Outputs)
+	n.Domain = node.Domain
+	for _, a := range node.Attributes {
+		n.Attributes = append(n.Attributes, onnx.IntAttr(a.Name, a.Int)) // those above are integers
+	}
+	m.Graph.InsertNode(nil, n)
+	dims := []int64{1, 1, 1, 2}
+	shape := []onnx.Dim{{Value: 1}, {Value: 1}, {Value: 1}, {Value: 2}}
+	feeds := map[string]engine.Tensor{}
+	for i, name := range node.Inputs {
+		m.Graph.AddInput(onnx.NewValueInfo(name, onnx.Float, shape...))
+		feeds[name] = engine.Float32s([]float32{float32(i), 1}, dims...)
+	}
+	m.Graph.AddOutput(onnx.NewValueInfo("output", onnx.Float, shape...))
+	model, err := m.Marshal()
+	if err != nil {
+		return err
+	}
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, worker)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	session, err := eng.Load(ctx, engine.Model{Bytes: model, Inputs: node.Inputs, Outputs: node.Outputs, Library: true})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	out, err := session.Run(ctx, feeds)
+	if err != nil {
+		return err
+	}
+	if got, want := out["output"].Values(), feeds["value"].Values(); !slices.Equal(got, want) {
+		return fmt.Errorf("it gives %v where %v was expected; build the op library anew with make build", got, want)
+	}
+	return nil
+}
+
+func (d *diagnosis) say(w *writer) {
+	v := version.This()
+	w.line("rope-rewrite %s for %s", v.Version, v.System)
+	say := func(title string, looked []lookedAt, state string) {
+		w.line("\n%s", title)
+		for i, p := range looked {
+			found := p.Path
+			switch {
+			case found != "":
+			case i == 0:
+				found = "not given"
+			case i == 1:
+				found = "not set"
+			default:
+				found = "nothing"
+			}
+			w.line("%s", wrap(fmt.Sprintf("  %s: %s", p.Where, found), "    "))
+		}
+		if state != "" {
+			w.line("  %s", state)
+		}
+	}
+	state := ""
+	if d.Runtime.Version != "" {
+		state = fmt.Sprintf("loads; version %s (%s or newer is needed)", d.Runtime.Version, customop.MinRuntime)
+	}
+	say("ONNX Runtime", d.Runtime.Looked, state)
+	state = ""
+	if d.Library.Version != "" {
+		state = fmt.Sprintf("version %s, op specifications 1 to %d", d.Library.Version, d.Library.SpecVersion)
+	}
+	say("Op library", d.Library.Looked, state)
+	if d.Runs {
+		w.line("\nTogether\n  a model of one op runs")
+	}
+	w.line("")
+	for _, advice := range d.Advice {
+		w.line("%s", wrap("To do: "+advice, "  "))
+	}
+	if d.OK {
+		w.line("All is well.")
+	}
+}
