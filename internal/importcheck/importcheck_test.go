@@ -31,7 +31,8 @@ var rules = []rule{
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"rewrite/fused", []string{"rope", "onnx", "internal", "rewrite/internal/ir"}, "an adapter knows one fused op, not what is done with it; it writes nodes with the builder of the rewriter (ir), which knows no attention"},
 	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
-	{"rewrite", []string{"rope", "onnx", "customop", "internal"}, "rewrite knows graphs, and stands below the commands"},
+	{"provenance", []string{"rope", "onnx"}, "a record is values in a model's metadata, whoever wrote them"},
+	{"rewrite", []string{"rope", "onnx", "customop", "provenance", "internal"}, "rewrite knows graphs, and stands below the commands"},
 }
 
 // stages are the packages of rewrite/internal in the order in which a model goes
@@ -58,7 +59,7 @@ func TestDependenciesPointDownwards(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "lm", "rewrite", "rewrite/fused"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "lm", "provenance", "rewrite", "rewrite/fused"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}
@@ -80,6 +81,8 @@ func TestRules(t *testing.T) {
 		{"onnx", "onnx/onnxpb", true},
 		{"onnx", "rope", false},
 		{"customop", "onnx", false},
+		{"provenance", "rope", true},
+		{"provenance", "rewrite", false},
 		{"customop", "rewrite", false},
 		{"rewrite/internal/site", "rope", true},
 		{"rewrite/fused/msrotary", "rewrite/fused", true},
