@@ -93,12 +93,12 @@ func (r *Record) check() error {
 	return nil
 }
 
-// Write puts the record into the metadata of a model, in place of one that is there.
+// Write puts the record into the metadata of a model, in place of one that is there. It
+// sets the record's Version, and empty lists where there are none.
 func Write(m *onnx.Model, r *Record) error {
-	w := *r
-	w.Version = Version
-	w.Edits, w.Sites, w.Kept = slices.Concat([]Edit{}, r.Edits), slices.Concat([]Site{}, r.Sites), slices.Concat([]Kept{}, r.Kept)
-	text, err := json.Marshal(&w)
+	r.Version = Version
+	r.Edits, r.Sites, r.Kept = slices.Concat([]Edit{}, r.Edits), slices.Concat([]Site{}, r.Sites), slices.Concat([]Kept{}, r.Kept)
+	text, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("writing the record of the rewrite: %w", err)
 	}

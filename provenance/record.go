@@ -44,6 +44,7 @@ type Edit struct {
 	Given    string         `json:"given"`              // as it was asked for, for example "yarn:factor=4"
 	Layers   []int          `json:"layers"`             // that have it
 	Settings []rope.Setting `json:"settings,omitempty"` // every parameter as it was used
+	Note     string         `json:"note,omitempty"`     // why some layers do not have it
 }
 
 // String returns the edit as it was asked for: "scaling yarn:factor=4".

@@ -21,7 +21,7 @@ func (r *request) startAgain() (err error) {
 	}
 	e := r.earlier
 	if r.opts.inspect {
-		r.carried = true // what stands in the model is what is shown
+		r.carried = r.earlier != nil // what stands in the model is what is shown
 		return nil
 	}
 	if e == nil {

@@ -70,6 +70,9 @@ func unscaledLayers(found []measure.Attention, sites []Site, config modelConfig)
 	return layers
 }
 
+// onUnwindowed follows a scaling that leaves the layers with a window alone.
+const onUnwindowed = " on layers without a window, "
+
 // describeEdits says what is done to the whole model and to single layers.
 func (o Options) describeEdits(sites []Site, unscaled map[int]bool) ([]string, error) {
 	texts := []string{}
@@ -79,7 +82,7 @@ func (o Options) describeEdits(sites []Site, unscaled map[int]bool) ([]string, e
 			if !slices.ContainsFunc(sites, func(s Site) bool { return s.Status == Rewritten && !unscaled[s.Layer] }) {
 				return nil, fmt.Errorf("%s is for layers without a window, where others have none, and each that is rewritten has one; write %v@all", text, spec)
 			}
-			text += fmt.Sprintf(" on layers without a window, not on the %d with one (%v@all is for all)", len(unscaled), spec)
+			text += fmt.Sprintf(onUnwindowed+"not on the %d with one (%v@all is for all)", len(unscaled), spec)
 		}
 		texts = append(texts, text)
 	}

@@ -139,6 +139,9 @@ func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, 
 			return a, nil, nil, err
 		}
 		warnings = append(warnings, more...)
+		if m, err := rope.Lookup(spec.Axis, spec.Name); err == nil && m.Neutral {
+			continue // it changes nothing
+		}
 		applied = append(applied, provenance.Edit{What: spec.Axis.String(), Given: spec.String(), Settings: settings})
 	}
 	return a, applied, warnings, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
@@ -11,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // record returns what is to be said of the rewrite in the model's metadata. before are
@@ -21,7 +23,7 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		Target:        string(PlainONNX),
 		Graph:         hex.EncodeToString(r.digest[:]),
 		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta},
-		Edits:         r.recordedEdits(p),
+		Edits:         r.recordedEdits(p, report),
 	}
 	out.AddedInputs, out.Buffers = changedShapes(r.model, before)
 	for _, e := range p.sites {
@@ -121,7 +123,7 @@ func merge(list []provenance.Site, s provenance.Site) []provenance.Site {
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
-func (r *request) recordedEdits(p *plan) []provenance.Edit {
+func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 	var list []provenance.Edit
 	add := func(d provenance.Edit, layer int) {
 		for i := range list {
@@ -147,11 +149,18 @@ func (r *request) recordedEdits(p *plan) []provenance.Edit {
 		if r.opts.ExactAngles && e.want.Encoding.ExactAngles {
 			add(provenance.Edit{What: "angles", Given: "exact"}, e.layer)
 		}
-		if r.opts.RawCache && e.Measured.Layouts.Cached {
+		if e.want.Cache == rope.Raw && e.Measured.Layouts.Cached {
 			add(provenance.Edit{What: "cache", Given: "raw"}, e.layer)
 		}
 		for _, d := range p.features {
 			add(d, e.layer)
+		}
+	}
+	for i, d := range list {
+		for _, text := range report.Edits {
+			if rest, ok := strings.CutPrefix(text, d.String()+onUnwindowed); ok {
+				list[i].Note = rest
+			}
 		}
 	}
 	return list

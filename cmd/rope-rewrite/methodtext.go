@@ -49,6 +49,9 @@ func methodText(d provenance.Edit) string {
 		}
 	}
 	text := d.What + " " + name + " on " + layersText(d.Layers)
+	if d.Note != "" {
+		text += ", those without a window, " + d.Note
+	}
 	if len(parts) == 0 {
 		return text
 	}

@@ -38,6 +38,9 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	switch {
 	case report.Record != nil:
 		methods(w, report.Record.Edits)
+		if report.Record.Target == string(rewrite.PlainONNX) {
+			w.line("The constants of the model's own nodes were changed: it needs no library.")
+		}
 	case len(report.Edits) > 0:
 		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}

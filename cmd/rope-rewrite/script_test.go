@@ -16,6 +16,8 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -60,7 +62,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "model.onnx"), model, 0o666)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"rope": expect, "shows": holds("stdout"), "says": holds("stderr"), "report": report, "spoil": spoil, "cut": cut, "transcript": transcript,
+			"rope": expect, "shows": holds("stdout"), "says": holds("stderr"), "report": report, "spoil": spoil, "cut": cut, "forget": forget, "transcript": transcript,
 		},
 	})
 }
@@ -154,6 +156,20 @@ func holds(stream string) func(*testscript.TestScript, bool, []string) {
 		if strings.Contains(text, args[0]) == neg {
 			ts.Fatalf("%s, expected to hold it: %t\n%q", stream, !neg, args[0])
 		}
+	}
+}
+
+// forget FILE... takes the record of the rewrite out of models.
+func forget(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		path := ts.MkAbs(name)
+		m, err := onnx.Open(path)
+		ts.Check(err)
+		m.RemoveMetadata(provenance.Key)
+		data, err := m.Marshal()
+		ts.Check(err)
+		ts.Check(m.Close())
+		ts.Check(os.WriteFile(path, data, 0o666))
 	}
 }
 
