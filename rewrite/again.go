@@ -51,7 +51,7 @@ func (r *request) checkAgain() error {
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
 	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.RawCache || o.ExactAngles
 	switch {
-	case o.Restore && (edits || features):
+	case o.Restore && (edits || features || o.carries()):
 		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
 	case o.Restore && !e.holdsOps():
 		return fmt.Errorf("the target onnx changed constants of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.record.Graph)
@@ -64,7 +64,7 @@ func (r *request) checkAgain() error {
 	case o.Layers != nil:
 		return errors.New("the model was rewritten before, and its other layers cannot be left as they are; give single layers their method with SPEC@LAYERS")
 	case o.carries() && slices.ContainsFunc(e.record.Edits, func(d provenance.Edit) bool { return strings.HasPrefix(d.String(), "positions randomized") }):
-		return errors.New("base=carried cannot keep the random positions of the earlier rewrite; leave base= away and give all methods again")
+		return errors.New("the random positions of the earlier rewrite cannot be carried on; leave base away and give all methods again")
 	}
 	return nil
 }
@@ -78,9 +78,9 @@ func (o Options) all() []rope.Spec {
 	return list
 }
 
-// carries reports whether a method is to start from what the model carries.
+// carries reports whether methods are to start from what the model carries.
 func (o Options) carries() bool {
-	return slices.ContainsFunc(o.all(), func(s rope.Spec) bool { return s.Params[rope.BaseParam].Equal(rope.Text("carried")) })
+	return o.Carried || slices.ContainsFunc(o.all(), func(s rope.Spec) bool { return s.Params[rope.BaseParam].Equal(rope.Text("carried")) })
 }
 
 // carry adds what the earlier rewrite gave the model beside the edits of its sites.
@@ -194,5 +194,5 @@ func (e *earlier) leftOut(now []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this rewrite starts from the values before the earlier one and leaves that one's methods out: %s. Give them again, or a scaling with base=carried, which starts from what the model has", strings.Join(ir.Unique(texts), ", "))
+	return fmt.Sprintf("this rewrite starts from the values before the earlier one and leaves that one's methods out: %s. Give them again, or --base carried, which starts from what the model has", strings.Join(ir.Unique(texts), ", "))
 }

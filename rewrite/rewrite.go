@@ -32,6 +32,11 @@ type Options struct {
 
 	Target Target // what sites become; empty is Ops
 
+	// Carried starts from what an earlier rewrite made of the model, instead of from what it
+	// was before: methods come on top of the earlier ones. A scaling with base=carried asks
+	// for the same. It changes nothing for other models.
+	Carried bool
+
 	// Restore takes the methods of an earlier rewrite back: the model is then what a
 	// rewrite without any method gives. It is an error on other models, and beside a method.
 	Restore bool
@@ -96,8 +101,8 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // edits applied. m is changed in memory; the file it came from is not touched.
 //
 // A model that Rewrite wrote before is edited again from the original values that its
-// record keeps (package provenance): methods never stack, unless a scaling has
-// base=carried. Its sites are not proven again; they hold the op.
+// record keeps (package provenance): methods never stack, unless Options.Carried or a
+// scaling's base=carried asks for it. Its sites are not proven again; they hold the op.
 //
 // The report has every site, rewritten or kept with the reason. The error is
 // ErrNoAttention when the model has no rotary attention, ErrPartial when a site

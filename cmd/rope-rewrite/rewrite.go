@@ -29,6 +29,7 @@ type rewriteCommand struct {
 	context        tokenCount
 	layers         string
 	exactAngles    bool
+	base           string
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
@@ -53,6 +54,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
+	f.StringVar(&r.base, "base", "", "of a model that was rewritten before: start from the `original` values (the default), or from the carried ones, on top of the earlier methods")
 	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
@@ -194,6 +196,13 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--cache %w", err)
 		}
 		opts.RawCache = cache == "raw"
+	}
+	if given("base") {
+		base, err := choose("base", r.base)
+		if err != nil {
+			return opts, nil, usageError("--base %w", err)
+		}
+		opts.Carried = base == "carried"
 	}
 	if given("target") {
 		target, err := choose("target", r.target)

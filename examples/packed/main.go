@@ -7,8 +7,9 @@
 //	go run ./examples/packed -model MODEL.onnx -question "…" a.txt b.txt c.txt
 //	go run ./examples/packed -model MODEL.onnx -tag "<article> " -interleave 16
 //
-// The model is an original one; the program rewrites it for each mask, which is
-// also how the library is used from Go.
+// The program rewrites the model for each mask, which is also how the library is used
+// from Go. The model may be an original one, or one that rope-rewrite wrote: its methods
+// stay.
 package main
 
 import (
@@ -27,6 +28,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -40,7 +42,7 @@ var samples = []string{
 
 func main() {
 	rewrite.ServeIfWorker()
-	model := flag.String("model", "", "the original .onnx file, with tokenizer.json beside it")
+	model := flag.String("model", "", "the .onnx file, original or rewritten, with tokenizer.json beside it")
 	question := flag.String("question", "What does the bakery sell?", "what is asked of the documents")
 	limit := flag.Int("max-tokens", 32, "stop after this many tokens")
 	var f form
@@ -57,7 +59,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, model, question string, files []string, limit int, f form) error {
 	if model == "" {
-		return errors.New("give -model FILE.onnx, the original of a model with a key-value cache")
+		return errors.New("give -model FILE.onnx, a model with a key-value cache, original or rewritten")
 	}
 	if info, err := os.Stat(model); err != nil || info.IsDir() {
 		return fmt.Errorf("there is no model %s: give the path of an .onnx file; make smollm2 fetches one", model)
@@ -80,7 +82,11 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d documents and a question in one row of %d tokens\nquestion        %s\n", len(documents), len(row.tokens), question)
+	fmt.Fprintf(out, "%d documents and a question in one row of %d tokens\n", len(documents), len(row.tokens))
+	for i, text := range documents {
+		fmt.Fprintf(out, "%-15s %s\n", fmt.Sprintf("document %d", i+1), beginning(text))
+	}
+	fmt.Fprintf(out, "%-15s %s\n", "question", question)
 	for _, mask := range []string{"keep", "intra-document", "anchor"} {
 		decoder, err := open(ctx, model, mask, library)
 		if err != nil {
@@ -97,6 +103,16 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		fmt.Fprintf(out, "%-15s %s\n", mask, strings.Join(strings.Fields(text.String()), " "))
 	}
 	return nil
+}
+
+// beginning is as much of a text as fits on a line.
+func beginning(text string) string {
+	const most = 60
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	return string(runes[:most-1]) + "…"
 }
 
 func read(files []string) ([]string, error) {
@@ -121,7 +137,11 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 		return nil, err
 	}
 	defer model.Close()
-	options := rewrite.Options{Library: library}
+	_, err = provenance.Read(model)
+	if mask == "keep" && err == nil {
+		return lm.Open(path, lm.Options{OpsLibrary: library}) // as it was rewritten
+	}
+	options := rewrite.Options{Library: library, Carried: true}
 	if mask != "keep" {
 		spec, err := rope.ParseSpec(rope.MaskAxis, mask)
 		if err != nil {

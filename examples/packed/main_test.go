@@ -10,6 +10,9 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 func tokenizer(t *testing.T) *lm.Tokenizer {
@@ -123,6 +126,49 @@ func TestAnswer(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(model), ".packed-*")); err != nil || len(left) > 0 {
 		t.Errorf("files left behind: %v, %v", left, err)
+	}
+}
+
+// A model that was rewritten before keeps its methods under each mask.
+func TestRewrittenModel(t *testing.T) {
+	library := testruntime.Require(t)
+	path := copyModel(t)
+	patched := filepath.Join(filepath.Dir(path), "patched.onnx")
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	scaling, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{Library: library, Edits: []rope.Spec{scaling}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := &row{}
+	r.add(1, 90, 8, 77, 10, 20, 91, 22, 33, 104, 5)
+	answer := func(model, mask string) []int64 {
+		decoder, err := open(t.Context(), model, mask, library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer decoder.Close()
+		tokens, err := r.answer(t.Context(), decoder, tokenizer(t), 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	keep, intra := answer(patched, "keep"), answer(patched, "intra-document")
+	if !slices.Equal(keep, intra) {
+		t.Errorf("one document: %v with a mask, %v without", intra, keep)
+	}
+	if slices.Equal(intra, answer(path, "intra-document")) {
+		t.Errorf("the scaling is gone: %v", intra)
 	}
 }
 
