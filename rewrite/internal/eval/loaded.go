@@ -113,7 +113,7 @@ func (l *Loaded) Feeds(pt dim.Point, feeds map[string]engine.Tensor) (map[string
 	for _, c := range l.Piece.Boundaries {
 		if l.Table.Scales[c] && feeds[c].Dims == nil {
 			dims := dim.Evaluate(l.Table.Dims[c], pt)
-			elements, err := bound.Room(dims)
+			elements, err := bound.Elements(dims)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +145,7 @@ func (l *Loaded) dimsOf(value string) []dim.Extent {
 // returns these and the output to.
 func (l *Loaded) Random(ctx context.Context, pt dim.Point, from, to string, seed uint64) (x, y engine.Tensor, err error) {
 	dims := dim.Evaluate(l.Table.Dims[from], pt)
-	elements, err := bound.Room(dims)
+	elements, err := bound.Elements(dims)
 	if err != nil {
 		return x, y, err
 	}
