@@ -20,4 +20,6 @@
 // It stands above ir and bound, below eval and site. Start with Graph (graph.go), then
 // classify.go for the classes and expand.go for the views. shapehints.go, ranks.go,
 // lengths.go and widths.go say what a graph tells about ranks and sizes without being run.
+// The other files answer one question each about a node or a value; all of them ask the
+// same maps of a Graph, which is why they are one package.
 package graph
