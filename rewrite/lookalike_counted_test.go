@@ -214,7 +214,7 @@ func TestLookalikesCounted(t *testing.T) {
 	}
 }
 
-// TestProofRefusesDamageCounted spoils what was measured from GroupQueryAttention.
+// TestProofRefusesDamageCounted spoils what was measured of GroupQueryAttention.
 func TestProofRefusesDamageCounted(t *testing.T) {
 	t.Parallel()
 	m := measureSite(t, genai, 0, nil)
