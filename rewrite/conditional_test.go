@@ -72,7 +72,7 @@ func (m twoTables) lengthen() {
 	}
 }
 
-// A choice of tables by the number of tokens is lifted with its meaning, whichever
+// A choice of tables by the number of tokens is measured with its meaning, whichever
 // way it is written, and any other is kept with the reason.
 func TestLookalikeChoices(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestLookalikeChoices(t *testing.T) {
 	for _, x := range []struct {
 		name    string
 		change  func(m twoTables)
-		trained int64 // what is lifted
+		trained int64 // what is measured
 		kept    string
 	}{
 		{"as it is", func(twoTables) {}, 16, ""},
@@ -202,11 +202,11 @@ func TestLookalikeChoices(t *testing.T) {
 	}
 }
 
-// TestProofRefusesDamagedChoice spoils what was lifted of frequencies that change.
+// TestProofRefusesDamagedChoice spoils what was measured of frequencies that change.
 func TestProofRefusesDamagedChoice(t *testing.T) {
 	t.Parallel()
 	m := measureSite(t, longRoPE, 0, nil)
-	if err := m.prove(m.lifted.Attention, nil); err != nil {
+	if err := m.prove(m.measured.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*rope.Encoding){
@@ -223,13 +223,13 @@ func TestProofRefusesDamagedChoice(t *testing.T) {
 		"a gain by 0.1 % on either side": func(e *rope.Encoding) { e.Gain *= 1.001 },
 	} {
 		t.Run(what, func(t *testing.T) {
-			a := m.lifted.Attention.Clone()
+			a := m.measured.Attention.Clone()
 			damage(&a.Encoding)
 			refused(t, m.prove(a, nil))
 		})
 	}
 	t.Run("keys turned when they are read", func(t *testing.T) {
-		a := m.lifted.Attention.Clone()
+		a := m.measured.Attention.Clone()
 		a.Cache = rope.Raw
 		refused(t, m.prove(a, nil))
 	})

@@ -22,12 +22,12 @@ import (
 
 // measured is one site of a real export, ready to be proven.
 type measured struct {
-	lifter *eval.Evaluator
-	site   *site.Sized
-	lifted *measure.Measured
+	evaluator *eval.Evaluator
+	site      *site.Sized
+	measured  *measure.Measured
 }
 
-// measureSite lifts a site of a model after edit, if any, changed the model.
+// measureSite measures a site of a model after edit, if any, changed the model.
 func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) measured {
 	t.Helper()
 	m, err := onnx.Open("../testdata/models/" + name + "/model.onnx")
@@ -41,7 +41,7 @@ func measureSite(t *testing.T, name string, layer int, edit func(*onnx.Model)) m
 	return measureModel(t, m, layer)
 }
 
-// measureModel lifts a site of a model.
+// measureModel measures a site of a model.
 func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	t.Helper()
 	testruntime.Require(t)
@@ -51,7 +51,7 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { eng.Close() })
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +66,16 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	}
 	sized, table := site.Size([]*site.Site{s}, table)
 	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
-	lifted, err := measure.Site(ctx, l, sized[0])
+	value, err := measure.Site(ctx, l, sized[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return measured{l, sized[0], lifted}
+	return measured{l, sized[0], value}
 }
 
 // prove lowers a value, lets damage spoil the wiring, and proves it.
 func (m measured) prove(a rope.Attention, damage func(*lower.Binding)) error {
-	w, err := lower.Bind(m.site, m.lifted)
+	w, err := lower.Bind(m.site, m.measured)
 	if err != nil {
 		return err
 	}
@@ -86,20 +86,20 @@ func (m measured) prove(a rope.Attention, damage func(*lower.Binding)) error {
 	if err != nil {
 		return err
 	}
-	_, err = prove.Compare(context.Background(), m.lifter, m.site, m.lifted, nodes, constants)
+	_, err = prove.Compare(context.Background(), m.evaluator, m.site, m.measured, nodes, constants)
 	return err
 }
 
-// TestProofRefusesDamage spoils what was lifted, a little each time, and
+// TestProofRefusesDamage spoils what was measured, a little each time, and
 // expects the proof to see it.
 func TestProofRefusesDamage(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__dynamo18", "llama__dynamo23", "gpt_neox__dynamo18-fusions"} {
 		m := measureSite(t, name, 0, nil)
-		if err := m.prove(m.lifted.Attention, nil); err != nil {
+		if err := m.prove(m.measured.Attention, nil); err != nil {
 			t.Fatalf("%s: the undamaged site is refused: %v", name, err)
 		}
-		pairs := len(m.lifted.Attention.Encoding.Frequencies)
+		pairs := len(m.measured.Attention.Encoding.Frequencies)
 		damages := map[string]func(*rope.Attention){
 			"first frequency by 1e-3": func(a *rope.Attention) { a.Encoding.Frequencies[0] *= 1.001 },
 			"last frequency by 1e-3":  func(a *rope.Attention) { a.Encoding.Frequencies[pairs-1] *= 1.001 },
@@ -115,37 +115,37 @@ func TestProofRefusesDamage(t *testing.T) {
 		}
 		for what, damage := range damages {
 			t.Run(name+"/"+what, func(t *testing.T) {
-				a := m.lifted.Attention.Clone()
+				a := m.measured.Attention.Clone()
 				damage(&a)
 				refused(t, m.prove(a, nil))
 			})
 		}
 		t.Run(name+"/one head", func(t *testing.T) {
 			// The query's first two heads change places before they reach the op.
-			w, err := lower.Bind(m.site, m.lifted)
+			w, err := lower.Bind(m.site, m.measured)
 			if err != nil {
 				t.Fatal(err)
 			}
-			order := make([]int64, m.lifted.Attention.Heads)
+			order := make([]int64, m.measured.Attention.Heads)
 			for h := range order {
 				order[h] = int64(h)
 			}
 			order[0], order[1] = 1, 0
 			swapped := onnx.NewNode("Gather", []string{w.Query, "order"}, []string{"swapped"}, onnx.IntAttr("axis", 1))
 			w.Query = "swapped"
-			nodes, constants, err := lower.Nodes(w, m.lifted.Attention, lower.ExtraInputs{})
+			nodes, constants, err := lower.Nodes(w, m.measured.Attention, lower.ExtraInputs{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			nodes = append([]*onnx.Node{swapped}, nodes...)
 			constants = append(constants, ir.Int64Tensor("order", []int64{int64(len(order))}, order...))
-			_, err = prove.Compare(context.Background(), m.lifter, m.site, m.lifted, nodes, constants)
+			_, err = prove.Compare(context.Background(), m.evaluator, m.site, m.measured, nodes, constants)
 			refused(t, err)
 		})
 		t.Run(name+"/positions ignored", func(t *testing.T) {
-			refused(t, m.prove(m.lifted.Attention, func(w *lower.Binding) { w.Position = nil }))
+			refused(t, m.prove(m.measured.Attention, func(w *lower.Binding) { w.Position = nil }))
 		})
-		if a := m.lifted.Attention; a.Heads == a.KVHeads {
+		if a := m.measured.Attention; a.Heads == a.KVHeads {
 			t.Run(name+"/query and key exchanged", func(t *testing.T) {
 				refused(t, m.prove(a, func(w *lower.Binding) { w.Query, w.Key = w.Key, w.Query }))
 			})
@@ -181,14 +181,14 @@ func TestProofRefusesWindow(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int64{2, 20, 7000} {
 		m := measureSite(t, "llama__dynamo18", 1, windowed(width))
-		if got := m.lifted.Attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
-			t.Fatalf("width %d is lifted as %+v", width, got)
+		if got := m.measured.Attention.Mask; got != (rope.Mask{Causal: true, Padding: true, Window: width}) {
+			t.Fatalf("width %d is measured as %+v", width, got)
 		}
-		if err := m.prove(m.lifted.Attention, nil); err != nil {
+		if err := m.prove(m.measured.Attention, nil); err != nil {
 			t.Fatalf("width %d: the undamaged site is refused: %v", width, err)
 		}
 		for _, by := range []int64{-1, 1} {
-			a := m.lifted.Attention.Clone()
+			a := m.measured.Attention.Clone()
 			a.Mask.Window += by
 			refused(t, m.prove(a, nil))
 		}
@@ -232,13 +232,13 @@ func TestProofRefusesModifiers(t *testing.T) {
 		c.change(p)
 		p.save()
 		m := measureModel(t, p.Model, 0)
-		if err := m.prove(m.lifted.Attention, nil); err != nil {
+		if err := m.prove(m.measured.Attention, nil); err != nil {
 			t.Fatalf("%s: the undamaged site is refused: %v", c.name, err)
 		}
 		for what, damage := range c.damage {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
-				a := m.lifted.Attention.Clone()
-				damage(&a, &lower.Binding{Bias: &lower.BiasSubgraph{}})
+				a := m.measured.Attention.Clone()
+				damage(&a, &lower.Binding{Bias: &lower.Bias{}})
 				refused(t, m.prove(a, func(w *lower.Binding) { damage(&rope.Attention{Sinks: make([]float64, 2)}, w) }))
 			})
 		}

@@ -33,10 +33,10 @@
 //     constants are changed, and what nothing reads any more is taken out.
 //
 // Below them stand sizes and layouts (dim), nodes and the builder that writes them
-// (ir), bounds of what a run may take (bound) and the view of a model's graph
-// (graph). From bottom to top:
+// (ir), bounds of what a run may take (bound), how far a graph can be evaluated
+// (search) and the view of a model's graph (graph). From bottom to top:
 //
-//	dim ir bound graph eval site rotation score measure lower prove unread plainonnx
+//	dim ir bound search graph eval site rotation score measure lower prove unread plainonnx
 //
 // A package imports those before it alone; internal/importcheck holds that. This
 // package is the facade: options and report, a request that is checked before

@@ -99,13 +99,13 @@ func TestWrongExpansions(t *testing.T) {
 	}
 }
 
-// proveFirst lifts and proves the first site of a model read with a table.
+// proveFirst measures and proves the first site of a model read with a table.
 func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	t.Helper()
 	testruntime.Require(t)
 	ctx := context.Background()
 	m := openModel(t, "../testdata/models/"+name+"/model.onnx")
-	g, err := graph.NewGraphWith(m, table)
+	g, err := graph.NewWith(m, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +124,11 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 	}
 	sized, shapes := site.Size([]*site.Site{s}, shapes)
 	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: shapes}}
-	lifted, err := measure.Site(ctx, l, sized[0])
+	value, err := measure.Site(ctx, l, sized[0])
 	if err != nil {
 		return err
 	}
-	_, err = prove.Site(ctx, l, sized[0], lifted)
+	_, err = prove.Site(ctx, l, sized[0], value)
 	return err
 }
 
@@ -185,7 +185,7 @@ func TestOneRow(t *testing.T) {
 func TestOwnFunction(t *testing.T) {
 	p := newPatient(t, "llama__dynamo23")
 	p.Functions = append(p.Functions, &onnx.Function{Name: "Attention", Domain: "ai.onnx"})
-	g, err := graph.NewGraph(p.Model)
+	g, err := graph.New(p.Model)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func runLowered(t *testing.T, eng engine.Engine, p ref.Problem) []float64 {
 	}
 	positions := &onnx.ValueInfo{Name: "position_ids", Type: onnx.Int64}
 	w := lower.Binding{Name: "far", Element: onnx.Float, Query: "query", Key: "key", Value: "value", Output: "output", Position: positions,
-		QueryLayout: of(a.Heads), KeyLayout: of(a.KVHeads), ValLayout: of(a.KVHeads), OutLayout: of(a.Heads)}
+		QueryLayout: of(a.Heads), KeyLayout: of(a.KVHeads), ValueLayout: of(a.KVHeads), OutputLayout: of(a.Heads)}
 	feeds := map[string]engine.Tensor{
 		"query": floats(p.Query, a.Heads, p.Length), "key": floats(p.Key, a.KVHeads, p.Length), "value": floats(p.Value, a.KVHeads, p.Length),
 		"position_ids": engine.Int64s(p.Positions, 1, int64(p.Length)),

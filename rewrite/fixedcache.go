@@ -98,7 +98,7 @@ func (f *fixedCacheFeature) finish(m *onnx.Model, changes []lower.Change) error 
 			ours[n] = true
 		}
 	}
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		return err
 	}

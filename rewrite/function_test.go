@@ -82,7 +82,7 @@ func (p *patient) inFunctions() {
 	p.Functions = append(p.Functions, norm)
 }
 
-// TestFunctions: attention that a model hides in functions of its own is lifted,
+// TestFunctions: attention that a model hides in functions of its own is measured,
 // and calls of which nothing is replaced stay calls.
 func TestFunctions(t *testing.T) {
 	testruntime.Require(t)

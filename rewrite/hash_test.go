@@ -38,7 +38,7 @@ func hashesOf(t *testing.T, name string, change func(p *patient, table *eval.Sha
 	if change != nil {
 		change(p, table)
 	}
-	g, err := graph.NewGraph(p.Model)
+	g, err := graph.New(p.Model)
 	if err != nil {
 		t.Fatal(err)
 	}

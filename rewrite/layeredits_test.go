@@ -13,7 +13,7 @@ import (
 
 // TestUnscaledLayers: which layers a scaling for the whole model leaves alone.
 func TestUnscaledLayers(t *testing.T) {
-	const still, unlifted = -1, -2
+	const still, unmeasured = -1, -2
 	types := `"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]`
 	for name, c := range map[string]struct {
 		windows      []int64 // of each layer; 0 is none
@@ -25,8 +25,8 @@ func TestUnscaledLayers(t *testing.T) {
 		"none has":                            {windows: []int64{0, 0}},
 		"all have":                            {windows: []int64{8, 8, 16}},
 		"the others do not turn":              {windows: []int64{8, still, 8}},
-		"the others are kept":                 {windows: []int64{8, unlifted, 8}},
-		"the others are kept, types known":    {windows: []int64{8, unlifted, 8}, config: `{` + types + `}`, want: []int{0, 2}},
+		"the others are kept":                 {windows: []int64{8, unmeasured, 8}},
+		"the others are kept, types known":    {windows: []int64{8, unmeasured, 8}, config: `{` + types + `}`, want: []int{0, 2}},
 		"one of three has":                    {windows: []int64{8, still, 0}, want: []int{0}},
 		"their type is scaled":                {windows: []int64{8, 0, 8}, config: `{` + types + `, "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2}}}`},
 		"the other type is scaled":            {windows: []int64{8, 0, 8}, config: `{` + types + `, "rope_parameters": {"full_attention": {"rope_type": "linear"}, "sliding_attention": {"rope_type": "default"}}}`, want: []int{0, 2}},
@@ -50,7 +50,7 @@ func TestUnscaledLayers(t *testing.T) {
 			switch w {
 			case still:
 				f.Measured.Attention.Encoding.Frequencies = nil
-			case unlifted:
+			case unmeasured:
 				sites[i].Attention = nil
 				continue // nothing of it was measured
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
@@ -74,7 +75,7 @@ func newSequence(length, start int64) sequence {
 		for i := range length {
 			hidden := b == 1 && i < 5 || b == 2 && i >= 6 && i < 9
 			s.ids = append(s.ids, 1+rng.Int64N(63))
-			s.mask = append(s.mask, eval.B2i(!hidden))
+			s.mask = append(s.mask, dim.OneIf(!hidden))
 			s.positions = append(s.positions, next)
 			if !hidden {
 				next++

@@ -214,11 +214,11 @@ func TestLookalikesCounted(t *testing.T) {
 	}
 }
 
-// TestProofRefusesDamageCounted spoils what was lifted from GroupQueryAttention.
+// TestProofRefusesDamageCounted spoils what was measured of GroupQueryAttention.
 func TestProofRefusesDamageCounted(t *testing.T) {
 	t.Parallel()
 	m := measureSite(t, genai, 0, nil)
-	if err := m.prove(m.lifted.Attention, nil); err != nil {
+	if err := m.prove(m.measured.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*rope.Attention){
@@ -231,14 +231,14 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 		"not causal":              func(a *rope.Attention) { a.Mask.Causal = false },
 	} {
 		t.Run(what, func(t *testing.T) {
-			a := m.lifted.Attention.Clone()
+			a := m.measured.Attention.Clone()
 			damage(&a)
 			refused(t, m.prove(a, nil))
 		})
 	}
 	for what, damage := range map[string]func(*lower.Binding){
 		"the query one head on":   func(w *lower.Binding) { w.QueryLayout.First++ },
-		"key and value exchanged": func(w *lower.Binding) { w.KeyLayout, w.ValLayout = w.ValLayout, w.KeyLayout },
+		"key and value exchanged": func(w *lower.Binding) { w.KeyLayout, w.ValueLayout = w.ValueLayout, w.KeyLayout },
 		"counts of the longest": func(w *lower.Binding) {
 			w.LengthTracked = &fused.LengthTrackedCache{Last: w.LengthTracked.Total, Total: w.LengthTracked.Total}
 		},
@@ -246,7 +246,7 @@ func TestProofRefusesDamageCounted(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			var refusal *graph.Refusal
-			if err := m.prove(m.lifted.Attention, damage); !errors.As(err, &refusal) {
+			if err := m.prove(m.measured.Attention, damage); !errors.As(err, &refusal) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})

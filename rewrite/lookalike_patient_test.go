@@ -35,7 +35,7 @@ func patientAt(t testing.TB, path string) *patient {
 	t.Cleanup(func() { m.Close() })
 	p := &patient{Model: m, t: t}
 	p.Graph.ValueInfo = nil // shapes and types may change
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		t.Fatal(err)
 	}

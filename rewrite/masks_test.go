@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -190,7 +191,7 @@ func TestPackedDocuments(t *testing.T) {
 	}
 }
 
-// What documents need and do not get is said.
+// What documents need and do not get is said, before the model is changed.
 func TestDocumentsRefused(t *testing.T) {
 	testruntime.Require(t)
 	anchor := []rope.Spec{spec(t, rope.MaskAxis, "anchor")}
@@ -200,6 +201,7 @@ func TestDocumentsRefused(t *testing.T) {
 	}{
 		{rewrite.Options{Edits: anchor}, "layer 0: the mask goes by document ids, which the graph has not; give --documents input"},
 		{rewrite.Options{Documents: "ids"}, "nothing would read the document ids"},
+		{rewrite.Options{Documents: "ids", Edits: []rope.Spec{spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "nothing would read the document ids"},
 		{rewrite.Options{Edits: anchor, Documents: "logits"}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
 		{rewrite.Options{Edits: anchor, Documents: "x", FixedCapacity: 8, CacheLength: "x"}, "the new input for cache lengths needs another name"},
 		{rewrite.Options{FixedCapacity: -1}, "a cache of -1 tokens"},
@@ -209,11 +211,18 @@ func TestDocumentsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		before, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.opts.Worker = []string{os.Args[0]}
 		_, err = rewrite.Rewrite(context.Background(), m, c.opts)
-		m.Close()
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
 		}
+		if after, err := m.Marshal(); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the model is changed by what is refused with %q (%v)", c.want, err)
+		}
+		m.Close()
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
@@ -51,7 +51,7 @@ func attend(t *testing.T, change func(m *onnx.Model, add func(op string, inputs 
 	value := add("MatMul", "hidden", "weight")
 	query := change(m, add)
 	g.Nodes = append(g.Nodes, onnx.NewNode("MatMul", []string{add("Softmax", add("MatMul", query, key)), value}, []string{"out"}))
-	graph, err := graph.NewGraph(m)
+	graph, err := graph.New(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestNameBias(t *testing.T) {
 	}{
 		{"", func(h, i, j int) float64 { return 0 }},
 		{"", func(h, i, j int) float64 { return float64(i) }}, // one constant per query
-		{"", func(h, i, j int) float64 { return []float64{0, hidden}[eval.B2i(j > i)] }},
+		{"", func(h, i, j int) float64 { return []float64{0, hidden}[dim.OneIf(j > i)] }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j-i) / float64(int(2)<<h) }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j) / float64(int(2)<<h) }}, // the same to a softmax
 		{"relative biases", func(h, i, j int) float64 { return table[min(j-i+20, 40-h)] }},

@@ -38,14 +38,14 @@ func (*onnxBackend) bind(*edited) error { return nil }
 func (*onnxBackend) lower(e *edited) (lower.Change, error) { return e.change(nil, nil), nil }
 
 func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, _ *Report) error {
-	sites := make([]plainonnx.Site, len(p.sites))
+	layers := make([]plainonnx.Layer, len(p.sites))
 	for i, e := range p.sites {
-		sites[i] = plainonnx.Site{Attention: e.Attention, Layer: e.layer, Want: e.want, Documents: e.extra.Documents, Specs: e.specs, Known: e.known}
+		layers[i] = plainonnx.Layer{Attention: e.Attention, Number: e.layer, Want: e.want, Documents: e.extra.Documents, Specs: e.specs, Known: e.known}
 	}
 	again := func(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {
 		return b.measureAgain(ctx, m, p.sites)
 	}
-	err := plainonnx.Write(ctx, m, sites, again)
+	err := plainonnx.Write(ctx, m, layers, again)
 	if layer := (*plainonnx.LayerError)(nil); errors.As(err, &layer) {
 		return &EditError{Layer: layer.Layer, Err: layer.Err}
 	}

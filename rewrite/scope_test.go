@@ -11,12 +11,12 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -118,7 +118,7 @@ func mergedDistance(t *testing.T, path string, m *onnx.Model, golden string) flo
 		if slices.Contains(model.Inputs, "position_ids") {
 			feeds["position_ids"] = column("position_ids", start, end)
 		}
-		feeds["use_cache_branch"], _ = engine.Integers(onnx.Bool, []int64{eval.B2i(start > 0)}, 1)
+		feeds["use_cache_branch"], _ = engine.Integers(onnx.Bool, []int64{dim.OneIf(start > 0)}, 1)
 		for name, x := range cache {
 			feeds[name] = x
 		}

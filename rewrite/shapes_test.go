@@ -49,7 +49,7 @@ func withoutWeights(t *testing.T, path string) string {
 	return path
 }
 
-// TestWithoutWeights: sites are found, lifted and proven when no weight file is there.
+// TestWithoutWeights: sites are found, measured and proven when no weight file is there.
 func TestWithoutWeights(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "gpt_neox__dynamo18", "llama__optimum-int8"} {

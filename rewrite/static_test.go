@@ -98,7 +98,7 @@ func fixedFeeds(t *testing.T, m *onnx.Model, pt dim.Point, kind int) map[string]
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, uint64(kind)))
 	feeds := map[string]engine.Tensor{}
-	mask := eval.Padding(rng, pt, kind)
+	mask := eval.Padding(rng, pt, eval.PaddingKind(kind))
 	for _, v := range m.Graph.Inputs {
 		if ir.IsFloat(v.Type) {
 			dims := []int64{pt.B, v.Shape[1].Value, pt.P, v.Shape[3].Value}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestStaticCache: keys that are scattered into buffers of fixed size are not
-// lifted; the frequencies of their rotation can be changed without the op.
+// measured; the frequencies of their rotation can be changed without the op.
 func TestStaticCache(t *testing.T) {
 	testruntime.Require(t)
 	const name = "llama__ts17-static-cache"

@@ -89,7 +89,7 @@ func TestTargetONNX(t *testing.T) {
 	}
 }
 
-// TestRotationOnly: where an attention cannot be lifted, methods that change
+// TestRotationOnly: where an attention cannot be measured, methods that change
 // frequencies change the constants of its rotation. The scores of this one are
 // scaled where there are more than 4096 tokens; with fewer it is what the goldens are of.
 func TestRotationOnly(t *testing.T) {

@@ -23,14 +23,14 @@ func TestScalesDamaged(t *testing.T) {
 	}
 	defer m.Close()
 	site := measureModel(t, m, 0)
-	if err := site.prove(site.lifted.Attention, nil); err != nil {
+	if err := site.prove(site.measured.Attention, nil); err != nil {
 		t.Fatalf("the undamaged site is refused: %v", err)
 	}
 	for what, damage := range map[string]func(*lower.Binding){
 		"the query's norm": func(w *lower.Binding) { w.QueryScales = nil },
 		"the key's norm":   func(w *lower.Binding) { w.KeyScales = nil },
 	} {
-		t.Run(what, func(t *testing.T) { refused(t, site.prove(site.lifted.Attention, damage)) })
+		t.Run(what, func(t *testing.T) { refused(t, site.prove(site.measured.Attention, damage)) })
 	}
 }
 

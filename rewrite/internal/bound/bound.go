@@ -17,10 +17,10 @@ const maxTensor = 2 << 30
 // ErrTooLarge says that an evaluation would take more memory than is allowed.
 var ErrTooLarge = errors.New("too large to be evaluated")
 
-// Room returns the number of elements of a tensor that is to be fed. A negative
+// Elements returns the number of elements of a tensor that is to be fed. A negative
 // dimension is an error, and so is a tensor of more bytes than maxTensor, at four
 // bytes for each element.
-func Room(dims []int64) (int64, error) {
+func Elements(dims []int64) (int64, error) {
 	n := int64(1)
 	for _, d := range dims {
 		if d < 0 {
@@ -34,9 +34,9 @@ func Room(dims []int64) (int64, error) {
 	return n, nil
 }
 
-// Bounded returns an error that names the first node whose output would exceed
+// Check returns an error that names the first node whose output would exceed
 // maxTensor when nodes, in topological order, are run on feeds.
-func Bounded(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
+func Check(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
 	e := NewEstimate(len(nodes))
 	for _, t := range constants {
 		e.Constant(t.Name, t)

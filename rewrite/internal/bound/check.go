@@ -12,14 +12,14 @@ import (
 
 // Bounds checks before each run of a piece that it is not too large. A piece is run
 // many times with the same sizes and other contents, and few of the contents affect
-// sizes: Bounded is asked once for each set of these. The zero value is ready; it
+// sizes: Check is asked once for each set of these. The zero value is ready; it
 // serves one piece.
 type Bounds struct {
 	matter map[string]bool  // values whose contents affect sizes
-	known  map[string]error // what Bounded said, by key
+	known  map[string]error // what Check said, by key
 }
 
-// Check returns what Bounded says of the piece's nodes with these feeds.
+// Check returns what the function Check says of the piece's nodes with these feeds.
 func (b *Bounds) Check(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[string]engine.Tensor) error {
 	if b.known == nil {
 		b.matter, b.known = sizing(nodes), map[string]error{}
@@ -27,13 +27,13 @@ func (b *Bounds) Check(nodes []*onnx.Node, constants []*onnx.Tensor, feeds map[s
 	key := b.key(feeds)
 	err, done := b.known[key]
 	if !done {
-		err = Bounded(nodes, constants, feeds)
+		err = Check(nodes, constants, feeds)
 		b.known[key] = err
 	}
 	return err
 }
 
-// key holds everything in the feeds that the answer of Bounded can depend on.
+// key holds everything in the feeds that the answer of Check can depend on.
 func (b *Bounds) key(feeds map[string]engine.Tensor) string {
 	var key []byte
 	for _, name := range slices.Sorted(maps.Keys(feeds)) {

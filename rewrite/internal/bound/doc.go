@@ -7,10 +7,10 @@
 // sizes are computed with. It runs nothing. Of an op that it does not know it says
 // nothing.
 //
-// Bounded refuses nodes of which one would make a tensor above 2 GB, with an error
-// that wraps ErrTooLarge; Room refuses such a tensor before it is fed. Bounds does
-// what Bounded does for a piece that is run many times.
+// Check refuses nodes of which one would make a tensor above 2 GB, with an error
+// that wraps ErrTooLarge; Elements refuses such a tensor before it is fed. Bounds does
+// what Check does for a piece that is run many times.
 //
-// It stands above ir, below graph and eval. Start with Bounded (bound.go), then
+// It stands above ir, below graph and eval. Start with Check (bound.go), then
 // Estimate (estimate.go): its shapes are in shapes.go, the contents in fold.go.
 package bound

@@ -10,10 +10,10 @@ import (
 )
 
 // The size that an Expand is told decides whether it may be run.
-func ExampleBounded() {
+func ExampleCheck() {
 	nodes := []*onnx.Node{onnx.NewNode("Expand", []string{"x", "shape"}, []string{"y"})}
 	for _, shape := range [][]int64{{1, 1000}, {1_000_000, 1_000_000}} {
-		err := bound.Bounded(nodes, nil, map[string]engine.Tensor{
+		err := bound.Check(nodes, nil, map[string]engine.Tensor{
 			"x":     engine.Float32s([]float32{1}, 1),
 			"shape": engine.Int64s(shape, 2),
 		})

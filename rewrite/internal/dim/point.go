@@ -23,10 +23,10 @@ func (p Point) Over(pt Point) Point {
 	return pt
 }
 
-// Counted adapts a call with a length-tracked cache to the static sizes in p; a size
+// WithinLengthTracked adapts a call with a length-tracked cache to the static sizes in p; a size
 // of 0 in p is not static. length is the number of new tokens, tokens holds the
 // number in each row of the batch after the call. It may write to tokens.
-func (p Point) Counted(length int64, tokens []int64) (int64, []int64) {
+func (p Point) WithinLengthTracked(length int64, tokens []int64) (int64, []int64) {
 	if p.B > 0 {
 		for int64(len(tokens)) < p.B {
 			tokens = append(tokens, tokens[0])
@@ -43,6 +43,14 @@ func (p Point) Counted(length int64, tokens []int64) (int64, []int64) {
 		}
 	}
 	return length, tokens
+}
+
+// OneIf is 1 for true and 0 for false.
+func OneIf(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // SamplePoints are the points at which shapes are measured: the first six

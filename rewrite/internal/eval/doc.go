@@ -16,6 +16,11 @@
 // reference of a proof; ByRows makes one that computes chosen rows of a mask only; Steady
 // checks that nothing in it changes with very many tokens.
 //
+// The three stand here and not in packages of their own because each makes a Piece or
+// looks into a loaded one: what a Piece knows of values that the graph does not have would
+// have to be open to all. Their files are float64.go and model64.go, byrows*.go, steady.go.
+//
 // It stands above graph and bound, below rotation and score, which ask the questions.
-// Start with Piece (piece.go), Loaded (loaded.go) and ShapeTable (shapetable.go).
+// Start with Piece (piece.go), Loaded (loaded.go) and ShapeTable (shapetable.go); static.go
+// and staticrun.go are about static sizes, inputroles.go and skeleton.go about shapes.
 package eval

@@ -22,7 +22,7 @@ func ExampleExtract() {
 		onnx.NewNode("Cos", []string{"angle"}, []string{"cos"}),
 		onnx.NewNode("Mul", []string{"query", "cos"}, []string{"scaled"}),
 	}
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -113,7 +113,7 @@ func (l *Loaded) Feeds(pt dim.Point, feeds map[string]engine.Tensor) (map[string
 	for _, c := range l.Piece.Boundaries {
 		if l.Table.Scales[c] && feeds[c].Dims == nil {
 			dims := dim.Evaluate(l.Table.Dims[c], pt)
-			elements, err := bound.Room(dims)
+			elements, err := bound.Elements(dims)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +145,7 @@ func (l *Loaded) dimsOf(value string) []dim.Extent {
 // returns these and the output to.
 func (l *Loaded) Random(ctx context.Context, pt dim.Point, from, to string, seed uint64) (x, y engine.Tensor, err error) {
 	dims := dim.Evaluate(l.Table.Dims[from], pt)
-	elements, err := bound.Room(dims)
+	elements, err := bound.Elements(dims)
 	if err != nil {
 		return x, y, err
 	}
@@ -167,3 +167,12 @@ func InputNames(m *onnx.Model) []string {
 	}
 	return names
 }
+
+// CacheLengths is what a call with a length-tracked cache is told of its tokens.
+type CacheLengths struct {
+	Tokens []int64 // number in each row of the batch, after the call
+	Total  int64   // what the op is told as the length of the longest row
+}
+
+// Past returns how many tokens row b had before a call with length new ones.
+func (c *CacheLengths) Past(b, length int64) int64 { return max(c.Tokens[b]-length, 0) }

@@ -17,7 +17,7 @@ import (
 // Runtime has no float64 kernel compute in float32: Gelu, fused norms and activations,
 // and this project's own op. Float inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) {
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (p *Piece) Model(elem onnx.DataType) *onnx.Model {
 	}
 	inner := map[string]string{} // input or output in float32 → the same value in 16 bits
 	within := func(v string) {
-		if elem == onnx.Float && ir.Short(p.element(v)) {
+		if elem == onnx.Float && ir.Is16Bit(p.element(v)) {
 			inner[v] = v + "/rope-rewrite/short"
 		}
 	}

@@ -60,7 +60,7 @@ func (e *Evaluator) sampleDims(ctx context.Context, p *Piece, points []dim.Point
 		feeds := map[string]engine.Tensor{}
 		for _, c := range p.Boundaries {
 			dims := dim.Evaluate(e.Table.Dims[c], e.Table.Within(pt))
-			elements, err := bound.Room(dims)
+			elements, err := bound.Elements(dims)
 			if err != nil {
 				return nil, err
 			}

@@ -127,7 +127,7 @@ func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx
 			}
 			feeds[v.Name] = feed
 		}
-		if err := bound.Bounded(m.Graph.Nodes, m.Graph.Initializers, feeds); err != nil {
+		if err := bound.Check(m.Graph.Nodes, m.Graph.Initializers, feeds); err != nil {
 			return err
 		}
 		outputs, err := session.Run(ctx, feeds)
@@ -162,7 +162,7 @@ func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.
 		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
 	}
 	sizes := dim.Evaluate(dims, pt)
-	elements, err := bound.Room(sizes)
+	elements, err := bound.Elements(sizes)
 	if err != nil {
 		return engine.Tensor{}, fmt.Errorf("input %q: %w", v.Name, err)
 	}

@@ -93,15 +93,15 @@ func (t *ShapeTable) Reading(dims []dim.Extent, at int, rows dim.Extent) []dim.E
 	for _, more := range []int64{0, 1} { // with a sink the scores have one column more than keys
 		want := rows
 		want.One += more
-		if at >= 0 && at < len(out) && out[at] == t.Settled(want) {
+		if at >= 0 && at < len(out) && out[at] == t.WithStatic(want) {
 			out[at] = want
 		}
 	}
 	return out
 }
 
-// Settled returns an extent with the static sizes replaced by their numbers.
-func (t *ShapeTable) Settled(e dim.Extent) dim.Extent {
+// WithStatic returns an extent with the static sizes replaced by their numbers.
+func (t *ShapeTable) WithStatic(e dim.Extent) dim.Extent {
 	f := t.Static
 	if f.B > 0 {
 		e.One, e.L, e.P, e.B, e.BL, e.BP = e.One+e.B*f.B, e.L+e.BL*f.B, e.P+e.BP*f.B, 0, 0, 0
@@ -119,7 +119,7 @@ func (t *ShapeTable) Settled(e dim.Extent) dim.Extent {
 func (t *ShapeTable) settledAll(dims []dim.Extent) []dim.Extent {
 	out := make([]dim.Extent, len(dims))
 	for i, e := range dims {
-		out[i] = t.Settled(e)
+		out[i] = t.WithStatic(e)
 	}
 	return out
 }
@@ -151,7 +151,7 @@ func (t *ShapeTable) Within(pt dim.Point) dim.Point {
 // numbers allow two, [batch, heads, length, channels] comes before [batch, length, …].
 // Without such a dimension it is len(dims).
 func (t *ShapeTable) RowsAt(dims []dim.Extent) int {
-	want := t.Settled(dim.LengthExtent)
+	want := t.WithStatic(dim.LengthExtent)
 	if len(dims) == 4 && dims[2] == want {
 		return 2
 	}

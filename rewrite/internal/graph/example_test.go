@@ -25,7 +25,7 @@ func Example() {
 		onnx.NewNode("Cast", []string{"ids"}, []string{"nobody reads this"}, onnx.IntAttr("to", int64(onnx.Float))),
 	}
 
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	fmt.Println(len(g.Nodes), "live nodes,", err)
 	fmt.Println("query is data:", g.IsData("query"))
 	fmt.Println("size is a size:", g.Classes["size"] == graph.ShapeClass)

@@ -18,21 +18,21 @@ import (
 // View is what the expansion of fused ops adds to a graph. Its maps are nil in a graph
 // without fused ops.
 type View struct {
-	Source     *Graph                                   // the graph with the nodes that the model has
-	Definition *Graph                                   // the graph with the ops' whole definitions
-	Written    map[*onnx.Node]*onnx.Node                // expanded node → the model's node that it comes from
-	Internal   map[string]bool                          // values that exist in an expansion only
-	Unread     map[*onnx.Node]error                     // the model's fused nodes that their adapter refused, with the reason
-	Counted    map[*onnx.Node]*fused.LengthTrackedCache // length-tracked caches, by the model's node that has them
-	Dims       map[string]map[int]int64                 // value → dimension → the size that expanded nodes need
-	Evaluated  bool                                     // sizes inside expansions are computed by their nodes, not fed
+	Source        *Graph                                   // the graph with the nodes that the model has
+	Definition    *Graph                                   // the graph with the ops' whole definitions
+	Written       map[*onnx.Node]*onnx.Node                // expanded node → the model's node that it comes from
+	Internal      map[string]bool                          // values that exist in an expansion only
+	Unread        map[*onnx.Node]error                     // the model's fused nodes that their adapter refused, with the reason
+	LengthTracked map[*onnx.Node]*fused.LengthTrackedCache // length-tracked caches, by the model's node that has them
+	Dims          map[string]map[int]int64                 // value → dimension → the size that expanded nodes need
+	Evaluated     bool                                     // sizes inside expansions are computed by their nodes, not fed
 }
 
-// NewGraph reads a model's main graph, with the adapters of this project.
-func NewGraph(m *onnx.Model) (*Graph, error) { return NewGraphWith(m, Adapters()) }
+// New reads a model's main graph, with the adapters of this project.
+func New(m *onnx.Model) (*Graph, error) { return NewWith(m, Adapters()) }
 
-// NewGraphWith reads a model's main graph with the given adapters.
-func NewGraphWith(m *onnx.Model, table []fused.Adapter) (*Graph, error) {
+// NewWith reads a model's main graph with the given adapters.
+func NewWith(m *onnx.Model, table []fused.Adapter) (*Graph, error) {
 	source, err := buildGraph(m, m.Graph.Nodes, nil, View{})
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ type expander = func(*onnx.Node, fused.Context) (*fused.Expansion, error)
 // expanded returns the graph with every fused op replaced by its expansion.
 func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander) (*Graph, error) {
 	v := View{Written: map[*onnx.Node]*onnx.Node{}, Internal: map[string]bool{}, Unread: map[*onnx.Node]error{},
-		Counted: map[*onnx.Node]*fused.LengthTrackedCache{}, Dims: map[string]map[int]int64{}}
+		LengthTracked: map[*onnx.Node]*fused.LengthTrackedCache{}, Dims: map[string]map[int]int64{}}
 	c := g.context()
 	var nodes []*onnx.Node
 	var constants []*onnx.Tensor
@@ -84,7 +84,7 @@ func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 			nodes = append(nodes, n)
 			continue
 		}
-		v.Counted[n] = e.Cache
+		v.LengthTracked[n] = e.Cache
 		for value, dims := range e.Dims {
 			v.Dims[value] = dims
 		}

@@ -171,7 +171,7 @@ func (b *Builder) Floats(part string, t onnx.DataType, values []float64) string 
 		list[i] = float32(x)
 	}
 	c := Float32Tensor("", []int64{int64(len(list))}, list...)
-	if !Short(t) {
+	if !Is16Bit(t) {
 		return b.AddNamedConstant(part, c)
 	}
 	name := b.Value(part)

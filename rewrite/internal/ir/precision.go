@@ -40,12 +40,12 @@ func Precision(t onnx.DataType) rope.Precision {
 	return rope.Float32
 }
 
-// Short reports whether the type is a floating-point type of 16 bits.
-func Short(t onnx.DataType) bool { return Precision(t) != rope.Float32 }
+// Is16Bit reports whether the type is a floating-point type of 16 bits.
+func Is16Bit(t onnx.DataType) bool { return Precision(t) != rope.Float32 }
 
 // Round rounds values, in place, to numbers of an element type.
 func Round(values []float32, t onnx.DataType) {
-	if Short(t) {
+	if Is16Bit(t) {
 		for i, x := range values {
 			values[i] = float32(Precision(t).Round(float64(x)))
 		}

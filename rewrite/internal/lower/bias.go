@@ -17,16 +17,16 @@ import (
 // place of the scores. The names of the new nodes follow from what they compute, so
 // layers with the same mask share them.
 
-// BiasSubgraph is the nodes that compute a site's bias, and the name of their result.
-type BiasSubgraph struct {
+// Bias is the nodes that compute a site's bias, and the name of their result.
+type Bias struct {
 	ir.Builder
 	value string
 }
 
 // writeBias returns the nodes that compute a site's bias.
-func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
+func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 	g := s.Graph
-	bias := &BiasSubgraph{Builder: ir.Builder{Stem: "rope_rewrite/bias", ByContent: true, Title: ir.Untitled}}
+	bias := &Bias{Builder: ir.Builder{Stem: "rope_rewrite/bias", ByContent: true, Title: ir.Untitled}}
 	names := map[string]string{}
 	kind := g.Element(s.Scores())
 	if m.ScalarBias {
@@ -97,7 +97,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*BiasSubgraph, error) {
 
 // biasSizes writes nodes that compute the given sizes from the shapes of the values that
 // enter the site, and returns the name of the list, int64 [number of sizes].
-func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []dim.Extent) (string, error) {
+func biasSizes(s *site.Sized, bias *Bias, m *measure.Measured, list []dim.Extent) (string, error) {
 	sizeOf := func(value string, i int64) string {
 		return bias.Add("Slice", []string{bias.Add("Shape", []string{value}), bias.list(i), bias.list(i + 1)})
 	}
@@ -141,4 +141,4 @@ func biasSizes(s *site.Sized, bias *BiasSubgraph, m *measure.Measured, list []di
 }
 
 // list returns the name of a constant list with one integer.
-func (bias *BiasSubgraph) list(value int64) string { return bias.Constant(fmt.Sprint(value), value) }
+func (bias *Bias) list(value int64) string { return bias.Constant(fmt.Sprint(value), value) }

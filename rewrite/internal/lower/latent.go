@@ -34,7 +34,7 @@ func latentKeys(b *ir.Builder, binding Binding, op *customop.RotaryAttention) []
 	}
 	op.Key = Ordered(b, concatenated(b, newRows, binding.KeyLayout, "key"), binding.keyOrder, "key")
 	op.PastKey = Ordered(b, concatenated(b, cached, binding.KeyLayout, "past_key"), latent.Place, "past_key")
-	op.PastValue, op.Value = split(Canonical(b, binding.Value, binding.ValLayout, "value"), "value")
+	op.PastValue, op.Value = split(Canonical(b, binding.Value, binding.ValueLayout, "value"), "value")
 	op.PresentKey = b.Value("present_key")
 
 	shared := make([]int64, latent.Count)

@@ -24,9 +24,9 @@ type Binding struct {
 
 	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
 	LengthTracked  *fused.LengthTrackedCache
-	Bias           *BiasSubgraph // the model's own bias on the scores; nil without
+	Bias           *Bias // the model's own bias on the scores; nil without
 
-	QueryLayout, KeyLayout, ValLayout, OutLayout dim.Layout
+	QueryLayout, KeyLayout, ValueLayout, OutputLayout dim.Layout
 
 	queryOrder, keyOrder   []int64         // see measure.Measured
 	QueryScales, KeyScales []loweredScale  // factors per token
@@ -52,7 +52,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 		Output:   s.Output(),
 		Position: m.Position, Mask: m.Mask, LengthTracked: s.LengthTracked,
 		queryOrder: m.QueryOrder, keyOrder: m.KeyOrder,
-		QueryLayout: m.Layouts.Query, KeyLayout: m.Layouts.Key, ValLayout: m.Layouts.Value, OutLayout: m.Layouts.Output,
+		QueryLayout: m.Layouts.Query, KeyLayout: m.Layouts.Key, ValueLayout: m.Layouts.Value, OutputLayout: m.Layouts.Output,
 	}
 	if binding.QueryScales, err = loweredScales(s.Query, s.Graph, s.Table, m.QueryNorms); err != nil {
 		return binding, err
@@ -109,7 +109,7 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 		after = latentKeys(b, binding, &op)
 	} else {
 		op.Key = scaled(b, Ordered(b, joined(b, binding.Key, binding.keyParts, binding.KeyLayout, "key"), binding.keyOrder, "key"), binding.KeyScales, binding.Element, "key")
-		op.Value = Canonical(b, binding.Value, binding.ValLayout, "value")
+		op.Value = Canonical(b, binding.Value, binding.ValueLayout, "value")
 	}
 	if a.Sinks != nil {
 		op.SinkLogits = b.Floats("sink_logits", binding.Element, a.Sinks)
@@ -127,7 +127,7 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 	if a.Mask.Padding {
 		op.AttentionMask = b.Int64s(binding.Mask)
 	}
-	restored := restore(b, binding.Output, binding.OutLayout)
+	restored := restore(b, binding.Output, binding.OutputLayout)
 	op.Output = restored.from
 	return op, append(after, restored.nodes...)
 }

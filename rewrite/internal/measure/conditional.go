@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -137,7 +138,7 @@ func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, conditi
 	} else if always {
 		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice once for all before the rewrite", condition, dim.Longest+1)
 	}
-	if trained, err = rotation.Largest(1, dim.Longest+1, decoding); err != nil {
+	if trained, err = search.Largest(1, dim.Longest+1, decoding); err != nil {
 		return 0, first, err
 	}
 	return trained, first, byTokensAlone(trained, near)
@@ -146,7 +147,7 @@ func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, conditi
 // loadChoice loads the piece that computes a condition from the number of tokens.
 func loadChoice(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condition string) (*eval.Loaded, error) {
 	var total []*onnx.ValueInfo // of a length-tracked cache: the input with the number of tokens, which no size tells
-	if counted := ev.Graph.Counted[ev.Graph.AsWritten(site)]; counted != nil {
+	if counted := ev.Graph.LengthTracked[ev.Graph.AsWritten(site)]; counted != nil {
 		name := ev.Graph.Total(counted)
 		total = append(total, &onnx.ValueInfo{Name: name, Type: ev.Graph.Element(name)})
 	}

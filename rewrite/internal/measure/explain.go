@@ -234,7 +234,7 @@ func scoreBias(ctx context.Context, ev *eval.Evaluator, c site.Core) string {
 	defer piece.Session.Close()
 	pt := ev.Table.Within(dim.Point{B: 1, L: 24})
 	sizes := dim.Evaluate(dims, pt)
-	elements, err := bound.Room(sizes)
+	elements, err := bound.Elements(sizes)
 	if err != nil {
 		return ""
 	}

@@ -89,7 +89,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		if i == la.Part {
 			part, _ = dim.LayoutOf(ev.Table.Dims[boundary], part.Channels) // checked by sharedRotation
 		}
-		elements, err := bound.Room(dims)
+		elements, err := bound.Elements(dims)
 		if err != nil {
 			return nil, graph.Refuse(s.ScoresMatMul, "how its key is put together cannot be evaluated: %v", err)
 		}

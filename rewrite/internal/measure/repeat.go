@@ -46,7 +46,7 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 	feeds := map[string]engine.Tensor{}
 	for i, boundary := range b.Boundaries() {
 		dims := dim.Evaluate(l.Table.Dims[boundary], pt)
-		elements, err := bound.Room(dims)
+		elements, err := bound.Elements(dims)
 		if err != nil {
 			return err
 		}

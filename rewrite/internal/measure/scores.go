@@ -9,8 +9,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
@@ -52,7 +52,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		case err == nil:
 			defer chosen.Loaded.Session.Close()
 			sc = chosen
-		case rotation.Ended(err):
+		case search.Ended(err):
 			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 		default:
 			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be asked, and %w", err)

@@ -104,7 +104,7 @@ func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 	}
 	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
 	dims := dim.Evaluate(l.Table.Dims[s.Of], pt)
-	elements, err := bound.Room(dims)
+	elements, err := bound.Elements(dims)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type rotaryConstant struct {
 	rows    int64         // of a table: how many rows it is to have
 	have    rope.Encoding // the model's own
 	want    rope.Encoding
-	site    Site     // the first site that reads it
+	site    Layer    // the first site that reads it
 	aliases []string // of frequencies in 16 bits: the names of all values on the path to the Cast to float32
 }
 
@@ -60,7 +60,7 @@ const (
 )
 
 // find adds the constants and nodes of one site's rotation.
-func (t *rotaryConstants) find(s Site, want rope.Encoding) error {
+func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 	g, boundaries := s.Scope.View, s.Site.States()
 	found := 0
 	var err error
@@ -144,7 +144,7 @@ func (t *rotaryConstants) checkReaders() error {
 	changed := slices.Sorted(maps.Keys(t.constants))
 	for _, name := range changed {
 		r := t.constants[name]
-		if !ir.Short(r.tensor.Type) || r.kind != frequencyList {
+		if !ir.Is16Bit(r.tensor.Type) || r.kind != frequencyList {
 			continue
 		}
 		if r.aliases = aliasesUntilFloat(name, readers); r.aliases == nil {
@@ -267,7 +267,7 @@ func (r rotaryConstant) frequencyTensor(name string, frequencies []float64) *onn
 		values[i] = frequencies[pair]
 	}
 	kind := r.tensor.Type
-	if ir.Short(kind) {
+	if ir.Is16Bit(kind) {
 		kind = onnx.Float
 	}
 	return ir.FloatTensor(name, kind, r.tensor.Dims, values...)

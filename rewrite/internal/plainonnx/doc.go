@@ -11,7 +11,7 @@
 // too that are also used for something that is not to change. A LayerError names the
 // layer.
 //
-// Start with Site and Write in write.go. constants.go finds and replaces frequencies and
+// Start with Layer and Write in write.go. constants.go finds and replaces frequencies and
 // tables of cosines, classify.go recognises them by their values, tablelength.go says how
 // many rows a table needs, lengthdependent.go writes frequencies that depend on the
 // length of a call, mask.go hides keys.

@@ -21,7 +21,7 @@ import (
 
 // writeLengthDependent replaces the constants that are to depend on the length by nodes
 // that compute them, and changes the caches of these sites.
-func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
+func (t *rotaryConstants) writeLengthDependent(sites []Layer) error {
 	var length string // the name of the length, computed once for all constants
 	for _, name := range slices.Sorted(maps.Keys(t.constants)) {
 		r := t.constants[name]
@@ -46,7 +46,7 @@ func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
 			err = s.checkCache()
 		}
 		if err != nil {
-			return &LayerError{s.Layer, err}
+			return &LayerError{s.Number, err}
 		}
 		i := slices.IndexFunc(rotations, func(k keyRotation) bool { return reflect.DeepEqual(k.encoding, want) })
 		if i < 0 {
@@ -62,7 +62,7 @@ func (t *rotaryConstants) writeLengthDependent(sites []Site) error {
 
 // newTokenPositions computes the positions of the new tokens, int64 [batch or 1, length],
 // and which of them are not padding, bool [batch, length]; "" without a padding mask.
-func newTokenPositions(b *ir.Builder, s Site) (positions, real string) {
+func newTokenPositions(b *ir.Builder, s Layer) (positions, real string) {
 	l := s.Measured
 	if l.Position != nil {
 		positions = b.Int64s(l.Position)
@@ -88,7 +88,7 @@ func newTokenPositions(b *ir.Builder, s Site) (positions, real string) {
 
 // callLength computes the length of a call, a double without dimensions: one more than the
 // largest position of a token that is not padding.
-func callLength(b *ir.Builder, s Site) string {
+func callLength(b *ir.Builder, s Layer) string {
 	positions, real := newTokenPositions(b, s)
 	next := b.AddAs("next", "Add", []string{positions, b.Constant("one", 1)})
 	if real != "" {
@@ -148,7 +148,7 @@ type keyRotation struct {
 
 // checkCache returns an error for a site whose cache cannot hold keys before rotation
 // without the op.
-func (s Site) checkCache() error {
+func (s Layer) checkCache() error {
 	c, view := s.Site.Key.Cache, s.Scope.View
 	switch {
 	case len(s.Site.Key.Scales) > 0:
@@ -171,7 +171,7 @@ func (s Site) checkCache() error {
 // newKeyRotation computes cosines and sines for all keys. The position of a key is its
 // index plus an offset per row: the largest difference of position and index among the
 // row's new tokens that are not padding.
-func newKeyRotation(b *ir.Builder, s Site, e rope.Encoding, length string, opset int64) keyRotation {
+func newKeyRotation(b *ir.Builder, s Layer, e rope.Encoding, length string, opset int64) keyRotation {
 	positions, real := newTokenPositions(b, s)
 	past := b.NamedSize("cached", s.Site.Key.Past(), 2)
 	dims := b.AddAs("all_dims", "Shape", []string{positions})
@@ -207,7 +207,7 @@ func newKeyRotation(b *ir.Builder, s Site, e rope.Encoding, length string, opset
 
 // cacheUnrotated makes a site's cache hold keys before rotation, and rotates all of them
 // where the model reads the cache.
-func (s Site) cacheUnrotated(m *onnx.Model, k keyRotation) {
+func (s Layer) cacheUnrotated(m *onnx.Model, k keyRotation) {
 	c, g := s.Site.Key.Cache, m.Graph
 	b := &ir.Builder{Stem: "rope_rewrite/" + c.Present}
 	key := lower.Ordered(b, lower.Canonical(b, s.Site.Key.Boundary, s.Measured.Layouts.Key, "key"), s.Measured.KeyOrder, "key")

@@ -22,7 +22,7 @@ type maskChange struct {
 
 // maskChange returns the change that gives a site the wanted mask, or an error where
 // hiding keys from its own softmax does not give this mask.
-func (s Site) maskChange() (maskChange, error) {
+func (s Layer) maskChange() (maskChange, error) {
 	have, want := s.Measured.Attention.Mask, s.Want.Mask
 	n := s.Site.Softmax
 	switch {

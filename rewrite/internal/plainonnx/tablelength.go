@@ -15,7 +15,7 @@ const maxTableBytes = 1 << 30
 // tableRows returns how many rows a table of the site is to have. A call beyond the end of
 // a table fails, so the table must cover the whole context, or all positions for which
 // the scaling is meant.
-func (s Site) tableRows(table *onnx.Tensor) (int64, error) {
+func (s Layer) tableRows(table *onnx.Tensor) (int64, error) {
 	have, known := table.Dims[0], s.Known
 	if known.Original == 0 {
 		known.Original = have
@@ -34,7 +34,7 @@ func (s Site) tableRows(table *onnx.Tensor) (int64, error) {
 }
 
 // scaling names the scaling methods of the site.
-func (s Site) scaling() string {
+func (s Layer) scaling() string {
 	var names []string
 	for _, spec := range s.Specs {
 		if spec.Axis == rope.ScalingAxis {

@@ -14,11 +14,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Site is a site whose own constants are to hold another rotation, or whose own softmax is
+// Layer is a site whose own constants are to hold another rotation, or whose own softmax is
 // to see other keys.
-type Site struct {
+type Layer struct {
 	measure.Attention
-	Layer     int            // for texts
+	Number    int            // of the layer, for texts
 	Want      rope.Attention // what the site is to compute
 	Documents string         // graph input with document ids, "" without
 	Specs     []rope.Spec    // the methods that led to Want
@@ -27,7 +27,7 @@ type Site struct {
 
 // wantedEncoding returns the encoding that gives the wanted attention by frequencies and
 // gain alone. It returns an error where anything else but the mask would have to change.
-func (s Site) wantedEncoding() (rope.Encoding, error) {
+func (s Layer) wantedEncoding() (rope.Encoding, error) {
 	have, want := s.Measured.Attention, s.Want
 	e := want.Encoding
 	if e.LengthDependent.Trained != 0 {
@@ -58,7 +58,7 @@ func (s Site) wantedEncoding() (rope.Encoding, error) {
 // A frequency that is to be 0 keeps its old value while the model is measured, since an
 // encoding that rotates only some of its channels cannot be measured. It is one more
 // number of a constant whose other numbers were seen to be right.
-func Write(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure) error {
+func Write(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeasure) error {
 	if len(sites) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func Write(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure
 			maskChanges = append(maskChanges, c)
 		}
 		if err != nil {
-			return &LayerError{s.Layer, err}
+			return &LayerError{s.Number, err}
 		}
 	}
 	if len(t.constants) > 0 {
@@ -91,7 +91,7 @@ func Write(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure
 }
 
 // change writes the constants: first so that the model can be measured, then as wanted.
-func (t *rotaryConstants) change(ctx context.Context, sites []Site, remeasure Remeasure) error {
+func (t *rotaryConstants) change(ctx context.Context, sites []Layer, remeasure Remeasure) error {
 	err := t.checkReaders()
 	if err == nil {
 		err = t.addGains()
@@ -144,7 +144,7 @@ func (e *LayerError) Unwrap() error { return e.Err }
 
 // confirm measures the changed model and returns an error where a rotation is not the
 // wanted one.
-func confirm(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasure) error {
+func confirm(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeasure) error {
 	measured, why, err := remeasure(ctx, m)
 	if err != nil {
 		return fmt.Errorf("the changed model cannot be measured: %w", err)
@@ -152,7 +152,7 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasu
 	for _, s := range sites {
 		got := measured[s.Index]
 		if got == nil {
-			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.Layer, why(s.Index))
+			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.Number, why(s.Index))
 		}
 		want, err := s.wantedEncoding()
 		if err != nil {
@@ -160,11 +160,11 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Site, remeasure Remeasu
 		}
 		want = measurable(rotaryConstant{have: s.Measured.Attention.Encoding, want: want})
 		gain := 1e-5 // relative error with which a gain is measured
-		if t := s.Scope.View.Element(s.Site.Key.Boundary); ir.Short(t) {
+		if t := s.Scope.View.Element(s.Site.Key.Boundary); ir.Is16Bit(t) {
 			gain = ir.Precision(t).Epsilon()
 		}
 		if err := sameRotation(got.Attention, s.Measured.Attention.EffectiveScale(), want, got.Unknown, gain); err != nil {
-			return fmt.Errorf("layer %d of the changed model %w", s.Layer, err)
+			return fmt.Errorf("layer %d of the changed model %w", s.Number, err)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func lengthTrackedTrials(m *measure.Measured) []trial {
 		for i, n := range tokens {
 			tokens[i] = max(min(n, end), 1)
 		}
-		length, tokens = m.Static.Counted(length, tokens)
+		length, tokens = m.Static.WithinLengthTracked(length, tokens)
 		total := slices.Max(tokens)
 		if length > 1 && length > total {
 			length = total

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 )
@@ -71,7 +70,7 @@ func paddingOf(m *measure.Measured, smp score.Sample, heads int64, feeds map[str
 		for j, x := range given.Values() {
 			if x == 0 {
 				for b := int64(j) / total; b < pt.B; b += given.Dims[0] {
-					real[b*total+int64(j)%total] = eval.B2i(keyVisible(&fit, smp, heads, b, int64(j)%total))
+					real[b*total+int64(j)%total] = dim.OneIf(keyVisible(&fit, smp, heads, b, int64(j)%total))
 				}
 			}
 		}

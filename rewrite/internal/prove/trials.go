@@ -13,7 +13,7 @@ import (
 // trial describes inputs on which the site and the op are run.
 type trial struct {
 	pt              dim.Point
-	padding         int                // kind of padding, see eval.Padding
+	padding         eval.PaddingKind   // which tokens are padding
 	positions       int64              // the first position, followPadding or randomPositions
 	magnitude       float64            // standard deviation of the hidden states
 	lengths         *eval.CacheLengths // of a length-tracked cache; nil for others
@@ -43,26 +43,26 @@ func trials(m *measure.Measured) []trial {
 	last := min(farthestPosition, m.PositionLimit)
 	list := []trial{
 		{pt: dim.Point{B: 1, L: 5, P: 0}, positions: 0, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 7, P: 4}, padding: 1, positions: followPadding, magnitude: 1},
-		{pt: dim.Point{B: 3, L: 1, P: 9}, padding: 1, positions: followPadding, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 33, P: 0}, padding: 3, positions: randomPositions, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 7, P: 4}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1},
+		{pt: dim.Point{B: 3, L: 1, P: 9}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 33, P: 0}, padding: eval.HolePadding, positions: randomPositions, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 8, P: 3}, positions: last - 7, magnitude: 1},
-		{pt: dim.Point{B: 2, L: 70, P: 131}, padding: 1, positions: followPadding, magnitude: 1},
+		{pt: dim.Point{B: 2, L: 70, P: 131}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 1, P: 300}, positions: last, magnitude: 1},
-		{pt: dim.Point{B: 1, L: 131, P: 5}, padding: 2, positions: 5, magnitude: 3},
-		{pt: dim.Point{B: 2, L: 19, P: 6}, padding: 4, positions: randomPositions, magnitude: 0.3},
+		{pt: dim.Point{B: 1, L: 131, P: 5}, padding: eval.RightPadding, positions: 5, magnitude: 3},
+		{pt: dim.Point{B: 2, L: 19, P: 6}, padding: eval.RandomPadding, positions: randomPositions, magnitude: 0.3},
 	}
 	if !m.Layouts.Cached {
 		list = append(list,
 			trial{pt: dim.Point{B: 1, L: 1, P: 0}, positions: 0, magnitude: 1},
-			trial{pt: dim.Point{B: 3, L: 17, P: 0}, padding: 1, positions: followPadding, magnitude: 1},
-			trial{pt: dim.Point{B: 2, L: 64, P: 0}, padding: 2, positions: randomPositions, magnitude: 1},
+			trial{pt: dim.Point{B: 3, L: 17, P: 0}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1},
+			trial{pt: dim.Point{B: 2, L: 64, P: 0}, padding: eval.RightPadding, positions: randomPositions, magnitude: 1},
 			trial{pt: dim.Point{B: 1, L: 257, P: 0}, positions: 0, magnitude: 1})
 	}
 	if w := m.Attention.Mask.Window; w > 0 && (w < maxTriedPast && m.Layouts.Cached || w < maxTriedLength) {
 		list = append(list,
 			trial{pt: dim.Point{B: 1, L: 3, P: w + 5}, positions: w + 5, magnitude: 1},
-			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: 1, positions: followPadding, magnitude: 1})
+			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1})
 	}
 	if n := m.Attention.Encoding.LengthDependent.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
 		list = append(list,

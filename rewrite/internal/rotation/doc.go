@@ -16,6 +16,6 @@
 // ByPlace computes the rows of all indices once (tables.go). Models with several positions
 // for each token are checked by Sectioned.
 //
-// It stands above eval, below score and measure. Start with Rotator (rotator.go) and
+// It stands above eval and search, below measure. Start with Rotator (rotator.go) and
 // Measure (measure.go), then fit.go and check.go.
 package rotation

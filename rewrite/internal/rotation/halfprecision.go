@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -45,7 +46,7 @@ func (r *Rotator) explained(ctx context.Context, fit *Matrix, top int64) (*Matri
 		switch err := r.verify(ctx, &supposed, fit.Limit); {
 		case err == nil:
 			return &supposed, nil
-		case Ended(err):
+		case search.Ended(err):
 			return nil, err
 		}
 	}
@@ -96,7 +97,7 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 	if !(low < high) || math.IsInf(high, 1) {
 		return rope.Encoding{}
 	}
-	base := Shortest(low, high)
+	base := search.Shortest(low, high)
 	for i, w := range e.Frequencies {
 		want := math.Pow(base, -float64(i)/pairs)
 		if math.Abs(w-want) > off[i]+4*rope.Float32.Spacing(want) {

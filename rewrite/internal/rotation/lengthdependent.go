@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // LongRoPE and dynamic NTK use other frequencies from some length on. Where a condition
@@ -98,7 +99,7 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		if _, is := far.differs(oneStep{fit.Encoding.Frequencies, far.gain}); is && nearOther {
 			continue // the fit agrees with neither: the length is not the reason
 		}
-		most, err := Largest(low, high, func(n int64) (bool, error) {
+		most, err := search.Largest(low, high, func(n int64) (bool, error) {
 			t, err := by.oneStep(n)
 			if err != nil {
 				return false, err
@@ -149,6 +150,6 @@ func (t table) until(few, most int64, compute func(dim.Point) (*Tables, error)) 
 	if is, _ := same(most); is {
 		return 0
 	}
-	n, _ := Largest(few, most, same)
+	n, _ := search.Largest(few, most, same)
 	return n
 }

@@ -119,7 +119,7 @@ func (r *Rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt d
 	for i, ly := range r.In.Each() {
 		boundary := r.Cuts[i]
 		dims := dim.Evaluate(r.Loaded.Table.Dims[boundary], pt)
-		elements, err := bound.Room(dims)
+		elements, err := bound.Elements(dims)
 		if err != nil {
 			return err
 		}

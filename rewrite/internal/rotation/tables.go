@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // A model without a cache and without a position input rotates token i by what the graph
@@ -148,7 +149,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 		}
 		return t, nil
 	}
-	far, err := Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return compute(dim.Point{B: 1, L: length}) })
+	far, err := search.Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return compute(dim.Point{B: 1, L: length}) })
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (s *Scorer) sameAs(ctx context.Context, all *Scorer) error {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, pt := range []dim.Point{{B: 2, L: 9, P: 0}, {B: 1, L: 4, P: 8}, {B: 3, L: 1, P: 20}, {B: 1, L: 33, P: 300}} {
 		tokens := dim.Point{B: pt.B, L: pt.L + pt.P}
-		mask := eval.Padding(rng, tokens, int(pt.L))
+		mask := eval.Padding(rng, tokens, eval.PaddingKind(pt.L))
 		given, err := all.given(rng, tokens, mask)
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@
 // scores is kept as a sub-graph of the model. It refuses what is neither, with an error
 // that names the head, query and key at which the graph and the best Fit differ.
 //
-// It stands above eval and rotation, below measure. Start with Scorer (scorer.go) and
+// It stands above eval and search, below measure. Start with Scorer (scorer.go) and
 // Measure (measure.go), then mask.go and curve.go for what is read from the results, and
 // fit.go for how they are compared.
 package score

@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -62,7 +61,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		return nil
 	}
 	// One row with as many keys as possible: the last query and all keys before it.
-	s.longest, err = rotation.Farthest(s.Loaded.Table.Within(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
+	s.longest, err = search.Farthest(s.Loaded.Table.Within(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
 		if err == nil {
 			out = rows
@@ -86,7 +85,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	}
 	seen := int64(0)
 	for _, v := range out[0][:s.longest+1] {
-		seen += eval.B2i(v > Masked)
+		seen += dim.OneIf(v > Masked)
 	}
 	if seen <= s.longest {
 		fit.Mask.Window = seen

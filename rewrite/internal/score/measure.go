@@ -8,7 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -28,7 +28,7 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 	var samples []Sample
 	for _, magnitude := range magnitudes {
 		for i, pt := range s.points() {
-			smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, i), func() float64 { return magnitude * rng.NormFloat64() })
+			smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.PaddingKind(i)), func() float64 { return magnitude * rng.NormFloat64() })
 			if err != nil {
 				return nil, err
 			}
@@ -43,7 +43,7 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 		}
 	}
 	pt := s.within(dim.Point{B: 2, L: 5, P: 4})
-	large, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 0), func() float64 { return 6e4*rng.Float64() - 3e4 })
+	large, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.NoPadding), func() float64 { return 6e4*rng.Float64() - 3e4 })
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,12 @@ func (s *Scorer) extremes(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 		far = append(far, w-1, w, w+w/2+1)
 	}
 	for i, past := range far {
+		padding := eval.NoPadding
+		if i%2 == 1 {
+			padding = eval.HolePadding
+		}
 		pt := dim.Point{B: 1, L: 1, P: min(past, s.longest)}
-		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 3*(i%2)), func() float64 { return 5 * rng.NormFloat64() })
+		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, padding), func() float64 { return 5 * rng.NormFloat64() })
 		if err != nil {
 			return err
 		}
@@ -130,7 +134,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 	}
 	for first := int64(0); first <= s.longest; first += some {
 		pt := s.Loaded.Table.Within(dim.Point{B: 1, L: min(some, s.longest+1-first), P: first})
-		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, 0), rng.NormFloat64)
+		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.NoPadding), rng.NormFloat64)
 		if err != nil {
 			return err
 		}
@@ -148,13 +152,13 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	unlike := errors.New("it is made of more than a padding mask")
 	if len(s.Others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fitWith(ctx, &Fit{})
-		if err == nil || rotation.Ended(err) {
+		if err == nil || search.Ended(err) {
 			return fit, err
 		}
 		unlike = err
 	}
 	fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
-	if err == nil || rotation.Ended(err) {
+	if err == nil || search.Ended(err) {
 		return fit, err
 	}
 	return nil, fmt.Errorf("%w; nor is it a bias on scores: %w", unlike, err)

@@ -54,7 +54,7 @@ func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, g
 	total := pt.L + pt.P
 	computed, sizes := s.sizes(pt)
 	dims := []int64{pt.B, s.Heads, computed, total}
-	elements, err := bound.Room(dims)
+	elements, err := bound.Elements(dims)
 	if err == nil {
 		err = probed(elements, dims)
 	}

@@ -34,7 +34,7 @@ func Example() {
 	add("MatMul", []string{"rotated_query", "transposed_key"}, "scores")
 	add("Softmax", []string{"scores"}, "probabilities")
 	add("MatMul", []string{"probabilities", "value"}, "attention")
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,9 +16,9 @@ type Core struct {
 	ValueMatMul  *onnx.Node // MatMul of probabilities and value
 }
 
-// candidate is a node that looks like an attention: with its core, or with the reason
+// Candidate is a node that looks like an attention: with its core, or with the reason
 // why no core was found.
-type candidate struct {
+type Candidate struct {
 	Node    *onnx.Node // the Softmax or the fused op
 	Core    *Core
 	Refusal *graph.Refusal
@@ -34,13 +34,13 @@ type Finder struct {
 
 // Find returns the candidates of a graph in topological order. A Softmax that is not
 // over a product of two hidden states (of a router, of a sampler) is no candidate.
-func Find(g *graph.Graph) []candidate {
+func Find(g *graph.Graph) []Candidate {
 	f := &Finder{Graph: g}
-	var list []candidate
+	var list []Candidate
 	softmaxes := map[*onnx.Node]int{} // how many read the scores of a MatMul
 	for _, n := range g.Nodes {
 		if fusedAttention(n) {
-			list = append(list, candidate{Node: n, Refusal: unreadable(g, n)})
+			list = append(list, Candidate{Node: n, Refusal: unreadable(g, n)})
 			continue
 		}
 		if !ir.Standard(n, "Softmax") || len(n.Inputs) == 0 || !g.IsData(n.Inputs[0]) {
@@ -53,7 +53,7 @@ func Find(g *graph.Graph) []candidate {
 			}
 		}
 		if c != nil || refusal != nil {
-			list = append(list, candidate{g.AsWritten(n), c, refusal})
+			list = append(list, Candidate{g.AsWritten(n), c, refusal})
 		}
 	}
 	return list

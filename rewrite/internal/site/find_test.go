@@ -33,7 +33,7 @@ func TestQuantisedRouter(t *testing.T) {
 	node("Mul", []string{"q_scale", "scale"}, "factor")
 	node("Mul", []string{"sum_float", "factor"}, "logits")
 	node("Softmax", []string{"logits"}, "out")
-	g, err := graph.NewGraph(m)
+	g, err := graph.New(m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,10 +149,10 @@ func rearrangementsOf(g *graph.Graph, v string) (list []string) {
 	}
 }
 
-// cacheUpdate is where keys or values go to a cache: a Concat that appends new rows to
+// CacheUpdate is where keys or values go to a cache: a Concat that appends new rows to
 // past, or a Scatter that writes them into a cache of fixed size. Without past it is
 // the node that gives rotated keys as a graph output.
-type cacheUpdate struct {
+type CacheUpdate struct {
 	Concat  *onnx.Node // the node that gives present: Concat, Scatter or another
 	Past    string     // made of graph inputs alone; "" where the model reads no cache
 	NewRows string
@@ -161,10 +161,10 @@ type cacheUpdate struct {
 }
 
 // cacheUpdateAt returns the cache update that n is, nil where it is none.
-func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
+func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *CacheUpdate {
 	if ir.Standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && !g.IsData(n.Inputs[1]) &&
 		g.IsData(n.Inputs[2]) && !isCache(g, n.Inputs[2]) {
-		return &cacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[2], Present: n.Outputs[0], Slots: true}
+		return &CacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[2], Present: n.Outputs[0], Slots: true}
 	}
 	if !ir.Standard(n, "Concat") || len(n.Inputs) != 2 {
 		return nil
@@ -173,7 +173,7 @@ func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *cacheUpdate {
 	if !first || second {
 		return nil
 	}
-	return &cacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[1], Present: n.Outputs[0]}
+	return &CacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[1], Present: n.Outputs[0]}
 }
 
 // isCache reports whether a value is a cache: made of a float graph input, without

@@ -87,7 +87,7 @@ type NonRotary struct {
 
 // FindNonRotary describes all candidates when none of them can rotate query or key; it
 // returns nil otherwise.
-func FindNonRotary(g *graph.Graph, candidates []candidate) *NonRotary {
+func FindNonRotary(g *graph.Graph, candidates []Candidate) *NonRotary {
 	nonRotary := &NonRotary{}
 	for _, c := range candidates {
 		var from []string

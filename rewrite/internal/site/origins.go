@@ -13,7 +13,7 @@ import (
 type origin struct {
 	boundary       string
 	rearrangements []string     // values with the same elements as the boundary in another shape, nearest first
-	cache          *cacheUpdate // where it is cached after rotation; nil for most
+	cache          *CacheUpdate // where it is cached after rotation; nil for most
 	scales         []TokenScale // factors per token on its path
 }
 

@@ -40,13 +40,13 @@ type Scope struct {
 	Last  bool                // no node of the graphs around it reads its outputs
 	View  *graph.Graph        // the graph with what it reads of those around it
 	nodes map[*onnx.Node]bool // the graph's own, as they were when the scope was made
-	Found []candidate         // the candidates among these nodes
+	Found []Candidate         // the candidates among these nodes
 }
 
 // Scopes returns the model's own graph and, after it, the graphs inside nodes that have
 // a Softmax, a fused attention or an op of an earlier rewrite, each with its candidates.
 func Scopes(m *onnx.Model) ([]*Scope, error) {
-	view, err := graph.NewGraph(m)
+	view, err := graph.New(m)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (s *Scope) read(m *onnx.Model, holder *onnx.Node) (*graph.Graph, error) {
 	needed, reached := reachable(g)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool { return !needed[n] })
 	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !reached[v.Name] })
-	return graph.NewGraph(&flat)
+	return graph.New(&flat)
 }
 
 // holds reports whether a graph is directly inside a node.
@@ -160,7 +160,7 @@ func reachable(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool
 
 // Delimit returns the site of a candidate, or why there is none. All nodes that the op
 // replaces must be in the scope's own graph, and no Loop may run it.
-func (s *Scope) Delimit(c candidate) (*Site, *graph.Refusal) {
+func (s *Scope) Delimit(c Candidate) (*Site, *graph.Refusal) {
 	refusal := c.Refusal
 	var delimited *Site
 	if refusal == nil {
@@ -199,7 +199,7 @@ func (s *Scope) search() *Scope {
 	}
 	s.Found = Find(s.View)
 	if s.Where != "" {
-		s.Found = slices.DeleteFunc(s.Found, func(c candidate) bool { return !s.nodes[c.Node] })
+		s.Found = slices.DeleteFunc(s.Found, func(c Candidate) bool { return !s.nodes[c.Node] })
 	}
 	return s
 }

@@ -50,9 +50,9 @@ type Branch struct {
 	Parts          []origin     // the other values that the operand's channels are concatenated of; nil for most
 	Scales         []TokenScale // factors per token on this path, the nearest to the operand first; nil for most
 	Operand        string       // the input of the MatMul
-	Cache          *cacheUpdate // nil for the query and for models without cache
+	Cache          *CacheUpdate // nil for the query and for models without cache
 
-	Shared   *cacheUpdate // cache of the channels that all heads share (latent attention); nil for most
+	Shared   *CacheUpdate // cache of the channels that all heads share (latent attention); nil for most
 	SharedAt int          // index in Boundaries of the value that these channels come from
 }
 
@@ -93,7 +93,7 @@ func (b Branch) Past() string {
 }
 
 // Update returns where the branch is written to a cache, nil where it is not.
-func (b Branch) Update() *cacheUpdate {
+func (b Branch) Update() *CacheUpdate {
 	if b.Shared != nil {
 		return b.Shared
 	}
@@ -157,7 +157,7 @@ func (s *Site) Past() bool { return s.Key.Past() != "" }
 // Delimit follows a core's query, key and value back to the values before rotation.
 // It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
-	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.Counted[g.AsWritten(c.Softmax)]}
+	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
 	s.Key = follow(g, c.ScoresMatMul.Inputs[1], maxOrigins)
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
@@ -259,7 +259,7 @@ func keysAsOutput(g *graph.Graph, b Branch) Branch {
 		before, _ := dominators(g, l.value, true)
 		if boundary, scales := nearestBoundary(g, before); boundary != "" && boundary != l.value {
 			b.Boundary, b.rearrangements, b.Scales = boundary, rearrangementsOf(g, boundary), scales
-			b.Cache = &cacheUpdate{Concat: g.Producer[l.value], NewRows: l.value, Present: l.value}
+			b.Cache = &CacheUpdate{Concat: g.Producer[l.value], NewRows: l.value, Present: l.value}
 		}
 		break
 	}

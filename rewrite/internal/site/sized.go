@@ -118,7 +118,7 @@ func (s *Site) readStatic(t *eval.ShapeTable) {
 	read(s.Scores(), 3, total)
 	read(s.SoftmaxInput(), 3, total)
 	for _, v := range []string{s.Scores(), s.SoftmaxInput()} {
-		if dims := t.Dims[v]; len(dims) == 4 && dims[2] == t.Settled(dim.LengthExtent) {
+		if dims := t.Dims[v]; len(dims) == 4 && dims[2] == t.WithStatic(dim.LengthExtent) {
 			dims[2] = dim.LengthExtent
 		}
 	}

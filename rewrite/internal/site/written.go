@@ -15,7 +15,7 @@ func Written(g *graph.Graph, n *onnx.Node, op customop.RotaryAttention, normed [
 	branch := func(value, past, present string, normed bool) Branch {
 		b := Branch{Boundary: value, Operand: value}
 		if present != "" {
-			b.Cache = &cacheUpdate{Concat: n, Past: past, NewRows: value, Present: present}
+			b.Cache = &CacheUpdate{Concat: n, Past: past, NewRows: value, Present: present}
 		}
 		if normed {
 			b.Scales = []TokenScale{{Node: n, Norm: true}}

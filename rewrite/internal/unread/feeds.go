@@ -30,7 +30,7 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 	feeds := map[string]engine.Tensor{}
 	for _, v := range r.standIn.inputs {
 		dims := dim.Evaluate(r.table.Inputs[v.Name], pt)
-		n, err := bound.Room(dims)
+		n, err := bound.Elements(dims)
 		if err != nil {
 			return nil, err
 		}

@@ -96,7 +96,7 @@ func newStandIn(g *graph.Graph, replaced []string, vectors bool) (*standIn, erro
 		}
 	}
 	for _, v := range graphOutputs {
-		if ir.Short(g.Element(v)) { // the engine gives no outputs in 16 bits
+		if ir.Is16Bit(g.Element(v)) { // the engine gives no outputs in 16 bits
 			s.nodes = append(s.nodes, ir.Cast(v, v+"/rope-rewrite/given", onnx.Float))
 			v += "/rope-rewrite/given"
 		}

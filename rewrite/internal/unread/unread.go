@@ -19,10 +19,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// paddingTrial is one call: its sizes, and the kind of padding, see eval.Padding.
+// paddingTrial is one call: its sizes, and which tokens are padding.
 type paddingTrial struct {
 	pt   dim.Point
-	kind int
+	kind eval.PaddingKind
 }
 
 // paddingTest finds out whether other tokens depend on the outputs of padded queries that
@@ -109,12 +109,12 @@ func (r *paddingTest) trials() []paddingTrial {
 			length = max(length, 2*w+9)
 		}
 	}
-	for kind := 1; kind < 5; kind++ {
+	for kind := eval.LeftPadding; kind <= eval.RandomPadding; kind++ {
 		list = append(list, paddingTrial{dim.Point{B: 3, L: length, P: 7}, kind}, paddingTrial{dim.Point{B: 2, L: 13, P: 0}, kind})
 	}
-	list = append(list, paddingTrial{dim.Point{B: 3, L: 1, P: 9}, 1})
+	list = append(list, paddingTrial{dim.Point{B: 3, L: 1, P: 9}, eval.LeftPadding})
 	if r.lengthTracked() {
-		list = []paddingTrial{{dim.Point{B: 3, L: 11, P: 0}, 2}, {dim.Point{B: 2, L: 29, P: 0}, 2}}
+		list = []paddingTrial{{dim.Point{B: 3, L: 11, P: 0}, eval.RightPadding}, {dim.Point{B: 2, L: 29, P: 0}, eval.RightPadding}}
 	}
 	for i := range list {
 		list[i].pt = r.sizesNear(list[i].pt)
@@ -146,7 +146,7 @@ func (r *paddingTest) sizesNear(pt dim.Point) dim.Point {
 // outputs of the sites for padded queries that see no key.
 func (r *paddingTest) read(ctx context.Context, sites []measure.Attention) (bool, error) {
 	changed := false // replacing the outputs of all queries changed something, so an effect would be seen
-	ran, failed := map[int]bool{}, map[int]error{}
+	ran, failed := map[eval.PaddingKind]bool{}, map[eval.PaddingKind]error{}
 	for _, t := range r.trials() {
 		got, err := r.trial(ctx, t, sites, !changed)
 		if err != nil && t.pt.B > 1 && r.table.Static.B == 0 && ctx.Err() == nil && !errors.Is(err, errNaN) {
@@ -265,7 +265,7 @@ func (r *paddingTest) replace(feeds map[string]engine.Tensor, a measure.Attentio
 	})
 	keep, other := make([]int64, engine.Elements(dims)), make([]float32, engine.Elements(dims))
 	for i := range keep {
-		keep[i] = eval.B2i(!n.all && (!n.padded || kind(int64(i)) == prove.Compared))
+		keep[i] = dim.OneIf(!n.all && (!n.padded || kind(int64(i)) == prove.Compared))
 		other[i] = float32(n.size * math.Pow(40, float64(i%2)) * r.rng.NormFloat64()) // small and large numbers by turns, since a norm may follow
 	}
 	v := a.Site.Output()

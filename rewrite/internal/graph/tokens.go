@@ -3,8 +3,11 @@ package graph
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
+
+// How many tokens a graph is for, or is told of.
 
 // PerToken reports whether a constant may hold one row for each token of a model with a
 // static length, such as cosines and sines that a simplifier has computed.
@@ -35,4 +38,15 @@ func (g *Graph) StaticLength() (length int64) {
 		}
 	}
 	return length
+}
+
+// Total returns the value behind the total length of a length-tracked cache, without
+// casts and reshapes on the way. Other nodes that depend on the number of tokens read
+// that value too.
+func (g *Graph) Total(c *fused.LengthTrackedCache) string {
+	v := c.Total
+	for n := g.Producer[v]; ir.Standard(n, "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"); n = g.Producer[v] {
+		v = n.Inputs[0]
+	}
+	return v
 }

@@ -1,0 +1,19 @@
+package unread_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
+)
+
+// The attentions of a branch of an If are given to other nodes of the model, which cannot
+// be followed from there: it is not known that nothing depends on padding, so the caller
+// keeps them.
+func Example() {
+	branch := &site.Scope{Where: "a branch of layer_0/If"}
+	_, err := unread.Culprits(context.Background(), nil, branch, nil)
+	fmt.Println(err)
+	// Output: nodes of the model read what a branch of layer_0/If gives
+}
