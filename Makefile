@@ -113,7 +113,7 @@ generate-check: ## Fail if a generated file is not what its source says
 	@sh scripts/generate-check.sh
 
 VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
-smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=optimum: 95 MB)
+smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=dynamo18: 95 MB)
 	$(GO) run ./internal/cmd/smollm2 --variant $(VARIANTS)
 
 bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/bench.json, build/bench.svg)

@@ -1,7 +1,7 @@
 // Command generate streams text from a language model, original or patched by
 // rope-rewrite, under ONNX Runtime:
 //
-//	go run ./examples/generate -model build/smollm2/optimum/model.rope.onnx -chat -prompt "Why is the sky blue?"
+//	go run ./examples/generate -model build/smollm2/dynamo18/model.rope.onnx -chat -prompt "Why is the sky blue?"
 //
 // The model's folder holds tokenizer.json and generation_config.json (or
 // config.json) beside it. Text goes to stdout, figures to stderr.
