@@ -12,6 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 )
 
 // record runs the program once and returns what it did as text. The folder that
@@ -47,7 +50,7 @@ func record(ctx context.Context, program, model string, request []string) (strin
 }
 
 // withoutTime lays a report out with its keys in order, without what the clock
-// says. A run that failed early has no report.
+// says and without the version of the program. A run that failed early has no report.
 func withoutTime(report []byte) ([]byte, error) {
 	if len(report) == 0 {
 		return nil, nil
@@ -59,6 +62,9 @@ func withoutTime(report []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the report is no JSON object: %w", err)
 	}
 	delete(fields, "seconds")
+	if record, ok := fields["record"].(map[string]any); ok {
+		delete(record, "tool")
+	}
 	return json.MarshalIndent(fields, "", " ")
 }
 
@@ -70,16 +76,45 @@ func digests(folder string) (string, error) {
 	}
 	var lines strings.Builder
 	for _, entry := range files {
-		f, err := os.Open(filepath.Join(folder, entry.Name()))
+		sum, err := digest(filepath.Join(folder, entry.Name()))
 		if err != nil {
 			return "", err
 		}
-		sum := sha256.New()
-		_, err = io.Copy(sum, f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&lines, "\n%x  %s", sum.Sum(nil), entry.Name())
+		fmt.Fprintf(&lines, "\n%x  %s", sum, entry.Name())
 	}
 	return lines.String(), nil
+}
+
+// digest returns the SHA-256 of a file, of a model without the version of the program
+// that wrote it.
+func digest(path string) ([]byte, error) {
+	sum := sha256.New()
+	if filepath.Ext(path) == ".onnx" {
+		data, err := withoutTool(path)
+		sum.Write(data)
+		return sum.Sum(nil), err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(sum, f)
+	return sum.Sum(nil), errors.Join(err, f.Close())
+}
+
+func withoutTool(path string) ([]byte, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	record, err := provenance.Read(m)
+	if err != nil {
+		return nil, err
+	}
+	record.Tool = ""
+	if err := provenance.Write(m, record); err != nil {
+		return nil, err
+	}
+	return m.Marshal()
 }
