@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,7 +119,7 @@ func TestBFloat16(t *testing.T) {
 			if c.name == "genai" {
 				return // ONNX Runtime puts the emulated present where the past stands
 			}
-			eng := worker(t)
+			eng := local(t)
 			result, err := validate.Run(context.Background(), eng, original, patched, validate.Options{Length: 48})
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +154,7 @@ func TestBFloat16Lookalike(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

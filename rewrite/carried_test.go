@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -64,7 +63,7 @@ func TestCarriedScaling(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=3")}})
+			_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=3")}})
 			var refused *rewrite.EditError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "--scaling linear:factor=3,base=original") || !strings.Contains(err.Error(), "--scaling linear:factor=3,base=carried") {
 				t.Errorf("without base=: %v", err)

@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,7 +177,7 @@ func TestLookalikeChoices(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +253,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		}
 	}
 	m.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
-	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowKept: true})
 	if err != nil {
 		t.Fatal(err)
 	}

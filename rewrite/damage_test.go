@@ -2,12 +2,10 @@ package rewrite_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -46,11 +44,7 @@ func measureModel(t *testing.T, m *onnx.Model, layer int) measured {
 	t.Helper()
 	testruntime.Require(t)
 	ctx := context.Background()
-	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close() })
+	eng := local(t)
 	g, err := graph.New(m)
 	if err != nil {
 		t.Fatal(err)

@@ -135,6 +135,7 @@ func proveFirst(t *testing.T, name string, table []fused.Adapter) error {
 // TestOneRow: cosines that have one row for the whole batch, which ONNX Runtime
 // takes at batch 1 only.
 func TestOneRow(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string

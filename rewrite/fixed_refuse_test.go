@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -60,7 +59,7 @@ func TestFixedCacheReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(m.Graph)
-		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{FixedCapacity: 8, Worker: []string{os.Args[0]}})
+		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{FixedCapacity: 8})
 		m.Close()
 		switch unfit := (*rewrite.EditError)(nil); {
 		case c.want == "" && err != nil:

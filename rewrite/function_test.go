@@ -85,6 +85,7 @@ func (p *patient) inFunctions() {
 // TestFunctions: attention that a model hides in functions of its own is measured,
 // and calls of which nothing is replaced stay calls.
 func TestFunctions(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {

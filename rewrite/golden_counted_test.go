@@ -63,7 +63,7 @@ func TestGoldensCounted(t *testing.T) {
 		"then decode":    append([]int64{32}, slices.Repeat([]int64{1}, 16)...),
 	}
 	worst := func(t *testing.T, path, key string) (off float64) {
-		d, err := decoder.Open(context.Background(), worker(t), path)
+		d, err := decoder.Open(context.Background(), local(t), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +116,11 @@ func TestGoldensCounted(t *testing.T) {
 
 // TestQuantisedWeights: what an int4 model computes has no golden but itself.
 func TestQuantisedWeights(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	original := model("llama__genai-int4")
 	patched, _ := patch(t, original, rewrite.Options{})
-	result, err := validate.Run(context.Background(), worker(t), original, patched, validate.Options{Length: 48})
+	result, err := validate.Run(context.Background(), local(t), original, patched, validate.Options{Length: 48})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestQuantisedWeights(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	other, _ := patch(t, original, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=2")}})
-	if result, err = validate.Run(context.Background(), worker(t), original, other, validate.Options{Length: 48}); err != nil || result.Same {
+	if result, err = validate.Run(context.Background(), local(t), original, other, validate.Options{Length: 48}); err != nil || result.Same {
 		t.Errorf("a model that is not the same passes: %+v, %v", result, err)
 	}
 }

@@ -22,6 +22,18 @@ import (
 
 const testdata = "../testdata"
 
+// local evaluates in this process, as most tests do: a worker takes twice the time to
+// decode token by token.
+func local(t *testing.T) engine.Engine {
+	t.Helper()
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return eng
+}
+
+// worker evaluates in another process, as the command does.
 func worker(t *testing.T) engine.Engine {
 	t.Helper()
 	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
@@ -43,7 +55,6 @@ func patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Re
 		t.Fatal(err)
 	}
 	defer m.Close()
-	opts.Worker = []string{os.Args[0]}
 	report, err := rewrite.Rewrite(context.Background(), m, opts.Again(path))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +143,8 @@ var ways = map[string][]int64{
 }
 
 // TestGoldens compares patched models with transformers and with the eager
-// reference of STRING, in prefill, with a cache, in a batch and padded.
+// reference of STRING, in prefill, with a cache, in a batch and padded. Those
+// whose meaning is kept are run in a worker, as the command runs models.
 func TestGoldens(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
@@ -168,10 +180,14 @@ func TestGoldens(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+m.golden, func(t *testing.T) {
+				t.Parallel()
 				if !hasGolden(t, architecture, m.golden) {
 					t.Skipf("testdata has no golden of %s for %s", m.golden, architecture)
 				}
 				var opts rewrite.Options
+				if m.golden == "plain" {
+					opts.Worker = []string{os.Args[0]}
+				}
 				if m.scaling != "" {
 					opts.Edits = append(opts.Edits, spec(t, rope.ScalingAxis, m.scaling))
 				}
@@ -179,7 +195,11 @@ func TestGoldens(t *testing.T) {
 					opts.Edits = append(opts.Edits, spec(t, rope.PositionsAxis, m.positions))
 				}
 				patched, _ := patch(t, model(name), opts)
-				d, err := decoder.Open(context.Background(), worker(t), patched)
+				eng := local(t)
+				if m.golden == "plain" {
+					eng = worker(t)
+				}
+				d, err := decoder.Open(context.Background(), eng, patched)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -209,7 +229,7 @@ func TestGoldens(t *testing.T) {
 // worstOf returns how far a model is from its plain golden at most.
 func worstOf(t *testing.T, path, architecture string) float64 {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), worker(t), path)
+	d, err := decoder.Open(context.Background(), local(t), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // TestAssignedMask: GPT-J's mask is assigned as a whole in TorchScript. It is
 // causal, so that position maps are served.
 func TestAssignedMask(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const name, step = "gptj__ts17", 4
 	f, err := npz.Open(filepath.Join(testdata, "models", name, "golden.npz"))
@@ -48,7 +49,7 @@ func TestAssignedMask(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			session, err := worker(t).Load(context.Background(), engine.Model{Path: path, Library: true,
+			session, err := local(t).Load(context.Background(), engine.Model{Path: path, Library: true,
 				Inputs: []string{"input_ids", "attention_mask"}, Outputs: []string{"logits"}})
 			if err != nil {
 				t.Fatal(err)

@@ -61,6 +61,7 @@ func TestGrowsWithTheGraph(t *testing.T) {
 
 // TestPiecesOfTooManyNodes: what takes minutes to be evaluated is kept at once.
 func TestPiecesOfTooManyNodes(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for name, crowd := range map[string]largemodel.Crowd{"angles": {Angles: 10_001}, "masks": {MaskProducts: 10_001}} {
 		report, err := Rewrite(t.Context(), grown(t, 2, crowd), Options{AllowKept: true})
@@ -109,6 +110,7 @@ func (s *weighed) Run(ctx context.Context, feeds map[string]engine.Tensor) (map[
 // TestManyHeads: what is fed and returned in one call grows with the heads, not
 // with their square, and stays small although a mask is looked at with 131,072 keys.
 func TestManyHeads(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	local, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
@@ -147,6 +149,7 @@ func TestManyHeads(t *testing.T) {
 // TestManyHeadsApart: of very many heads two are probed only where every head is
 // treated alike.
 func TestManyHeadsApart(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	local, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {

@@ -45,6 +45,7 @@ func (p *patient) hidden(value func() string) {
 // TestHostileGraphs: nothing that a graph asks for ends the process or takes
 // the machine's memory; the site is kept with the reason.
 func TestHostileGraphs(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string

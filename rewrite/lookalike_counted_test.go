@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -186,7 +185,7 @@ func TestLookalikesCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			m = openModel(t, changed)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,6 +115,7 @@ func TestMaskGoldens(t *testing.T) {
 // Eight documents packed into one row give the logits of eight runs of the
 // original model, and a reader behind them sees all of them.
 func TestPackedDocuments(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	ctx := context.Background()
 	for _, name := range []string{"llama__optimum", "llama__dynamo18", "qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18", "llama__genai-fp32"} {
@@ -193,6 +193,7 @@ func TestPackedDocuments(t *testing.T) {
 
 // What documents need and do not get is said, before the model is changed.
 func TestDocumentsRefused(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	anchor := []rope.Spec{spec(t, rope.MaskAxis, "anchor")}
 	for _, c := range []struct {
@@ -215,7 +216,6 @@ func TestDocumentsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opts.Worker = []string{os.Args[0]}
 		_, err = rewrite.Rewrite(context.Background(), m, c.opts)
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
@@ -149,8 +150,10 @@ var shownExports = map[string]string{
 func TestMethodGoldens(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	eng := worker(t)
+	eng := local(t)
+	var mu sync.Mutex
 	var rows []string
+	t.Cleanup(func() { writeMethodTable(t, rows) })
 	for _, goldens := range []methodGoldens{readMethodGoldens(t, "methods"), readMethodGoldens(t, "others"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
 		for _, name := range slices.Sorted(maps.Keys(goldens.Cases)) {
 			c := goldens.Cases[name]
@@ -163,12 +166,19 @@ func TestMethodGoldens(t *testing.T) {
 				export = "llama__dynamo18-nocache" // it is for whole texts
 			}
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				r := methodRun{eng: eng, goldens: goldens, name: name, architecture: architecture, export: export, methodCase: c, worst: map[string]float64{}}
 				r.all(t)
+				mu.Lock()
+				defer mu.Unlock()
 				rows = append(rows, r.row())
 			})
 		}
 	}
+}
+
+// writeMethodTable logs the table of TestMethodGoldens, and writes it where a flag asks for it.
+func writeMethodTable(t *testing.T, rows []string) {
 	slices.Sort(rows)
 	table := "| model | method | oracle | " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat("---|", 3+len(columns)) + "\n" + strings.Join(rows, "")
 	t.Log("\n" + table)
@@ -423,8 +433,9 @@ func short(text string) string {
 // Other exports decode as their oracles say by methods that reach every part
 // of the op.
 func TestMethodsOnOtherExports(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
-	eng := worker(t)
+	eng := local(t)
 	goldens := readMethodGoldens(t, "methods")
 	for _, name := range []string{"yarn+dual-chunk", "self-extend", "longrope", "log-n", "first-keys_cache", "anchor+yarn", "yarn+string"} {
 		for _, export := range []string{"llama__dynamo23", "llama__genai-fp32"} {

@@ -67,6 +67,7 @@ func TestLatentCacheOfFixedCapacity(t *testing.T) {
 
 // Without the op, frequencies of latent attention can be changed, its cache cannot.
 func TestLatentWithoutTheOp(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for spec, want := range map[string]string{
 		"linear:factor=4": "",

@@ -12,6 +12,7 @@ import (
 // TestSharedProofs: equal layers are proven once, layers of other frequencies
 // by themselves.
 func TestSharedProofs(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		name   string

@@ -2,11 +2,9 @@ package rewrite_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -19,11 +17,7 @@ func samePatched(t *testing.T, original string, m *onnx.Model, length int64) {
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
+	eng := local(t)
 	result, err := validate.Run(context.Background(), eng, original, patched, validate.Options{Length: length})
 	if err != nil {
 		t.Fatal(err)

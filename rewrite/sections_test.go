@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func TestSections(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX, Worker: []string{os.Args[0]}})
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +91,7 @@ func sectionedDistance(t *testing.T, f *npz.File, path, pad, method string) floa
 		}
 		feeds[v.Name] = engine.Int64s(values, dims...)
 	}
-	session, err := worker(t).Load(context.Background(), em)
+	session, err := local(t).Load(context.Background(), em)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +112,7 @@ func sectionedDistance(t *testing.T, f *npz.File, path, pad, method string) floa
 // TestLookalikeSections: positions of a token that are put together otherwise are no
 // sections, and the rotation stays as well.
 func TestLookalikeSections(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for name, c := range map[string]struct {
 		made []*onnx.Node // of the first of a token's positions, "first", and all, "position_ids"
@@ -140,7 +140,7 @@ func TestLookalikeSections(t *testing.T) {
 			nodes := append([]*onnx.Node{onnx.NewNode("Slice", []string{"position_ids", "axis", "one", "axis"}, []string{"first"})}, c.made...)
 			nodes = append(nodes, onnx.NewNode("Concat", []string{"made", "made", "made"}, []string{"together"}, onnx.IntAttr("axis", 0)))
 			m.Graph.Nodes = append(nodes, m.Graph.Nodes...)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX, AllowKept: c.want != "", Worker: []string{os.Args[0]}})
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX, AllowKept: c.want != ""})
 			if err != nil {
 				t.Fatal(err)
 			}

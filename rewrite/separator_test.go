@@ -2,7 +2,6 @@ package rewrite_test
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -73,6 +72,7 @@ func TestSeparator(t *testing.T) {
 }
 
 func TestSeparatorRefused(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for want, c := range map[string]struct {
 		export string
@@ -86,7 +86,7 @@ func TestSeparatorRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opts.Separator, c.opts.Worker = &rewrite.Separator{Token: 2}, []string{os.Args[0]}
+		c.opts.Separator = &rewrite.Separator{Token: 2}
 		_, err = rewrite.Rewrite(context.Background(), m, c.opts.Again(model(c.export)))
 		m.Close()
 		if err == nil || !strings.Contains(err.Error(), want) {

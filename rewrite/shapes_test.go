@@ -51,6 +51,7 @@ func withoutWeights(t *testing.T, path string) string {
 
 // TestWithoutWeights: sites are found, measured and proven when no weight file is there.
 func TestWithoutWeights(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "gpt_neox__dynamo18", "llama__optimum-int8"} {
 		p := newPatient(t, name)

@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,7 +43,6 @@ func TestStaticCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			c.opts.Worker = []string{os.Args[0]}
 			c.opts.AllowKept = c.kept
 			report, err := rewrite.Rewrite(context.Background(), m, c.opts)
 			if err != nil {
@@ -65,7 +63,7 @@ func TestStaticCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			names := []string{"present_key", "present_value"}
-			session, err := worker(t).Load(context.Background(), engine.Model{Path: path,
+			session, err := local(t).Load(context.Background(), engine.Model{Path: path,
 				Inputs: []string{"input_ids", "cache_position", "past_key", "past_value"}, Outputs: append([]string{"logits"}, names...)})
 			if err != nil {
 				t.Fatal(err)

@@ -87,6 +87,7 @@ func TestTablesReachWhatIsScaled(t *testing.T) {
 
 // A scaling that the model carries already does not count from config.json.
 func TestTablesOfScaledModel(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	config := `{"max_position_embeddings": 64, "rope_theta": 10000, "rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16}}`
 	carried, _ := patch(t, beside(t, model("llama__genai-fp32"), ""), rewrite.Options{Target: rewrite.PlainONNX,

@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func TestTargetONNXBehindNorms(t *testing.T) {
 		}
 		defer m.Close()
 		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
-			Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX, Worker: []string{os.Args[0]}})
+			Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +54,7 @@ func TestTargetONNXBehindNorms(t *testing.T) {
 		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		d, err := decoder.Open(context.Background(), worker(t), path)
+		d, err := decoder.Open(context.Background(), local(t), path)
 		if err != nil {
 			t.Fatal(err)
 		}

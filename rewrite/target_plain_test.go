@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +151,7 @@ func TestTargetONNXElsewhere(t *testing.T) {
 }
 
 func TestTargetONNXMasksRefused(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	run := rewrite.Options{Edits: edits(t, []string{"scaling dynamic-linear:length=run,original_max_position_embeddings=16"})}
 	for export, want := range map[string]string{
@@ -163,7 +163,7 @@ func TestTargetONNXMasksRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		opts := run
-		opts.Worker, opts.Target = []string{os.Args[0]}, rewrite.PlainONNX
+		opts.Target = rewrite.PlainONNX
 		_, err = rewrite.Rewrite(context.Background(), m, opts.Again(model(export)))
 		m.Close()
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) {
@@ -179,7 +179,7 @@ func TestTargetONNXMasksRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opts := rewrite.Options{Edits: edits(t, []string{"mask sliding-window:window=8"}), Worker: []string{os.Args[0]}, Target: rewrite.PlainONNX}
+		opts := rewrite.Options{Edits: edits(t, []string{"mask sliding-window:window=8"}), Target: rewrite.PlainONNX}
 		_, err = rewrite.Rewrite(context.Background(), m, opts.Again(model(export)))
 		m.Close()
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) {
@@ -190,6 +190,7 @@ func TestTargetONNXMasksRefused(t *testing.T) {
 
 // The same request gives the same file each time.
 func TestPlainSameBytes(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	yarn := []rope.Spec{spec(t, rope.ScalingAxis, "yarn:factor=4")}
 	var first []byte

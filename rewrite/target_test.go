@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,7 +142,7 @@ func TestRotationOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, c.axis, c.method)}, Target: c.target, AllowKept: c.target == rewrite.Ops, Worker: []string{os.Args[0]}})
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, c.axis, c.method)}, Target: c.target, AllowKept: c.target == rewrite.Ops})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: error %v lacks %q", c.method, err, c.want)
@@ -229,6 +228,7 @@ func TestLongerTables(t *testing.T) {
 }
 
 func TestTargetONNXRefuses(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	for _, c := range []struct {
 		opts rewrite.Options
@@ -249,7 +249,7 @@ func TestTargetONNXRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opts.Worker, c.opts.Target = []string{os.Args[0]}, rewrite.PlainONNX
+		c.opts.Target = rewrite.PlainONNX
 		_, err = rewrite.Rewrite(context.Background(), m, c.opts.Again(model("llama__optimum")))
 		m.Close()
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {

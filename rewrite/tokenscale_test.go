@@ -17,6 +17,7 @@ import (
 // TestScalesDamaged leaves out what query and key are multiplied by, which the
 // proof must see.
 func TestScalesDamaged(t *testing.T) {
+	t.Parallel()
 	m, err := onnx.Open("../testdata/coverage/llama4__ts17-cache/model.onnx")
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +39,7 @@ func TestScalesDamaged(t *testing.T) {
 // turned: where both are normed, the gain is as good as none and the report says
 // so; where one is, it cannot be had.
 func TestGainBehindNorms(t *testing.T) {
+	t.Parallel()
 	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 // TestShortWindows: a scaling for the whole model scales what transformers
 // scales, the layer that sees all keys and not the one with a window.
 func TestShortWindows(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	const text = "yarn:factor=3,original_max_position_embeddings=16"
 	yarn := spec(t, rope.ScalingAxis, text)
@@ -67,7 +68,7 @@ func TestShortWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, Edits: []rope.Spec{yarn}, Layers: func(i int) bool { return i == 0 }})
+	_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}, Layers: func(i int) bool { return i == 0 }})
 	var refused *rewrite.EditError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "write "+text+"@all") {
 		t.Errorf("only the layer with a window: %v", err)
@@ -77,6 +78,7 @@ func TestShortWindows(t *testing.T) {
 // TestShortWindowsConfigured: where config.json scales the layers with a window
 // too, a scaling for the whole model is for them as well.
 func TestShortWindowsConfigured(t *testing.T) {
+	t.Parallel()
 	testruntime.Require(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.onnx")

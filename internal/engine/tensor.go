@@ -31,18 +31,18 @@ func Elements(dims []int64) int64 {
 
 // Float32s makes a float tensor of v.
 func Float32s(v []float32, dims ...int64) Tensor {
-	data := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	data := make([]byte, 4*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(x))
 	}
 	return Tensor{Type: onnx.Float, Dims: dims, Data: data}
 }
 
 // Float64s makes a double tensor of v.
 func Float64s(v []float64, dims ...int64) Tensor {
-	data := make([]byte, 0, 8*len(v))
-	for _, x := range v {
-		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(x))
+	data := make([]byte, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(x))
 	}
 	return Tensor{Type: onnx.Double, Dims: dims, Data: data}
 }
@@ -98,11 +98,15 @@ func (t Tensor) Values() []float64 {
 		return nil
 	}
 	out := make([]float64, len(t.Data)/size)
+	if t.Type == onnx.Float { // most are, and there can be millions
+		for i := range out {
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:])))
+		}
+		return out
+	}
 	for i := range out {
 		b := t.Data[i*size:]
 		switch t.Type {
-		case onnx.Float:
-			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 		case onnx.Float16:
 			out[i] = float64(float16.Frombits(binary.LittleEndian.Uint16(b)).Float32())
 		case onnx.BFloat16:
