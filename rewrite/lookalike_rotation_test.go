@@ -114,6 +114,29 @@ func (p *patient) normedBoth() {
 
 func (p *patient) positions(change func(old string) string) { p.after("position_ids", change) }
 
+// decaying multiplies the rotated query of position p by γ^(p/base) and the key by its
+// inverse, as xPos does, γ of each pair (channel + gamma·width)/((1 + gamma)·width).
+func (p *patient) decaying(gamma, base float64, change func(f []float32)) {
+	for _, s := range p.sites {
+		for operand, sign := range map[string]float64{s.Query.Operand: 1, s.Key.Cached(): -1} {
+			factor := func() string {
+				position := p.op("Div", p.op("Unsqueeze", p.cast("position_ids", onnx.Float), p.ints(2)), p.float(float32(sign*base)))
+				pairs := p.perPair(func(f []float32) {
+					for i := range f {
+						f[i] = float32((float64(i)/float64(len(f)) + gamma) / (1 + gamma))
+					}
+					change(f)
+				})
+				return p.op("Unsqueeze", p.op("Pow", pairs, position), p.ints(1))
+			}
+			r := p.rotation(operand)
+			for _, product := range []*onnx.Node{r.cos, r.sin} {
+				p.into(product, 1, func(old string) string { return p.op("Mul", old, factor()) })
+			}
+		}
+	}
+}
+
 func hasFrequencies(times float64) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		base := 1.0
@@ -471,6 +494,24 @@ func rotations() []lookalike {
 				}
 				return nil
 			},
+		},
+		{
+			name:   "xPos",
+			models: []string{"llama__optimum"},
+			change: func(p *patient) { p.decaying(0.4, 512, func([]float32) {}) },
+			kept:   both("xPos: with the position p each pair is also multiplied by γ^(p/512), γ from 0.286 to 0.911 (gamma 0.4)"),
+		},
+		{
+			name:   "xPos of other numbers",
+			models: []string{"gpt_neox__dynamo18"},
+			change: func(p *patient) { p.decaying(0.7, 300, func([]float32) {}) },
+			kept:   both("γ^(p/300), γ from 0.412 to 0.853 (gamma 0.7)"),
+		},
+		{
+			name:   "xPos but for one pair",
+			models: []string{"llama__dynamo18-eager"},
+			change: func(p *patient) { p.decaying(0.4, 512, func(f []float32) { f[2] *= 1.001 }) },
+			kept:   both("with the position p each pair is also multiplied by a power of it, between 0.99755"),
 		},
 	}
 }

@@ -45,7 +45,7 @@ func TestExports(t *testing.T) {
 		"gpt2__ts17-cache":          {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"bloom__ts17-cache":         {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
 		"mpt__ts17":                 {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
-		"t5__ts17":                  {none: "its positions are relative biases on the scores, learned for ranges of distances as T5's buckets are"},
+		"t5__ts17":                  {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
 		"whisper_encoder__ts17":     {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
 		"phi3_longrope__genai-fp32": {rewritten: 2}, // tables chosen by the number of tokens
 	}

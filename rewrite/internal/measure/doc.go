@@ -18,8 +18,8 @@
 // probabilities.go, repeat.go (values and heads), tokennorm.go (norms after the rotation),
 // scores.go, branches.go (rotation of query and key). conditional.go is for models that
 // change their frequencies with the number of tokens, latent.go for latent attention,
-// packed.go for query, key and value in one tensor. explain.go is apart: it names the
-// positions of models without any rotation.
+// packed.go for query, key and value in one tensor. explain.go, bias.go and buckets.go are
+// apart: they name the positions of models without any rotation.
 //
 // The next package up, prove, tests what was measured against the model.
 package measure

@@ -14,7 +14,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
@@ -248,58 +247,4 @@ func scoreBias(ctx context.Context, ev *eval.Evaluator, c site.Core) string {
 	}
 	total, length := y.Dims[len(y.Dims)-1], y.Dims[len(y.Dims)-2]
 	return NameBias(y.Values(), length, total)
-}
-
-// NameBias names biases [heads, length, total] by how they depend on the distance
-// between query and key; "" where there is only a mask. A constant that is added to all
-// keys of a query does not count: it does not change a softmax.
-func NameBias(values []float64, length, total int64) string {
-	flat, linear, toeplitz := true, true, true
-	var slopes []float64
-	for start := int64(0); start+length*total <= int64(len(values)); start += length * total {
-		at := func(i, j int64) float64 { return values[start+i*total+j] }
-		shift := total - length             // keys before the first query
-		byDistance := map[int64]float64{}   // distance → what it adds
-		slope, seen := math.NaN(), int64(0) // of this head
-		for i := range length {
-			self := at(i, i+shift)
-			for j := range total {
-				b := at(i, j)
-				if b < score.Masked || self < score.Masked {
-					continue
-				}
-				seen++
-				distance := i + shift - j
-				tolerance := 1e-4 * (math.Abs(b) + math.Abs(self) + 1e-3)
-				flat = flat && math.Abs(b-self) <= tolerance
-				if distance == 0 {
-					continue
-				}
-				per := (b - self) / float64(distance)
-				if math.IsNaN(slope) {
-					slope = per
-				}
-				linear = linear && math.Abs(per-slope)*math.Abs(float64(distance)) <= tolerance
-				if other, ok := byDistance[distance]; ok {
-					toeplitz = toeplitz && math.Abs(b-self-other) <= tolerance
-				}
-				byDistance[distance] = b - self
-			}
-		}
-		if seen == 0 {
-			return ""
-		}
-		if !math.IsNaN(slope) {
-			slopes = append(slopes, -slope)
-		}
-	}
-	switch {
-	case flat:
-		return ""
-	case linear:
-		return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token)", slices.Min(slopes), slices.Max(slopes))
-	case toeplitz:
-		return "relative biases on the scores, learned for ranges of distances as T5's buckets are"
-	}
-	return "biases on the scores of another kind"
 }

@@ -9,7 +9,8 @@
 //
 // It refuses whatever is not a rotation of pairs with the same frequencies for all heads,
 // all positions and all lengths, with an error that names the first difference. Where
-// frequencies change with the length, the error names that length (lengthdependent.go).
+// frequencies change with the length, the error names that length (lengthdependent.go),
+// and where sizes change with the position, as xPos has it, it names by how much (decay.go).
 // In 16 bits frequencies are known roughly only; halfprecision.go finds what they are.
 //
 // Models without a cache and without a position input rotate each token by its index;

@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -58,6 +59,9 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 		for to, from := range r.order {
 			m[to] = unordered[from]
 		}
+	}
+	if text := decayed(m, powers); text != "" {
+		return nil, errors.New(text)
 	}
 	pairs, err := findPairs(m, 1e-4*float64(powers[len(powers)-1])/ir.TopPosition)
 	if err != nil {

@@ -1,0 +1,110 @@
+package rotation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// decayed says in words how the rotation of m also multiplies each channel by a power of
+// the position, as xPos does (Sun et al., arXiv:2212.10554); "" if it does not. powers are
+// the positions of m, 0 and the powers of two.
+func decayed(m [][][][]float64, powers []int64) string {
+	// Far powers leave the range of float32, and near ones say little.
+	last := min(slices.Index(powers, 64), len(powers)-1)
+	if last < 0 {
+		return ""
+	}
+	size := func(channel, place int) (norm float64) {
+		for _, v := range m[channel][0][place] {
+			norm = math.Hypot(norm, v)
+		}
+		return norm
+	}
+	far := float64(powers[last])
+	rates := make([]float64, len(m)) // of the logarithm, for each position
+	grows := false
+	for c := range m {
+		start := size(c, 0)
+		if !(start > 0) {
+			return ""
+		}
+		rates[c] = math.Log(size(c, last)/start) / far
+		grows = grows || math.Abs(rates[c])*far > 64*ir.Float32eps
+		for place := range last {
+			p := float64(powers[place])
+			got := math.Log(size(c, place) / start)
+			if !(math.Abs(got-rates[c]*p) <= 16*ir.Float32eps*(1+math.Abs(got))) {
+				return ""
+			}
+		}
+	}
+	if !grows {
+		return ""
+	}
+	var turned []float64
+	for c, rate := range rates {
+		if turns(m[c], c) {
+			turned = append(turned, rate)
+		}
+	}
+	if text := xPos(turned, 16*ir.Float32eps/far); text != "" {
+		return text
+	}
+	return fmt.Sprintf("with the position p each pair is also multiplied by a power of it, between %.6g^p and %.6g^p; no op of this project does that",
+		math.Exp(slices.Min(rates)), math.Exp(slices.Max(rates)))
+}
+
+// turns says whether a channel is rotated: some of it comes out at another one.
+func turns(from [][][]float64, channel int) bool {
+	for _, out := range from[0] {
+		for c, v := range out {
+			if c != channel && math.Abs(v) > 1e-4 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// xPos names the rates that xPos has: those of pair i of n are ln(γ)/base, γ = (i/n +
+// gamma)/(1 + gamma), negative for keys. off is how far each may be off.
+func xPos(rates []float64, off float64) string {
+	n := len(rates) / 2
+	if n < 3 || len(rates)%2 != 0 {
+		return ""
+	}
+	rates = slices.Clone(rates)
+	sign := 1.0
+	if slices.Max(rates) > -slices.Min(rates) {
+		sign = -1
+	}
+	for i := range rates {
+		rates[i] *= sign
+	}
+	slices.Sort(rates) // the two channels of a pair have one rate, and it rises from pair to pair
+	logs := func(gamma float64, pair int) float64 {
+		return math.Log((float64(pair)/float64(n) + gamma) / (1 + gamma))
+	}
+	ratio := rates[0] / rates[2*(n/2)]
+	low, high := 1e-3, 1e3 // the ratio falls as gamma grows
+	for range 200 {
+		if middle := math.Sqrt(low * high); logs(middle, 0)/logs(middle, n/2) > ratio {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	gamma := low
+	base := logs(gamma, 0) / rates[0]
+	for i, rate := range rates {
+		if !(math.Abs(rate-logs(gamma, i/2)/base) <= off*4) {
+			return ""
+		}
+	}
+	base = math.Copysign(base, 1)
+	return fmt.Sprintf("xPos: with the position p each pair is also multiplied by γ^(p/%.4g), γ from %.3g to %.3g (gamma %.3g), the keys by its inverse; no op of this project does that",
+		base, math.Exp(logs(gamma, 0)), math.Exp(logs(gamma, n-1)), gamma)
+}
