@@ -14,3 +14,6 @@ func mapBytes(file *os.File, size int) ([]byte, error) {
 }
 
 func unmapBytes(data []byte) error { return unix.Munmap(data) }
+
+// forgetBytes gives back the memory of whole pages of a mapped file.
+func forgetBytes(pages []byte) { _ = unix.Madvise(pages, unix.MADV_DONTNEED) } // what fails costs memory only

@@ -58,7 +58,7 @@ func unscaledLayers(found []measure.Attention, sites []Site, config modelConfig)
 		if f.Measured.RotationOnly { // of which no mask is known
 			window = kind == "sliding_attention"
 		}
-		if window && !config.scaledTypes[kind] {
+		if window && !config.ScaledTypes[kind] {
 			layers[layer] = true
 		} else {
 			others = true
@@ -124,7 +124,7 @@ func oneOfEachAxis(list []rope.Spec) error {
 func (o Options) checkLayerEdits(layers int, config modelConfig) error {
 	for _, e := range o.LayerEdits {
 		if e.Layers == nil && len(config.LayerTypes) != layers {
-			where := config.path
+			where := config.Path
 			if where == "" {
 				where = "there is no config.json, so it"
 			}

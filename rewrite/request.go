@@ -86,7 +86,7 @@ func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request
 	if r.earlier != nil {
 		r.opts.Context = r.earlier.fill(opts.Context)
 	}
-	r.opts.Context = r.config.fill(r.opts.Context)
+	r.opts.Context = r.config.Fill(r.opts.Context)
 	return r, nil
 }
 

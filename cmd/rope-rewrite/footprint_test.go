@@ -20,6 +20,8 @@ var footprints = []struct {
 }{
 	{[]string{"model.onnx"}, []string{"model.onnx", "model.rope.onnx"}},
 	{[]string{"inspect", "model.onnx"}, []string{"model.onnx"}},
+	{[]string{"audit", "model.onnx", "--config", "config.json"}, []string{"config.json", "model.onnx"}},
+	{[]string{"diff", "model.onnx", "model.onnx"}, []string{"model.onnx"}},
 	{[]string{"validate", "model.onnx", "model.onnx"}, []string{"model.onnx"}},
 	{[]string{"bench", "model.onnx", "model.onnx", "--lengths=8", "--rounds=1", "--tokens=1"}, []string{"model.onnx"}},
 }
@@ -76,6 +78,11 @@ func leaves(t *testing.T, want []string, args ...string) {
 	}
 	if err := os.WriteFile(filepath.Join(work, "model.onnx"), model, 0o666); err != nil {
 		t.Fatal(err)
+	}
+	if slices.Contains(want, "config.json") {
+		if err := os.WriteFile(filepath.Join(work, "config.json"), []byte(`{"rope_theta": 10000}`), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	command := exec.Command(args[0], args[1:]...)
 	command.Dir = work

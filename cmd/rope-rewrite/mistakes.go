@@ -64,7 +64,7 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 	if i := slices.IndexFunc(names, func(n string) bool { return similar.Same(n, word) }); i >= 0 {
 		return meant("write --%s, with two dashes", names[i])
 	}
-	for _, c := range append(cmd.Root().Commands(), cmd.Root()) {
+	for _, c := range append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...) {
 		if f := c.Flags().Lookup(word); f != nil {
 			use, _, _ := strings.Cut(c.UseLine(), " [")
 			return usageError("--%s is no flag of this command, but one of %s", f.Name, use)

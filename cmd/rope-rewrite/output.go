@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -21,6 +23,16 @@ func (c *common) print(stdout, stderr io.Writer, report *rewrite.Report, text fu
 	}
 	(&writer{out: stderr}).list(warnings)
 	w := &writer{out: stdout}
+	text(w)
+	return w.err
+}
+
+// show writes a result as JSON or as text.
+func (c *common) show(cmd *cobra.Command, value any, text func(*writer)) error {
+	if c.json {
+		return printJSON(cmd.OutOrStdout(), value)
+	}
+	w := &writer{out: cmd.OutOrStdout()}
 	text(w)
 	return w.err
 }

@@ -47,7 +47,8 @@ tokens may be written as 8k (8192) or 128K (131072).
   --kv fixed:capacity=8k
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention sites could not
-be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
+be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
+5 audit or diff saw a difference.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
 				return nil
@@ -71,7 +72,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newBench(c), newBenchProbe(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c))
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c))
 	return root
 }
 

@@ -25,6 +25,7 @@ var rules = []rule{
 	{"examples", []string{""}, ""},
 	{"internal/signature", []string{"onnx", "customop", "internal/sidefile"}, "internal/signature stands below lm and the decoder"},
 	{"internal/similar", nil, "internal/similar knows words and nothing else"},
+	{"internal/modelconfig", []string{"rope", "internal/sidefile"}, "internal/modelconfig stands below rewrite: it reads what files claim, and knows no graphs"},
 	{"internal", []string{""}, ""},
 	{"rope", []string{"internal/similar"}, "rope knows mathematics and nothing else"},
 	{"onnx", nil, "onnx knows files and nothing else"},
@@ -97,6 +98,8 @@ func TestRules(t *testing.T) {
 		{"lm", "internal/engine", false},
 		{"internal/signature", "rewrite", false},
 		{"internal/decoder", "internal/engine", true},
+		{"internal/modelconfig", "rope", true},
+		{"internal/modelconfig", "rewrite", false},
 		{"cmd/rope-rewrite", "rewrite", true},
 	} {
 		r, ok := ruleOf(c.from)

@@ -22,9 +22,9 @@ import small
 BUILDER = os.path.join(os.path.dirname(onnxruntime_genai.__file__), "models", "builder.py")
 
 
-def checkpoint(name, out, folder):
+def checkpoint(name, out, folder, **override):
     """What the builder reads: a checkpoint with its configuration and a tokenizer, here of 128 made-up words."""
-    model = small.model(name, out)
+    model = small.model(name, out, **override)
     model.save_pretrained(folder)
     words = ["<pad>", "<s>", "</s>", "<unk>"] + [f"t{i}" for i in range(4, small.SHAPE["vocab_size"])]
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))

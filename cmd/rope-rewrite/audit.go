@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/audit"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// auditCommand is rope-rewrite audit.
+type auditCommand struct {
+	*common
+	config string
+	repair bool
+	output string
+	target string
+	force  bool
+	limits limits
+}
+
+func newAudit(c *common) *cobra.Command {
+	a := &auditCommand{common: c}
+	command := &cobra.Command{
+		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
+		Short: "Compare what the graph computes with what config.json claims",
+		Long: `Compares what each attention of the graph computes with what config.json and
+genai_config.json beside it, or config.json in the folder above, say: base and
+scaling of the frequencies, rotated channels, windows, positions, softcap,
+sinks, heads. --repair writes the model that the configuration describes.
+Exit code 0 when nothing differs, 5 when something does, 3 when an attention
+could not be measured, 4 when there is no rotary attention.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("one model or folder is audited; got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0]) },
+	}
+	f := command.Flags()
+	f.SortFlags = false
+	f.StringVar(&a.config, "config", "", "`FILE` to read in place of the config.json that stands beside the model or a folder above")
+	f.BoolVar(&a.repair, "repair", false, "write the model that the configuration describes")
+	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
+	f.StringVar(&a.target, "target", "", "what a repair writes: `ops` or onnx, as for a rewrite")
+	f.BoolVar(&a.force, "force", false, "replace an output that exists")
+	a.limits.flags(command)
+	return command
+}
+
+func (a *auditCommand) run(cmd *cobra.Command, path string) error {
+	opts, err := a.options()
+	if err != nil {
+		return err
+	}
+	if a.target != "" {
+		target, err := choose("target", a.target)
+		if err != nil {
+			return usageError("--target %w", err)
+		}
+		opts.Target = rewrite.Target(target)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !a.repair && (a.output != "" || a.target != "" || a.force):
+		return usageError("-o, --target and --force are for what --repair writes; give --repair too")
+	case a.repair && info.IsDir():
+		return usageError("--repair takes one model, and %s is a folder", path)
+	}
+	if opts, err = opts.FindLibraries(); err != nil {
+		return err
+	}
+	return a.limits.within(cmd, &opts, func(ctx context.Context) error {
+		if info.IsDir() {
+			return a.folder(ctx, cmd, path, audit.Options{Rewrite: opts, Config: a.config})
+		}
+		return a.model(ctx, cmd, path, audit.Options{Rewrite: opts, Config: a.config})
+	})
+}
+
+// model audits one model, and repairs it.
+func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path string, opts audit.Options) error {
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	opts.Rewrite.Progress = progress.say
+	output := a.output
+	if output == "" {
+		output = rewrite.DefaultOutput(path)
+	}
+	var report *audit.Report
+	var err error
+	if a.repair {
+		if err := checkOutput(output, path, a.force); err != nil {
+			return err
+		}
+		report, err = audit.Repair(ctx, path, opts, func(m *onnx.Model) error { return save(m, output, onnx.SaveOptions{Force: a.force}, progress, ctx.Err) })
+	} else {
+		report, err = audit.Run(ctx, path, opts)
+	}
+	progress.done()
+	if errors.Is(err, rewrite.ErrNoAttention) {
+		return &exitError{exitNoAttention, fmt.Errorf("%s: %w", path, err)}
+	}
+	if err != nil && (len(report.Lines) == 0 || !audit.IsRefused(err)) {
+		return err
+	}
+	refused := err
+	if len(report.Repaired) > 0 {
+		report.Output = output
+	}
+	if err := a.show(cmd, report, func(w *writer) { a.text(w, report) }); err != nil {
+		return err
+	}
+	switch {
+	case refused != nil:
+		return &exitError{exitDiffers, refused}
+	case report.Output != "":
+		return nil
+	}
+	return verdictOf([]*audit.Report{report})
+}
+
+// folder audits the models in a folder. Those without a configuration or rotary
+// attention are named: an encoder may stand beside its decoder.
+func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
+	paths, err := audit.Models(folder)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	var reports []*audit.Report
+	var skipped []skippedModel
+	failed := 0
+	for i, path := range paths {
+		opts.Rewrite.Progress = func(what string) { progress.say(fmt.Sprintf("%d of %d: %s", i+1, len(paths), what)) }
+		report, err := audit.Run(ctx, path, opts)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory):
+			return err
+		case err == nil:
+			reports = append(reports, report)
+			continue
+		case !audit.IsUnclaimed(err) && !errors.Is(err, rewrite.ErrNoAttention):
+			failed++
+		}
+		skipped = append(skipped, skippedModel{path, sentence(err)})
+	}
+	progress.done()
+	all := struct {
+		Models  []*audit.Report `json:"models"`
+		Skipped []skippedModel  `json:"skipped"`
+	}{append([]*audit.Report{}, reports...), append([]skippedModel{}, skipped...)}
+	err = a.show(cmd, all, func(w *writer) {
+		for _, r := range reports {
+			a.text(w, r)
+			w.line("")
+		}
+		for _, s := range skipped {
+			w.line("%s", wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return &exitError{exitFailed, fmt.Errorf("%d of %d models could not be audited", failed, len(paths))}
+	case len(reports) == 0:
+		return &exitError{exitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)}
+	}
+	return verdictOf(reports)
+}
+
+type skippedModel struct {
+	Model string `json:"model"`
+	Why   string `json:"why"`
+}
+
+// verdictOf is the exit code of audits.
+func verdictOf(reports []*audit.Report) error {
+	unmeasured := false
+	for _, r := range reports {
+		if r.Count(audit.Differs) > 0 {
+			return &exitError{exitDiffers, errReported}
+		}
+		unmeasured = unmeasured || r.Unmeasured > 0
+	}
+	if unmeasured {
+		return &exitError{exitPartial, errReported}
+	}
+	return nil
+}
+
+// text prints a report as a table.
+func (a *auditCommand) text(w *writer, r *audit.Report) {
+	w.line("%s", wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
+	w.line("  %-23s %-8s %-15s %-15s %s", "", "layers", "claimed", "graph", "")
+	var rows []string
+	for _, l := range r.Lines {
+		rows = append(rows, row(l))
+	}
+	w.list(rows)
+	var parts []string
+	for _, v := range []audit.Verdict{audit.Agrees, audit.Differs, audit.NotClaimed, audit.NotMeasured} {
+		if n := r.Count(v); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	w.line("%s", wrap(strings.Join(parts, ", ")+".", "  "))
+	switch {
+	case r.Output != "":
+		w.line("%s", wrap("Repaired by "+strings.Join(r.Repaired, ", ")+".", "  "))
+		w.line("%s", wrap("Wrote "+r.Output+", which agrees.", "  "))
+	case a.repair && r.Count(audit.Differs) == 0:
+		w.line("Nothing differs, so nothing was written.")
+	}
+}
+
+// row is a line of the table. What is too long for a column stands in lines below.
+func row(l audit.Line) string {
+	const column = 15
+	var below []string
+	cell := func(name, text string) string {
+		switch {
+		case text == "":
+			return "-"
+		case len([]rune(text)) > column:
+			below = append(below, name+": "+text)
+			return "(below)"
+		}
+		return text
+	}
+	what := l.What
+	if l.Scope != "" {
+		below = append(below, "in "+l.Scope)
+	}
+	text := fmt.Sprintf("  %-23s %-8s %-15s %-15s %s", what, l.Layers, cell("claimed", l.Claimed), cell("graph", l.Measured), l.Verdict)
+	if l.Verdict == audit.Differs {
+		below = append(below, "claimed by "+l.From)
+	}
+	if l.Why != "" {
+		below = append(below, l.Why)
+	}
+	for _, b := range below {
+		text += "\n" + wrap("      "+b, "        ")
+	}
+	return quote(text)
+}

@@ -1,0 +1,29 @@
+package audit
+
+import "fmt"
+
+// positions compares how many positions the model is for. Tables of cosines and sines
+// end; where the graph computes angles it takes any position.
+func (s *subject) positions() (lines []Line) {
+	rows := s.survey.Positions
+	config, genai := s.claims.config.Positions(), s.claims.genai.Context
+	for _, claim := range s.numbers(config, genai) {
+		claim.What = "max_position_embeddings"
+		if rows == 0 {
+			claim.Verdict, claim.Why = NotMeasured, "no table of cosines was seen that ends: angles are computed"
+		} else {
+			value := config.Value
+			if claim.Claimed == short(genai.Value) {
+				value = genai.Value
+			}
+			claim.Measured = fmt.Sprintf("tables of %d", rows)
+			claim = judged(claim, float64(rows) >= value)
+		}
+		lines = append(lines, claim)
+	}
+	if config.Given() && genai.Value > config.Value {
+		lines = append(lines, Line{What: "context_length", Claimed: short(genai.Value), From: "genai_config.json: " + genai.Key,
+			Verdict: Differs, Why: fmt.Sprintf("%s is %s: no more positions were trained", s.claims.from(config.Key), short(config.Value))})
+	}
+	return lines
+}

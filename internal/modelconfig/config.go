@@ -1,0 +1,137 @@
+package modelconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Config is what config.json beside a model says of its attention. Its keys are
+// Hugging Face's. The zero value says nothing.
+type Config struct {
+	Path      string
+	Unread    error   // why what stands there says nothing
+	Theta     float64 // base of the frequencies; 0 is unknown
+	Original  int64   // tokens that the model was trained on
+	Scaled    bool    // it asks for a scaling other than the default
+	Disagrees bool    // it has two different rope_theta
+
+	ScaledTypes map[string]bool // types of layers for which it asks for a scaling
+
+	LayerTypes []string // for example sliding_attention and full_attention; empty if it does not say
+
+	keys keys // all that stands there
+}
+
+// Read reads config.json in the model's folder or the one above it (exports often
+// stand in a folder onnx/); a missing one says nothing.
+func Read(modelPath string) Config {
+	if modelPath == "" {
+		return Config{}
+	}
+	dir := filepath.Dir(modelPath)
+	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "..", "config.json")} {
+		c := ReadFile(path)
+		if !errors.Is(c.Unread, fs.ErrNotExist) {
+			return c
+		}
+	}
+	return Config{}
+}
+
+// ReadFile reads a configuration. What keeps it from being read is in Unread,
+// which wraps fs.ErrNotExist if there is no such file.
+func ReadFile(path string) Config {
+	data, err := sidefile.Read(path, sidefile.Config)
+	if err != nil {
+		return Config{Path: path, Unread: err}
+	}
+	c, err := parse(data)
+	if err != nil {
+		return Config{Path: path, Unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}
+	}
+	c.Path = path
+	return c
+}
+
+func parse(data []byte) (Config, error) {
+	type parameters struct {
+		Theta    float64 `json:"rope_theta"`
+		Type     string  `json:"rope_type"`
+		Alias    string  `json:"type"`
+		Original int64   `json:"original_max_position_embeddings"`
+	}
+	var file struct {
+		Parameters *parameters `json:"rope_parameters"`
+		Scaling    *parameters `json:"rope_scaling"`
+		Theta      float64     `json:"rope_theta"`
+		Length     int64       `json:"max_position_embeddings"`
+		Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
+		LayerTypes []string    `json:"layer_types"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return Config{}, err
+	}
+	k, err := readKeys(data)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, ScaledTypes: scaledTypes(data), keys: k}
+	c.Scaled = len(c.ScaledTypes) > 0
+	if file.Original > 0 {
+		c.Original = file.Original
+	}
+	for _, p := range []*parameters{file.Scaling, file.Parameters} {
+		if p == nil {
+			continue
+		}
+		if p.Original > 0 {
+			c.Original = p.Original
+		}
+		for _, t := range []string{p.Type, p.Alias} {
+			c.Scaled = c.Scaled || t != "" && t != "default"
+		}
+	}
+	if p := file.Parameters; p != nil && p.Theta > 0 {
+		c.Disagrees = c.Theta > 0 && c.Theta != p.Theta
+		c.Theta = p.Theta
+	}
+	return c, nil
+}
+
+// scaledTypes returns the types of layers for which config.json asks for a
+// scaling, in parameters per type.
+func scaledTypes(data []byte) map[string]bool {
+	var file struct {
+		Parameters map[string]json.RawMessage `json:"rope_parameters"`
+	}
+	if json.Unmarshal(data, &file) != nil {
+		return nil
+	}
+	scaled := map[string]bool{}
+	for kind, text := range file.Parameters {
+		var parameters struct {
+			Type string `json:"rope_type"`
+		}
+		if json.Unmarshal(text, &parameters) == nil && parameters.Type != "" && parameters.Type != "default" {
+			scaled[kind] = true
+		}
+	}
+	return scaled
+}
+
+// Fill completes what a caller said of the model with what the file says.
+func (c Config) Fill(known rope.Context) rope.Context {
+	if known.Original == 0 {
+		known.Original = c.Original
+	}
+	if known.Theta == 0 {
+		known.Theta = c.Theta
+	}
+	return known
+}

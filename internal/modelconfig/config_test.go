@@ -1,0 +1,136 @@
+package modelconfig_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+)
+
+func read(t *testing.T, text string) modelconfig.Config {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := modelconfig.Read(filepath.Join(dir, "model.onnx"))
+	if c.Unread != nil {
+		t.Fatal(c.Unread)
+	}
+	return c
+}
+
+// Which layers have a window, as the configurations of several families say it.
+func TestWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want string // of the layers 0 to 3; ? where nothing is said, * where not which layers
+	}{
+		"mistral":             {`{"sliding_window": 8}`, "8* 8* 8* 8* "},
+		"mistral without":     {`{"sliding_window": null}`, "0 0 0 0 "},
+		"llama":               {`{}`, "? ? ? ? "},
+		"qwen2":               {`{"sliding_window": 8, "use_sliding_window": true, "max_window_layers": 2}`, "0 0 8 8 "},
+		"qwen2 switched off":  {`{"sliding_window": 8, "use_sliding_window": false, "max_window_layers": 2}`, "0 0 0 0 "},
+		"qwen2 with types":    {`{"sliding_window": 8, "use_sliding_window": true, "max_window_layers": 9, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"]}`, "0 8 0 8 "},
+		"gemma 3":             {`{"sliding_window": 8, "sliding_window_pattern": 3}`, "8 8 0 8 "},
+		"a pattern of types":  {`{"sliding_window": 8, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]}`, "8 8 8 0 "},
+		"chunks":              {`{"layer_types": ["chunked_attention", "full_attention", "chunked_attention", "full_attention"]}`, "unread 0 unread 0 "},
+		"a language model in": {`{"sliding_window": 99, "text_config": {"sliding_window": 8}}`, "8* 8* 8* 8* "},
+	} {
+		config, got := read(t, c.text), ""
+		for layer := range 4 {
+			switch w := config.Window(layer); {
+			case w.Unread != "":
+				got += "unread "
+			case w.Key == "":
+				got += "? "
+			case w.Some:
+				got += fmt.Sprint(w.Value, "* ")
+			default:
+				got += fmt.Sprint(w.Value, " ")
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// The base and the scaling of a layer, in the words of several versions of
+// transformers.
+func TestRotation(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		layer int
+		want  string
+	}{
+		"before 5":          {`{"rope_theta": 500, "rope_scaling": {"type": "linear", "factor": 2}}`, 0, "500 linear:factor=2 from rope_scaling"},
+		"from 5 on":         {`{"rope_theta": 10000, "rope_parameters": {"rope_theta": 500, "rope_type": "yarn", "factor": 2}}`, 0, "500 yarn:factor=2 from rope_parameters"},
+		"no scaling":        {`{"rope_theta": 500, "rope_scaling": null}`, 0, "500 none from rope_scaling"},
+		"a base alone":      {`{"rope_theta": 500}`, 0, "500 none from "},
+		"gpt-neox":          {`{"rotary_emb_base": 500}`, 0, "500 none from "},
+		"gemma 3, a window": {`{"rope_theta": 500, "rope_local_base_freq": 7, "rope_scaling": {"rope_type": "linear", "factor": 8}, "sliding_window_pattern": 2}`, 0, "7 none from rope_local_base_freq"},
+		"gemma 3, none":     {`{"rope_theta": 500, "rope_local_base_freq": 7, "rope_scaling": {"rope_type": "linear", "factor": 8}, "sliding_window_pattern": 2}`, 1, "500 linear:factor=8 from rope_scaling"},
+		"by types":          {`{"layer_types": ["sliding_attention", "full_attention"], "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 7}, "full_attention": {"rope_type": "linear", "rope_theta": 500, "factor": 8}}}`, 1, "500 linear:factor=8 from rope_parameters"},
+		"phi-3":             {`{"rope_theta": 500, "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}}`, 0, "500 longrope:short_factor=[1],long_factor=[2],original_max_position_embeddings=4096 from rope_scaling"},
+		"smollm3":           {`{"rope_theta": 500, "no_rope_layers": [1, 0]}`, 1, "500 none from , no rotation by no_rope_layers"},
+		"unknown":           {`{"rope_theta": 500, "rope_scaling": {"type": "mrope"}}`, 0, `500 none from rope_scaling, unread`},
+	} {
+		r := read(t, c.text).Rotation(c.layer)
+		scaling := "none"
+		if r.Scaling.Name != "" {
+			scaling = r.Scaling.String()
+		}
+		got := fmt.Sprintf("%g %s from %s", r.Theta.Value, scaling, r.ScalingKey)
+		if r.None {
+			got += ", no rotation by " + r.NoneKey
+		}
+		if r.Unread != nil {
+			got += ", unread"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want string // heads, heads for keys, channels, rotated ones
+	}{
+		"llama":     {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64}`, "8 2 8 0"},
+		"head_dim":  {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64, "head_dim": 16, "partial_rotary_factor": 0.25}`, "8 2 16 4"},
+		"gpt-j":     {`{"n_head": 4, "n_embd": 64, "rotary_dim": 8}`, "4 0 16 8"},
+		"deepseek":  {`{"num_attention_heads": 8, "num_key_value_heads": 8, "kv_lora_rank": 4, "qk_nope_head_dim": 12, "qk_rope_head_dim": 4, "head_dim": 4}`, "8 0 16 4"},
+		"from 5 on": {`{"num_attention_heads": 4, "hidden_size": 64, "rope_parameters": {"partial_rotary_factor": 0.5}}`, "4 0 16 8"},
+	} {
+		m := read(t, c.text)
+		if got := fmt.Sprint(m.Heads().Value, m.KVHeads().Value, m.HeadSize().Value, m.RotaryDim().Value); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A softcap of null claims that there is none.
+func TestSoftcap(t *testing.T) {
+	for text, want := range map[string]modelconfig.Number{
+		`{}`: {}, `{"attn_logit_softcapping": null}`: {Key: "attn_logit_softcapping"}, `{"attn_logit_softcapping": 50}`: {Key: "attn_logit_softcapping", Value: 50},
+	} {
+		if got := read(t, text).Softcap(); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func ExampleRead() {
+	c := modelconfig.Read("../../testdata/models/gemma3_text__dynamo18/model.onnx")
+	for layer := range c.Layers() {
+		fmt.Println(layer, c.Rotation(layer).Theta.Value, c.Window(layer).Value)
+	}
+	// Output:
+	// 0 1000 8
+	// 1 10000 0
+}

@@ -1,0 +1,115 @@
+package modelconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Rotation is what the file says of one layer's frequencies.
+type Rotation struct {
+	None    bool   // the layer turns nothing, which NoneKey says
+	NoneKey string // "" where the file says nothing of layers that do not turn
+
+	Theta      Number
+	Scaling    rope.Spec // without base and rotated share; rope.Spec{} where none is claimed
+	ScalingKey string    // where the scaling stands, or its absence is said; "" where the file says neither
+	Unread     error     // why what stands there cannot be compared
+}
+
+// Rotation returns what the file says of a layer, by its number.
+func (c Config) Rotation(layer int) (r Rotation) {
+	r.None, r.NoneKey = c.nope(layer)
+	kind := c.layerType(layer)
+	r.Theta = c.theta(kind)
+	data, key := c.parameters(kind)
+	if data == nil {
+		r.ScalingKey = key
+		return r
+	}
+	r.ScalingKey = key
+	byType, err := rope.ParseLayerRopeParameters(data)
+	if err != nil {
+		r.Unread = fmt.Errorf("%s: %w", key, err)
+		return r
+	}
+	spec, ok := byType[kind]
+	if !ok {
+		spec, ok = byType[""]
+	}
+	if !ok {
+		r.Unread = fmt.Errorf("%s has no parameters for a layer of type %q", key, kind)
+		return r
+	}
+	r.Scaling = scalingOf(spec)
+	return r
+}
+
+// theta returns the base of a type of layers.
+func (c Config) theta(kind string) Number {
+	parameters := c.keys.object("rope_parameters")
+	if n := parameters.object(kind).number("rope_theta"); n.Given() {
+		return Number{"rope_parameters." + kind + ".rope_theta", n.Value}
+	}
+	if n := parameters.number("rope_theta"); n.Given() {
+		return Number{"rope_parameters.rope_theta", n.Value}
+	}
+	if kind == sliding {
+		if n := c.keys.number("rope_local_base_freq", "local_rope_theta"); n.Given() {
+			return n
+		}
+	}
+	return c.keys.number("rope_theta", "global_rope_theta", "rotary_emb_base")
+}
+
+// parameters returns the dictionary of a layer's scaling and the key that it stands
+// under. Without one the key is that which says so.
+func (c Config) parameters(kind string) (data json.RawMessage, key string) {
+	for _, name := range []string{"rope_parameters", "rope_scaling"} {
+		switch entries := c.keys.object(name); {
+		case c.keys.null(name):
+			key = name
+		case entries == nil:
+		case name == "rope_scaling" && kind == sliding && c.keys.number("rope_local_base_freq").Given():
+			return nil, "rope_local_base_freq" // these layers are not scaled
+		case name == "rope_scaling" && len(entries) == 0:
+			key = name
+		default:
+			return c.completed(name, entries), name
+		}
+	}
+	return nil, key
+}
+
+// completed adds to a dictionary what older configurations have beside it.
+func (c Config) completed(name string, entries keys) json.RawMessage {
+	kind := entries.text("rope_type") + entries.text("type")
+	const original = "original_max_position_embeddings"
+	if own := c.keys[original]; own != nil && kind != "" && kind != "default" && kind != "linear" && entries[original] == nil {
+		entries[original] = own
+	}
+	data, err := json.Marshal(entries)
+	if err != nil {
+		return c.keys[name]
+	}
+	return data
+}
+
+// scalingOf returns a spec without its base and the rotated share, which are claims
+// of their own; rope.Spec{} where it scales nothing.
+func scalingOf(spec rope.Spec) rope.Spec {
+	spec.Params = maps.Clone(spec.Params)
+	delete(spec.Params, "rope_theta")
+	delete(spec.Params, "partial_rotary_factor")
+	if spec.Name == "theta" || spec.Name == "none" {
+		return rope.Spec{}
+	}
+	return spec
+}
+
+// Context is what methods need to know of the model.
+func (c Config) Context(layer int) rope.Context {
+	return rope.Context{Length: int64(c.Positions().Value), Original: c.Original, Theta: c.Rotation(layer).Theta.Value}
+}
