@@ -10,7 +10,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -186,7 +185,7 @@ func (w *writtenOp) site() Site {
 // of a report. The site stands for all layers of the record's.
 func SiteOf(r provenance.Site) Site {
 	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
-		RotationOnly: r.RotationOnly, Reason: r.Reason, Cache: r.Cache, Mask: score.DescribeMask(r.Original.Mask)}
+		RotationOnly: r.RotationOnly, Reason: r.Reason, Cache: r.Cache, Mask: r.Original.Mask.String()}
 	s.value(r.Original)
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -55,7 +54,7 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 		if w != nil {
 			s = w.site()
 			s.value(w.now)
-			s.Mask = score.DescribeMask(w.now.Mask)
+			s.Mask = w.now.Mask.String()
 			s.Cache = cacheOf(w.op, s.Cache)
 		}
 		report.Sites = append(report.Sites, s)
@@ -80,7 +79,7 @@ func (e *earlier) inspectOps(report *Report) error {
 		if err != nil {
 			return err
 		}
-		s := Site{Node: n.Name, Op: n.OpType, Status: Rewritten, Mask: score.DescribeMask(a.Mask), Cache: cacheOf(op, "none")}
+		s := Site{Node: n.Name, Op: n.OpType, Status: Rewritten, Mask: a.Mask.String(), Cache: cacheOf(op, "none")}
 		s.value(a)
 		report.Sites = append(report.Sites, s)
 	}

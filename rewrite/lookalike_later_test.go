@@ -5,7 +5,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -46,7 +45,7 @@ func (p *patient) square() string {
 
 func causalPadding(_ int, a rope.Attention) error {
 	if want := (rope.Mask{Causal: true, Padding: true}); a.Mask != want {
-		return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", causal + padding was expected")
+		return errors.New("the mask is " + a.Mask.String() + ", causal + padding was expected")
 	}
 	return nil
 }

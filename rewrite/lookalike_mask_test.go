@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -75,7 +74,7 @@ func (p *patient) scoresWithoutMask(layer int) string {
 func ownBias(causal bool) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		if want := (rope.Mask{Causal: causal, Bias: true}); a.Mask != want {
-			return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", " + score.DescribeMask(want) + " was expected")
+			return errors.New("the mask is " + a.Mask.String() + ", " + want.String() + " was expected")
 		}
 		return nil
 	}
@@ -122,7 +121,7 @@ func hasSinks(want ...float64) func(int, rope.Attention) error {
 
 func noPadding(_ int, a rope.Attention) error {
 	if a.Mask.Padding || !a.Mask.Causal {
-		return errors.New("the mask is " + score.DescribeMask(a.Mask) + ", causal without padding was expected")
+		return errors.New("the mask is " + a.Mask.String() + ", causal without padding was expected")
 	}
 	return nil
 }

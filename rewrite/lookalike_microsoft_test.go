@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -15,7 +14,7 @@ var (
 
 func seesAll(_ int, a rope.Attention) error {
 	if a.Mask != (rope.Mask{}) {
-		return fmt.Errorf("the mask is %s", score.DescribeMask(a.Mask))
+		return fmt.Errorf("the mask is %s", a.Mask.String())
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -154,7 +153,7 @@ func hasScale(times float64) func(int, rope.Attention) error {
 func hasWindow(w int64) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		if a.Mask.Window != w || !a.Mask.Causal {
-			return fmt.Errorf("the mask is %s, a causal window of %d was expected", score.DescribeMask(a.Mask), w)
+			return fmt.Errorf("the mask is %s, a causal window of %d was expected", a.Mask.String(), w)
 		}
 		return nil
 	}

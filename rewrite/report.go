@@ -8,7 +8,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -176,7 +175,7 @@ func (s *Site) describe(of *site.Sized, l *measure.Measured) {
 		return
 	}
 	s.AfterRotation = of.AfterRotation()
-	s.Mask = score.DescribeMask(l.Attention.Mask)
+	s.Mask = l.Attention.Mask.String()
 	s.Cache = "none"
 	if l.Layouts.Cached {
 		s.Cache = "growing"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,8 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 		e := s.Attention.Encoding
 		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g, score scale %.6g",
-			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale()) + positionMap(*s.Attention)
+			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale())
+		line = strings.Join(append([]string{line}, s.Attention.DescribePositions()...), ", ")
 		if line = wrap(line, "    "); !slices.Contains(shown, line) {
 			shown = append(shown, line)
 		}

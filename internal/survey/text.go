@@ -29,8 +29,8 @@ func (s Site) Describe() string {
 	if s.HasSinks {
 		parts = append(parts, "sinks")
 	}
-	parts = append(parts, positionsText(*a)...)
-	parts = append(parts, maskText(a.Mask))
+	parts = append(parts, a.DescribePositions()...)
+	parts = append(parts, a.Mask.String())
 	if a.Cache == rope.Raw {
 		parts = append(parts, "raw cache")
 	}
@@ -82,56 +82,4 @@ func list(frequencies []float64) string {
 		texts = append(texts, fmt.Sprintf("%.4g", w))
 	}
 	return strings.Join(texts, " ")
-}
-
-// positionsText says at which distances queries meet keys, nothing where they do at
-// their own.
-func positionsText(a rope.Attention) (parts []string) {
-	for _, b := range a.Bands {
-		text := fmt.Sprintf("from distance %d on query at %g·p + %g and key at %g·p", b.Start, b.QueryScale, b.QueryOffset, b.KeyScale)
-		if b.QueryLimit != 0 {
-			text += fmt.Sprintf(", at most at %g", b.QueryLimit)
-		}
-		if b.Group > 1 {
-			text += fmt.Sprintf(", in groups of %d", b.Group)
-		}
-		parts = append(parts, text)
-	}
-	if a.Chunk > 0 {
-		parts = append(parts, fmt.Sprintf("chunks of %d", a.Chunk))
-	}
-	return parts
-}
-
-// maskText says which keys a query sees.
-func maskText(m rope.Mask) string {
-	var parts []string
-	if m.Causal {
-		parts = append(parts, "causal")
-	}
-	if m.Window > 0 {
-		parts = append(parts, fmt.Sprintf("window %d", m.Window))
-	}
-	if m.FirstKeys > 0 {
-		parts = append(parts, fmt.Sprintf("first %d keys", m.FirstKeys))
-	}
-	switch m.Documents {
-	case rope.IntraDocument:
-		parts = append(parts, "own document")
-	case rope.AnchorDocument:
-		parts = append(parts, "own document and anchor")
-	}
-	if m.Restart {
-		parts = append(parts, fmt.Sprintf("positions restart at %d", m.Start))
-	}
-	if m.Padding {
-		parts = append(parts, "padding")
-	}
-	if m.Bias {
-		parts = append(parts, "a bias")
-	}
-	if len(parts) == 0 {
-		return "all keys"
-	}
-	return strings.Join(parts, " + ")
 }

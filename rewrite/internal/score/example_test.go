@@ -17,7 +17,7 @@ func ExampleFit_First() {
 		fmt.Print(fit.Shown(sample, 0, 0, 0, key), " ")
 	}
 	fmt.Println("first:", fit.First(sample, 0, 0, 0))
-	fmt.Println(score.DescribeMask(fit.Mask))
+	fmt.Println(fit.Mask.String())
 	// Output:
 	// false true true false first: 1
 	// causal + window 3 + padding

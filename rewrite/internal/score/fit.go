@@ -36,7 +36,7 @@ func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 			}
 			if want := fit.Shown(smp, r, b, i, j); want != got {
 				return fmt.Errorf("head %d, query %d, key %d (past %d%s): visible is %v, %v was expected of %s",
-					h, i, j, smp.Pt.P, describePadding(smp.Mask[b*total:(b+1)*total]), got, want, DescribeMask(fit.Mask))
+					h, i, j, smp.Pt.P, describePadding(smp.Mask[b*total:(b+1)*total]), got, want, fit.Mask.String())
 			}
 		}
 	}

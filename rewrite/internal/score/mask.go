@@ -2,13 +2,11 @@ package score
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Masked is the value below which a key counts as hidden. It is an absolute value: with
@@ -134,25 +132,4 @@ func (f *Fit) First(smp Sample, r int, b, i int64) int64 {
 		}
 	}
 	return -1
-}
-
-// DescribeMask tells the user what a mask hides.
-func DescribeMask(m rope.Mask) string {
-	s := "bidirectional"
-	if m.Causal {
-		s = "causal"
-	}
-	if m.Window > 0 {
-		s += fmt.Sprintf(" + window %d", m.Window)
-	}
-	if m.FirstKeys > 0 {
-		s += fmt.Sprintf(" + first %d keys", m.FirstKeys)
-	}
-	if m.Padding {
-		s += " + padding"
-	}
-	if m.Bias {
-		s += " + the model's own bias"
-	}
-	return s
 }

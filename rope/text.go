@@ -1,0 +1,76 @@
+package rope
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String says which keys a query sees: "causal + window 512 + padding".
+func (m Mask) String() string {
+	parts := []string{"bidirectional"}
+	if m.Causal {
+		parts[0] = "causal"
+	}
+	add := func(is bool, text string, args ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(text, args...))
+		}
+	}
+	add(m.Window > 0, "window %d", m.Window)
+	add(m.FirstKeys > 0, "first %d keys", m.FirstKeys)
+	add(m.Documents == IntraDocument, "own document")
+	add(m.Documents == AnchorDocument, "own document and anchor")
+	add(m.Restart, "positions from %d in each document", m.Start)
+	add(m.Padding, "padding")
+	add(m.Bias, "the model's own bias")
+	return strings.Join(parts, " + ")
+}
+
+// DescribePositions says at which positions far keys are met, in a part for each band
+// but the first: "from distance 85 on the query at p − 53 and keys at p". Without a
+// position map there is nothing to say.
+func (a Attention) DescribePositions() (parts []string) {
+	what := "distance"
+	if a.Chunk > 0 {
+		parts = append(parts, fmt.Sprintf("positions in chunks of %d", a.Chunk))
+		what = "chunk distance"
+	}
+	for i, b := range a.Bands {
+		if i > 0 {
+			parts = append(parts, fmt.Sprintf("from %s %d on the query at %s and keys at %s", what, b.Start, b.query(), b.position(b.KeyScale)))
+		}
+	}
+	return parts
+}
+
+// query is the position of the query in a band.
+func (b Band) query() string {
+	text := b.position(b.QueryScale)
+	switch {
+	case b.QueryScale == 0:
+		text = fmt.Sprintf("%g", b.QueryOffset)
+	case b.QueryOffset < 0:
+		text += fmt.Sprintf(" − %g", -b.QueryOffset)
+	case b.QueryOffset > 0:
+		text += fmt.Sprintf(" + %g", b.QueryOffset)
+	}
+	if b.QueryLimit > 0 {
+		text += fmt.Sprintf(" (at most %g)", b.QueryLimit)
+	}
+	return text
+}
+
+// position is the position p of a token, scaled.
+func (b Band) position(scale float64) string {
+	p := "p"
+	if b.Group > 1 {
+		p = fmt.Sprintf("⌊p/%d⌋", b.Group)
+	}
+	switch scale {
+	case 0:
+		return "0"
+	case 1:
+		return p
+	}
+	return fmt.Sprintf("%.6g·%s", scale, p)
+}
