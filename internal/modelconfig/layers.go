@@ -45,7 +45,7 @@ type Window struct {
 	Key   string // "" where it says nothing
 	Value int64  // keys that a query sees, itself included; 0 claims that there is no window
 
-	// Layers says that which layers have the window is not told: one of them must.
+	// Some says that the file does not tell which layers have the window: one of them must.
 	Some   bool
 	Unread string // why what stands there cannot be compared
 }
