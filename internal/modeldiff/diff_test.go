@@ -27,7 +27,7 @@ const models = "../../testdata/models"
 func diff(t *testing.T, a, b string) *modeldiff.Diff {
 	t.Helper()
 	testruntime.Require(t)
-	d, err := modeldiff.Run(context.Background(), a, b, rewrite.Options{Worker: []string{os.Args[0]}})
+	d, err := modeldiff.Run(context.Background(), a, b, rewrite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,6 @@ func rewritten(t *testing.T, path string, opts rewrite.Options) string {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	opts.Worker = []string{os.Args[0]}
 	if _, err := rewrite.Rewrite(context.Background(), m, opts); err != nil {
 		t.Fatal(err)
 	}
