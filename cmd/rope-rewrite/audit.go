@@ -203,7 +203,7 @@ func verdictOf(reports []*audit.Report) error {
 // text prints a report as a table.
 func (a *auditCommand) text(w *writer, r *audit.Report) {
 	w.line("%s", wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
-	w.line("  %-23s %-8s %-15s %-15s %s", "", "layers", "claimed", "graph", "")
+	w.line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
 	var rows []string
 	for _, l := range r.Lines {
 		rows = append(rows, row(l))
@@ -212,7 +212,7 @@ func (a *auditCommand) text(w *writer, r *audit.Report) {
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Agrees, audit.Differs, audit.NotClaimed, audit.NotMeasured} {
 		if n := r.Count(v); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+			parts = append(parts, fmt.Sprintf("%s: %d", v, n))
 		}
 	}
 	w.line("%s", wrap(strings.Join(parts, ", ")+".", "  "))
