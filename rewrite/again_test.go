@@ -97,6 +97,9 @@ func TestAgain(t *testing.T) {
 			for i, r := range possible {
 				rewritten(t, file(r.name), file("restored"), rewrite.Options{Restore: true})
 				same(t, r.name+" restored", file("restored"), file("identity"))
+				// What the op computes is read out of its node, and written as it was.
+				rewritten(t, file(r.name), file("carried"), rewrite.Options{Carried: true, Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "none"))}})
+				same(t, r.name+" carried on", file("carried"), file(r.name))
 				next := possible[(i+1)%len(possible)]
 				rewritten(t, file(r.name), file("again"), next.opts)
 				same(t, r.name+", then "+next.name, file("again"), file(next.name))

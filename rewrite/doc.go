@@ -43,7 +43,10 @@
 // anything runs (request.go), the analysis (find.go, analyse.go, outcome.go), the
 // plan of what each site becomes (plan.go), the backend that writes it
 // (opsbackend.go, plainbackend.go) and the features that go beside it
-// (documents.go, fixedcache.go).
+// (documents.go, fixedcache.go). What was done is kept in the model (record.go); a
+// model that was rewritten before is read from there (earlier.go), edited again
+// (again.go) or shown (inspect.go). These are many small files of one package because
+// all of them are about one request: each is a step of it or a part of what it asks for.
 //
 // A site that cannot be measured or proven stays as it is, with the reason in the
 // report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries

@@ -63,7 +63,7 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 		report.Edits = append(report.Edits, d.String())
 	}
 	report.number()
-	report.carriedNow(e.fill(rope.Context{}))
+	report.carried(e.fill(rope.Context{}))
 	report.Seconds = time.Since(start).Seconds()
 	return report, nil
 }
@@ -98,17 +98,4 @@ func cacheOf(op customop.RotaryAttention, otherwise string) string {
 		return "growing"
 	}
 	return otherwise
-}
-
-// carriedNow notes by which methods the frequencies of ops are scaled.
-func (r *Report) carriedNow(known rope.Context) {
-	for i := range r.Sites {
-		s := &r.Sites[i]
-		if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
-			continue
-		}
-		if spec, base, ok := rope.Recognise(*s.Attention, known); ok {
-			s.Theta, s.Scaling = base, spec.String()
-		}
-	}
 }

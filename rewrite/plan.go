@@ -35,7 +35,7 @@ type plan struct {
 func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error) {
 	unscaled := unscaledLayers(sites, report.Sites, r.config)
 	report.warn(r.config.compare(sites, r.opts, unscaled)...)
-	report.carried(sites, r.opts.Context)
+	report.carried(r.opts.Context)
 	var err error
 	if report.Edits, err = r.opts.describeEdits(report.Sites, unscaled); err != nil {
 		return nil, &EditError{Layer: WholeModel, Err: err}

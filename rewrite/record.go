@@ -121,6 +121,9 @@ func merge(list []provenance.Site, s provenance.Site) []provenance.Site {
 	return append(list, s)
 }
 
+// axisNames are the axes as an edit names them.
+var axisNames = map[string]bool{rope.ScalingAxis.String(): true, rope.PositionsAxis.String(): true, rope.MaskAxis.String(): true}
+
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
 func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
@@ -137,7 +140,7 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 	}
 	if r.carried {
 		for _, d := range r.earlier.record.Edits {
-			if d.What != "documents" && d.What != "kv" { // the request has these itself
+			if axisNames[d.What] { // the rest is seen of this rewrite itself
 				list = append(list, d)
 			}
 		}
@@ -146,7 +149,7 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 		for _, d := range e.applied {
 			add(d, e.layer)
 		}
-		if r.opts.ExactAngles && e.want.Encoding.ExactAngles {
+		if e.want.Encoding.ExactAngles {
 			add(provenance.Edit{What: "angles", Given: "exact"}, e.layer)
 		}
 		if e.want.Cache == rope.Raw && e.Measured.Layouts.Cached {

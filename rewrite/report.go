@@ -127,14 +127,14 @@ func (r *Report) number() {
 	}
 }
 
-// carried notes by which methods the exporter's frequencies are scaled already.
-func (r *Report) carried(found []measure.Attention, known rope.Context) {
-	for _, f := range found {
-		s := &r.Sites[f.Index]
-		if !f.Measured.Rotary() || s.Theta != 0 {
+// carried notes by which methods the frequencies of the sites are scaled already.
+func (r *Report) carried(known rope.Context) {
+	for i := range r.Sites {
+		s := &r.Sites[i]
+		if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
 			continue
 		}
-		if spec, base, ok := rope.Recognise(f.Measured.Attention, known); ok {
+		if spec, base, ok := rope.Recognise(*s.Attention, known); ok {
 			s.Theta, s.Scaling = base, spec.String()
 		}
 	}
