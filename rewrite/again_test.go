@@ -178,7 +178,7 @@ func TestRecord(t *testing.T) {
 	if now := inspected(t, second+"2"); now.Attention.Encoding.Frequencies[0] != 0.5 || len(now.Attention.Bands) > 0 || now.Cache != "growing" {
 		t.Errorf("it is %+v", now.Attention)
 	}
-	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "leaves that one's methods out: scaling yarn:factor=4, positions string:window=32, scaling linear:factor=2,base=carried, kv fixed:capacity=512,input=cache_length") {
+	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "leaves that one's methods out: scaling yarn:factor=4, scaling linear:factor=2,base=carried, positions string:window=32, kv fixed:capacity=512,input=cache_length") {
 		t.Errorf("the warnings are %s", w)
 	}
 }

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
@@ -121,8 +122,9 @@ func merge(list []provenance.Site, s provenance.Site) []provenance.Site {
 	return append(list, s)
 }
 
-// axisNames are the axes as an edit names them.
-var axisNames = map[string]bool{rope.ScalingAxis.String(): true, rope.PositionsAxis.String(): true, rope.MaskAxis.String(): true}
+// kinds are what an edit can change, in the order in which records list edits: the
+// axes of methods first.
+var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "documents", "kv"}
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
@@ -140,7 +142,7 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 	}
 	if r.carried {
 		for _, d := range r.earlier.record.Edits {
-			if axisNames[d.What] { // the rest is seen of this rewrite itself
+			if slices.Contains(kinds[:3], d.What) { // the rest is seen of this rewrite itself
 				list = append(list, d)
 			}
 		}
@@ -159,6 +161,9 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 			add(d, e.layer)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b provenance.Edit) int {
+		return cmp.Compare(slices.Index(kinds, a.What), slices.Index(kinds, b.What))
+	})
 	for i, d := range list {
 		for _, text := range report.Edits {
 			if rest, ok := strings.CutPrefix(text, d.String()+onUnwindowed); ok {
