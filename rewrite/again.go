@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
@@ -110,13 +111,8 @@ func (e *earlier) carry(o Options) Options {
 
 // fill completes what a caller said of the model with what the earlier rewrite knew of it.
 func (e *earlier) fill(known rope.Context) rope.Context {
-	if known.Original == 0 {
-		known.Original = e.record.Configuration.Trained
-	}
-	if known.Theta == 0 {
-		known.Theta = e.record.Configuration.Theta
-	}
-	return known
+	c := e.record.Configuration
+	return modelconfig.Config{Original: c.Trained, Theta: c.Theta}.Fill(known)
 }
 
 // start returns the value that the methods are applied to: what was measured, or, of a

@@ -82,15 +82,7 @@ func (e *earlier) undo(m *onnx.Model) {
 		m.Graph.RemoveInput(name)
 	}
 	for _, b := range e.record.Buffers {
-		for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
-			for i, v := range list {
-				if slices.Contains(b.Values, v.Name) && len(v.Shape) == 4 {
-					v = v.Clone()
-					v.Shape[2] = b.Dim()
-					list[i] = v
-				}
-			}
-		}
+		resizeCaches(m.Graph, func(name string) bool { return slices.Contains(b.Values, name) }, b.Dim())
 	}
 }
 

@@ -115,17 +115,23 @@ func (f *fixedCacheFeature) finish(m *onnx.Model, changes []lower.Change) error 
 			}
 		}
 	}
-	for _, list := range [][]*onnx.ValueInfo{m.Graph.Inputs, m.Graph.Outputs} {
+	resizeCaches(m.Graph, func(name string) bool { return f.caches[name] }, onnx.Dim{Value: f.capacity})
+	m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
+	return nil
+}
+
+// resizeCaches gives inputs and outputs [batch, kv heads, tokens, head size], those
+// whose names are chosen, another number of tokens.
+func resizeCaches(g *onnx.Graph, chosen func(name string) bool, tokens onnx.Dim) {
+	for _, list := range [][]*onnx.ValueInfo{g.Inputs, g.Outputs} {
 		for i, v := range list {
-			if f.caches[v.Name] && len(v.Shape) == 4 {
+			if chosen(v.Name) && len(v.Shape) == 4 {
 				v = v.Clone()
-				v.Shape[2] = onnx.Dim{Value: f.capacity}
+				v.Shape[2] = tokens
 				list[i] = v
 			}
 		}
 	}
-	m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
-	return nil
 }
 
 // readsAxis reports whether a reader of a value of some rank may see more of it

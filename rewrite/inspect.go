@@ -24,7 +24,6 @@ func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	opts.inspect, opts.AllowKept, opts.WithoutWeights = true, true, true
 	report, err := Rewrite(ctx, m, opts)
-	report.Record = nil // of a rewrite that is not written
 	if e != nil {
 		report.Record = e.record
 	}
@@ -50,13 +49,14 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 		return report, e.inspectOps(report)
 	}
 	for layer, w := range list {
-		s := e.kept(layer)
-		if w != nil {
-			s = w.site()
-			s.value(w.now)
-			s.Mask = w.now.Mask.String()
-			s.Cache = cacheOf(w.op, s.Cache)
+		if w == nil {
+			report.Sites = append(report.Sites, e.kept(layer))
+			continue
 		}
+		s := w.site()
+		s.value(w.now)
+		s.Mask = w.now.Mask.String()
+		s.Cache = cacheOf(w.op, s.Cache)
 		report.Sites = append(report.Sites, s)
 	}
 	for _, d := range e.record.Edits {

@@ -130,12 +130,9 @@ func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, 
 		if !turns && spec.Axis != rope.MaskAxis {
 			continue
 		}
-		settings, err := spec.Resolve(a, r.opts.Context)
-		if err != nil {
-			return a, nil, nil, err
-		}
+		var settings []rope.Setting
 		var more []string
-		if a, more, err = spec.Apply(a, r.opts.Context); err != nil {
+		if a, settings, more, err = spec.Resolve(a, r.opts.Context); err != nil {
 			return a, nil, nil, err
 		}
 		warnings = append(warnings, more...)

@@ -27,10 +27,11 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		Edits:         r.recordedEdits(p, report),
 	}
 	out.AddedInputs, out.Buffers = changedShapes(r.model, before)
-	for _, e := range p.sites {
+	merged := map[siteKey]int{}
+	for i, e := range p.sites {
 		s := r.recordedSite(e, report.Sites[e.layer])
 		s.Ops, s.PositionIDs = nil, nil
-		if op, node := opOf(e, p); op != nil {
+		if op, node := opOf(p.changes[i]); op != nil {
 			out.Target = string(Ops)
 			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
 			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.binding.Positions()}
@@ -41,7 +42,7 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		if s.Proof != nil {
 			out.MaxError = max(out.MaxError, s.Proof.MaxError)
 		}
-		out.Sites = merge(out.Sites, s)
+		out.Sites = merge(out.Sites, s, merged)
 	}
 	for _, s := range report.Sites {
 		if s.Status == Kept {
@@ -62,17 +63,12 @@ func (e *earlier) keep(out *provenance.Record) {
 	}
 }
 
-// opOf returns the op that stands for a site, nil where the model's own nodes do.
-func opOf(e edited, p *plan) (*customop.RotaryAttention, *onnx.Node) {
-	for _, c := range p.changes {
-		if c.Site != e.Site {
-			continue
-		}
-		for _, n := range c.Nodes {
-			if site.IsOp(n) {
-				if op, err := lower.ReadOp(n); err == nil { // it was written a moment ago
-					return &op, n
-				}
+// opOf returns the op that a change puts in, nil where the model's own nodes stay.
+func opOf(c lower.Change) (*customop.RotaryAttention, *onnx.Node) {
+	for _, n := range c.Nodes {
+		if site.IsOp(n) {
+			if op, err := lower.ReadOp(n); err == nil { // it was written a moment ago
+				return &op, n
 			}
 		}
 	}
@@ -102,24 +98,27 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 	return out
 }
 
-// merge adds a site to those of the same value.
-func merge(list []provenance.Site, s provenance.Site) []provenance.Site {
-	key := func(s provenance.Site) string {
-		s.Layers, s.Nodes, s.Ops = nil, nil, nil
-		if s.PositionIDs != nil {
-			s.PositionIDs = []string{} // whether, not which
-		}
-		text, _ := json.Marshal(s) // provenance.Write does so once more, and says what fails
-		return string(text)
+// siteKey tells sites of different values apart.
+type siteKey struct {
+	value string // all that does not belong to one layer, as JSON
+	moved bool   // a method gave the op other positions
+}
+
+// merge adds a site to those of the same value. merged says where in the list they are.
+func merge(list []provenance.Site, s provenance.Site, merged map[siteKey]int) []provenance.Site {
+	value := s
+	value.Layers, value.Nodes, value.Ops, value.PositionIDs = nil, nil, nil, nil
+	text, _ := json.Marshal(value) // provenance.Write does so once more, and says what fails
+	key := siteKey{string(text), s.PositionIDs != nil}
+	i, ok := merged[key]
+	if !ok {
+		merged[key] = len(list)
+		return append(list, s)
 	}
-	for i := range list {
-		if to := &list[i]; key(*to) == key(s) && (to.PositionIDs == nil) == (s.PositionIDs == nil) {
-			to.Layers, to.Nodes, to.Ops = append(to.Layers, s.Layers...), append(to.Nodes, s.Nodes...), append(to.Ops, s.Ops...)
-			to.PositionIDs = append(to.PositionIDs, s.PositionIDs...)
-			return list
-		}
-	}
-	return append(list, s)
+	to := &list[i]
+	to.Layers, to.Nodes, to.Ops = append(to.Layers, s.Layers...), append(to.Nodes, s.Nodes...), append(to.Ops, s.Ops...)
+	to.PositionIDs = append(to.PositionIDs, s.PositionIDs...)
+	return list
 }
 
 // kinds are what an edit can change, in the order in which records list edits: the

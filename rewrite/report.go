@@ -157,10 +157,7 @@ func (s *Site) value(a rope.Attention) {
 	if s.RotaryDim == 0 {
 		return
 	}
-	s.Layout = "half"
-	if a.Encoding.Layout == rope.Interleaved {
-		s.Layout = "interleaved"
-	}
+	s.Layout = a.Encoding.Layout.String()
 	if base, ok := a.Encoding.Base(); ok {
 		s.Theta = base
 	}

@@ -124,6 +124,9 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 			return &EditError{Layer: WholeModel, Err: err}
 		}
 	}
+	if r.opts.inspect {
+		return nil // nothing is kept of it
+	}
 	report.Record = r.record(report, p, before)
 	return provenance.Write(m, report.Record)
 }

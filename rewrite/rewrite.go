@@ -123,7 +123,10 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	limited, end := opts.limited(ctx)
 	defer end()
-	digest := m.Digest()
+	var digest [sha256.Size]byte // for the record
+	if !opts.inspect {
+		digest = m.Digest()
+	}
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(limited, m, opts, digest)
 	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {

@@ -16,6 +16,15 @@ var (
 	documentNames  = []string{"none", "intra", "anchor"}
 )
 
+// String returns "half" or "interleaved".
+func (l Layout) String() string {
+	text, err := l.MarshalText()
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 // MarshalText writes "half" or "interleaved".
 func (l Layout) MarshalText() ([]byte, error) { return nameOf(layoutNames, l, "layout") }
 

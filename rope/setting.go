@@ -23,14 +23,6 @@ const (
 	Computed      Source = "computed"      // from other parameters, by the method's formula
 )
 
-// Resolve returns the parameters that the method uses when it is applied to a: those
-// that were given, and what it takes for the others. They stand in the order of the
-// method's Params. It fails where Apply fails.
-func (s Spec) Resolve(a Attention, c Context) ([]Setting, error) {
-	_, _, used, err := s.apply(a, c)
-	return used, err
-}
-
 // settings notes what a method uses. A nil list notes nothing.
 type settings []Setting
 

@@ -30,7 +30,7 @@ func TestResolve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings, err := spec.Resolve(plain, known)
+		_, settings, _, err := spec.Resolve(plain, known)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,11 +59,7 @@ func TestResolvedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, err := spec.Apply(plain, known)
-		if err != nil {
-			t.Fatal(err)
-		}
-		settings, err := spec.Resolve(plain, known)
+		want, settings, _, err := spec.Resolve(plain, known)
 		if err != nil {
 			t.Fatal(err)
 		}

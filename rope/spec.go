@@ -111,12 +111,14 @@ func (s Spec) String() string {
 // they are. The error says which key, or which property of a, stands in the
 // way.
 func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
-	edited, warnings, _, err := s.apply(a, c)
+	edited, _, warnings, err := s.Resolve(a, c)
 	return edited, warnings, err
 }
 
-// apply also returns the parameters as the method used them.
-func (s Spec) apply(a Attention, c Context) (Attention, []string, []Setting, error) {
+// Resolve does what Apply does, and also returns the parameters that the method used:
+// those that were given, and what it took for the others. They stand in the order of
+// the method's Params.
+func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, error) {
 	m, err := Lookup(s.Axis, s.Name)
 	if err != nil {
 		return Attention{}, nil, nil, err
@@ -165,7 +167,7 @@ func (s Spec) apply(a Attention, c Context) (Attention, []string, []Setting, err
 		warnings[i] = m.title() + ": " + w
 	}
 	edited.Encoding = edited.Encoding.WithSenses(senses)
-	return edited, warnings, e.used.of(m, params), nil
+	return edited, e.used.of(m, params), warnings, nil
 }
 
 // settle turns shares of the context into numbers.

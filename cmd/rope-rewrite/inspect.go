@@ -80,17 +80,16 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 	}
 	w.list(shown)
-	switch {
-	case report.Again && report.Record != nil:
-		methods(w, report.Record.Edits)
-		beforeRewrite(w, report.Record)
+	if report.Record == nil {
+		if !report.Again && report.Rewritten() > 0 {
+			w.line("What can be done: rope-rewrite methods lists it.")
+		}
+		return
+	}
+	methods(w, report.Record.Edits)
+	beforeRewrite(w, report.Record)
+	if report.Again { // what the target onnx wrote cannot be restored
 		w.line("%s", wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
-	case report.Record != nil: // the target onnx
-		methods(w, report.Record.Edits)
-		beforeRewrite(w, report.Record)
-	case report.Again || report.Rewritten() == 0:
-	default:
-		w.line("What can be done: rope-rewrite methods lists it.")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -72,24 +73,8 @@ func valueText(v rope.Value) string {
 
 // layersText is "layer 3" or "layers 0-3,7".
 func layersText(list []int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		last := i
-		for last+1 < len(list) && list[last+1] == list[last]+1 {
-			last++
-		}
-		parts = append(parts, spans(list[i], list[last]))
-		i = last + 1
-	}
 	if len(list) == 1 {
-		return "layer " + parts[0]
+		return "layer " + ranges.Text(list)
 	}
-	return "layers " + strings.Join(parts, ",")
-}
-
-func spans(first, last int) string {
-	if first == last {
-		return fmt.Sprint(first)
-	}
-	return fmt.Sprintf("%d-%d", first, last)
+	return "layers " + ranges.Text(list)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -99,9 +100,9 @@ func sites(w *writer, report *rewrite.Report) {
 		for last+1 < len(report.Sites) && describe(report.Sites[last+1]) == describe(first) {
 			last++
 		}
-		name := "layer " + spans(i, last)
+		name := "layer " + ranges.Span(i, last)
 		if last > i {
-			name = "layers " + spans(i, last)
+			name = "layers " + ranges.Span(i, last)
 		}
 		lines = append(lines, wrap("  "+name+": "+describe(first), "    "))
 		i = last + 1

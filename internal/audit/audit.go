@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/internal/survey"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -187,27 +188,8 @@ func together(lines []sited) (all []Line) {
 		first := lines[i]
 		copy(lines[j-len(rest):j], rest)
 		i = j - len(rest)
-		first.Line.Layers, first.Line.Scope = ranges(places), first.site.Scope
+		first.Line.Layers, first.Line.Scope = ranges.Text(places), first.site.Scope
 		all = append(all, first.Line)
 	}
 	return all
-}
-
-// ranges writes numbers, which rise, as 0-3,7.
-func ranges(numbers []int) (text string) {
-	for i := 0; i < len(numbers); {
-		last := i
-		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
-			last++
-		}
-		if text != "" {
-			text += ","
-		}
-		text += fmt.Sprint(numbers[i])
-		if last > i {
-			text += fmt.Sprintf("-%d", numbers[last])
-		}
-		i = last + 1
-	}
-	return text
 }

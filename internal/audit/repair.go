@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/internal/survey"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -100,7 +101,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	var edits []rewrite.LayerEdit
 	for _, key := range order {
 		which := sites[key]
-		where := "layers " + ranges(which)
+		where := "layers " + ranges.Text(which)
 		if len(which) == 1 {
 			where = fmt.Sprintf("layer %d", which[0])
 		}

@@ -43,11 +43,7 @@ func rotationText(a rope.Attention) string {
 	if len(e.Frequencies) == 0 {
 		return "no rotation"
 	}
-	layout := "half"
-	if e.Layout == rope.Interleaved {
-		layout = "interleaved"
-	}
-	text := fmt.Sprintf("rotary %d %s, ", e.RotaryDim(), layout)
+	text := fmt.Sprintf("rotary %d %v, ", e.RotaryDim(), e.Layout)
 	theta, plain := e.Base()
 	switch spec, base, known := rope.Recognise(a, rope.Context{}); {
 	case plain:

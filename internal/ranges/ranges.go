@@ -1,0 +1,29 @@
+// Package ranges writes numbers of layers as people do: 0-3,7.
+package ranges
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text writes numbers, which rise, as 0-3,7.
+func Text(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		parts = append(parts, Span(numbers[i], numbers[last]))
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// Span writes all numbers from first to last as 0-3, or 7 where they are one.
+func Span(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
