@@ -187,27 +187,25 @@ func isNaN(v float32) bool  { return math.IsNaN(float64(v)) }
 func (f fixed) settle(t tester, flat bool) {
 	t.Helper()
 	in := f.fill(0).feeds(flat)
-	s, err := newSession(t, f.node(t), typesOf(in), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var j judge
-	runs := uint64(1 + 4096/max(1, len(in["query"].floats)))
-	for seed, round := uint64(0), 0; round < 3; round++ {
-		for ; seed < runs; seed++ {
+	for way, open := range ways(flat) {
+		s, err := open(t, []*onnx.Node{f.node(t)}, typesOf(in), 2)
+		if err != nil {
+			t.Fatalf("%s: %v", way, err)
+		}
+		rest := isZero
+		if way == "the definition" {
+			rest = func(float32) bool { return true }
+		}
+		var j judge
+		settled(t, &j, way, 1+4096/max(1, len(in["query"].floats)), func(seed uint64) {
 			f := f.fill(seed)
 			got, err := s.run(f.feeds(flat))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %v", way, err)
 			}
-			f.judgeRows(t, &j, flat, got, isZero)
-		}
-		if j.holds() {
-			return
-		}
-		runs *= 16
+			f.judgeRows(t, &j, flat, got, rest)
+		})
 	}
-	j.verdict(t)
 }
 
 func TestFixedCacheAgainstReference(t *testing.T) {

@@ -229,33 +229,45 @@ func outputsOf(t tester, p ref.Problem, flat bool) map[string]tensor {
 	return got
 }
 
-// settle judges the op on a problem's shape, with as many random fillings as
-// that takes: the largest error of few numbers is a matter of luck, on both
-// sides, so what seems wrong is judged by sixteen times as many, and again.
+// settle judges the op on a problem's shape, computed by the library and by the
+// definition, with as many random fillings as that takes: the largest error of few numbers
+// is a matter of luck, on both sides, so what seems wrong is judged by sixteen times as
+// many, and again.
 func settle(t tester, p ref.Problem, flat bool) {
 	t.Helper()
 	first := filled(p, 0)
-	s, err := newSession(t, nodeOf(t, p), typesOf(feedsOf(first, flat)), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const numbers = 4096
-	var j judge
-	seed, runs := uint64(0), uint64(1+numbers/max(1, len(first.Query)))
-	for range 3 {
-		for ; seed < runs; seed++ {
+	for way, open := range ways(flat) {
+		s, err := open(t, []*onnx.Node{nodeOf(t, p)}, typesOf(feedsOf(first, flat)), 2)
+		if err != nil {
+			t.Fatalf("%s: %v", way, err)
+		}
+		const numbers = 4096
+		var j judge
+		settled(t, &j, way, 1+numbers/max(1, len(first.Query)), func(seed uint64) {
 			p := filled(p, seed)
 			got, err := s.run(feedsOf(p, flat))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %v", way, err)
 			}
 			j.add(t, p, flat, got)
+		})
+	}
+}
+
+// settled adds runs to a judge until it is satisfied.
+func settled(t tester, j *judge, way string, runs int, add func(seed uint64)) {
+	t.Helper()
+	seed := 0
+	for range 3 {
+		for ; seed < runs; seed++ {
+			add(uint64(seed))
 		}
 		if j.holds() {
 			return
 		}
 		runs *= 16
 	}
+	t.Errorf("computed by %s:", way)
 	j.verdict(t)
 }
 

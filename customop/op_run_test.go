@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 // tensor is one input or output of a run; exactly one of the two lists is set
@@ -79,14 +80,18 @@ func toONNX(n customop.Node) *onnx.Node {
 	return node
 }
 
+// opset is the version of the standard operators in the tests' models.
+const opset = 17
+
 // modelOf is a model of these nodes, among which one is the op; its inputs, those
 // with a type, have no shapes, so that the kernel is the one who checks these.
 // What no node reads is an output.
-func modelOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType) (data []byte, inputs, outputs []string) {
+func modelOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, functions ...*onnx.Function) (data []byte, inputs, outputs []string) {
 	t.Helper()
 	m := onnx.New()
+	m.Functions = functions
 	m.RequireIR(8)
-	m.RequireOpset("", 17)
+	m.RequireOpset("", opset)
 	m.RequireOpset(customop.Domain, 1)
 	m.Graph.Name = "one op"
 	made, read := map[string]bool{"": true}, map[string]bool{"": true}
@@ -134,6 +139,44 @@ func newSession(t tester, node *onnx.Node, types map[string]onnx.DataType, threa
 func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
 	t.Helper()
 	library := testruntime.Require(t)
+	model, inputs, outputs := modelOf(t, nodes, types)
+	return open(t, model, inputs, outputs, threads, func(o *ort.SessionOptions) error {
+		return customop.Register(o, customop.Options{Library: library})
+	})
+}
+
+// definedOf creates a session of nodes without the library: the model carries the op's
+// definition. flat says that the op's query has three dimensions.
+func definedOf(flat bool) opener {
+	return func(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
+		t.Helper()
+		testruntime.Require(t)
+		var functions []*onnx.Function
+		for _, n := range nodes {
+			if n.Domain == customop.Domain {
+				f, err := definition.Body(n, flat, opset)
+				if err != nil {
+					t.Fatal(err)
+				}
+				functions = append(functions, f)
+			}
+		}
+		model, inputs, outputs := modelOf(t, nodes, types, functions...)
+		return open(t, model, inputs, outputs, threads, func(*ort.SessionOptions) error { return nil })
+	}
+}
+
+// opener creates a session of nodes in their order.
+type opener func(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error)
+
+// ways are what computes the op: the library, and the definition where it is missing.
+func ways(flat bool) map[string]opener {
+	return map[string]opener{"the library": sessionOf, "the definition": definedOf(flat)}
+}
+
+// open creates a session of a model.
+func open(t tester, model []byte, inputs, outputs []string, threads int, register func(*ort.SessionOptions) error) (opSession, error) {
+	t.Helper()
 	options, err := ort.NewSessionOptions()
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +191,9 @@ func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, thr
 			t.Fatal(err)
 		}
 	}
-	if err := customop.Register(options, customop.Options{Library: library}); err != nil {
+	if err := register(options); err != nil {
 		t.Fatal(err)
 	}
-	model, inputs, outputs := modelOf(t, nodes, types)
 	s := opSession{inputs: inputs, outputs: outputs}
 	s.session, err = ort.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, options)
 	if err != nil {

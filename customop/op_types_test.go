@@ -1,6 +1,7 @@
 package customop_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -156,25 +157,24 @@ func (h halfType) settle(t *testing.T, p ref.Problem, fast bool) {
 	t.Helper()
 	first := h.filled(p, 0)
 	in := feedsOf(first, fast) // flat and fast are independent
-	node := nodeOf(t, first)
-	if fast {
-		node.SetAttribute(onnx.StringAttr("precision", "fast"))
-		node.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
-	}
-	s, err := sessionOf(t, h.casts(node), typesOf(in), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
 	a := p.Attention
 	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+p.Length)
-	var j judge
-	seed, runs := uint64(0), uint64(1+1024/len(first.Query))
-	for range 3 {
-		for ; seed < runs; seed++ {
+	for way, open := range ways(fast) {
+		node := nodeOf(t, first)
+		if fast {
+			node.SetAttribute(onnx.StringAttr("precision", "fast"))
+			node.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
+		}
+		s, err := open(t, h.casts(node), typesOf(in), 2)
+		if err != nil {
+			t.Fatalf("%s: %v", way, err)
+		}
+		var j judge
+		settled(t, &j, fmt.Sprintf("%s, type %d, fast %v", way, h.typ, fast), 1+1024/len(first.Query), func(seed uint64) {
 			p := h.filled(p, seed)
 			got, err := s.run(feedsOf(p, fast))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %v", way, err)
 			}
 			want, err := ref.Run(p)
 			if err != nil {
@@ -188,14 +188,8 @@ func (h halfType) settle(t *testing.T, p ref.Problem, fast bool) {
 			j.output.add(t, "output", output, want.Output, plain.Output, batch, int64(a.Heads), int64(p.Length), int64(p.ValueSize))
 			j.presentKey.add(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
 			j.presentValue.add(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
-		}
-		if j.holds() {
-			return
-		}
-		runs *= 16
+		})
 	}
-	t.Logf("type %d, fast %v", h.typ, fast)
-	j.verdict(t)
 }
 
 // exact keeps what fast rounds: its error is that of the output's own rounding.

@@ -1,6 +1,9 @@
 package customop
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // parser takes a node apart for a generated Parse function, and keeps the first error.
 type parser struct {
@@ -16,9 +19,9 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 // op checks the node's op and the specification that it was written for.
-func (p *parser) op(name string) {
-	if p.node.Domain != Domain || p.node.OpType != name {
-		p.fail("it is no %s of the domain %s", name, Domain)
+func (p *parser) op(spec Spec) {
+	if p.node.Domain != Domain || !slices.Contains(spec.OpTypes(), p.node.OpType) {
+		p.fail("it is no %s of the domain %s", spec.Name, Domain)
 	}
 	var version int64
 	p.int("spec_version", &version, true)

@@ -126,7 +126,7 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 		Causal: 1,
 	}
 	p := parser{node: n}
-	p.op("RotaryAttention")
+	p.op(RotaryAttentionSpec)
 	p.names("inputs", n.Inputs, &r.Query, &r.Key, &r.Value, &r.PastKey, &r.PastValue, &r.PositionIDs, &r.AttentionMask, &r.AttentionBias, &r.CacheLength, &r.DocumentIDs, &r.SinkLogits, &r.BiasBeforeSoftcap, &r.TotalLength)
 	p.names("outputs", n.Outputs, &r.Output, &r.PresentKey, &r.PresentValue, &r.LogSumExp)
 	p.int("num_heads", &r.NumHeads, true)

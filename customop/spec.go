@@ -1,20 +1,37 @@
 package customop
 
+import "fmt"
+
 // Domain is the ONNX domain of every op of this project.
 const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 4
+const SpecVersion = 5
+
+// NumberedSince is the version of the specification that brought numbered names of an op.
+const NumberedSince = 5
 
 // Spec is the one description of an op; the C header, the Go node builder and
 // docs/ops.md are generated from it (go generate ./customop).
 type Spec struct {
 	Name       string
+	Names      int // under which the library knows the op: Name, Name_2, … (OpTypes)
 	Doc        string
 	Inputs     []Value
 	Outputs    []Value
 	Attributes []Attribute
+}
+
+// OpTypes lists the names that a node of the op may have. They mean the same. A model whose
+// nodes differ in structure, such as in the inputs they have, needs several: functions that
+// define an op for runtimes without the library fit all nodes of their name.
+func (s Spec) OpTypes() []string {
+	list := []string{s.Name}
+	for n := 2; n <= s.Names; n++ {
+		list = append(list, fmt.Sprintf("%s_%d", s.Name, n))
+	}
+	return list
 }
 
 // Value describes one input or output of an op.
@@ -40,7 +57,8 @@ type Attribute struct {
 
 // RotaryAttentionSpec is the specification of RotaryAttention.
 var RotaryAttentionSpec = Spec{
-	Name: "RotaryAttention",
+	Name:  "RotaryAttention",
+	Names: 8,
 	Doc: "Attention with the rotary encoding, position map, mask and key-value cache inside. " +
 		"For a query at index i = past + its place in the call, with position p_i, and a key at index j: " +
 		"c(i,j) = scale · t(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
@@ -65,7 +83,7 @@ var RotaryAttentionSpec = Spec{
 	},
 	Outputs: []Value{
 		{Name: "output", Type: "T", Shape: "query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]", Since: 1, Doc: "Attention output."},
-		{Name: "present_key", Type: "T", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw). With cache_length it has past_key's capacity instead: where both are one buffer the new keys are written into it and nothing else; otherwise the tokens are copied and the rows behind them are zero."},
+		{Name: "present_key", Type: "T", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw). With cache_length it has past_key's capacity instead: where both are one buffer the new keys are written into it and nothing else; otherwise the tokens are copied. What stands in the rows behind them is not specified."},
 		{Name: "present_value", Type: "T", Shape: "[batch, kv_num_heads, past + length, v_head_size]", Optional: true, Since: 1, Doc: "past_value followed by the new values; with cache_length as present_key."},
 		{Name: "log_sum_exp", Type: "float", Shape: "[batch, num_heads, length]", Optional: true, Since: 2, Doc: "Logarithm of the softmax's denominator, sink excluded; −∞ for a query that sees no key."},
 	},

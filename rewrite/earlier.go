@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
@@ -111,7 +112,7 @@ func (e *earlier) read(m *onnx.Model) ([]*writtenOp, error) {
 				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", name)
 			}
 			w := &writtenOp{node: ops[at], scope: scopeOf[at], record: s, place: k, layer: s.Layers[k]}
-			if w.op, err = lower.ReadOp(w.node); err != nil {
+			if w.op, err = definition.Read(w.node); err != nil {
 				return nil, err
 			}
 			if w.now, err = lower.Value(w.op, s.Original); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -71,7 +72,7 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 // inspectOps reports ops of which no record says more.
 func (e *earlier) inspectOps(report *Report) error {
 	for _, n := range e.ops {
-		op, err := lower.ReadOp(n)
+		op, err := definition.Read(n)
 		if err != nil {
 			return fmt.Errorf("it cannot be read: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -67,7 +68,7 @@ func (e *earlier) keep(out *provenance.Record) {
 func opOf(c lower.Change) (*customop.RotaryAttention, *onnx.Node) {
 	for _, n := range c.Nodes {
 		if site.IsOp(n) {
-			if op, err := lower.ReadOp(n); err == nil { // it was written a moment ago
+			if op, err := definition.Read(n); err == nil { // it was written a moment ago
 				return &op, n
 			}
 		}

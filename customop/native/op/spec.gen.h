@@ -8,12 +8,23 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 4;
+inline constexpr int kSpecVersion = 5;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=4";
+[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=5";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
+// All names of the op. They mean the same.
+inline constexpr std::array<const char*, 8> kRotaryAttentionNames = {
+    "RotaryAttention",
+    "RotaryAttention_2",
+    "RotaryAttention_3",
+    "RotaryAttention_4",
+    "RotaryAttention_5",
+    "RotaryAttention_6",
+    "RotaryAttention_7",
+    "RotaryAttention_8",
+};
 
 enum RotaryAttentionInput {
   kQuery = 0,

@@ -37,6 +37,19 @@ func Untitled(*Builder, *onnx.Node) string { return "" }
 // Value returns the name of the builder's value for a part.
 func (b *Builder) Value(part string) string { return fmt.Sprintf("%s/%s", b.Stem, part) }
 
+// Body returns all that was written as nodes alone, the constants first: a function of a
+// model has no other place for them.
+func (b *Builder) Body() (list []*onnx.Node) {
+	for _, t := range b.Constants {
+		value := t.Clone()
+		value.Name = ""
+		n := onnx.NewNode("Constant", nil, []string{t.Name}, onnx.TensorAttr("value", value))
+		n.Name = t.Name
+		list = append(list, n)
+	}
+	return append(list, b.Nodes...)
+}
+
 // number returns the next name that the builder makes by itself.
 func (b *Builder) number() string {
 	b.numbered++

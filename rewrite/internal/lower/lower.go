@@ -91,7 +91,7 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	if err != nil {
 		return nil, nil, err
 	}
-	b.Nodes = append(append(b.Nodes, fromOp(node)), after...)
+	b.Nodes = append(append(b.Nodes, ir.FromCustom(node)), after...)
 	return b.Nodes, b.Constants, nil
 }
 

@@ -1,0 +1,80 @@
+package definition
+
+import (
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// cached is a cache after the call, and what the product reads of it.
+type cached struct {
+	present string // as the model keeps it
+	read    string // the keys' tokens in float32 [batch, kv heads, tokens, channels]
+}
+
+// appendTo writes new tokens behind those of a cache, "" without one. fresh are the new
+// tokens in float32, kept the same in the node's element type. Where exact is set the
+// product reads the new ones as they are in float32.
+//
+// A caller may bind past and present to one buffer. So past is read by one node alone, the
+// one that writes present; everything else reads present.
+func (w *body) appendTo(past, present, fresh, kept string, exact bool) cached {
+	switch {
+	case past == "":
+		return cached{w.result(present, "Identity", []string{kept}), fresh}
+	case w.names.cacheLength == "":
+		c := cached{present: w.result(present, "Concat", []string{past, kept}, onnx.IntAttr("axis", 2))}
+		if exact {
+			c.read = w.op(present+"_read", "Concat", []string{w.element32(past, past), fresh}, onnx.IntAttr("axis", 2))
+		} else {
+			c.read = w.element32(present, c.present)
+		}
+		return c
+	}
+	buffer := past
+	if w.names.total != "" {
+		buffer = w.grown(past)
+	}
+	at := w.cells(present)
+	c := cached{present: w.result(present, "ScatterND", []string{buffer, at, kept})}
+	c.read = w.element32(present, w.slice(present+"_tokens", c.present, w.ints(0), w.sizes.tokens, 2))
+	if exact && w.opset >= castLike {
+		c.read = w.op(present+"_read", "ScatterND", []string{c.read, at, fresh})
+	}
+	// Rows behind a row's last token may hold anything, also numbers that are none.
+	live := w.unsqueeze("live_rows", w.live(), 1, 3)
+	c.read = w.op(present+"_live", "Where", []string{live, c.read, w.number("zero", onnx.Float, 0)})
+	return c
+}
+
+// cells are where the new tokens of a buffer [batch, kv heads, capacity, channels] stand:
+// [batch, kv heads, length, 3].
+func (w *body) cells(part string) string {
+	shape := w.joined(part+"_cells_shape", w.sizes.batch, w.sizes.kvHeads, w.sizes.length, w.ints(1))
+	var axes []string
+	for axis, size := range []string{w.sizes.batch, w.sizes.kvHeads} {
+		name := fmt.Sprintf("%s_axis_%d", part, axis)
+		list := w.op(name+"_numbers", "Range", []string{w.int(0), w.scalar(name, size), w.int(1)})
+		others := [][]int64{{1, 2, 3}, {0, 2, 3}}[axis]
+		axes = append(axes, w.op(name, "Expand", []string{w.unsqueeze(name+"_list", list, others...), shape}))
+	}
+	axes = append(axes, w.op(part+"_axis_2", "Expand", []string{w.unsqueeze(part+"_index", w.sizes.index, 1, 3), shape}))
+	return w.op(part+"_cells", "Concat", axes, onnx.IntAttr("axis", 3))
+}
+
+// grown is a buffer with at least total_length rows.
+func (w *body) grown(past string) string {
+	wide := w.op("total_rows", "Cast", []string{w.names.total}, onnx.IntAttr("to", int64(onnx.Int64)))
+	wanted := w.op("total", "Reshape", []string{wide, w.ints(1)})
+	shape := w.op(past+"_dims", "Shape", []string{past})
+	more := w.op(past+"_missing", "Max", []string{w.op(past+"_rest", "Sub", []string{wanted, w.slice(past+"_capacity", shape, w.ints(2), w.ints(3), 0)}), w.ints(0)})
+	dims := w.joined(past+"_more_shape", w.slice(past+"_front", shape, w.ints(0), w.ints(2), 0), more, w.slice(past+"_back", shape, w.ints(3), w.ints(4), 0))
+	zeros := w.narrow(past+"_more", w.op(past+"_zeros", "ConstantOfShape", []string{dims}))
+	return w.op(past+"_grown", "Concat", []string{past, zeros}, onnx.IntAttr("axis", 2))
+}
+
+// live says which keys of a buffer are a row's tokens, bool [batch, tokens].
+func (w *body) live() string {
+	total := w.op("totals", "Add", []string{w.sizes.past, w.sizes.length})
+	return w.op("live", "Less", []string{w.sizes.keys, total})
+}

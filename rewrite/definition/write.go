@@ -1,0 +1,155 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// ErrUndefined says that a model's ops cannot be written as functions.
+var ErrUndefined = errors.New("the op cannot be defined by plain ONNX operators here")
+
+// oldestIR is the first version of the file format that has functions.
+const oldestIR = 8
+
+// Write gives the model a function for each structure of its ops, in place of those that
+// it has. Nodes of a second and further structure get a numbered name of the op, and all
+// nodes the attributes that the bodies read. It returns the functions; none for a model
+// without the op. The model's ops have queries of four dimensions.
+//
+// The error wraps ErrUndefined and says why there can be no definition; the model is then
+// as Remove leaves it.
+func Write(m *onnx.Model) ([]*onnx.Function, error) {
+	Remove(m)
+	groups, err := groups(ops(m), func(*onnx.Node) bool { return false })
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+	}
+	if names := customop.RotaryAttentionSpec.OpTypes(); len(groups) > len(names) {
+		return nil, fmt.Errorf("%w: its layers have %d different structures, and the op has %d names", ErrUndefined, len(groups), len(names))
+	}
+	var list []*onnx.Function
+	for i, g := range groups {
+		f, err := g.function(customop.RotaryAttentionSpec.OpTypes()[i], m.Opset(""))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+		}
+		list = append(list, f)
+	}
+	for i, g := range groups {
+		g.name(list[i])
+	}
+	if len(list) > 0 {
+		m.RequireIR(oldestIR)
+		m.Functions = append(m.Functions, list...)
+	}
+	return list, nil
+}
+
+// Remove takes the functions of the op out of the model. Numbered nodes get the op's own
+// name back.
+func Remove(m *onnx.Model) {
+	m.Functions = slices.DeleteFunc(m.Functions, func(f *onnx.Function) bool { return f.Domain == customop.Domain })
+	for _, n := range ops(m) {
+		n.OpType = customop.RotaryAttentionSpec.Name
+	}
+}
+
+// Body returns the function for a single node of the op, under the name that the node has.
+// flat says that query, key and value have three dimensions. opset is the version of the
+// standard operators that the function is written against. The node gets the attributes
+// that the body reads.
+func Body(n *onnx.Node, flat bool, opset int64) (*onnx.Function, error) {
+	list, err := groups([]*onnx.Node{n}, func(*onnx.Node) bool { return flat })
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+	}
+	f, err := list[0].function(n.OpType, opset)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+	}
+	list[0].name(f)
+	return f, nil
+}
+
+// ops lists the nodes of the op, in the order of the graphs.
+func ops(m *onnx.Model) (list []*onnx.Node) {
+	for n := range m.Graph.AllNodes() {
+		if n.Domain == customop.Domain {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// function writes the body of a group.
+func (g *group) function(name string, opset int64) (*onnx.Function, error) {
+	if opset < oldestOpset {
+		return nil, fmt.Errorf("the model is written against version %d of the standard operators, and a body needs %d; convert the model (onnx.version_converter)", opset, oldestOpset)
+	}
+	w := newBody(g, opset)
+	w.attention()
+	f := &onnx.Function{Name: name, Domain: customop.Domain, Nodes: w.b.Body(), Opsets: []onnx.Opset{{Version: opset}}}
+	for i := range g.inputs {
+		f.Inputs = append(f.Inputs, customop.RotaryAttentionSpec.Inputs[i].Name)
+	}
+	for i := range g.outputs {
+		f.Outputs = append(f.Outputs, customop.RotaryAttentionSpec.Outputs[i].Name)
+	}
+	for name := range w.refs {
+		f.AttributeNames = append(f.AttributeNames, name)
+	}
+	for _, n := range g.nodes {
+		for _, a := range n.Attributes {
+			f.AttributeNames = append(f.AttributeNames, a.Name)
+		}
+	}
+	slices.Sort(f.AttributeNames)
+	f.AttributeNames = slices.Compact(f.AttributeNames)
+	return f, nil
+}
+
+// name gives the nodes of a group the name of their function, and every attribute that its
+// body reads: a runtime refuses a reference to one that is not there.
+func (g *group) name(f *onnx.Function) {
+	for _, n := range g.nodes {
+		since := int64(1)
+		if n.OpType = f.Name; f.Name != customop.RotaryAttentionSpec.Name {
+			since = customop.NumberedSince
+		}
+		for _, a := range customop.RotaryAttentionSpec.Attributes {
+			if slices.Contains(f.AttributeNames, a.Name) && n.Attribute(a.Name) == nil {
+				if d := defaultOf(a); d != nil {
+					n.SetAttribute(d)
+					since = max(since, int64(a.Since))
+				}
+			}
+		}
+		if n.Int("spec_version", 1) < since {
+			n.SetAttribute(onnx.IntAttr("spec_version", since))
+		}
+	}
+}
+
+// defaultOf is an attribute with its default.
+func defaultOf(a customop.Attribute) *onnx.Attribute {
+	switch a.Type {
+	case "int":
+		if n, err := strconv.ParseInt(a.Default, 10, 64); err == nil {
+			return onnx.IntAttr(a.Name, n)
+		}
+	case "float":
+		if x, err := strconv.ParseFloat(a.Default, 32); err == nil {
+			return onnx.FloatAttr(a.Name, float32(x))
+		}
+	case "ints":
+		return onnx.IntsAttr(a.Name)
+	case "floats":
+		return onnx.FloatsAttr(a.Name)
+	}
+	return nil
+}
