@@ -30,6 +30,12 @@ type Opset struct {
 	Version int64
 }
 
+// Size is how many bytes the function takes in a file.
+func (f *Function) Size() int {
+	c, _ := encode(f)
+	return int(c.size)
+}
+
 func (f *Function) origin() source { return f.src }
 
 func (f *Function) original() view {

@@ -16,6 +16,13 @@ import (
 // of a model that Rewrite wrote, its record and what its ops compute as they stand.
 // External data may be missing. m may be changed and is not to be saved.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
+	carried := carriedDefinition(m)
+	report, err := inspectGraphs(ctx, m, opts)
+	report.Definition = carried
+	return report, err
+}
+
+func inspectGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	e, err := readEarlier(m)
 	if err != nil {
 		return newReport(m), err

@@ -33,6 +33,10 @@ type Report struct {
 	// Again says that the sites were rewritten before: they hold the op, and were proven then.
 	Again bool `json:"again,omitempty"`
 
+	// Definition says whether the model runs without the op library. nil where nothing was
+	// replaced by the op, or no definition was asked for.
+	Definition *Definition `json:"definition,omitempty"`
+
 	// Record is what stands in the metadata of the model: what was done, with every
 	// parameter resolved. nil where nothing was done.
 	Record *provenance.Record `json:"record,omitempty"`

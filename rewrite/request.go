@@ -127,6 +127,9 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 	if r.opts.inspect {
 		return nil // nothing is kept of it
 	}
+	if err := r.define(ctx, p, report); err != nil {
+		return err
+	}
 	report.Record = r.record(report, p, before)
 	return provenance.Write(m, report.Record)
 }

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,6 +31,10 @@ type Options struct {
 
 	Target Target // what sites become; empty is Ops
 
+	// NoDefinition leaves out the op's definition in plain ONNX operators (package
+	// definition), a few kilobytes that let the model run where the op library is missing.
+	NoDefinition bool
+
 	// Carried starts from what an earlier rewrite made of the model, instead of from what it
 	// was before: methods come on top of the earlier ones. A scaling with base=carried asks
 	// for the same. It changes nothing for other models.
@@ -54,9 +57,10 @@ type Options struct {
 
 	Progress func(string) // told what is being done; may be nil
 
-	inspect  bool      // nothing is to be changed (Inspect)
-	exceeded func()    // called when an engine is refused memory; nil where that concerns its piece alone
-	known    *outcomes // of earlier rewrites of the same model, which need not be measured again; nil keeps none
+	inspect  bool          // nothing is to be changed (Inspect)
+	exceeded func()        // called when an engine is refused memory; nil where that concerns its piece alone
+	known    *outcomes     // of earlier rewrites of the same model, which need not be measured again; nil keeps none
+	shared   *sharedEngine // that all of one rewrite evaluates with; nil makes a new one each time
 }
 
 // ErrNoAttention says that a model has no rotary attention.
@@ -127,6 +131,11 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if !opts.inspect {
 		digest = m.Digest()
 	}
+	opts.shared = &sharedEngine{}
+	defer opts.shared.close()
+	if err := withoutDefinition(limited, m, opts); err != nil {
+		return newReport(m), err
+	}
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(limited, m, opts, digest)
 	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {
@@ -194,19 +203,6 @@ func (r *request) checkLayerEdits(report *Report) error {
 		return &EditError{Layer: WholeModel, Err: err}
 	}
 	return nil
-}
-
-func (o Options) engine() (engine.Engine, error) {
-	c := engine.Config{Runtime: o.Runtime, Library: o.Library, Threads: 1, Memory: cmp.Or(o.Memory, defaultMemory)}
-	if len(o.Worker) == 0 {
-		return engine.NewLocal(c)
-	}
-	w, err := engine.NewWorker(c, o.Worker[0], o.Worker[1:]...)
-	if o.exceeded == nil {
-		return w, err
-	}
-	limited := watched{w, o.exceeded}
-	return limited, limited.look(err)
 }
 
 // DefaultOutput returns where the command writes when nothing else is said:

@@ -3,6 +3,7 @@ package definition
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -18,6 +19,7 @@ type body struct {
 	b     ir.Builder
 	made  map[string]int    // how often a name was given
 	refs  map[string]string // attribute → the value that holds it
+	same  map[string]string // what a node computes → the value that holds it
 
 	names names
 	sizes sizes
@@ -38,7 +40,7 @@ const castLike = 15
 
 // newBody returns an empty body for a group.
 func newBody(g *group, opset int64) *body {
-	w := &body{group: g, opset: opset, made: map[string]int{}, refs: map[string]string{}}
+	w := &body{group: g, opset: opset, made: map[string]int{}, refs: map[string]string{}, same: map[string]string{}}
 	for i, to := range []*string{&w.names.query, &w.names.key, &w.names.value, &w.names.pastKey, &w.names.pastValue, &w.names.positions, &w.names.mask,
 		&w.names.bias, &w.names.cacheLength, &w.names.documents, &w.names.sinks, &w.names.early, &w.names.total} {
 		name := customop.RotaryAttentionSpec.Inputs[i].Name
@@ -53,9 +55,17 @@ func newBody(g *group, opset int64) *body {
 	return w
 }
 
-// op writes a node and returns the name of its output, which begins with part.
+// op writes a node and returns the name of its output, which begins with part. What a node
+// computes already is not written again.
 func (w *body) op(part, kind string, inputs []string, attrs ...*onnx.Attribute) string {
-	return w.b.AddTo(w.name(part), kind, inputs, attrs...)
+	key := kind + " " + strings.Join(inputs, " ")
+	for _, a := range attrs {
+		key += " " + attributeText(a)
+	}
+	if w.same[key] == "" {
+		w.same[key] = w.b.AddTo(w.name(part), kind, inputs, attrs...)
+	}
+	return w.same[key]
 }
 
 // result writes the node that makes an output of the function.
@@ -145,6 +155,27 @@ func (w *body) wide(part, v string) string {
 	return w.op(part+"_wide", "Cast", []string{v}, onnx.IntAttr("to", int64(onnx.Double)))
 }
 
+// nodes are the nodes that an output of the function depends on, constants first.
+func (w *body) nodes(outputs []string) []*onnx.Node {
+	all := w.b.Body()
+	needed := map[string]bool{}
+	for _, o := range outputs {
+		needed[o] = true
+	}
+	var list []*onnx.Node
+	for _, n := range slices.Backward(all) {
+		if !needed[n.Outputs[0]] {
+			continue
+		}
+		list = append(list, n)
+		for _, v := range n.Inputs {
+			needed[v] = true
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
 // float is a value in float32.
 func (w *body) float(part, v string) string {
 	return w.op(part+"_float", "Cast", []string{v}, onnx.IntAttr("to", int64(onnx.Float)))
@@ -213,7 +244,7 @@ func (w *body) total(part, v string, axis, keep int64) string {
 	return w.op(part, "ReduceSum", []string{v, w.ints(axis)}, onnx.IntAttr("keepdims", keep))
 }
 
-// both and either combine conditions.
+// both is the conditions of a list together.
 func (w *body) both(part string, list ...string) string {
 	out := list[0]
 	for _, v := range list[1:] {

@@ -14,6 +14,9 @@ type angles struct{ cos, sin string }
 // queryAngles are those of queries in a band: a_b of the specification.
 func (w *body) queryAngles(band int) angles {
 	a := w.shared("query", w.sizes.positions, band)
+	if w.queryScales || w.queryOffsets || w.queryLimits {
+		a = w.wide("query_at", a)
+	}
 	if w.queryScales {
 		a = w.op("query_scaled", "Mul", []string{a, w.ofBand("band_query_scales", band)})
 	}
@@ -26,20 +29,20 @@ func (w *body) queryAngles(band int) angles {
 		limit = w.op("query_limit", "Where", []string{none, w.number("largest_wide", onnx.Double, math.MaxFloat64), limit})
 		a = w.op("query_limited", "Min", []string{a, limit})
 	}
-	return w.angles("query", a)
+	return w.angles(a)
 }
 
 // keyAngles are those of keys at positions [batch or 1, tokens] in a band: c_b.
 func (w *body) keyAngles(positions string, band int) angles {
 	c := w.shared("key", positions, band)
 	if w.keyScales {
-		c = w.op("key_scaled", "Mul", []string{c, w.ofBand("band_key_scales", band)})
+		c = w.op("key_scaled", "Mul", []string{w.wide("key_at", c), w.ofBand("band_key_scales", band)})
 	}
-	return w.angles("key", c)
+	return w.angles(c)
 }
 
-// shared is u_b of the specification in float64: positions, taken modulo the chunk and
-// shared by groups.
+// shared is u_b of the specification: positions, taken modulo the chunk and shared by
+// groups.
 func (w *body) shared(part, positions string, band int) string {
 	if w.chunk {
 		positions = w.op(part+"_in_chunk", "Mod", []string{positions, w.attribute("band_chunk")})
@@ -47,7 +50,7 @@ func (w *body) shared(part, positions string, band int) string {
 	if w.groups {
 		positions = w.floored(part+"_group", positions, w.element("group", w.attribute("band_groups"), band))
 	}
-	return w.wide(part+"_at", positions)
+	return positions
 }
 
 // ofBand is a band's number of a list of floats, in float64.
@@ -56,36 +59,36 @@ func (w *body) ofBand(list string, band int) string {
 	return w.wide(part, w.element(part, w.attribute(list), band))
 }
 
-// angles turns places [batch or 1, tokens] in float64 into cos and sin. The angle is
-// rounded to float32 first, as exporters do, unless exact_angles is set.
-func (w *body) angles(part, places string) angles {
+// angles turns places [batch or 1, tokens], integers or float64, into cos and sin. The
+// angle is rounded to float32 first, as exporters do, unless exact_angles is set.
+func (w *body) angles(places string) angles {
 	var a angles
 	if w.exactAngles {
-		wide := w.op(part+"_angle", "Mul", []string{w.unsqueeze(part+"_places", places, 2), w.wide("frequencies", w.freqs)})
+		wide := w.op("angle", "Mul", []string{w.unsqueeze("places", w.wide("at", places), 2), w.wide("frequencies", w.freqs)})
 		// Runtimes have no Cos of float64: it is a Sin a quarter turn on.
-		quarter := w.op(part+"_quarter_on", "Add", []string{wide, w.number("quarter_turn", onnx.Double, math.Pi/2)})
-		a = angles{w.float(part+"_cos", w.op(part+"_cos", "Sin", []string{quarter})), w.float(part+"_sin", w.op(part+"_sin", "Sin", []string{wide}))}
+		quarter := w.op("quarter_on", "Add", []string{wide, w.number("quarter_turn", onnx.Double, math.Pi/2)})
+		a = angles{w.float("cos", w.op("cos", "Sin", []string{quarter})), w.float("sin", w.op("sin", "Sin", []string{wide}))}
 	} else {
-		angle := w.op(part+"_angle", "Mul", []string{w.unsqueeze(part+"_places", w.float(part+"_at", places), 2), w.freqs})
-		a = angles{w.op(part+"_cos", "Cos", []string{angle}), w.op(part+"_sin", "Sin", []string{angle})}
+		angle := w.op("angle", "Mul", []string{w.unsqueeze("places", w.float("at", places), 2), w.freqs})
+		a = angles{w.op("cos", "Cos", []string{angle}), w.op("sin", "Sin", []string{angle})}
 	}
 	if w.any(func(op customop.RotaryAttention) bool { return op.Gain != 0 && op.Gain != 1 }) {
 		gain := w.attribute("gain")
-		a = angles{w.op(part+"_cos_gain", "Mul", []string{a.cos, gain}), w.op(part+"_sin_gain", "Mul", []string{a.sin, gain})}
+		a = angles{w.op("cos_gain", "Mul", []string{a.cos, gain}), w.op("sin_gain", "Mul", []string{a.sin, gain})}
 	}
-	return angles{w.unsqueeze(part+"_cos_heads", a.cos, 1), w.unsqueeze(part+"_sin_heads", a.sin, 1)}
+	return angles{w.unsqueeze("cos_heads", a.cos, 1), w.unsqueeze("sin_heads", a.sin, 1)}
 }
 
 // turned is R(p)·x for x [batch, heads, tokens, head_size] in float32.
 func (w *body) turned(part, x string, by angles) string {
-	half := w.op(part+"_pairs", "Shape", []string{w.freqs})
+	half := w.op("pairs", "Shape", []string{w.freqs})
 	from := w.ints(0)
 	moved := w.any(func(op customop.RotaryAttention) bool { return op.RotaryOffset != 0 })
 	if moved {
-		from = w.op(part+"_from", "Reshape", []string{w.attribute("rotary_offset"), w.ints(1)})
+		from = w.op("rotary_from", "Reshape", []string{w.attribute("rotary_offset"), w.ints(1)})
 	}
-	middle := w.op(part+"_middle", "Add", []string{from, half})
-	to := w.op(part+"_to", "Add", []string{middle, half})
+	middle := w.op("rotary_middle", "Add", []string{from, half})
+	to := w.op("rotary_to", "Add", []string{middle, half})
 	var parts []string
 	if moved {
 		parts = append(parts, w.slice(part+"_front", x, w.ints(0), from, 3))

@@ -93,13 +93,14 @@ func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	}
 	w := newBody(g, opset)
 	w.attention()
-	f := &onnx.Function{Name: name, Domain: customop.Domain, Nodes: w.b.Body(), Opsets: []onnx.Opset{{Version: opset}}}
+	f := &onnx.Function{Name: name, Domain: customop.Domain, Opsets: []onnx.Opset{{Version: opset}}}
 	for i := range g.inputs {
 		f.Inputs = append(f.Inputs, customop.RotaryAttentionSpec.Inputs[i].Name)
 	}
 	for i := range g.outputs {
 		f.Outputs = append(f.Outputs, customop.RotaryAttentionSpec.Outputs[i].Name)
 	}
+	f.Nodes = w.nodes(f.Outputs)
 	for name := range w.refs {
 		f.AttributeNames = append(f.AttributeNames, name)
 	}

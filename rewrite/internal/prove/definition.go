@@ -1,0 +1,207 @@
+package prove
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// Definition tests on random inputs in float32 that a function computes what the op
+// computes that it defines. The function runs in ONNX Runtime without the op library, the
+// op beside it with the library. Both may be off from float64 by at most twice what a
+// plain implementation in float32 is off by. It returns the largest difference of the
+// function from float64, relative to the largest number of each result.
+//
+// n is a node of the op, f the function under the name of its op, opset the version of the
+// standard operators that it is written against, and headSize the size of the op's heads.
+func Definition(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, f *onnx.Function, opset int64, headSize int) (float64, error) {
+	attention, err := lower.Value(op, rope.Attention{})
+	if err != nil {
+		return 0, err
+	}
+	attention.HeadSize = headSize
+	m := oneOp(n, f, opset)
+	var sessions [2]engine.Session // by the function, by the library
+	for i := range sessions {
+		data, err := m.Marshal()
+		if err != nil {
+			return 0, err
+		}
+		if sessions[i], err = eng.Load(ctx, engine.Model{Bytes: data, Inputs: eval.InputNames(m), Outputs: outputNames(m), Library: i == 1}); err != nil {
+			return 0, fmt.Errorf("ONNX Runtime does not load it: %w", err)
+		}
+		defer sessions[i].Close()
+		m.Functions = nil
+	}
+	worst := 0.0
+	for _, c := range definitionCalls(op, attention) {
+		e, err := c.compare(ctx, sessions)
+		if err != nil {
+			return 0, fmt.Errorf("in a call of %d new tokens after %d: %w", c.Length, c.Past, err)
+		}
+		worst = max(worst, e)
+	}
+	return worst, nil
+}
+
+// oneOp is a model of one node, whose inputs and outputs have the names of the specification.
+func oneOp(n *onnx.Node, f *onnx.Function, opset int64) *onnx.Model {
+	m := onnx.New()
+	m.RequireIR(8)
+	m.RequireOpset("", opset)
+	m.RequireOpset(customop.Domain, 1)
+	m.Graph.Name = "definition"
+	m.Functions = []*onnx.Function{f}
+	n = n.Clone()
+	n.Inputs, n.Outputs = slices.Clone(n.Inputs), slices.Clone(n.Outputs)
+	types := map[string]onnx.DataType{"T": onnx.Float, "float": onnx.Float, "int64": onnx.Int64, "int32": onnx.Int32}
+	for i, v := range customop.RotaryAttentionSpec.Inputs {
+		if i < len(n.Inputs) && n.Inputs[i] != "" {
+			n.Inputs[i] = v.Name
+			m.Graph.AddInput(&onnx.ValueInfo{Name: v.Name, Type: types[v.Type]})
+		}
+	}
+	for i, v := range customop.RotaryAttentionSpec.Outputs {
+		if i < len(n.Outputs) && n.Outputs[i] != "" {
+			n.Outputs[i] = v.Name
+			m.Graph.AddOutput(&onnx.ValueInfo{Name: v.Name, Type: types[v.Type]})
+		}
+	}
+	m.Graph.InsertNode(nil, n)
+	return m
+}
+
+func outputNames(m *onnx.Model) (list []string) {
+	for _, v := range m.Graph.Outputs {
+		list = append(list, v.Name)
+	}
+	return list
+}
+
+// compare runs a call on random numbers until enough of them were compared.
+func (c call) compare(ctx context.Context, sessions [2]engine.Session) (float64, error) {
+	numbers := c.Batch * c.Attention.Heads * c.Length * c.Attention.HeadSize
+	draws := min(1+2048/numbers, mostDraws)
+	var errs [2]map[string]*deviation
+	for i := range errs {
+		errs[i] = map[string]*deviation{}
+	}
+	seed := 0
+	for range 3 { // what seems wrong may be luck, and is judged by more numbers
+		for ; seed < draws; seed++ {
+			p, feeds := c.filled(rand.New(rand.NewPCG(uint64(seed), 19)))
+			want, err := ref.Run(p)
+			if err != nil {
+				return 0, err
+			}
+			plain, err := ref.RunFloat32(p)
+			if err != nil {
+				return 0, err
+			}
+			for i, s := range sessions {
+				got, err := s.Run(ctx, feeds)
+				if err != nil {
+					return 0, err
+				}
+				c.judge(errs[i], got, want, plain)
+			}
+		}
+		if holds(errs[0]) && holds(errs[1]) {
+			break
+		}
+		draws *= 8
+	}
+	worst := 0.0
+	for i, way := range []string{"it", "the op library"} {
+		for name, d := range errs[i] {
+			if !d.holds() {
+				return 0, fmt.Errorf("%s is off by %.3g in %s, more than twice the %.3g of a plain implementation", way, d.err, name, d.plain)
+			}
+			if i == 0 && d.largest > 0 {
+				worst = max(worst, d.err/d.largest)
+			}
+		}
+	}
+	return worst, nil
+}
+
+// deviation is how far a result is from float64.
+type deviation struct{ err, plain, largest float64 }
+
+func (d *deviation) holds() bool { return d.err <= 2*max(d.plain, d.largest*0x1p-24) }
+
+func holds(list map[string]*deviation) bool {
+	for _, d := range list {
+		if !d.holds() {
+			return false
+		}
+	}
+	return true
+}
+
+// judge adds the results of a run.
+func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want, plain ref.Result) {
+	for _, r := range []struct {
+		name        string
+		want, plain []float64
+		rows        bool // of a cache: those behind the tokens may hold anything
+	}{
+		{"output", want.Output, plain.Output, false},
+		{"present_key", want.PresentKey, plain.PresentKey, true},
+		{"present_value", want.PresentValue, plain.PresentValue, true},
+		{"log_sum_exp", want.LogSumExp, plain.LogSumExp, false},
+	} {
+		t, ok := got[r.name]
+		if !ok {
+			continue
+		}
+		if of[r.name] == nil {
+			of[r.name] = &deviation{}
+		}
+		values := t.Values()
+		if len(values) != len(r.want) {
+			of[r.name].err = math.Inf(1)
+			continue
+		}
+		for i, w := range r.want {
+			if r.rows && c.behind(i) {
+				continue
+			}
+			of[r.name].add(values[i], w, r.plain[i])
+		}
+	}
+}
+
+// behind reports whether a number of a cache stands behind its row's tokens.
+func (c call) behind(i int) bool {
+	if c.op.CacheLength == "" {
+		return false
+	}
+	rows := c.Past + c.Length
+	row, batch := i/c.Attention.HeadSize%rows, i/(c.Attention.HeadSize*rows*c.Attention.KVHeads)
+	return row >= c.pasts()[batch]+c.Length
+}
+
+func (d *deviation) add(got, want, plain float64) {
+	if got == want { // infinities have no difference
+		return
+	}
+	e := math.Abs(got - want)
+	if math.IsNaN(e) {
+		e = math.Inf(1)
+	}
+	d.err, d.plain = max(d.err, e), max(d.plain, math.Abs(plain-want))
+	if !math.IsInf(want, 0) {
+		d.largest = max(d.largest, math.Abs(want))
+	}
+}

@@ -1,0 +1,153 @@
+package prove
+
+import (
+	"math/rand/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// call is the shape of a call of the op, without its numbers.
+type call struct {
+	ref.Problem
+	op      customop.RotaryAttention
+	first   int64 // position of the first token of a row where positions are given
+	padding int   // tokens of padding in front of a row
+}
+
+// definitionCalls are calls that reach every part of an op: prefill, chunks, single
+// tokens, batches with padding, both sides of a window, of bands and of a trained length.
+func definitionCalls(op customop.RotaryAttention, a rope.Attention) (list []call) {
+	add := func(batch, length, past int, first int64, padding int) {
+		if op.PastKey == "" {
+			length, past = length+past, 0
+		}
+		p := ref.Problem{Attention: a, Batch: batch, Length: length, Past: past, ValueSize: a.HeadSize}
+		list = append(list, call{p, op, first, padding})
+	}
+	add(1, 5, 0, 0, 0)
+	add(2, 7, 4, 0, 2)
+	add(3, 1, 9, 0, 3)
+	if op.PositionIDs != "" && op.TotalLength == "" { // which says how far a call reaches
+		add(1, 3, 2, farthestPosition, 0)
+	}
+	edges := []int64{op.Window, op.TrainedLength}
+	for _, start := range op.BandStarts {
+		edges = append(edges, start*max(1, op.BandChunk))
+	}
+	for _, edge := range edges {
+		switch {
+		case edge > 0 && op.PastKey != "" && edge <= maxTriedPast:
+			add(1, 3, int(edge), 0, 0)
+		case edge > 0 && edge <= maxTriedLength:
+			add(1, int(edge)+3, 0, 0, 0)
+		}
+	}
+	return list
+}
+
+// pasts are the tokens in the cache of each row, where rows have pasts of their own.
+func (c call) pasts() []int {
+	list := make([]int, c.Batch)
+	for b := range list {
+		list[b] = max(0, c.Past-2*b)
+	}
+	return list
+}
+
+// filled gives the call random numbers, and the tensors to feed.
+func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
+	p, a := c.Problem, &c.Problem.Attention
+	normal := func(n int) ([]float64, []float32) {
+		wide, narrow := make([]float64, n), make([]float32, n)
+		for i := range wide {
+			narrow[i] = float32(rng.NormFloat64())
+			wide[i] = float64(narrow[i])
+		}
+		return wide, narrow
+	}
+	feeds := map[string]engine.Tensor{}
+	tensor := func(name string, dims ...int64) []float64 {
+		wide, narrow := normal(int(engine.Elements(dims)))
+		feeds[name] = engine.Float32s(narrow, dims...)
+		return wide
+	}
+	batch, length, heads, kv, size := int64(p.Batch), int64(p.Length), int64(a.Heads), int64(a.KVHeads), int64(a.HeadSize)
+	p.Query, p.Key, p.Value = tensor("query", batch, heads, length, size), tensor("key", batch, kv, length, size), tensor("value", batch, kv, length, size)
+	buffer := int64(p.Past)
+	if c.op.CacheLength != "" {
+		p.Pasts = c.pasts()
+		buffer += length // room for the new tokens
+		p.Past = int(buffer)
+		feeds["cache_length"], _ = engine.Integers(onnx.Int32, wideInts(p.Pasts), batch)
+	}
+	if c.op.TotalLength != "" {
+		p.PresentRows = int(buffer)
+		feeds["total_length"], _ = engine.Integers(onnx.Int32, []int64{buffer}, 1)
+	}
+	if c.op.PastKey != "" {
+		p.PastKey, p.PastValue = tensor("past_key", batch, kv, buffer, size), tensor("past_value", batch, kv, buffer, size)
+	}
+	width := int64(c.Past) + length
+	past := func(b int) int {
+		if p.Pasts != nil {
+			return p.Pasts[b]
+		}
+		return c.Past
+	}
+	if c.op.PositionIDs != "" {
+		for b := range p.Batch {
+			for l := range p.Length {
+				at := int64(past(b)+l-c.paddingOf(b)) + c.first
+				if at < 0 {
+					at = 1
+				}
+				p.Positions = append(p.Positions, at)
+			}
+		}
+		feeds["position_ids"] = engine.Int64s(p.Positions, batch, length)
+	}
+	if c.op.AttentionMask != "" {
+		mask := make([]int64, batch*width)
+		for i := range mask {
+			mask[i] = dim.OneIf(i%int(width) >= c.paddingOf(i/int(width)))
+			p.KeyMask = append(p.KeyMask, mask[i] == 1)
+		}
+		feeds["attention_mask"] = engine.Int64s(mask, batch, width)
+	}
+	if c.op.DocumentIDs != "" {
+		for range batch * width {
+			p.Documents = append(p.Documents, rng.Int64N(4)-1)
+		}
+		feeds["document_ids"] = engine.Int64s(p.Documents, batch, width)
+	}
+	if c.op.AttentionBias != "" {
+		p.Bias = tensor("attention_bias", batch, heads, length, width)
+	}
+	if c.op.BiasBeforeSoftcap != "" {
+		p.BiasBeforeSoftcap = tensor("bias_before_softcap", batch, heads, length, width)
+	}
+	if c.op.SinkLogits != "" {
+		p.Attention.Sinks = tensor("sink_logits", heads)
+	}
+	return p, feeds
+}
+
+// paddingOf is the padding in front of a row: the first has none.
+func (c call) paddingOf(b int) int {
+	if c.op.AttentionMask == "" {
+		return 0
+	}
+	return min(c.padding*b, c.Past+c.Length-1)
+}
+
+func wideInts(list []int) (out []int64) {
+	for _, v := range list {
+		out = append(out, int64(v))
+	}
+	return out
+}
