@@ -82,7 +82,7 @@ func TestFixedCacheInPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 				var j judge
-				f.judgeRows(t, &j, false, got, isNaN)
+				f.judgeRows(t, &j, false, got, f.solved(t), isNaN)
 				j.verdict(t)
 				for b := range f.rows {
 					for i, was := range before {
@@ -123,7 +123,7 @@ func TestFixedCacheGrowsInItsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var j judge
-	f.judgeRows(t, &j, false, got, isZero)
+	f.judgeRows(t, &j, false, got, f.solved(t), isZero)
 	j.verdict(t)
 }
 
@@ -204,7 +204,7 @@ func TestFixedCacheConcurrentRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var j judge
-	f.judgeRows(t, &j, false, want, isNaN)
+	f.judgeRows(t, &j, false, want, f.solved(t), isNaN)
 	j.verdict(t)
 	var wait sync.WaitGroup
 	for range 4 {

@@ -236,39 +236,74 @@ func outputsOf(t tester, p ref.Problem, flat bool) map[string]tensor {
 func settle(t tester, p ref.Problem, flat bool) {
 	t.Helper()
 	first := filled(p, 0)
+	const numbers = 4096
+	settled(t, 1+numbers/max(1, len(first.Query)), flat, func() *onnx.Node { return nodeOf(t, p) }, nil, typesOf(feedsOf(first, flat)), func(seed uint64, run func(feeds, func(*judge, string, map[string]tensor))) {
+		p := filled(p, seed)
+		want, plain := solved(t, p)
+		run(feedsOf(p, flat), func(j *judge, _ string, got map[string]tensor) { j.against(t, p, flat, got, want, plain) })
+	})
+}
+
+// settled runs an op, computed in every way, until each judge is satisfied. node returns
+// the op, around puts nodes around it (nil for none), and add fills the inputs for a seed,
+// has them run, and judges what comes.
+func settled(t tester, runs int, flat bool, node func() *onnx.Node, around func(*onnx.Node) []*onnx.Node, types map[string]onnx.DataType,
+	add func(seed uint64, run func(feeds, func(*judge, string, map[string]tensor)))) {
+	t.Helper()
+	judges, sessions := map[string]*judge{}, map[string]opSession{}
 	for way, open := range ways(flat) {
-		s, err := open(t, []*onnx.Node{nodeOf(t, p)}, typesOf(feedsOf(first, flat)), 2)
+		nodes := []*onnx.Node{node()}
+		if around != nil {
+			nodes = around(nodes[0])
+		}
+		s, err := open(t, nodes, types, 2)
 		if err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
-		const numbers = 4096
-		var j judge
-		settled(t, &j, way, 1+numbers/max(1, len(first.Query)), func(seed uint64) {
-			p := filled(p, seed)
-			got, err := s.run(feedsOf(p, flat))
-			if err != nil {
-				t.Fatalf("%s: %v", way, err)
-			}
-			j.add(t, p, flat, got)
-		})
+		judges[way], sessions[way] = &judge{}, s
 	}
-}
-
-// settled adds runs to a judge until it is satisfied.
-func settled(t tester, j *judge, way string, runs int, add func(seed uint64)) {
-	t.Helper()
 	seed := 0
 	for range 3 {
 		for ; seed < runs; seed++ {
-			add(uint64(seed))
+			add(uint64(seed), func(in feeds, judged func(*judge, string, map[string]tensor)) {
+				for way, s := range sessions {
+					got, err := s.run(in)
+					if err != nil {
+						t.Fatalf("%s: %v", way, err)
+					}
+					judged(judges[way], way, got)
+				}
+			})
 		}
-		if j.holds() {
+		for way, j := range judges {
+			if j.holds() {
+				delete(sessions, way)
+			}
+		}
+		if len(sessions) == 0 {
 			return
 		}
 		runs *= 16
 	}
-	t.Errorf("computed by %s:", way)
-	j.verdict(t)
+	for way, j := range judges {
+		if !j.holds() {
+			t.Errorf("computed by %s:", way)
+			j.verdict(t)
+		}
+	}
+}
+
+// solved is the problem's solution in float64, and in plain float32.
+func solved(t tester, p ref.Problem) (want, plain ref.Result) {
+	t.Helper()
+	want, err := ref.Run(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, err = ref.RunFloat32(p); err != nil {
+		t.Fatal(err)
+	}
+	return want, plain
 }
 
 // compare judges the outputs of one run.
@@ -286,14 +321,13 @@ type judge struct{ output, presentKey, presentValue, logSumExp pool }
 
 func (j *judge) add(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 	t.Helper()
-	want, err := ref.Run(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := ref.RunFloat32(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want, plain := solved(t, p)
+	j.against(t, p, flat, got, want, plain)
+}
+
+// against judges a run by the problem's solution and that of a plain implementation.
+func (j *judge) against(t tester, p ref.Problem, flat bool, got map[string]tensor, want, plain ref.Result) {
+	t.Helper()
 	a := p.Attention
 	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+p.Length)
 	output := got["output"]

@@ -1,7 +1,6 @@
 package customop_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -156,31 +155,25 @@ func TestHalfPrecisionAgainstReference(t *testing.T) {
 func (h halfType) settle(t *testing.T, p ref.Problem, fast bool) {
 	t.Helper()
 	first := h.filled(p, 0)
-	in := feedsOf(first, fast) // flat and fast are independent
+	node := func() *onnx.Node {
+		n := nodeOf(t, first)
+		if fast {
+			n.SetAttribute(onnx.StringAttr("precision", "fast"))
+			n.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
+		}
+		return n
+	}
 	a := p.Attention
 	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+p.Length)
-	for way, open := range ways(fast) {
-		node := nodeOf(t, first)
-		if fast {
-			node.SetAttribute(onnx.StringAttr("precision", "fast"))
-			node.SetAttribute(onnx.IntAttr("spec_version", customop.SpecVersion))
-		}
-		s, err := open(t, h.casts(node), typesOf(in), 2)
+	// flat and fast are independent
+	settled(t, 1+1024/len(first.Query), fast, node, h.casts, typesOf(feedsOf(first, fast)), func(seed uint64, run func(feeds, func(*judge, string, map[string]tensor))) {
+		p := h.filled(p, seed)
+		want, err := ref.Run(p)
 		if err != nil {
-			t.Fatalf("%s: %v", way, err)
+			t.Fatal(err)
 		}
-		var j judge
-		settled(t, &j, fmt.Sprintf("%s, type %d, fast %v", way, h.typ, fast), 1+1024/len(first.Query), func(seed uint64) {
-			p := h.filled(p, seed)
-			got, err := s.run(feedsOf(p, fast))
-			if err != nil {
-				t.Fatalf("%s: %v", way, err)
-			}
-			want, err := ref.Run(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			plain := h.plain(t, p, fast)
+		plain := h.plain(t, p, fast)
+		run(feedsOf(p, fast), func(j *judge, _ string, got map[string]tensor) {
 			output := got["output"]
 			if fast {
 				output = splitHeads(output, int64(a.Heads))
@@ -189,6 +182,9 @@ func (h halfType) settle(t *testing.T, p ref.Problem, fast bool) {
 			j.presentKey.add(t, "present_key", got["present_key"], want.PresentKey, plain.PresentKey, batch, kv, total, int64(a.HeadSize))
 			j.presentValue.add(t, "present_value", got["present_value"], want.PresentValue, plain.PresentValue, batch, kv, total, int64(p.ValueSize))
 		})
+	})
+	if t.Failed() {
+		t.Logf("type %d, fast %v", h.typ, fast)
 	}
 }
 

@@ -41,6 +41,7 @@ type Problem struct {
 	Bias              []float64 // [B, H, L, W], added after the softcap, −∞ hides the key; nil means none
 
 	firstKeysEnds []int // [B], what run makes of firstKeysEnd
+	widest        int   // W, once run has counted it
 }
 
 // Result is what an attention gives.
@@ -72,6 +73,9 @@ func (p Problem) total(batch int) int { return p.past(batch) + p.Length }
 
 // width is W, the keys of the longest row.
 func (p Problem) width() int {
+	if p.widest > 0 {
+		return p.widest
+	}
 	width := 0
 	for b := range p.Batch {
 		width = max(width, p.total(b))

@@ -19,6 +19,7 @@ func run[T float](p Problem) (Result, error) {
 	if err := p.check(); err != nil {
 		return Result{}, err
 	}
+	p.widest = p.width()
 	p.Attention.Encoding = p.Attention.Encoding.At(p.reach())
 	for b := range p.Batch {
 		p.firstKeysEnds = append(p.firstKeysEnds, p.firstKeysEnd(b))
