@@ -1,6 +1,7 @@
 package customop
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -53,6 +54,26 @@ func Register(session *ort.SessionOptions, options Options) error {
 		return fmt.Errorf("the op library %s could not be registered; if it was built for another machine, %s: %w", path, libraryAdvice, err)
 	}
 	return nil
+}
+
+// Require is Register for a host that must not fall back. A model that carries the op's
+// definition runs also where no library computes its ops, slower and with memory for the
+// square of the length, and nothing says so. Require refuses a library that does not know
+// the specification that the model needs: spec is op_spec of the model's record (package
+// provenance) or what rope-rewrite ops version MODEL says; 0 stands for SpecVersion.
+func Require(session *ort.SessionOptions, options Options, spec int) error {
+	path, err := FindLibrary(options)
+	if err != nil {
+		return err
+	}
+	info, err := InspectLibrary(path)
+	if err != nil {
+		return err
+	}
+	if spec = cmp.Or(spec, SpecVersion); info.SpecVersion < spec {
+		return fmt.Errorf("the op library %s knows specifications up to %d, and the model needs %d: its ops would be computed by their definition, slower; %s", path, info.SpecVersion, spec, libraryAdvice)
+	}
+	return Register(session, Options{Library: path})
 }
 
 // LibraryInfo is what an op library says about itself.

@@ -18,8 +18,9 @@ type diagnosis struct {
 	OK      bool         `json:"ok"`
 	Runtime foundRuntime `json:"onnxruntime"`
 	Library foundLibrary `json:"ops_library"`
-	Runs    bool         `json:"runs"`   // a model of one op runs and gives what it must
-	Advice  []string     `json:"advice"` // what is missing or wrong, with what to do; empty where all is well
+	Runs    bool         `json:"runs"`            // a model of one op runs and gives what it must
+	Model   *opsVersions `json:"model,omitempty"` // what the model needs that was given
+	Advice  []string     `json:"advice"`          // what is missing or wrong, with what to do; empty where all is well
 }
 
 type lookedAt struct {
@@ -40,17 +41,29 @@ type foundLibrary struct {
 
 func newDoctor(c *common) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [MODEL.onnx]",
 		Short: "Say what is installed, whether it works, and what to do where not",
 		Long: `Looks for ONNX Runtime and for the op library, loads both in a process of their
-own, and runs a model of one op. Exit code 0 if all is well, else 1.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+own, and runs a model of one op. Of a model it says what computes it here: the
+library, or the definition that the model carries. Exit code 0 if all is well,
+else 1.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return misplaced(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			worker, err := self()
 			if err != nil {
 				return err
 			}
 			d := c.diagnose(cmd.Context(), worker)
+			if len(args) > 0 {
+				if err := d.ask(args[0]); err != nil {
+					return err
+				}
+			}
 			if c.json {
 				err = printJSON(cmd.OutOrStdout(), d)
 			} else {
@@ -97,6 +110,23 @@ func (c *common) diagnose(ctx context.Context, worker string) *diagnosis {
 	}
 	d.OK = len(d.Advice) == 0
 	return d
+}
+
+// ask says what computes a model here.
+func (d *diagnosis) ask(path string) error {
+	d.Model = &opsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
+	if err := d.Model.ask(path); err != nil {
+		return err
+	}
+	m := d.Model
+	if m.Nodes > 0 && !d.Runs && m.Defined {
+		d.advise(fmt.Errorf("%s would run by the definition that it carries, slower than with the op library", path))
+	}
+	if m.Needs > m.SpecVersion && d.Library.Version != "" {
+		d.advise(fmt.Errorf("%s needs specification %d of the op, which the op library does not know; build it anew with make build", path, m.Needs))
+	}
+	d.OK = len(d.Advice) == 0
+	return nil
 }
 
 func (d *diagnosis) advise(err error) { d.Advice = append(d.Advice, err.Error()) }
@@ -205,6 +235,20 @@ func (d *diagnosis) say(w *writer) {
 	say("Op library", d.Library.Looked, state)
 	if d.Runs {
 		w.line("\nTogether\n  a model of one op runs")
+	}
+	if m := d.Model; m != nil {
+		w.line("\n%s", m.Model)
+		switch {
+		case m.Nodes == 0:
+			w.line("  has no op of rope-rewrite: it needs no op library")
+		case d.Runs && m.Needs <= m.SpecVersion:
+			w.line("  the op library computes its %d ops (specification %d)", m.Nodes, m.Needs)
+		}
+		if m.Nodes > 0 && m.Defined {
+			w.line("%s", wrap("  carries the op's definition: a host without the op library computes it by that, slower and with memory for the square of the length; customop.Require refuses such a host", "    "))
+		} else if m.Nodes > 0 {
+			w.line("%s", wrap("  carries no definition of the op: it does not run without the op library", "    "))
+		}
 	}
 	w.line("")
 	for _, advice := range d.Advice {

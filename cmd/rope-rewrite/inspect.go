@@ -80,6 +80,9 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 	}
 	w.list(shown)
+	if report.Again {
+		carries(w, report.Definition)
+	}
 	if report.Record == nil {
 		if !report.Again && report.Rewritten() > 0 {
 			w.line("What can be done: rope-rewrite methods lists it.")
@@ -91,6 +94,15 @@ func inspection(w *writer, report *rewrite.Report) {
 	if report.Again { // what the target onnx wrote cannot be restored
 		w.line("%s", wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
 	}
+}
+
+// carries says whether a rewritten model runs without the op library.
+func carries(w *writer, d *rewrite.Definition) {
+	if d == nil {
+		w.line("It carries no definition of its op, so it runs only with the op library.")
+		return
+	}
+	w.line("%s", wrap(fmt.Sprintf("It carries the definition of its op (%s, %s): without the op library it runs by that, slower than with it.", strings.Join(d.Ops, ", "), kilobytes(d.Bytes)), ""))
 }
 
 // beforeRewrite says what the attentions of a model were before any rewrite.

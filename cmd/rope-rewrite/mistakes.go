@@ -119,6 +119,7 @@ var choices = []struct {
 	{"base", []string{"original", "carried"}, "original or carried"},
 	{"cache", []string{"rotated", "raw"}, "rotated or raw"},
 	{"target", targets(), strings.Join(targets(), " or ")},
+	{"definition", []string{"function", "none"}, "function or none"},
 }
 
 // otherFlag says, as an error, to which other flag a value belongs; nil if to none.

@@ -59,6 +59,8 @@ type opsVersions struct {
 	Model  string `json:"model,omitempty"` // as it was given
 	Nodes  int    `json:"nodes,omitempty"` // of the op in the model
 	Needs  int    `json:"needs,omitempty"` // specification that a library must know to run the model; 0 if it has no such node
+
+	Defined bool `json:"defined,omitempty"` // the model carries the op's definition, by which it runs without a library
 }
 
 func (c *common) opsVersion(cmd *cobra.Command, args []string) error {
@@ -111,6 +113,7 @@ func (v *opsVersions) ask(path string) error {
 	}
 	count(model.Graph)
 	for _, f := range model.Functions {
+		v.Defined = v.Defined || f.Domain == customop.Domain
 		count(&onnx.Graph{Nodes: f.Nodes})
 	}
 	return nil
@@ -127,5 +130,12 @@ func (v *opsVersions) say(w *writer) {
 		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer one, or rewrite the original with the command that belongs to this one.", v.Model, v.Needs), "  "))
 	default:
 		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d: this library runs it.", v.Model, v.Needs), "  "))
+	}
+	switch {
+	case v.Nodes == 0:
+	case v.Defined:
+		w.line("%s", wrap("Without any library it runs by the definition that it carries, slower and with memory for the square of the length.", "  "))
+	default:
+		w.line("%s", wrap("It carries no definition of its op, so it does not run without a library.", "  "))
 	}
 }

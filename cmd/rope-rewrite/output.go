@@ -57,6 +57,9 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	case len(report.Edits) > 0:
 		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
+	if d := report.Definition; d != nil && len(d.Ops) > 0 {
+		w.line("%s", wrap(fmt.Sprintf("Without the op library it runs by the definition that it carries (%s), slower than with it.", kilobytes(d.Bytes)), ""))
+	}
 	switch {
 	case report.Output != "":
 		w.line("%s", wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
@@ -174,3 +177,6 @@ func describe(s rewrite.Site) string {
 	}
 	return text
 }
+
+// kilobytes says how large something small is.
+func kilobytes(bytes int) string { return fmt.Sprintf("%.1f KB", float64(bytes)/1000) }

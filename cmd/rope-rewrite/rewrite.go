@@ -25,6 +25,7 @@ type rewriteCommand struct {
 	kv             string
 	cache          string
 	target         string
+	definition     string
 	ropeParameters string
 	context        tokenCount
 	layers         string
@@ -50,6 +51,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx changes constants of the model's own, for scalings that change frequencies and gain alone, and masks, and needs no library to run")
+	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -210,6 +212,13 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--target %w", err)
 		}
 		opts.Target = rewrite.Target(target)
+	}
+	if given("definition") {
+		choice, err := choose("definition", r.definition)
+		if err != nil {
+			return opts, nil, usageError("--definition %w", err)
+		}
+		opts.NoDefinition = choice == "none"
 	}
 	if given("documents") {
 		if err := parseDocuments(r.documents, &opts); err != nil {
