@@ -146,7 +146,8 @@ var shownExports = map[string]string{
 
 // TestMethodGoldens compares patched models with transformers and with explicit
 // matrices of distances: in prefill and decode, in batches, padded, with every
-// kind of cache and for both targets, and the op itself at far positions.
+// kind of cache and for both targets, by the op library and by the definition that the
+// model carries, and the op itself at far positions.
 func TestMethodGoldens(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
@@ -190,7 +191,8 @@ func writeMethodTable(t *testing.T, rows []string) {
 }
 
 // columns of the table. Prefill and decode are of a text alone.
-var columns = []string{"prefill", "decode", "batch", "padding", "rotated", "raw", "fixed", "onnx", "at 131,071"}
+// All are with the op library, but for one: all the same calls without it.
+var columns = []string{"prefill", "decode", "batch", "padding", "rotated", "raw", "fixed", "onnx", "no library", "at 131,071"}
 
 // methodRun is one case on one export.
 type methodRun struct {
@@ -275,7 +277,7 @@ func (r *methodRun) plain() bool {
 // call for the whole text is what transformers computes, and each step that of
 // an eager float64 model which keeps raw keys and turns them all by the call's
 // frequencies.
-func (r *methodRun) run(t *testing.T, d *decoder.Decoder, cache string) {
+func (r *methodRun) run(t *testing.T, d opened, cache string) {
 	t.Helper()
 	steps := append([]int64{r.goldens.RunPrefill}, slices.Repeat([]int64{1}, int(48-r.goldens.RunPrefill))...)
 	name := r.name
@@ -343,14 +345,33 @@ func (r *methodRun) cached(t *testing.T, opts rewrite.Options, both []golden, co
 	}
 }
 
-func (r *methodRun) open(t *testing.T, path string) *decoder.Decoder {
+func (r *methodRun) open(t *testing.T, path string) opened {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), r.eng, path)
+	return opened{r.openWith(t, r.eng, path), r.openWith(t, unregistered{r.eng}, path)}
+}
+
+func (r *methodRun) openWith(t *testing.T, eng engine.Engine, path string) *decoder.Decoder {
+	t.Helper()
+	d, err := decoder.Open(context.Background(), eng, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// opened is a model in two decoders.
+type opened struct {
+	*decoder.Decoder                  // where the op library is registered
+	unregistered     *decoder.Decoder // where it is not
+}
+
+// unregistered is an engine that registers no op library.
+type unregistered struct{ engine.Engine }
+
+func (e unregistered) Load(ctx context.Context, m engine.Model) (engine.Session, error) {
+	m.Library = false
+	return e.Engine.Load(ctx, m)
 }
 
 // golden reads the inputs and what they must give.
@@ -383,16 +404,22 @@ func first(g golden) golden {
 	return g
 }
 
-// note compares one way of running and keeps the largest error of each column.
-func (r *methodRun) note(t *testing.T, d *decoder.Decoder, g golden, chunks []int64, columns ...string) {
+// note compares one way of running, with the op library and without, and keeps the
+// largest error of each column.
+func (r *methodRun) note(t *testing.T, d opened, g golden, chunks []int64, columns ...string) {
 	t.Helper()
-	off := sparseDistance(t, g, chunked(t, d, g.sequence, chunks), g.want, r.goldens.Step)
-	if !(off <= 1e-4) {
-		t.Errorf("%v, %d texts in %d calls, padded %v: off by %.2g", columns, g.sequence.Batch, len(chunks), g.padded, off)
+	compare := func(d *decoder.Decoder, columns ...string) {
+		t.Helper()
+		off := sparseDistance(t, g, chunked(t, d, g.sequence, chunks), g.want, r.goldens.Step)
+		if !(off <= 1e-4) {
+			t.Errorf("%v, %d texts in %d calls, padded %v: off by %.2g", columns, g.sequence.Batch, len(chunks), g.padded, off)
+		}
+		for _, c := range columns {
+			r.worst[c] = max(r.worst[c], off)
+		}
 	}
-	for _, c := range columns {
-		r.worst[c] = max(r.worst[c], off)
-	}
+	compare(d.Decoder, columns...)
+	compare(d.unregistered, "no library")
 }
 
 // row writes the case as a line of the table.

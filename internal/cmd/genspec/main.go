@@ -68,6 +68,8 @@ type page struct {
 	Domain  string
 	Version int    // of the specification
 	Release string // of the project
+
+	NumberedSince int
 }
 
 func render(f file, spec customop.Spec) ([]byte, error) {
@@ -76,7 +78,7 @@ func render(f file, spec customop.Spec) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, page{Spec: spec, Domain: customop.Domain, Version: customop.SpecVersion, Release: customop.Version}); err != nil {
+	if err := t.Execute(&out, page{Spec: spec, Domain: customop.Domain, Version: customop.SpecVersion, Release: customop.Version, NumberedSince: customop.NumberedSince}); err != nil {
 		return nil, err
 	}
 	if f.tidy == nil {

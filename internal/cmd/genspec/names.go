@@ -8,6 +8,8 @@ import (
 	"text/template"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 var functions = template.FuncMap{
@@ -20,7 +22,23 @@ var functions = template.FuncMap{
 	"cell":     cell,
 	"settled":  settled,
 
+	"definition": plainDefinition,
+
 	"reservedCount": reservedCount,
+}
+
+// plainDefinition is the definition of a plain node of the op, as text.
+func plainDefinition() (string, error) {
+	node := onnx.NewNode(customop.RotaryAttentionSpec.Name,
+		[]string{"query", "key", "value", "past_key", "past_value", "position_ids", "attention_mask"},
+		[]string{"output", "present_key", "present_value"},
+		onnx.IntAttr("spec_version", 1), onnx.IntAttr("num_heads", 2), onnx.IntAttr("kv_num_heads", 1), onnx.FloatAttr("scale", 1), onnx.FloatsAttr("frequencies", 1))
+	node.Domain = customop.Domain
+	f, err := definition.Body(node, false, 18)
+	if err != nil {
+		return "", err
+	}
+	return definition.Text(f), nil
 }
 
 // versionAttribute is the one attribute that no caller sets.
