@@ -1,9 +1,11 @@
 package customop_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
@@ -160,6 +162,33 @@ func TestAgainstReference(t *testing.T) {
 
 // Tokens in one call, in chunks, and one by one: each against the reference of
 // its own call, and all the same to the reference of the whole.
+// The definition against every version of the standard operators that it is written for:
+// the oldest, the last without CastLike, the last in which ReduceMax has its axes as an
+// attribute, and those of exporters.
+func TestDefinitionAtOpsets(t *testing.T) {
+	list := cases()
+	capped := problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Softcap, a.Sinks = 5, []float64{1, 2, 3, 4} }), 2, 9, 4)
+	capped.Bias = biases(filled(capped, 0), 1, 6)
+	list["softcap, sinks, bias"] = capped
+	for _, opset := range []int64{13, 14, 15, 17, 18, 21, 23} {
+		for _, name := range []string{"prefill GQA", "left padding 1", "bands, padded", "window, padded", "partial, offset, interleaved", "exact angles", "softcap, sinks, bias"} {
+			t.Run(fmt.Sprintf("%s, opset %d", name, opset), func(t *testing.T) {
+				p := filled(list[name], 1)
+				in := feedsOf(p, false)
+				s, err := definedAt(false, opset)(t, []*onnx.Node{nodeOf(t, p)}, typesOf(in), 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := s.run(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, p, false, got)
+			})
+		}
+	}
+}
+
 func TestChunksAreTheWhole(t *testing.T) {
 	for name, whole := range map[string]ref.Problem{
 		"plain":             problem(attention(4, 2, 32), 2, 90, 0),

@@ -86,7 +86,7 @@ const opset = 17
 // modelOf is a model of these nodes, among which one is the op; its inputs, those
 // with a type, have no shapes, so that the kernel is the one who checks these.
 // What no node reads is an output.
-func modelOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, functions ...*onnx.Function) (data []byte, inputs, outputs []string) {
+func modelOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, opset int64, functions ...*onnx.Function) (data []byte, inputs, outputs []string) {
 	t.Helper()
 	m := onnx.New()
 	m.Functions = functions
@@ -139,7 +139,7 @@ func newSession(t tester, node *onnx.Node, types map[string]onnx.DataType, threa
 func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
 	t.Helper()
 	library := testruntime.Require(t)
-	model, inputs, outputs := modelOf(t, nodes, types)
+	model, inputs, outputs := modelOf(t, nodes, types, opset)
 	return open(t, model, inputs, outputs, threads, func(o *ort.SessionOptions) error {
 		return customop.Register(o, customop.Options{Library: library})
 	})
@@ -147,7 +147,10 @@ func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, thr
 
 // definedOf creates a session of nodes without the library: the model carries the op's
 // definition. flat says that the op's query has three dimensions.
-func definedOf(flat bool) opener {
+func definedOf(flat bool) opener { return definedAt(flat, opset) }
+
+// definedAt is definedOf against a version of the standard operators.
+func definedAt(flat bool, opset int64) opener {
 	return func(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error) {
 		t.Helper()
 		testruntime.Require(t)
@@ -161,7 +164,7 @@ func definedOf(flat bool) opener {
 				functions = append(functions, f)
 			}
 		}
-		model, inputs, outputs := modelOf(t, nodes, types, functions...)
+		model, inputs, outputs := modelOf(t, nodes, types, opset, functions...)
 		return open(t, model, inputs, outputs, threads, func(*ort.SessionOptions) error { return nil })
 	}
 }

@@ -144,7 +144,13 @@ func (g *group) pass(r record, out *chunks) {
 			return
 		}
 	}
-	if len(g.was) == 1 && len(g.now) == 1 { // one value in place of another
-		g.write(1, out)
+	if len(g.was) == len(g.now) && g.done == k && !g.stood(g.now[k]) { // one value in place of another
+		g.write(k+1, out)
 	}
+}
+
+// stood reports whether an item is one of the fields that were read.
+func (g *group) stood(it item) bool {
+	key := keyOf(it.field)
+	return key != (itemKey{}) && slices.ContainsFunc(g.was, func(f field) bool { return keyOf(f) == key })
 }

@@ -44,6 +44,9 @@ func (r *request) define(ctx context.Context, p *plan, report *Report) error {
 		report.warn(fmt.Sprintf("the model carries no definition of its op, so it runs only where the op library is registered: %v", err))
 		return nil
 	}
+	if len(functions) == 0 { // the model's own nodes were changed
+		report.Definition = nil
+	}
 	for _, f := range functions {
 		report.Definition.Ops = append(report.Definition.Ops, f.Name)
 		report.Definition.Bytes += f.Size()

@@ -17,8 +17,15 @@ import (
 // External data may be missing. m may be changed and is not to be saved.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	carried := carriedDefinition(m)
+	foreign := withoutDefinition(ctx, m, opts)
+	if ctx.Err() != nil {
+		return newReport(m), ctx.Err()
+	}
 	report, err := inspectGraphs(ctx, m, opts)
 	report.Definition = carried
+	if foreign != nil {
+		report.warn(foreign.Error())
+	}
 	return report, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 )
@@ -97,7 +98,17 @@ func (d *Diff) methods(m *onnx.Model) (out []entry) {
 		}
 		out = append(out, entry{name, text})
 	}
-	return append(out, entry{"target", record.Target})
+	out = append(out, entry{"target", record.Target})
+	var defined []string
+	for _, f := range m.Functions {
+		if f.Domain == customop.Domain {
+			defined = append(defined, f.Name)
+		}
+	}
+	if defined != nil {
+		out = append(out, entry{"definition", strings.Join(defined, ", ")})
+	}
+	return out
 }
 
 // countNodes counts the nodes of each op of which there is another number, in the
@@ -107,6 +118,9 @@ func countNodes(models [2]*onnx.Model) []Count {
 	for i, m := range models {
 		each := func(n *onnx.Node) {
 			op := n.OpType
+			if n.Domain == customop.Domain {
+				op = customop.RotaryAttentionSpec.Name // under any of its names
+			}
 			if n.Domain != "" && n.Domain != "ai.onnx" {
 				op = n.Domain + " " + op
 			}
@@ -125,6 +139,9 @@ func countNodes(models [2]*onnx.Model) []Count {
 			each(n)
 		}
 		for _, f := range m.Functions {
+			if f.Domain == customop.Domain {
+				continue // the definition of ops that were counted
+			}
 			for n := range (&onnx.Graph{Nodes: f.Nodes}).AllNodes() {
 				each(n)
 			}

@@ -55,7 +55,9 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 func Remove(m *onnx.Model) {
 	m.Functions = slices.DeleteFunc(m.Functions, func(f *onnx.Function) bool { return f.Domain == customop.Domain })
 	for _, n := range ops(m) {
-		n.OpType = customop.RotaryAttentionSpec.Name
+		if slices.Contains(customop.RotaryAttentionSpec.OpTypes(), n.OpType) {
+			n.OpType = customop.RotaryAttentionSpec.Name
+		}
 	}
 }
 
