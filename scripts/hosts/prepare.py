@@ -1,0 +1,72 @@
+"""Patches the models of methods.txt and writes the cases: calls of each, and what it gives with the op library.
+
+    prepare.py ROPE_REWRITE LIBRARY TESTDATA CASES
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+
+from calls import run_all
+from cases import Case, difference
+
+FLOAT32_LIMIT = 1e-4  # as rope-rewrite validate has it
+
+
+def main(rewriter, library, testdata, cases):
+    shutil.rmtree(cases, ignore_errors=True)
+    folders, half_limits = [], {}
+    for path, method, arguments in table():
+        model = os.path.basename(path)
+        case = Case(os.path.join(cases, model, method), {"model": model, "method": method, "arguments": arguments,
+                                                         "ops": 0, "limit": FLOAT32_LIMIT, "calls": []})
+        os.makedirs(case.folder)
+        shutil.copy(os.path.join(testdata, path, "model.onnx"), case.original)
+        report = subprocess.run([rewriter, case.original, "-o", case.patched, "--json", *arguments], check=True, stdout=subprocess.PIPE)
+        case.ops = sum(site["status"] == "rewritten" for site in json.loads(report.stdout)["sites"])
+        case.calls = run_all(session(case.patched, library))
+        if method == "none":
+            add_original(case)
+        if any(v.dtype == np.float16 for v in case.calls[0]["outputs"].values()):
+            case.limit = half_limits.setdefault(model, half_limit(case))
+        case.write()
+        folders.append(os.path.join(model, method))
+    with open(os.path.join(cases, "cases.json"), "w") as f:
+        json.dump(folders, f, indent=1)
+
+
+def table():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "methods.txt")) as f:
+        for line in f:
+            words = line.split()
+            if words and words[0] != "#":
+                yield words[0], words[1], words[2:]
+
+
+def session(path, library=None):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if library:
+        options.register_custom_ops_library(library)
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def add_original(case):
+    original = session(case.original)
+    names = [o.name for o in original.get_outputs()]
+    for call in case.calls:
+        call["original"] = dict(zip(names, original.run(None, call["inputs"])))
+
+
+def half_limit(case):
+    """In 16 bits another way of computing the same may be off by twice what the exporter's own is off. The
+    first method of a model is none, so that its calls have the original's outputs."""
+    return 2 * max(difference(call["original"], call["outputs"], call["inputs"]["attention_mask"]) for call in case.calls)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
