@@ -4,7 +4,8 @@ import numpy as np
 
 from cases import PAST, PRESENT
 
-VOCABULARY = 128
+VOCABULARY = 64  # all models have at least as many tokens
+SEPARATOR = 7  # between documents, where a model counts them
 FIRST, CHUNK, PADDED, PADDING, LONG = 11, 5, 9, 4, 37
 
 
@@ -34,8 +35,10 @@ def feeds_of(inputs, random, batch, past, length, padding):
     mask[-1, :padding] = 0
     positions = np.broadcast_to(index[past:], (batch, length)).copy()
     positions[-1] = np.maximum(positions[-1] - padding, 0)
+    ids = random.integers(3, VOCABULARY, (batch, length))
+    ids[:, 3::5] = SEPARATOR
     feeds = {
-        "input_ids": random.integers(3, VOCABULARY, (batch, length)),
+        "input_ids": ids,
         "attention_mask": mask,
         "position_ids": positions,
         "document_ids": np.broadcast_to(np.minimum(index // 3, 3), (batch, past + length)).astype(np.int64),

@@ -15,7 +15,7 @@ import numpy as np
 from calls import VOCABULARY
 from cases import Host, OwnFault, read_all
 
-# A word for each token of the models' vocabulary.
+# A word for each token that calls use.
 TOKENIZER = {
     "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
     "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None,

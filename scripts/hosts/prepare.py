@@ -18,7 +18,7 @@ FLOAT32_LIMIT = 1e-4  # as rope-rewrite validate has it
 
 def main(rewriter, library, testdata, cases):
     shutil.rmtree(cases, ignore_errors=True)
-    folders, limits = [], {}
+    folders, limits, plain = [], {}, {}
     for path, method, arguments in table():
         model = os.path.basename(path)
         case = Case(os.path.join(cases, model, method), {"model": model, "method": method, "arguments": arguments,
@@ -31,6 +31,9 @@ def main(rewriter, library, testdata, cases):
         if method == "none":
             add_original(case)
             limits[model] = limit(case)
+            plain[model] = case
+        elif arguments[0] != "--kv" and same(case, plain[model]):
+            sys.exit(f"rope-rewrite: {method} on {model} changes nothing that the calls show; choose other parameters in methods.txt.")
         case.limit = limits[model]
         case.write()
         folders.append(os.path.join(model, method))
@@ -59,6 +62,10 @@ def add_original(case):
     names = [o.name for o in original.get_outputs()]
     for call in case.calls:
         call["original"] = dict(zip(names, original.run(None, call["inputs"])))
+
+
+def same(case, other):
+    return all(difference(a["outputs"], b["outputs"]) <= other.limit for a, b in zip(case.calls, other.calls))
 
 
 def limit(case):
