@@ -3,13 +3,13 @@
 # where a host can load one. One line for each host, model and method: the largest difference from what
 # the newest ONNX Runtime computes with the library, relative to the largest output, and without a method from the
 # unpatched model too. pass, FAIL, n/a (the host cannot run the unpatched model either), none (no such host).
-# Exit status 1 if anything failed. ROPE_REWRITE is another command to patch the models with.
+# Exit status 1 if anything failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../pins.sh"
 work=$BUILD/hosts
 cases=$work/cases
-rewriter=${ROPE_REWRITE:-$BUILD/rope-rewrite}
+rewriter=$BUILD/rope-rewrite
 testdata=$here/../../testdata
 export PYTHONDONTWRITEBYTECODE=1 DO_NOT_TRACK=1
 failed=0
