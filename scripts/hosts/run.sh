@@ -2,7 +2,8 @@
 # run.sh runs patched models in many hosts, as `make hosts` builds them: without the op library, and with it
 # where a host can load one. One line for each host, model and method: the largest difference from what
 # the newest ONNX Runtime computes with the library, relative to the largest output, and without a method from the
-# unpatched model too. pass, FAIL, n/a (the host cannot run the unpatched model either), none (no such host).
+# unpatched model too. pass, FAIL, n/a (the host cannot run the
+# unpatched model either, or no model with functions), none (no such host).
 # Exit status 1 if anything failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
