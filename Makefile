@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite coverage mutants record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite coverage mutants hosts record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -136,6 +136,9 @@ MUTANTS ?= 2000
 mutants: build ## Change real exports in one place each and look for one that a rewrite gets wrong (about 40 minutes)
 	$(GO) run ./internal/cmd/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
 
+hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
+	@sh scripts/hosts/run.sh
+
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
 	$(GO) run ./internal/cmd/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
@@ -143,4 +146,4 @@ clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
-	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit $(BUILD)/hosts

@@ -123,3 +123,15 @@ protobuf==7.36.2 \\
 typing_extensions==4.16.0 \\
   --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
 "
+
+# The programs that make hosts runs patched models in, as people install them: by version, without
+# checksums, with whatever these packages depend on (2.4 GB unpacked). hugot is in scripts/hosts/hugot/go.mod.
+PIN_HOSTS_ONNXRUNTIMES="1.18.1 1.22.1 1.24.4 1.31.1"
+PIN_HOSTS_NUMPY_1_18_1=1.26.4
+PIN_HOSTS_NUMPY=2.4.6
+PIN_HOSTS_ONNX=1.23.2
+PIN_HOSTS_POLYGRAPHY=0.53.6
+PIN_HOSTS_ONNXSLIM=0.1.98
+PIN_HOSTS_ONNXSIM=0.8.1
+PIN_HOSTS_NPM=1.30.0 # onnxruntime-node and onnxruntime-web
+PIN_HOSTS_TIKTOKEN=0.7.0 # in hugot's tokenizer, which names a Git repository instead

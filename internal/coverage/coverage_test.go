@@ -39,6 +39,7 @@ func TestExports(t *testing.T) {
 		"deepseek_v3__dynamo18":     {rewritten: 2, methods: 3}, // a cache of latent states
 		"llama4__ts17-cache":        {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
 		"ministral3__ts17":          {rewritten: 2},             // a temperature by position behind the rotation
+		"modernbert__ts17":          {rewritten: 2},             // an encoder: two bases, a window to both sides in one layer
 		"hunyuan__ts17-cache":       {kept: "by the weights of a norm behind the rotation"},
 		"qwen2_vl__ts17-cache":      {kept: "gives a token several positions"},
 		"bert__ts17":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},

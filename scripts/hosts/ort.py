@@ -1,0 +1,57 @@
+"""The cases in Python's onnxruntime.
+
+    ort.py CASES [LIBRARY]
+
+With the library every op must be the library's kernel, without it none: the profile says what ran.
+"""
+import json
+import os
+import sys
+import tempfile
+
+import onnxruntime as ort
+
+from cases import Host, read_all
+
+OP = "RotaryAttention"
+
+
+def main(cases, library=None):
+    host = Host(f"onnxruntime {ort.__version__} " + ("with library" if library else "without library"))
+    for case in read_all(cases):
+        host.check(case, lambda case: (run(case.patched, case, library), None), lambda case: session(case.original))
+    host.finish()
+
+
+def session(path, library=None, profile=None):
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    if library:
+        options.register_custom_ops_library(library)
+    if profile:
+        options.enable_profiling, options.profile_file_prefix = True, profile
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def run(path, case, library=None):
+    """The outputs of the case's calls, which path has to be a model for."""
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = session(path, library, os.path.join(folder, "profile"))
+        names = [o.name for o in loaded.get_outputs()]
+        outputs = [dict(zip(names, loaded.run(None, call["inputs"]))) for call in case.calls]
+        kernels = count(loaded.end_profiling())
+    wanted = case.ops * len(case.calls) if library else 0
+    if kernels != wanted:
+        raise RuntimeError(f"the op's kernel ran {kernels} times instead of {wanted}")
+    return outputs
+
+
+def count(profile):
+    with open(profile) as f:
+        events = [event for event in json.load(f) if event["name"].endswith("_kernel_time")]
+    return sum(event["args"]["op_name"].startswith(OP) for event in events)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

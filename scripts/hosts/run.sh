@@ -1,0 +1,109 @@
+#!/bin/sh
+# run.sh runs patched models in many hosts, as `make hosts` builds them: without the op library, and with it
+# where a host can load one. One line for each host, model and method: the largest difference from what
+# the newest ONNX Runtime computes with the library, relative to the largest output, and without a method from the
+# unpatched model too. pass, FAIL, n/a (the host cannot run the
+# unpatched model either, or no model with functions), none (no such host).
+# Exit status 1 if anything failed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../pins.sh"
+work=$BUILD/hosts
+cases=$work/cases
+rewriter=$BUILD/rope-rewrite
+testdata=$here/../../testdata
+export PYTHONDONTWRITEBYTECODE=1 DO_NOT_TRACK=1
+failed=0
+
+none() { # host, file with the reason
+	printf 'none  %-34s %s\n' "$1" "$(tail -n 1 "$2")"
+}
+
+# Python hosts: a virtual environment each, made anew when its requirements change.
+venv() { # name, requirement...
+	name=$1
+	shift
+	python=$work/$name/bin/python
+	[ "$(cat "$work/$name/.wanted" 2>/dev/null)" = "$*" ] && return
+	rm -rf "${work:?}/$name"
+	if python3 -m venv "$work/$name" >"$work/$name.log" 2>&1 &&
+		"$python" -m pip --disable-pip-version-check install --quiet --only-binary=:all: "$@" >>"$work/$name.log" 2>&1; then
+		echo "$*" >"$work/$name/.wanted"
+		return
+	fi
+	none "$name" "$work/$name.log"
+	return 1
+}
+
+runtime() { # version: the environment of that onnxruntime
+	numpy=$PIN_HOSTS_NUMPY
+	[ "$1" = 1.18.1 ] && numpy=$PIN_HOSTS_NUMPY_1_18_1
+	venv "onnxruntime-$1" "onnxruntime==$1" "numpy==$numpy"
+}
+
+tool() { # name, version: an environment with the newest onnxruntime too
+	venv "$1" "$1==$2" "onnx==$PIN_HOSTS_ONNX" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }" "numpy==$PIN_HOSTS_NUMPY"
+}
+
+check() { "$@" || failed=1; }
+
+# JavaScript hosts leave their outputs beside the cases.
+javascript() { # package
+	if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+		echo "needs node and npm" >"$work/$1.log"
+		none "$1" "$work/$1.log"
+	elif ! [ -d "$work/$1/node_modules/$1" ] && ! npm install --prefix "$work/$1" --ignore-scripts --no-fund --no-audit \
+		--loglevel=error "$1@$PIN_HOSTS_NPM" >"$work/$1.log" 2>&1; then
+		none "$1" "$work/$1.log"
+	elif (cd "$work/$1" && node "$here/node.mjs" "$1" "$cases") >"$work/$1.log" 2>&1; then
+		check "$python" "$here/compare.py" "$cases" "$1" "$1 $PIN_HOSTS_NPM"
+	else
+		cat "$work/$1.log"
+		failed=1
+	fi
+}
+
+# hugot's sessions in ONNX Runtime want a tokenizer in Rust, which its Go module brings as source.
+tokenizer() {
+	[ -f "$work/tokenizer/libtokenizers.a" ] && return
+	command -v cargo >/dev/null || { echo "needs cargo for its tokenizer"; return 1; }
+	source=$(cd "$here/hugot" && go mod download && go list -m -f '{{.Dir}}' github.com/daulet/tokenizers) || return
+	rm -rf "$work/tokenizer"
+	cp -r "$source" "$work/tokenizer" && chmod -R u+w "$work/tokenizer" || return
+	sed -i "s|^tiktoken-rs = .*|tiktoken-rs = \"=$PIN_HOSTS_TIKTOKEN\"|" "$work/tokenizer/crates/tokenizers/Cargo.toml"
+	(cd "$work/tokenizer" && cargo build --quiet --release --package tokenizers-ffi) || return
+	mv "$work/tokenizer/target/release/libtokenizers_ffi.a" "$work/tokenizer/libtokenizers.a"
+	rm -rf "$work/tokenizer/target"
+}
+
+hugot() { # ort or go
+	program=$work/hugot-$1
+	version=$(sed -n 's|.*knights-analytics/hugot \(v[0-9.]*\).*|\1|p' "$here/hugot/go.mod")
+	if { [ "$1" = go ] || tokenizer; } >"$program.log" 2>&1 &&
+		(cd "$here/hugot" && CGO_LDFLAGS=-L$work/tokenizer go build -tags "$(echo "$1" | tr a-z A-Z)" -o "$program" .) >>"$program.log" 2>&1; then
+		check "$python" "$here/hugot_pipeline.py" "$cases" "$(dirname "$ONNXRUNTIME_SHARED_LIBRARY_PATH")" "$program" "$1" "hugot $version ($1)"
+	else
+		none "hugot $version ($1)" "$program.log"
+	fi
+}
+
+mkdir -p "$work"
+runtime "${PIN_HOSTS_ONNXRUNTIMES##* }" || exit 1
+newest=$python
+"$newest" "$here/prepare.py" "$rewriter" "$ROPE_OPS_LIBRARY" "$testdata" "$cases" || exit 1
+
+for version in $PIN_HOSTS_ONNXRUNTIMES; do
+	runtime "$version" || continue
+	check "$python" "$here/ort.py" "$cases"
+	check "$python" "$here/ort.py" "$cases" "$ROPE_OPS_LIBRARY"
+done
+tool onnx "$PIN_HOSTS_ONNX" && check "$python" "$here/onnx_reference.py" "$cases"
+tool polygraphy "$PIN_HOSTS_POLYGRAPHY" && check "$python" "$here/polygraphy_cli.py" "$cases"
+tool onnxslim "$PIN_HOSTS_ONNXSLIM" && check "$python" "$here/simplify.py" onnxslim "$cases" "$rewriter" "$ROPE_OPS_LIBRARY"
+tool onnxsim "$PIN_HOSTS_ONNXSIM" && check "$python" "$here/simplify.py" onnxsim "$cases" "$rewriter" "$ROPE_OPS_LIBRARY"
+python=$newest
+javascript onnxruntime-node
+javascript onnxruntime-web
+hugot ort
+hugot go
+exit $failed
