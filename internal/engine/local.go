@@ -62,6 +62,10 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 			return err
 		}
 	}
+	// Threads that wait busily for the next call would take a core from what comes between calls.
+	if err := options.AddSessionConfigEntry("session.force_spinning_stop", "1"); err != nil {
+		return err
+	}
 	// What a piece needed is given back at once, for the next may be large; the
 	// arena would keep the largest of everything until the session ends. Where
 	// thousands of nodes make something small each, it saves as many calls.
