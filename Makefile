@@ -61,7 +61,10 @@ demo: build ## Rewrite a small real export and check it against its goldens (the
 test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)
 
 # The tests' heaps are small: collected as often as a large model needs it, they take two thirds more time.
+# Nor need processes that evaluate small models give memory back after every call.
 test-go: export GOGC ?= 400
+test-go: export MALLOC_MMAP_THRESHOLD_ ?= 67108864
+test-go: export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 test-go: build
 	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./...
 

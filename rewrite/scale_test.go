@@ -19,7 +19,7 @@ import (
 func TestManyLayersWithoutWeights(t *testing.T) {
 	t.Parallel()
 	library := testruntime.Require(t)
-	size := largemodel.Llama{Layers: 90, Heads: 8, KVHeads: 2, HeadSize: 32, Intermediate: 28672, Vocabulary: 128256, Theta: 500000}
+	size := largemodel.Llama{Layers: 90, Heads: 8, KVHeads: 2, HeadSize: 32, Intermediate: 896, Vocabulary: 128256, Theta: 500000}
 	path, _, err := size.Write(t.TempDir(), false)
 	if err != nil {
 		t.Fatal(err)

@@ -53,6 +53,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv(customop.RuntimeVariable, onnxruntime)
 			env.Setenv(customop.LibraryVariable, library)
 			env.Setenv("MODELS", models)
+			for _, name := range []string{"GOGC", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"} { // see the Makefile
+				if value := os.Getenv(name); value != "" {
+					env.Setenv(name, value)
+				}
+			}
 			env.Setenv("ESC", "\x1b")
 			env.Setenv("LONG", strings.Repeat("long", 500))
 			model, err := os.ReadFile(filepath.Join(models, "llama__optimum", "model.onnx"))

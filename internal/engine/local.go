@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"unsafe"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -62,6 +61,10 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 		if err := options.SetIntraOpNumThreads(e.config.Threads); err != nil {
 			return err
 		}
+	}
+	// Threads that wait busily for the next call would take a core from what comes between calls.
+	if err := options.AddSessionConfigEntry("session.force_spinning_stop", "1"); err != nil {
+		return err
 	}
 	// What a piece needed is given back at once, for the next may be large; the
 	// arena would keep the largest of everything until the session ends. Where
@@ -163,23 +166,21 @@ func fromValue(v ort.Value) (Tensor, error) {
 	dims := []int64(v.GetShape())
 	switch v := v.(type) {
 	case *ort.Tensor[float32]:
-		return copied(onnx.Float, dims, v.GetData()), nil
+		return tensor(onnx.Float, dims, v.GetData()), nil
 	case *ort.Tensor[float64]:
-		return copied(onnx.Double, dims, v.GetData()), nil
+		return tensor(onnx.Double, dims, v.GetData()), nil
 	case *ort.Tensor[int64]:
-		return copied(onnx.Int64, dims, v.GetData()), nil
+		return tensor(onnx.Int64, dims, v.GetData()), nil
 	case *ort.Tensor[int32]:
-		return copied(onnx.Int32, dims, v.GetData()), nil
+		return tensor(onnx.Int32, dims, v.GetData()), nil
 	case *ort.Tensor[bool]:
-		return copied(onnx.Bool, dims, v.GetData()), nil
+		return tensor(onnx.Bool, dims, v.GetData()), nil
 	}
 	return Tensor{}, fmt.Errorf("outputs of type %T are not supported", v)
 }
 
-func copied[E float32 | float64 | int64 | int32 | bool](t onnx.DataType, dims []int64, data []E) Tensor {
-	out := Tensor{Type: t, Dims: dims, Data: make([]byte, Elements(dims)*int64(t.Size()))}
-	if len(data) > 0 {
-		copy(out.Data, unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), len(out.Data)))
-	}
-	return out
+// tensor makes a tensor of data, which the binding copied out of ONNX Runtime's memory
+// and does not use any more.
+func tensor[E float32 | float64 | int64 | int32 | bool](t onnx.DataType, dims []int64, data []E) Tensor {
+	return Tensor{Type: t, Dims: dims, Data: bytesOf(data)[:Elements(dims)*int64(t.Size())]}
 }

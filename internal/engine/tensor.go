@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/x448/float16"
 
@@ -29,40 +31,48 @@ func Elements(dims []int64) int64 {
 	return n
 }
 
-// Float32s makes a float tensor of v.
+// Float32s makes a float tensor of v. It holds v itself, for there can be millions.
 func Float32s(v []float32, dims ...int64) Tensor {
-	data := make([]byte, 4*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(x))
-	}
-	return Tensor{Type: onnx.Float, Dims: dims, Data: data}
+	return Tensor{Type: onnx.Float, Dims: dims, Data: bytesOf(v)}
 }
 
-// Float64s makes a double tensor of v.
+// Float64s makes a double tensor of v. It holds v itself.
 func Float64s(v []float64, dims ...int64) Tensor {
-	data := make([]byte, 8*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(x))
-	}
-	return Tensor{Type: onnx.Double, Dims: dims, Data: data}
+	return Tensor{Type: onnx.Double, Dims: dims, Data: bytesOf(v)}
 }
 
-// Int64s makes an int64 tensor of v.
+// Int64s makes an int64 tensor of v. It holds v itself.
 func Int64s(v []int64, dims ...int64) Tensor {
-	data := make([]byte, 0, 8*len(v))
-	for _, x := range v {
-		data = binary.LittleEndian.AppendUint64(data, uint64(x))
+	return Tensor{Type: onnx.Int64, Dims: dims, Data: bytesOf(v)}
+}
+
+// bytesOf returns the bytes of v, which the two share. Like ONNX Runtime, this needs a
+// little-endian machine.
+func bytesOf[E any](v []E) []byte {
+	if len(v) == 0 {
+		return []byte{}
 	}
-	return Tensor{Type: onnx.Int64, Dims: dims, Data: data}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
+}
+
+// elementsOf returns the elements that data holds, which the two share.
+func elementsOf[E any](data []byte) []E {
+	n := len(data) / int(unsafe.Sizeof(*new(E)))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*E)(unsafe.Pointer(&data[0])), n)
 }
 
 // Integers makes a tensor of v in the given type: an integer type, bool or a float type.
 func Integers(t onnx.DataType, v []int64, dims ...int64) (Tensor, error) {
 	out := Tensor{Type: t, Dims: dims}
+	if t == onnx.Int64 || t == onnx.Uint64 { // most are
+		out.Data = slices.Clone(bytesOf(v))
+		return out, nil
+	}
 	for _, x := range v {
 		switch t {
-		case onnx.Int64, onnx.Uint64:
-			out.Data = binary.LittleEndian.AppendUint64(out.Data, uint64(x))
 		case onnx.Int32, onnx.Uint32:
 			out.Data = binary.LittleEndian.AppendUint32(out.Data, uint32(x))
 		case onnx.Int16, onnx.Uint16:
@@ -91,6 +101,9 @@ func bfloat16(x float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
+// Float32s returns the elements of a float tensor, which the two share.
+func (t Tensor) Float32s() []float32 { return elementsOf[float32](t.Data) }
+
 // Values returns the elements as float64, from a tensor of floats or integers.
 func (t Tensor) Values() []float64 {
 	size := t.Type.Size()
@@ -99,8 +112,8 @@ func (t Tensor) Values() []float64 {
 	}
 	out := make([]float64, len(t.Data)/size)
 	if t.Type == onnx.Float { // most are, and there can be millions
-		for i := range out {
-			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:])))
+		for i, x := range t.Float32s() {
+			out[i] = float64(x)
 		}
 		return out
 	}

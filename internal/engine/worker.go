@@ -138,9 +138,10 @@ type Worker struct {
 
 // frugal lets a child give memory back: Go's collector runs more often, and large
 // blocks of glibc's malloc go straight to the system and back. Measured on
-// SmolLM2: half the resident memory, no more time. What the user's environment
-// sets comes later and so counts.
-var frugal = []string{"GOGC=75", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072"}
+// SmolLM2: half the resident memory, no more time. It answers one request at a time,
+// so that a second processor would only collect more often: a sixth of an analysis'
+// processor time. What the user's environment sets comes later and so counts.
+var frugal = []string{"GOMAXPROCS=1", "GOGC=75", "MALLOC_ARENA_MAX=1", "MALLOC_MMAP_THRESHOLD_=131072", "MALLOC_TRIM_THRESHOLD_=131072"}
 
 // maxTimeouts is how many evaluations may take too long before the engine
 // gives up: a graph with many such parts must not take many times as long.

@@ -11,10 +11,10 @@ import (
 const reader = -1
 
 // document is the id of the token at an index.
-func (p Problem) document(batch, index int) int64 { return p.Documents[batch*p.width()+index] }
+func (p *Problem) document(batch, index int) int64 { return p.Documents[batch*p.width()+index] }
 
 // mayRead says whether the documents let a query see a key.
-func (p Problem) mayRead(batch, query, key int) bool {
+func (p *Problem) mayRead(batch, query, key int) bool {
 	rule := p.Attention.Mask.Documents
 	if rule == rope.NoDocuments {
 		return true
@@ -25,13 +25,13 @@ func (p Problem) mayRead(batch, query, key int) bool {
 
 // restarts says whether the token at an index counts from the beginning of its
 // document. Readers belong to none.
-func (p Problem) restarts(batch, index int) bool {
+func (p *Problem) restarts(batch, index int) bool {
 	return p.Attention.Mask.Restart && p.document(batch, index) != reader
 }
 
 // restarted is the position of such a token: how many real tokens of its id
 // stand before it in the row, from Start on, or from 0 in document 0.
-func (p Problem) restarted(batch, index int) int64 {
+func (p *Problem) restarted(batch, index int) int64 {
 	mine := p.document(batch, index)
 	position := p.Attention.Mask.Start
 	if mine == 0 {
@@ -46,7 +46,7 @@ func (p Problem) restarted(batch, index int) int64 {
 }
 
 // checkDocuments refuses ids without a mask over them, and the other way round.
-func (p Problem) checkDocuments() error {
+func (p *Problem) checkDocuments() error {
 	m := p.Attention.Mask
 	switch {
 	case (m.Documents != rope.NoDocuments) != (p.Documents != nil):

@@ -53,7 +53,7 @@ type Result struct {
 	Visible      []int     // [B, L], how many keys each query sees
 }
 
-func (p Problem) valueSize() int {
+func (p *Problem) valueSize() int {
 	if p.ValueSize == 0 {
 		return p.Attention.HeadSize
 	}
@@ -61,7 +61,7 @@ func (p Problem) valueSize() int {
 }
 
 // past is how many tokens a row's cache holds.
-func (p Problem) past(batch int) int {
+func (p *Problem) past(batch int) int {
 	if p.Pasts == nil {
 		return p.Past
 	}
@@ -69,10 +69,10 @@ func (p Problem) past(batch int) int {
 }
 
 // total is the number of keys of a row.
-func (p Problem) total(batch int) int { return p.past(batch) + p.Length }
+func (p *Problem) total(batch int) int { return p.past(batch) + p.Length }
 
 // width is W, the keys of the longest row.
-func (p Problem) width() int {
+func (p *Problem) width() int {
 	if p.widest > 0 {
 		return p.widest
 	}
@@ -84,7 +84,7 @@ func (p Problem) width() int {
 }
 
 // presentRows is R.
-func (p Problem) presentRows() int {
+func (p *Problem) presentRows() int {
 	if p.Pasts == nil {
 		return p.Past + p.Length
 	}
@@ -92,7 +92,7 @@ func (p Problem) presentRows() int {
 }
 
 // position is the position of a new token.
-func (p Problem) position(batch, place int) int64 {
+func (p *Problem) position(batch, place int) int64 {
 	index := p.past(batch) + place
 	switch {
 	case p.restarts(batch, index):
@@ -104,7 +104,7 @@ func (p Problem) position(batch, place int) int64 {
 }
 
 // drawn is where a token stands whose positions are drawn from a range.
-func (p Problem) drawn(position int64) int64 {
+func (p *Problem) drawn(position int64) int64 {
 	if p.Attention.Drawn.Range == 0 {
 		return position
 	}
@@ -112,12 +112,12 @@ func (p Problem) drawn(position int64) int64 {
 }
 
 // isReal says whether the key at an index is no padding.
-func (p Problem) isReal(batch, index int) bool {
+func (p *Problem) isReal(batch, index int) bool {
 	return p.KeyMask == nil || p.KeyMask[batch*p.width()+index]
 }
 
 // firstKeysEnd is the index behind a row's first FirstKeys real keys.
-func (p Problem) firstKeysEnd(batch int) int {
+func (p *Problem) firstKeysEnd(batch int) int {
 	count := int64(0)
 	for j := range p.total(batch) {
 		if count == p.Attention.Mask.FirstKeys {
@@ -131,7 +131,7 @@ func (p Problem) firstKeysEnd(batch int) int {
 }
 
 // sees says whether a query sees a key, both given by index.
-func (p Problem) sees(batch, query, key int) bool {
+func (p *Problem) sees(batch, query, key int) bool {
 	m, distance := p.Attention.Mask, int64(query-key)
 	if m.Causal && distance < 0 {
 		return false
@@ -146,7 +146,7 @@ func (p Problem) sees(batch, query, key int) bool {
 // plainBands is the position map of an attention that names none.
 var plainBands = []rope.Band{{Start: 0, QueryScale: 1, KeyScale: 1}}
 
-func (p Problem) bands() []rope.Band {
+func (p *Problem) bands() []rope.Band {
 	if len(p.Attention.Bands) == 0 {
 		return plainBands
 	}
@@ -154,7 +154,7 @@ func (p Problem) bands() []rope.Band {
 }
 
 // band returns the number of the band that holds a key, both given by index.
-func (p Problem) band(query, key int, shift int64) int {
+func (p *Problem) band(query, key int, shift int64) int {
 	bands := p.bands()
 	distance := int64(query - key)
 	if n := p.Attention.Chunk; n > 0 {
@@ -169,7 +169,7 @@ func (p Problem) band(query, key int, shift int64) int {
 }
 
 // queryAt and keyAt are where a band sees a query and a key of a position.
-func (p Problem) queryAt(b rope.Band, position int64) float64 {
+func (p *Problem) queryAt(b rope.Band, position int64) float64 {
 	at := b.QueryScale*float64(p.shared(b, position)) + b.QueryOffset
 	if b.QueryLimit > 0 {
 		at = min(at, b.QueryLimit)
@@ -177,12 +177,12 @@ func (p Problem) queryAt(b rope.Band, position int64) float64 {
 	return at
 }
 
-func (p Problem) keyAt(b rope.Band, position int64) float64 {
+func (p *Problem) keyAt(b rope.Band, position int64) float64 {
 	return b.KeyScale * float64(p.shared(b, position))
 }
 
 // shared is the position that a token shares with its group.
-func (p Problem) shared(b rope.Band, position int64) int64 {
+func (p *Problem) shared(b rope.Band, position int64) int64 {
 	if n := p.Attention.Chunk; n > 0 {
 		position -= floorDiv(position, n) * n
 	}
@@ -192,7 +192,7 @@ func (p Problem) shared(b rope.Band, position int64) int64 {
 func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
 
 // reach is the largest position of a real new token, and one more.
-func (p Problem) reach() int64 {
+func (p *Problem) reach() int64 {
 	var reach int64
 	for b := range p.Batch {
 		for l := range p.Length {
@@ -206,7 +206,7 @@ func (p Problem) reach() int64 {
 
 // shift returns position − index of a row, which must be one number for all its
 // real new tokens whose positions do not restart. A row without one has shift 0.
-func (p Problem) shift(batch int) (int64, error) {
+func (p *Problem) shift(batch int) (int64, error) {
 	var shift int64
 	first := -1
 	for l := range p.Length {
@@ -226,7 +226,7 @@ func (p Problem) shift(batch int) (int64, error) {
 }
 
 // check refuses what has no meaning.
-func (p Problem) check() error {
+func (p *Problem) check() error {
 	a := p.Attention
 	if p.Batch < 1 || p.Length < 0 || p.Past < 0 || p.ValueSize < 0 {
 		return fmt.Errorf("batch %d, length %d, past %d, value size %d: the batch must be positive and the others not negative", p.Batch, p.Length, p.Past, p.ValueSize)
@@ -273,7 +273,7 @@ func (p Problem) check() error {
 }
 
 // checkPasts refuses rows that their buffers do not hold.
-func (p Problem) checkPasts() error {
+func (p *Problem) checkPasts() error {
 	if p.Pasts == nil {
 		if p.PresentRows != 0 {
 			return errors.New("present's rows are given without the pasts of the rows (Pasts)")
@@ -294,7 +294,7 @@ func (p Problem) checkPasts() error {
 	return nil
 }
 
-func (p Problem) checkBands() error {
+func (p *Problem) checkBands() error {
 	a, bands := p.Attention, p.bands()
 	if len(bands) > 1 && !a.Mask.Causal {
 		return errors.New("keys after the query belong to no band: a map of several bands needs a causal mask")
@@ -323,7 +323,7 @@ func (p Problem) checkBands() error {
 }
 
 // checkDrawn refuses calls for which positions cannot be drawn.
-func (p Problem) checkDrawn() error {
+func (p *Problem) checkDrawn() error {
 	a := p.Attention
 	switch {
 	case p.Past > 0 || len(a.Bands) > 1 || a.Chunk > 0 || a.Cache == rope.Raw || a.Mask.Restart:

@@ -119,6 +119,24 @@ func (ly Layout) Index(dims []int64, b, h, r, c int64) int64 {
 	return at
 }
 
+// Strides says how far apart in the data of a tensor elements are that differ by one in
+// their batch, head, row or channel.
+type Strides struct{ First, Batch, Head, Row, Channel int64 }
+
+// Strides returns the strides of a tensor with these dims.
+func (ly Layout) Strides(dims []int64) Strides {
+	first := ly.Index(dims, 0, 0, 0, 0)
+	return Strides{
+		First: first, Batch: ly.Index(dims, 1, 0, 0, 0) - first, Head: ly.Index(dims, 0, 1, 0, 0) - first,
+		Row: ly.Index(dims, 0, 0, 1, 0) - first, Channel: ly.Index(dims, 0, 0, 0, 1) - first,
+	}
+}
+
+// Index returns the same as that of the layout.
+func (s Strides) Index(b, h, r, c int64) int64 {
+	return s.First + b*s.Batch + h*s.Head + r*s.Row + c*s.Channel
+}
+
 // Is reports whether the axes are exactly these.
 func (ly Layout) Is(axes ...Axis) bool {
 	if len(axes) != len(ly.Axes) {

@@ -37,3 +37,27 @@ func TestUnitAxes(t *testing.T) {
 		}
 	}
 }
+
+// Strides lead to the same elements as Index, in every order of axes.
+func TestStrides(t *testing.T) {
+	orders := [][]Axis{
+		{BatchAxis, HeadAxis, RowAxis, ChannelAxis}, {BatchAxis, RowAxis, HeadAxis, ChannelAxis}, {RowAxis, BatchAxis, ChannelAxis, HeadAxis},
+		{BatchAxis, RowAxis, MergedAxis}, {BatchHeadAxis, RowAxis, ChannelAxis}, {BatchAxis, RowAxis, HeadAxis, UnitAxis, ChannelAxis},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		ly := Layout{Axes: rapid.SampledFrom(orders).Draw(t, "axes"), Heads: 2, Channels: 16}
+		if rapid.Bool().Draw(t, "packed") {
+			ly.First, ly.All = 3, 6
+		}
+		sizes := map[Axis]int64{BatchAxis: 3, HeadAxis: 6, RowAxis: 5, ChannelAxis: 16, MergedAxis: 6 * 16, BatchHeadAxis: 3 * 6, UnitAxis: 1}
+		var dims []int64
+		for _, a := range ly.Axes {
+			dims = append(dims, sizes[a])
+		}
+		at := func(name string, n int64) int64 { return rapid.Int64Range(0, n-1).Draw(t, name) }
+		b, r, h, c := at("batch", 3), at("row", 5), at("head", 2), at("channel", 16)
+		if got, want := ly.Strides(dims).Index(b, h, r, c), ly.Index(dims, b, h, r, c); got != want {
+			t.Fatalf("the element is at %d, %d was expected", got, want)
+		}
+	})
+}

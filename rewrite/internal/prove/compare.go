@@ -210,13 +210,17 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				return errs, graph.Refuse(s.Softmax, "%v", err)
 			}
 			counts := func(j int64) bool { return kind(j) == Compared }
-			if i == output {
+			values, err := valuesOf(results[0][name], results[1][name], results[2][name])
+			if err == nil && i == output {
 				padded := func(j int64) bool { return kind(j) == PaddedWithoutKeys }
-				if errs[paddedOutput].Add(results[0][name], results[1][name], results[2][name], padded) != nil {
+				if errs[paddedOutput].add(values, padded) != nil {
 					c.proof.PaddedDiffer = true // NaN in one of them
 				}
 			}
-			if err := errs[i].Add(results[0][name], results[1][name], results[2][name], counts); err != nil {
+			if err == nil {
+				err = errs[i].add(values, counts)
+			}
+			if err != nil {
 				return errs, graph.Refuse(s.Softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 			}
 			switch {

@@ -26,15 +26,32 @@ type ResultErrors struct {
 // (a zero Tensor) its error is taken as 0. It returns an error for shapes that differ and
 // for NaN.
 func (e *ResultErrors) Add(original, double, op engine.Tensor, counts func(i int64) bool) error {
+	values, err := valuesOf(original, double, op)
+	if err != nil {
+		return err
+	}
+	return e.add(values, counts)
+}
+
+// resultValues holds the elements of one result.
+type resultValues struct{ original, double, op []float64 }
+
+// valuesOf returns the elements of a result, and an error for shapes that differ.
+func valuesOf(original, double, op engine.Tensor) (v resultValues, _ error) {
 	if original.Dims == nil {
 		original = double
 	}
 	for _, t := range []engine.Tensor{original, op} {
 		if !slices.Equal(t.Dims, double.Dims) {
-			return fmt.Errorf("its shape is %v, %v was expected", t.Dims, double.Dims)
+			return v, fmt.Errorf("its shape is %v, %v was expected", t.Dims, double.Dims)
 		}
 	}
-	x, y, z := original.Values(), double.Values(), op.Values()
+	return resultValues{original.Values(), double.Values(), op.Values()}, nil
+}
+
+// add does what Add does.
+func (e *ResultErrors) add(values resultValues, counts func(i int64) bool) error {
+	x, y, z := values.original, values.double, values.op
 	for i := range y {
 		if !counts(int64(i)) {
 			continue
@@ -42,11 +59,12 @@ func (e *ResultErrors) Add(original, double, op engine.Tensor, counts func(i int
 		if math.IsNaN(x[i]) || math.IsNaN(y[i]) || math.IsNaN(z[i]) {
 			return fmt.Errorf("element %d is %g in the original, %g in float64 and %g in the op", i, x[i], y[i], z[i])
 		}
-		e.Original = math.Max(e.Original, math.Abs(x[i]-y[i]))
-		e.Op = math.Max(e.Op, math.Abs(z[i]-y[i]))
-		e.originalSquares += (x[i] - y[i]) * (x[i] - y[i])
-		e.opSquares += (z[i] - y[i]) * (z[i] - y[i])
-		e.Largest = math.Max(e.Largest, math.Abs(y[i]))
+		original, op := x[i]-y[i], z[i]-y[i]
+		e.Original = max(e.Original, math.Abs(original))
+		e.Op = max(e.Op, math.Abs(op))
+		e.originalSquares += original * original
+		e.opSquares += op * op
+		e.Largest = max(e.Largest, math.Abs(y[i]))
 		e.Count++
 	}
 	return nil

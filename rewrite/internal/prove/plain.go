@@ -84,6 +84,6 @@ func (e *ResultErrors) addPlain(plain, double engine.Tensor, counts func(i int64
 
 // addPlainError adds the error of one element of a plain implementation.
 func (e *ResultErrors) addPlainError(off float64) {
-	e.plain = math.Max(e.plain, math.Abs(off))
+	e.plain = max(e.plain, math.Abs(off))
 	e.plainSquares += off * off
 }

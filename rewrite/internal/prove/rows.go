@@ -37,7 +37,7 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 			given[v.Name] = feeds[v.Name]
 		}
 		var err error
-		if _, smp.Base, err = c.bias.Rows(ctx, t.pt, score.Zero, given); err != nil {
+		if smp.Base, err = c.bias.ZeroRows(ctx, t.pt, given); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +82,7 @@ func paddingOf(m *measure.Measured, smp score.Sample, heads int64, feeds map[str
 func keyVisible(f *score.Fit, smp score.Sample, heads, b, key int64) bool {
 	for i := range smp.Pt.L {
 		for h := range heads {
-			if f.Shown(smp, int((b*heads+h)*smp.Pt.L+i), b, i, key) {
+			if keys := f.Shown(smp, int((b*heads+h)*smp.Pt.L+i), b, i); keys.Has(key) {
 				return true
 			}
 		}
@@ -100,7 +100,7 @@ func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []b
 	for b := range pt.B {
 		for i := range pt.L {
 			for h := range heads {
-				if fit.First(smp, int((b*heads+h)*pt.L+i), b, i) >= 0 {
+				if keys := fit.Shown(smp, int((b*heads+h)*pt.L+i), b, i); keys.First() >= 0 {
 					continue
 				}
 				if smp.Mask[b*(pt.L+pt.P)+pt.P+i] != 0 {
@@ -121,11 +121,13 @@ func RowsOfOutput(m *measure.Measured, pt dim.Point, kind func(b, i int64) RowKi
 	ly := m.Layouts.Output
 	dims := OutputDims(m, pt)
 	kinds := make([]RowKind, engine.Elements(dims))
+	strides := ly.Strides(dims)
 	for b := range pt.B {
 		for i := range pt.L {
+			k := kind(b, i)
 			for h := range ly.Heads {
 				for c := range ly.Channels {
-					kinds[ly.Index(dims, b, h, i, c)] = kind(b, i)
+					kinds[strides.Index(b, h, i, c)] = k
 				}
 			}
 		}

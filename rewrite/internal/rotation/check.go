@@ -115,18 +115,20 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 		return err
 	}
 	gain := e.EffectiveGain() * fit.Factor
+	type turn struct{ cos, sin, angleError float64 }
+	turns := make([]turn, n) // of the pairs, at one position
 	for i, p := range positions {
+		for x, omega := range e.Frequencies {
+			sin, cos := math.Sincos(r.angle(p, omega))
+			turns[x] = turn{gain * cos, gain * sin, gain * (8*ir.Float32eps + 1.2e-7*float64(p)*math.Abs(omega))}
+		}
 		for h := range y[0] {
+			first, second := y[0][h][i], y[1][h][i]
 			for x, omega := range e.Frequencies {
-				angle := r.angle(p, omega)
-				sin, cos := math.Sincos(angle)
-				angleError := gain * (8*ir.Float32eps + 1.2e-7*float64(p)*math.Abs(omega))
+				t := turns[x]
 				a, b := PairAt(e, x)
-				for _, v := range [][2]float64{
-					{y[0][h][i][a], gain * cos}, {y[0][h][i][b], gain * sin},
-					{y[1][h][i][a], -gain * sin}, {y[1][h][i][b], gain * cos},
-				} {
-					if !(math.Abs(v[0]-v[1]) <= angleError+r.rounding(v[1], gain)) {
+				for _, v := range [4][2]float64{{first[a], t.cos}, {first[b], t.sin}, {second[a], -t.sin}, {second[b], t.cos}} {
+					if !(math.Abs(v[0]-v[1]) <= t.angleError+r.rounding(v[1], gain)) {
 						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
 					}
 				}

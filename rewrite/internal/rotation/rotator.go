@@ -97,12 +97,16 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 		if want := dim.Evaluate(r.Loaded.Table.Dims[r.Out], pt); !slices.Equal(want, y.Dims) {
 			return nil, fmt.Errorf("%q has the shape %v, %v was expected", r.Out, y.Dims, want)
 		}
+		strides := r.To.Strides(y.Dims)
 		for b := range out {
 			for h := range out[b] {
+				vectors := make([]float64, int64(end-start)*r.To.Channels)
 				for i := start; i < end; i++ {
-					vector := make([]float64, r.To.Channels)
+					vector := vectors[:r.To.Channels:r.To.Channels]
+					vectors = vectors[r.To.Channels:]
+					at := strides.Index(int64(b), int64(h), row(i), 0)
 					for c := range vector {
-						vector[c] = values[r.To.Index(y.Dims, int64(b), int64(h), row(i), int64(c))]
+						vector[c] = values[at+int64(c)*strides.Channel]
 					}
 					out[b][h][i] = vector
 				}
@@ -124,18 +128,20 @@ func (r *Rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt d
 			return err
 		}
 		x := make([]float32, elements)
+		strides := ly.Strides(dims)
 		for b, v := range vectors {
 			for c, value := range v {
 				from := int64(c)
 				if r.order != nil {
 					from = r.order[c]
 				}
-				if from -= first; from < 0 || from >= ly.Channels {
+				if from -= first; from < 0 || from >= ly.Channels || value == 0 && r.order == nil {
 					continue
 				}
 				for h := range ly.Heads {
+					at := strides.Index(int64(b), h, 0, from)
 					for l := range pt.L {
-						x[ly.Index(dims, int64(b), h, l, from)] = value
+						x[at+l*strides.Row] = value
 					}
 				}
 			}

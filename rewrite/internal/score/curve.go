@@ -37,7 +37,7 @@ func (s *Scorer) fitCurve(fit *Fit, samples []Sample, large Sample) error {
 	line := func(list []Sample, c Curve) float64 { // the factor between the values and those of c
 		var dot, norm float64
 		for _, smp := range list {
-			s.visit(fit, smp, func(v visit) {
+			s.visit(fit, smp, func(v *visit) {
 				want := c.at(v.x) - c.at(v.x0)
 				dot += want * (v.y - v.y0 - v.base + v.base0)
 				norm += want * want
@@ -53,7 +53,7 @@ func (s *Scorer) fitCurve(fit *Fit, samples []Sample, large Sample) error {
 	fit.Curve = Curve{Factor: ir.Snapped(factor, p)}
 	spread, straight := 0.0, 0.0 // largest difference of large scores, and what it would be on a line
 	slope := line(small, Curve{Factor: 1})
-	s.visit(fit, large, func(v visit) {
+	s.visit(fit, large, func(v *visit) {
 		if d := math.Abs(slope * (v.x - v.x0)); d > straight {
 			straight, spread = d, math.Abs(v.y-v.y0-v.base+v.base0)
 		}
@@ -68,7 +68,7 @@ func (s *Scorer) fitCurve(fit *Fit, samples []Sample, large Sample) error {
 		for range 80 {
 			c.Softcap = (low + high) / 2
 			widest := 0.0
-			s.visit(fit, large, func(v visit) { widest = math.Max(widest, math.Abs(c.at(v.x)-c.at(v.x0))) })
+			s.visit(fit, large, func(v *visit) { widest = math.Max(widest, math.Abs(c.at(v.x)-c.at(v.x0))) })
 			if widest < spread {
 				low = c.Softcap
 			} else {

@@ -25,16 +25,18 @@ func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 	total := smp.Pt.L + smp.Pt.P
 	for r := range smp.out {
 		h, b, i := s.place(smp.Pt, r)
-		if fit.First(smp, r, b, i) < 0 {
+		keys := fit.Shown(smp, r, b, i)
+		if keys.First() < 0 {
 			continue // exporters differ in what they give for a query that sees no key
 		}
+		out := smp.out[r]
 		for j := range total {
-			got := smp.out[r][j] > Masked
-			if smp.Base != nil && !fit.Shown(smp, r, b, i, j) {
+			got, want := out[j] > Masked, keys.Has(j)
+			if smp.Base != nil && !want {
 				// A large score may exceed the limit where a finite bias hides the key.
-				got = smp.out[r][j] > Masked+math.Abs(fit.Curve.at(float64(smp.in[r][j])))
+				got = float64(out[j]) > Masked+math.Abs(fit.Curve.at(float64(smp.in[r][j])))
 			}
-			if want := fit.Shown(smp, r, b, i, j); want != got {
+			if want != got {
 				return fmt.Errorf("head %d, query %d, key %d (past %d%s): visible is %v, %v was expected of %s",
 					h, i, j, smp.Pt.P, describePadding(smp.Mask[b*total:(b+1)*total]), got, want, fit.Mask.String())
 			}
@@ -58,9 +60,10 @@ func (s *Scorer) followsCurve(fit *Fit, smp Sample) (wrong error) {
 	if p := s.Loaded.Piece.Precision(); p != rope.Float32 {
 		slack = 2 * p.Epsilon()
 	}
-	s.visit(fit, smp, func(v visit) {
-		want := fit.Curve.at(v.x) - fit.Curve.at(v.x0) + v.base - v.base0
-		tolerance := slack * (math.Abs(v.y) + math.Abs(v.y0) + math.Abs(fit.Curve.at(v.x)) + math.Abs(fit.Curve.at(v.x0)) + fit.Curve.Softcap)
+	s.visit(fit, smp, func(v *visit) {
+		at, at0 := fit.Curve.at(v.x), fit.Curve.at(v.x0)
+		want := at - at0 + v.base - v.base0
+		tolerance := slack * (math.Abs(v.y) + math.Abs(v.y0) + math.Abs(at) + math.Abs(at0) + fit.Curve.Softcap)
 		if wrong == nil && !(math.Abs(v.y-v.y0-want) <= tolerance) {
 			wrong = fmt.Errorf("head %d, query %d (past %d): scores %g and %g become %g and %g, which is not %v",
 				v.head, v.query, smp.Pt.P, v.x, v.x0, v.y, v.y0, fit.Curve)
@@ -79,24 +82,29 @@ type visit struct {
 	x, y, base, x0, y0, base0 float64
 }
 
-// visit calls f for every visible key.
-func (s *Scorer) visit(fit *Fit, smp Sample, f func(visit)) {
-	base := func(r int, j int64) float64 {
-		if smp.Base == nil {
-			return 0
-		}
-		return smp.Base[r][j]
-	}
-	for r := range smp.in {
+// visit calls f for every visible key. What f gets does not last.
+func (s *Scorer) visit(fit *Fit, smp Sample, f func(*visit)) {
+	for r, in := range smp.in {
 		h, b, i := s.place(smp.Pt, r)
-		first := fit.First(smp, r, b, i)
+		keys := fit.Shown(smp, r, b, i)
+		first := keys.First()
 		if first < 0 {
 			continue
 		}
-		for j := first; j < smp.Pt.L+smp.Pt.P; j++ {
-			if fit.Shown(smp, r, b, i, j) {
-				f(visit{h, i, float64(smp.in[r][j]), smp.out[r][j], base(r, j), float64(smp.in[r][first]), smp.out[r][first], base(r, first)})
+		out := smp.out[r]
+		v := visit{head: h, query: i, x0: float64(in[first]), y0: float64(out[first])}
+		if keys.bias != nil {
+			v.base0 = float64(keys.bias[first])
+		}
+		for j := first; j < keys.to; j++ {
+			if !keys.Has(j) {
+				continue
 			}
+			v.x, v.y = float64(in[j]), float64(out[j])
+			if keys.bias != nil {
+				v.base = float64(keys.bias[j])
+			}
+			f(&v)
 		}
 	}
 }
@@ -113,19 +121,21 @@ func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 	total := smp.Pt.L + smp.Pt.P
 	for r := range smp.in {
 		h, b, i := s.place(smp.Pt, r)
-		first := fit.First(smp, r, b, i)
+		keys := fit.Shown(smp, r, b, i)
+		first := keys.First()
 		if first < 0 {
 			continue
 		}
-		shift := smp.out[r][first] - fit.Curve.at(float64(smp.in[r][first]))
+		beside, last := float64(smp.out[r][first]), float64(smp.out[r][total])
+		shift := beside - fit.Curve.at(float64(smp.in[r][first]))
 		if smp.Base != nil {
-			shift -= smp.Base[r][first]
+			shift -= float64(smp.Base[r][first])
 		}
-		logit := smp.out[r][total] - shift
+		logit := last - shift
 		if math.IsNaN(fit.Sinks[h]) {
 			fit.Sinks[h] = float64(float32(logit))
 		}
-		tolerance := slack * (math.Abs(shift) + math.Abs(smp.out[r][first]) + math.Abs(smp.out[r][total]) + math.Abs(fit.Sinks[h]))
+		tolerance := slack * (math.Abs(shift) + math.Abs(beside) + math.Abs(last) + math.Abs(fit.Sinks[h]))
 		if !(math.Abs(logit-fit.Sinks[h]) <= tolerance) {
 			return fmt.Errorf("head %d, query %d (past %d): the logit beside the keys is %g and elsewhere %g, one was expected",
 				h, i, smp.Pt.P, logit, fit.Sinks[h])

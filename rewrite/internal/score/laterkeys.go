@@ -42,13 +42,13 @@ func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
 		if s.byRows {
 			given[eval.RowsInput] = engine.Int64s(k.rows, length)
 		}
-		_, out, err := s.Rows(ctx, pt, Zero, given)
+		out, err := s.ZeroRows(ctx, pt, given)
 		if err != nil {
 			return false, err
 		}
 		for r, row := range out {
 			_, _, i := s.place(pt, r)
-			if slices.ContainsFunc(row[k.rows[i]+1:k.total], func(v float64) bool { return v > Masked }) {
+			if slices.ContainsFunc(row[k.rows[i]+1:k.total], func(v float32) bool { return v > Masked }) {
 				return false, nil
 			}
 		}

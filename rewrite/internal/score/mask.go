@@ -93,41 +93,50 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 }
 
 // unpadded returns the softmax's input for scores of zero without padding.
-func (s *Scorer) unpadded(ctx context.Context, rng *rand.Rand, pt dim.Point) ([][]float64, error) {
+func (s *Scorer) unpadded(ctx context.Context, rng *rand.Rand, pt dim.Point) ([][]float32, error) {
 	given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P))))
 	if err != nil {
 		return nil, err
 	}
-	_, out, err := s.Rows(ctx, pt, Zero, given)
-	return out, err
+	return s.ZeroRows(ctx, pt, given)
 }
 
-// visible reports whether the fitted mask shows key j to query i of row b of the batch.
-// mask is the padding mask [batch, past + length].
-func (f *Fit) visible(pt dim.Point, mask []int64, b, i, j int64) bool {
-	total := pt.L + pt.P
-	distance := pt.P + i - j
-	switch {
-	case f.Mask.Causal && distance < 0:
-		return false
-	case f.Mask.Window > 0 && (distance >= f.Mask.Window || -distance >= f.Mask.Window):
-		return false
-	case f.Mask.Padding && mask[b*total+j] == 0:
-		return false
-	}
-	return true
+// Keys are the keys that are visible to one query.
+type Keys struct {
+	from, to int64     // the others are hidden by causality or the window
+	padding  []int64   // 0 for keys of padded tokens; nil where these are not hidden
+	bias     []float32 // Masked or less for keys that the bias hides; nil without
 }
 
-// Shown reports whether key j is visible to query i of row b of the batch, in a sample:
+// Shown returns the keys that are visible to query i of row b of the batch, in a sample:
 // by the mask, and by the bias of the sample's row r of scores.
-func (f *Fit) Shown(smp Sample, r int, b, i, j int64) bool {
-	return f.visible(smp.Pt, smp.Mask, b, i, j) && (smp.Base == nil || smp.Base[r][j] > Masked)
+func (f *Fit) Shown(smp Sample, r int, b, i int64) Keys {
+	total, own := smp.Pt.L+smp.Pt.P, smp.Pt.P+i
+	k := Keys{to: total}
+	if f.Mask.Causal {
+		k.to = min(k.to, own+1)
+	}
+	if w := f.Mask.Window; w > 0 {
+		k.from, k.to = max(own-w+1, 0), min(k.to, own+w)
+	}
+	if f.Mask.Padding {
+		k.padding = smp.Mask[b*total : (b+1)*total]
+	}
+	if smp.Base != nil {
+		k.bias = smp.Base[r]
+	}
+	return k
 }
 
-// First returns the first key that is visible in row r of scores, −1 when none is.
-func (f *Fit) First(smp Sample, r int, b, i int64) int64 {
-	for j := range smp.Pt.L + smp.Pt.P {
-		if f.Shown(smp, r, b, i, j) {
+// Has reports whether key j is among them.
+func (k *Keys) Has(j int64) bool {
+	return j >= k.from && j < k.to && (k.padding == nil || k.padding[j] != 0) && (k.bias == nil || k.bias[j] > Masked)
+}
+
+// First returns the first of them, −1 when there is none.
+func (k *Keys) First() int64 {
+	for j := k.from; j < k.to; j++ {
+		if k.Has(j) {
 			return j
 		}
 	}

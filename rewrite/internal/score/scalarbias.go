@@ -19,7 +19,7 @@ func (s *Scorer) ScalarBias(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		_, want, err := s.Rows(ctx, pt, Zero, given)
+		want, err := s.ZeroRows(ctx, pt, given)
 		if err != nil {
 			return false
 		}
@@ -30,7 +30,7 @@ func (s *Scorer) ScalarBias(ctx context.Context) bool {
 			return false
 		}
 		got := result[s.Out]
-		values := got.Values()
+		values := got.Float32s()
 		computed, _ := s.sizes(pt)
 		full := []int64{pt.B, s.Heads, computed, pt.L + pt.P + s.Extra}
 		for d, n := range got.Dims {

@@ -43,28 +43,58 @@ type Sample struct {
 	Pt   dim.Point
 	Mask []int64     // the padding mask [batch, past + length]
 	in   [][]float32 // scores
-	out  [][]float64 // the softmax's input for these scores
-	Base [][]float64 // the softmax's input for scores of zero; nil unless a bias is measured
+	out  [][]float32 // the softmax's input for these scores
+	Base [][]float32 // the softmax's input for scores of zero; nil unless a bias is measured
 }
 
 // Rows evaluates the piece on scores that score returns, one after the other. It returns
 // the scores and the softmax's input row by row, as [batch·heads·length][past + length]; a
 // sink's value is behind those of the keys. given holds the integer inputs.
-func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, given map[string]engine.Tensor) (in [][]float32, out [][]float64, err error) {
-	total := pt.L + pt.P
-	computed, sizes := s.sizes(pt)
-	dims := []int64{pt.B, s.Heads, computed, total}
+func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, given map[string]engine.Tensor) (in, out [][]float32, err error) {
+	x, err := s.zeros(pt)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range x {
+		x[i] = float32(score())
+	}
+	return s.evaluate(ctx, pt, x, given)
+}
+
+// ZeroRows evaluates the piece on scores of zero, as Rows does.
+func (s *Scorer) ZeroRows(ctx context.Context, pt dim.Point, given map[string]engine.Tensor) ([][]float32, error) {
+	x, err := s.zeros(pt)
+	if err != nil {
+		return nil, err
+	}
+	_, out, err := s.evaluate(ctx, pt, x, given)
+	return out, err
+}
+
+// zeros returns room for the scores of a point.
+func (s *Scorer) zeros(pt dim.Point) ([]float32, error) {
+	dims := s.dims(pt)
 	elements, err := bound.Elements(dims)
 	if err == nil {
 		err = probed(elements, dims)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	x := make([]float32, elements)
-	for i := range x {
-		x[i] = float32(score())
-	}
+	return make([]float32, elements), nil
+}
+
+// dims returns the shape of the scores at a point.
+func (s *Scorer) dims(pt dim.Point) []int64 {
+	computed, _ := s.sizes(pt)
+	return []int64{pt.B, s.Heads, computed, pt.L + pt.P}
+}
+
+// evaluate evaluates the piece on the scores x and returns what Rows does.
+func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given map[string]engine.Tensor) (in, out [][]float32, err error) {
+	total := pt.L + pt.P
+	computed, sizes := s.sizes(pt)
+	dims := s.dims(pt)
 	feeds := map[string]engine.Tensor{s.In: s.Loaded.Piece.State(s.In, x, dims...)}
 	for name, t := range given {
 		feeds[name] = t
@@ -80,7 +110,7 @@ func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, g
 	if !slices.Equal(y.Dims, []int64{pt.B, s.Heads, computed, total + s.Extra}) {
 		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)
 	}
-	values := y.Values()
+	values := y.Float32s()
 	for r := range pt.B * s.Heads * computed {
 		if r%computed >= computed-pt.L {
 			in = append(in, x[r*total:(r+1)*total])
@@ -150,7 +180,7 @@ func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Po
 	if smp.in, smp.out, err = s.Rows(ctx, pt, score, given); err != nil || !fit.Mask.Bias {
 		return smp, err
 	}
-	_, smp.Base, err = s.Rows(ctx, pt, Zero, given)
+	smp.Base, err = s.ZeroRows(ctx, pt, given)
 	return smp, err
 }
 
@@ -158,6 +188,3 @@ func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Po
 func (s *Scorer) place(pt dim.Point, r int) (h, b, i int64) {
 	return int64(r) / pt.L % s.Heads, int64(r) / pt.L / s.Heads, int64(r) % pt.L
 }
-
-// Zero returns 0, as a score for Rows.
-func Zero() float64 { return 0 }
