@@ -30,7 +30,9 @@
 //     whole model (unread).
 //   - Edit (package rope, plan.go): methods change the value of the site.
 //   - Lower (lower, plainonnx): the op is written for the value, or the model's own
-//     constants are changed, and what nothing reads any more is taken out.
+//     constants are changed, and what nothing reads any more is taken out. The model then
+//     gets the op's definition in plain ONNX operators (package definition, definition.go),
+//     which is proven too.
 //
 // Below them stand sizes and layouts (dim), nodes and the builder that writes them
 // (ir), bounds of what a run may take (bound), how far a graph can be evaluated

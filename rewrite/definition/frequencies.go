@@ -12,20 +12,17 @@ func (w *body) frequencies() string {
 	trained := w.attribute("trained_length")
 	reach := w.reach()
 	long := w.op("long", "Greater", []string{reach, trained})
-	other := ""
-	switch w.byLength {
-	case "long_frequencies":
-		other = w.attribute("long_frequencies")
-	default:
-		stretch := w.op("stretch", "Div", []string{w.wide("reach", reach), w.wide("trained", trained)})
-		wide := w.wide("own", own)
-		if w.byLength == "dynamic_linear" {
-			other = w.float("divided", w.op("divided", "Div", []string{wide, stretch}))
-		} else {
-			other = w.float("rebased", w.op("rebased", "Mul", []string{wide, w.ntk(stretch, own)}))
-		}
+	if w.byLength == "long_frequencies" {
+		return w.op("frequencies", "Where", []string{long, w.attribute("long_frequencies"), own})
 	}
-	return w.op("frequencies", "Where", []string{long, other, own})
+	stretch := w.op("stretch", "Div", []string{w.wide("reach", reach), w.wide("trained", trained)})
+	other := ""
+	if w.byLength == "dynamic_linear" {
+		other = w.op("divided", "Div", []string{w.wide("own", own), stretch})
+	} else {
+		other = w.op("rebased", "Mul", []string{w.wide("own", own), w.ntk(stretch, own)})
+	}
+	return w.op("frequencies", "Where", []string{long, w.float("other", other), own})
 }
 
 // ntk is (α·stretch − (α − 1))^(−2i/(rotary_dim − 2)) for each frequency i.

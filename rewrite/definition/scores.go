@@ -78,7 +78,7 @@ func (w *body) keys(key string) cached {
 // scores are scale · temperature · ⟨R(a_b) q, R(c_b) k⟩ in each key's band
 // [batch, heads, length, tokens].
 func (w *body) scores(query, query32 string, keys cached) string {
-	raw := w.turns && w.cache == "raw" && len(w.inputs) > 0
+	raw := w.turns && w.cache == "raw"
 	positions := ""
 	if raw {
 		positions = w.keyPositions()
