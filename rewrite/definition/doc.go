@@ -22,7 +22,9 @@
 // What a kernel checks and a body cannot: that positions and document ids are in range,
 // that position − index is one number for the tokens of a row, that cached tokens fit into
 // a buffer's capacity (the run ends with an error of ScatterND then), and that memory of
-// past and present does not overlap. Scores take memory with the square of the length.
+// past and present does not overlap. Hidden keys and values that are no finite numbers
+// spread in a body, as they do in most exporters' graphs, and not in a kernel. Scores take
+// memory with the square of the length.
 //
 // Start with Write (write.go) and Body (body.go). sizes.go counts tokens and positions,
 // cache.go appends to caches, rotation.go and frequencies.go turn queries and keys, mask.go
