@@ -7,6 +7,8 @@ TOKENS new tokens and an empty cache, and gives the processor time of the sessio
 of the call, and the peak memory. MODEL:lib registers LIBRARY first. The table has medians,
 and ratios to the first model.
 """
+import json
+import os
 import resource
 import statistics
 import subprocess
@@ -31,7 +33,7 @@ def run(library, tokens, model):
     feeds = {}
     for i in session.get_inputs():
         if "past" in i.name:
-            feeds[i.name] = np.zeros([1, i.shape[1], 0, i.shape[3]], types[i.type])
+            feeds[i.name] = np.zeros([1, i.shape[1], 0, head_size(path)], types[i.type])
         elif i.name == "input_ids":
             feeds[i.name] = np.random.default_rng(0).integers(1, 40000, (1, tokens)).astype(types[i.type])
         elif i.name == "attention_mask":
@@ -43,6 +45,13 @@ def run(library, tokens, model):
     start = time.process_time()
     session.run(["logits"], feeds)
     print(made, time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def head_size(path):
+    """Some exports do not say it in the shapes of their caches."""
+    with open(os.path.join(os.path.dirname(path), "config.json")) as f:
+        config = json.load(f)
+    return config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
 
 
 def main():
