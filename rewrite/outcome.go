@@ -26,8 +26,7 @@ type outcome struct {
 
 // outcomes are those of one model's sites, for several rewrites of it at a time.
 type outcomes struct {
-	known       sync.Map
-	definitions sync.Map // of ops, by what tells them apart: the errors of their functions
+	known sync.Map
 }
 
 func (o *outcomes) of(key outcomeKey) (outcome, bool) {
