@@ -10,7 +10,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -25,6 +24,7 @@ type analyser struct {
 	only           map[int]bool // the sites that are measured, by their place in the report; nil is all
 	rotations      bool         // where an attention cannot be measured its rotation alone is of use
 	outcomes       *outcomes
+	graph          string // tells the analysed graph from others; "" where nothing does
 }
 
 func (o Options) analyser(report *Report, keepsAttention bool) *analyser {
@@ -88,8 +88,7 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 		values = append(values, f.site.SizedValues()...)
 		sites = append(sites, f.site)
 	}
-	a.say("measuring shapes")
-	table, err := eval.MeasureShapes(ctx, eng, g, ir.Unique(values))
+	table, err := a.shapes(ctx, eng, found[0].scope, ir.Unique(values))
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -112,7 +111,6 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 	if !a.proving || a.keepsAttention {
 		return all, nil // the model's own attention stays
 	}
-	a.say("looking for readers of padded tokens")
 	return all, a.keepRead(ctx, l, found[0].scope, all)
 }
 
@@ -182,7 +180,7 @@ func (a *analyser) keepRead(ctx context.Context, l *eval.Evaluator, part *site.S
 	if len(suspects) == 0 {
 		return nil
 	}
-	culprits, err := unread.Culprits(ctx, l, part, suspects)
+	culprits, err := a.culprits(ctx, l, part, suspects)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -26,8 +30,54 @@ type outcome struct {
 
 // outcomes are those of one model's sites, for several rewrites of it at a time.
 type outcomes struct {
-	known       sync.Map
-	definitions sync.Map // of ops, by what tells them apart: the errors of their functions
+	known    sync.Map
+	shapes   sync.Map // *eval.ShapeTable by what was asked of a graph
+	culprits sync.Map // places of sites in the report, likewise
+}
+
+// asked says what is asked of a scope of the analysed graph, "" where nothing tells the
+// graph from others.
+func (a *analyser) asked(of *site.Scope, what any) string {
+	if a.graph == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %q %q", a.graph, of.Where, what)
+}
+
+// shapes measures the shapes of a scope's graph.
+func (a *analyser) shapes(ctx context.Context, eng engine.Engine, of *site.Scope, values []string) (*eval.ShapeTable, error) {
+	asked := a.asked(of, values)
+	if table, ok := a.outcomes.shapes.Load(asked); ok {
+		return table.(*eval.ShapeTable), nil
+	}
+	a.say("measuring shapes")
+	table, err := eval.MeasureShapes(ctx, eng, of.View, values)
+	if err == nil && asked != "" {
+		a.outcomes.shapes.Store(asked, table)
+	}
+	return table, err
+}
+
+// culprits returns those of the suspects whose outputs for padded queries are read.
+func (a *analyser) culprits(ctx context.Context, l *eval.Evaluator, of *site.Scope, suspects []measure.Attention) ([]measure.Attention, error) {
+	var places []string
+	for _, f := range suspects {
+		places = append(places, strconv.Itoa(f.Index))
+	}
+	asked := a.asked(of, places)
+	if found, ok := a.outcomes.culprits.Load(asked); ok {
+		return slices.DeleteFunc(slices.Clone(suspects), func(f measure.Attention) bool { return !found.(map[int]bool)[f.Index] }), nil
+	}
+	a.say("looking for readers of padded tokens")
+	list, err := unread.Culprits(ctx, l, of, suspects)
+	if err == nil && asked != "" {
+		found := map[int]bool{}
+		for _, f := range list {
+			found[f.Index] = true
+		}
+		a.outcomes.culprits.Store(asked, found)
+	}
+	return list, err
 }
 
 func (o *outcomes) of(key outcomeKey) (outcome, bool) {

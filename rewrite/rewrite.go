@@ -188,6 +188,11 @@ func (r *request) analyse(ctx context.Context, report *Report) (sites []measure.
 		return sites, r.checkLayerEdits(report)
 	}
 	a := r.opts.analyser(report, r.backend.keepsAttention())
+	if r.opts.known != nil {
+		if data, err := r.model.Marshal(); err == nil {
+			a.graph = fmt.Sprintf("%q %x", r.model.Path, sha256.Sum256(data))
+		}
+	}
 	found, err := a.find(ctx, r.model)
 	if err != nil {
 		return nil, err
