@@ -54,8 +54,9 @@ def plainly(loaded, names, inputs):
 
 def in_place(loaded, names, inputs):
     binding, held = loaded.io_binding(), {}
-    for name, value in inputs.items():
-        held[name] = ort.OrtValue.ortvalue_from_numpy(value.copy())
+    memory = {name: value.copy() for name, value in inputs.items()}  # which an OrtValue does not keep
+    for name, value in memory.items():
+        held[name] = ort.OrtValue.ortvalue_from_numpy(value)
         binding.bind_ortvalue_input(name, held[name])
     for name in names:
         past = held.get(name.replace(PRESENT + ".", PAST))
@@ -64,7 +65,7 @@ def in_place(loaded, names, inputs):
         else:
             binding.bind_ortvalue_output(name, past)
     loaded.run_with_iobinding(binding)
-    return dict(zip(names, [value.numpy() for value in binding.get_outputs()]))
+    return dict(zip(names, [value.numpy().copy() for value in binding.get_outputs()]))
 
 
 def count(profile):
