@@ -2,10 +2,8 @@ package rewrite
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -82,15 +80,14 @@ func (r *request) proveDefinition(ctx context.Context, p *plan, functions []*onn
 	return nil
 }
 
-// provenDefinitions are the errors of functions that this program has proven, by the digest
-// of what the proof depends on. Most models have functions that others have too.
-var provenDefinitions sync.Map
-
-// provenDefinition proves a function for one op, once for all rewrites by this program.
+// provenDefinition proves a function for one op, once for all rewrites of a model that
+// share what they learn of it.
 func (r *request) provenDefinition(ctx context.Context, key string, n *onnx.Node, op customop.RotaryAttention, f *onnx.Function, headSize int) (float64, error) {
-	of := sha256.Sum256(fmt.Appendf(nil, "%q %q %q\n%s\n%s\n%d", r.opts.Runtime, r.opts.Library, r.opts.Worker, key, definition.Text(f), r.model.Opset("")))
-	if worst, ok := provenDefinitions.Load(of); ok {
-		return worst.(float64), nil
+	key = fmt.Sprintf("%s\n%s\n%d", key, definition.Text(f), r.model.Opset(""))
+	if r.opts.known != nil {
+		if worst, ok := r.opts.known.definitions.Load(key); ok {
+			return worst.(float64), nil
+		}
 	}
 	eng, err := r.opts.engine()
 	if err != nil {
@@ -98,8 +95,8 @@ func (r *request) provenDefinition(ctx context.Context, key string, n *onnx.Node
 	}
 	defer eng.Close()
 	worst, err := prove.Definition(ctx, eng, n, op, f, r.model.Opset(""), headSize)
-	if err == nil {
-		provenDefinitions.Store(of, worst)
+	if err == nil && r.opts.known != nil {
+		r.opts.known.definitions.Store(key, worst)
 	}
 	return worst, err
 }

@@ -33,6 +33,8 @@ type outcomes struct {
 	known    sync.Map
 	shapes   sync.Map // *eval.ShapeTable by what was asked of a graph
 	culprits sync.Map // places of sites in the report, likewise
+
+	definitions sync.Map // errors of functions that define ops, by what tells both apart
 }
 
 // asked says what is asked of a scope of the analysed graph, "" where nothing tells the
