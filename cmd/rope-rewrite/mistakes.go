@@ -126,6 +126,11 @@ var choices = []struct {
 func otherFlag(flag, text string) error {
 	name, _, _ := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
+	for m := range rope.Methods() {
+		if m.Axis.String() == flag && similar.Same(m.Name, name) {
+			return nil // words of other flags may be called the same
+		}
+	}
 	for _, c := range choices {
 		if c.flag != flag && slices.ContainsFunc(c.words, func(w string) bool { return similar.Same(w, name) }) {
 			return fmt.Errorf("%s is a value of --%s; write --%s %s", name, c.flag, c.flag, text)
