@@ -21,6 +21,20 @@ type Definition struct {
 	Reason   string   `json:"reason,omitempty"`    // why there is none
 }
 
+// definitionOf describes the functions of a model that define its op, nil where it has none.
+func definitionOf(m *onnx.Model) *Definition {
+	functions := definition.Of(m)
+	if functions == nil {
+		return nil
+	}
+	d := &Definition{}
+	for _, f := range functions {
+		d.Ops = append(d.Ops, f.Name)
+		d.Bytes += f.Size()
+	}
+	return d
+}
+
 // define gives the rewritten model the definition of its ops. Each function is proven, in
 // ONNX Runtime without the op library, for every op that differs from the others. A model
 // whose ops cannot be defined gets none, and the report says why.
@@ -28,11 +42,11 @@ func (r *request) define(ctx context.Context, p *plan, report *Report) error {
 	if r.opts.NoDefinition {
 		return nil
 	}
-	report.Definition = &Definition{Ops: []string{}}
 	before := r.model.IRVersion
 	functions, err := definition.Write(r.model)
+	worst := 0.0
 	if err == nil {
-		err = r.proveDefinition(ctx, p, functions, report)
+		worst, err = r.proveDefinition(ctx, p, functions)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -44,18 +58,14 @@ func (r *request) define(ctx context.Context, p *plan, report *Report) error {
 		report.warn(fmt.Sprintf("the model carries no definition of its op, so it runs only where the op library is registered: %v", err))
 		return nil
 	}
-	if len(functions) == 0 { // the model's own nodes were changed
-		report.Definition = nil
-	}
-	for _, f := range functions {
-		report.Definition.Ops = append(report.Definition.Ops, f.Name)
-		report.Definition.Bytes += f.Size()
+	if report.Definition = definitionOf(r.model); report.Definition != nil { // else the model's own nodes were changed
+		report.Definition.MaxError = worst
 	}
 	return nil
 }
 
-// proveDefinition proves the functions for the ops of a plan.
-func (r *request) proveDefinition(ctx context.Context, p *plan, functions []*onnx.Function, report *Report) error {
+// proveDefinition proves the functions for the ops of a plan, and returns their largest error.
+func (r *request) proveDefinition(ctx context.Context, p *plan, functions []*onnx.Function) (worst float64, _ error) {
 	of := map[string]*onnx.Function{}
 	for _, f := range functions {
 		of[f.Name] = f
@@ -66,39 +76,41 @@ func (r *request) proveDefinition(ctx context.Context, p *plan, functions []*onn
 		if op == nil {
 			continue
 		}
+		if err := definition.Serves(r.model.Opset(""), e.Scope.View.Element(e.Site.Query.Boundary)); err != nil {
+			return 0, err
+		}
 		key := alike(n.OpType, *op, e.want.HeadSize)
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		worst, err := r.provenDefinition(ctx, key, n, *op, of[n.OpType], e.want.HeadSize)
+		off, err := r.provenDefinition(ctx, key, n, *op, of[n.OpType], e.want.HeadSize)
 		if err != nil {
-			return fmt.Errorf("the function that defines it could not be proven (layer %d): %w", e.layer, err)
+			return 0, fmt.Errorf("the function that defines it could not be proven (layer %d): %w", e.layer, err)
 		}
-		report.Definition.MaxError = max(report.Definition.MaxError, worst)
+		worst = max(worst, off)
 	}
-	return nil
+	return worst, nil
 }
 
 // provenDefinition proves a function for one op, once for all rewrites of a model that
 // share what they learn of it.
 func (r *request) provenDefinition(ctx context.Context, key string, n *onnx.Node, op customop.RotaryAttention, f *onnx.Function, headSize int) (float64, error) {
-	key = fmt.Sprintf("%s\n%s\n%d", key, definition.Text(f), r.model.Opset(""))
-	if r.opts.known != nil {
-		if worst, ok := r.opts.known.definitions.Load(key); ok {
-			return worst.(float64), nil
-		}
+	compute := func() (float64, error) { return provenFunction(ctx, r.opts, n, op, f, r.model.Opset(""), headSize) }
+	if r.opts.known == nil {
+		return compute()
 	}
-	eng, err := r.opts.engine()
+	return remember(&r.opts.known.definitions, fmt.Sprintf("%s\n%s\n%d", key, definition.Text(f), r.model.Opset("")), compute)
+}
+
+// provenFunction proves a function for one op and returns its error.
+func provenFunction(ctx context.Context, opts Options, n *onnx.Node, op customop.RotaryAttention, f *onnx.Function, opset int64, headSize int) (float64, error) {
+	eng, err := opts.engine()
 	if err != nil {
 		return 0, err
 	}
 	defer eng.Close()
-	worst, err := prove.Definition(ctx, eng, n, op, f, r.model.Opset(""), headSize)
-	if err == nil && r.opts.known != nil {
-		r.opts.known.definitions.Store(key, worst)
-	}
-	return worst, err
+	return prove.Definition(ctx, eng, n, op, f, opset, headSize)
 }
 
 // alike describes an op without the names of its values: ops of one description are the same.
@@ -122,13 +134,8 @@ var ErrForeignDefinition = errors.New("the model defines the op of " + customop.
 // proven first; without that the model would mean one thing where the op library is
 // registered and another one where it is not.
 func withoutDefinition(ctx context.Context, m *onnx.Model, opts Options) error {
-	carried := map[string]*onnx.Function{}
-	for _, f := range m.Functions {
-		if f.Domain == customop.Domain {
-			carried[f.Name] = f
-		}
-	}
-	if len(carried) == 0 {
+	carried := definition.Of(m)
+	if carried == nil {
 		return nil
 	}
 	names := map[*onnx.Node]string{}
@@ -142,14 +149,20 @@ func withoutDefinition(ctx context.Context, m *onnx.Model, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrForeignDefinition, err)
 	}
-	usual := map[string]string{}
+	usual := map[string]bool{}
 	for _, f := range functions {
-		usual[f.Name] = definition.Text(f)
+		usual[definition.Text(f)] = true
+	}
+	foreign := map[string]*onnx.Function{}
+	for _, f := range carried {
+		if !usual[definition.Text(f)] { // a text has the name too
+			foreign[f.Name] = f
+		}
 	}
 	seen := map[string]bool{}
 	for n := range m.Graph.AllNodes() {
-		f := carried[names[n]]
-		if f == nil || definition.Text(f) == usual[f.Name] {
+		f := foreign[names[n]]
+		if f == nil {
 			continue
 		}
 		if err := provenForeign(ctx, m, n, f, opts, seen); err != nil {
@@ -174,28 +187,8 @@ func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Fun
 		return nil
 	}
 	seen[key] = true
-	eng, err := opts.engine()
-	if err != nil {
-		return err
-	}
-	defer eng.Close()
 	n = n.Clone()
 	n.OpType = f.Name
-	_, err = prove.Definition(ctx, eng, n, op, f, m.Opset(""), headSize)
+	_, err = provenFunction(ctx, opts, n, op, f, m.Opset(""), headSize)
 	return err
-}
-
-// carriedDefinition says what definition a model carries, nil where it has none.
-func carriedDefinition(m *onnx.Model) *Definition {
-	d := &Definition{}
-	for _, f := range m.Functions {
-		if f.Domain == customop.Domain {
-			d.Ops = append(d.Ops, f.Name)
-			d.Bytes += f.Size()
-		}
-	}
-	if d.Ops == nil {
-		return nil
-	}
-	return d
 }

@@ -16,7 +16,7 @@ import (
 // of a model that Rewrite wrote, its record and what its ops compute as they stand.
 // External data may be missing. m may be changed and is not to be saved.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	carried := carriedDefinition(m)
+	carried := definitionOf(m)
 	foreign := withoutDefinition(ctx, m, opts)
 	if ctx.Err() != nil {
 		return newReport(m), ctx.Err()

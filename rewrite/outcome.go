@@ -37,6 +37,19 @@ type outcomes struct {
 	definitions sync.Map // errors of functions that define ops, by what tells both apart
 }
 
+// remember returns what was computed under a key before, or computes and keeps it. Nothing
+// is kept under "".
+func remember[T any](known *sync.Map, key string, compute func() (T, error)) (T, error) {
+	if found, ok := known.Load(key); ok {
+		return found.(T), nil
+	}
+	out, err := compute()
+	if err == nil && key != "" {
+		known.Store(key, out)
+	}
+	return out, err
+}
+
 // asked says what is asked of a scope of the analysed graph, "" where nothing tells the
 // graph from others.
 func (a *analyser) asked(of *site.Scope, what any) string {
@@ -48,16 +61,10 @@ func (a *analyser) asked(of *site.Scope, what any) string {
 
 // shapes measures the shapes of a scope's graph.
 func (a *analyser) shapes(ctx context.Context, eng engine.Engine, of *site.Scope, values []string) (*eval.ShapeTable, error) {
-	asked := a.asked(of, values)
-	if table, ok := a.outcomes.shapes.Load(asked); ok {
-		return table.(*eval.ShapeTable), nil
-	}
-	a.say("measuring shapes")
-	table, err := eval.MeasureShapes(ctx, eng, of.View, values)
-	if err == nil && asked != "" {
-		a.outcomes.shapes.Store(asked, table)
-	}
-	return table, err
+	return remember(&a.outcomes.shapes, a.asked(of, values), func() (*eval.ShapeTable, error) {
+		a.say("measuring shapes")
+		return eval.MeasureShapes(ctx, eng, of.View, values)
+	})
 }
 
 // culprits returns those of the suspects whose outputs for padded queries are read.
@@ -66,20 +73,16 @@ func (a *analyser) culprits(ctx context.Context, l *eval.Evaluator, of *site.Sco
 	for _, f := range suspects {
 		places = append(places, strconv.Itoa(f.Index))
 	}
-	asked := a.asked(of, places)
-	if found, ok := a.outcomes.culprits.Load(asked); ok {
-		return slices.DeleteFunc(slices.Clone(suspects), func(f measure.Attention) bool { return !found.(map[int]bool)[f.Index] }), nil
-	}
-	a.say("looking for readers of padded tokens")
-	list, err := unread.Culprits(ctx, l, of, suspects)
-	if err == nil && asked != "" {
+	found, err := remember(&a.outcomes.culprits, a.asked(of, places), func() (map[int]bool, error) {
+		a.say("looking for readers of padded tokens")
+		list, err := unread.Culprits(ctx, l, of, suspects)
 		found := map[int]bool{}
 		for _, f := range list {
 			found[f.Index] = true
 		}
-		a.outcomes.culprits.Store(asked, found)
-	}
-	return list, err
+		return found, err
+	})
+	return slices.DeleteFunc(slices.Clone(suspects), func(f measure.Attention) bool { return !found[f.Index] }), err
 }
 
 func (o *outcomes) of(key outcomeKey) (outcome, bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 func newOps(c *common) *cobra.Command {
@@ -112,8 +113,8 @@ func (v *opsVersions) ask(path string) error {
 		}
 	}
 	count(model.Graph)
+	v.Defined = definition.Of(model) != nil
 	for _, f := range model.Functions {
-		v.Defined = v.Defined || f.Domain == customop.Domain
 		count(&onnx.Graph{Nodes: f.Nodes})
 	}
 	return nil

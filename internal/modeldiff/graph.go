@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 // entry is a thing with a name, as text.
@@ -100,10 +101,8 @@ func (d *Diff) methods(m *onnx.Model) (out []entry) {
 	}
 	out = append(out, entry{"target", record.Target})
 	var defined []string
-	for _, f := range m.Functions {
-		if f.Domain == customop.Domain {
-			defined = append(defined, f.Name)
-		}
+	for _, f := range definition.Of(m) {
+		defined = append(defined, f.Name)
 	}
 	if defined != nil {
 		out = append(out, entry{"definition", strings.Join(defined, ", ")})

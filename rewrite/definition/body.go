@@ -129,19 +129,9 @@ func (w *body) attribute(name string) string {
 	if v := w.refs[name]; v != "" {
 		return v
 	}
-	kind := map[string]string{"int": "value_int", "float": "value_float", "ints": "value_ints", "floats": "value_floats"}[specified(name).Type]
-	a := &onnx.Attribute{Name: kind, RefName: name}
-	switch kind {
-	case "value_int":
-		a.Type = onnx.AttrInt
-	case "value_float":
-		a.Type = onnx.AttrFloat
-	case "value_ints":
-		a.Type = onnx.AttrInts
-	case "value_floats":
-		a.Type = onnx.AttrFloats
-	}
-	w.refs[name] = w.op("attribute_"+name, "Constant", nil, a)
+	kind := specified(name).Type
+	types := map[string]onnx.AttributeType{"int": onnx.AttrInt, "float": onnx.AttrFloat, "ints": onnx.AttrInts, "floats": onnx.AttrFloats}
+	w.refs[name] = w.op("attribute_"+name, "Constant", nil, &onnx.Attribute{Name: "value_" + kind, Type: types[kind], RefName: name})
 	return w.refs[name]
 }
 

@@ -12,11 +12,11 @@ import (
 // it. Functions of one text compute the same.
 func Text(f *onnx.Function) string {
 	var b strings.Builder
-	b.WriteString("<\n  domain: \"" + f.Domain + "\",\n  opset_import: [")
-	for i, o := range f.Opsets {
-		fmt.Fprintf(&b, "%s%q : %d", between(i), o.Domain, o.Version)
+	var opsets []string
+	for _, o := range f.Opsets {
+		opsets = append(opsets, fmt.Sprintf("%q : %d", o.Domain, o.Version))
 	}
-	b.WriteString("]\n>\n" + f.Name)
+	fmt.Fprintf(&b, "<\n  domain: %q,\n  opset_import: [%s]\n>\n%s", f.Domain, strings.Join(opsets, ", "), f.Name)
 	if len(f.AttributeNames) > 0 {
 		fmt.Fprintf(&b, " <%s>", strings.Join(f.AttributeNames, ", "))
 	}
@@ -27,26 +27,17 @@ func Text(f *onnx.Function) string {
 			name = n.Domain + "." + name
 		}
 		fmt.Fprintf(&b, "  %s = %s", strings.Join(n.Outputs, ", "), name)
-		for i, a := range n.Attributes {
-			if i == 0 {
-				b.WriteString(" <")
+		if len(n.Attributes) > 0 {
+			var attributes []string
+			for _, a := range n.Attributes {
+				attributes = append(attributes, attributeText(a))
 			}
-			b.WriteString(between(i) + attributeText(a))
-			if i == len(n.Attributes)-1 {
-				b.WriteString(">")
-			}
+			fmt.Fprintf(&b, " <%s>", strings.Join(attributes, ", "))
 		}
 		fmt.Fprintf(&b, " (%s)\n", strings.Join(n.Inputs, ", "))
 	}
 	b.WriteString("}\n")
 	return b.String()
-}
-
-func between(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ", "
 }
 
 // attributeText writes one attribute of a node.
@@ -86,11 +77,11 @@ func tensorText(t *onnx.Tensor) string {
 		}
 		return fmt.Sprintf("%s {%s}", name, listed(values))
 	}
-	var list []string
 	values, err := t.Float64s()
 	if err != nil {
 		return name
 	}
+	var list []string
 	for _, x := range values {
 		list = append(list, numberText(x))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // ErrUndefined says that a model's ops cannot be written as functions.
@@ -19,7 +20,8 @@ const oldestIR = 8
 // Write gives the model a function for each structure of its ops, in place of those that
 // it has. Nodes of a second and further structure get a numbered name of the op, and all
 // nodes the attributes that the bodies read. It returns the functions; none for a model
-// without the op. The model's ops have queries of four dimensions.
+// without the op. The model's ops have queries of four dimensions, and an element type that
+// Serves allows.
 //
 // The error wraps ErrUndefined and says why there can be no definition; the model is then
 // as Remove leaves it.
@@ -50,10 +52,31 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 	return list, nil
 }
 
+// Of lists the functions by which a model defines the op.
+func Of(m *onnx.Model) (list []*onnx.Function) {
+	for _, f := range m.Functions {
+		if defines(f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func defines(f *onnx.Function) bool { return f.Domain == customop.Domain }
+
+// Serves says, as an error that wraps ErrUndefined, that functions against a version of the
+// standard operators cannot serve ops of an element type.
+func Serves(opset int64, element onnx.DataType) error {
+	if opset < castLike && ir.Is16Bit(element) {
+		return fmt.Errorf("%w: the model is in 16 bits and written against version %d of the standard operators, and a body for other types than float32 needs %d; convert the model (onnx.version_converter)", ErrUndefined, opset, castLike)
+	}
+	return nil
+}
+
 // Remove takes the functions of the op out of the model. Numbered nodes get the op's own
 // name back.
 func Remove(m *onnx.Model) {
-	m.Functions = slices.DeleteFunc(m.Functions, func(f *onnx.Function) bool { return f.Domain == customop.Domain })
+	m.Functions = slices.DeleteFunc(m.Functions, defines)
 	for _, n := range ops(m) {
 		if slices.Contains(customop.RotaryAttentionSpec.OpTypes(), n.OpType) {
 			n.OpType = customop.RotaryAttentionSpec.Name

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // op is a node of the op with a growing cache, after a change.
@@ -25,23 +26,7 @@ func op(t *testing.T, change func(*customop.RotaryAttention)) *onnx.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := onnx.NewNode(node.OpType, node.Inputs, node.Outputs)
-	n.Name, n.Domain = node.Name, node.Domain
-	for _, a := range node.Attributes {
-		switch a.Kind {
-		case customop.Int:
-			n.SetAttribute(onnx.IntAttr(a.Name, a.Int))
-		case customop.Float:
-			n.SetAttribute(onnx.FloatAttr(a.Name, a.Float))
-		case customop.Text:
-			n.SetAttribute(onnx.StringAttr(a.Name, a.Text))
-		case customop.Ints:
-			n.SetAttribute(onnx.IntsAttr(a.Name, a.Ints...))
-		case customop.Floats:
-			n.SetAttribute(onnx.FloatsAttr(a.Name, a.Floats...))
-		}
-	}
-	return n
+	return ir.FromCustom(node)
 }
 
 func same(*customop.RotaryAttention)       {}
@@ -201,5 +186,20 @@ func TestPastIsReadOnce(t *testing.T) {
 				t.Errorf("%s: %s is read by %q", name, past, readers)
 			}
 		}
+	}
+}
+
+// Without CastLike a body serves one element type.
+func TestServes(t *testing.T) {
+	for _, element := range []onnx.DataType{onnx.Float16, onnx.BFloat16} {
+		if err := definition.Serves(14, element); !errors.Is(err, definition.ErrUndefined) {
+			t.Errorf("%v at version 14: the error is %v", element, err)
+		}
+		if err := definition.Serves(15, element); err != nil {
+			t.Errorf("%v at version 15: %v", element, err)
+		}
+	}
+	if err := definition.Serves(13, onnx.Float); err != nil {
+		t.Error(err)
 	}
 }

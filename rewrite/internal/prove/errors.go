@@ -112,8 +112,16 @@ func (e ResultErrors) Judge(limit, epsilon float64) error {
 // implementation. One unit in the last place of the largest element is always allowed, as
 // twice the half unit by which any implementation rounds its result.
 func (e ResultErrors) JudgeLargest(epsilon float64) error {
-	if allowed := max(2*e.Original, 2*e.plain, e.Largest*epsilon); !(e.Op <= allowed) {
+	if allowed := e.largestAllowed(epsilon); !(e.Op <= allowed) {
 		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the error of the original or of a plain implementation, was expected", e.Op, allowed)
 	}
 	return nil
 }
+
+func (e ResultErrors) largestAllowed(epsilon float64) float64 {
+	return max(2*e.Original, 2*e.plain, e.Largest*epsilon)
+}
+
+// MayBeLuck reports whether a largest error that JudgeLargest refuses is so near to what
+// is allowed that more samples may show as much of the original.
+func (e ResultErrors) MayBeLuck(epsilon float64) bool { return e.Op <= 2*e.largestAllowed(epsilon) }
