@@ -22,19 +22,19 @@ type Inlined struct {
 	Nodes []*Node // what stands there now; calls within it are replaced too
 }
 
-// Inline replaces every node that calls one of the model's own functions by the
-// function's body, in the model's graph and the graphs inside its nodes. Values
-// and nodes of a body get new names that begin with the call's. It returns the
-// calls in the order of the graph; those inside a body are part of the outer one.
+// Inline replaces every node that calls one of these functions by the function's
+// body, in the model's graph and the graphs inside its nodes. Values and nodes of a
+// body get new names that begin with the call's. It returns the calls in the order
+// of the graph; those inside a body are part of the outer one.
 //
-// The functions themselves stay in the model. On an error (a function that calls
-// itself, or is written against another operator set than the model) the model is
-// as it was.
-func (m *Model) Inline() ([]Inlined, error) {
-	if len(m.Functions) == 0 {
+// The functions are the model's own, m.Functions or some of them, and stay there. On
+// an error (a function that calls itself, or is written against another operator set
+// than the model) the model is as it was.
+func (m *Model) Inline(functions []*Function) ([]Inlined, error) {
+	if len(functions) == 0 {
 		return nil, nil
 	}
-	in := &inliner{model: m, names: map[string]bool{}, graphs: map[*Graph][]*Node{}}
+	in := &inliner{model: m, functions: functions, names: map[string]bool{}, graphs: map[*Graph][]*Node{}}
 	for g := range m.Graph.AllGraphs() {
 		for _, v := range g.Inputs {
 			in.names[v.Name] = true
@@ -59,16 +59,17 @@ func (m *Model) Inline() ([]Inlined, error) {
 }
 
 type inliner struct {
-	model  *Model
-	names  map[string]bool // in use
-	graphs map[*Graph][]*Node
-	calls  []Inlined
-	made   int
+	model     *Model
+	functions []*Function     // whose calls are replaced
+	names     map[string]bool // in use
+	graphs    map[*Graph][]*Node
+	calls     []Inlined
+	made      int
 }
 
-// function returns the function that a node calls, nil if it is an operator.
-func (m *Model) function(n *Node) *Function {
-	for _, f := range m.Functions {
+// function returns the function whose body takes the place of a node, nil where the node stays.
+func (in *inliner) function(n *Node) *Function {
+	for _, f := range in.functions {
 		if f.Name == n.OpType && standard(f.Domain) == standard(n.Domain) && f.Overload == n.Overload {
 			return f
 		}
@@ -87,7 +88,7 @@ func (in *inliner) graph(g *Graph, within []*Function) error {
 				return err
 			}
 		}
-		f := in.model.function(n)
+		f := in.function(n)
 		if f == nil {
 			nodes = append(nodes, n)
 			continue
@@ -127,7 +128,7 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 				return nil, err
 			}
 		}
-		inner := in.model.function(n)
+		inner := in.function(n)
 		if inner == nil {
 			nodes = append(nodes, n)
 			continue
@@ -229,7 +230,7 @@ func (e *expansion) node(b *Node) (*Node, error) {
 
 // uses reports whether a function's nodes are of a domain.
 func (in *inliner) uses(f *Function, domain string) bool {
-	return slices.ContainsFunc(f.Nodes, func(n *Node) bool { return standard(n.Domain) == standard(domain) && in.model.function(n) == nil })
+	return slices.ContainsFunc(f.Nodes, func(n *Node) bool { return standard(n.Domain) == standard(domain) && in.function(n) == nil })
 }
 
 // attribute returns what an attribute of the body that refers to one of the

@@ -55,7 +55,7 @@ func TestInline(t *testing.T) {
 		onnx.NewNode("Exp", []string{"a"}, []string{"x"}), onnx.NewNode("Log", []string{"x"}, []string{"b"})}}
 	m := calling(f, g)
 	call := m.Graph.Nodes[0]
-	calls, err := m.Inline()
+	calls, err := m.Inline(m.Functions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestInline(t *testing.T) {
 
 func TestInlinePassesThrough(t *testing.T) {
 	m := calling(&onnx.Function{Name: "F", Inputs: []string{"a"}, Outputs: []string{"a"}})
-	if _, err := m.Inline(); err != nil {
+	if _, err := m.Inline(m.Functions); err != nil {
 		t.Fatal(err)
 	}
 	if n := m.Graph.Nodes; len(n) != 1 || n[0].OpType != "Identity" || n[0].Inputs[0] != "x" || n[0].Outputs[0] != "y" {
@@ -138,7 +138,7 @@ func TestInlineRefuses(t *testing.T) {
 	} {
 		m := calling(c.functions...)
 		call := m.Graph.Nodes[0]
-		if _, err := m.Inline(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.Inline(m.Functions); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v lacks %q", c.name, err, c.want)
 		}
 		if len(m.Graph.Nodes) != 1 || m.Graph.Nodes[0] != call {

@@ -78,6 +78,11 @@ func (m *Model) RequireOpset(domain string, version int64) {
 	m.opsets = append(m.opsets, Opset{domain, version})
 }
 
+// RemoveOpset takes a domain out of what the model imports.
+func (m *Model) RemoveOpset(domain string) {
+	m.opsets = slices.DeleteFunc(slices.Clone(m.opsets), func(o Opset) bool { return standard(o.Domain) == standard(domain) })
+}
+
 // RequireIR raises the model's IR version to at least the given one.
 func (m *Model) RequireIR(version int64) { m.IRVersion = max(m.IRVersion, version) }
 

@@ -10,7 +10,7 @@ const Key = "rope_rewrite"
 
 // Version is the newest version of the schema that this package reads, and the one
 // that it writes.
-const Version = 1
+const Version = 2
 
 // Record says what a rewrite did to a model.
 type Record struct {
@@ -66,6 +66,7 @@ type Site struct {
 	RotationOnly  bool           `json:"rotation_only,omitempty"`        // the attention could not be measured, for Reason
 	Reason        string         `json:"reason,omitempty"`
 	Latent        bool           `json:"latent,omitempty"` // keys and values are made of a cache of latent states
+	Form          string         `json:"form,omitempty"`   // how it is written: "" as the op, "own nodes" of the model, "inlined" as the op's body
 	Proof         *Proof         `json:"proof,omitempty"`
 
 	// PositionIDs are of each layer the value with positions that the op reads when no

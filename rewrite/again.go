@@ -55,13 +55,11 @@ func (r *request) checkAgain() error {
 	case o.Restore && (edits || features || o.carries()):
 		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
 	case o.Restore && !e.holdsOps():
-		return fmt.Errorf("the target onnx changed constants of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.record.Graph)
+		return fmt.Errorf("the target %s changed nodes of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.record.Target, e.record.Graph)
 	case !o.Restore && !edits && !features:
 		return errors.New("the model was rewritten before; give a method, or --restore to take the earlier ones back")
 	case !e.holdsOps():
 		return nil
-	case o.Target == PlainONNX:
-		return errors.New("the model holds the op already, which the target onnx does not take out; start from the original file")
 	case o.Layers != nil:
 		return errors.New("the model was rewritten before, and its other layers cannot be left as they are; give single layers their method with SPEC@LAYERS")
 	case o.carries() && slices.ContainsFunc(e.record.Edits, func(d provenance.Edit) bool { return strings.HasPrefix(d.String(), "positions randomized") }):

@@ -242,11 +242,10 @@ func TestAgainRefuses(t *testing.T) {
 	}{
 		"give a method, or --restore":              {nil, rewrite.Options{}},
 		"leave the methods away":                   {nil, rewrite.Options{Restore: true, Edits: yarn}},
-		"which the target onnx does not take out":  {nil, rewrite.Options{Target: rewrite.PlainONNX, Edits: yarn}},
 		"its other layers cannot be left":          {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
 		"has no record of what it was before":      {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},
-		"it is of version 2":                       {text(`"version":1`, `"version":2`), some},
+		"it is of version 3":                       {text(`"version":2`, `"version":3`), some},
 		"unknown field":                            {text(`"tool"`, `"took"`), some},
 		"layer 0 stands in it twice":               {text(`"layers":[0,1],"nodes"`, `"layers":[0,0],"nodes"`), some},
 		"and one of the number 7":                  {text(`"layers":[0,1],"nodes"`, `"layers":[0,7],"nodes"`), some},

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -25,10 +26,13 @@ type analyser struct {
 	rotations      bool         // where an attention cannot be measured its rotation alone is of use
 	outcomes       *outcomes
 	graph          string // tells the analysed graph from others; "" where nothing does
+
+	refusals []func(context.Context) (map[int]string, error) // what is still to be asked for refused
+	refused  map[int]string                                  // why the op cannot take the place of a proven site
 }
 
 func (o Options) analyser(report *Report, keepsAttention bool) *analyser {
-	a := &analyser{opts: o, report: report, proving: true, onlyMasks: o.onlyMasks(), outcomes: o.known, keepsAttention: keepsAttention}
+	a := &analyser{opts: o, report: report, proving: true, onlyMasks: o.onlyMasks(), outcomes: o.known, keepsAttention: keepsAttention, refused: map[int]string{}}
 	a.rotations = keepsAttention && !a.onlyMasks
 	if a.outcomes == nil {
 		a.outcomes = &outcomes{}
@@ -108,10 +112,38 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 		return nil, err
 	}
 	a.keepUnasked()
-	if !a.proving || a.keepsAttention {
-		return all, nil // the model's own attention stays
+	if !a.proving {
+		return all, nil
 	}
-	return all, a.keepRead(ctx, l, found[0].scope, all)
+	refusals := func(ctx context.Context) (map[int]string, error) { return a.paddedRead(ctx, l, found[0].scope, all) }
+	if a.keepsAttention { // the model's own attention may stay
+		a.refusals = append(a.refusals, refusals)
+		return all, nil
+	}
+	refused, err := refusals(ctx)
+	for i, why := range refused {
+		site := &a.report.Sites[i]
+		site.Status, site.Proof, site.Reason = Kept, nil, why
+	}
+	return all, err
+}
+
+// opRefused says of the sites that are proven equal why the op cannot take their place all
+// the same, by their place in the report.
+func (r *request) opRefused(ctx context.Context) (map[int]string, error) {
+	a := r.analyser
+	if a == nil {
+		return nil, nil
+	}
+	for _, of := range a.refusals {
+		refused, err := of(ctx)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(a.refused, refused)
+	}
+	a.refusals = nil // each is asked once
+	return a.refused, nil
 }
 
 // keepUnasked keeps the sites that were not asked for.
@@ -168,9 +200,10 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 	return all, nil
 }
 
-// keepRead keeps the sites whose op gives queries of padded tokens that see no key
-// something else than the original does, where another token depends on it.
-func (a *analyser) keepRead(ctx context.Context, l *eval.Evaluator, part *site.Scope, all []measure.Attention) error {
+// paddedRead refuses the sites whose op gives queries of padded tokens that see no key
+// something else than the original does, where another token depends on it. It says why by
+// their place in the report.
+func (a *analyser) paddedRead(ctx context.Context, l *eval.Evaluator, part *site.Scope, all []measure.Attention) (map[int]string, error) {
 	var suspects []measure.Attention
 	for _, f := range all {
 		if site := a.report.Sites[f.Index]; site.Status == Rewritten && site.Proof != nil && site.Proof.PaddedDiffer {
@@ -178,20 +211,19 @@ func (a *analyser) keepRead(ctx context.Context, l *eval.Evaluator, part *site.S
 		}
 	}
 	if len(suspects) == 0 {
-		return nil
+		return nil, nil
 	}
 	culprits, err := a.culprits(ctx, l, part, suspects)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	why := "and what the model gives for other tokens depends on them"
 	if err != nil {
 		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be seen: %v", err)
 	}
+	refused := map[int]string{}
 	for _, f := range culprits {
-		site := &a.report.Sites[f.Index]
-		site.Status, site.Proof = Kept, nil
-		site.Reason = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
+		refused[f.Index] = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
 	}
-	return nil
+	return refused, nil
 }

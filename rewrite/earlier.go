@@ -66,6 +66,9 @@ func (e *earlier) usable() error {
 	if names != len(e.ops) {
 		return fmt.Errorf("the model's record names %d nodes of the op, and the model has %d: another program changed it; start from the original file (its graph has the SHA-256 %.12s…)", names, len(e.ops), e.record.Graph)
 	}
+	if layer, ok := e.replaced(); ok {
+		return fmt.Errorf("an earlier rewrite with the target %s wrote layer %d in other nodes than the model's own, which are not taken out again; start from the original file (its graph has the SHA-256 %.12s…)", e.record.Target, layer, e.record.Graph)
+	}
 	if added := e.record.AddedInputs; !e.holdsOps() && len(added) > 0 {
 		return fmt.Errorf("an earlier rewrite with the target onnx gave the model's own nodes the input %q, which cannot be taken out; start from the original file (its graph has the SHA-256 %.12s…)", added[0], e.record.Graph)
 	}
@@ -75,6 +78,20 @@ func (e *earlier) usable() error {
 // holdsOps reports whether the earlier rewrite put the op into the model, and did not
 // change the model's own nodes.
 func (e *earlier) holdsOps() bool { return len(e.ops) > 0 }
+
+// replaced returns the first layer that stands there as other nodes than the op or the
+// model's own.
+func (e *earlier) replaced() (layer int, ok bool) {
+	if e.record == nil {
+		return 0, false
+	}
+	for _, s := range e.record.Sites {
+		if form := Form(s.Form); form != "" && form != OwnNodes {
+			return s.Layers[0], true
+		}
+	}
+	return 0, false
+}
 
 // undo gives the graph the inputs and outputs back that it had before the earlier
 // rewrite. Its ops are replaced later.
@@ -178,7 +195,7 @@ func (w *writtenOp) site() Site {
 // of a report. The site stands for all layers of the record's.
 func SiteOf(r provenance.Site) Site {
 	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
-		RotationOnly: r.RotationOnly, Reason: r.Reason, Cache: r.Cache, Mask: r.Original.Mask.String()}
+		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: r.Cache, Mask: r.Original.Mask.String()}
 	s.value(r.Original)
 	return s
 }

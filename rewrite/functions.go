@@ -30,7 +30,7 @@ func inline(m *onnx.Model) (*inlined, error) {
 		in.before[g] = g.Nodes
 	}
 	var err error
-	in.calls, err = m.Inline()
+	in.calls, err = m.Inline(m.Functions)
 	return in, err
 }
 

@@ -37,6 +37,11 @@ func inspectGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 	if e != nil && e.holdsOps() {
 		return e.inspect(m)
 	}
+	if e != nil {
+		if _, ok := e.replaced(); ok {
+			return e.inspectRecord(m), nil
+		}
+	}
 	opts.inspect, opts.AllowKept, opts.WithoutWeights = true, true, true
 	report, err := Rewrite(ctx, m, opts)
 	if e != nil {
@@ -81,6 +86,27 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 	report.carried(e.fill(rope.Context{}))
 	report.Seconds = time.Since(start).Seconds()
 	return report, nil
+}
+
+// inspectRecord reports what the record says of a model whose sites stand there as other
+// nodes: what they were, and what was asked of them.
+func (e *earlier) inspectRecord(m *onnx.Model) *Report {
+	report := newReport(m)
+	report.Again, report.Record = true, e.record
+	for layer := range e.record.Layers() {
+		report.Sites = append(report.Sites, e.kept(layer))
+	}
+	for _, s := range e.record.Sites {
+		for _, layer := range s.Layers {
+			report.Sites[layer] = SiteOf(s)
+		}
+	}
+	for _, d := range e.record.Edits {
+		report.Edits = append(report.Edits, d.String())
+	}
+	report.number()
+	report.carried(e.fill(rope.Context{}))
+	return report
 }
 
 // inspectOps reports ops of which no record says more.

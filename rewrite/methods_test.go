@@ -253,24 +253,8 @@ func (r *methodRun) all(t *testing.T) {
 			opts.RawCache = false
 		}
 	}
-	if r.plain() {
-		opts.Target = rewrite.PlainONNX
-		r.cached(t, opts, both, "onnx")
-	}
-}
-
-// plain reports whether the case can be written without the op: it changes
-// frequencies, gain and visible keys alone, and not in layers that share their
-// constants with others.
-func (r *methodRun) plain() bool {
-	for _, text := range r.Edits {
-		for _, no := range []string{"positions ", "log-n", "temperature", "@", "restart=true", "reset", "positions=cache"} {
-			if strings.Contains(text, no) {
-				return false
-			}
-		}
-	}
-	return true
+	opts.Target = rewrite.PlainONNX
+	r.cached(t, opts, both, "onnx")
 }
 
 // run fills the columns of a method that goes by the length of each call: one

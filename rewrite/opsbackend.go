@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
@@ -16,16 +17,23 @@ func (*opsBackend) text() string { return "" }
 
 func (*opsBackend) keepsAttention() bool { return false }
 
-func (*opsBackend) bind(e *edited) (err error) {
-	if e.written != nil {
-		e.binding = e.written.binding(e.Attention)
-		return nil
+func (*opsBackend) bind(_ context.Context, _ *request, sites []*edited) (err error) {
+	for _, e := range sites {
+		if e.written != nil {
+			e.binding = e.written.binding(e.Attention)
+			continue
+		}
+		if e.binding, err = lower.Bind(e.Site, e.Measured); err != nil {
+			return fmt.Errorf("layer %d: %w", e.layer, err)
+		}
 	}
-	e.binding, err = lower.Bind(e.Site, e.Measured)
-	return err
+	return nil
 }
 
-func (*opsBackend) lower(e *edited) (lower.Change, error) {
+func (*opsBackend) lower(e *edited) (lower.Change, error) { return lowerToOp(e) }
+
+// lowerToOp replaces a bound site by the fused op.
+func lowerToOp(e *edited) (lower.Change, error) {
 	nodes, constants, err := lower.Nodes(e.binding, e.want, e.extra)
 	return e.change(nodes, constants), err
 }
@@ -38,4 +46,9 @@ func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Repo
 		report.warn(lower.Leftovers(p.changes)...)
 	}
 	return nil
+}
+
+// finish gives the model the op's definition.
+func (*opsBackend) finish(ctx context.Context, r *request, p *plan, report *Report) error {
+	return r.define(ctx, p, report)
 }

@@ -1,8 +1,10 @@
 package rewrite
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -15,6 +17,7 @@ import (
 type edited struct {
 	measure.Attention
 	layer   int
+	reason  string // why it could not be measured as a whole, where its rotation alone was
 	want    rope.Attention
 	specs   []rope.Spec       // methods that make it what is wanted
 	applied []provenance.Edit // the same, with every parameter resolved
@@ -22,6 +25,9 @@ type edited struct {
 	known   rope.Context      // of the model, as far as it holds for the site
 	extra   lower.ExtraInputs // what the features give it
 	binding lower.Binding     // of the op, where there is to be one
+
+	form       Form // how it is written
+	formReason string
 }
 
 // plan is what a model's sites become.
@@ -32,7 +38,7 @@ type plan struct {
 }
 
 // plan applies the methods to the sites that are to be rewritten.
-func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error) {
+func (r *request) plan(ctx context.Context, sites []measure.Attention, report *Report) (*plan, error) {
 	unscaled := unscaledLayers(sites, report.Sites, r.config)
 	report.warn(r.config.compare(sites, r.opts, unscaled)...)
 	report.carried(r.opts.Context)
@@ -46,7 +52,7 @@ func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error)
 		report.Edits = append(report.Edits, f.edit().String())
 	}
 	r.warnLeftOut(report)
-	raw := false
+	var list []*edited
 	for _, f := range sites {
 		site := report.Sites[f.Index]
 		if site.Status == Kept {
@@ -56,23 +62,28 @@ func (r *request) plan(sites []measure.Attention, report *Report) (*plan, error)
 		if err != nil {
 			return nil, &EditError{Layer: site.Layer, Err: err}
 		}
-		if err := r.backend.bind(e); err != nil {
-			return nil, fmt.Errorf("layer %d: %w", site.Layer, err)
-		}
+		list = append(list, e)
+	}
+	if err := r.backend.bind(ctx, r, list); err != nil {
+		return nil, err
+	}
+	raw := false
+	for _, e := range list {
 		for _, feature := range r.features {
 			if err := feature.site(r.model, e); err != nil {
-				return nil, &EditError{Layer: site.Layer, Err: err}
+				return nil, &EditError{Layer: e.layer, Err: err}
 			}
 		}
 		if err := checkDocuments(e.want.Mask, e.extra.Documents); err != nil {
-			return nil, &EditError{Layer: site.Layer, Err: err}
+			return nil, &EditError{Layer: e.layer, Err: err}
 		}
-		raw = raw || e.want.Cache == rope.Raw && f.Measured.Layouts.Cached
+		raw = raw || e.want.Cache == rope.Raw && e.Measured.Layouts.Cached
 		c, err := r.backend.lower(e)
 		if err != nil {
-			return nil, fmt.Errorf("layer %d: %w", site.Layer, err)
+			return nil, fmt.Errorf("layer %d: %w", e.layer, err)
 		}
 		p.sites, p.changes = append(p.sites, *e), append(p.changes, c)
+		report.Sites[e.Index].Form, report.Sites[e.Index].FormReason = e.form, e.formReason
 	}
 	if raw {
 		report.Edits = append(report.Edits, "cache raw")
@@ -115,7 +126,7 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if a.Drawn.Range > 0 && f.Measured.Layouts.Cached {
 		return nil, lower.ErrCachedDraw
 	}
-	return &edited{Attention: f, layer: site.Layer, want: a, specs: specs, applied: applied, written: r.written[site.Layer], known: known}, nil
+	return &edited{Attention: f, layer: site.Layer, reason: site.Reason, want: a, specs: specs, applied: applied, written: r.written[site.Layer], known: known}, nil
 }
 
 // apply applies the methods to a value. A site that turns nothing has no
@@ -147,5 +158,13 @@ func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, 
 // change says what becomes of the site in the model.
 func (e *edited) change(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Change {
 	return lower.Change{Scope: e.Scope, Site: e.Site, Mask: e.Measured.Mask, Reads: e.want.Mask,
-		Edited: !reflect.DeepEqual(e.want, e.Measured.Attention), Nodes: nodes, Constants: constants}
+		Edited: e.changes(), Nodes: nodes, Constants: constants}
+}
+
+// changes reports whether the site is to compute something else than it does.
+func (e *edited) changes() bool { return !reflect.DeepEqual(e.want, e.Measured.Attention) }
+
+// changesMeaning reports whether a site is to compute something else than it does.
+func (p *plan) changesMeaning() bool {
+	return slices.ContainsFunc(p.sites, func(e edited) bool { return e.changes() })
 }

@@ -22,7 +22,7 @@ import (
 func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueInfo) *provenance.Record {
 	out := &provenance.Record{
 		Tool:          version.This().String(),
-		Target:        string(PlainONNX),
+		Target:        string(cmp.Or(r.opts.Target, Ops)),
 		Graph:         hex.EncodeToString(r.digest[:]),
 		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta},
 		Edits:         r.recordedEdits(p, report),
@@ -32,8 +32,7 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 	for i, e := range p.sites {
 		s := r.recordedSite(e, report.Sites[e.layer])
 		s.Ops, s.PositionIDs = nil, nil
-		if op, node := opOf(p.changes[i]); op != nil {
-			out.Target = string(Ops)
+		if op, node := opOf(p.changes[i]); op != nil && e.form == "" {
 			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
 			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.binding.Positions()}
 			if s.PositionIDs[0] == op.PositionIDs {
@@ -80,7 +79,7 @@ func opOf(c lower.Change) (*customop.RotaryAttention, *onnx.Node) {
 func (r *request) recordedSite(e edited, s Site) provenance.Site {
 	if e.written != nil {
 		w := *e.written.record
-		w.Layers, w.Nodes = []int{e.layer}, []string{s.Node}
+		w.Layers, w.Nodes, w.Form = []int{e.layer}, []string{s.Node}, string(e.form)
 		return w
 	}
 	out := provenance.Site{
@@ -89,6 +88,7 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
 		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,
+		Form:   string(e.form),
 		Proof:  s.Proof,
 	}
 	if r.earlier != nil {

@@ -20,6 +20,14 @@ const (
 	Kept      Status = "kept"      // left as it is, with the reason
 )
 
+// Form says how a site is written.
+type Form string
+
+const (
+	OwnNodes Form = "own nodes" // the model's own, with what was asked for in them
+	Inlined  Form = "inlined"   // the op's body in plain ONNX operators
+)
+
 // Report says what was found and done.
 type Report struct {
 	Model    string   `json:"model"`
@@ -74,6 +82,11 @@ type Site struct {
 	// RotationOnly says that the attention could not be measured, for Reason, and
 	// that the constants of its rotation alone were changed (PlainONNX).
 	RotationOnly bool `json:"rotation_only,omitempty"`
+
+	// Form says how the site is written, where that is not the fused op, and FormReason why
+	// it is not the target's first choice.
+	Form       Form   `json:"form,omitempty"`
+	FormReason string `json:"form_reason,omitempty"`
 
 	Cache  string `json:"cache"`
 	Status Status `json:"status"`

@@ -23,6 +23,8 @@ type request struct {
 	earlier *earlier           // what an earlier rewrite left; nil for most models
 	carried bool               // sites start from what the earlier rewrite made of them
 	written map[int]*writtenOp // its ops, by layer
+
+	analyser *analyser // that found the sites; nil where an earlier rewrite's record tells them
 }
 
 // backend writes what sites become.
@@ -32,12 +34,14 @@ type backend interface {
 	// keepsAttention says that the model's own attention stays: a site whose rotation
 	// alone can be measured is of use, and padded tokens get what they got before.
 	keepsAttention() bool
-	// bind readies a site for being written.
-	bind(*edited) error
+	// bind decides how each site is written, and readies it for that.
+	bind(context.Context, *request, []*edited) error
 	// lower writes the site's edited value.
 	lower(*edited) (lower.Change, error)
 	// write changes the model. What the features make comes after it.
 	write(context.Context, *onnx.Model, *plan, *Report) error
+	// finish completes the model behind the features.
+	finish(context.Context, *request, *plan, *Report) error
 	// text names the backend where it is not the usual one.
 	text() string
 }
@@ -103,7 +107,7 @@ func (r *request) check(report *Report) error {
 // write changes the model as planned.
 func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Report) error {
 	if text := r.backend.text(); text != "" {
-		if len(report.Edits) == 0 {
+		if !p.changesMeaning() && len(report.Edits) == 0 {
 			return nil // nothing is asked of it
 		}
 		report.Edits = append(report.Edits, text)
@@ -127,7 +131,7 @@ func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Rep
 	if r.opts.inspect {
 		return nil // nothing is kept of it
 	}
-	if err := r.define(ctx, p, report); err != nil {
+	if err := r.backend.finish(ctx, r, p, report); err != nil {
 		return err
 	}
 	report.Record = r.record(report, p, before)

@@ -171,7 +171,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options, digest [sha
 	if err := r.check(report); err != nil {
 		return report, err
 	}
-	plan, err := r.plan(sites, report)
+	plan, err := r.plan(ctx, sites, report)
 	if err != nil {
 		return report, err
 	}
@@ -193,6 +193,7 @@ func (r *request) analyse(ctx context.Context, report *Report) (sites []measure.
 			a.graph = fmt.Sprintf("%q %x", r.model.Path, sha256.Sum256(data))
 		}
 	}
+	r.analyser = a
 	found, err := a.find(ctx, r.model)
 	if err != nil {
 		return nil, err

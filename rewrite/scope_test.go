@@ -33,10 +33,14 @@ func TestMergedDecoder(t *testing.T) {
 		golden string
 		edits  []rope.Spec
 		target rewrite.Target
-	}{{"plain", nil, rewrite.Ops}, {"yarn4", []rope.Spec{yarn}, rewrite.Ops}, {"yarn4", []rope.Spec{yarn}, rewrite.PlainONNX}} {
+		form   rewrite.Form
+	}{
+		{"plain", nil, rewrite.Ops, ""}, {"yarn4", []rope.Spec{yarn}, rewrite.Ops, ""},
+		{"yarn4", []rope.Spec{yarn}, rewrite.PlainONNX, rewrite.OwnNodes}, {"plain", nil, rewrite.PlainONNX, rewrite.Inlined},
+	} {
 		golden := c.golden
 		m := openModel(t, "../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target})
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, ExactAngles: c.form == rewrite.Inlined})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,8 +48,8 @@ func TestMergedDecoder(t *testing.T) {
 			t.Errorf("target %v: %d nodes are the op", c.target, ours)
 		}
 		for i, s := range report.Sites {
-			if want := []string{"else_branch of branches", "then_branch of branches"}[i/2]; s.Status != rewrite.Rewritten || s.Scope != want {
-				t.Fatalf("site %d in %q is %s: %s", i, s.Scope, s.Status, s.Reason)
+			if want := []string{"else_branch of branches", "then_branch of branches"}[i/2]; s.Status != rewrite.Rewritten || s.Scope != want || s.Form != c.form {
+				t.Fatalf("site %d in %q is %s as %q: %s", i, s.Scope, s.Status, s.Form, s.Reason)
 			}
 		}
 		patched := filepath.Join(t.TempDir(), "patched.onnx")

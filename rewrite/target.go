@@ -12,9 +12,11 @@ type Target string
 const (
 	// Ops replaces a site by the fused op. It is the default.
 	Ops Target = "ops"
-	// PlainONNX changes constants of the model's own rotation, and hides keys
-	// before its softmax, so that the result runs without the op library. It
-	// serves methods that change frequencies, gain and visibility alone.
+	// PlainONNX writes standard ONNX operators alone, so that the result runs without
+	// the op library and in runtimes that know no functions. Methods that change
+	// frequencies, gain and visibility alone go into the model's own nodes: other
+	// constants of its rotation, keys hidden before its softmax. For others the op's body
+	// takes the site's place.
 	PlainONNX Target = "onnx"
 )
 

@@ -2,8 +2,6 @@ package rewrite_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -146,44 +144,6 @@ func TestTargetONNXElsewhere(t *testing.T) {
 					t.Errorf("off by %.2g from the op, at most %.2g was expected", off, bound)
 				}
 			})
-		}
-	}
-}
-
-func TestTargetONNXMasksRefused(t *testing.T) {
-	t.Parallel()
-	testruntime.Require(t)
-	run := rewrite.Options{Edits: edits(t, []string{"scaling dynamic-linear:length=run,original_max_position_embeddings=16"})}
-	for export, want := range map[string]string{
-		"llama__genai-fp32":    "for models that compute their cosines",
-		"llama__dynamo18-fp16": "its cache is not float32",
-	} {
-		m, err := onnx.Open(model(export))
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := run
-		opts.Target = rewrite.PlainONNX
-		_, err = rewrite.Rewrite(context.Background(), m, opts.Again(model(export)))
-		m.Close()
-		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v lacks %q", export, err, want)
-		}
-	}
-	for export, want := range map[string]string{
-		"llama__genai-fp32":         "(GroupQueryAttention)",
-		"llama__dynamo23":           "(Attention)",
-		"gpt_neox__dynamo18-merged": "where --target onnx changes no mask",
-	} {
-		m, err := onnx.Open(model(export))
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := rewrite.Options{Edits: edits(t, []string{"mask sliding-window:window=8"}), Target: rewrite.PlainONNX}
-		_, err = rewrite.Rewrite(context.Background(), m, opts.Again(model(export)))
-		m.Close()
-		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v lacks %q", export, err, want)
 		}
 	}
 }

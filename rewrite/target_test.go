@@ -3,7 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -224,36 +223,5 @@ func TestLongerTables(t *testing.T) {
 	}
 	if off := largest(chunked(t, plain, long, []int64{100, 99, 1}), chunked(t, ops, long, []int64{100, 99, 1})); !(off <= 1e-4) {
 		t.Errorf("off by %.2g from the op", off)
-	}
-}
-
-func TestTargetONNXRefuses(t *testing.T) {
-	t.Parallel()
-	testruntime.Require(t)
-	for _, c := range []struct {
-		opts rewrite.Options
-		want string
-	}{
-		{rewrite.Options{Edits: edits(t, []string{"positions string:shift=16,window=4"})}, "only methods that change frequencies, gain and visible keys alone"},
-		{rewrite.Options{Edits: edits(t, []string{"mask first-keys:window=8,positions=cache"})}, "only methods that change frequencies, gain and visible keys alone"},
-		{rewrite.Options{Edits: edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "only methods that change frequencies, gain and visible keys alone"},
-		{rewrite.Options{Edits: edits(t, []string{"mask intra-document-reset"}), Documents: "ids"}, "positions that begin anew in each document need the op"},
-		{rewrite.Options{Edits: edits(t, []string{"mask anchor"})}, "give --documents input"},
-		{rewrite.Options{FixedCapacity: 9}, "a cache of fixed capacity needs the op"},
-		{rewrite.Options{RawCache: true}, "a cache of un-rotated keys needs the op"},
-		{rewrite.Options{ExactAngles: true}, "exact angles need the op"},
-		{rewrite.Options{Documents: "ids"}, "nothing would read the document ids"},
-		{rewrite.Options{Edits: edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }}, "reach node"},
-	} {
-		m, err := onnx.Open(model("llama__optimum"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.opts.Target = rewrite.PlainONNX
-		_, err = rewrite.Rewrite(context.Background(), m, c.opts.Again(model("llama__optimum")))
-		m.Close()
-		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v lacks %q", err, c.want)
-		}
 	}
 }

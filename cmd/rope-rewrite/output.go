@@ -51,9 +51,7 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	switch {
 	case report.Record != nil:
 		methods(w, report.Record.Edits)
-		if report.Record.Target == string(rewrite.PlainONNX) {
-			w.line("The constants of the model's own nodes were changed: it needs no library.")
-		}
+		forms(w, report)
 	case len(report.Edits) > 0:
 		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
@@ -75,6 +73,37 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	}
 	if len(report.Edits) == 0 && report.Rewritten() > 0 {
 		w.line("%s", wrap("The meaning is kept. It can be changed with "+methodFlags()+"; rope-rewrite methods lists how.", ""))
+	}
+}
+
+// forms says how the sites are written where that is not the op.
+func forms(w *writer, report *rewrite.Report) {
+	type key struct {
+		form   rewrite.Form
+		reason string
+	}
+	layers := map[key][]int{}
+	var keys []key
+	for _, s := range report.Sites {
+		if s.Form == "" {
+			continue
+		}
+		k := key{s.Form, s.FormReason}
+		if layers[k] == nil {
+			keys = append(keys, k)
+		}
+		layers[k] = append(layers[k], s.Layer)
+	}
+	for _, k := range keys {
+		switch where := ranges.Text(layers[k]); k.form {
+		case rewrite.OwnNodes:
+			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the model's own nodes, with what was asked for in them.", where), "  "))
+		case rewrite.Inlined:
+			w.line("%s", wrap(fmt.Sprintf("Layers %s are the op's body in plain ONNX operators now: %s.", where, k.reason), "  "))
+		}
+	}
+	if keys != nil {
+		w.line("The model needs no library.")
 	}
 }
 

@@ -26,17 +26,45 @@ const oldestIR = 8
 // The error wraps ErrUndefined and says why there can be no definition; the model is then
 // as Remove leaves it.
 func Write(m *onnx.Model) ([]*onnx.Function, error) {
+	names := customop.RotaryAttentionSpec.OpTypes()
+	list, err := write(m, func(i int) string { return names[min(i, len(names)-1)] })
+	if len(list) > len(names) {
+		Remove(m)
+		return nil, fmt.Errorf("%w: its layers have %d different structures, and the op has %d names", ErrUndefined, len(list), len(names))
+	}
+	if len(list) > 0 {
+		m.RequireIR(oldestIR)
+	}
+	return list, err
+}
+
+// Draft does what Write does for ops whose bodies Inline is to put into the graph: there may
+// be as many structures as there are ops, and names are no matter.
+func Draft(m *onnx.Model) ([]*onnx.Function, error) {
+	return write(m, func(i int) string { return fmt.Sprintf("%s_body_%d", customop.RotaryAttentionSpec.Name, i) })
+}
+
+// Inline puts the bodies of the op's functions in the place of the ops. Neither ops nor
+// functions stay.
+func Inline(m *onnx.Model) error {
+	if _, err := m.Inline(Of(m)); err != nil {
+		return err
+	}
+	Remove(m)
+	m.RemoveOpset(customop.Domain)
+	return nil
+}
+
+// write gives the model functions under the given names.
+func write(m *onnx.Model, name func(i int) string) ([]*onnx.Function, error) {
 	Remove(m)
 	groups, err := groups(ops(m), func(*onnx.Node) bool { return false })
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 	}
-	if names := customop.RotaryAttentionSpec.OpTypes(); len(groups) > len(names) {
-		return nil, fmt.Errorf("%w: its layers have %d different structures, and the op has %d names", ErrUndefined, len(groups), len(names))
-	}
 	var list []*onnx.Function
 	for i, g := range groups {
-		f, err := g.function(customop.RotaryAttentionSpec.OpTypes()[i], m.Opset(""))
+		f, err := g.function(name(i), m.Opset(""))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 		}
@@ -45,10 +73,7 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 	for i, g := range groups {
 		g.name(list[i])
 	}
-	if len(list) > 0 {
-		m.RequireIR(oldestIR)
-		m.Functions = append(m.Functions, list...)
-	}
+	m.Functions = append(m.Functions, list...)
 	return list, nil
 }
 

@@ -79,11 +79,11 @@ func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 				other, taken := t.constants[v]
 				switch {
 				case taken && !reflect.DeepEqual(other.want, r.want):
-					err = fmt.Errorf("layers that are to differ share the constant %q; --target ops gives each its own, and SPEC@all makes all alike", v)
+					err = fmt.Errorf("layers that are to differ share the constant %q", v)
 				case r.holder == nil:
 					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
 				case want.LengthDependent.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
-					err = errors.New("length=run without the op is for models that compute their cosines; leave --target onnx out, or length=run")
+					err = errors.New("the model has tables of cosines, which do not depend on the length of a call")
 				}
 				if err == nil && r.kind != frequencyList {
 					r.rows, err = s.tableRows(c)
@@ -106,7 +106,7 @@ func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 		return ir.Reads(n)
 	})
 	if err == nil && found == 0 {
-		err = errors.New("no constant of the graph holds the rotation's frequencies or tables, so they cannot be changed in place; leave --target onnx out")
+		err = errors.New("no constant of the graph holds the rotation's frequencies or tables, so they cannot be changed in place")
 	}
 	return err
 }
@@ -124,6 +124,23 @@ func (t *rotaryConstants) tables() bool {
 		}
 	}
 	return false
+}
+
+// check returns an error where the constants or gains of all sites together cannot be changed.
+func (t *rotaryConstants) check() error {
+	for _, n := range t.gained() {
+		if t.gains[n].holder == nil {
+			return fmt.Errorf("the gain cannot stand inside %s", ir.Label(n))
+		}
+	}
+	return t.checkReaders()
+}
+
+// gained lists the Cos and Sin nodes whose gain changes, in an order that is the same each time.
+func (t *rotaryConstants) gained() []*onnx.Node {
+	nodes := slices.DeleteFunc(slices.Collect(maps.Keys(t.gains)), func(n *onnx.Node) bool { return t.gains[n].factor == 1 })
+	slices.SortFunc(nodes, func(a, b *onnx.Node) int { return strings.Compare(a.Outputs[0], b.Outputs[0]) })
+	return nodes
 }
 
 // checkReaders returns an error where the constants are also used for something else than
@@ -148,7 +165,7 @@ func (t *rotaryConstants) checkReaders() error {
 			continue
 		}
 		if r.aliases = aliasesUntilFloat(name, readers); r.aliases == nil {
-			return fmt.Errorf("the model computes with its frequencies %q in %v, which would round the new ones; leave --target onnx out", name, r.tensor.Type)
+			return fmt.Errorf("the model computes with its frequencies %q in %v, which would round the new ones", name, r.tensor.Type)
 		}
 		t.constants[name] = r
 	}
@@ -168,7 +185,7 @@ func (t *rotaryConstants) checkReaders() error {
 			case t.scoresMatMuls[n]:
 			case ir.Standard(n, "Shape", "Size") && !t.tables(): // the number of frequencies does not change
 			case !t.nodes[n]:
-				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change; --target ops changes what is asked for and nothing else", ir.Label(n))
+				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change", ir.Label(n))
 			default:
 				changed = append(changed, n.Outputs...)
 			}
@@ -218,17 +235,9 @@ func (r rotaryConstant) remove(name string, m *onnx.Model) {
 }
 
 // addGains multiplies the outputs of Cos and Sin nodes where the gain changes.
-func (t *rotaryConstants) addGains() error {
-	nodes := slices.Collect(maps.Keys(t.gains))
-	slices.SortFunc(nodes, func(a, b *onnx.Node) int { return strings.Compare(a.Outputs[0], b.Outputs[0]) }) // the same file each time
-	for _, n := range nodes {
+func (t *rotaryConstants) addGains() {
+	for _, n := range t.gained() {
 		by := t.gains[n]
-		if by.factor == 1 {
-			continue
-		}
-		if by.holder == nil {
-			return fmt.Errorf("the gain cannot stand inside %s; leave --target onnx out", ir.Label(n))
-		}
 		out := n.Outputs[0]
 		n.Outputs[0] = out + "/rope_rewrite/ungained"
 		factor := out + "/rope_rewrite/gain"
@@ -237,7 +246,6 @@ func (t *rotaryConstants) addGains() error {
 		mul.Name = out + "/rope_rewrite"
 		by.holder.InsertNode(n, mul) // ir.Order will put it after n
 	}
-	return nil
 }
 
 // newTensor returns the constant for an encoding.

@@ -152,18 +152,18 @@ func (s Layer) checkCache() error {
 	c, view := s.Site.Key.Cache, s.Scope.View
 	switch {
 	case len(s.Site.Key.Scales) > 0:
-		return errors.New("its keys are normed behind the rotation, so length=run needs the op; leave --target onnx out, or length=run")
+		return errors.New("its keys are normed behind the rotation and cached so")
 	case c == nil:
-		return errors.New("its keys are made of latent states in every call, so length=run needs the op; leave --target onnx out, or length=run")
+		return errors.New("its keys are made of latent states in every call")
 	case s.Scope.Where != "":
-		return fmt.Errorf("it stands in %s, where length=run needs the op; leave --target onnx out, or length=run", s.Scope.Where)
+		return fmt.Errorf("its cache stands in %s", s.Scope.Where)
 	case view.AsWritten(c.Concat) != c.Concat || s.Measured.LengthTracked != nil:
-		return fmt.Errorf("its cache is inside %s (%s), which turns the keys before it keeps them: length=run needs the op; leave --target onnx out, or length=run",
+		return fmt.Errorf("its cache is inside %s (%s), which turns the keys before it keeps them",
 			ir.Label(view.AsWritten(c.Concat)), view.AsWritten(c.Concat).OpType)
 	case !s.Measured.Layouts.KeyCached.Canonical():
-		return errors.New("its cache does not have the form [batch, heads, tokens, channels], so length=run needs the op; leave --target onnx out, or length=run")
+		return errors.New("its cache does not have the form [batch, heads, tokens, channels]")
 	case view.Element(c.NewRows) != onnx.Float:
-		return errors.New("its cache is not float32, so length=run needs the op; leave --target onnx out, or length=run")
+		return errors.New("its cache is not float32")
 	}
 	return nil
 }

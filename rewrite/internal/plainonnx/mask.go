@@ -27,15 +27,15 @@ func (s Layer) maskChange() (maskChange, error) {
 	n := s.Site.Softmax
 	switch {
 	case s.Scope.Where != "":
-		return maskChange{}, fmt.Errorf("it stands in %s, where --target onnx changes no mask; leave it out", s.Scope.Where)
+		return maskChange{}, fmt.Errorf("its mask stands in %s", s.Scope.Where)
 	case s.Scope.View.AsWritten(n) != n:
-		return maskChange{}, fmt.Errorf("its softmax is inside %s (%s), whose mask --target onnx does not change; leave it out", ir.Label(s.Scope.View.AsWritten(n)), s.Scope.View.AsWritten(n).OpType)
+		return maskChange{}, fmt.Errorf("its softmax is inside %s (%s)", ir.Label(s.Scope.View.AsWritten(n)), s.Scope.View.AsWritten(n).OpType)
 	case s.Measured.Layouts.Sinks != 0:
-		return maskChange{}, errors.New("its softmax has a column for sinks, whose mask --target onnx does not change; leave it out")
+		return maskChange{}, errors.New("its softmax has a column for sinks")
 	case want.Restart:
-		return maskChange{}, errors.New("positions that begin anew in each document need the op; leave --target onnx out")
+		return maskChange{}, errors.New("positions are to begin anew in each document")
 	case want.FirstKeys > have.FirstKeys && have.Window > 0:
-		return maskChange{}, fmt.Errorf("its own window of %d keys hides the first keys, and --target onnx can only hide more; leave it out", have.Window)
+		return maskChange{}, fmt.Errorf("its own window of %d keys hides the first keys, and its own nodes can only hide more", have.Window)
 	}
 	h := maskChange{softmax: n, kind: s.Scope.View.Element(n.Inputs[0]), mask: want, documents: s.Documents}
 	if have.Padding {

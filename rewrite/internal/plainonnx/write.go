@@ -1,6 +1,7 @@
 package plainonnx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,23 +37,76 @@ func (s Layer) wantedEncoding() (rope.Encoding, error) {
 	want.Mask = have.Mask // see maskChange
 	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
 		if s.Site.Query.Normed() || s.Site.Key.Normed() {
-			return e, errors.New("the method changes the score's scale, which a norm behind the rotation takes away where it is written without the op; leave --target onnx out")
+			return e, errors.New("the method changes the score's scale, which a norm behind the rotation takes away again")
 		}
 		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
-			return e, errors.New("the method changes the score's scale, which needs the op where a part of the head is not rotated; leave --target onnx out")
+			return e, errors.New("the method changes the score's scale, and a part of the head is not rotated")
 		}
 		e.Gain = e.EffectiveGain() * math.Sqrt(ratio) // the root, since both query and key have the gain
+	}
+	if want.Encoding.ExactAngles != have.Encoding.ExactAngles {
+		return e, errors.New("its own nodes round angles to float32")
 	}
 	have.Encoding, have.Scale = rope.Encoding{}, 0
 	want.Encoding, want.Scale = rope.Encoding{}, 0
 	if !reflect.DeepEqual(have, want) {
-		return e, errors.New("only methods that change frequencies, gain and visible keys alone are written without the op; leave --target onnx out for others")
+		return e, errors.New("more than frequencies, gain and visible keys is to change")
 	}
 	return e, nil
 }
 
+// Refused returns for each site why its own nodes cannot be changed, nil where they can. It
+// changes nothing.
+func Refused(m *onnx.Model, sites []Layer) []error {
+	t := newRotaryConstants(m)
+	list := make([]error, len(sites))
+	turning := false // a rotation is to change
+	for i, s := range sites {
+		c, err := s.changes()
+		if err == nil && c.rotation {
+			turning = true
+			err = t.find(s, c.encoding)
+		}
+		if err == nil && c.encoding.LengthDependent.Trained != 0 && s.Measured.Layouts.Cached {
+			err = s.checkCache()
+		}
+		list[i] = err
+	}
+	if !turning {
+		return list
+	}
+	if err := t.check(); err != nil { // of all sites together: which one it is about is not known
+		for i := range list {
+			list[i] = cmp.Or(list[i], err)
+		}
+	}
+	return list
+}
+
+// changes is what is to change in a site's own nodes.
+type changes struct {
+	rotation bool
+	encoding rope.Encoding // that the rotation is to have
+	mask     *maskChange   // nil where the mask stays
+}
+
+// changes returns an error where the site's own nodes cannot have the wanted value.
+func (s Layer) changes() (c changes, err error) {
+	if c.encoding, err = s.wantedEncoding(); err != nil {
+		return c, err
+	}
+	masked := s.Want.Mask != s.Measured.Attention.Mask
+	c.rotation = !masked || !reflect.DeepEqual(c.encoding, s.Measured.Attention.Encoding)
+	if masked {
+		var mask maskChange
+		mask, err = s.maskChange()
+		c.mask = &mask
+	}
+	return c, err
+}
+
 // Write changes the constants of the sites' rotations and the masks of their softmaxes in
-// the model m. It measures the rotations of the changed model and compares them with the
+// the model m. Refused says before what it cannot do. It measures the rotations of the changed model and compares them with the
 // wanted ones. The nodes that it adds come in no order: the caller calls ir.Order.
 //
 // A frequency that is to be 0 keeps its old value while the model is measured, since an
@@ -63,20 +117,17 @@ func Write(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeasur
 		return nil
 	}
 	t := newRotaryConstants(m)
-	var maskChanges []maskChange
+	var masks []*maskChange
 	for _, s := range sites {
-		want, err := s.wantedEncoding()
-		changesMask := s.Want.Mask != s.Measured.Attention.Mask
-		if err == nil && !(changesMask && reflect.DeepEqual(want, s.Measured.Attention.Encoding)) {
-			err = t.find(s, want)
-		}
-		if err == nil && changesMask {
-			var c maskChange
-			c, err = s.maskChange()
-			maskChanges = append(maskChanges, c)
+		c, err := s.changes()
+		if err == nil && c.rotation {
+			err = t.find(s, c.encoding)
 		}
 		if err != nil {
 			return &LayerError{s.Number, err}
+		}
+		if c.mask != nil {
+			masks = append(masks, c.mask)
 		}
 	}
 	if len(t.constants) > 0 {
@@ -84,7 +135,7 @@ func Write(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeasur
 			return err
 		}
 	}
-	for _, c := range maskChanges {
+	for _, c := range masks {
 		c.write(m.Graph)
 	}
 	return nil
@@ -92,13 +143,10 @@ func Write(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeasur
 
 // change writes the constants: first so that the model can be measured, then as wanted.
 func (t *rotaryConstants) change(ctx context.Context, sites []Layer, remeasure Remeasure) error {
-	err := t.checkReaders()
-	if err == nil {
-		err = t.addGains()
-	}
-	if err != nil {
+	if err := t.check(); err != nil {
 		return &LayerError{wholeModel, err}
 	}
+	t.addGains()
 	t.write(measurable)
 	for g := range t.model.Graph.AllGraphs() {
 		if err := ir.Order(g); err != nil {

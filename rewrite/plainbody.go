@@ -1,0 +1,56 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+)
+
+// takesBody binds a site that is to become the op's body in plain ONNX operators, or says
+// why it cannot.
+func (r *request) takesBody(ctx context.Context, e *edited) (err error) {
+	if e.Measured.RotationOnly {
+		return fmt.Errorf("its rotation alone could be measured (%s)", e.reason)
+	}
+	if err := definition.Serves(r.model.Opset(""), e.Scope.View.Element(e.Site.Query.Boundary)); err != nil {
+		return err
+	}
+	if e.written != nil {
+		e.binding = e.written.binding(e.Attention)
+		return nil
+	}
+	refused, err := r.opRefused(ctx)
+	if err != nil {
+		return err
+	}
+	if why := refused[e.Index]; why != "" {
+		return errors.New(why)
+	}
+	e.binding, err = lower.Bind(e.Site, e.Measured)
+	return err
+}
+
+// putBodies puts the op's body in the place of the ops, after it was proven for each.
+func (r *request) putBodies(ctx context.Context, p *plan) error {
+	if !slices.ContainsFunc(p.sites, func(e edited) bool { return e.form == Inlined }) {
+		return nil
+	}
+	functions, err := definition.Draft(r.model)
+	if err == nil {
+		_, err = r.proveDefinition(ctx, p, functions)
+	}
+	if err == nil {
+		err = definition.Inline(r.model)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("the target onnx: %w", err)
+	}
+	return nil
+}
