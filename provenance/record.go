@@ -66,7 +66,12 @@ type Site struct {
 	RotationOnly  bool           `json:"rotation_only,omitempty"`        // the attention could not be measured, for Reason
 	Reason        string         `json:"reason,omitempty"`
 	Latent        bool           `json:"latent,omitempty"` // keys and values are made of a cache of latent states
-	Form          string         `json:"form,omitempty"`   // how it is written: "" as the op, "own nodes" of the model, "inlined" as the op's body
+
+	// Form says how the site is written: "" as the op, "own nodes" of the model, "inlined" as
+	// the op's body. Computes is what it computes where neither the op nor a measurement
+	// tells it.
+	Form     string          `json:"form,omitempty"`
+	Computes *rope.Attention `json:"computes,omitempty"`
 	Proof         *Proof         `json:"proof,omitempty"`
 
 	// PositionIDs are of each layer the value with positions that the op reads when no

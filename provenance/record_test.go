@@ -23,7 +23,7 @@ func full() *provenance.Record {
 		}}},
 		Sites: []provenance.Site{{
 			Layers: []int{0, 1}, Nodes: []string{"a", "b"}, Ops: []string{"c", "d"}, PositionIDs: []string{"", "p"}, Scope: "then_branch of If", Op: "Softmax",
-			Cache: "growing", Normed: [2]bool{true, false}, AfterRotation: "query normed", Unknown: 1e-3, Latent: true,
+			Cache: "growing", Normed: [2]bool{true, false}, AfterRotation: "query normed", Unknown: 1e-3, Latent: true, Form: "inlined", Computes: &rope.Attention{Heads: 4, HeadSize: 16},
 			Proof: &provenance.Proof{MaxError: 1.1e-05, Cases: 9},
 			Original: rope.Attention{
 				Heads: 4, KVHeads: 2, HeadSize: 16, Scale: 0.3, Softcap: 30, Chunk: 7, Cache: rope.Raw,

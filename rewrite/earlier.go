@@ -86,7 +86,7 @@ func (e *earlier) replaced() (layer int, ok bool) {
 		return 0, false
 	}
 	for _, s := range e.record.Sites {
-		if form := Form(s.Form); form != "" && form != OwnNodes {
+		if !Form(s.Form).told() {
 			return s.Layers[0], true
 		}
 	}

@@ -88,8 +88,8 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 	return report, nil
 }
 
-// inspectRecord reports what the record says of a model whose sites stand there as other
-// nodes: what they were, and what was asked of them.
+// inspectRecord reports what the record says of a model whose sites are written in nodes
+// that are not measured.
 func (e *earlier) inspectRecord(m *onnx.Model) *Report {
 	report := newReport(m)
 	report.Again, report.Record = true, e.record
@@ -98,7 +98,12 @@ func (e *earlier) inspectRecord(m *onnx.Model) *Report {
 	}
 	for _, s := range e.record.Sites {
 		for _, layer := range s.Layers {
-			report.Sites[layer] = SiteOf(s)
+			site := SiteOf(s)
+			if s.Computes != nil {
+				site.value(*s.Computes)
+				site.Mask = s.Computes.Mask.String()
+			}
+			report.Sites[layer] = site
 		}
 	}
 	for _, d := range e.record.Edits {
@@ -106,6 +111,7 @@ func (e *earlier) inspectRecord(m *onnx.Model) *Report {
 	}
 	report.number()
 	report.carried(e.fill(rope.Context{}))
+	report.warn("this is what the record of the model says: the nodes that an earlier rewrite put there are not measured")
 	return report
 }
 

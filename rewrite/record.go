@@ -79,7 +79,7 @@ func opOf(c lower.Change) (*customop.RotaryAttention, *onnx.Node) {
 func (r *request) recordedSite(e edited, s Site) provenance.Site {
 	if e.written != nil {
 		w := *e.written.record
-		w.Layers, w.Nodes, w.Form = []int{e.layer}, []string{s.Node}, string(e.form)
+		w.Layers, w.Nodes, w.Form, w.Computes = []int{e.layer}, []string{s.Node}, string(e.form), e.computes()
 		return w
 	}
 	out := provenance.Site{
@@ -88,7 +88,7 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
 		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,
-		Form:   string(e.form),
+		Form:   string(e.form), Computes: e.computes(),
 		Proof:  s.Proof,
 	}
 	if r.earlier != nil {
@@ -97,6 +97,15 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 		}
 	}
 	return out
+}
+
+// computes is what a site computes, for the record, where its nodes will not tell it.
+func (e *edited) computes() *rope.Attention {
+	if e.form.told() {
+		return nil
+	}
+	a := e.want
+	return &a
 }
 
 // siteKey tells sites of different values apart.

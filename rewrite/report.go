@@ -28,6 +28,9 @@ const (
 	Inlined  Form = "inlined"   // the op's body in plain ONNX operators
 )
 
+// told reports whether what a site computes can be read or measured where it is written so.
+func (f Form) told() bool { return f == "" || f == OwnNodes }
+
 // Report says what was found and done.
 type Report struct {
 	Model    string   `json:"model"`

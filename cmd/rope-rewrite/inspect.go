@@ -80,7 +80,8 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 	}
 	w.list(shown)
-	if report.Again {
+	again := report.Again && !slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
+	if again {
 		carries(w, report.Definition)
 	}
 	if report.Record == nil {
@@ -91,7 +92,7 @@ func inspection(w *writer, report *rewrite.Report) {
 	}
 	methods(w, report.Record.Edits)
 	beforeRewrite(w, report.Record)
-	if report.Again { // what the target onnx wrote cannot be restored
+	if again { // what other targets wrote cannot be restored
 		w.line("%s", wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
 	}
 }

@@ -97,9 +97,9 @@ func forms(w *writer, report *rewrite.Report) {
 	for _, k := range keys {
 		switch where := ranges.Text(layers[k]); k.form {
 		case rewrite.OwnNodes:
-			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the model's own nodes, with what was asked for in them.", where), "  "))
+			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the nodes of the model, with other constants or masks.", where), ""))
 		case rewrite.Inlined:
-			w.line("%s", wrap(fmt.Sprintf("Layers %s are the op's body in plain ONNX operators now: %s.", where, k.reason), "  "))
+			w.line("%s", wrap(fmt.Sprintf("Layers %s are the body of the op in plain ONNX operators: %s.", where, k.reason), ""))
 		}
 	}
 	if keys != nil {
@@ -118,6 +118,8 @@ func sites(w *writer, report *rewrite.Report) {
 		}
 	}
 	switch {
+	case report.Again && report.Record != nil && slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" }):
+		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites were proven equal when they were rewritten (rope-rewrite %s), into other nodes than the model's own.", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again && report.Record != nil:
 		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites hold the op, proven equal when they were rewritten (rope-rewrite %s).", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again:

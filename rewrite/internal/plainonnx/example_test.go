@@ -16,7 +16,7 @@ import (
 
 // A layer that sees all earlier keys is to see the two nearest ones. Nothing is to be
 // measured again, since no constant changes. What is more than hiding keys and changing
-// frequencies needs the op.
+// frequencies is refused.
 func Example() {
 	m := onnx.New()
 	m.RequireIR(8)
@@ -54,5 +54,5 @@ func Example() {
 	// Output:
 	// the softmax reads rope_rewrite/scores/shown
 	// which is Where [rope_rewrite/scores/visible_0 scores rope_rewrite/scores/lowest]
-	// layer 3 is refused: only methods that change frequencies, gain and visible keys alone are written without the op; leave --target onnx out for others
+	// layer 3 is refused: more than frequencies, gain and visible keys is to change
 }
