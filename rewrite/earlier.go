@@ -82,15 +82,19 @@ func (e *earlier) holdsOps() bool { return len(e.ops) > 0 }
 // replaced returns the first layer that stands there as other nodes than the op or the
 // model's own.
 func (e *earlier) replaced() (layer int, ok bool) {
+	return e.first(func(s provenance.Site) bool { return Form(s.Form).replaced() })
+}
+
+// first is the first layer of the record of which something holds.
+func (e *earlier) first(holds func(provenance.Site) bool) (layer int, ok bool) {
 	if e.record == nil {
 		return 0, false
 	}
-	for _, s := range e.record.Sites {
-		if !Form(s.Form).told() {
-			return s.Layers[0], true
-		}
+	i := slices.IndexFunc(e.record.Sites, holds)
+	if i < 0 {
+		return 0, false
 	}
-	return 0, false
+	return e.record.Sites[i].Layers[0], true
 }
 
 // undo gives the graph the inputs and outputs back that it had before the earlier

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -38,7 +39,7 @@ func inspectGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, e
 		return e.inspect(m)
 	}
 	if e != nil {
-		if _, ok := e.replaced(); ok {
+		if _, ok := e.first(func(s provenance.Site) bool { return !Form(s.Form).told() }); ok {
 			return e.inspectRecord(m), nil
 		}
 	}

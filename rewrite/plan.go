@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -79,6 +80,9 @@ func (r *request) plan(ctx context.Context, sites []measure.Attention, report *R
 		}
 		raw = raw || e.want.Cache == rope.Raw && e.Measured.Layouts.Cached
 		c, err := r.backend.lower(e)
+		if unfit := (*EditError)(nil); errors.As(err, &unfit) {
+			return nil, err
+		}
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", e.layer, err)
 		}

@@ -89,7 +89,7 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,
 		Form:   string(e.form), Computes: e.computes(),
-		Proof:  s.Proof,
+		Proof: s.Proof,
 	}
 	if r.earlier != nil {
 		if original := r.earlier.original(s); original != nil {

@@ -26,10 +26,15 @@ type Form string
 const (
 	OwnNodes Form = "own nodes" // the model's own, with what was asked for in them
 	Inlined  Form = "inlined"   // the op's body in plain ONNX operators
+
+	GroupQuery Form = "GroupQueryAttention" // ONNX Runtime's op
 )
 
 // told reports whether what a site computes can be read or measured where it is written so.
-func (f Form) told() bool { return f == "" || f == OwnNodes }
+func (f Form) told() bool { return f != Inlined }
+
+// replaced reports whether other nodes than the op stand where the model's own were.
+func (f Form) replaced() bool { return f == Inlined || f == GroupQuery }
 
 // Report says what was found and done.
 type Report struct {

@@ -18,11 +18,16 @@ const (
 	// constants of its rotation, keys hidden before its softmax. For others the op's body
 	// takes the site's place.
 	PlainONNX Target = "onnx"
+	// Contrib replaces a site by ONNX Runtime's own com.microsoft.GroupQueryAttention, for
+	// hosts that have a fast kernel of that and none of the op. It serves what that op can
+	// compute, on rows without padding on the left. "contrib:onnxruntime=1.22" names the
+	// oldest version that is to run the result.
+	Contrib Target = "contrib"
 )
 
 // backends lists the targets, the default one first. A new target is one line here.
 func backends() []namedBackend {
-	return []namedBackend{{Ops, &opsBackend{}}, {PlainONNX, &onnxBackend{}}}
+	return []namedBackend{{Ops, &opsBackend{}}, {PlainONNX, &onnxBackend{}}, {Contrib, &contribBackend{}}}
 }
 
 type namedBackend struct {
@@ -42,8 +47,9 @@ func Targets() []Target {
 // newBackend returns the backend of a target.
 func (t Target) newBackend() (backend, error) {
 	var names []string
+	name, _, set := strings.Cut(string(t), ":")
 	for _, b := range backends() {
-		if b.target == cmp.Or(t, Ops) {
+		if string(b.target) == cmp.Or(name, string(Ops)) && (!set || b.target == Contrib) {
 			return b.backend, nil
 		}
 		names = append(names, string(b.target))

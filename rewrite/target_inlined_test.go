@@ -3,13 +3,10 @@ package rewrite_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -64,16 +61,7 @@ func standardAlone(t *testing.T, path string) {
 // sameAsOp compares a model, run without the library, with one that holds the op.
 func sameAsOp(t *testing.T, export, path, byOp string) {
 	t.Helper()
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(model(export)), "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path = beside(t, path, string(config)) // standard operators do not tell a head's size
-	plain, err := decoder.Open(context.Background(), unregistered{local(t)}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
+	plain := openPlainly(t, path, export)
 	ops := open(t, byOp)
 	architecture, _, _ := strings.Cut(export, "__")
 	for _, padded := range []bool{false, true} {

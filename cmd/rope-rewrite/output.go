@@ -100,6 +100,8 @@ func forms(w *writer, report *rewrite.Report) {
 			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the nodes of the model, with other constants or masks.", where), ""))
 		case rewrite.Inlined:
 			w.line("%s", wrap(fmt.Sprintf("Layers %s are the body of the op in plain ONNX operators: %s.", where, k.reason), ""))
+		case rewrite.GroupQuery:
+			w.line("%s", wrap(fmt.Sprintf("Layers %s are com.microsoft.GroupQueryAttention.", where), ""))
 		}
 	}
 	if keys != nil {

@@ -50,7 +50,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
-	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it")
+	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
@@ -212,6 +212,9 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--target %w", err)
 		}
 		opts.Target = rewrite.Target(target)
+		if _, setting, ok := strings.Cut(r.target, ":"); ok {
+			opts.Target += rewrite.Target(":" + setting)
+		}
 	}
 	if given("definition") {
 		choice, err := choose("definition", r.definition)

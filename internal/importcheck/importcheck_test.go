@@ -31,6 +31,7 @@ var rules = []rule{
 	{"onnx", nil, "onnx knows files and nothing else"},
 	{"customop", []string{"internal/sidefile"}, "customop knows kernels, neither graphs nor mathematics"},
 	{"rewrite/fused", []string{"rope", "onnx", "internal", "rewrite/internal/ir"}, "an adapter knows one fused op, not what is done with it; it writes nodes with the builder of the rewriter (ir), which knows no attention"},
+	{"rewrite/contrib", []string{"onnx", "customop", "rewrite/definition", "rewrite/internal/ir"}, "it is the op in nodes of ONNX Runtime: it knows neither models nor mathematics"},
 	{"rewrite/definition", []string{"onnx", "customop", "rewrite/internal/ir"}, "a definition is the op's specification in nodes of a graph: it knows neither models nor mathematics"},
 	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"provenance", []string{"rope", "onnx"}, "a record is values in a model's metadata, whoever wrote them"},
@@ -61,7 +62,7 @@ func TestDependenciesPointDownwards(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "lm", "provenance", "rewrite", "rewrite/fused", "rewrite/definition"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "lm", "provenance", "rewrite", "rewrite/fused", "rewrite/definition", "rewrite/contrib"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}

@@ -25,14 +25,41 @@ import (
 // n is a node of the op, f the function under the name of its op, opset the version of the
 // standard operators that it is written against, and headSize the size of the op's heads.
 func Definition(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, f *onnx.Function, opset int64, headSize int) (float64, error) {
+	return written(ctx, eng, n, op, opset, headSize, definitionCalls, func(m *onnx.Model) error {
+		m.RequireIR(8)
+		m.Functions = []*onnx.Function{f}
+		return nil
+	})
+}
+
+// Contrib tests as Definition does what replaces the op in a model: nodes of ONNX Runtime
+// whose input contract is narrower. No row has padding, positions count from the past on,
+// and tables have as many rows as the longest call tokens.
+func Contrib(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, opset int64, headSize int, replace func(m *onnx.Model, rows int64) error) (float64, error) {
+	return written(ctx, eng, n, op, opset, headSize, contribCalls, func(m *onnx.Model) error {
+		rows := 0
+		for _, c := range contribCalls(op, rope.Attention{}) {
+			rows = max(rows, c.Past+c.Length)
+		}
+		return replace(m, int64(rows))
+	})
+}
+
+// written tests what an op is written as in a model of its own. write changes the model.
+func written(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, opset int64, headSize int, calls func(customop.RotaryAttention, rope.Attention) []call, write func(*onnx.Model) error) (float64, error) {
 	attention, err := lower.Value(op, rope.Attention{})
 	if err != nil {
 		return 0, err
 	}
 	attention.HeadSize = headSize
-	m := oneOp(n, f, opset)
-	var sessions [2]engine.Session // by the function, by the library
+	var sessions [2]engine.Session // as written, by the library
 	for i := range sessions {
+		m := oneOp(n, opset)
+		if i == 0 {
+			if err := write(m); err != nil {
+				return 0, err
+			}
+		}
 		data, err := m.Marshal()
 		if err != nil {
 			return 0, err
@@ -41,10 +68,9 @@ func Definition(ctx context.Context, eng engine.Engine, n *onnx.Node, op customo
 			return 0, fmt.Errorf("ONNX Runtime does not load it: %w", err)
 		}
 		defer sessions[i].Close()
-		m.Functions = nil
 	}
 	worst := 0.0
-	for _, c := range definitionCalls(op, attention) {
+	for _, c := range calls(op, attention) {
 		e, err := c.compare(ctx, sessions)
 		if err != nil {
 			return 0, fmt.Errorf("in a call of %d new tokens after %d: %w", c.Length, c.Past, err)
@@ -55,13 +81,12 @@ func Definition(ctx context.Context, eng engine.Engine, n *onnx.Node, op customo
 }
 
 // oneOp is a model of one node, whose inputs and outputs have the names of the specification.
-func oneOp(n *onnx.Node, f *onnx.Function, opset int64) *onnx.Model {
+func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 	m := onnx.New()
-	m.RequireIR(8)
+	m.RequireIR(7)
 	m.RequireOpset("", opset)
 	m.RequireOpset(customop.Domain, 1)
 	m.Graph.Name = "definition"
-	m.Functions = []*onnx.Function{f}
 	n = n.Clone()
 	n.Inputs, n.Outputs = slices.Clone(n.Inputs), slices.Clone(n.Outputs)
 	types := map[string]onnx.DataType{"T": onnx.Float, "float": onnx.Float, "int64": onnx.Int64, "int32": onnx.Int32}

@@ -50,6 +50,32 @@ func definitionCalls(op customop.RotaryAttention, a rope.Attention) (list []call
 	return list
 }
 
+// contribCalls are calls within the input contract of ONNX Runtime's own attention: no
+// padding, positions from the past on, and chunks after a past in one row alone, as its
+// older versions ask for.
+func contribCalls(op customop.RotaryAttention, a rope.Attention) (list []call) {
+	add := func(batch, length, past int) {
+		if op.PastKey == "" {
+			length, past = length+past, 0
+		}
+		list = append(list, call{Problem: ref.Problem{Attention: a, Batch: batch, Length: length, Past: past, ValueSize: a.HeadSize}, op: op})
+	}
+	add(1, 5, 0)
+	add(2, 7, 0)
+	add(1, 7, 4)
+	add(3, 1, 9)
+	add(1, 33, 0)
+	add(1, 1, 300)
+	switch w := int(op.Window); {
+	case w > 0 && op.PastKey != "" && w <= maxTriedPast:
+		add(1, 3, w)
+		add(2, 1, w)
+	case w > 0 && w <= maxTriedLength:
+		add(1, w+3, 0)
+	}
+	return list
+}
+
 // pasts are the tokens in the cache of each row, where rows have pasts of their own.
 func (c call) pasts() []int {
 	list := make([]int, c.Batch)

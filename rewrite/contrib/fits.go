@@ -1,0 +1,99 @@
+package contrib
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+)
+
+// Version is a minor version of ONNX Runtime: 22 is 1.22. The zero value is the newest.
+type Version int
+
+// oldest is the first that computes a chunk of several tokens after a past as it should:
+// 1.19.2 is off by 1.8 times the largest logit of a small model there.
+const oldest Version = 20
+
+// ParseVersion reads "1.22" or "1.22.1".
+func ParseVersion(text string) (Version, error) {
+	var minor, patch int
+	if n, _ := fmt.Sscanf(text+".0", "1.%d.%d", &minor, &patch); n != 2 || minor < int(oldest) {
+		return 0, fmt.Errorf("%q is no version of ONNX Runtime from %v on, like 1.22", text, oldest)
+	}
+	return Version(minor), nil
+}
+
+func (v Version) String() string { return fmt.Sprintf("1.%d", int(v)) }
+
+// has reports whether the version has what came with another one.
+func (v Version) has(since Version) bool { return v == 0 || v >= since }
+
+// When GroupQueryAttention got what an op may need, by the operator's schema in the
+// packages of onnxruntime. A window of n keys is n keys from 1.24 on; up to 1.23.2 a model
+// with windows was off by 5 %.
+const (
+	sinceSinks         Version = 23
+	sinceWindow        Version = 24
+	sinceBidirectional Version = 30
+)
+
+// Refused says why GroupQueryAttention does not compute an op in a version of ONNX
+// Runtime, nil where it does.
+func Refused(op customop.RotaryAttention, runtime Version) error {
+	switch {
+	case len(op.BandStarts) > 1 || len(op.BandQueryScales)+len(op.BandQueryOffsets)+len(op.BandKeyScales)+len(op.BandQueryLimits)+len(op.BandGroups) > 0 || op.BandChunk > 0:
+		return errors.New("it has no position maps")
+	case op.Cache == "raw":
+		return errors.New("it keeps rotated keys in its cache, not raw ones")
+	case op.TrainedLength > 0:
+		return errors.New("its frequencies do not depend on the length of a call")
+	case len(op.Temperature) > 0:
+		return errors.New("it has no temperature by position")
+	case op.DocumentIDs != "":
+		return errors.New("it knows no documents")
+	case op.FirstKeys > 0:
+		return errors.New("it has no first keys beside a window")
+	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
+		return errors.New("a bias on the scores does not fit into every version and device of it")
+	case op.CacheLength != "" && op.TotalLength == "":
+		return errors.New("a buffer of fixed capacity with lengths of its own is written for the op alone")
+	case op.RotaryOffset > 0:
+		return errors.New("it turns the first channels of a head, and here others are turned")
+	case len(op.Frequencies)%8 != 0:
+		return fmt.Errorf("it turns a multiple of 16 channels, and here %d are turned", 2*len(op.Frequencies))
+	case op.LogSumExp != "":
+		return errors.New("it gives no log-sum-exp")
+	}
+	return newer(op, runtime)
+}
+
+// newer refuses what came with a newer version.
+func newer(op customop.RotaryAttention, runtime Version) error {
+	for _, c := range []struct {
+		needed bool
+		since  Version
+		what   string
+	}{
+		{op.SinkLogits != "", sinceSinks, "sinks"},
+		{op.Window > 0, sinceWindow, "a window of this size"},
+		{op.Causal == 0, sinceBidirectional, "attention to later tokens"},
+	} {
+		if c.needed && !runtime.has(c.since) {
+			return fmt.Errorf("it has %s from ONNX Runtime %v on, and %v was asked for", c.what, c.since, runtime)
+		}
+	}
+	if op.Causal == 0 && op.Window > 0 {
+		return errors.New("it has a window for causal attention alone")
+	}
+	return nil
+}
+
+// Needs is the oldest version of ONNX Runtime whose GroupQueryAttention computes an op that
+// is not refused.
+func Needs(op customop.RotaryAttention) Version {
+	v := oldest
+	for v < sinceBidirectional && newer(op, v) != nil {
+		v++
+	}
+	return v
+}

@@ -1,0 +1,63 @@
+package contrib
+
+import (
+	"cmp"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// lengths writes seqlens_k [batch], the index of each row's last token, and
+// total_sequence_length, both int32.
+func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, total string) {
+	query, rows := op.Query, int64(2)
+	if r := rowsOf(g, op.Query); r != "" {
+		query, rows = r, 1
+	}
+	length := b.Size(query, rows)
+	if op.TotalLength != "" { // rows tell their lengths
+		past := b.Add("Cast", []string{op.CacheLength}, onnx.IntAttr("to", int64(onnx.Int64)))
+		tokens := b.Add("Add", []string{past, length})
+		return int32s(b, b.Add("Sub", []string{tokens, b.Int(1)})), op.TotalLength
+	}
+	past := b.Int(0)
+	if op.PastKey != "" {
+		past = b.Size(op.PastKey, 2)
+	}
+	tokens := b.Add("Add", []string{past, length})
+	if op.AttentionMask != "" {
+		tokens = guarded(b, tokens, "the mask hides a token, which GroupQueryAttention does not know", op.AttentionMask)
+	}
+	if op.PositionIDs != "" {
+		row := b.Add("Range", []string{past, b.Add("Add", []string{past, length}), b.Int(1)})
+		counted := b.Add("Cast", []string{b.Add("Equal", []string{op.PositionIDs, row})}, onnx.IntAttr("to", int64(onnx.Int64)))
+		tokens = guarded(b, tokens, "a position is not the index of its token, as GroupQueryAttention counts", counted)
+	}
+	last = b.Add("Expand", []string{b.Add("Sub", []string{tokens, b.Int(1)}), b.Sizes(query, 0, 1)})
+	return int32s(b, last), int32s(b, tokens)
+}
+
+// guarded is a number that can be had only where all elements of a value are 1. Elsewhere
+// the run ends: the node that takes element 1 of a list of one has the reason as its name.
+// On devices that do not check indices the number is beyond every table, which the kernel
+// refuses.
+func guarded(b *ir.Builder, number, reason, value string) string {
+	least := b.Add("ReduceMin", []string{value}, onnx.IntAttr("keepdims", 0))
+	wrong := b.Add("Sub", []string{b.Int(1), least})
+	title := b.Title
+	b.Title = func(*ir.Builder, *onnx.Node) string { return "rope_rewrite: " + reason }
+	nothing := b.Add("Gather", []string{b.Ints(0), wrong})
+	b.Title = title
+	far := b.Add("Mul", []string{wrong, b.Int(1 << 30)})
+	return b.Add("Add", []string{b.Add("Add", []string{number, nothing}), far})
+}
+
+func int32s(b *ir.Builder, v string) string {
+	return b.Add("Cast", []string{v}, onnx.IntAttr("to", int64(onnx.Int32)))
+}
+
+// sharing tells ops apart whose lengths differ: all of one mask or one count have the same.
+func sharing(op customop.RotaryAttention) string {
+	return cmp.Or(op.TotalLength+op.CacheLength, op.AttentionMask+"\n"+op.PositionIDs, op.Query)
+}
