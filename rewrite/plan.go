@@ -168,7 +168,8 @@ func (e *edited) change(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chan
 // changes reports whether the site is to compute something else than it does.
 func (e *edited) changes() bool { return !reflect.DeepEqual(e.want, e.Measured.Attention) }
 
-// changesMeaning reports whether a site is to compute something else than it does.
-func (p *plan) changesMeaning() bool {
-	return slices.ContainsFunc(p.sites, func(e edited) bool { return e.changes() })
+// replaces reports whether a site is to compute something else than it does, or to do so by
+// other nodes than the op that stands there.
+func (p *plan) replaces() bool {
+	return slices.ContainsFunc(p.sites, func(e edited) bool { return e.changes() || e.written != nil })
 }

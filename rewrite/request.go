@@ -107,7 +107,7 @@ func (r *request) check(report *Report) error {
 // write changes the model as planned.
 func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Report) error {
 	if text := r.backend.text(); text != "" {
-		if r.backend.keepsAttention() && !p.changesMeaning() && len(report.Edits) == 0 {
+		if r.backend.keepsAttention() && !p.replaces() && len(report.Edits) == 0 {
 			return nil // nothing is asked of it
 		}
 		report.Edits = append(report.Edits, text)

@@ -134,6 +134,11 @@ func TestTargetONNXAgain(t *testing.T) {
 	}
 	sameAsOp(t, export, path, byOp)
 
+	restored, _ := patch(t, byOp, rewrite.Options{Target: rewrite.PlainONNX, Restore: true})
+	standardAlone(t, restored)
+	original, _ := patch(t, model(export), rewrite.Options{})
+	sameAsOp(t, export, restored, original)
+
 	m := openModel(t, path)
 	seen, err := rewrite.Inspect(context.Background(), m, rewrite.Options{})
 	if err != nil || len(seen.Sites) != 2 || seen.Sites[1].Form != rewrite.Inlined || seen.Sites[1].Theta != 10000 || !strings.Contains(strings.Join(seen.Edits, " "), "string") {

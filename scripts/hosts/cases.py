@@ -18,8 +18,15 @@ class Case:
     def __init__(self, folder, about):
         self.folder, self.model, self.method, self.arguments = folder, about["model"], about["method"], about["arguments"]
         self.ops, self.limit, self.calls = about["ops"], about["limit"], about["calls"]
+        self.targets = about.get("targets", {})  # of --target: why it refused the case, or the ONNX Runtime that it needs
         self.patched = os.path.join(folder, "model.onnx")
         self.original = os.path.join(folder, "original.onnx")
+
+    def target(self, name):
+        """The model that --target name made. Raises OwnFault where it made none."""
+        if refused := self.targets[name].get("refused"):
+            raise OwnFault(refused)
+        return os.path.join(self.folder, name + ".onnx")
 
     @property
     def half(self):
@@ -41,7 +48,7 @@ class Case:
             f.write(data)
         with open(os.path.join(self.folder, "calls.json"), "w") as f:
             json.dump({"model": self.model, "method": self.method, "arguments": self.arguments,
-                       "ops": self.ops, "limit": self.limit, "calls": calls}, f, indent=1)
+                       "ops": self.ops, "limit": self.limit, "targets": self.targets, "calls": calls}, f, indent=1)
 
 
 KINDS = {"inputs", "outputs", "original"}  # outputs: with the library; original: of the unpatched model
@@ -91,15 +98,20 @@ def of_real_tokens(name, value, mask):
     others exporters and the op may give something else."""
     real = mask.astype(bool)
     if name.startswith(PRESENT):
-        return value.swapaxes(1, 2)[real[:, : value.shape[2]]]
+        places = np.zeros((real.shape[0], value.shape[2]), bool)  # of a buffer some hold no token
+        width = min(real.shape[1], value.shape[2])
+        places[:, :width] = real[:, :width]
+        return value.swapaxes(1, 2)[places]
     return value[real[:, -value.shape[1]:]]
 
 
-def compare(case, outputs):
-    """The largest differences, over all calls, from the outputs with the library and from the original's."""
-    library = max(difference(got, call["outputs"]) for got, call in zip(outputs, case.calls, strict=True))
-    original = [difference(got, call["original"], call["inputs"].get("attention_mask"))
-                for got, call in zip(outputs, case.calls) if "original" in call]
+def compare(case, outputs, real=False):
+    """The largest differences, over all calls, from the outputs with the library and from the original's. Calls
+    without outputs are left out. real compares tokens alone that are not padding with the library's, too."""
+    both = [(got, call) for got, call in zip(outputs, case.calls, strict=True) if got is not None]
+    mask = lambda call: call["inputs"].get("attention_mask")  # noqa: E731
+    library = max(difference(got, call["outputs"], mask(call) if real else None) for got, call in both)
+    original = [difference(got, call["original"], mask(call)) for got, call in both if "original" in call]
     return library, max(original, default=None)
 
 
@@ -117,7 +129,7 @@ class Host:
         self.failed += verdict == "FAIL"
         print(f"{verdict:5} {self.name:34} {case.model:24} {case.method:10} {text}", flush=True)
 
-    def check(self, case, run, original_runs=None, original_gives=None):
+    def check(self, case, run, original_runs=None, original_gives=None, real=False):
         """run gives the outputs of every call and what else is to be said, or raises. If the host fails on the
         unpatched model as well (original_runs raises), that is not the patched model's fault. In 16 bits it may be
         off by twice what its outputs for the unpatched model (original_gives) are off."""
@@ -129,9 +141,9 @@ class Host:
             _, own = compare(case, original_gives(case))
             self.limits[case.model] = 2 * own
         limit = max(case.limit, self.limits.get(case.model, 0))
-        library, original = compare(case, outputs)
+        library, original = compare(case, outputs, real)
         good = library <= limit and (original is None or original <= limit)
-        text = f"{len(outputs)} calls, {library:.1e}" + ("" if original is None else f", from the original {original:.1e}")
+        text = f"{sum(o is not None for o in outputs)} calls, {library:.1e}" + ("" if original is None else f", from the original {original:.1e}")
         self.line("pass" if good else "FAIL", case, f"{text} (limit {limit:.1e})" + (f"; {note}" if note else ""))
 
     def passes(self, case, run, original_runs=None):

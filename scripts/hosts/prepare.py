@@ -4,6 +4,7 @@
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from calls import run_all
 from cases import Case, difference
 
 FLOAT32_LIMIT = 1e-4  # as rope-rewrite validate has it
+TARGETS = {"onnx": [], "contrib": ["--context", "4096"]}  # beside ops, with what they need to be told
 
 
 def main(rewriter, library, testdata, cases):
@@ -27,6 +29,8 @@ def main(rewriter, library, testdata, cases):
         shutil.copy(os.path.join(testdata, path, "model.onnx"), case.original)
         report = subprocess.run([rewriter, case.original, "-o", case.patched, "--json", *arguments], check=True, stdout=subprocess.PIPE)
         case.ops = sum(site["status"] == "rewritten" for site in json.loads(report.stdout)["sites"])
+        for target in TARGETS:
+            case.targets[target] = write_target(rewriter, case, target)
         case.calls = run_all(session(case.patched, library))
         if method == "none":
             add_original(case)
@@ -39,6 +43,22 @@ def main(rewriter, library, testdata, cases):
         folders.append(os.path.join(model, method))
     with open(os.path.join(cases, "cases.json"), "w") as f:
         json.dump(folders, f, indent=1)
+
+
+def write_target(rewriter, case, target):
+    """Writes a case for another target. Without a method --target onnx leaves an original as it is: it is given
+    the model with the op, which becomes the op's body."""
+    source, arguments = case.original, case.arguments + TARGETS[target]
+    if target == "onnx" and case.method == "none":
+        source, arguments = case.patched, ["--restore"]
+    done = subprocess.run([rewriter, source, "-o", os.path.join(case.folder, target + ".onnx"), "--json", "--target", target, *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == 2:
+        return {"refused": done.stderr.strip()}
+    if done.returncode != 0:
+        sys.exit(f"rope-rewrite: --target {target} ended with {done.returncode} on {case.folder}: {done.stderr[-400:]}")
+    needs = re.search(r"ONNX Runtime is 1\.(\d+) or newer", " ".join(json.loads(done.stdout)["warnings"]))
+    return {"needs": int(needs[1]) if needs else 0}
 
 
 def table():

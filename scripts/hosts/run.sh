@@ -96,7 +96,9 @@ for version in $PIN_HOSTS_ONNXRUNTIMES; do
 	runtime "$version" || continue
 	check "$python" "$here/ort.py" "$cases"
 	check "$python" "$here/ort.py" "$cases" "$ROPE_OPS_LIBRARY"
+	check "$python" "$here/targets.py" "$cases" onnxruntime
 done
+venv openvino "openvino==$PIN_HOSTS_OPENVINO" "numpy==$PIN_HOSTS_NUMPY" && check "$python" "$here/targets.py" "$cases" openvino
 tool onnx "$PIN_HOSTS_ONNX" && check "$python" "$here/onnx_reference.py" "$cases"
 tool polygraphy "$PIN_HOSTS_POLYGRAPHY" && check "$python" "$here/polygraphy_cli.py" "$cases"
 tool onnxslim "$PIN_HOSTS_ONNXSLIM" && check "$python" "$here/simplify.py" onnxslim "$cases" "$rewriter" "$ROPE_OPS_LIBRARY"
