@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite coverage mutants hosts record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite bench-context longrope-transformers coverage mutants hosts record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -131,6 +131,18 @@ bench-count: native ## Count the kernel's instructions and compare with the reco
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
 	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
 	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx
+
+# TORCH is a Python with testdata/scripts/requirements.txt; models are made once, in build/context.
+TORCH ?= python3
+ROUNDS ?= 5
+bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and packed texts on random models (TORCH=PYTHON with torch)
+	$(TORCH) scripts/context/models.py $(BUILD)/context
+	$(TORCH) scripts/context/longrope.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+	$(TORCH) scripts/context/window.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+	$(TORCH) scripts/context/packed.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+
+longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
+	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
