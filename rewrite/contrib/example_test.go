@@ -11,7 +11,7 @@ import (
 // A model of one op becomes a model of one GroupQueryAttention.
 func Example() {
 	op := customop.RotaryAttention{
-		Query: "query", Key: "key", Value: "value", Output: "output", NumHeads: 4, KVNumHeads: 2, Causal: 1, Window: 128,
+		Query: "query", Key: "key", Value: "value", Output: "output", NumHeads: 4, KVNumHeads: 2, PastKey: "past_key", PastValue: "past_value", Causal: 1, Window: 128,
 		Frequencies: []float32{1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003}, Gain: 1,
 	}
 	fmt.Println(contrib.Refused(op, 22))

@@ -1,11 +1,13 @@
 package definition
 
 import (
-	"math"
-
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
+
+// noWindow is wider than any row. Sums of it and an index stay within int32, in which some
+// runtimes compute int64 (OpenVINO).
+const noWindow = 1 << 30
 
 // visible says which keys a query sees: bool, broadcastable to [batch, 1, length, tokens];
 // "" where it sees all.
@@ -39,7 +41,7 @@ func (w *body) window() string {
 	s, window := w.sizes, w.attribute("window")
 	if w.any(func(op customop.RotaryAttention) bool { return op.Window == 0 }) {
 		none := w.op("no_window", "Equal", []string{window, w.int(0)})
-		window = w.op("wide_window", "Where", []string{none, w.int(math.MaxInt32), window})
+		window = w.op("wide_window", "Where", []string{none, w.int(noWindow), window})
 	}
 	near := w.op("near", "Greater", []string{s.keys, w.column("window", w.op("window_from", "Sub", []string{s.index, window}))})
 	if !w.causal {
