@@ -15,6 +15,10 @@
 //     so that a node of the version before is no longer read as it was. Where that
 //     cannot be told surely, it is a refusal with its reason.
 //
+// To know a newer version, let the script write the table for it; TestTablesAgree names the
+// steps that then lack a conversion, and the script prints what else the version says in other
+// words.
+//
 // Every node goes up version by version. Graphs inside nodes are raised with the graph
 // around them, and functions of the model's own from the versions that they name. Nodes
 // of other domains, and calls of functions, stay as they are.

@@ -12,7 +12,8 @@ type fact struct {
 	element onnx.DataType // Undefined where it is not known
 	ranked  bool          // that the rank is known
 	axes    int           // the rank
-	length  int64         // of a list; 0 where it is not known
+	sized   bool          // that it is a list whose length is known
+	length  int64         // of the list
 	tensor  *onnx.Tensor  // of a constant
 }
 
@@ -29,7 +30,7 @@ func ofTensor(t *onnx.Tensor) fact {
 	f := ofRank(len(t.Dims)).with(t.Type)
 	f.tensor = t
 	if len(t.Dims) == 1 {
-		f.length = t.Dims[0]
+		f.sized, f.length = true, t.Dims[0]
 	}
 	return f
 }
@@ -39,7 +40,7 @@ func ofValue(v *onnx.ValueInfo) fact {
 	if v.HasShape {
 		f.ranked, f.axes = true, len(v.Shape)
 		if len(v.Shape) == 1 && v.Shape[0].Known() {
-			f.length = v.Shape[0].Value
+			f.sized, f.length = true, v.Shape[0].Value
 		}
 	}
 	return f
@@ -122,6 +123,9 @@ func (f *facts) follow(n *onnx.Node) fact {
 	case strings.Contains(comparisons, op):
 		return f.widest(n.Inputs).with(onnx.Bool)
 	}
+	if strings.HasPrefix(n.OpType, "Reduce") && n.Int("keepdims", 1) == 1 {
+		return same()
+	}
 	switch n.OpType {
 	case "Where":
 		return f.widest(n.Inputs).with(in(1).element)
@@ -146,10 +150,12 @@ func (f *facts) follow(n *onnx.Node) fact {
 		return fact{element: data.element, ranked: data.ranked && at.ranked, axes: data.axes + at.axes - 1}
 	case "Shape":
 		of := ofRank(1).with(onnx.Int64)
-		if of.length = int64(in(0).axes); !in(0).ranked {
-			of.length = 0
-		}
+		of.sized, of.length = in(0).ranked && len(n.Attributes) == 0, int64(in(0).axes)
 		return of
+	case "Range":
+		return ofRank(1).with(in(0).element)
+	case "ConstantOfShape":
+		return fact{ranked: in(0).sized, axes: int(in(0).length)}
 	case "Constant":
 		if t := n.Tensor("value"); t != nil {
 			return ofTensor(t)
@@ -159,23 +165,30 @@ func (f *facts) follow(n *onnx.Node) fact {
 	case "Unsqueeze", "Squeeze":
 		return f.moreOrLess(n, same())
 	case "Reshape":
-		return fact{element: in(0).element, ranked: in(1).length > 0, axes: int(in(1).length)}
+		of := fact{element: in(0).element, ranked: in(1).sized, axes: int(in(1).length)}
+		of.sized, of.length = of.ranked && of.axes == 1 && in(0).sized, in(0).length
+		return of
 	case "Expand":
 		out := ofRank(max(in(0).axes, int(in(1).length))).with(in(0).element)
-		out.ranked = in(0).ranked && in(1).length > 0
+		out.ranked = in(0).ranked && in(1).sized
 		return out
 	}
 	return fact{}
 }
 
-// widest is the rank that values have when they are broadcast.
+// widest is the rank that values have when they are broadcast. A list of several elements
+// keeps their number.
 func (f *facts) widest(values []string) fact {
 	out := ofRank(0)
 	for _, v := range values {
 		of := f.of(v)
 		out.ranked = out.ranked && of.ranked
 		out.axes = max(out.axes, of.axes)
+		if of.sized && of.length > 1 {
+			out.sized, out.length = true, of.length
+		}
 	}
+	out.sized = out.sized && out.ranked && out.axes == 1
 	return out
 }
 
@@ -188,11 +201,10 @@ func (f *facts) joined(n *onnx.Node, out fact) fact {
 	if !out.ranked || out.axes != 1 {
 		return out
 	}
+	out.sized = true
 	for _, v := range n.Inputs {
 		of := f.of(v)
-		if of.length == 0 {
-			return fact{element: out.element, ranked: true, axes: 1}
-		}
+		out.sized = out.sized && of.sized
 		out.length += of.length
 	}
 	return out
@@ -212,8 +224,6 @@ func (f *facts) moreOrLess(n *onnx.Node, out fact) fact {
 		return out
 	}
 	out.axes += int(count)
-	if out.axes == 1 {
-		out.length = 1
-	}
+	out.sized, out.length = out.axes == 1, 1
 	return out
 }
