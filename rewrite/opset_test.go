@@ -150,6 +150,10 @@ func TestOperatorSetElsewhere(t *testing.T) {
 		t.Errorf("at that version: %+v, %q", report.OperatorSet, report.Warnings)
 	}
 	m := openModel(t, model("llama__optimum"))
+	if report, err := rewrite.Inspect(context.Background(), m, rewrite.Options{OperatorSet: 21}); err != nil || report.OperatorSet != nil || m.Opset("") != 18 {
+		t.Errorf("an inspection raised it to %d (%v)", m.Opset(""), err)
+	}
+	m = openModel(t, model("llama__optimum"))
 	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{OperatorSet: 17})
 	if unfit := (*rewrite.EditError)(nil); !errors.Is(err, opset.ErrLower) || !errors.As(err, &unfit) {
 		t.Errorf("above it: %v", err)

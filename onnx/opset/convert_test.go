@@ -166,6 +166,10 @@ func TestResize(t *testing.T) {
 			s.constants = []*onnx.Tensor{floats("none"), ints("sizes", 1, 2, 5, 3), floats("s", 1, 1, 2, 0.5)}
 			s.nodes[0].Inputs = []string{"x", "none", "none", "sizes"}
 			s.keeps(t)
+			m := s.model()
+			if _, err := opset.Raise(m, 13); err != nil || m.Graph.Nodes[0].Inputs[2] != "" { // only one of both may be given
+				t.Errorf("scales beside sizes: %q, %v", m.Graph.Nodes[0].Inputs, err)
+			}
 			s.nodes[0].Inputs = []string{"x", "none", "s"}
 			s.keeps(t)
 		}
@@ -232,7 +236,7 @@ func TestRegionsAndGrids(t *testing.T) {
 }
 
 func TestFourier(t *testing.T) {
-	fed(17, drawn(2, 5, 1), "DFT").keeps(t)
+	fed(17, drawn(2, 5, 4, 1), "DFT").keeps(t)
 	fed(17, drawn(2, 5, 4, 2), "DFT", onnx.IntAttr("axis", 2), onnx.IntAttr("inverse", 1)).keeps(t)
 	long := fed(17, drawn(2, 5, 1), "DFT", onnx.IntAttr("axis", 1))
 	long.nodes[0].Inputs, long.constants = []string{"x", "n"}, []*onnx.Tensor{onnx.NewTensor("n", onnx.Int64, nil, engine.Int64s([]int64{8}).Data)}

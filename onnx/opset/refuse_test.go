@@ -117,7 +117,7 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 
-	s.functions[1] = body("Mean", 17, call("Outer", "a", "b"))
+	s.functions[1] = body("Mean", 17, call("Outer", "a", "b")) // calls itself
 	m = s.model()
 	if _, err := opset.Raise(m, 18); err != nil { // it is no worse than before
 		t.Error(err)
@@ -162,6 +162,45 @@ func TestGraphsInsideNodes(t *testing.T) {
 	if ops := opsOf(m); ops != "If Constant Softmax ReduceSum Constant Flatten Shape Softmax Reshape Unsqueeze" {
 		t.Errorf("the nodes are %s", ops)
 	}
+}
+
+// What a graph inside a node says of the shapes of its inputs binds nobody.
+func TestShapesOfInnerInputs(t *testing.T) {
+	body := &onnx.Graph{Name: "body", Nodes: []*onnx.Node{
+		onnx.NewNode("Identity", []string{"go"}, []string{"on"}),
+		onnx.NewNode("Softmax", []string{"value"}, []string{"next"}, onnx.IntAttr("axis", 1)),
+	}}
+	body.Inputs = []*onnx.ValueInfo{onnx.NewValueInfo("i", onnx.Int64), onnx.NewValueInfo("go", onnx.Bool), onnx.NewValueInfo("value", onnx.Float, onnx.Dim{Value: 2}, onnx.Dim{Value: 3})}
+	body.Outputs = []*onnx.ValueInfo{{Name: "on", Type: onnx.Bool}, {Name: "next", Type: onnx.Float}}
+	s := small{version: 11, feeds: map[string]engine.Tensor{"x": drawn(2, 3, 4)}, outputs: []string{"y"},
+		nodes:     []*onnx.Node{onnx.NewNode("Loop", []string{"times", "", "x"}, []string{"y"}, onnx.GraphAttr("body", body))},
+		constants: []*onnx.Tensor{ints("times", 2)}}
+	m := s.model()
+	if _, err := opset.Raise(m, 13); err != nil {
+		t.Fatal(err)
+	}
+	if ops := opsOf(m); ops != "Loop Identity Flatten Shape Softmax Reshape" {
+		t.Errorf("the nodes are %s", ops)
+	}
+	body.Inputs[2].HasShape, body.Inputs[2].Shape = false, nil
+	s.keeps(t)
+}
+
+// Nothing changes in graphs inside nodes and beside functions that cannot be converted.
+func TestAllOrNothing(t *testing.T) {
+	branch := &onnx.Graph{Name: "branch", Nodes: []*onnx.Node{onnx.NewNode("ReduceSum", []string{"x"}, []string{"s"}, onnx.IntsAttr("axes", 1))}}
+	branch.AddOutput(&onnx.ValueInfo{Name: "s", Type: onnx.Float})
+	s := fed(10, drawn(2, 3), "OneHot")
+	s.nodes = append([]*onnx.Node{onnx.NewNode("If", []string{"flag"}, []string{"z"}, onnx.GraphAttr("then_branch", branch), onnx.GraphAttr("else_branch", branch))}, s.nodes...)
+	refused(t, s, 13, "OneHot")
+	s = fed(10, drawn(2, 3), "ReduceSum", onnx.IntsAttr("axes", 1))
+	s.functions = []*onnx.Function{
+		{Name: "Good", Domain: "own", Opsets: []onnx.Opset{{Version: 10}}, Nodes: []*onnx.Node{onnx.NewNode("Squeeze", []string{"a"}, []string{"b"}, onnx.IntsAttr("axes", 0))}},
+		{Name: "Bad", Domain: "own", Opsets: []onnx.Opset{{Version: 10}}, Nodes: []*onnx.Node{onnx.NewNode("OneHot", []string{"a"}, []string{"b"})}},
+	}
+	refused(t, s, 13, "in the function Bad")
+	s.functions[1] = &onnx.Function{Name: "Bad", Domain: "own", Opsets: []onnx.Opset{{Version: 10}, {Domain: "ai.onnx", Version: 11}}}
+	refused(t, s, 13, "in the function Bad", "versions 10 and 11")
 }
 
 // A constant that a model's user may replace says nothing of the Resize that reads it.
