@@ -7,7 +7,8 @@
 //	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Edits: []rope.Spec{yarn}})
 //	err = m.Save("model.rope.onnx", onnx.SaveOptions{})
 //
-// It goes in five steps, and nothing in them looks at what a model, node or
+// A model may be raised to a newer version of the standard operators first (Options.OperatorSet,
+// opset.go). It goes in five steps, and nothing in them looks at what a model, node or
 // tensor is called. Each step is a package under internal/ that takes the values
 // of the one before and makes new ones; nothing is changed later:
 //

@@ -49,6 +49,10 @@ type Report struct {
 	// Again says that the sites were rewritten before: they hold the op, and were proven then.
 	Again bool `json:"again,omitempty"`
 
+	// OperatorSet says from which version of the standard operators to which the model was
+	// raised before anything else. nil where it was not.
+	OperatorSet *OperatorSet `json:"opset,omitempty"`
+
 	// Definition says whether the model runs without the op library. nil where nothing was
 	// replaced by the op, or no definition was asked for.
 	Definition *Definition `json:"definition,omitempty"`

@@ -31,6 +31,11 @@ type Options struct {
 
 	Target Target // what sites become; empty is Ops
 
+	// OperatorSet is the version of the standard operators that the model is raised to first
+	// (package onnx/opset), for what the op's definition or a host needs; 0 leaves it. A model
+	// against a newer version is an error, and so is a node that cannot be converted.
+	OperatorSet int64
+
 	// NoDefinition leaves out the op's definition in plain ONNX operators (package
 	// definition), a few kilobytes that let the model run where the op library is missing.
 	NoDefinition bool
@@ -136,8 +141,14 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err := withoutDefinition(limited, m, opts); err != nil {
 		return newReport(m), err
 	}
+	raised, said, err := opts.raise(m)
+	if err != nil {
+		return newReport(m), err
+	}
+	warnings = append(warnings, said...)
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(limited, m, opts, digest)
+	report.OperatorSet = raised
 	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {
 		err = cause
 	}

@@ -55,6 +55,9 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	case len(report.Edits) > 0:
 		w.line("%s", wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
+	if o := report.OperatorSet; o != nil {
+		w.line("%s", wrap(fmt.Sprintf("Raised from version %d of the standard operators to %d; nodes written in another way: %d.", o.From, o.To, o.Converted), "  "))
+	}
 	if d := report.Definition; d != nil && len(d.Ops) > 0 {
 		w.line("%s", wrap(fmt.Sprintf("Without the op library it runs by the definition that it carries (%s), slower than with it.", kilobytes(d.Bytes)), ""))
 	}

@@ -26,6 +26,7 @@ type rewriteCommand struct {
 	cache          string
 	target         string
 	definition     string
+	opset          int
 	ropeParameters string
 	context        tokenCount
 	layers         string
@@ -52,6 +53,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
+	f.IntVar(&r.opset, "opset", 0, "raise the model to version `N` of ONNX's standard operators first, for a host that wants it or for the op's definition (16 bits need 15)")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
@@ -166,10 +168,13 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.Context.Length = int64(r.context)
 	opts.ExactAngles = r.exactAngles
 	opts.Restore = r.restore
+	opts.OperatorSet = int64(r.opset)
 	opts.AllowKept = r.allowPartial
 	switch {
 	case given("context") && r.context < 1:
 		return opts, nil, usageError("--context %d: a number of tokens above 0 was expected", r.context)
+	case given("opset") && r.opset < 1:
+		return opts, nil, usageError("--opset %d: a version of ONNX's standard operators was expected, such as 18", r.opset)
 	case given("scaling") && given("rope-parameters"):
 		return opts, nil, usageError("--scaling and --rope-parameters are two ways to say the same; give one")
 	case given("output") && r.output == "":

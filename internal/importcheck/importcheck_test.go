@@ -83,6 +83,8 @@ func TestRules(t *testing.T) {
 		{"internal/similar", "rope", false},
 		{"onnx", "onnx/onnxpb", true},
 		{"onnx", "rope", false},
+		{"onnx/opset", "onnx", true},
+		{"onnx/opset", "internal/similar", false},
 		{"customop", "onnx", false},
 		{"provenance", "rope", true},
 		{"provenance", "rewrite", false},

@@ -93,7 +93,7 @@ func defines(f *onnx.Function) bool { return f.Domain == customop.Domain }
 // standard operators cannot serve ops of an element type.
 func Serves(opset int64, element onnx.DataType) error {
 	if opset < castLike && ir.Is16Bit(element) {
-		return fmt.Errorf("%w: the model is in 16 bits and written against version %d of the standard operators, and a body for other types than float32 needs %d; convert the model (onnx.version_converter)", ErrUndefined, opset, castLike)
+		return fmt.Errorf("%w: the model is in 16 bits and written against version %d of the standard operators, and a body for other types than float32 needs %d; --opset %d (Options.OperatorSet) raises it", ErrUndefined, opset, castLike, castLike)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func ops(m *onnx.Model) (list []*onnx.Node) {
 // function writes the body of a group.
 func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	if opset < oldestOpset {
-		return nil, fmt.Errorf("the model is written against version %d of the standard operators, and a body needs %d; convert the model (onnx.version_converter)", opset, oldestOpset)
+		return nil, fmt.Errorf("the model is written against version %d of the standard operators, and a body needs %d; --opset %d (Options.OperatorSet) raises it", opset, oldestOpset, oldestOpset)
 	}
 	w := newBody(g, opset)
 	w.attention()
