@@ -20,6 +20,7 @@ func hosts() []host {
 	return []host{
 		{"library", rewrite.Ops, func(e engine.Engine) engine.Engine { return e }},
 		{"definition", rewrite.Ops, func(e engine.Engine) engine.Engine { return unregistered{e} }},
+		{"target onnx", rewrite.PlainONNX, func(e engine.Engine) engine.Engine { return unregistered{e} }},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 )
@@ -39,6 +40,11 @@ func (r *request) putBodies(ctx context.Context, p *plan) error {
 	if !slices.ContainsFunc(p.sites, func(e edited) bool { return e.form == Inlined }) {
 		return nil
 	}
+	for _, e := range p.sites {
+		if e.form == Inlined && e.written == nil {
+			e.tellCacheSizes(r.model.Graph)
+		}
+	}
 	functions, err := definition.Draft(r.model)
 	if err == nil {
 		_, err = r.proveDefinition(ctx, p, functions)
@@ -53,4 +59,23 @@ func (r *request) putBodies(ctx context.Context, p *plan) error {
 		return fmt.Errorf("the target onnx: %w", err)
 	}
 	return nil
+}
+
+// tellCacheSizes gives the graph's inputs of a site's cache [batch, kv heads, tokens, head
+// size] the sizes that they leave open. Fused ops tell them elsewhere; standard ones do not.
+func (e *edited) tellCacheSizes(g *onnx.Graph) {
+	layouts := e.Measured.Layouts
+	for name, channels := range map[string]int64{e.binding.PastKey: layouts.Key.Channels, e.binding.PastValue: layouts.Value.Channels} {
+		i := slices.IndexFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == name && len(v.Shape) == 4 })
+		if i < 0 || e.Scope.Where != "" {
+			continue
+		}
+		v := g.Inputs[i].Clone()
+		for axis, size := range map[int]int64{1: layouts.Key.Heads, 3: channels} {
+			if !v.Shape[axis].Known() {
+				v.Shape[axis] = onnx.Dim{Value: size}
+			}
+		}
+		g.Inputs[i] = v
+	}
 }

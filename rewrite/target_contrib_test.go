@@ -3,8 +3,6 @@ package rewrite_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,7 +42,7 @@ func TestTargetContrib(t *testing.T) {
 			}
 		}
 		g := readGolden(t, "llama", "plain", false) // its tokens; what it says of logits is for llama in 16 bits
-		plain, ops := openPlainly(t, path, c.export), open(t, byOp)
+		plain, ops := openPlainly(t, path), open(t, byOp)
 		ways := [][]int64{{48}, thenDecode}
 		if !ops.Cached() {
 			ways = ways[:1]
@@ -61,14 +59,10 @@ func TestTargetContrib(t *testing.T) {
 	}
 }
 
-// openPlainly opens a model without the op library, beside the configuration of an export.
-func openPlainly(t *testing.T, path, export string) *decoder.Decoder {
+// openPlainly opens a model without the op library.
+func openPlainly(t *testing.T, path string) *decoder.Decoder {
 	t.Helper()
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(model(export)), "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := decoder.Open(context.Background(), unregistered{local(t)}, beside(t, path, string(config)))
+	d, err := decoder.Open(context.Background(), unregistered{local(t)}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +79,7 @@ func TestTargetContribRefusesPadding(t *testing.T) {
 	if !strings.Contains(strings.Join(report.Warnings, " "), "no padding on the left, at most 64 tokens, and ONNX Runtime is 1.20 or newer") {
 		t.Errorf("the report warns of %q", report.Warnings)
 	}
-	d := openPlainly(t, path, "llama__optimum")
+	d := openPlainly(t, path)
 	run := func(change func(*decoder.Sequence)) error {
 		s := decoder.Sequence{Batch: 1, Length: 6, IDs: []int64{4, 5, 6, 7, 8, 9}, Mask: []int64{1, 1, 1, 1, 1, 1}, Positions: []int64{0, 1, 2, 3, 4, 5}}
 		change(&s)

@@ -61,7 +61,7 @@ func standardAlone(t *testing.T, path string) {
 // sameAsOp compares a model, run without the library, with one that holds the op.
 func sameAsOp(t *testing.T, export, path, byOp string) {
 	t.Helper()
-	plain := openPlainly(t, path, export)
+	plain := openPlainly(t, path)
 	ops := open(t, byOp)
 	architecture, _, _ := strings.Cut(export, "__")
 	for _, padded := range []bool{false, true} {
