@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 bench bench-count bench-rewrite bench-context longrope-transformers coverage mutants hosts record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-context longrope-transformers coverage mutants hosts record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -118,6 +118,9 @@ generate-check: ## Fail if a generated file is not what its source says
 VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
 smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=dynamo18: 95 MB)
 	$(GO) run ./internal/cmd/smollm2 --variant $(VARIANTS)
+
+smollm2-targets: build ## Check what --target onnx and --target contrib make of the same exports
+	$(GO) run ./internal/cmd/smollm2 --targets --variant $(VARIANTS)
 
 bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/bench.json, build/bench.svg)
 	@sh scripts/build-native.sh $(BUILD)/native rope_bench -DCMAKE_BUILD_TYPE=Release

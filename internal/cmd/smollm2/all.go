@@ -21,6 +21,7 @@ type pipeline struct {
 	check    settings
 	variants []string
 	rewriter string // path of rope-rewrite
+	targets  bool   // what the other targets write is compared too
 }
 
 // yarnGolden is the method of the goldens named yarn4.
@@ -80,6 +81,11 @@ func (p *pipeline) checkVariant(ctx context.Context, command *cobra.Command, var
 		return false, err
 	}
 	c.print(out)
+	if p.targets {
+		if same, err := p.checkTargets(ctx, command, check, original, same); !same {
+			return false, err
+		}
+	}
 	golden, ok := goldenOf[variant]
 	if !ok {
 		fmt.Fprintf(out, "no golden of transformers for %s: its weights are its own\n", variant)
@@ -94,6 +100,33 @@ func (p *pipeline) checkVariant(ctx context.Context, command *cobra.Command, var
 	}
 	d.print(out, yarn, "yarn4", golden)
 	return c.Verdict == "same" && d.ok(), nil
+}
+
+// checkTargets compares what the other targets write with the original: the op's body, of
+// the model that holds the op, and GroupQueryAttention.
+func (p *pipeline) checkTargets(ctx context.Context, command *cobra.Command, check settings, original, byOp string) (bool, error) {
+	check.lengths = nil
+	for _, t := range []struct {
+		name, model string
+		flags       []string
+	}{
+		{"body", byOp, []string{"--target", "onnx", "--restore"}},
+		{"contrib", original, []string{"--target", "contrib", "--context", "8192"}},
+	} {
+		to := filepath.Join(filepath.Dir(original), "model."+t.name+".onnx")
+		if err := p.rewrite(ctx, command, t.model, to, t.flags...); err != nil {
+			return false, err
+		}
+		c, err := check.compare(ctx, original, to)
+		if err != nil {
+			return false, err
+		}
+		c.print(command.OutOrStdout())
+		if c.Verdict != "same" {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // rewrite runs rope-rewrite and demands that it rewrites every site.

@@ -25,6 +25,7 @@ func main() {
 		RunE:          func(command *cobra.Command, _ []string) error { return p.run(command.Context(), command) },
 	}
 	root.Flags().StringSliceVar(&p.variants, "variant", []string{"optimum"}, "exports to use, with commas between")
+	root.Flags().BoolVar(&p.targets, "targets", false, "also compare what --target onnx and --target contrib write")
 	root.Flags().StringVar(&p.rewriter, "rope-rewrite", "build/rope-rewrite", "the program under test")
 	root.AddCommand(fetchCommand(), checkCommand(), decodeCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
