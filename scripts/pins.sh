@@ -133,6 +133,7 @@ PIN_HOSTS_ONNX=1.23.2
 PIN_HOSTS_POLYGRAPHY=0.53.6
 PIN_HOSTS_ONNXSLIM=0.1.98
 PIN_HOSTS_ONNXSIM=0.8.1
+PIN_HOSTS_GENAI=0.18.0
 PIN_HOSTS_OPENVINO=2026.4.1
 PIN_HOSTS_NPM=1.30.0 # onnxruntime-node and onnxruntime-web
 PIN_HOSTS_TIKTOKEN=0.7.0 # in hugot's tokenizer, which names a Git repository instead

@@ -98,6 +98,9 @@ for version in $PIN_HOSTS_ONNXRUNTIMES; do
 	check "$python" "$here/ort.py" "$cases" "$ROPE_OPS_LIBRARY"
 	check "$python" "$here/targets.py" "$cases" onnxruntime
 done
+mkdir -p "$work/genai-work"
+venv onnxruntime-genai "onnxruntime-genai==$PIN_HOSTS_GENAI" "numpy==$PIN_HOSTS_NUMPY" &&
+	check "$python" "$here/genai.py" "$rewriter" "$(readlink -f "$ROPE_OPS_LIBRARY")" "$testdata" "$work/genai-work"
 venv openvino "openvino==$PIN_HOSTS_OPENVINO" "numpy==$PIN_HOSTS_NUMPY" && check "$python" "$here/targets.py" "$cases" openvino
 tool onnx "$PIN_HOSTS_ONNX" && check "$python" "$here/onnx_reference.py" "$cases"
 tool polygraphy "$PIN_HOSTS_POLYGRAPHY" && check "$python" "$here/polygraphy_cli.py" "$cases"
