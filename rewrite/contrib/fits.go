@@ -34,7 +34,6 @@ func (v Version) has(since Version) bool { return v == 0 || v >= since }
 const (
 	sinceSinks         Version = 23
 	sinceWindow        Version = 24
-	sinceCacheless     Version = 27
 	sinceBidirectional Version = 30
 )
 
@@ -77,7 +76,6 @@ func newer(op customop.RotaryAttention, runtime Version) error {
 	}{
 		{op.SinkLogits != "", sinceSinks, "sinks"},
 		{op.Window > 0, sinceWindow, "a window of this size"},
-		{op.PastKey == "", sinceCacheless, "attention without a cache"},
 		{op.Causal == 0, sinceBidirectional, "attention to later tokens"},
 	} {
 		if c.needed && !runtime.has(c.since) {

@@ -1,6 +1,7 @@
 package contrib
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +84,7 @@ func (w *writer) write(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention
 	n := onnx.NewNode("GroupQueryAttention", []string{
 		rowsFirst(b, g, op.Query, op.NumHeads*of.HeadSize), rowsFirst(b, g, op.Key, op.KVNumHeads*of.HeadSize), rowsFirst(b, g, op.Value, op.KVNumHeads*of.HeadSize),
 		op.PastKey, op.PastValue, lengths[0], lengths[1],
-	}, []string{b.Value("rows"), op.PresentKey, op.PresentValue},
+	}, []string{b.Value("rows"), cmp.Or(op.PresentKey, b.Value("present_key")), cmp.Or(op.PresentValue, b.Value("present_value"))}, // which older versions ask for
 		onnx.IntAttr("num_heads", op.NumHeads), onnx.IntAttr("kv_num_heads", op.KVNumHeads))
 	n.Domain, n.Name = Domain, b.Stem
 	if op.Scale != 0 {
