@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
@@ -152,6 +153,21 @@ func (n *Node) original() view {
 	o := &Node{src: n.src}
 	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
 	return o
+}
+
+// asRead leaves nodes with graphs to their fields: these would be encoded once for each
+// graph around them.
+func (n *Node) asRead() bool {
+	o := n.original().(*Node)
+	return n.Name == o.Name && n.OpType == o.OpType && n.Domain == o.Domain && n.Overload == o.Overload &&
+		slices.Equal(n.Inputs, o.Inputs) && slices.Equal(n.Outputs, o.Outputs) &&
+		slices.EqualFunc(n.Attributes, o.Attributes, func(a, was *Attribute) bool {
+			if a.Graph != nil || len(a.Graphs) > 0 || !slices.EqualFunc(a.src, was.src, sameSlice) {
+				return false
+			}
+			_, changed := encode(a)
+			return !changed
+		})
 }
 
 func (n *Node) read(r *reader) error {

@@ -20,6 +20,10 @@ type view interface {
 	fields() []field
 }
 
+// steady is a view that sees faster than by its fields that it says what it said when
+// it was read from its source, as most nodes and values of most models do.
+type steady interface{ asRead() bool }
+
 // field is one field of a view: exactly one of record, blob and child is set.
 type field struct {
 	num    protowire.Number
@@ -42,7 +46,12 @@ func smallFields(msg proto.Message) []field {
 	if err != nil {
 		panic("onnx: " + err.Error()) // only for missing required fields, which the schema has not
 	}
-	var out []field
+	count := 0
+	for rest := b; len(rest) > 0; count++ {
+		_, _, n := protowire.ConsumeField(rest)
+		rest = rest[n:]
+	}
+	out := make([]field, 0, count)
 	for len(b) > 0 {
 		num, _, n := protowire.ConsumeField(b)
 		out = append(out, field{num: num, record: b[:n:n]})
@@ -101,6 +110,8 @@ func (c *chunks) put(it item) {
 // is reports whether it says what f said when the file was read.
 func (it *item) is(f field) bool {
 	switch {
+	case it.num != f.num:
+		return false
 	case it.child != nil:
 		return f.child != nil && !it.changed && slices.EqualFunc(it.child.origin(), f.child.origin(), sameSlice)
 	case it.record != nil:
@@ -122,6 +133,10 @@ func sameSlice(a, b []byte) bool {
 // not, except where what the view says now differs from what it said when it
 // was read: those records are left out and the new ones stand in their place.
 func encode(v view) (out chunks, changed bool) {
+	src := v.origin()
+	if s, ok := v.(steady); ok && src != nil && s.asRead() {
+		return src.chunks(), false
+	}
 	fields := v.fields()
 	now := make([]item, 0, len(fields))
 	for _, f := range fields {
@@ -131,19 +146,26 @@ func encode(v view) (out chunks, changed bool) {
 		}
 		now = append(now, it)
 	}
-	src := v.origin()
 	if src == nil {
 		for _, it := range now {
 			out.put(it)
 		}
 		return out, true
 	}
-	groups := pair(v.original().fields(), now)
-	if !slices.ContainsFunc(groups, func(g *group) bool { return !g.same }) {
-		for _, piece := range src {
-			out.add(piece)
+	was := v.original().fields()
+	if !slices.EqualFunc(now, was, func(it item, f field) bool { return it.is(f) }) {
+		groups := pair(was, now)
+		if slices.ContainsFunc(groups, func(g *group) bool { return !g.same }) {
+			return splice(src, groups), true
 		}
-		return out, false
 	}
-	return splice(src, groups), true
+	return src.chunks(), false
+}
+
+// chunks returns the source as it is.
+func (s source) chunks() (out chunks) {
+	for _, piece := range s {
+		out.add(piece)
+	}
+	return out
 }

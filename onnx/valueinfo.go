@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -65,6 +66,11 @@ func (v *ValueInfo) original() view {
 	o := &ValueInfo{src: v.src}
 	_ = o.read(&reader{shallow: true}) // read before, so it cannot fail
 	return o
+}
+
+func (v *ValueInfo) asRead() bool {
+	o := v.original().(*ValueInfo)
+	return v.Name == o.Name && v.Type == o.Type && v.HasShape == o.HasShape && slices.Equal(v.Shape, o.Shape)
 }
 
 func (v *ValueInfo) read(*reader) error {
