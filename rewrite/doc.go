@@ -31,9 +31,10 @@
 //     whole model (unread).
 //   - Edit (package rope, plan.go): methods change the value of the site.
 //   - Lower (lower, plainonnx): the op is written for the value, or the model's own
-//     constants are changed, and what nothing reads any more is taken out. The model then
-//     gets the op's definition in plain ONNX operators (package definition, definition.go),
-//     which is proven too.
+//     nodes are changed, and what nothing reads any more is taken out. The model then
+//     gets the op's definition in plain ONNX operators (package definition), or that or
+//     ONNX Runtime's own attention (package contrib) takes the op's place. Each is proven
+//     too.
 //
 // Below them stand sizes and layouts (dim), nodes and the builder that writes them
 // (ir), bounds of what a run may take (bound), how far a graph can be evaluated
@@ -45,7 +46,7 @@
 // package is the facade: options and report, a request that is checked before
 // anything runs (request.go), the analysis (find.go, analyse.go, outcome.go), the
 // plan of what each site becomes (plan.go), the backend that writes it
-// (opsbackend.go, plainbackend.go) and the features that go beside it
+// (opsbackend.go, plainbackend.go, contribbackend.go) and the features that go beside it
 // (documents.go, fixedcache.go). What was done is kept in the model (record.go); a
 // model that was rewritten before is read from there (earlier.go), edited again
 // (again.go) or shown (inspect.go). These are many small files of one package because

@@ -6,10 +6,9 @@
 // and hide more keys from a softmax. Then it has the model measured again and compares
 // the rotations with the wanted ones.
 //
-// Everything else needs the op and is refused with an error: position maps, temperatures,
-// another cache, a scale where a part of the head is not rotated. Constants are refused
-// too that are also used for something that is not to change. A LayerError names the
-// layer.
+// Everything else it refuses (Refused): position maps, temperatures, another cache, a scale
+// where a part of the head is not rotated, constants that are also used for something that
+// is not to change. The facade then writes the op's body.
 //
 // Start with Layer and Write in write.go. constants.go finds and replaces frequencies and
 // tables of cosines, classify.go recognises them by their values, tablelength.go says how
