@@ -197,36 +197,8 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, usageError("--%s", flagged("rope-parameters", err))
 		}
 	}
-	if given("cache") {
-		cache, err := choose("cache", r.cache)
-		if err != nil {
-			return opts, nil, usageError("--cache %w", err)
-		}
-		opts.RawCache = cache == "raw"
-	}
-	if given("base") {
-		base, err := choose("base", r.base)
-		if err != nil {
-			return opts, nil, usageError("--base %w", err)
-		}
-		opts.Carried = base == "carried"
-	}
-	if given("target") {
-		target, err := choose("target", r.target)
-		if err != nil {
-			return opts, nil, usageError("--target %w", err)
-		}
-		opts.Target = rewrite.Target(target)
-		if _, setting, ok := strings.Cut(r.target, ":"); ok {
-			opts.Target += rewrite.Target(":" + setting)
-		}
-	}
-	if given("definition") {
-		choice, err := choose("definition", r.definition)
-		if err != nil {
-			return opts, nil, usageError("--definition %w", err)
-		}
-		opts.NoDefinition = choice == "none"
+	if err := r.words(given, &opts); err != nil {
+		return opts, nil, err
 	}
 	if given("documents") {
 		if err := parseDocuments(r.documents, &opts); err != nil {
@@ -250,6 +222,34 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		selections = append(selections, selection{"--layers", selected})
 	}
 	return opts, selections, nil
+}
+
+// words reads the flags that take one of a few words.
+func (r *rewriteCommand) words(given func(string) bool, opts *rewrite.Options) error {
+	_, setting, set := strings.Cut(r.target, ":")
+	for _, f := range []struct {
+		flag, text string
+		take       func(word string)
+	}{
+		{"cache", r.cache, func(word string) { opts.RawCache = word == "raw" }},
+		{"base", r.base, func(word string) { opts.Carried = word == "carried" }},
+		{"definition", r.definition, func(word string) { opts.NoDefinition = word == "none" }},
+		{"target", r.target, func(word string) {
+			if opts.Target = rewrite.Target(word); set {
+				opts.Target += rewrite.Target(":" + setting)
+			}
+		}},
+	} {
+		if !given(f.flag) {
+			continue
+		}
+		word, err := choose(f.flag, f.text)
+		if err != nil {
+			return usageError("--%s %w", f.flag, err)
+		}
+		f.take(word)
+	}
+	return nil
 }
 
 // flagged puts a flag's name before an error that may begin with it already:
