@@ -65,9 +65,12 @@ func (r *request) putBodies(ctx context.Context, p *plan) error {
 // size] the sizes that they leave open. Fused ops tell them elsewhere; standard ones do not.
 func (e *edited) tellCacheSizes(g *onnx.Graph) {
 	layouts := e.Measured.Layouts
+	if e.Scope.Where != "" || e.Measured.Latent != nil || !layouts.KeyCached.Canonical() {
+		return // no such inputs
+	}
 	for name, channels := range map[string]int64{e.binding.PastKey: layouts.Key.Channels, e.binding.PastValue: layouts.Value.Channels} {
 		i := slices.IndexFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == name && len(v.Shape) == 4 })
-		if i < 0 || e.Scope.Where != "" {
+		if i < 0 {
 			continue
 		}
 		v := g.Inputs[i].Clone()

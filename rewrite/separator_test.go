@@ -24,9 +24,6 @@ func TestSeparator(t *testing.T) {
 		byHand, _ := patch(t, model(export), rewrite.Options{Edits: masks, Documents: rewrite.DocumentsInput})
 		want := open(t, byHand)
 		for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
-			if target == rewrite.PlainONNX && c.mask == "intra-document-reset" {
-				continue // it needs the op
-			}
 			for _, padded := range []bool{false, true} {
 				g := readGolden(t, "llama", "plain", padded)
 				s := g.sequence
