@@ -72,7 +72,7 @@ type Site struct {
 	// tells it.
 	Form     string          `json:"form,omitempty"`
 	Computes *rope.Attention `json:"computes,omitempty"`
-	Proof         *Proof         `json:"proof,omitempty"`
+	Proof    *Proof          `json:"proof,omitempty"`
 
 	// PositionIDs are of each layer the value with positions that the op reads when no
 	// method changes them; nil where it still reads it.
