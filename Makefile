@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-context longrope-transformers coverage mutants hosts record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -147,6 +147,9 @@ bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and 
 longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
 	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
+bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; about an hour)
+	@sh scripts/bench-sizes.sh
+
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
 
@@ -161,7 +164,7 @@ record: build ## Write what the command makes of every test model to build/recor
 	$(GO) run ./internal/cmd/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
 	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit $(BUILD)/hosts

@@ -2,10 +2,16 @@
 // the same file, its phases, and its memory beyond the mapped file.
 //
 //	go run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx [MODEL...]
+//
+// With -with it runs the command itself, once for each set of flags, and says
+// what it took and what it wrote beside linked weights:
+//
+//	go run ./internal/cmd/benchrewrite -with "yarn --scaling yarn:factor=2" build/sizes/llama-1b/model.onnx
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
@@ -31,6 +38,16 @@ func main() {
 	rewrite.ServeIfWorker()
 	rounds := flag.Int("rounds", 3, "runs of each kind; the fastest counts, all are printed")
 	child := flag.String("child", "", "rewrite the model to this file and print JSON (the benchmark starts this)")
+	command := flag.String("command", "build/rope-rewrite", "the command that -with runs")
+	var with []variant
+	flag.Func("with", "`NAME FLAGS`: run the command with FLAGS, to the folder NAME beside the model; may be repeated", func(text string) error {
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			return errors.New("a name is missing, as in -with \"yarn --scaling yarn:factor=2\"")
+		}
+		with = append(with, variant{name: words[0], flags: words[1:]})
+		return nil
+	})
 	flag.Parse()
 	var err error
 	switch {
@@ -41,7 +58,12 @@ func main() {
 		err = runChild(flag.Arg(0), *child)
 	default:
 		for _, model := range flag.Args() {
-			if err = bench(model, *rounds); err != nil {
+			if with != nil {
+				err = benchCommand(*command, model, *rounds, with)
+			} else {
+				err = bench(model, *rounds)
+			}
+			if err != nil {
 				err = fmt.Errorf("%s: %w", model, err)
 				break
 			}
@@ -150,26 +172,29 @@ func rewriteOnce(model, out string, cold bool) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	command := exec.Command(self, "-child", out, model)
+	text, r, err := watched(exec.Command(self, "-child", out, model), model)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+// watched runs a command and returns what it printed and what it took.
+func watched(command *exec.Cmd, model string) (text []byte, r result, err error) {
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
 	if err != nil {
-		return r, err
+		return nil, r, err
 	}
 	start := time.Now()
 	if err := command.Start(); err != nil {
-		return r, err
+		return nil, r, err
 	}
 	watch := startWatch(command.Process.Pid, model)
-	text, err := io.ReadAll(output)
-	if err != nil {
-		return r, err
-	}
-	if err := command.Wait(); err != nil {
-		return r, err
-	}
+	text, readErr := io.ReadAll(output)
+	err = command.Wait()
 	r.Seconds = time.Since(start).Seconds()
 	r.Memory = watch.stop()
 	r.CPU = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
-	return r, json.Unmarshal(text, &r)
+	return text, r, errors.Join(readErr, err)
 }

@@ -80,19 +80,21 @@ func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 }
 
 // powers is the hypothesis that the frequencies are base^(−i/pairs), with the base of
-// fewest digits that the errors off allow. Frequencies that are known to float32 accuracy
-// are kept.
+// fewest digits that the errors off allow, and those of exporters' float32 powers.
+// Frequencies that are known to float32 accuracy are kept.
 func powers(e rope.Encoding, off []float64) rope.Encoding {
 	senses := e.Senses()
 	e = e.WithSenses(senses)
 	pairs := float64(len(e.Frequencies))
+	allowed := make([]float64, len(off))
 	low, high := 1.0, math.Inf(1)
 	for i, w := range e.Frequencies {
-		if i == 0 || !(w > off[i]) {
+		allowed[i] = off[i] + 4*rope.Float32.Spacing(w)
+		if i == 0 || !(w > allowed[i]) {
 			continue
 		}
-		low = math.Max(low, math.Pow(w+off[i], -pairs/float64(i)))
-		high = math.Min(high, math.Pow(w-off[i], -pairs/float64(i)))
+		low = math.Max(low, math.Pow(w+allowed[i], -pairs/float64(i)))
+		high = math.Min(high, math.Pow(w-allowed[i], -pairs/float64(i)))
 	}
 	if !(low < high) || math.IsInf(high, 1) {
 		return rope.Encoding{}
@@ -100,7 +102,7 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 	base := search.Shortest(low, high)
 	for i, w := range e.Frequencies {
 		want := math.Pow(base, -float64(i)/pairs)
-		if math.Abs(w-want) > off[i]+4*rope.Float32.Spacing(want) {
+		if math.Abs(w-want) > allowed[i] {
 			return rope.Encoding{}
 		}
 		if off[i] > rope.Float32.Spacing(want) {
