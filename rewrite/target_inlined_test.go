@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -168,6 +169,27 @@ func TestTargetONNXRefuses(t *testing.T) {
 		_, err := rewrite.Rewrite(context.Background(), m, c.opts.Again(model("llama__optimum")))
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
+		}
+	}
+}
+
+// Where a model reads what attention gives to padded tokens that see no key, its own nodes
+// may be changed, and the op's body may not take their place: it gives zeros there.
+func TestTargetONNXKeepsReadersOfPadding(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	p := newPatient(t, "llama__dynamo18")
+	pooled := p.node("ReduceMean", []string{p.sites[1].Output(), p.ints(2)}, onnx.IntAttr("keepdims", 1))
+	p.output(pooled)
+	path := p.save()
+	for method, want := range map[string]string{
+		"scaling linear:factor=2":            "",
+		"positions string:shift=16,window=4": dependsOnPadding,
+	} {
+		opts := rewrite.Options{Target: rewrite.PlainONNX, Edits: edits(t, []string{method})}
+		_, err := rewrite.Rewrite(context.Background(), openModel(t, path), opts)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", method, err, want)
 		}
 	}
 }
