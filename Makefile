@@ -132,7 +132,7 @@ bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its mem
 	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
 	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx
 
-bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; about an hour)
+bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; an hour or more)
 	@sh scripts/bench-sizes.sh
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
