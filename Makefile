@@ -135,19 +135,7 @@ bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its mem
 	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
 	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx
 
-# TORCH is a Python with testdata/scripts/requirements.txt; models are made once, in build/context.
-TORCH ?= python3
-ROUNDS ?= 5
-bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and packed texts on random models (TORCH=PYTHON with torch)
-	$(TORCH) scripts/context/models.py $(BUILD)/context
-	$(TORCH) scripts/context/longrope.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
-	$(TORCH) scripts/context/window.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
-	$(TORCH) scripts/context/packed.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
-
-longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
-	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
-
-bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; about an hour)
+bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; an hour or more)
 	@sh scripts/bench-sizes.sh
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
