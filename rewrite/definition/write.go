@@ -26,12 +26,13 @@ const oldestIR = 8
 // The error wraps ErrUndefined and says why there can be no definition; the model is then
 // as Remove leaves it.
 func Write(m *onnx.Model) ([]*onnx.Function, error) {
-	names := customop.RotaryAttentionSpec.OpTypes()
-	list, err := write(m, func(i int) string { return names[min(i, len(names)-1)] })
-	if len(list) > len(names) {
-		Remove(m)
-		return nil, fmt.Errorf("%w: its layers have %d different structures, and the op has %d names", ErrUndefined, len(list), len(names))
-	}
+	list, err := write(m, func(structures int) ([]string, error) {
+		names := customop.RotaryAttentionSpec.OpTypes()
+		if structures > len(names) {
+			return nil, fmt.Errorf("its layers have %d different structures, and the op has %d names", structures, len(names))
+		}
+		return names, nil
+	})
 	if len(list) > 0 {
 		m.RequireIR(oldestIR)
 	}
@@ -41,7 +42,12 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 // Draft does what Write does for ops whose bodies Inline is to put into the graph: there may
 // be as many structures as there are ops, and names are no matter.
 func Draft(m *onnx.Model) ([]*onnx.Function, error) {
-	return write(m, func(i int) string { return fmt.Sprintf("%s_body_%d", customop.RotaryAttentionSpec.Name, i) })
+	return write(m, func(structures int) (names []string, _ error) {
+		for i := range structures {
+			names = append(names, fmt.Sprintf("%s_body_%d", customop.RotaryAttentionSpec.Name, i))
+		}
+		return names, nil
+	})
 }
 
 // Inline puts the bodies of the op's functions in the place of the ops. Neither ops nor
@@ -55,16 +61,21 @@ func Inline(m *onnx.Model) error {
 	return nil
 }
 
-// write gives the model functions under the given names.
-func write(m *onnx.Model, name func(i int) string) ([]*onnx.Function, error) {
+// write gives the model functions. names returns as many names as there are structures, or
+// more.
+func write(m *onnx.Model, names func(structures int) ([]string, error)) ([]*onnx.Function, error) {
 	Remove(m)
 	groups, err := groups(ops(m), func(*onnx.Node) bool { return false })
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 	}
+	named, err := names(len(groups))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+	}
 	var list []*onnx.Function
 	for i, g := range groups {
-		f, err := g.function(name(i), m.Opset(""))
+		f, err := g.function(named[i], m.Opset(""))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 		}

@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -158,6 +159,13 @@ func TestUndefined(t *testing.T) {
 			}
 			if len(m.Functions) != 0 || m.IRVersion != 7 {
 				t.Errorf("the model has %d functions and IR version %d", len(m.Functions), m.IRVersion)
+			}
+			removed := c.m(t)
+			definition.Remove(removed)
+			got, err := m.Marshal()
+			want, wantErr := removed.Marshal()
+			if err != nil || wantErr != nil || !bytes.Equal(got, want) {
+				t.Errorf("the model is not as Remove leaves it (%v, %v)", err, wantErr)
 			}
 		})
 	}
