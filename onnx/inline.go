@@ -34,21 +34,8 @@ func (m *Model) Inline(functions []*Function) ([]Inlined, error) {
 	if len(functions) == 0 {
 		return nil, nil
 	}
-	in := &inliner{model: m, functions: functions, names: map[string]bool{}, graphs: map[*Graph][]*Node{}}
-	for g := range m.Graph.AllGraphs() {
-		for _, v := range g.Inputs {
-			in.names[v.Name] = true
-		}
-		for _, t := range g.Initializers {
-			in.names[t.Name] = true
-		}
-		for _, n := range g.Nodes {
-			in.names[n.Name] = true
-			for _, o := range n.Outputs {
-				in.names[o] = true
-			}
-		}
-	}
+	in := &inliner{model: m, functions: functions, names: Names{}, graphs: map[*Graph][]*Node{}}
+	in.names.Note(m.Graph)
 	if err := in.graph(m.Graph, nil); err != nil {
 		return nil, err
 	}
@@ -60,8 +47,8 @@ func (m *Model) Inline(functions []*Function) ([]Inlined, error) {
 
 type inliner struct {
 	model     *Model
-	functions []*Function     // whose calls are replaced
-	names     map[string]bool // in use
+	functions []*Function // whose calls are replaced
+	names     Names
 	graphs    map[*Graph][]*Node
 	calls     []Inlined
 	made      int
@@ -207,7 +194,7 @@ func (e *expansion) node(b *Node) (*Node, error) {
 	}
 	n := b.Clone()
 	if b.Name != "" {
-		n.Name = e.fresh(e.stem + "/" + b.Name)
+		n.Name = e.names.Fresh(e.stem + "/" + b.Name)
 	}
 	for i, v := range b.Inputs {
 		if v != "" && !e.given[v] {
@@ -220,7 +207,7 @@ func (e *expansion) node(b *Node) (*Node, error) {
 	}
 	for i, v := range b.Outputs {
 		if e.renamed[v] == "" && v != "" {
-			e.renamed[v] = e.fresh(e.stem + "/" + v)
+			e.renamed[v] = e.names.Fresh(e.stem + "/" + v)
 		}
 		n.Outputs[i] = e.renamed[v]
 		e.given[v] = true
@@ -277,7 +264,7 @@ func (e *expansion) rename(g *Graph, outer map[string]string) error {
 	}
 	names := maps.Clone(outer)
 	fresh := func(v string) string {
-		names[v] = e.fresh(e.stem + "/" + v)
+		names[v] = e.names.Fresh(e.stem + "/" + v)
 		return names[v]
 	}
 	g.ValueInfo = nil
@@ -299,7 +286,7 @@ func (e *expansion) rename(g *Graph, outer map[string]string) error {
 			n.Inputs[i] = to
 		}
 		if n.Name != "" {
-			n.Name = e.fresh(e.stem + "/" + n.Name)
+			n.Name = e.names.Fresh(e.stem + "/" + n.Name)
 		}
 		if err := e.resolve(n, names); err != nil {
 			return err
@@ -318,14 +305,4 @@ func (e *expansion) rename(g *Graph, outer map[string]string) error {
 		v.Name = to
 	}
 	return nil
-}
-
-// fresh returns a name that nothing has.
-func (in *inliner) fresh(name string) string {
-	base := name
-	for i := 2; in.names[name]; i++ {
-		name = fmt.Sprintf("%s_%d", base, i)
-	}
-	in.names[name] = true
-	return name
 }

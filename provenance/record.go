@@ -16,7 +16,7 @@ const Version = 2
 type Record struct {
 	Version int    `json:"version"`           // of this schema
 	Tool    string `json:"tool"`              // version of rope-rewrite that wrote the model
-	Target  string `json:"target"`            // "ops" or "onnx": what sites became
+	Target  string `json:"target"`            // "ops", "onnx" or "contrib", which a setting may follow: what sites became
 	OpSpec  int64  `json:"op_spec,omitempty"` // specification of the op that the model's nodes need; 0 without nodes
 	Graph   string `json:"graph_sha256"`      // of the graph before any rewrite (onnx.Model.Digest), in hexadecimal digits
 
@@ -54,7 +54,7 @@ func (e Edit) String() string { return e.What + " " + e.Given }
 type Site struct {
 	Layers []int    `json:"layers"`          // the places among the model's attentions, in the graph's order
 	Nodes  []string `json:"nodes"`           // of each layer: the node of the original that it was found at
-	Ops    []string `json:"ops,omitempty"`   // of each layer: the name of the op's node; nil where the target is onnx
+	Ops    []string `json:"ops,omitempty"`   // of each layer: the name of the op's node; nil where the target is another than ops
 	Scope  string   `json:"scope,omitempty"` // the graph inside a node that they stand in; "" is the model's own
 
 	Op            string         `json:"op"`              // what the exporter wrote the attention's core as
@@ -68,7 +68,7 @@ type Site struct {
 	Latent        bool           `json:"latent,omitempty"` // keys and values are made of a cache of latent states
 
 	// Form says how the site is written: "" as the op, "own nodes" of the model, "inlined" as
-	// the op's body. Computes is what it computes where neither the op nor a measurement
+	// the op's body, "GroupQueryAttention". Computes is what it computes where neither the op nor a measurement
 	// tells it.
 	Form     string          `json:"form,omitempty"`
 	Computes *rope.Attention `json:"computes,omitempty"`

@@ -80,13 +80,18 @@ func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
 		s.Cache = cacheOf(w.op, s.Cache)
 		report.Sites = append(report.Sites, s)
 	}
+	e.complete(report)
+	report.Seconds = time.Since(start).Seconds()
+	return report, nil
+}
+
+// complete adds to a report of the record's sites what does not depend on how they are written.
+func (e *earlier) complete(report *Report) {
 	for _, d := range e.record.Edits {
 		report.Edits = append(report.Edits, d.String())
 	}
 	report.number()
 	report.carried(e.fill(rope.Context{}))
-	report.Seconds = time.Since(start).Seconds()
-	return report, nil
 }
 
 // inspectRecord reports what the record says of a model whose sites are written in nodes
@@ -107,11 +112,7 @@ func (e *earlier) inspectRecord(m *onnx.Model) *Report {
 			report.Sites[layer] = site
 		}
 	}
-	for _, d := range e.record.Edits {
-		report.Edits = append(report.Edits, d.String())
-	}
-	report.number()
-	report.carried(e.fill(rope.Context{}))
+	e.complete(report)
 	report.warn("this is what the record of the model says: the nodes that an earlier rewrite put there are not measured")
 	return report
 }

@@ -17,17 +17,23 @@ func (*opsBackend) text() string { return "" }
 
 func (*opsBackend) keepsAttention() bool { return false }
 
-func (*opsBackend) bind(_ context.Context, _ *request, sites []*edited) (err error) {
+func (*opsBackend) bind(_ context.Context, _ *request, sites []*edited) error {
 	for _, e := range sites {
-		if e.written != nil {
-			e.binding = e.written.binding(e.Attention)
-			continue
-		}
-		if e.binding, err = lower.Bind(e.Site, e.Measured); err != nil {
+		if err := e.bind(); err != nil {
 			return fmt.Errorf("layer %d: %w", e.layer, err)
 		}
 	}
 	return nil
+}
+
+// bind binds a site to the op that it becomes.
+func (e *edited) bind() (err error) {
+	if e.written != nil {
+		e.binding = e.written.binding(e.Attention)
+		return nil
+	}
+	e.binding, err = lower.Bind(e.Site, e.Measured)
+	return err
 }
 
 func (*opsBackend) lower(e *edited) (lower.Change, error) { return lowerToOp(e) }

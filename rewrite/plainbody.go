@@ -8,12 +8,11 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 )
 
 // takesBody binds a site that is to become the op's body in plain ONNX operators, or says
 // why it cannot.
-func (r *request) takesBody(ctx context.Context, e *edited) (err error) {
+func (r *request) takesBody(ctx context.Context, e *edited) error {
 	if e.Measured.RotationOnly {
 		return fmt.Errorf("its rotation alone could be measured (%s)", e.reason)
 	}
@@ -21,8 +20,7 @@ func (r *request) takesBody(ctx context.Context, e *edited) (err error) {
 		return err
 	}
 	if e.written != nil {
-		e.binding = e.written.binding(e.Attention)
-		return nil
+		return e.bind()
 	}
 	refused, err := r.opRefused(ctx)
 	if err != nil {
@@ -31,8 +29,7 @@ func (r *request) takesBody(ctx context.Context, e *edited) (err error) {
 	if why := refused[e.Index]; why != "" {
 		return errors.New(why)
 	}
-	e.binding, err = lower.Bind(e.Site, e.Measured)
-	return err
+	return e.bind()
 }
 
 // putBodies puts the op's body in the place of the ops, after it was proven for each.

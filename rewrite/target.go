@@ -44,12 +44,19 @@ func Targets() []Target {
 	return list
 }
 
+// Name is the target without the setting that may stand behind it: Contrib for
+// "contrib:onnxruntime=1.22".
+func (t Target) Name() Target {
+	name, _, _ := strings.Cut(string(t), ":")
+	return Target(name)
+}
+
 // newBackend returns the backend of a target.
 func (t Target) newBackend() (backend, error) {
 	var names []string
-	name, _, set := strings.Cut(string(t), ":")
+	name := cmp.Or(t.Name(), Ops)
 	for _, b := range backends() {
-		if string(b.target) == cmp.Or(name, string(Ops)) && (!set || b.target == Contrib) {
+		if b.target == name && (t.Name() == t || name == Contrib) {
 			return b.backend, nil
 		}
 		names = append(names, string(b.target))

@@ -80,8 +80,8 @@ func inspection(w *writer, report *rewrite.Report) {
 		}
 	}
 	w.list(shown)
-	again := report.Again && !slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
-	if again {
+	holdsOps := report.Again && !replaced(report)
+	if holdsOps {
 		carries(w, report.Definition)
 	}
 	if report.Record == nil {
@@ -92,7 +92,7 @@ func inspection(w *writer, report *rewrite.Report) {
 	}
 	methods(w, report.Record.Edits)
 	beforeRewrite(w, report.Record)
-	if again { // what other targets wrote cannot be restored
+	if holdsOps { // what other targets wrote cannot be restored
 		w.line("%s", wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
 	}
 }

@@ -112,6 +112,11 @@ func forms(w *writer, report *rewrite.Report) {
 	}
 }
 
+// replaced reports whether sites are written in other nodes than the op.
+func replaced(report *rewrite.Report) bool {
+	return slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
+}
+
 // sites prints the sites, runs of equal ones together.
 func sites(w *writer, report *rewrite.Report) {
 	proven := 0
@@ -123,7 +128,7 @@ func sites(w *writer, report *rewrite.Report) {
 		}
 	}
 	switch {
-	case report.Again && report.Record != nil && slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" }):
+	case report.Again && report.Record != nil && replaced(report):
 		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites were proven equal when they were rewritten (rope-rewrite %s), into other nodes than the model's own.", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again && report.Record != nil:
 		w.line("%s", wrap(fmt.Sprintf("%s: %d of %d attention sites hold the op, proven equal when they were rewritten (rope-rewrite %s).", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))

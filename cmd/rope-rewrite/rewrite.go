@@ -118,7 +118,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 	if err := checkLayers(selections, len(report.Sites)); err != nil {
 		return err
 	}
-	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && !strings.HasPrefix(string(opts.Target), string(rewrite.Contrib)) { // whose tables go by it
+	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && opts.Target.Name() != rewrite.Contrib { // whose tables go by it
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {

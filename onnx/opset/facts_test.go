@@ -1,11 +1,11 @@
 package opset
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testmodel"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -54,30 +54,15 @@ func TestFacts(t *testing.T) {
 // outputs runs a model without a cache and returns values inside it.
 func outputs(t *testing.T, m *onnx.Model, values []string) map[string]engine.Tensor {
 	t.Helper()
-	load := engine.Model{Outputs: values}
 	feeds := map[string]engine.Tensor{}
 	for _, v := range m.Graph.Inputs {
-		load.Inputs = append(load.Inputs, v.Name)
 		feeds[v.Name] = engine.Int64s([]int64{1, 1, 1, 1, 1, 1}, 2, 3)
 	}
 	m.Graph.Outputs = nil
 	for _, v := range values {
 		m.Graph.AddOutput(&onnx.ValueInfo{Name: v})
 	}
-	var err error
-	if load.Bytes, err = m.Marshal(); err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.NewLocal(engine.Config{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := eng.Load(context.Background(), load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	out, err := session.Run(context.Background(), feeds)
+	out, err := testmodel.Run(m, feeds, values...)
 	if err != nil {
 		t.Fatal(err)
 	}

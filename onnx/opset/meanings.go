@@ -49,9 +49,9 @@ func oneAxis(s *step) ([]*onnx.Node, error) {
 	}
 	flat, flatten := s.append("Flatten", "flat", []string{x}, onnx.IntAttr("axis", axis))
 	shape, measure := s.append("Shape", "shape", []string{x})
-	n.Inputs[0], n.Outputs[0] = flat, s.fresh(label(s.node)+"/along")
+	n.Inputs[0], n.Outputs[0] = flat, s.names.Fresh(label(s.node)+"/along")
 	back := onnx.NewNode("Reshape", []string{n.Outputs[0], shape}, []string{out})
-	back.Name = s.fresh(label(s.node) + "/back")
+	back.Name = s.names.Fresh(label(s.node) + "/back")
 	if s.to >= 14 { // sizes of zero are sizes; in version 13 an empty tensor is an error of the runtime
 		back.SetAttribute(onnx.IntAttr("allowzero", 1))
 	}

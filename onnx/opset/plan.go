@@ -13,7 +13,7 @@ type plan struct {
 	to      int64
 
 	own     map[string]bool // operators that functions of the model stand for in the standard domain
-	names   map[string]bool // of values and nodes, in use anywhere
+	names   onnx.Names      // in use anywhere
 	read    map[string]bool // values that something reads, anywhere
 	commits []func()
 
@@ -21,7 +21,7 @@ type plan struct {
 }
 
 func newPlan(m *onnx.Model, t *table, to int64) *plan {
-	p := &plan{table: t, changes: changes(), to: to, own: map[string]bool{}, names: map[string]bool{}, read: map[string]bool{}}
+	p := &plan{table: t, changes: changes(), to: to, own: map[string]bool{}, names: onnx.Names{}, read: map[string]bool{}}
 	p.note(m.Graph)
 	for _, f := range m.Functions {
 		if standard(f.Domain) {
@@ -38,38 +38,19 @@ func newPlan(m *onnx.Model, t *table, to int64) *plan {
 	return p
 }
 
-// note notes the names of a graph and of the graphs inside its nodes.
+// note notes the names of a graph and of the graphs inside its nodes, and what is read there.
 func (p *plan) note(g *onnx.Graph) {
+	p.names.Note(g)
 	for g := range g.AllGraphs() {
-		for _, v := range g.Inputs {
-			p.names[v.Name] = true
-		}
 		for _, v := range g.Outputs {
 			p.read[v.Name] = true
 		}
-		for _, t := range g.Initializers {
-			p.names[t.Name] = true
-		}
 		for _, n := range g.Nodes {
-			p.names[n.Name] = true
 			for _, v := range n.Inputs {
 				p.read[v] = true
 			}
-			for _, v := range n.Outputs {
-				p.names[v] = true
-			}
 		}
 	}
-}
-
-// fresh returns a name that nothing has.
-func (p *plan) fresh(name string) string {
-	base := name
-	for i := 2; p.names[name]; i++ {
-		name = fmt.Sprintf("%s_%d", base, i)
-	}
-	p.names[name] = true
-	return name
 }
 
 // graph plans a graph and the graphs inside its nodes.

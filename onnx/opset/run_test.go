@@ -2,7 +2,6 @@ package opset_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testmodel"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/opset"
@@ -63,24 +63,7 @@ func (s small) model() *onnx.Model {
 
 // run runs a model in ONNX Runtime as it stands.
 func (s small) run(m *onnx.Model) (map[string]engine.Tensor, error) {
-	load := engine.Model{Outputs: s.outputs}
-	for name := range s.feeds {
-		load.Inputs = append(load.Inputs, name)
-	}
-	var err error
-	if load.Bytes, err = m.Marshal(); err != nil {
-		return nil, err
-	}
-	eng, err := engine.NewLocal(engine.Config{Threads: 1})
-	if err != nil {
-		return nil, err
-	}
-	session, err := eng.Load(context.Background(), load)
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	return session.Run(context.Background(), s.feeds)
+	return testmodel.Run(m, s.feeds, s.outputs...)
 }
 
 // keeps fails unless the model, raised to each of the versions, gives what it gave before,

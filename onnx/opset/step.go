@@ -125,7 +125,7 @@ func (s *step) constant(what string, t onnx.DataType, dims []int64, raw []byte) 
 	if name := s.shared[key]; name != "" {
 		return name
 	}
-	name := s.fresh(what)
+	name := s.names.Fresh(what)
 	tensor := onnx.NewTensor("", t, dims, raw)
 	s.constants = append(s.constants, onnx.NewNode("Constant", nil, []string{name}, onnx.TensorAttr("value", tensor)))
 	s.shared[key] = name
@@ -136,9 +136,9 @@ func (s *step) constant(what string, t onnx.DataType, dims []int64, raw []byte) 
 // append returns the name of the only output of a node that stands before or behind the
 // converted one, and the node.
 func (s *step) append(op, part string, inputs []string, attrs ...*onnx.Attribute) (string, *onnx.Node) {
-	out := s.fresh(label(s.node) + "/" + part)
+	out := s.names.Fresh(label(s.node) + "/" + part)
 	n := onnx.NewNode(op, inputs, []string{out}, attrs...)
-	n.Name = s.fresh(out)
+	n.Name = s.names.Fresh(out)
 	return out, n
 }
 

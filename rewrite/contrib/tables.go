@@ -1,6 +1,7 @@
 package contrib
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -20,10 +21,7 @@ func (w *writer) tables(op customop.RotaryAttention, of Node) (cos, sin string) 
 		return cos, sin
 	}
 	w.made[cos] = true
-	gain := float64(op.Gain)
-	if gain == 0 {
-		gain = 1
-	}
+	gain := float64(cmp.Or(op.Gain, 1))
 	cosines, sines := make([]float64, 0, int(of.Rows)*len(op.Frequencies)), make([]float64, 0, int(of.Rows)*len(op.Frequencies))
 	for p := range of.Rows {
 		for _, omega := range op.Frequencies {

@@ -1,7 +1,6 @@
 package msrotary_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testmodel"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
@@ -68,26 +68,11 @@ func evaluate(t testruntime.TB, nodes []*onnx.Node, constants []*onnx.Tensor, fe
 	m.RequireOpset("", 21)
 	m.RequireOpset("com.microsoft", 1)
 	m.Graph.Name, m.Graph.Nodes, m.Graph.Initializers = "test", nodes, constants
-	load := engine.Model{Outputs: []string{"y"}}
 	for name, f := range feeds {
-		load.Inputs = append(load.Inputs, name)
 		m.Graph.Inputs = append(m.Graph.Inputs, &onnx.ValueInfo{Name: name, Type: f.Type})
 	}
 	m.Graph.Outputs = []*onnx.ValueInfo{{Name: "y"}}
-	var err error
-	if load.Bytes, err = m.Marshal(); err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.NewLocal(engine.Config{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := eng.Load(context.Background(), load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	out, err := session.Run(context.Background(), feeds)
+	out, err := testmodel.Run(m, feeds, "y")
 	if err != nil {
 		t.Fatal(err)
 	}
