@@ -14,8 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx/opset"
 )
 
-// Models that the Python package onnx can raise too give the same numbers by its converter
-// (testdata/peer.py) and by this one.
+// Models that the Python package onnx can raise too give the same numbers raised by its
+// converter (testdata/peer.py) and by this one.
 func TestPeer(t *testing.T) {
 	testruntime.Require(t)
 	folder := filepath.Join("testdata", "peer")
@@ -23,23 +23,11 @@ func TestPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goldens, err := npz.Open(filepath.Join(folder, "peer.npz"))
+	inputs, err := npz.Open(filepath.Join(folder, "x.npz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer goldens.Close()
-	golden := func(t *testing.T, name string) engine.Tensor {
-		t.Helper()
-		values, shape, err := goldens.Float32(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dims := make([]int64, len(shape))
-		for i, d := range shape {
-			dims[i] = int64(d)
-		}
-		return engine.Float32s(values, dims...)
-	}
+	defer inputs.Close()
 	lines := strings.Split(strings.TrimSpace(string(list)), "\n")
 	if len(lines) < 50 {
 		t.Fatalf("there are %d cases", len(lines))
@@ -51,27 +39,49 @@ func TestPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) {
-			m, err := onnx.Open(filepath.Join(folder, name+".onnx"))
+			values, shape, err := inputs.Float32(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Close()
+			dims := make([]int64, len(shape))
+			for i, d := range shape {
+				dims[i] = int64(d)
+			}
+			x := engine.Float32s(values, dims...)
+			m := opened(t, filepath.Join(folder, name+".onnx"))
 			if _, err := opset.Raise(m, to); err != nil || m.Opset("") != to {
 				t.Fatalf("the version is %d: %v", m.Opset(""), err)
 			}
-			s := small{feeds: map[string]engine.Tensor{"x": golden(t, name+".x")}}
-			for _, o := range m.Graph.Outputs {
-				s.outputs = append(s.outputs, o.Name)
-			}
-			got, err := s.run(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range s.outputs {
-				if err := identical(got[o], golden(t, name+"."+o)); err != nil {
-					t.Errorf("%s: %v", o, err)
+			got := outputs(t, m, x)
+			for output, want := range outputs(t, opened(t, filepath.Join(folder, name+".raised.onnx")), x) {
+				if err := identical(got[output], want); err != nil {
+					t.Errorf("%s: %v", output, err)
 				}
 			}
 		})
 	}
+}
+
+func opened(t *testing.T, path string) *onnx.Model {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// outputs runs a model of one input, x.
+func outputs(t *testing.T, m *onnx.Model, x engine.Tensor) map[string]engine.Tensor {
+	t.Helper()
+	s := small{feeds: map[string]engine.Tensor{"x": x}}
+	for _, o := range m.Graph.Outputs {
+		s.outputs = append(s.outputs, o.Name)
+	}
+	got, err := s.run(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }

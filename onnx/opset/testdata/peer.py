@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes peer/: small models of old versions, and what they compute once the Python package
-onnx has raised them (onnx.version_converter), for peer_test.go.
+"""Writes peer/: small models of old versions, the same as the Python package onnx raises them
+(onnx.version_converter), and what they are fed with, for peer_test.go. It runs both wherever
+it is run: ONNX Runtime's numbers are not the same on every processor.
 
     pip install onnx==1.23.2 onnxruntime==1.31.1 numpy && python3 peer.py
 
@@ -86,11 +87,12 @@ def run(proto, feeds):
 
 
 def converted(proto, feeds):
-    """The newest version that version_converter raises the model to, and its outputs there."""
+    """The newest version that version_converter raises the model to, the model and its outputs there."""
     why = []
     for to in TARGETS:
         try:
-            return to, run(onnx.version_converter.convert_version(proto, to), feeds)
+            raised = onnx.version_converter.convert_version(proto, to)
+            return to, raised, run(raised, feeds)
         except Exception as error:  # of a package without types of its own
             why.append(f"{to}: " + str(error).strip().splitlines()[0][:90])
     raise RuntimeError("; ".join(why))
@@ -105,7 +107,7 @@ def main():
         shape = [d.dim_value for d in proto.graph.input[0].type.tensor_type.shape.dim]
         x = DRAWN.standard_normal(shape).astype(np.float32)
         try:
-            to, outputs = converted(proto, {"x": x})
+            to, raised, outputs = converted(proto, {"x": x})
         except RuntimeError as error:
             print(f"left out: {name}: {error}")
             continue
@@ -114,11 +116,10 @@ def main():
             print(f"left out: {name}: raised to {to} it gives other numbers, off by {apart:g}")
             continue
         (PLACE / f"{name}.onnx").write_bytes(proto.SerializeToString())
-        arrays[f"{name}.x"] = x
-        for value, output in zip(proto.graph.output, outputs):
-            arrays[f"{name}.{value.name}"] = output
+        (PLACE / f"{name}.raised.onnx").write_bytes(raised.SerializeToString())
+        arrays[name] = x
         lines.append(f"{name} {proto.opset_import[0].version} {to}\n")
-    np.savez_compressed(PLACE / "peer.npz", **arrays)
+    np.savez_compressed(PLACE / "x.npz", **arrays)
     (PLACE / "peer.txt").write_text("".join(lines))
 
 
