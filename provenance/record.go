@@ -40,7 +40,7 @@ type Configuration struct {
 
 // Edit is one change that was asked for.
 type Edit struct {
-	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "cache" or "angles"
+	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "logits", "cache" or "angles"
 	Given    string         `json:"given"`              // as it was asked for, for example "yarn:factor=4"
 	Layers   []int          `json:"layers"`             // that have it
 	Settings []rope.Setting `json:"settings,omitempty"` // every parameter as it was used
@@ -49,6 +49,16 @@ type Edit struct {
 
 // String returns the edit as it was asked for: "scaling yarn:factor=4".
 func (e Edit) String() string { return e.What + " " + e.Given }
+
+// Setting is a parameter by its name, the zero value where there is none.
+func (e Edit) Setting(name string) rope.Value {
+	for _, s := range e.Settings {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return rope.Value{}
+}
 
 // Site is one or several attentions that had the same value and the same proof.
 type Site struct {

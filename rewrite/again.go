@@ -43,14 +43,14 @@ func (r *request) startAgain() (err error) {
 	if e.holdsOps() {
 		e.undo(r.model)
 	}
-	return nil
+	return e.undoLogits(r.model)
 }
 
 // checkAgain refuses what cannot be asked of a model that was rewritten before.
 func (r *request) checkAgain() error {
 	o, e := r.opts, r.earlier
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
-	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.RawCache || o.ExactAngles
+	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.LogitsPlaces != "" || o.RawCache || o.ExactAngles
 	switch {
 	case o.Restore && (edits || features || o.carries()):
 		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
@@ -84,24 +84,18 @@ func (o Options) carries() bool {
 
 // carry adds what the earlier rewrite gave the model beside the edits of its sites.
 func (e *earlier) carry(o Options) Options {
-	setting := func(d provenance.Edit, name string) rope.Value {
-		for _, s := range d.Settings {
-			if s.Name == name {
-				return s.Value
-			}
-		}
-		return rope.Value{}
-	}
 	for _, d := range e.record.Edits {
 		switch {
 		case d.What == "documents" && o.Documents == "" && o.Separator == nil:
-			if name := setting(d, "input"); name.Kind() == rope.Word {
+			if name := d.Setting("input"); name.Kind() == rope.Word {
 				o.Documents = name.String()
 			} else {
-				o.Separator = &Separator{Token: setting(d, "token").Integer(), Ends: strings.HasSuffix(d.Given, ",ends")}
+				o.Separator = &Separator{Token: d.Setting("token").Integer(), Ends: strings.HasSuffix(d.Given, ",ends")}
 			}
 		case d.What == "kv" && o.FixedCapacity == 0:
-			o.FixedCapacity, o.CacheLength = setting(d, "capacity").Integer(), setting(d, "input").String()
+			o.FixedCapacity, o.CacheLength = d.Setting("capacity").Integer(), d.Setting("input").String()
+		case d.What == "logits" && o.LogitsPlaces == "":
+			o.LogitsPlaces = d.Setting("input").String()
 		}
 	}
 	return o

@@ -40,7 +40,7 @@
 // (ir), bounds of what a run may take (bound), how far a graph can be evaluated
 // (search) and the view of a model's graph (graph). From bottom to top:
 //
-//	dim ir bound search graph eval site rotation score measure lower prove unread plainonnx
+//	dim ir bound search graph eval site rotation score measure lower prove unread plainonnx head
 //
 // A package imports those before it alone; internal/importcheck holds that. This
 // package is the facade: options and report, a request that is checked before

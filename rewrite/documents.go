@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func (d *documentsFeature) edit() provenance.Edit {
 	return provenance.Edit{What: "documents", Given: "input:" + d.input, Settings: []rope.Setting{{Name: "input", Value: rope.Text(d.input), From: rope.Given}}}
 }
 
-func (*documentsFeature) check(*Report) error { return nil }
+func (*documentsFeature) check(context.Context, *request, *Report) error { return nil }
 
 func (d *documentsFeature) site(_ *onnx.Model, e *edited) (err error) {
 	e.extra.Documents = d.input

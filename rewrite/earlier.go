@@ -69,7 +69,8 @@ func (e *earlier) usable() error {
 	if layer, ok := e.replaced(); ok {
 		return fmt.Errorf("an earlier rewrite with the target %s wrote layer %d in other nodes than the model's own, which are not taken out again; start from the original file (its graph has the SHA-256 %.12s…)", e.record.Target, layer, e.record.Graph)
 	}
-	if added := e.record.AddedInputs; !e.holdsOps() && len(added) > 0 {
+	added := slices.DeleteFunc(slices.Clone(e.record.AddedInputs), e.placesLogits) // which can be taken out
+	if !e.holdsOps() && len(added) > 0 {
 		return fmt.Errorf("an earlier rewrite with the target onnx gave the model's own nodes the input %q, which cannot be taken out; start from the original file (its graph has the SHA-256 %.12s…)", added[0], e.record.Graph)
 	}
 	return nil

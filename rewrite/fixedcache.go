@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -35,7 +36,7 @@ func fixedCache(m *onnx.Model, o Options) (feature, error) {
 	if o.FixedCapacity == 0 {
 		return nil, nil
 	}
-	f := &fixedCacheFeature{input: cmp.Or(o.CacheLength, CacheLengthInput), capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}
+	f := &fixedCacheFeature{input: o.cacheLength(), capacity: o.FixedCapacity, caches: map[string]bool{}, masks: map[string]bool{}}
 	const what, remedy = "cache lengths", "--kv fixed:capacity=N,input=NAME"
 	if f.input == o.Documents {
 		return nil, nameTaken(f.input, what, remedy)
@@ -48,6 +49,9 @@ func fixedCache(m *onnx.Model, o Options) (feature, error) {
 	}
 	return f, nil
 }
+
+// cacheLength is the name of the input that goes with a cache of fixed capacity.
+func (o Options) cacheLength() string { return cmp.Or(o.CacheLength, CacheLengthInput) }
 
 func (f *fixedCacheFeature) edit() provenance.Edit {
 	return provenance.Edit{What: "kv", Given: fmt.Sprintf("fixed:capacity=%d,input=%s", f.capacity, f.input), Settings: []rope.Setting{
@@ -175,7 +179,7 @@ func readsAxis(g *graph.Graph, n *onnx.Node, rank, axis int64) bool {
 }
 
 // check refuses a report in which a site is kept.
-func (f *fixedCacheFeature) check(r *Report) error {
+func (f *fixedCacheFeature) check(_ context.Context, _ *request, r *Report) error {
 	i := slices.IndexFunc(r.Sites, func(s Site) bool { return s.Status == Kept })
 	if i < 0 {
 		return nil

@@ -133,7 +133,7 @@ func merge(list []provenance.Site, s provenance.Site, merged map[siteKey]int) []
 
 // kinds are what an edit can change, in the order in which records list edits: the
 // axes of methods first.
-var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "documents", "kv"}
+var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "documents", "kv", "logits"}
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.

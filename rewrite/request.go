@@ -50,8 +50,9 @@ type backend interface {
 type feature interface {
 	// edit is the feature as report and record say it.
 	edit() provenance.Edit
-	// check refuses a model by what came of its sites.
-	check(*Report) error
+	// check refuses a model by what came of its sites, and proves what the feature needs
+	// of the rest.
+	check(context.Context, *request, *Report) error
 	// site adds the feature to a site that was bound.
 	site(*onnx.Model, *edited) error
 	// planned refuses what was planned, before the model is changed.
@@ -68,7 +69,7 @@ func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request
 		return nil, err
 	}
 	opts = r.opts
-	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache} {
+	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache, lastLogits} {
 		f, err := of(m, opts)
 		if err != nil {
 			return nil, err
@@ -95,9 +96,9 @@ func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request
 }
 
 // check refuses a model by what was measured of it.
-func (r *request) check(report *Report) error {
+func (r *request) check(ctx context.Context, report *Report) error {
 	for _, f := range r.features {
-		if err := f.check(report); err != nil {
+		if err := f.check(ctx, r, report); err != nil {
 			return err
 		}
 	}

@@ -54,6 +54,8 @@ type Options struct {
 	FixedCapacity int64      // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
 	CacheLength   string     // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
 
+	LogitsPlaces string // name of an int64 input [batch] to add, which says of which token of each row the logits are computed, the last where it is not fed (LogitsPlacesInput); empty leaves the logits of every token
+
 	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
 
 	Memory uint64 // bytes that this program's own data and, beyond its start, the worker may each take; more is ErrMemory. 0 gives the worker 16 GiB and keeps sites that need more
@@ -179,7 +181,7 @@ func rewriteGraphs(ctx context.Context, m *onnx.Model, opts Options, digest [sha
 	if err != nil {
 		return report, err
 	}
-	if err := r.check(report); err != nil {
+	if err := r.check(ctx, report); err != nil {
 		return report, err
 	}
 	plan, err := r.plan(ctx, sites, report)

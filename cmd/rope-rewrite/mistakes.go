@@ -116,6 +116,7 @@ var choices = []struct {
 }{
 	{"documents", []string{"input", "separator"}, "input, input:NAME or separator:TOKEN"},
 	{"kv", []string{"growing", "fixed"}, "growing or fixed:capacity=N"},
+	{"logits", []string{"all", "last"}, "all, last or last:input=NAME"},
 	{"base", []string{"original", "carried"}, "original or carried"},
 	{"cache", []string{"rotated", "raw"}, "rotated or raw"},
 	{"target", targets(), strings.Join(targets(), " or ")},

@@ -100,7 +100,7 @@ func forms(w *writer, report *rewrite.Report) {
 	for _, k := range keys {
 		switch where := ranges.Text(layers[k]); k.form {
 		case rewrite.OwnNodes:
-			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the nodes of the model, with other constants or masks.", where), ""))
+			w.line("%s", wrap(fmt.Sprintf("Layers %s keep the nodes of the model, where methods change constants and masks alone.", where), ""))
 		case rewrite.Inlined:
 			w.line("%s", wrap(fmt.Sprintf("Layers %s are the body of the op in plain ONNX operators: %s.", where, k.reason), ""))
 		case rewrite.GroupQuery:

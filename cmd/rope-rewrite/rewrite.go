@@ -23,6 +23,7 @@ type rewriteCommand struct {
 	mask           []string
 	documents      string
 	kv             string
+	logits         string
 	cache          string
 	target         string
 	definition     string
@@ -50,6 +51,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
 	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
+	f.StringVar(&r.logits, "logits", "", "logits of `all` tokens of a call, or of the last of each row alone: the model then takes, if it is fed, the int64 input "+rewrite.LogitsPlacesInput+" [batch] with another token's place (last:input=NAME names it)")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
@@ -208,6 +210,11 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	if given("kv") {
 		if err := parseKV(r.kv, &opts); err != nil {
 			return opts, nil, usageError("--kv %w", err)
+		}
+	}
+	if given("logits") {
+		if err := parseLogits(r.logits, &opts); err != nil {
+			return opts, nil, usageError("--logits %w", err)
 		}
 	}
 	if opts.FixedCapacity > 0 && (given("layers") || r.allowPartial) {

@@ -86,6 +86,27 @@ func parseKV(text string, opts *rewrite.Options) error {
 	return nil
 }
 
+// parseLogits reads all, last or last:input=NAME into opts.
+func parseLogits(text string, opts *rewrite.Options) error {
+	kind, err := choose("logits", text)
+	if err != nil {
+		return err
+	}
+	_, key, found := strings.Cut(text, ":")
+	name, named := strings.CutPrefix(key, "input=")
+	switch {
+	case kind == "all" && found:
+		return fmt.Errorf("%q: all takes no keys", text)
+	case found && (!named || name == ""):
+		return fmt.Errorf("%q: last or last:input=NAME was expected", text)
+	case kind == "last" && named:
+		opts.LogitsPlaces = name
+	case kind == "last":
+		opts.LogitsPlaces = rewrite.LogitsPlacesInput
+	}
+	return nil
+}
+
 // targets lists what the flag of that name takes.
 func targets() (list []string) {
 	for _, t := range rewrite.Targets() {

@@ -92,9 +92,37 @@ func (d *Decoder) Close() error { return d.session.Close() }
 func (d *Decoder) Cached() bool { return len(d.Caches) > 0 }
 
 // Run evaluates one step and returns the logits [Batch, Length, vocabulary]
-// and the cache for the next.
+// and the cache for the next. A model that gives the logits of one token per row is run
+// once for each token.
 func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error) {
-	feeds, err := d.feeds(s)
+	if !d.Takes(signature.Places) {
+		return d.run(ctx, s, nil)
+	}
+	var all engine.Tensor
+	var cache Cache
+	for i := range s.Length {
+		one, present, err := d.run(ctx, s, []int64{i})
+		if err != nil {
+			return engine.Tensor{}, nil, err
+		}
+		if len(one.Dims) != 3 || one.Dims[0] != s.Batch || one.Dims[1] != 1 {
+			return engine.Tensor{}, nil, fmt.Errorf("%s: its logits have the shape %v; [%d 1 vocabulary] was expected", d.path, one.Dims, s.Batch)
+		}
+		if all.Data == nil {
+			all = engine.Tensor{Type: one.Type, Dims: []int64{s.Batch, s.Length, one.Dims[2]}, Data: make([]byte, int64(len(one.Data))*s.Length)}
+		}
+		row := int64(len(one.Data)) / s.Batch
+		for b := range s.Batch {
+			copy(all.Data[(b*s.Length+i)*row:], one.Data[b*row:(b+1)*row])
+		}
+		cache = present
+	}
+	return all, cache, nil
+}
+
+// run evaluates one step; places are those of the tokens whose logits are computed.
+func (d *Decoder) run(ctx context.Context, s Step, places []int64) (engine.Tensor, Cache, error) {
+	feeds, err := d.feeds(s, places)
 	if err != nil {
 		return engine.Tensor{}, nil, fmt.Errorf("%s: %w", d.path, err)
 	}
@@ -110,10 +138,10 @@ func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error)
 }
 
 // feeds are the inputs of a step.
-func (d *Decoder) feeds(s Step) (map[string]engine.Tensor, error) {
+func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error) {
 	call := signature.Call{
 		Batch: s.Batch, Length: s.Length,
-		IDs: s.IDs, Positions: s.Positions, Mask: s.Mask, Documents: s.Documents, Pasts: s.Pasts,
+		IDs: s.IDs, Positions: s.Positions, Mask: s.Mask, Documents: s.Documents, Pasts: s.Pasts, Places: places,
 	}
 	feeds := map[string]engine.Tensor{}
 	for _, in := range d.Inputs {

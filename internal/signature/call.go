@@ -11,6 +11,7 @@ type Call struct {
 	Mask          []int64 // [Batch, past + Length]
 	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
+	Places        []int64 // [Batch] or [1], of the tokens whose logits are computed; nil is the last
 }
 
 // Feed returns the values of an input and their shape; both are nil for a past
@@ -37,6 +38,11 @@ func (c Call) Feed(r Role) (values, dims []int64) {
 			return slices.Repeat([]int64{total - c.Length}, int(c.Batch)), []int64{c.Batch}
 		}
 		return c.Pasts, []int64{c.Batch}
+	case Places:
+		if c.Places == nil {
+			return []int64{-1}, []int64{1}
+		}
+		return c.Places, []int64{int64(len(c.Places))}
 	}
 	return nil, nil
 }

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -18,6 +19,7 @@ const (
 	Documents                   // document ids [batch, past + length]
 	CacheLength                 // tokens that each row of a fixed cache holds [batch]
 	Past                        // keys or values [batch, kv heads, past or capacity, head size]
+	Places                      // of the token in each row whose logits are computed, [batch] or [1]
 )
 
 // byName are the roles of names that exporters and the rewriter give.
@@ -36,6 +38,16 @@ func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 		return read[v.Name]
 	}
 	return byName[v.Name]
+}
+
+// placesLogits reports whether an input says of which token of each row the logits are
+// computed, as the rewriter adds one: whole numbers, -1 where nothing is fed.
+func placesLogits(v *onnx.ValueInfo, otherwise *onnx.Tensor) bool {
+	if v.Type != onnx.Int64 || len(v.Shape) != 1 || otherwise.Type != onnx.Int64 || !slices.Equal(otherwise.Dims, []int64{1}) {
+		return false
+	}
+	b, err := otherwise.Bytes()
+	return err == nil && len(b) == 8 && int64(binary.LittleEndian.Uint64(b)) == -1
 }
 
 // readByOp are the values that the op's nodes read as document ids or as the

@@ -15,7 +15,7 @@ type Signature struct {
 	Inputs  []Input  // what has to be fed, in the model's order
 	Outputs []string // all, in the model's order
 	Caches  []Cache  // in the order of their inputs
-	Logits  string   // the output [batch, length, vocabulary]
+	Logits  string   // the output [batch, length, vocabulary], of a model that takes Places [batch, 1, vocabulary]
 
 	Vocabulary int64 // size of the logits' last dimension; 0 when the model does not say
 	Capacity   int64 // tokens that a fixed cache holds; 0 when the cache grows or there is none
@@ -81,8 +81,11 @@ func (s *Signature) Name(r Role) string {
 func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 	read := readByOp(g)
 	for _, v := range g.Inputs {
-		if g.Initializer(v.Name) != nil {
-			continue // a weight, which old files list among the inputs
+		if t := g.Initializer(v.Name); t != nil {
+			if placesLogits(v, t) {
+				s.Inputs = append(s.Inputs, Input{Name: v.Name, Role: Places, Type: v.Type})
+			}
+			continue // else a weight, which old files list among the inputs
 		}
 		in := Input{Name: v.Name, Role: roleOf(v, read), Type: v.Type}
 		switch in.Role {

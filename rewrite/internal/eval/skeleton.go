@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -83,6 +84,9 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 // replacement returns a function that makes nodes for zeros in the shape of n's output,
 // and what these nodes read; both are nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
+	if n.Domain == customop.Domain && len(n.Inputs) > 0 { // the op of an earlier rewrite
+		return func() []*onnx.Node { return s.attend(n) }, n.Inputs[:1]
+	}
 	p := s.graph.Projection(n)
 	if p == nil {
 		return nil, nil
@@ -106,6 +110,16 @@ func (s *skeleton) after(dims []string, product []*onnx.Node) []*onnx.Node {
 		onnx.NewNode("Concat", dims, []string{name("dims")}, onnx.IntAttr("axis", 0)),
 		onnx.NewNode("Slice", []string{name("dims"), name("none"), name("none")}, []string{name("nothing")}),
 	}, product...)
+}
+
+// attend returns nodes that make the output of the fused op n as zeros of its query's shape.
+func (s *skeleton) attend(n *onnx.Node) []*onnx.Node {
+	name := func(part string) string { return fmt.Sprintf("%s/rope-rewrite/%s", n.Outputs[0], part) }
+	return []*onnx.Node{
+		onnx.NewNode("Shape", n.Inputs[:1], []string{name("like")}),
+		onnx.NewNode("Concat", []string{name("like")}, []string{name("shape")}, onnx.IntAttr("axis", 0)),
+		ir.Zeros(s.graph.Element(n.Inputs[0]), name("shape"), n.Outputs[0]),
+	}
 }
 
 // project returns nodes that make n's output as zeros of shape(like)[from:to] + [width].
