@@ -2,6 +2,7 @@ package contrib
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -21,8 +22,10 @@ func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, t
 		tokens := b.Add("Add", []string{past, length})
 		return int32s(b, b.Add("Sub", []string{tokens, b.Int(1)})), op.TotalLength
 	}
-	past := b.Int(0)
-	if op.PastKey != "" {
+	past := ""
+	if op.PastKey == "" {
+		past = b.Int(0)
+	} else {
 		past = b.Size(op.PastKey, 2)
 	}
 	tokens := b.Add("Add", []string{past, length})
@@ -36,6 +39,19 @@ func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, t
 	}
 	last = b.Add("Expand", []string{b.Add("Sub", []string{tokens, b.Int(1)}), b.Sizes(query, 0, 1)})
 	return int32s(b, last), int32s(b, tokens)
+}
+
+// unshared is a cache that ONNX Runtime's planner does not put the present one into. Where a
+// node makes the past of a call, such as a Cast, it takes past and present for tensors of one
+// shape (both are named alike) and has the operator write into the past's memory, which is
+// too small by the new tokens. A shape that is computed tells it nothing.
+func unshared(b *ir.Builder, g *onnx.Graph, past string) string {
+	for _, n := range g.Nodes {
+		if past != "" && slices.Contains(n.Outputs, past) {
+			return b.Add("Reshape", []string{past, b.Add("Abs", []string{b.Add("Shape", []string{past})})})
+		}
+	}
+	return past
 }
 
 // guarded is a number that can be had only where all elements of a value are 1. Elsewhere

@@ -83,7 +83,7 @@ func (w *writer) graph(g *onnx.Graph, nodes map[*onnx.Node]Node, runtime Version
 func (w *writer) write(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention, of Node, lengths [2]string) {
 	n := onnx.NewNode("GroupQueryAttention", []string{
 		rowsFirst(b, g, op.Query, op.NumHeads*of.HeadSize), rowsFirst(b, g, op.Key, op.KVNumHeads*of.HeadSize), rowsFirst(b, g, op.Value, op.KVNumHeads*of.HeadSize),
-		op.PastKey, op.PastValue, lengths[0], lengths[1],
+		unshared(b, g, op.PastKey), unshared(b, g, op.PastValue), lengths[0], lengths[1],
 	}, []string{b.Value("rows"), cmp.Or(op.PresentKey, b.Value("present_key")), cmp.Or(op.PresentValue, b.Value("present_value"))}, // which older versions ask for
 		onnx.IntAttr("num_heads", op.NumHeads), onnx.IntAttr("kv_num_heads", op.KVNumHeads))
 	n.Domain, n.Name = Domain, b.Stem
