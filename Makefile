@@ -104,6 +104,7 @@ lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and
 	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
 	@! grep -n '#include "\.\./' $(CXX_FILES) || { echo "rope-rewrite: include these by name, from a folder that CMake gives the target"; exit 1; }
+	@for name in $$(sed -n 's/^.PHONY: //p' Makefile); do grep -q "^$$name:" Makefile || { echo "rope-rewrite: the Makefile has no rule for $$name"; exit 1; }; done
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
@@ -137,6 +138,18 @@ bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its mem
 
 bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; an hour or more)
 	@sh scripts/bench-sizes.sh
+
+# TORCH is a Python with testdata/scripts/requirements.txt; models are made once, in build/context.
+TORCH ?= python3
+ROUNDS ?= 5
+bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and packed texts on random models (TORCH=PYTHON with torch)
+	$(TORCH) scripts/context/models.py $(BUILD)/context
+	$(TORCH) scripts/context/longrope.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+	$(TORCH) scripts/context/window.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+	$(TORCH) scripts/context/packed.py $(BUILD)/context $(ROPE_OPS_LIBRARY) --rewrite $(BUILD)/rope-rewrite --rounds $(ROUNDS)
+
+longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
+	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
