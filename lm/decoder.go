@@ -1,9 +1,12 @@
 package lm
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -14,9 +17,14 @@ import (
 // Options says how to run a model. The zero value is usual.
 type Options struct {
 	Threads    int    // of one operator; 0 leaves it to ONNX Runtime
-	OpsLibrary string // librope_ops.so; empty searches for it, if the model needs it
+	OpsLibrary string // librope_ops.so; empty searches for it, if the model has the op (customop.FindLibrary)
+	Require    bool   // a model with the op is refused where the library is missing or too old; else it runs by the definition that it carries, slower
+	Chunk      int    // tokens of one call of a long prompt; 0 is 512, or all where the model's frequencies depend on the length of a call
 	NoArena    bool   // memory comes from the system each time, slower, and seen by a profiler of the heap
 }
+
+// usualChunk keeps the memory of a call small, and costs little time.
+const usualChunk = 512
 
 // Decoder is a loaded model and the cache of one sequence.
 // It must not be used by several goroutines at once.
@@ -24,6 +32,7 @@ type Decoder struct {
 	session   *ort.DynamicAdvancedSession
 	signature *signature.Signature
 	memory    memory
+	chunk     int
 	length    int64   // tokens in the cache
 	documents []int64 // their ids, if the model takes any
 }
@@ -34,15 +43,24 @@ type memory interface {
 	// forward runs tokens after past ones. After an error what was kept for the
 	// past ones is as it was.
 	forward(tokens []int64, past int64, documents []int64) (Logits, error)
+	// keep returns what the first tokens left, for restore.
+	keep(length int64) (kept, error)
+	// restore puts it back, any number of times.
+	restore(k kept) error
+	// mark is keep for the tokens that are there now, at no cost, until the next restore or reset.
+	mark() kept
 	// reset forgets all tokens.
 	reset() error
 	// close frees everything.
 	close() error
 }
 
-// Open loads the model at path. The ONNX Runtime library must have been
-// initialised (customop.InitRuntime).
-func Open(path string, options Options) (_ *Decoder, err error) {
+// kept is the part of a cache that a Snapshot holds.
+type kept interface{ close() error }
+
+// OpenDecoder loads the model at path, without what stands beside it. The ONNX Runtime
+// library must have been initialised (customop.InitRuntime).
+func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 	model, err := onnx.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("load the model: %w", err)
@@ -79,8 +97,14 @@ func Open(path string, options Options) (_ *Decoder, err error) {
 			return nil, err
 		}
 	}
-	if err := registerOps(so, model, options.OpsLibrary); err != nil {
+	if err := registerOps(so, model, options); err != nil {
 		return nil, err
+	}
+	if d.chunk = options.Chunk; d.chunk == 0 {
+		d.chunk = usualChunk
+		if byLength(model) {
+			d.chunk = math.MaxInt
+		}
 	}
 	if d.session, err = ort.NewDynamicAdvancedSession(path, inputNames(d.signature), d.signature.Outputs, so); err != nil {
 		return nil, fmt.Errorf("load %s: %w", path, err)
@@ -108,11 +132,14 @@ func (d *Decoder) Length() int { return int(d.length) }
 // Capacity is the number of tokens that the cache can hold; 0 when it grows.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 
-// Logits are the scores of the next token after each token of a call. They
-// stand in ONNX Runtime's memory and are valid until the next call of Forward,
-// Reset or Close: at 4,096 tokens they can be 800 MB, too much to copy unasked.
+// Vocabulary is the number of scores that a token has; 0 where the model does not say.
+func (d *Decoder) Vocabulary() int { return int(d.signature.Vocabulary) }
+
+// Logits are the scores of the next token after each token of a call, or of the last one
+// alone in a model of --logits last. They are valid until the next call of the decoder: at
+// 4,096 tokens they can be 800 MB, too much to copy unasked.
 type Logits struct {
-	Data       []float32 // [tokens, vocabulary]
+	Data       []float32 // [tokens, vocabulary] or [1, vocabulary]
 	Vocabulary int
 }
 
@@ -124,7 +151,43 @@ func (l Logits) Last() []float32 { return l.Data[len(l.Data)-l.Vocabulary:] }
 // that every document sees.
 const Reader = -1
 
-// Forward runs the model on further tokens of the sequence and keeps their
+// Prefill runs the model on a prompt in chunks (Options.Chunk), so that the memory of a call
+// does not grow with it. The logits are those of the last chunk. The context is asked
+// between two chunks. After an error the cache is as it was before.
+func (d *Decoder) Prefill(ctx context.Context, tokens []int64) (Logits, error) {
+	return d.PrefillPacked(ctx, slices.Repeat([]int64{1}, len(tokens)), tokens)
+}
+
+// PrefillPacked is Prefill with a document id for each token.
+func (d *Decoder) PrefillPacked(ctx context.Context, documents, tokens []int64) (logits Logits, err error) {
+	if len(documents) != len(tokens) {
+		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
+	}
+	if free := d.Capacity() - d.Length(); d.Capacity() > 0 && len(tokens) > free {
+		return Logits{}, fmt.Errorf("%d tokens do not fit into the cache, which has room for %d of %d; rewrite the original with a larger --kv fixed:capacity", len(tokens), free, d.Capacity())
+	}
+	before, length, ids := d.memory.mark(), d.length, d.documents
+	defer func() {
+		if err != nil && d.length > length {
+			err = errors.Join(err, d.memory.restore(before))
+			d.length, d.documents = length, ids
+		}
+		err = errors.Join(err, before.close())
+	}()
+	for first := true; first || len(tokens) > 0; first = false {
+		if err := ctx.Err(); err != nil {
+			return Logits{}, err
+		}
+		n := min(d.chunk, len(tokens))
+		if logits, err = d.ForwardPacked(documents[:n], tokens[:n]); err != nil {
+			return Logits{}, err
+		}
+		documents, tokens = documents[n:], tokens[n:]
+	}
+	return logits, nil
+}
+
+// Forward runs the model on further tokens of the sequence in one call and keeps their
 // keys and values. After an error the cache is as it was before the call. To a
 // model with document ids the tokens belong to document 1.
 func (d *Decoder) Forward(tokens []int64) (Logits, error) { return d.ForwardIn(1, tokens) }
@@ -132,11 +195,7 @@ func (d *Decoder) Forward(tokens []int64) (Logits, error) { return d.ForwardIn(1
 // ForwardIn is Forward with tokens that all belong to one document (or are the
 // anchor, or a reader), for models with document ids.
 func (d *Decoder) ForwardIn(document int64, tokens []int64) (Logits, error) {
-	ids := make([]int64, len(tokens))
-	for i := range ids {
-		ids[i] = document
-	}
-	return d.ForwardPacked(ids, tokens)
+	return d.ForwardPacked(slices.Repeat([]int64{document}, len(tokens)), tokens)
 }
 
 // ForwardPacked is Forward with a document id for each token.
@@ -147,8 +206,11 @@ func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
 	case len(documents) != len(tokens):
 		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
 	}
+	if err := d.known(tokens); err != nil {
+		return Logits{}, err
+	}
 	if d.signature.Takes(signature.Documents) {
-		documents = append(d.documents, documents...)
+		documents = slices.Concat(d.documents, documents)
 	}
 	logits, err := d.memory.forward(tokens, d.length, documents)
 	if err != nil {
@@ -161,9 +223,19 @@ func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
 	return logits, nil
 }
 
+// known refuses tokens that the model has no scores for.
+func (d *Decoder) known(tokens []int64) error {
+	for i, t := range tokens {
+		if v := d.signature.Vocabulary; t < 0 || v > 0 && t >= v {
+			return fmt.Errorf("token %d of the call is %d, and the model has %d tokens, from 0 on", i, t, v)
+		}
+	}
+	return nil
+}
+
 // Reset forgets the sequence.
 func (d *Decoder) Reset() error {
-	d.length, d.documents = 0, d.documents[:0]
+	d.length, d.documents = 0, nil
 	return d.memory.reset()
 }
 
@@ -176,7 +248,7 @@ func (d *Decoder) Close() error {
 func destroy(values []ort.Value) error {
 	var errs []error
 	for _, v := range values {
-		if v != nil {
+		if t, ok := v.(*ort.CustomDataTensor); v != nil && (!ok || t != nil) { // the binding gives such a nil beside an error
 			errs = append(errs, v.Destroy())
 		}
 	}

@@ -4,7 +4,7 @@
 // the same on the original.
 //
 //	err := customop.InitRuntime("")               // finds ONNX Runtime, once per process
-//	decoder, err := lm.Open("model.rope.onnx", lm.Options{})
+//	decoder, err := lm.OpenDecoder("model.rope.onnx", lm.Options{})
 //	defer decoder.Close()
 //	logits, err := decoder.Forward(tokens)        // the prompt
 //	next := lm.Argmax(logits.Last())

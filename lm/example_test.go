@@ -13,7 +13,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	decoder, err := lm.Open("../testdata/models/llama__optimum/model.onnx", lm.Options{Threads: 1})
+	decoder, err := lm.OpenDecoder("../testdata/models/llama__optimum/model.onnx", lm.Options{Threads: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -3,11 +3,13 @@ package lm
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
 // fixed keeps keys and values in buffers of one capacity. Each buffer is bound
@@ -22,16 +24,17 @@ type fixed struct {
 	bound   int64 // number of tokens that input_ids, position_ids and logits are bound for
 
 	// The binding keeps no Go reference to what is bound; these do.
-	buffers           []ort.Value // one per cache
-	cacheLength       *ort.Tensor[int32]
-	attention         *ort.Tensor[int64] // ones as wide as the cache: what lies ahead is not seen anyway
-	documents         *ort.Tensor[int64] // nil if the model takes none
-	tokens, positions *ort.Tensor[int64]
-	logits            *ort.Tensor[float32]
+	buffers     []ort.Value // one per cache
+	cacheLength *ort.Tensor[int32]
+	wide        []ort.Value        // as wide as the cache: the mask, document ids
+	documents   *ort.Tensor[int64] // one of these; nil if the model takes none
+	each        map[signature.Role]*ort.Tensor[int64]
+	logits      ort.Value
+	scores      []float32 // of logits of 16 bits
 }
 
 func newFixed(session *ort.DynamicAdvancedSession, s *signature.Signature) (_ *fixed, err error) {
-	f := &fixed{Signature: s, session: session}
+	f := &fixed{Signature: s, session: session, each: map[signature.Role]*ort.Tensor[int64]{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.close())
@@ -40,40 +43,47 @@ func newFixed(session *ort.DynamicAdvancedSession, s *signature.Signature) (_ *f
 	if f.binding, err = session.CreateIoBinding(); err != nil {
 		return nil, err
 	}
-	for _, c := range s.Caches {
-		buffer, err := ort.NewEmptyTensor[float32](c.Dims(1))
+	for _, in := range s.Inputs {
+		switch in.Role {
+		case signature.Past:
+			err = f.bindCache(s.Caches[in.Cache], in.Type)
+		case signature.CacheLength:
+			if f.cacheLength, err = ort.NewEmptyTensor[int32](ort.NewShape(1)); err == nil {
+				err = f.binding.BindInput(in.Name, f.cacheLength)
+			}
+		case signature.Padding: // ones: what lies ahead is not seen anyway
+			_, err = f.bindWide(in.Name, 1)
+		case signature.Documents:
+			f.documents, err = f.bindWide(in.Name, 0)
+		case signature.Tokens, signature.Positions, signature.TokenTypes, signature.Places: // of each call
+		default:
+			err = fmt.Errorf("input %s cannot be fed beside a cache of fixed capacity", in.Name)
+		}
 		if err != nil {
 			return nil, err
 		}
-		f.buffers = append(f.buffers, buffer)
-		if err := errors.Join(f.binding.BindInput(c.Past, buffer), f.binding.BindOutput(c.Present, buffer)); err != nil {
-			return nil, err
-		}
 	}
-	if f.cacheLength, err = ort.NewEmptyTensor[int32](ort.NewShape(1)); err != nil {
-		return nil, err
-	}
-	if err := f.binding.BindInput(s.Name(signature.CacheLength), f.cacheLength); err != nil {
-		return nil, err
-	}
-	if f.attention, err = f.wide(signature.Padding, 1); err != nil {
-		return nil, err
-	}
-	f.documents, err = f.wide(signature.Documents, 0)
-	return f, err
+	return f, nil
 }
 
-// wide binds an input as wide as the cache, filled with a value; nil if the
-// model has no such input.
-func (f *fixed) wide(role signature.Role, value int64) (*ort.Tensor[int64], error) {
-	if !f.Takes(role) {
-		return nil, nil
+// bindCache binds one buffer to a past input and its present output.
+func (f *fixed) bindCache(c signature.Cache, t onnx.DataType) error {
+	buffer, err := newFloats(t, c.Dims(1)...)
+	if err != nil {
+		return err
 	}
+	f.buffers = append(f.buffers, buffer)
+	return errors.Join(f.binding.BindInput(c.Past, buffer), f.binding.BindOutput(c.Present, buffer))
+}
+
+// bindWide binds an input as wide as the cache, filled with a value.
+func (f *fixed) bindWide(name string, value int64) (*ort.Tensor[int64], error) {
 	t, err := ort.NewTensor(ort.NewShape(1, f.Capacity), slices.Repeat([]int64{value}, int(f.Capacity)))
 	if err != nil {
 		return nil, err
 	}
-	return t, f.binding.BindInput(f.Name(role), t)
+	f.wide = append(f.wide, t)
+	return t, f.binding.BindInput(name, t)
 }
 
 func (f *fixed) forward(tokens []int64, past int64, documents []int64) (Logits, error) {
@@ -84,9 +94,9 @@ func (f *fixed) forward(tokens []int64, past int64, documents []int64) (Logits, 
 	if err := f.bind(n); err != nil {
 		return Logits{}, err
 	}
-	copy(f.tokens.GetData(), tokens)
-	if f.positions != nil {
-		count(past, f.positions.GetData())
+	copy(f.each[signature.Tokens].GetData(), tokens)
+	if p := f.each[signature.Positions]; p != nil {
+		count(past, p.GetData())
 	}
 	if f.documents != nil {
 		copy(f.documents.GetData()[past:], documents[past:])
@@ -95,7 +105,11 @@ func (f *fixed) forward(tokens []int64, past int64, documents []int64) (Logits, 
 	if err := f.session.RunWithBinding(f.binding); err != nil {
 		return Logits{}, err
 	}
-	return Logits{Data: f.logits.GetData(), Vocabulary: int(f.Vocabulary)}, nil
+	data, err := floats(f.logits, f.scores[:0])
+	if f.LogitsType != onnx.Float {
+		f.scores = data
+	}
+	return Logits{Data: data, Vocabulary: int(f.Vocabulary)}, err
 }
 
 // bind binds what depends on the number of tokens in a call, unless it is
@@ -107,21 +121,29 @@ func (f *fixed) bind(n int64) (err error) {
 	if err := f.unbind(); err != nil {
 		return err
 	}
-	if f.tokens, err = ort.NewEmptyTensor[int64](ort.NewShape(1, n)); err != nil {
-		return err
-	}
-	if err := f.binding.BindInput(f.Name(signature.Tokens), f.tokens); err != nil {
-		return err
-	}
-	if f.Takes(signature.Positions) {
-		if f.positions, err = ort.NewEmptyTensor[int64](ort.NewShape(1, n)); err != nil {
+	rows := n
+	for _, in := range f.Inputs {
+		dims := ort.NewShape(1, n)
+		switch in.Role {
+		case signature.Tokens, signature.Positions, signature.TokenTypes:
+		case signature.Places:
+			dims, rows = ort.NewShape(1), 1
+		default:
+			continue
+		}
+		t, err := ort.NewEmptyTensor[int64](dims)
+		if err != nil {
 			return err
 		}
-		if err := f.binding.BindInput(f.Name(signature.Positions), f.positions); err != nil {
+		f.each[in.Role] = t
+		if in.Role == signature.Places {
+			t.GetData()[0] = -1
+		}
+		if err := f.binding.BindInput(in.Name, t); err != nil {
 			return err
 		}
 	}
-	if f.logits, err = ort.NewEmptyTensor[float32](ort.NewShape(1, n, f.Vocabulary)); err != nil {
+	if f.logits, err = newFloats(f.LogitsType, 1, rows, f.Vocabulary); err != nil {
 		return err
 	}
 	if err := f.binding.BindOutput(f.Logits, f.logits); err != nil {
@@ -134,26 +156,71 @@ func (f *fixed) bind(n int64) (err error) {
 // unbind frees what bind made.
 func (f *fixed) unbind() error {
 	f.bound = 0
-	err := errors.Join(free(f.tokens), free(f.positions), free(f.logits))
-	f.tokens, f.positions, f.logits = nil, nil, nil
+	err := destroy([]ort.Value{f.logits})
+	for _, t := range f.each {
+		err = errors.Join(err, t.Destroy())
+	}
+	clear(f.each)
+	f.logits = nil
 	return err
+}
+
+// rows are the first tokens of every buffer, copied.
+type rows struct {
+	length  int64
+	buffers [][]byte
+}
+
+func (*rows) close() error { return nil }
+
+// parts walks over the parts of a buffer [1, heads, capacity, size] that hold the first tokens.
+func (f *fixed) parts(i int, length int64) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		data := bytesOf(f.buffers[i])
+		head := int64(len(data)) / f.Caches[i].Heads
+		for h := range f.Caches[i].Heads {
+			if !yield(data[h*head:][:head/f.Capacity*length]) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fixed) keep(length int64) (kept, error) {
+	k := &rows{length: length}
+	for i := range f.buffers {
+		var all []byte
+		for part := range f.parts(i, length) {
+			all = append(all, part...)
+		}
+		k.buffers = append(k.buffers, all)
+	}
+	return k, nil
+}
+
+// mark needs to keep nothing: the tokens that are there now are not overwritten.
+func (f *fixed) mark() kept { return &rows{} }
+
+func (f *fixed) restore(k kept) error {
+	r := k.(*rows)
+	for i, all := range r.buffers {
+		for part := range f.parts(i, r.length) {
+			all = all[copy(part, all):]
+		}
+	}
+	return nil
 }
 
 // reset needs to do nothing: rows beyond cache_length are never read.
 func (f *fixed) reset() error { return nil }
 
 func (f *fixed) close() error {
-	err := errors.Join(f.unbind(), free(f.cacheLength), free(f.attention), free(f.documents), destroy(f.buffers))
+	err := errors.Join(f.unbind(), destroy(f.buffers), destroy(f.wide))
+	if f.cacheLength != nil {
+		err = errors.Join(err, f.cacheLength.Destroy())
+	}
 	if f.binding != nil {
 		err = errors.Join(err, f.binding.Destroy())
 	}
 	return err
-}
-
-// free destroys a tensor that may be nil.
-func free[T ort.TensorData](t *ort.Tensor[T]) error {
-	if t == nil {
-		return nil
-	}
-	return t.Destroy()
 }

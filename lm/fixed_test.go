@@ -38,7 +38,7 @@ func rewritten(t testing.TB, model string, options rewrite.Options) *lm.Decoder 
 			t.Fatal(err)
 		}
 	}
-	d, err := lm.Open(path, lm.Options{Threads: 1, OpsLibrary: options.Library})
+	d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: options.Library})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,15 +8,76 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
 // growing hands the present outputs of a call to the next as its past: ONNX
-// Runtime makes a cache one token longer at each.
+// Runtime makes a cache one token longer at each. Outputs are written into memory of this
+// package's, by turns into one of two buffers per cache: what the binding makes of outputs that
+// it is not given are copies.
 type growing struct {
 	*signature.Signature
 	session *ort.DynamicAdvancedSession
-	past    []ort.Value // one per cache; nil when the cache is empty
-	logits  ort.Value   // of the last call
+	past    *values   // nil when the cache is empty
+	spare   [][]byte  // buffers that nobody reads any more, one per cache
+	logits  ort.Value // of the last call
+	scores  []byte    // where they stand
+	buffer  []float32 // the same as float32, of logits of 16 bits
+}
+
+// values are the caches after some tokens. Nothing writes into them, so that several may
+// hold them: the decoder, and snapshots.
+type values struct {
+	list    []ort.Value // one per cache
+	buffers [][]byte    // that they stand in
+	holders int
+}
+
+func (v *values) held() *values {
+	if v != nil {
+		v.holders++
+	}
+	return v
+}
+
+// close lets go of the values, and frees them where nobody else holds them.
+func (v *values) close() error {
+	if v == nil {
+		return nil
+	}
+	if v.holders--; v.holders > 0 {
+		return nil
+	}
+	return destroy(v.list)
+}
+
+// moreRows is how many tokens a cache may grow by before it takes new memory.
+func moreRows(rows int64) int64 { return rows + rows/8 + 64 }
+
+// next makes the present caches of so many tokens, in the spare buffers where these are large
+// enough.
+func (g *growing) next(tokens int64) (*values, error) {
+	v := &values{buffers: make([][]byte, len(g.Caches)), holders: 1}
+	for i, c := range g.Caches {
+		row := c.Heads * c.Size * int64(g.cacheType(i).Size())
+		if i < len(g.spare) && int64(len(g.spare[i])) >= tokens*row {
+			v.buffers[i] = g.spare[i]
+		} else {
+			v.buffers[i] = make([]byte, moreRows(tokens)*row)
+		}
+		t, err := floatsIn(v.buffers[i][:tokens*row], g.cacheType(i), 1, c.Heads, tokens, c.Size)
+		if err != nil {
+			return nil, errors.Join(err, destroy(v.list))
+		}
+		v.list = append(v.list, t)
+	}
+	return v, nil
+}
+
+// cacheType is the element type of a cache.
+func (g *growing) cacheType(cache int) onnx.DataType {
+	at := slices.IndexFunc(g.Inputs, func(in signature.Input) bool { return in.Role == signature.Past && in.Cache == cache })
+	return g.Inputs[at].Type
 }
 
 func (g *growing) forward(tokens []int64, past int64, documents []int64) (_ Logits, err error) {
@@ -25,24 +86,64 @@ func (g *growing) forward(tokens []int64, past int64, documents []int64) (_ Logi
 	if err != nil {
 		return Logits{}, err
 	}
+	present, err := g.next(past + int64(len(tokens)))
+	if err != nil {
+		return Logits{}, err
+	}
+	g.spare = present.buffers
+	if err := g.newLogits(int64(len(tokens))); err != nil {
+		return Logits{}, errors.Join(err, present.close())
+	}
 	outputs := make([]ort.Value, len(g.Outputs))
-	if err := g.session.Run(inputs, outputs); err != nil {
-		return Logits{}, errors.Join(err, destroy(outputs))
-	}
 	at := slices.Index(g.Outputs, g.Logits)
-	tensor, ok := outputs[at].(*ort.Tensor[float32])
-	if !ok || len(tensor.GetShape()) != 3 {
-		return Logits{}, errors.Join(fmt.Errorf("output logits is %T %v, want float32 [batch, tokens, vocabulary]", outputs[at], outputs[at].GetShape()), destroy(outputs))
-	}
-	outputs[at] = nil
-	present := make([]ort.Value, len(g.Caches))
+	outputs[at] = g.logits
 	for i, c := range g.Caches {
-		p := slices.Index(g.Outputs, c.Present)
-		present[i], outputs[p] = outputs[p], nil
+		outputs[slices.Index(g.Outputs, c.Present)] = present.list[i]
 	}
-	old := append(g.past, g.logits)
-	g.past, g.logits = present, tensor
-	return Logits{Data: tensor.GetData(), Vocabulary: int(tensor.GetShape()[2])}, errors.Join(destroy(outputs), destroy(old))
+	given := slices.Clone(outputs)
+	err = g.session.Run(inputs, outputs)
+	for i, v := range outputs { // what the model gives besides
+		if given[i] == nil && i != at {
+			err = errors.Join(err, destroy([]ort.Value{v}))
+		}
+	}
+	g.logits = outputs[at]
+	if err != nil {
+		return Logits{}, errors.Join(err, present.close())
+	}
+	shape := g.logits.GetShape()
+	if len(shape) != 3 {
+		return Logits{}, errors.Join(fmt.Errorf("output %s has the shape %v, want [batch, tokens, vocabulary]", g.Logits, shape), present.close())
+	}
+	data, err := floats(g.logits, g.buffer[:0])
+	if g.LogitsType != onnx.Float {
+		g.buffer = data
+	}
+	old := g.past
+	g.past, g.spare = present, nil
+	err = errors.Join(err, old.close())
+	if old != nil && old.holders == 0 {
+		g.spare = old.buffers
+	}
+	return Logits{Data: data, Vocabulary: int(shape[2])}, err
+}
+
+// newLogits makes the output of the logits, where the model says how many there are.
+func (g *growing) newLogits(tokens int64) error {
+	err := destroy([]ort.Value{g.logits})
+	g.logits = nil
+	if g.Vocabulary == 0 || err != nil {
+		return err
+	}
+	if g.Takes(signature.Places) {
+		tokens = 1
+	}
+	size := tokens * g.Vocabulary * int64(g.LogitsType.Size())
+	if int64(len(g.scores)) < size || int64(len(g.scores)) > 4*size {
+		g.scores = make([]byte, size) // those of a prompt are not kept for single tokens
+	}
+	g.logits, err = floatsIn(g.scores[:size], g.LogitsType, 1, tokens, g.Vocabulary)
+	return err
 }
 
 // feed makes the inputs of a call; release frees those that are not the cache.
@@ -59,12 +160,12 @@ func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []
 		switch {
 		case in.Role != signature.Past:
 			values, dims := call.Feed(in.Role)
-			v, err = ort.NewTensor(ort.NewShape(dims...), values)
+			v, err = newIntegers(in.Type, values, dims...)
 		case g.past != nil:
-			inputs = append(inputs, g.past[in.Cache])
+			inputs = append(inputs, g.past.list[in.Cache])
 			continue
 		default:
-			v, err = ort.NewEmptyTensor[float32](g.Caches[in.Cache].Dims(1))
+			v, err = newFloats(in.Type, g.Caches[in.Cache].Dims(1)...)
 		}
 		if err != nil {
 			return nil, release, fmt.Errorf("input %s: %w", in.Name, err)
@@ -74,13 +175,27 @@ func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []
 	return inputs, release, nil
 }
 
-func (g *growing) reset() error {
-	old := append(g.past, g.logits)
-	g.past, g.logits = nil, nil
-	return destroy(old)
+func (g *growing) keep(int64) (kept, error) { return g.past.held(), nil }
+
+func (g *growing) mark() kept { return g.past.held() }
+
+func (g *growing) restore(k kept) error {
+	past := k.(*values).held()
+	err := g.forget()
+	g.past = past
+	return err
 }
 
-func (g *growing) close() error { return g.reset() }
+// forget lets go of the caches and the logits.
+func (g *growing) forget() error {
+	err := errors.Join(g.past.close(), destroy([]ort.Value{g.logits}))
+	g.past, g.spare, g.logits, g.scores = nil, nil, nil, nil
+	return err
+}
+
+func (g *growing) reset() error { return g.forget() }
+
+func (g *growing) close() error { return g.forget() }
 
 // count fills a slice with the numbers from first on.
 func count(first int64, into []int64) []int64 {

@@ -28,7 +28,7 @@ func ExampleDecoder_Reset() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(path))
-	decoder, err := lm.Open(path, lm.Options{Threads: 1})
+	decoder, err := lm.OpenDecoder(path, lm.Options{Threads: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -21,8 +21,10 @@ func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
 		}
 	}
 	switch {
-	case !s.Takes(signature.Tokens) || s.Logits != "logits":
-		return nil, errors.New("not a language model: it has no input input_ids or no output logits")
+	case !s.Takes(signature.Tokens) || s.Logits == "":
+		return nil, errors.New("not a language model: it has no input input_ids or no output of logits")
+	case !isFloat(s.LogitsType):
+		return nil, fmt.Errorf("its output %s has element type %v, want float32, float16 or bfloat16", s.Logits, s.LogitsType)
 	case len(s.Caches) == 0:
 		return nil, errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
 	case s.Capacity > 0 && s.Vocabulary == 0:
@@ -34,22 +36,21 @@ func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
 // feedable says why an input cannot be fed by this package, if it cannot.
 func feedable(s *signature.Signature, in signature.Input) error {
 	switch in.Role {
-	case signature.TokenTypes:
-		return fmt.Errorf("input %s is for token types, which cannot be fed", in.Name)
-	case signature.CacheLength:
-		return nil // int32, as the op reads it
 	case signature.Past:
 		c := s.Caches[in.Cache]
 		switch {
-		case in.Type != onnx.Float || c.Heads == 0:
-			return fmt.Errorf("input %s is %v with %d heads, want float32 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
+		case !isFloat(in.Type) || c.Heads == 0:
+			return fmt.Errorf("input %s is %v with %d heads, want float32, float16 or bfloat16 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
 		case c.Rows > 0 && s.Capacity == 0:
 			return fmt.Errorf("input %s has a cache of exactly %d tokens and no input says how many it holds", in.Name, c.Rows)
 		}
 		return nil
+	case signature.CacheLength:
+		return nil // int32, as the op reads it
 	}
-	if in.Type != onnx.Int64 {
-		return fmt.Errorf("input %s has element type %v, only int64 can be fed", in.Name, in.Type)
+	switch {
+	case in.Type == onnx.Int64, in.Type == onnx.Int32 && s.Capacity == 0, in.Type == onnx.Bool && in.Role == signature.Branch:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("input %s has element type %v, which cannot be fed", in.Name, in.Type)
 }

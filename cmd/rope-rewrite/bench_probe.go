@@ -45,7 +45,7 @@ func timeModel(c *common, model string, length, tokens, threads int) (t timing, 
 	if err := customop.InitRuntime(c.runtime); err != nil {
 		return t, err
 	}
-	d, err := lm.Open(model, lm.Options{Threads: threads, OpsLibrary: c.library})
+	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.library})
 	if err != nil {
 		return t, err
 	}

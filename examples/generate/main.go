@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	decoder, err := lm.Open(o.model, o.lm)
+	decoder, err := lm.OpenDecoder(o.model, o.lm)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	defer model.Close()
 	_, err = provenance.Read(model)
 	if mask == "keep" && err == nil {
-		return lm.Open(path, lm.Options{OpsLibrary: library}) // as it was rewritten
+		return lm.OpenDecoder(path, lm.Options{OpsLibrary: library}) // as it was rewritten
 	}
 	options := rewrite.Options{Library: library, Carried: true}
 	if mask != "keep" {
@@ -157,6 +157,6 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	if err := model.Save(patched, onnx.SaveOptions{}); err != nil {
 		return nil, err
 	}
-	decoder, err := lm.Open(patched, lm.Options{OpsLibrary: library})
+	decoder, err := lm.OpenDecoder(patched, lm.Options{OpsLibrary: library})
 	return decoder, errors.Join(err, os.Remove(patched))
 }

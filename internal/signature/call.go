@@ -38,6 +38,11 @@ func (c Call) Feed(r Role) (values, dims []int64) {
 			return slices.Repeat([]int64{total - c.Length}, int(c.Batch)), []int64{c.Batch}
 		}
 		return c.Pasts, []int64{c.Batch}
+	case Branch:
+		if total > c.Length {
+			return []int64{1}, []int64{1}
+		}
+		return []int64{0}, []int64{1}
 	case Places:
 		if c.Places == nil {
 			return []int64{-1}, []int64{1}

@@ -20,12 +20,14 @@ const (
 	CacheLength                 // tokens that each row of a fixed cache holds [batch]
 	Past                        // keys or values [batch, kv heads, past or capacity, head size]
 	Places                      // of the token in each row whose logits are computed, [batch] or [1]
+	Branch                      // [1], whether a merged model goes on after a past, not 0, or begins
 )
 
 // byName are the roles of names that exporters and the rewriter give.
 var byName = map[string]Role{
 	"input_ids": Tokens, "position_ids": Positions, "token_type_ids": TokenTypes, "attention_mask": Padding,
 	"document_ids": Documents, "cache_length": CacheLength, // where no op of the graph reads them
+	"use_cache_branch": Branch,
 }
 
 // roleOf says what an input is for, or 0. read are the roles of what the op
@@ -50,11 +52,13 @@ func placesLogits(v *onnx.ValueInfo, otherwise *onnx.Tensor) bool {
 	return err == nil && len(b) == 8 && int64(binary.LittleEndian.Uint64(b)) == -1
 }
 
-// readByOp are the values that the op's nodes read as document ids or as the
+// readByOp are the values that the op's nodes read as positions, mask, document ids or the
 // length of a fixed cache, whatever their names.
 func readByOp(g *onnx.Graph) map[string]Role {
 	read := map[string]Role{}
-	for name, role := range map[string]Role{"document_ids": Documents, "cache_length": CacheLength} {
+	for name, role := range map[string]Role{
+		"document_ids": Documents, "cache_length": CacheLength, "position_ids": Positions, "attention_mask": Padding,
+	} {
 		at := opInput(name)
 		for _, n := range g.Nodes {
 			if n.Domain == customop.Domain && at < len(n.Inputs) && n.Inputs[at] != "" {

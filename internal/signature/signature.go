@@ -17,6 +17,7 @@ type Signature struct {
 	Caches  []Cache  // in the order of their inputs
 	Logits  string   // the output [batch, length, vocabulary], of a model that takes Places [batch, 1, vocabulary]
 
+	LogitsType onnx.DataType
 	Vocabulary int64 // size of the logits' last dimension; 0 when the model does not say
 	Capacity   int64 // tokens that a fixed cache holds; 0 when the cache grows or there is none
 
@@ -132,7 +133,7 @@ func (s *Signature) readOutputs(g *onnx.Graph) bool {
 		case v.Name != logits && len(v.Shape) == 4:
 			present = append(present, v.Name)
 		case v.Name == logits || s.Logits == "":
-			s.Logits, s.Vocabulary = v.Name, 0
+			s.Logits, s.LogitsType, s.Vocabulary = v.Name, v.Type, 0
 			if n := len(v.Shape); n > 0 && v.Shape[n-1].Known() {
 				s.Vocabulary = v.Shape[n-1].Value
 			}

@@ -74,8 +74,7 @@ func TestRead(t *testing.T) {
 
 func TestReadRefusesWhatCannotBeFed(t *testing.T) {
 	for model, want := range map[string]string{
-		"gpt_neox__dynamo18-merged": `"use_cache_branch" is none that can be fed`,
-		"llama__ts17-static-cache":  `"cache_position" is none that can be fed`,
+		"llama__ts17-static-cache": `"cache_position" is none that can be fed`,
 	} {
 		if _, err := read(t, model); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a word of %s", model, err, want)
@@ -154,6 +153,22 @@ func TestLogits(t *testing.T) {
 	s, err := signature.Read(small(func(g *onnx.Graph) { g.AddOutput(value("logits", onnx.Float, -1, -1, 50)) }), t.TempDir())
 	if err != nil || s.Logits != "logits" || s.Vocabulary != 50 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A list of one whole number, -1 where nothing is fed, says of which tokens the logits are.
+func TestPlaces(t *testing.T) {
+	for want, bytes := range map[bool][]byte{
+		true:  {255, 255, 255, 255, 255, 255, 255, 255},
+		false: {0, 0, 0, 0, 0, 0, 0, 0},
+	} {
+		s, err := signature.Read(small(func(g *onnx.Graph) {
+			g.AddInput(value("at", onnx.Int64, -1))
+			g.AddInitializer(onnx.NewTensor("at", onnx.Int64, []int64{1}, bytes))
+		}), t.TempDir())
+		if err != nil || s.Takes(signature.Places) != want {
+			t.Errorf("with the default %v: %+v, %v", bytes[0], s, err)
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func (t task) run() (f finding, err error) {
 	if err := customop.InitRuntime(""); err != nil {
 		return f, err
 	}
-	decoder, err := lm.Open(t.Model, lm.Options{Threads: t.Threads, NoArena: t.NoArena})
+	decoder, err := lm.OpenDecoder(t.Model, lm.Options{Threads: t.Threads, NoArena: t.NoArena})
 	if err != nil {
 		return f, err
 	}
