@@ -132,6 +132,19 @@ func (d *Decoder) Length() int { return int(d.length) }
 // Capacity is the number of tokens that the cache can hold; 0 when it grows.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 
+// TokenBytes is what the keys and values of one token take in the cache, in bytes. A cache that
+// grows stands in memory twice while a call runs.
+func (d *Decoder) TokenBytes() int64 {
+	total := int64(0)
+	for _, in := range d.signature.Inputs {
+		if in.Role == signature.Past {
+			c := d.signature.Caches[in.Cache]
+			total += c.Heads * c.Size * int64(in.Type.Size())
+		}
+	}
+	return total
+}
+
 // Vocabulary is the number of scores that a token has; 0 where the model does not say.
 func (d *Decoder) Vocabulary() int { return int(d.signature.Vocabulary) }
 

@@ -27,7 +27,7 @@ func main() {
 	root.Flags().StringSliceVar(&p.variants, "variant", []string{"optimum"}, "exports to use, with commas between")
 	root.Flags().BoolVar(&p.targets, "targets", false, "also compare what --target onnx and --target contrib write")
 	root.Flags().StringVar(&p.rewriter, "rope-rewrite", "build/rope-rewrite", "the program under test")
-	root.AddCommand(fetchCommand(), checkCommand(), decodeCommand(), goldenCommand(), probeCommand())
+	root.AddCommand(fetchCommand(), checkCommand(), decodeCommand(), promptCommand(), goldenCommand(), probeCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "smollm2:", err)
 		os.Exit(1)

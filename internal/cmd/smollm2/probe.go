@@ -30,6 +30,7 @@ type task struct {
 	Places  []int64   `json:"places,omitempty"` // only those rows of the logits
 	Steps   int       `json:"steps,omitempty"`  // single tokens to time after Texts[0], and nothing else
 	NoArena bool      `json:"no_arena,omitempty"`
+	Prompt  bool      `json:"prompt,omitempty"` // compute Texts[0] in chunks, and nothing else
 }
 
 // finding is what a probe reports.
@@ -38,6 +39,9 @@ type finding struct {
 	Seconds []float64 `json:"seconds"`          // of the first pass over each text
 	Peak    int64     `json:"peak"`             // largest resident memory, bytes
 	Steps   *steps    `json:"steps,omitempty"`
+
+	Loaded int64 `json:"loaded,omitempty"` // resident memory before the prompt, bytes
+	Token  int64 `json:"token,omitempty"`  // bytes of a token in the cache
 }
 
 // probe runs t in a process of its own.
@@ -95,6 +99,9 @@ func (t task) run() (f finding, err error) {
 	}
 	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
 		return f, err // the first run of a session is slower than the others
+	}
+	if t.Prompt {
+		return t.prompt(decoder)
 	}
 	for i, text := range t.Texts {
 		if err := decoder.Reset(); err != nil {
@@ -170,7 +177,10 @@ func bytesOf(row []float32) []byte {
 
 // peakMemory is the largest resident memory that this process had, bytes;
 // 0 where the system does not tell (it needs Linux's /proc).
-func peakMemory() (int64, error) {
+func peakMemory() (int64, error) { return memory("VmHWM:") }
+
+// memory is a line of /proc/self/status in bytes.
+func memory(name string) (int64, error) {
 	b, err := os.ReadFile("/proc/self/status")
 	if os.IsNotExist(err) {
 		return 0, nil
@@ -179,7 +189,7 @@ func peakMemory() (int64, error) {
 		return 0, err
 	}
 	for line := range strings.Lines(string(b)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if value, ok := strings.CutPrefix(line, name); ok {
 			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 			return kilobytes << 10, err
 		}
