@@ -43,6 +43,8 @@ type memory interface {
 	// forward runs tokens after past ones. After an error what was kept for the
 	// past ones is as it was.
 	forward(tokens []int64, past int64, documents []int64) (Logits, error)
+	// reserve tells how many tokens there will be soon.
+	reserve(tokens int64)
 	// keep returns what the first tokens left, for restore.
 	keep(length int64) (kept, error)
 	// restore puts it back, any number of times.
@@ -159,11 +161,6 @@ type Logits struct {
 // Last is the row after the last token.
 func (l Logits) Last() []float32 { return l.Data[len(l.Data)-l.Vocabulary:] }
 
-// Reader is the document id of tokens that see all documents, such as a
-// question; a document's tokens have its number from 1 on, and 0 is the anchor
-// that every document sees.
-const Reader = -1
-
 // Prefill runs the model on a prompt in chunks (Options.Chunk), so that the memory of a call
 // does not grow with it. The logits are those of the last chunk. The context is asked
 // between two chunks. After an error the cache is as it was before.
@@ -179,6 +176,7 @@ func (d *Decoder) PrefillPacked(ctx context.Context, documents, tokens []int64) 
 	if free := d.Capacity() - d.Length(); d.Capacity() > 0 && len(tokens) > free {
 		return Logits{}, fmt.Errorf("%d tokens do not fit into the cache, which has room for %d of %d; rewrite the original with a larger --kv fixed:capacity", len(tokens), free, d.Capacity())
 	}
+	d.memory.reserve(d.length + int64(len(tokens)))
 	before, length, ids := d.memory.mark(), d.length, d.documents
 	defer func() {
 		if err != nil && d.length > length {

@@ -186,6 +186,8 @@ func (f *fixed) parts(i int, length int64) iter.Seq[[]byte] {
 	}
 }
 
+func (*fixed) reserve(int64) {} // all is there
+
 func (f *fixed) keep(length int64) (kept, error) {
 	k := &rows{length: length}
 	for i := range f.buffers {

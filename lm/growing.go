@@ -23,6 +23,7 @@ type growing struct {
 	logits  ort.Value // of the last call
 	scores  []byte    // where they stand
 	buffer  []float32 // the same as float32, of logits of 16 bits
+	most    int64     // tokens that are expected
 }
 
 // values are the caches after some tokens. Nothing writes into them, so that several may
@@ -63,7 +64,7 @@ func (g *growing) next(tokens int64) (*values, error) {
 		if i < len(g.spare) && int64(len(g.spare[i])) >= tokens*row {
 			v.buffers[i] = g.spare[i]
 		} else {
-			v.buffers[i] = make([]byte, moreRows(tokens)*row)
+			v.buffers[i] = make([]byte, max(moreRows(tokens), g.most)*row)
 		}
 		t, err := floatsIn(v.buffers[i][:tokens*row], g.cacheType(i), 1, c.Heads, tokens, c.Size)
 		if err != nil {
@@ -175,6 +176,8 @@ func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []
 	return inputs, release, nil
 }
 
+func (g *growing) reserve(tokens int64) { g.most = moreRows(tokens) }
+
 func (g *growing) keep(int64) (kept, error) { return g.past.held(), nil }
 
 func (g *growing) mark() kept { return g.past.held() }
@@ -189,7 +192,7 @@ func (g *growing) restore(k kept) error {
 // forget lets go of the caches and the logits.
 func (g *growing) forget() error {
 	err := errors.Join(g.past.close(), destroy([]ort.Value{g.logits}))
-	g.past, g.spare, g.logits, g.scores = nil, nil, nil, nil
+	g.past, g.spare, g.logits, g.scores, g.most = nil, nil, nil, nil, 0
 	return err
 }
 

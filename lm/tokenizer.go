@@ -19,6 +19,7 @@ type Tokenizer struct {
 	bpe     *tiktoken.Tiktoken
 	known   [256]bool // bytes that have a token
 	special map[string]int64
+	size    int
 }
 
 // gpt2Pattern cuts a text into words before merging; Radford et al. 2019,
@@ -116,6 +117,12 @@ func (f *tokenizerFile) tokenizer() (*Tokenizer, error) {
 	for _, a := range f.AddedTokens {
 		special[a.Content], t.special[a.Content] = a.ID, int64(a.ID)
 	}
+	for _, id := range f.Model.Vocab {
+		t.size = max(t.size, id+1)
+	}
+	for _, id := range special {
+		t.size = max(t.size, id+1)
+	}
 	letters := byteOfLetter()
 	ranks := make(map[string]int, len(f.Model.Vocab))
 	for token, id := range f.Model.Vocab {
@@ -184,6 +191,9 @@ func (t *Tokenizer) Special(content string) (id int64, ok bool) {
 	id, ok = t.special[content]
 	return id, ok
 }
+
+// Size is one more than the largest id.
+func (t *Tokenizer) Size() int { return t.size }
 
 // Decode gives the bytes of a token, which may be part of a letter.
 func (t *Tokenizer) Decode(id int64) []byte {

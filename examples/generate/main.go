@@ -10,28 +10,29 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
 func main() {
 	var o options
-	flag.StringVar(&o.model, "model", "", "the .onnx file")
+	flag.StringVar(&o.model, "model", "", "the .onnx file, or its folder")
 	flag.StringVar(&o.prompt, "prompt", "", "what the text starts with, or what is asked with -chat")
 	flag.StringVar(&o.system, "system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", "the system's message with -chat")
 	flag.BoolVar(&o.chat, "chat", false, "wrap the prompt in the ChatML form that instruction-tuned models expect")
 	flag.IntVar(&o.maxTokens, "max-tokens", 64, "stop after this many tokens")
+	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "draw tokens by their probability over this; 0 takes the best one each time")
+	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens with this probability together; 0 is all")
+	flag.Uint64Var(&o.sample.Seed, "seed", 0, "the same seed draws the same text; 0 draws a seed")
 	flag.IntVar(&o.lm.Threads, "threads", 0, "threads of one operator; 0 leaves it to ONNX Runtime")
 	flag.StringVar(&o.runtime, "onnxruntime", "", "libonnxruntime.so; default: "+customop.RuntimeVariable+", or the usual places")
 	flag.StringVar(&o.lm.OpsLibrary, "ops-library", "", "librope_ops.so; default: "+customop.LibraryVariable+", or the usual places")
@@ -48,6 +49,7 @@ type options struct {
 	model, prompt, system, runtime string
 	chat                           bool
 	maxTokens                      int
+	sample                         sample.Options
 	lm                             lm.Options
 }
 
@@ -55,7 +57,7 @@ func run(ctx context.Context, o options) (err error) {
 	if o.model == "" {
 		return errors.New("which model? Give -model FILE.onnx, and -prompt TEXT")
 	}
-	if info, err := os.Stat(o.model); err != nil || info.IsDir() {
+	if _, err := os.Stat(o.model); err != nil {
 		return fmt.Errorf("there is no model %s: give the path of an .onnx file; make smollm2 fetches one", o.model)
 	}
 	if o.prompt == "" {
@@ -67,103 +69,55 @@ func run(ctx context.Context, o options) (err error) {
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
-	folder := filepath.Dir(o.model)
-	tokenizer, err := lm.OpenTokenizer(folder)
+	model, err := lm.Open(o.model, o.lm)
 	if err != nil {
 		return err
 	}
-	tokens, err := prompt(tokenizer, o)
+	defer func() { err = errors.Join(err, model.Close()) }()
+	text, err := prompt(model.Tokenizer, o)
 	if err != nil {
 		return err
 	}
-	stops, err := endTokens(folder)
-	if err != nil {
-		return err
-	}
-	decoder, err := lm.OpenDecoder(o.model, o.lm)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, decoder.Close()) }()
-	return stream(ctx, decoder, tokenizer, tokens, stops, o.maxTokens)
+	return stream(ctx, model, text, o)
 }
 
-// stream prints the continuation of tokens as it comes.
-func stream(ctx context.Context, decoder *lm.Decoder, tokenizer *lm.Tokenizer, tokens []int64, stops map[int64]bool, limit int) error {
-	start := time.Now()
-	logits, err := decoder.Forward(tokens)
+// stream prints the continuation of a text as it comes.
+func stream(ctx context.Context, model *lm.Model, text string, o options) error {
+	tokens, err := model.Tokens(lm.Input{Text: text})
 	if err != nil {
 		return err
 	}
-	prefill := time.Since(start)
-	var text lm.Stream
-	start = time.Now()
-	count := 0
-	for ; count < limit && ctx.Err() == nil; count++ {
-		next := lm.Argmax(logits.Last())
-		if stops[next] {
-			break
+	start, count := time.Now(), 0
+	var prefill time.Duration
+	for token, err := range model.Generate(ctx, lm.Input{Tokens: tokens}, lm.GenerateOptions{MaxTokens: o.maxTokens, Sample: &o.sample}) {
+		if ctx.Err() != nil {
+			break // the text so far is what was wanted
 		}
-		fmt.Print(text.Add(tokenizer.Decode(next)))
-		if count+1 == limit {
-			continue
-		}
-		if logits, err = decoder.Forward([]int64{next}); err != nil {
+		if err != nil {
 			return err
 		}
+		if count == 0 {
+			prefill = time.Since(start)
+		}
+		fmt.Print(token.Text)
+		count++
 	}
-	fmt.Println(text.Flush())
+	fmt.Println()
 	fmt.Fprintf(os.Stderr, "prompt: %d tokens, %.1f tokens/s; text: %d tokens, %.1f tokens/s\n",
-		len(tokens), rate(len(tokens), prefill), count, rate(count, time.Since(start)))
+		len(tokens), rate(len(tokens), prefill), count, rate(count-1, time.Since(start)-prefill))
 	return nil
 }
 
-func rate(tokens int, d time.Duration) float64 { return float64(tokens) / d.Seconds() }
+func rate(tokens int, d time.Duration) float64 { return float64(max(0, tokens)) / d.Seconds() }
 
-// prompt gives the tokens that the text starts with.
-func prompt(tokenizer *lm.Tokenizer, o options) ([]int64, error) {
+// prompt is what the text starts with.
+func prompt(tokenizer *lm.Tokenizer, o options) (string, error) {
 	if !o.chat {
-		return tokenizer.Encode(o.prompt)
+		return o.prompt, nil
 	}
 	if _, ok := tokenizer.Special("<|im_start|>"); !ok {
-		return nil, errors.New("-chat writes ChatML, but this model's tokenizer has no token <|im_start|>; write the model's own form into -prompt instead")
+		return "", errors.New("-chat writes ChatML, but this model's tokenizer has no token <|im_start|>; write the model's own form into -prompt instead")
 	}
 	message := func(role, text string) string { return "<|im_start|>" + role + "\n" + text + "<|im_end|>\n" }
-	return tokenizer.Encode(message("system", o.system) + message("user", o.prompt) + "<|im_start|>assistant\n")
-}
-
-// endTokens reads which tokens end a text: a number or a list, in
-// generation_config.json or else config.json.
-func endTokens(folder string) (map[int64]bool, error) {
-	stops := map[int64]bool{}
-	for _, name := range []string{"generation_config.json", "config.json"} {
-		b, err := sidefile.Read(filepath.Join(folder, name), sidefile.Config)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var config struct {
-			End json.RawMessage `json:"eos_token_id"`
-		}
-		if err := json.Unmarshal(b, &config); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(folder, name), err)
-		}
-		var one int64
-		var many []int64
-		switch {
-		case len(config.End) == 0 || string(config.End) == "null":
-			continue
-		case json.Unmarshal(config.End, &one) == nil:
-			many = []int64{one}
-		case json.Unmarshal(config.End, &many) != nil:
-			return nil, fmt.Errorf("%s: eos_token_id %s is neither a number nor a list of numbers", filepath.Join(folder, name), config.End)
-		}
-		for _, id := range many {
-			stops[id] = true
-		}
-		return stops, nil
-	}
-	return stops, nil // without any, only -max-tokens ends a text
+	return message("system", o.system) + message("user", o.prompt) + "<|im_start|>assistant\n", nil
 }

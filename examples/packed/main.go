@@ -82,7 +82,7 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d documents and a question in one row of %d tokens\n", len(documents), len(row.tokens))
+	fmt.Fprintf(out, "%d documents and a question in one row of %d tokens\n", len(documents), len(row.Tokens))
 	for i, text := range documents {
 		fmt.Fprintf(out, "%-15s %s\n", fmt.Sprintf("document %d", i+1), beginning(text))
 	}
@@ -92,7 +92,7 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		if err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}
-		tokens, err := row.answer(ctx, decoder, tokenizer, limit)
+		tokens, err := answer(ctx, decoder, tokenizer, row, limit)
 		if err := errors.Join(err, decoder.Close()); err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}

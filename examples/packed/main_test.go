@@ -34,14 +34,14 @@ func TestPack(t *testing.T) {
 	}
 	texts := map[int64]string{}
 	var order []int64
-	for i, token := range r.tokens {
-		id := r.documents[i]
+	for i, token := range r.Tokens {
+		id := r.Documents[i]
 		texts[id] += string(tk.Decode(token))
 		if !slices.Contains(order, id) {
 			order = append(order, id)
 		}
 	}
-	if want := []int64{0, 1, 2, -1}; !slices.Equal(order, want) || len(r.tokens) != len(r.documents) {
+	if want := []int64{0, 1, 2, -1}; !slices.Equal(order, want) || len(r.Tokens) != len(r.Documents) {
 		t.Errorf("document ids in the order %v, want %v", order, want)
 	}
 	if texts[1] != "Note: One.\n" || texts[2] != "Note: Two.\n" || !strings.HasPrefix(texts[-1], "Question: Which?<|im_end|>") || !strings.HasPrefix(texts[0], "<|im_start|>user") {
@@ -61,10 +61,10 @@ func TestPackInterleaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts, spans := map[int64]string{}, map[int64]int{}
-	for i, token := range r.tokens {
-		id := r.documents[i]
+	for i, token := range r.Tokens {
+		id := r.Documents[i]
 		texts[id] += string(tk.Decode(token))
-		if i == 0 || r.documents[i-1] != id {
+		if i == 0 || r.Documents[i-1] != id {
 			spans[id]++
 		}
 	}
@@ -83,7 +83,7 @@ func TestAnswer(t *testing.T) {
 	library := testruntime.Require(t)
 	tk := tokenizer(t)
 	model := copyModel(t)
-	answers := func(mask string, rows ...*row) (list [][]int64) {
+	answers := func(mask string, rows ...lm.Row) (list [][]int64) {
 		t.Helper()
 		decoder, err := open(context.Background(), model, mask, library)
 		if err != nil {
@@ -94,7 +94,7 @@ func TestAnswer(t *testing.T) {
 			if err := decoder.Reset(); err != nil {
 				t.Fatal(err)
 			}
-			tokens, err := r.answer(t.Context(), decoder, tk, 12)
+			tokens, err := answer(t.Context(), decoder, tk, r, 12)
 			if err != nil || len(tokens) == 0 {
 				t.Fatal(tokens, err)
 			}
@@ -102,12 +102,12 @@ func TestAnswer(t *testing.T) {
 		}
 		return list
 	}
-	write := func(documents ...[]int64) *row {
-		r := &row{}
+	write := func(documents ...[]int64) lm.Row {
+		var r lm.Row
 		for i, tokens := range documents {
-			r.add(int64(i+1), tokens...)
+			r.Add(int64(i+1), tokens...)
 		}
-		r.add(lm.Reader, 60, 61, 62)
+		r.Add(lm.Reader, 60, 61, 62)
 		return r
 	}
 	one := write([]int64{90, 8, 77, 10})
@@ -149,15 +149,15 @@ func TestRewrittenModel(t *testing.T) {
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r := &row{}
-	r.add(1, 90, 8, 77, 10, 20, 91, 22, 33, 104, 5)
+	var r lm.Row
+	r.Add(1, 90, 8, 77, 10, 20, 91, 22, 33, 104, 5)
 	answer := func(model, mask string) []int64 {
 		decoder, err := open(t.Context(), model, mask, library)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer decoder.Close()
-		tokens, err := r.answer(t.Context(), decoder, tokenizer(t), 12)
+		tokens, err := answer(t.Context(), decoder, tokenizer(t), r, 12)
 		if err != nil {
 			t.Fatal(err)
 		}

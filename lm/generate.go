@@ -1,0 +1,178 @@
+package lm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+)
+
+// GenerateOptions says how a text is continued. The zero value follows the model's
+// generation_config.json.
+type GenerateOptions struct {
+	MaxTokens int             // the most tokens; 0 is max_new_tokens, or 256 where the configuration does not say
+	Sample    *sample.Options // nil is the configuration's; &sample.Options{} is greedy
+	Stop      []string        // texts that end the generation; they are not given out
+	IgnoreEnd bool            // end tokens are tokens like others
+	Continue  bool            // goes on from what the cache holds (Begin, Restore, an earlier Generate); else the cache is reset
+}
+
+// usualTokens is the most tokens of a text where nobody says.
+const usualTokens = 256
+
+// Token is one step of a generation.
+type Token struct {
+	ID      int64
+	Text    string  // what can be shown now, valid UTF-8; may be empty, and may hold what earlier tokens held back
+	LogProb float64 // of the token after those before it, by the model's own logits; 0 unless sample.Options.LogProbs
+}
+
+// Generate continues an input token by token. The sequence ends after an end token (which
+// is not given out), a stop text or the most tokens; an error is the last element. When the
+// context ends, the next element is its error.
+//
+// The cache then holds the input and all tokens but the last.
+func (m *Model) Generate(ctx context.Context, in Input, o GenerateOptions) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		if err := m.generate(ctx, in, o, yield); err != nil {
+			yield(Token{}, err)
+		}
+	}
+}
+
+// errStopped says that the caller wants no more tokens.
+var errStopped = errors.New("stopped")
+
+func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield func(Token, error) bool) error {
+	tokens, err := m.Tokens(in)
+	if err != nil {
+		return err
+	}
+	options := m.Generation.Sample
+	if o.Sample != nil {
+		options = *o.Sample
+	}
+	sampler, err := sample.New(options)
+	if err != nil {
+		return err
+	}
+	most := o.MaxTokens
+	switch {
+	case most < 0:
+		return fmt.Errorf("MaxTokens %d: a number above 0 was expected", most)
+	case most == 0 && m.Generation.MaxTokens > 0:
+		most = m.Generation.MaxTokens
+	case most == 0:
+		most = usualTokens
+	}
+	if !o.Continue {
+		if err := m.Reset(); err != nil {
+			return err
+		}
+	}
+	documents := in.documents(tokens)
+	logits, err := m.PrefillPacked(ctx, documents, tokens)
+	if err != nil {
+		return err
+	}
+	document := documents[len(documents)-1] // of what is generated
+	w := &writing{tokenizer: m.Tokenizer, stop: o.Stop, yield: yield}
+	for n := 1; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		choice, err := sampler.Next(logits.Last(), tokens)
+		if err != nil {
+			return err
+		}
+		if !o.IgnoreEnd && slices.Contains(m.Generation.End, choice.Token) {
+			return w.end(nil)
+		}
+		t := Token{ID: choice.Token, LogProb: choice.LogProb}
+		if n == most {
+			return w.end(&t)
+		}
+		if err := w.add(t); err != nil {
+			if errors.Is(err, errStopped) {
+				return nil
+			}
+			return err
+		}
+		tokens = append(tokens, t.ID)
+		if logits, err = m.ForwardIn(document, []int64{t.ID}); err != nil {
+			return err
+		}
+	}
+}
+
+// writing gives tokens out. It holds back text that may be the beginning of a stop text.
+type writing struct {
+	tokenizer *Tokenizer
+	stream    Stream
+	stop      []string
+	yield     func(Token, error) bool
+	held      string
+}
+
+// add gives out a token. errStopped ends the generation.
+func (w *writing) add(t Token) error {
+	text, stopped := w.show(w.letters(t.ID), false)
+	t.Text = text
+	if !w.yield(t, nil) || stopped {
+		return errStopped
+	}
+	return nil
+}
+
+// end gives out the last token, and what was held back. Without a token the held back text
+// is an element by itself, with the ID -1.
+func (w *writing) end(t *Token) error {
+	text := ""
+	if t != nil {
+		text = w.letters(t.ID)
+	}
+	text, _ = w.show(text+strings.ToValidUTF8(w.stream.Flush(), "\uFFFD"), true)
+	switch {
+	case t != nil:
+		t.Text = text
+		w.yield(*t, nil)
+	case text != "":
+		w.yield(Token{ID: -1, Text: text}, nil)
+	}
+	return nil
+}
+
+// letters are the whole letters that a token ends.
+func (w *writing) letters(id int64) string {
+	return strings.ToValidUTF8(w.stream.Add(w.tokenizer.Decode(id)), "\uFFFD")
+}
+
+// show returns what of the held and the new text can be given out, and whether a stop text
+// stands behind it.
+func (w *writing) show(text string, all bool) (shown string, stopped bool) {
+	w.held += text
+	first := -1
+	for _, s := range w.stop {
+		if at := strings.Index(w.held, s); s != "" && at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	if first >= 0 {
+		shown, w.held = w.held[:first], ""
+		return shown, true
+	}
+	keep := 0
+	for _, s := range w.stop {
+		for n := min(len(s)-1, len(w.held)); n > keep && !all; n-- {
+			if strings.HasSuffix(w.held, s[:n]) {
+				keep = n
+			}
+		}
+	}
+	shown, w.held = w.held[:len(w.held)-keep], w.held[len(w.held)-keep:]
+	return shown, false
+}

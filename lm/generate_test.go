@@ -1,0 +1,246 @@
+package lm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+)
+
+// folder holds a small model with a tokenizer of one token for each of 126 bytes, the first
+// ones parts of letters of several bytes.
+func folder(t *testing.T, more map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"model.onnx", "config.json"} {
+		b, err := os.ReadFile(filepath.Join(models, "llama__optimum", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vocabulary := map[string]int{}
+	next := 0
+	for _, letters := range []string{"Ã©¶¼âĤ¬ĢģĦħĩĪî", "Ġ!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"} {
+		for _, r := range letters {
+			vocabulary[string(r)] = next
+			next++
+		}
+	}
+	tokenizer := map[string]any{
+		"added_tokens":  []any{map[string]any{"id": 127, "content": "<end>"}},
+		"pre_tokenizer": map[string]any{"type": "ByteLevel", "use_regex": true},
+		"model":         map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []string{}},
+	}
+	b, err := json.Marshal(tokenizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"tokenizer.json": string(b), "generation_config.json": `{"eos_token_id": [127]}`}
+	for name, text := range more {
+		files[name] = text
+	}
+	for name, text := range files {
+		if text == "" {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func openModel(t *testing.T, more map[string]string) *lm.Model {
+	t.Helper()
+	library := testruntime.Require(t)
+	m, err := lm.Open(folder(t, more), lm.Options{Threads: 1, OpsLibrary: library})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// collect generates a text. Every piece must be valid UTF-8.
+func collect(t *testing.T, m *lm.Model, in lm.Input, o lm.GenerateOptions) (ids []int64, text string) {
+	t.Helper()
+	for token, err := range m.Generate(context.Background(), in, o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !utf8.ValidString(token.Text) {
+			t.Errorf("the piece %q is not valid UTF-8", token.Text)
+		}
+		if token.ID >= 0 {
+			ids = append(ids, token.ID)
+		}
+		text += token.Text
+	}
+	return ids, text
+}
+
+// The tokens are those that Forward and Argmax give one by one, and their log-probabilities
+// those of the logits.
+func TestGenerateGreedy(t *testing.T) {
+	m := openModel(t, nil)
+	prompt, err := m.Tokenizer.Encode("Once upon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []int64
+	var logs []float64
+	logits, err := m.Forward(prompt)
+	for range 20 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := lm.Argmax(logits.Last())
+		all, err := sample.LogSoftmax(nil, logits.Last())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, logs = append(want, next), append(logs, all[next])
+		logits, err = m.Forward([]int64{next})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, in := range []lm.Input{{Text: "Once upon"}, {Tokens: prompt}} {
+		var got []int64
+		for token, err := range m.Generate(context.Background(), in, lm.GenerateOptions{MaxTokens: 20, IgnoreEnd: true, Sample: &sample.Options{LogProbs: true}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := token.LogProb - logs[len(got)]; math.Abs(off) > 1e-5 {
+				t.Errorf("token %d: ln p is %g, want %g", len(got), token.LogProb, logs[len(got)])
+			}
+			got = append(got, token.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}
+
+// A text ends after the most tokens, at an end token, and before a stop text, however the
+// stop text falls into tokens.
+func TestGenerateEnds(t *testing.T) {
+	m := openModel(t, nil)
+	in := lm.Input{Text: "abc"}
+	ids, text := collect(t, m, in, lm.GenerateOptions{MaxTokens: 30, IgnoreEnd: true})
+	if len(ids) != 30 || text == "" {
+		t.Fatalf("%d tokens, %q", len(ids), text)
+	}
+	ends := openModel(t, map[string]string{"generation_config.json": fmt.Sprintf(`{"eos_token_id": %d}`, ids[12])})
+	first := slices.Index(ids, ids[12])
+	if got, _ := collect(t, ends, in, lm.GenerateOptions{MaxTokens: 30}); !slices.Equal(got, ids[:first]) {
+		t.Errorf("until the end token: %v, want %v", got, ids[:first])
+	}
+	for _, n := range []int{1, 2, 5} {
+		at := len([]rune(text)) / 2
+		stop := string([]rune(text)[at : at+n])
+		want, _, _ := strings.Cut(text, stop)
+		for _, stops := range [][]string{{stop}, {"nowhere", stop}, {stop, stop + "x"}} {
+			if _, got := collect(t, m, in, lm.GenerateOptions{MaxTokens: 30, IgnoreEnd: true, Stop: stops}); got != want {
+				t.Errorf("stop %q: %q, want %q", stops, got, want)
+			}
+		}
+	}
+	// What is held back for a stop text that does not come is given out at the end.
+	last := text[len(text)-1:]
+	if _, got := collect(t, m, in, lm.GenerateOptions{MaxTokens: 30, IgnoreEnd: true, Stop: []string{last + "\x00"}}); got != text {
+		t.Errorf("%q, want %q", got, text)
+	}
+	limited := openModel(t, map[string]string{"generation_config.json": `{"max_new_tokens": 7}`})
+	if got, _ := collect(t, limited, in, lm.GenerateOptions{IgnoreEnd: true}); len(got) != 7 {
+		t.Errorf("%d tokens, the configuration says 7", len(got))
+	}
+}
+
+// A generation goes on from what the cache holds: a prefix that was computed once.
+func TestGenerateContinues(t *testing.T) {
+	m := openModel(t, nil)
+	o := lm.GenerateOptions{MaxTokens: 10, IgnoreEnd: true}
+	want, _ := collect(t, m, lm.Input{Text: "A long prefix. And a question"}, o)
+	if _, err := m.Begin(context.Background(), lm.Input{Text: "A long prefix."}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	o.Continue = true
+	for range 2 {
+		if got, _ := collect(t, m, lm.Input{Text: " And a question"}, o); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if err := m.Restore(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A context that ends, and a caller who wants no more, end the generation at once.
+func TestGenerateStops(t *testing.T) {
+	m := openModel(t, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var last error
+	count := 0
+	for _, err := range m.Generate(ctx, lm.Input{Text: "abc"}, lm.GenerateOptions{IgnoreEnd: true}) {
+		if last = err; err == nil {
+			count++
+		}
+		if count == 3 {
+			cancel()
+		}
+	}
+	if count != 3 || !errors.Is(last, context.Canceled) {
+		t.Errorf("%d tokens, then %v", count, last)
+	}
+	for range m.Generate(context.Background(), lm.Input{Text: "abc"}, lm.GenerateOptions{IgnoreEnd: true}) {
+		break
+	}
+	if m.Length() != 3 {
+		t.Errorf("the cache has %d tokens after the first one was taken", m.Length())
+	}
+}
+
+// Configured sampling is used, with a seed of the caller's it gives the same text.
+func TestGenerateSamples(t *testing.T) {
+	m := openModel(t, map[string]string{"generation_config.json": `{"do_sample": true, "temperature": 1.5, "top_k": 20, "top_p": 0.95}`})
+	if got, want := m.Generation.Sample, (sample.Options{Temperature: 1.5, TopK: 20, TopP: 0.95}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	seeded := m.Generation.Sample
+	seeded.Seed = 3
+	o := lm.GenerateOptions{MaxTokens: 20, Sample: &seeded}
+	a, _ := collect(t, m, lm.Input{Text: "abc"}, o)
+	b, _ := collect(t, m, lm.Input{Text: "abc"}, o)
+	c, _ := collect(t, m, lm.Input{Text: "abc"}, lm.GenerateOptions{MaxTokens: 20, Sample: &sample.Options{}})
+	if !slices.Equal(a, b) || slices.Equal(a, c) {
+		t.Errorf("%v and %v with one seed, greedy %v", a, b, c)
+	}
+}
