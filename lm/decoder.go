@@ -20,6 +20,7 @@ type Options struct {
 	OpsLibrary string // librope_ops.so; empty searches for it, if the model has the op (customop.FindLibrary)
 	Require    bool   // a model with the op is refused where the library is missing or too old; else it runs by the definition that it carries, slower
 	Chunk      int    // tokens of one call of a long prompt; 0 is 512, or all where the model's frequencies depend on the length of a call
+	Folder     string // where tokenizer.json and the configurations are; empty is the model's own folder (Open alone reads them)
 	NoArena    bool   // memory comes from the system each time, slower, and seen by a profiler of the heap
 }
 

@@ -1,28 +1,31 @@
-// Package lm runs a decoder-only language model under ONNX Runtime: tokens in,
-// logits out, with the key-value cache kept between calls. It is what an
-// application needs around a model that rope-rewrite has patched, and works
-// the same on the original.
+// Package lm runs decoder-only language models under ONNX Runtime, patched by rope-rewrite or
+// not: a folder in, text out.
 //
 //	err := customop.InitRuntime("")               // finds ONNX Runtime, once per process
-//	decoder, err := lm.OpenDecoder("model.rope.onnx", lm.Options{})
-//	defer decoder.Close()
-//	logits, err := decoder.Forward(tokens)        // the prompt
-//	next := lm.Argmax(logits.Last())
-//	logits, err = decoder.Forward([]int64{next})  // one more token
+//	model, err := lm.Open("folder", lm.Options{})
+//	defer model.Close()
+//	for token, err := range model.Generate(ctx, lm.Input{Text: "Once upon"}, lm.GenerateOptions{}) {
+//		fmt.Print(token.Text)
+//	}
 //
-// A Tokenizer turns text into tokens, and tokens into bytes; a Stream makes
-// whole letters of those. The command in examples/generate puts all of this
-// together.
+// # What is where
+//
+// A Model (model.go) is a Decoder with what stands beside the file: tokenizer.json and
+// generation_config.json. Generate (generate.go) streams a text; package sample chooses its
+// tokens. A Decoder (decoder.go) knows tokens and logits alone: Prefill computes a prompt in
+// chunks, Forward further tokens. A Snapshot (snapshot.go) keeps what a cache holds, so that a
+// prefix of many texts is computed once. Rows of several documents (documents.go) are for
+// models that were patched with --documents.
 //
 // # Models
 //
-// A model takes input_ids and the inputs that exporters name attention_mask and
-// position_ids, past keys and values in float32 [batch, heads, past, size], and
-// gives logits and the present keys and values. Sizes come from its shapes, or
-// from config.json beside it. Everything else is refused by Open with a reason.
+// A model takes input_ids and what exporters name attention_mask, position_ids and
+// token_type_ids, past keys and values in float32, float16 or bfloat16 [batch, heads, past,
+// size], and gives logits and the present keys and values. Merged decoders have
+// use_cache_branch besides. Sizes come from the model's shapes, or from config.json beside it.
+// What rope-rewrite adds is recognised by the op that reads it, whatever its name: the cache
+// of fixed capacity (--kv fixed), which is used in place, document ids, and the places of
+// --logits last. Open refuses what cannot be fed, with the input's name.
 //
-// What rope-rewrite adds is fed, too. With --kv fixed the cache is one buffer
-// per past input that tokens are appended to in place. With --documents input
-// the tokens of a text may belong to several documents (ForwardIn,
-// ForwardPacked).
+// The cache belongs to one sequence. A Decoder must not be used by several goroutines at once.
 package lm

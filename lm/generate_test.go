@@ -2,7 +2,6 @@ package lm_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -18,8 +17,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
-// folder holds a small model with a tokenizer of one token for each of 126 bytes, the first
-// ones parts of letters of several bytes.
+// folder holds a small model with a tokenizer of one token for each of 109 bytes, the first
+// ones parts of letters of several bytes. more has files that take others' place; "" removes one.
 func folder(t *testing.T, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,24 +31,10 @@ func folder(t *testing.T, more map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	vocabulary := map[string]int{}
-	next := 0
-	for _, letters := range []string{"Ã©¶¼âĤ¬ĢģĦħĩĪî", "Ġ!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"} {
-		for _, r := range letters {
-			vocabulary[string(r)] = next
-			next++
-		}
+	files := map[string]string{}
+	for _, name := range []string{"tokenizer.json", "generation_config.json"} {
+		files[name] = mustRead(t, filepath.Join("../testdata/lm", name))
 	}
-	tokenizer := map[string]any{
-		"added_tokens":  []any{map[string]any{"id": 127, "content": "<end>"}},
-		"pre_tokenizer": map[string]any{"type": "ByteLevel", "use_regex": true},
-		"model":         map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []string{}},
-	}
-	b, err := json.Marshal(tokenizer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{"tokenizer.json": string(b), "generation_config.json": `{"eos_token_id": [127]}`}
 	for name, text := range more {
 		files[name] = text
 	}

@@ -30,9 +30,12 @@ func Open(path string, options Options) (_ *Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Dir(file)
-	if filepath.Base(folder) == "onnx" && !exists(filepath.Join(folder, "tokenizer.json")) {
-		folder = filepath.Dir(folder) // as model hubs have it
+	folder := options.Folder
+	if folder == "" {
+		folder = filepath.Dir(file)
+		if filepath.Base(folder) == "onnx" && !exists(filepath.Join(folder, "tokenizer.json")) {
+			folder = filepath.Dir(folder) // as model hubs have it
+		}
 	}
 	m := &Model{}
 	if m.Tokenizer, err = OpenTokenizer(folder); err != nil {

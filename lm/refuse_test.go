@@ -49,7 +49,7 @@ func TestBadFolders(t *testing.T) {
 		return strings.Replace(text, old, new, 1)
 	}
 	for name, c := range map[string]struct {
-		files map[string]string // "" removes one
+		files map[string]string
 		want  string
 	}{
 		"no model":                     {map[string]string{"model.onnx": ""}, "has no .onnx file"},

@@ -15,16 +15,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
-// chunk is how many tokens of the text are run at once before the single ones:
-// the whole of a long one would take gigabytes for its logits.
-const chunk = 512
-
 // steps is what single tokens after a text took.
 type steps struct {
-	Seconds []float64 `json:"seconds"` // of each token
-	CPU     float64   `json:"cpu"`     // seconds of processors per token
-	Heap    uint64    `json:"heap"`    // bytes that Go allocated per token
-	Faults  int64     `json:"faults"`  // pages per token that the system had to supply, all of the process
+	Seconds []float64 `json:"seconds"`    // of each token
+	CPU     float64   `json:"cpu"`        // seconds of processors per token
+	Prompt  float64   `json:"prompt_cpu"` // seconds of processors for the text
+	Heap    uint64    `json:"heap"`       // bytes that Go allocated per token
+	Faults  int64     `json:"faults"`     // pages per token that the system had to supply, all of the process
 }
 
 func decodeCommand() *cobra.Command {
@@ -77,13 +74,23 @@ func (s settings) decode(ctx context.Context, out io.Writer, models []string, co
 
 // step fills the cache with a text and runs single tokens after it.
 func (t task) step(decoder *lm.Decoder) (s steps, err error) {
-	next := int64(0)
-	for piece := range slices.Chunk(t.Texts[0], chunk) {
-		logits, err := decoder.Forward(piece)
-		if err != nil {
-			return s, err
-		}
-		next = lm.Argmax(logits.Last())
+	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
+		return s, err // the first run of a session is slower than the others
+	}
+	if err := decoder.Reset(); err != nil {
+		return s, err
+	}
+	begun, err := consumed()
+	if err != nil {
+		return s, err
+	}
+	logits, err := decoder.Prefill(context.Background(), t.Texts[0])
+	if err != nil {
+		return s, err
+	}
+	next := lm.Argmax(logits.Last())
+	if ended, err := consumed(); err == nil {
+		s.Prompt = ended.seconds - begun.seconds
 	}
 	single := func() error {
 		logits, err := decoder.Forward([]int64{next})

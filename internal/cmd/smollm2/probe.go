@@ -31,6 +31,7 @@ type task struct {
 	Steps   int       `json:"steps,omitempty"`  // single tokens to time after Texts[0], and nothing else
 	NoArena bool      `json:"no_arena,omitempty"`
 	Prompt  bool      `json:"prompt,omitempty"` // compute Texts[0] in chunks, and nothing else
+	Chunk   int       `json:"chunk,omitempty"`  // tokens of a chunk; 0 is lm's own
 }
 
 // finding is what a probe reports.
@@ -87,7 +88,7 @@ func (t task) run() (f finding, err error) {
 	if err := customop.InitRuntime(""); err != nil {
 		return f, err
 	}
-	decoder, err := lm.OpenDecoder(t.Model, lm.Options{Threads: t.Threads, NoArena: t.NoArena})
+	decoder, err := lm.OpenDecoder(t.Model, lm.Options{Threads: t.Threads, NoArena: t.NoArena, Chunk: t.Chunk})
 	if err != nil {
 		return f, err
 	}
