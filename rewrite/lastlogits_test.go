@@ -153,12 +153,6 @@ func TestLastLogitsRefuses(t *testing.T) {
 	}
 }
 
-// headOf is the node that makes the logits.
-func headOf(m *onnx.Model) *onnx.Node {
-	i := slices.IndexFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.Outputs[0] == "logits" || n.Outputs[0] == "scores" })
-	return m.Graph.Nodes[i]
-}
-
 // A patched model gets the logits of all tokens back when it is rewritten again or
 // restored, and keeps those of one when what it carries is asked for.
 func TestLastLogitsAgain(t *testing.T) {
