@@ -1,7 +1,6 @@
 package lm_test
 
 import (
-	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -20,25 +18,14 @@ import (
 // rewritten opens a model that the rewriter has changed.
 func rewritten(t testing.TB, model string, options rewrite.Options) *lm.Decoder {
 	t.Helper()
-	options.Library = testruntime.Require(t)
-	m, err := onnx.Open(filepath.Join(models, model, "model.onnx"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	if _, err := rewrite.Rewrite(context.Background(), m, options); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "model.onnx")
-	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	library := testruntime.Require(t)
+	path := patched(t, filepath.Join(models, model, "model.onnx"), library, options)
 	if config, err := os.ReadFile(filepath.Join(models, model, "config.json")); err == nil {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "config.json"), config, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: options.Library})
+	d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library})
 	if err != nil {
 		t.Fatal(err)
 	}

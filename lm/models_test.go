@@ -128,7 +128,7 @@ func reference(t *testing.T, path, library string, tokens []int64) (rows [][]flo
 }
 
 // patched is the file of a model that the rewriter has changed.
-func patched(t *testing.T, path, library string, options rewrite.Options) string {
+func patched(t testing.TB, path, library string, options rewrite.Options) string {
 	t.Helper()
 	options.Library = library
 	m, err := onnx.Open(path)
