@@ -2,7 +2,6 @@ package lm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -43,9 +42,6 @@ func (m *Model) Generate(ctx context.Context, in Input, o GenerateOptions) iter.
 		}
 	}
 }
-
-// errStopped says that the caller wants no more tokens.
-var errStopped = errors.New("stopped")
 
 func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield func(Token, error) bool) error {
 	tokens, err := m.Tokens(in)
@@ -90,17 +86,16 @@ func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield
 			return err
 		}
 		if !o.IgnoreEnd && slices.Contains(m.Generation.End, choice.Token) {
-			return w.end(nil)
+			w.end(nil)
+			return nil
 		}
 		t := Token{ID: choice.Token, LogProb: choice.LogProb}
 		if n == most {
-			return w.end(&t)
+			w.end(&t)
+			return nil
 		}
-		if err := w.add(t); err != nil {
-			if errors.Is(err, errStopped) {
-				return nil
-			}
-			return err
+		if !w.add(t) {
+			return nil
 		}
 		tokens = append(tokens, t.ID)
 		if logits, err = m.ForwardIn(document, []int64{t.ID}); err != nil {
@@ -118,19 +113,16 @@ type writing struct {
 	held      string
 }
 
-// add gives out a token. errStopped ends the generation.
-func (w *writing) add(t Token) error {
+// add gives out a token, and reports whether the text goes on.
+func (w *writing) add(t Token) bool {
 	text, stopped := w.show(w.letters(t.ID), false)
 	t.Text = text
-	if !w.yield(t, nil) || stopped {
-		return errStopped
-	}
-	return nil
+	return w.yield(t, nil) && !stopped
 }
 
 // end gives out the last token, and what was held back. Without a token the held back text
 // is an element by itself, with the ID -1.
-func (w *writing) end(t *Token) error {
+func (w *writing) end(t *Token) {
 	text := ""
 	if t != nil {
 		text = w.letters(t.ID)
@@ -143,7 +135,6 @@ func (w *writing) end(t *Token) error {
 	case text != "":
 		w.yield(Token{ID: -1, Text: text}, nil)
 	}
-	return nil
 }
 
 // letters are the whole letters that a token ends.

@@ -43,9 +43,10 @@ func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 }
 
 // placesLogits reports whether an input says of which token of each row the logits are
-// computed, as the rewriter adds one: whole numbers, -1 where nothing is fed.
+// computed, as the rewriter adds one: whole numbers, as many as there are rows or one, -1 where
+// nothing is fed.
 func placesLogits(v *onnx.ValueInfo, otherwise *onnx.Tensor) bool {
-	if v.Type != onnx.Int64 || len(v.Shape) != 1 || otherwise.Type != onnx.Int64 || !slices.Equal(otherwise.Dims, []int64{1}) {
+	if v.Type != onnx.Int64 || len(v.Shape) != 1 || v.Shape[0].Known() || otherwise.Type != onnx.Int64 || !slices.Equal(otherwise.Dims, []int64{1}) {
 		return false
 	}
 	b, err := otherwise.Bytes()

@@ -158,16 +158,18 @@ func TestLogits(t *testing.T) {
 
 // A list of one whole number, -1 where nothing is fed, says of which tokens the logits are.
 func TestPlaces(t *testing.T) {
-	for want, bytes := range map[bool][]byte{
-		true:  {255, 255, 255, 255, 255, 255, 255, 255},
-		false: {0, 0, 0, 0, 0, 0, 0, 0},
-	} {
+	last, first := []byte{255, 255, 255, 255, 255, 255, 255, 255}, make([]byte, 8)
+	for _, c := range []struct {
+		size      int64 // of the input; -1 is open
+		otherwise []byte
+		want      bool
+	}{{-1, last, true}, {-1, first, false}, {1, last, false}} { // the last is a constant of an old file
 		s, err := signature.Read(small(func(g *onnx.Graph) {
-			g.AddInput(value("at", onnx.Int64, -1))
-			g.AddInitializer(onnx.NewTensor("at", onnx.Int64, []int64{1}, bytes))
+			g.AddInput(value("at", onnx.Int64, c.size))
+			g.AddInitializer(onnx.NewTensor("at", onnx.Int64, []int64{1}, c.otherwise))
 		}), t.TempDir())
-		if err != nil || s.Takes(signature.Places) != want {
-			t.Errorf("with the default %v: %+v, %v", bytes[0], s, err)
+		if err != nil || s.Takes(signature.Places) != c.want {
+			t.Errorf("%+v: %+v, %v", c, s, err)
 		}
 	}
 }
