@@ -33,6 +33,8 @@ var rules = []rule{
 	{"rewrite/fused", []string{"rope", "onnx", "internal", "rewrite/internal/ir"}, "an adapter knows one fused op, not what is done with it; it writes nodes with the builder of the rewriter (ir), which knows no attention"},
 	{"rewrite/contrib", []string{"onnx", "customop", "rewrite/definition", "rewrite/internal/ir"}, "it is the op in nodes of ONNX Runtime: it knows neither models nor mathematics"},
 	{"rewrite/definition", []string{"onnx", "customop", "rewrite/internal/ir"}, "a definition is the op's specification in nodes of a graph: it knows neither models nor mathematics"},
+	{"lm/chat", []string{"internal/sidefile"}, "lm/chat makes a text of a conversation: it knows files, and neither models nor tokenizers"},
+	{"lm/sample", nil, "lm/sample chooses among numbers and knows nothing else"},
 	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"provenance", []string{"rope", "onnx"}, "a record is values in a model's metadata, whoever wrote them"},
 	{"rewrite", []string{"rope", "onnx", "customop", "provenance", "internal"}, "rewrite knows graphs, and stands below the commands"},

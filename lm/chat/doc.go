@@ -1,0 +1,25 @@
+// Package chat renders a conversation by a model's chat template, as
+// apply_chat_template of transformers does: messages in, and the text out that the
+// model was trained on, special tokens included.
+//
+//	template, err := chat.Open("models/smollm2")   // the folder with tokenizer_config.json
+//	text, err := template.Render([]chat.Message{
+//		{Role: "user", Content: "Why is the sky blue?"},
+//	}, chat.Options{AddGenerationPrompt: true})
+//
+// The text goes to the tokenizer, which must add no special tokens of its own.
+//
+// # What is rendered
+//
+// Templates are in Jinja, with what transformers adds to it: raise_exception,
+// strftime_now, tojson, break, continue and generation. The part of Jinja that chat
+// templates use is here: its tags but those that read other templates, most filters
+// and tests, macros, namespaces, slices, and the methods of Python's texts, lists and
+// dictionaries. Values print as Python prints them.
+//
+// Anything else is an error that names it, when the template is read if it can be
+// seen then. A text that is rendered is the one that transformers gives.
+//
+// A template is a program of strangers: it reads nothing but the conversation, and
+// it is stopped after a bounded number of steps.
+package chat

@@ -1,0 +1,139 @@
+package jinja
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Limits of one rendering. A conversation of a megabyte takes about a
+// million.
+const (
+	// MaxSteps bounds what a rendering does: a step is a node that is evaluated, a
+	// value that is copied, or 16 bytes of text that are made.
+	MaxSteps = 10_000_000
+	// maxDepth bounds how deep macros, recursive loops and values are in one another.
+	maxDepth = 100
+)
+
+// machine is what one rendering has.
+type machine struct {
+	steps   int
+	depth   int
+	line    int
+	now     time.Time
+	globals map[string]any
+	filters map[string]valueFilter
+	tests   map[string]valueTest
+}
+
+// scope holds the variables of a body that is being rendered.
+type scope struct {
+	values map[string]any
+	outer  *scope
+}
+
+// frame is where a statement stands: its variables, and where its text goes.
+type frame struct {
+	*machine
+	scope *scope
+	out   *strings.Builder
+}
+
+// Render renders with variables, whose values are those that FromJSON gives.
+// Now is the time that strftime_now tells.
+func (t *Template) Render(variables *Dict, now time.Time) (result string, err error) {
+	m := &machine{now: now, line: 1, globals: newGlobals(), filters: t.filters, tests: t.tests}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("line %d: %w", m.line, err)
+		}
+	}()
+	defer recoverTo(&err)
+	top := &scope{values: map[string]any{}}
+	for i, key := range variables.keys {
+		top.values[key.(string)] = variables.values[i]
+	}
+	f := &frame{machine: m, scope: top, out: &strings.Builder{}}
+	f.inner(nil, nil).run(t.body)
+	return f.out.String(), nil
+}
+
+func (m *machine) spend(steps int) {
+	m.steps += steps
+	if m.steps > MaxSteps || steps < 0 {
+		failf("the template does more than %d steps, so it is stopped", MaxSteps)
+	}
+}
+
+// made counts a text that was made.
+func (m *machine) made(text string) string {
+	m.spend(len(text) / 16)
+	return text
+}
+
+func (m *machine) enter() {
+	m.depth++
+	if m.depth > maxDepth {
+		failf("macros, loops or values are more than %d deep, which is not supported", maxDepth)
+	}
+}
+
+func (m *machine) leave() { m.depth-- }
+
+// inner is a frame within f, with more variables. It writes to out, or where f
+// does.
+func (f *frame) inner(values map[string]any, out *strings.Builder) *frame {
+	if values == nil {
+		values = map[string]any{}
+	}
+	if out == nil {
+		out = f.out
+	}
+	return &frame{f.machine, &scope{values, f.scope}, out}
+}
+
+func (f *frame) lookup(name string) any {
+	for s := f.scope; s != nil; s = s.outer {
+		if v, ok := s.values[name]; ok {
+			return v
+		}
+	}
+	if v, ok := f.globals[name]; ok {
+		return v
+	}
+	return undefined{name}
+}
+
+func (f *frame) write(text string) {
+	f.spend(1)
+	f.out.WriteString(f.made(text))
+}
+
+// run renders a body whose frame is f.
+func (f *frame) run(b *block) signal {
+	for _, name := range b.hidden {
+		f.scope.values[name] = undefined{name}
+	}
+	return f.statements(b)
+}
+
+// statements renders a body, or a part of one: that of an if.
+func (f *frame) statements(b *block) signal {
+	for _, s := range b.statements {
+		f.spend(1)
+		if next := s.exec(f); next != signalNone {
+			return next
+		}
+	}
+	return signalNone
+}
+
+// capture renders a body into a text.
+func (f *frame) capture(b *block, values map[string]any) string {
+	f.enter()
+	defer f.leave()
+	inner := f.inner(values, &strings.Builder{})
+	inner.run(b)
+	return inner.out.String()
+}

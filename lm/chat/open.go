@@ -1,0 +1,154 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+)
+
+// Open reads the chat template of a model's folder, and the special tokens that it
+// prints: chat_template.jinja with additional_chat_templates, else
+// chat_template.json, else the chat_template of tokenizer_config.json. Of several
+// the one named tool_use is for conversations with tools and the one named default
+// for all others. The error wraps fs.ErrNotExist where the folder has none.
+func Open(folder string) (*Template, error) {
+	var config map[string]json.RawMessage
+	if err := readJSON(filepath.Join(folder, "tokenizer_config.json"), &config); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	named, from, err := templates(folder, config)
+	if err != nil {
+		return nil, err
+	}
+	t := &Template{}
+	if text, ok := named["default"]; ok {
+		t.text = newVariant(text)
+	}
+	if text, ok := named["tool_use"]; ok {
+		t.tools = newVariant(text)
+	}
+	switch {
+	case len(named) == 0:
+		return nil, fmt.Errorf("%s has no chat template: no chat_template.jinja, and no chat_template in tokenizer_config.json: %w", folder, fs.ErrNotExist)
+	case t.text == nil && t.tools == nil:
+		return nil, fmt.Errorf("%s has several chat templates, and none is named default or tool_use", from)
+	case t.text != nil && t.text.err != nil:
+		return nil, fmt.Errorf("%s: the chat template cannot be read: %w", from, t.text.err)
+	}
+	t.specials, err = specials(folder, config)
+	return t, err
+}
+
+// templates gives a folder's templates by name, and the file they are from.
+func templates(folder string, config map[string]json.RawMessage) (map[string]string, string, error) {
+	named, path, err := files(folder)
+	if err != nil || len(named) > 0 {
+		return named, path, err
+	}
+	path = filepath.Join(folder, "chat_template.json")
+	var processor map[string]json.RawMessage
+	switch err := readJSON(path, &processor); {
+	case errors.Is(err, fs.ErrNotExist):
+		path = filepath.Join(folder, "tokenizer_config.json")
+		processor = config
+	case err != nil:
+		return nil, "", err
+	}
+	raw, ok := processor["chat_template"]
+	if !ok || string(raw) == "null" {
+		return nil, path, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return map[string]string{"default": text}, path, nil
+	}
+	var several []struct{ Name, Template *string }
+	if json.Unmarshal(raw, &several) != nil {
+		return nil, "", fmt.Errorf("%s: chat_template is neither a text nor a list of names and templates", path)
+	}
+	named = map[string]string{}
+	for _, one := range several {
+		if one.Name == nil || one.Template == nil {
+			return nil, "", fmt.Errorf("%s: a chat_template of the list has no name or no template", path)
+		}
+		named[*one.Name] = *one.Template
+	}
+	return named, path, nil
+}
+
+// files reads the templates that have files of their own.
+func files(folder string) (map[string]string, string, error) {
+	paths := map[string]string{"default": filepath.Join(folder, "chat_template.jinja")}
+	// Only these two are ever chosen, so other names are not read.
+	for _, name := range []string{"tool_use", "default"} {
+		path := filepath.Join(folder, "additional_chat_templates", name+".jinja")
+		if _, err := os.Stat(path); err == nil {
+			paths[name] = path
+		}
+	}
+	named := map[string]string{}
+	for name, path := range paths {
+		data, err := sidefile.Read(path, sidefile.Config)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, "", fmt.Errorf("the chat template: %w", err)
+		case !utf8.Valid(data):
+			return nil, "", fmt.Errorf("%s is not UTF-8, so it is no chat template", path)
+		default:
+			// Python reads a file's line ends as line feeds.
+			named[name] = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
+		}
+	}
+	return named, paths["default"], nil
+}
+
+// specials gives the special tokens by name. Of special_tokens_map.json they are
+// taken where tokenizer_config.json has no table of all added tokens.
+func specials(folder string, config map[string]json.RawMessage) (map[string]string, error) {
+	found := map[string]string{}
+	take := func(from map[string]json.RawMessage, suffix string) {
+		for name, raw := range from {
+			var text string
+			var token struct{ Content *string }
+			switch {
+			case !strings.HasSuffix(name, suffix):
+			case json.Unmarshal(raw, &text) == nil && string(raw) != "null":
+				found[name] = text
+			case json.Unmarshal(raw, &token) == nil && token.Content != nil:
+				found[name] = *token.Content
+			}
+		}
+	}
+	take(config, "_token")
+	var extra map[string]json.RawMessage
+	if json.Unmarshal(config["extra_special_tokens"], &extra) == nil {
+		take(extra, "")
+	}
+	if _, ok := config["added_tokens_decoder"]; !ok {
+		var fromMap map[string]json.RawMessage
+		if err := readJSON(filepath.Join(folder, "special_tokens_map.json"), &fromMap); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		take(fromMap, "_token")
+	}
+	return found, nil
+}
+
+func readJSON(path string, into any) error {
+	data, err := sidefile.Read(path, sidefile.Config)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s is not the JSON that it should be: %w", path, err)
+	}
+	return nil
+}
