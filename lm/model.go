@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 )
 
 // Model is a language model with what stands beside it in its folder.
@@ -19,11 +20,13 @@ import (
 type Model struct {
 	*Decoder
 	Tokenizer  *Tokenizer
+	Chat       *chat.Template // nil where the folder has none
 	Generation Generation
 }
 
 // Open opens a model: its .onnx file, or the folder that it stands in. Beside it are
-// tokenizer.json, which must be there, and generation_config.json or config.json. The ONNX
+// tokenizer.json, which must be there, the chat template (chat_template.jinja or
+// tokenizer_config.json) and generation_config.json or config.json, where it has them. The ONNX
 // Runtime library must have been initialised (customop.InitRuntime).
 func Open(path string, options Options) (_ *Model, err error) {
 	file, err := modelFile(path)
@@ -39,6 +42,9 @@ func Open(path string, options Options) (_ *Model, err error) {
 	}
 	m := &Model{}
 	if m.Tokenizer, err = OpenTokenizer(folder); err != nil {
+		return nil, err
+	}
+	if m.Chat, err = chat.Open(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if m.Generation, err = readGeneration(folder); err != nil {
@@ -97,28 +103,44 @@ func exists(path string) bool {
 
 // Input is what a text is generated from: one of its fields.
 type Input struct {
-	Text   string // as it stands; special tokens in it are recognised
-	Tokens []int64
-	Row    Row // of documents; what is generated belongs to the document of its last token
+	Text     string         // as it stands; special tokens in it are recognised
+	Messages []chat.Message // of a conversation, in the form of the model's chat template; the assistant answers
+	Tokens   []int64
+	Row      Row // of documents; what is generated belongs to the document of its last token
 }
 
 // Tokens are the token ids of an input.
 func (m *Model) Tokens(in Input) ([]int64, error) {
 	given := 0
-	for _, is := range []bool{in.Text != "", len(in.Tokens) > 0, len(in.Row.Tokens) > 0} {
+	for _, is := range []bool{in.Text != "", len(in.Messages) > 0, len(in.Tokens) > 0, len(in.Row.Tokens) > 0} {
 		if is {
 			given++
 		}
 	}
 	switch {
 	case given == 0:
-		return nil, errors.New("nothing to begin with: give a text, tokens or a row")
+		return nil, errors.New("nothing to begin with: give a text, messages, tokens or a row")
 	case given > 1:
-		return nil, errors.New("give one of a text, tokens and a row")
+		return nil, errors.New("give one of a text, messages, tokens and a row")
 	case in.Text != "":
 		return m.Tokenizer.Encode(in.Text)
+	case len(in.Messages) > 0:
+		return m.conversation(in.Messages)
 	}
 	return slices.Concat(in.Tokens, in.Row.Tokens), nil
+}
+
+// conversation is what the model's chat template makes of messages, up to where the assistant
+// speaks.
+func (m *Model) conversation(messages []chat.Message) ([]int64, error) {
+	if m.Chat == nil {
+		return nil, errors.New("the model's folder has no chat template: give a text in the model's own form instead of messages")
+	}
+	text, err := m.Chat.Render(messages, chat.Options{AddGenerationPrompt: true})
+	if err != nil {
+		return nil, err
+	}
+	return m.Tokenizer.Encode(text)
 }
 
 // documents are the ids of an input's tokens: document 1 where it has none.

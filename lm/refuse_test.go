@@ -14,6 +14,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -65,6 +66,7 @@ func TestBadFolders(t *testing.T) {
 		"a tokenizer of another kind":  {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, `type "Sorted"`},
 		"another pre-tokenizer":        {map[string]string{"tokenizer.json": tokenizer("ByteLevel", "Letters")}, "pre-tokenizer"},
 		"another model's tokenizer":    {map[string]string{"tokenizer.json": tokenizer(`127`, `5000`)}, "has 5001 tokens and the model 128: it belongs to another model"},
+		"a chat template no Jinja":     {map[string]string{"chat_template.jinja": "{% if %}"}, "chat_template.jinja"},
 		"a configuration no JSON":      {map[string]string{"generation_config.json": "{"}, "generation_config.json"},
 		"an end token in words":        {map[string]string{"generation_config.json": `{"eos_token_id": "</s>"}`}, "eos_token_id"},
 		"a temperature in words":       {map[string]string{"generation_config.json": `{"do_sample": true, "temperature": "warm"}`}, "temperature"},
@@ -142,6 +144,7 @@ func TestBadInputs(t *testing.T) {
 		want string
 	}{
 		"nothing":                  {in: lm.Input{}, want: "nothing to begin with"},
+		"no chat template":         {in: lm.Input{Messages: []chat.Message{{Role: "user", Content: "Hi"}}}, want: "has no chat template"},
 		"two inputs":               {in: lm.Input{Text: "a", Tokens: []int64{1}}, want: "give one of"},
 		"a token too large":        {in: lm.Input{Tokens: []int64{5, 128}}, want: "token 1 of the call is 128, and the model has 128 tokens"},
 		"a token below 0":          {in: lm.Input{Tokens: []int64{-1}}, want: "is -1"},

@@ -20,6 +20,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
@@ -27,8 +28,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.model, "model", "", "the .onnx file, or its folder")
 	flag.StringVar(&o.prompt, "prompt", "", "what the text starts with, or what is asked with -chat")
-	flag.StringVar(&o.system, "system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", "the system's message with -chat")
-	flag.BoolVar(&o.chat, "chat", false, "wrap the prompt in the ChatML form that instruction-tuned models expect")
+	flag.StringVar(&o.system, "system", "", "the system's message with -chat; models may have one of their own")
+	flag.BoolVar(&o.chat, "chat", false, "the prompt is a user's message, in the form of the model's chat template")
 	flag.IntVar(&o.maxTokens, "max-tokens", 64, "stop after this many tokens")
 	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "draw tokens by their probability over this; 0 takes the best one each time")
 	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens with this probability together; 0 is all")
@@ -74,16 +75,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
-	text, err := prompt(model.Tokenizer, o)
-	if err != nil {
-		return err
-	}
-	return stream(ctx, model, text, o)
+	return stream(ctx, model, o)
 }
 
 // stream prints the continuation of a text as it comes.
-func stream(ctx context.Context, model *lm.Model, text string, o options) error {
-	tokens, err := model.Tokens(lm.Input{Text: text})
+func stream(ctx context.Context, model *lm.Model, o options) error {
+	tokens, err := model.Tokens(o.input())
 	if err != nil {
 		return err
 	}
@@ -110,14 +107,14 @@ func stream(ctx context.Context, model *lm.Model, text string, o options) error 
 
 func rate(tokens int, d time.Duration) float64 { return float64(max(0, tokens)) / d.Seconds() }
 
-// prompt is what the text starts with.
-func prompt(tokenizer *lm.Tokenizer, o options) (string, error) {
+// input is what the text starts with.
+func (o options) input() lm.Input {
 	if !o.chat {
-		return o.prompt, nil
+		return lm.Input{Text: o.prompt}
 	}
-	if _, ok := tokenizer.Special("<|im_start|>"); !ok {
-		return "", errors.New("-chat writes ChatML, but this model's tokenizer has no token <|im_start|>; write the model's own form into -prompt instead")
+	var messages []chat.Message
+	if o.system != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: o.system})
 	}
-	message := func(role, text string) string { return "<|im_start|>" + role + "\n" + text + "<|im_end|>\n" }
-	return message("system", o.system) + message("user", o.prompt) + "<|im_start|>assistant\n", nil
+	return lm.Input{Messages: append(messages, chat.Message{Role: "user", Content: o.prompt})}
 }

@@ -5,20 +5,27 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 )
 
-func TestPrompt(t *testing.T) {
-	tokenizer, err := lm.OpenTokenizer("../../testdata/smollm2")
+// With -chat the prompt stands in the form of SmolLM2's own template, which has a system's
+// message of its own.
+func TestChat(t *testing.T) {
+	template, err := chat.Open("../../testdata/smollm2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := prompt(tokenizer, options{prompt: "Hi", system: "Be kind", chat: true})
-	if err != nil {
-		t.Fatal(err)
+	for system, want := range map[string]string{
+		"Be kind": "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+		"":        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+	} {
+		in := options{prompt: "Hi", system: system, chat: true}.input()
+		if text, err := template.Render(in.Messages, chat.Options{AddGenerationPrompt: true}); err != nil || text != want {
+			t.Errorf("%q, want %q, %v", text, want, err)
+		}
 	}
-	if want := "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"; text != want {
-		t.Errorf("%q, want %q", text, want)
+	if in := (options{prompt: "Hi"}).input(); in.Text != "Hi" || in.Messages != nil {
+		t.Errorf("%+v", in)
 	}
 }
 

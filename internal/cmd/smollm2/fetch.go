@@ -137,7 +137,7 @@ func (f *fetcher) variant(ctx context.Context, name string) error {
 }
 
 // sharedFiles stand beside the variants' folders and belong to each of them.
-var sharedFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
+var sharedFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}
 
 // inputs lists the files that the variant is made from, by the name that they
 // get. A variant's own file wins over the shared one: what its exporter wrote

@@ -32,6 +32,7 @@ func source(t *testing.T) *fetcher {
 	write("tokenizer.json", `{}`)
 	write("generation_config.json", `{}`)
 	write("tokenizer_config.json", `{}`)
+	write("chat_template.jinja", `{{ messages }}`)
 	write("goldens.npz", "not a part of the model")
 	write("tiny/config.json", `{"rope_theta": 10000, "rope_parameters": {"rope_theta": 100000}}`)
 	write("tiny/weights.json", `{"bytes": 28, "tensors": [[0, ["model.norm.weight"], false]]}`)
