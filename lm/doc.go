@@ -10,8 +10,8 @@
 //
 // # What is where
 //
-// A Model (model.go) is a Decoder with what stands beside the file: tokenizer.json, the chat
-// template (package chat) and generation_config.json. Generate (generate.go) streams a text; package sample chooses its
+// A Model (model.go) is a Decoder with what stands beside the file: tokenizer.json (package
+// tokenizer), the chat template (package chat) and generation_config.json. Generate (generate.go) streams a text; package sample chooses its
 // tokens. A Decoder (decoder.go) knows tokens and logits alone: Prefill computes a prompt in
 // chunks, Forward further tokens. A Snapshot (snapshot.go) keeps what a cache holds, so that a
 // prefix of many texts is computed once. Rows of several documents (documents.go) are for

@@ -100,25 +100,3 @@ func ExampleDecoder() {
 	fmt.Println(tokens, decoder.Length())
 	// Output: [5 17 99 42 115 45 24 24] 7
 }
-
-func ExampleTokenizer() {
-	tokenizer, err := lm.OpenTokenizer("../testdata/smollm2")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ids, err := tokenizer.Encode("Hello, world!")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var text lm.Stream
-	for _, id := range ids {
-		fmt.Printf("%d %q\n", id, text.Add(tokenizer.Decode(id)))
-	}
-	// Output:
-	// 19556 "Hello"
-	// 28 ","
-	// 905 " world"
-	// 17 "!"
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
 // GenerateOptions says how a text is continued. The zero value follows the model's
@@ -76,7 +77,7 @@ func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield
 		return err
 	}
 	document := documents[len(documents)-1] // of what is generated
-	w := &writing{tokenizer: m.Tokenizer, stop: o.Stop, yield: yield}
+	w := &writing{stream: m.Tokenizer.Stream(false), stop: o.Stop, yield: yield}
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -106,16 +107,15 @@ func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield
 
 // writing gives tokens out. It holds back text that may be the beginning of a stop text.
 type writing struct {
-	tokenizer *Tokenizer
-	stream    Stream
-	stop      []string
-	yield     func(Token, error) bool
-	held      string
+	stream *tokenizer.Stream
+	stop   []string
+	yield  func(Token, error) bool
+	held   string
 }
 
 // add gives out a token, and reports whether the text goes on.
 func (w *writing) add(t Token) bool {
-	text, stopped := w.show(w.letters(t.ID), false)
+	text, stopped := w.show(w.stream.Add(t.ID), false)
 	t.Text = text
 	return w.yield(t, nil) && !stopped
 }
@@ -125,9 +125,9 @@ func (w *writing) add(t Token) bool {
 func (w *writing) end(t *Token) {
 	text := ""
 	if t != nil {
-		text = w.letters(t.ID)
+		text = w.stream.Add(t.ID)
 	}
-	text, _ = w.show(text+strings.ToValidUTF8(w.stream.Flush(), "\uFFFD"), true)
+	text, _ = w.show(text+w.stream.Flush(), true)
 	switch {
 	case t != nil:
 		t.Text = text
@@ -135,11 +135,6 @@ func (w *writing) end(t *Token) {
 	case text != "":
 		w.yield(Token{ID: -1, Text: text}, nil)
 	}
-}
-
-// letters are the whole letters that a token ends.
-func (w *writing) letters(id int64) string {
-	return strings.ToValidUTF8(w.stream.Add(w.tokenizer.Decode(id)), "\uFFFD")
 }
 
 // show returns what of the held and the new text can be given out, and whether a stop text

@@ -13,13 +13,14 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
+	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
 // Model is a language model with what stands beside it in its folder.
 // It must not be used by several goroutines at once.
 type Model struct {
 	*Decoder
-	Tokenizer  *Tokenizer
+	Tokenizer  *tokenizer.Tokenizer
 	Chat       *chat.Template // nil where the folder has none
 	Generation Generation
 }
@@ -41,7 +42,7 @@ func Open(path string, options Options) (_ *Model, err error) {
 		}
 	}
 	m := &Model{}
-	if m.Tokenizer, err = OpenTokenizer(folder); err != nil {
+	if m.Tokenizer, err = tokenizer.Open(folder); err != nil {
 		return nil, err
 	}
 	if m.Chat, err = chat.Open(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +104,7 @@ func exists(path string) bool {
 
 // Input is what a text is generated from: one of its fields.
 type Input struct {
-	Text     string         // as it stands; special tokens in it are recognised
+	Text     string         // as it stands, behind what the tokenizer puts in front of a text, such as BOS
 	Messages []chat.Message // of a conversation, in the form of the model's chat template; the assistant answers
 	Tokens   []int64
 	Row      Row // of documents; what is generated belongs to the document of its last token
@@ -123,7 +124,7 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 	case given > 1:
 		return nil, errors.New("give one of a text, messages, tokens and a row")
 	case in.Text != "":
-		return m.Tokenizer.Encode(in.Text)
+		return m.Tokenizer.EncodeWithSpecial(in.Text)
 	case len(in.Messages) > 0:
 		return m.conversation(in.Messages)
 	}
@@ -140,7 +141,7 @@ func (m *Model) conversation(messages []chat.Message) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.Tokenizer.Encode(text)
+	return m.Tokenizer.Encode(text) // the template writes what begins a text itself
 }
 
 // documents are the ids of an input's tokens: document 1 where it has none.

@@ -27,6 +27,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -74,11 +75,11 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
-	tokenizer, err := lm.OpenTokenizer(filepath.Dir(model))
+	tk, err := tokenizer.Open(filepath.Dir(model))
 	if err != nil {
 		return err
 	}
-	row, err := pack(tokenizer, documents, question, f)
+	row, err := pack(tk, documents, question, f)
 	if err != nil {
 		return err
 	}
@@ -92,15 +93,12 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		if err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}
-		tokens, err := answer(ctx, decoder, tokenizer, row, limit)
+		tokens, err := answer(ctx, decoder, tk, row, limit)
 		if err := errors.Join(err, decoder.Close()); err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}
-		var text strings.Builder
-		for _, t := range tokens {
-			text.Write(tokenizer.Decode(t))
-		}
-		fmt.Fprintf(out, "%-15s %s\n", mask, strings.Join(strings.Fields(text.String()), " "))
+		text := tk.Decode(tokens, false)
+		fmt.Fprintf(out, "%-15s %s\n", mask, strings.Join(strings.Fields(text), " "))
 	}
 	return nil
 }

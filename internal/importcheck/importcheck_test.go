@@ -35,6 +35,7 @@ var rules = []rule{
 	{"rewrite/definition", []string{"onnx", "customop", "rewrite/internal/ir"}, "a definition is the op's specification in nodes of a graph: it knows neither models nor mathematics"},
 	{"lm/chat", []string{"internal/sidefile"}, "lm/chat makes a text of a conversation: it knows files, and neither models nor tokenizers"},
 	{"lm/sample", nil, "lm/sample chooses among numbers and knows nothing else"},
+	{"lm/tokenizer", []string{"internal/sidefile"}, "lm/tokenizer turns texts into ids, whatever model they are for"},
 	{"lm", []string{"onnx", "customop", "internal/signature", "internal/sidefile"}, "lm runs models, whoever rewrote them: it reads files and registers the op, and knows neither graphs nor mathematics"},
 	{"provenance", []string{"rope", "onnx"}, "a record is values in a model's metadata, whoever wrote them"},
 	{"rewrite", []string{"rope", "onnx", "customop", "provenance", "internal"}, "rewrite knows graphs, and stands below the commands"},

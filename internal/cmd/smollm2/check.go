@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
-	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
 // logitsLimit is how far logits may be apart, as a fraction of their range,
@@ -182,13 +182,13 @@ func (s settings) longText() (func(n int) []int64, error) {
 
 func (s settings) greedy(ctx context.Context, original, patched string) (greedy, error) {
 	g := greedy{Prompts: len(prompts), Tokens: s.tokens}
-	tokenizer, err := lm.OpenTokenizer(filepath.Dir(original))
+	tk, err := tokenizer.Open(filepath.Dir(original))
 	if err != nil {
 		return g, err
 	}
 	var texts [][]int64
 	for _, prompt := range prompts {
-		ids, err := tokenizer.Encode(prompt)
+		ids, err := tk.Encode(prompt)
 		if err != nil {
 			return g, err
 		}

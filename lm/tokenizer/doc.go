@@ -1,0 +1,2 @@
+// Package tokenizer reads Hugging Face's tokenizer.json.
+package tokenizer

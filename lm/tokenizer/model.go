@@ -1,0 +1,102 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// model turns a piece of a text into ids.
+type model interface {
+	// encode appends the ids of a piece that is not empty.
+	encode(ids []int64, text string, s *scratch) ([]int64, error)
+}
+
+// scratch is what encoding one text needs again for every piece of it.
+type scratch struct {
+	words   map[string][]int64 // pieces that have been encoded already
+	symbols []symbol
+	queue   mergeQueue
+}
+
+// vocabulary is the tokens of a model.
+type vocabulary struct {
+	ids    map[string]int64
+	tokens map[int64]string
+	size   int // tokens, of which some may have larger ids
+}
+
+func newVocabulary(ids map[string]uint32) (*vocabulary, error) {
+	v := &vocabulary{ids: make(map[string]int64, len(ids)), tokens: make(map[int64]string, len(ids)), size: len(ids)}
+	for token, id := range ids {
+		if id > math.MaxInt32 {
+			return nil, fmt.Errorf("its token %q has the id %d, which is too large", token, id)
+		}
+		if other, ok := v.tokens[int64(id)]; ok {
+			return nil, fmt.Errorf("its tokens %q and %q both have the id %d", min(token, other), max(token, other), id)
+		}
+		v.ids[token], v.tokens[int64(id)] = int64(id), token
+	}
+	return v, nil
+}
+
+// need is the id of a token that the model cannot do without.
+func (v *vocabulary) need(token, what string) (int64, error) {
+	id, ok := v.ids[token]
+	if !ok {
+		return 0, fmt.Errorf("its %s %q is not in its vocabulary", what, token)
+	}
+	return id, nil
+}
+
+// bytes gives the tokens of bytes such as <0x0A>; ok is false if one has none.
+func (v *vocabulary) bytes() (tokens [256]int64, ok [256]bool) {
+	for b := range 256 {
+		tokens[b], ok[b] = v.ids[fmt.Sprintf("<0x%02X>", b)]
+	}
+	return tokens, ok
+}
+
+// built is a model with its tokens.
+type built struct {
+	model model
+	*vocabulary
+}
+
+func readModel(part json.RawMessage) (built, error) {
+	name, err := typeOf(part)
+	if err != nil {
+		return built{}, fmt.Errorf("its model cannot be read: %w", err)
+	}
+	if name == "" {
+		name = guessModel(part)
+	}
+	read, ok := map[string]func(json.RawMessage) (built, error){
+		"BPE": readBPE, "Unigram": readUnigram, "WordPiece": readWordPiece, "WordLevel": readWordLevel,
+	}[name]
+	if !ok {
+		return built{}, fmt.Errorf("its model %q is not known here", name)
+	}
+	m, err := read(part)
+	if err != nil {
+		return built{}, fmt.Errorf("model %s: %w", name, err)
+	}
+	return m, nil
+}
+
+// guessModel is for old files, whose models do not say what they are.
+func guessModel(part json.RawMessage) string {
+	var f map[string]json.RawMessage
+	if json.Unmarshal(part, &f) != nil {
+		return ""
+	}
+	switch {
+	case f["merges"] != nil:
+		return "BPE"
+	case f["max_input_chars_per_word"] != nil:
+		return "WordPiece"
+	case f["unk_id"] != nil:
+		return "Unigram"
+	}
+	return ""
+}

@@ -1,0 +1,124 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+)
+
+// Limits of a regular expression on one text. Those of models need a few
+// microseconds a word; others can take for ever, and files come from anyone.
+const (
+	maxRegexTime  = 20 * time.Second
+	maxRegexStack = 1 << 24 // numbers of 8 bytes
+)
+
+// span is a part of a text that is cut up, in bytes.
+type span struct {
+	start, end int
+	match      bool // it is what was looked for, rather than what stands between
+}
+
+// pattern is what a Split or Replace looks for.
+type pattern struct {
+	literal string
+	re      *regexp2.Regexp // nil where a literal is looked for
+}
+
+// patternFile is {"String": "..."} or {"Regex": "..."}.
+type patternFile struct {
+	String *string `json:"String"`
+	Regex  *string `json:"Regex"`
+}
+
+func (f patternFile) compile() (*pattern, error) {
+	switch {
+	case f.String != nil && f.Regex == nil && *f.String != "":
+		return &pattern{literal: *f.String}, nil
+	case f.String != nil && f.Regex == nil:
+		return newRegex("") // it stands at every place
+	case f.Regex != nil && f.String == nil:
+		return newRegex(*f.Regex)
+	}
+	return nil, errors.New("its pattern is neither a String nor a Regex")
+}
+
+// newRegex compiles a regular expression as Oniguruma writes it.
+func newRegex(source string) (*pattern, error) {
+	translated, err := translate(source)
+	if err != nil {
+		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+	}
+	re, err := regexp2.Compile(translated, regexp2.OptionMaxBacktrackingStackSize(maxRegexStack))
+	if err != nil {
+		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+	}
+	re.MatchTimeout = maxRegexTime
+	return &pattern{re: re}, nil
+}
+
+// find cuts a text into matches and what stands between them.
+func (p *pattern) find(text string) ([]span, error) {
+	if p.re == nil {
+		return findLiteral(text, p.literal), nil
+	}
+	if text == "" {
+		return nil, nil
+	}
+	c := regexCut{text: text, runes: []rune(text), deadline: time.Now().Add(maxRegexTime)}
+	err := p.re.FindRunesMatches(c.runes, -1, c.add)
+	if err == nil && c.late {
+		err = errors.New("it takes too long")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("a regular expression of the tokenizer cannot cut this text of %d bytes: %w", len(text), err)
+	}
+	return gap(c.spans, c.last, len(text)), nil
+}
+
+// regexCut collects matches, which count letters, as spans, which count bytes.
+type regexCut struct {
+	text     string
+	runes    []rune
+	rune     int // how far it is counted, in letters
+	byte     int // the same place in bytes
+	last     int // the end of the last match
+	any      bool
+	late     bool
+	deadline time.Time
+	spans    []span
+}
+
+func (c *regexCut) add(m regexp2.MatchView) bool {
+	at, length, _ := m.GroupRange(0)
+	start := c.bytes(at)
+	end := c.bytes(at + length)
+	if start == end && c.any && end == c.last {
+		return true // Oniguruma takes no empty match right behind another
+	}
+	c.spans = append(gap(c.spans, c.last, start), span{start, end, true})
+	c.last, c.any = end, true
+	if len(c.spans)&1023 == 0 && time.Now().After(c.deadline) {
+		c.late = true
+	}
+	return !c.late
+}
+
+func (c *regexCut) bytes(at int) int {
+	for c.rune < at {
+		c.byte += utf8.RuneLen(c.runes[c.rune])
+		c.rune++
+	}
+	return c.byte
+}
+
+// gap appends what stands between two matches.
+func gap(spans []span, start, end int) []span {
+	if start < end {
+		return append(spans, span{start, end, false})
+	}
+	return spans
+}

@@ -1,0 +1,246 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+)
+
+// Tokenizer turns texts into the ids of tokens and back. Several goroutines can
+// use one at the same time: nothing in it changes.
+type Tokenizer struct {
+	normalizer   normalizer   // nil if there is none
+	preTokenizer preTokenizer // nil if there is none
+	model        model
+	vocabulary   *vocabulary
+	added        *added
+	frame        frame
+	decoders     []decoder
+	size         int
+}
+
+// Open reads tokenizer.json in a folder, or the file itself. The error wraps
+// fs.ErrNotExist where there is none.
+func Open(path string) (*Tokenizer, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "tokenizer.json")
+	}
+	b, err := sidefile.Read(path, sidefile.Text)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no tokenizer %s: copy the model's tokenizer.json there (%w)", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the tokenizer: %w", err)
+	}
+	t, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("read the tokenizer %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// Parse reads the contents of a tokenizer.json.
+func Parse(json []byte) (*Tokenizer, error) {
+	f, err := readFile(json)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{}
+	m, err := readModel(f.Model)
+	if err != nil {
+		return nil, err
+	}
+	t.model, t.vocabulary = m.model, m.vocabulary
+	if !absent(f.Normalizer) {
+		if t.normalizer, err = readNormalizer(f.Normalizer, 0); err != nil {
+			return nil, err
+		}
+	}
+	if !absent(f.PreTokenizer) {
+		if t.preTokenizer, err = readPreTokenizer(f.PreTokenizer, 0); err != nil {
+			return nil, err
+		}
+	}
+	if !absent(f.PostProcessor) {
+		if t.frame, err = readPostProcessor(f.PostProcessor, 0); err != nil {
+			return nil, err
+		}
+	}
+	t.decoders = []decoder{decoderFunc(spaced)}
+	if !absent(f.Decoder) {
+		if t.decoders, err = readDecoder(f.Decoder, 0); err != nil {
+			return nil, err
+		}
+	}
+	if t.added, err = newAdded(f.AddedTokens, t.vocabulary, t.normalizer); err != nil {
+		return nil, err
+	}
+	for id := range t.vocabulary.tokens {
+		t.size = max(t.size, int(id)+1)
+	}
+	for id := range t.added.tokens {
+		t.size = max(t.size, int(id)+1)
+	}
+	return t, nil
+}
+
+// maxText is the longest text that is encoded at once, in bytes.
+const maxText = 1 << 28
+
+// Encode gives a text's ids. Added tokens in it, such as <|im_start|>, are
+// recognised. No tokens are put around it. In the place of bytes that are not
+// UTF-8 it sees U+FFFD; what has no token, not even one for the unknown, is left
+// out, as Hugging Face's library does.
+func (t *Tokenizer) Encode(text string) ([]int64, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once: cut it", len(text)>>20, maxText>>20)
+	}
+	text = validUTF8(text)
+	ids := []int64{}
+	s := &scratch{words: map[string][]int64{}}
+	for _, part := range t.added.plain.find(text) {
+		if part.id >= 0 {
+			ids = append(ids, part.id)
+			continue
+		}
+		p := newPiece(text[part.start:part.end])
+		if part.start > 0 {
+			p.lead = 0
+		}
+		var err error
+		if ids, err = t.encodePart(ids, p, s); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// encodePart is for what stands between added tokens.
+func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error) {
+	var err error
+	if t.normalizer != nil {
+		if p, err = t.normalizer.normalize(p); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range t.added.normalized.find(p.text) {
+		if part.id >= 0 {
+			ids = append(ids, part.id)
+			continue
+		}
+		pieces := p.cut(nil, []span{{start: part.start, end: part.end}})
+		if t.preTokenizer != nil {
+			if pieces, err = t.preTokenizer.split(nil, pieces[0]); err != nil {
+				return nil, err
+			}
+		}
+		for _, word := range pieces {
+			if ids, err = t.model.encode(ids, word.text, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ids, nil
+}
+
+// EncodeWithSpecial is Encode, and puts around the text the tokens that the
+// post-processor of the file says, such as one for its beginning.
+func (t *Tokenizer) EncodeWithSpecial(text string) ([]int64, error) {
+	ids, err := t.Encode(text)
+	if err != nil {
+		return nil, err
+	}
+	return t.frame.around(ids), nil
+}
+
+// Decode gives the text of ids. Special tokens are left out unless keepSpecial;
+// ids that have no token are left out.
+func (t *Tokenizer) Decode(ids []int64, keepSpecial bool) string {
+	var out output
+	s := chain(t.decoders, &out, false)
+	for _, id := range ids {
+		if token, ok := t.decoded(id, keepSpecial); ok {
+			s.write(token)
+			s.end()
+		}
+	}
+	s.close()
+	return out.take()
+}
+
+// decoded is what the decoders get for an id.
+func (t *Tokenizer) decoded(id int64, keepSpecial bool) (string, bool) {
+	token, ok := t.added.decoded[id]
+	if !ok {
+		token, ok = t.Token(id)
+	}
+	return token, ok && (keepSpecial || !t.added.special[token])
+}
+
+// ID is the id of a token as the file writes it; special ones are tokens too.
+func (t *Tokenizer) ID(token string) (id int64, ok bool) {
+	if id, ok = t.added.ids[token]; !ok {
+		id, ok = t.vocabulary.ids[token]
+	}
+	return id, ok
+}
+
+// Token is the token of an id as the file writes it, which can differ from its
+// text: Ġthe stands for " the".
+func (t *Tokenizer) Token(id int64) (token string, ok bool) {
+	if a, ok := t.added.tokens[id]; ok {
+		return a.Content, true
+	}
+	token, ok = t.vocabulary.tokens[id]
+	return token, ok
+}
+
+// IsSpecial tells the tokens that Decode leaves out.
+func (t *Tokenizer) IsSpecial(id int64) bool { return t.added.tokens[id].Special }
+
+// Size is one more than the largest id.
+func (t *Tokenizer) Size() int { return t.size }
+
+// Stream decodes ids as they come.
+func (t *Tokenizer) Stream(keepSpecial bool) *Stream {
+	return &Stream{tokenizer: t, keepSpecial: keepSpecial}
+}
+
+// Stream makes text of ids that come one by one. What Add and Flush return is
+// valid UTF-8 and, put together, what Decode gives. A Stream is for one
+// goroutine.
+type Stream struct {
+	tokenizer   *Tokenizer
+	keepSpecial bool
+	stage       stage // nil before the first id
+	out         output
+}
+
+// Add takes the next id and returns what can be shown now. That can be nothing: a
+// token may hold a part of a letter.
+func (s *Stream) Add(id int64) string {
+	s.begin()
+	if token, ok := s.tokenizer.decoded(id, s.keepSpecial); ok {
+		s.stage.write(token)
+		s.stage.end()
+	}
+	return s.out.take()
+}
+
+// Flush ends the text and returns what is left of it. The next id begins another.
+func (s *Stream) Flush() string {
+	s.begin()
+	s.stage.close()
+	s.stage = nil
+	return s.out.take()
+}
+
+func (s *Stream) begin() {
+	if s.stage == nil {
+		s.stage = chain(s.tokenizer.decoders, &s.out, true)
+	}
+}
