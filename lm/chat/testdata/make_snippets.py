@@ -137,6 +137,14 @@ a {%+ if true +%} b {% endif %} c
 {% set q = 1 %}{% macro m() %}{{ q }}{% endmacro %}{% set q = 2 %}{{ m() }}
 {% macro m(x=[]) %}{{ x }}{% endmacro %}{{ m() }}{{ m([1]) }}
 {% macro a() %}A{{ b() }}{% endmacro %}{% macro b() %}B{% endmacro %}{{ a() }}
+{% for x in xs %}{% break %}{% else %}e{% endfor %}{% for x in xs %}{% continue %}{% else %}f{% endfor %}{% for x in xs %}{% if x == 1 %}{% break %}{% endif %}{% else %}g{% endfor %}
+{{ (xs|map('string')|reverse)[1] }} {{ xs|reverse|list }} {{ (missing|reverse)|list }}
+{{ [] in d.keys() }}
+{{ 'b' in d.keys() }} {{ 1 in d.values() }} {{ ('b', 1) in d.items() }} {{ [] in d.values() }}
+{% for x in xs %}{{ n }}{% endfor %}{% set n = 9 %}{{ n }}
+{% macro m() %}{{ n }}{% endmacro %}{{ m() }}{% set n = 9 %}{{ m() }}
+{% if no %}{% set n = 1 %}{% endif %}{{ n }}{% for x in xs %}{% if x == 1 %}{% set n = x %}{% endif %}{{ n }}{% endfor %}{{ n }}
+{% for x in xs %}{% for y in xs %}{{ n }}{% endfor %}{% set n = 9 %}{{ n }}{% endfor %}
 {% for x in xs %}{% macro m() %}{{ x }}{% endmacro %}{{ m() }}{% endfor %}
 {{ m is defined }}{% macro m() %}{% endmacro %}{{ m is defined }}{{ m is callable }}
 {% for node in [tree] recursive %}{{ node.v }}{% if node.kids %}({{ loop(node.kids) }}){% endif %}{% endfor %}

@@ -144,6 +144,10 @@ func (m *machine) contains(in, v any) bool {
 		}
 		_, ok := in.Get(v)
 		return ok
+	case view:
+		if _, ok := keyOf(v); in.kind == "dict_keys" && !ok {
+			failf("a %s is looked for in the keys of a dict, which is not supported", typeName(v))
+		}
 	case markup:
 		failf("in with a text marked as safe is not supported")
 	case *iterator:

@@ -124,31 +124,34 @@ type loopValue struct {
 
 func (s loop) exec(f *frame) signal {
 	f.line = s.line
-	return s.over1(f, s.over.eval(f), 0)
+	return s.render(f, s.over.eval(f), 0)
 }
 
-// over1 renders the loop over a value. Jumps end in it.
-func (s loop) over1(f *frame, over any, depth int64) signal {
+// render renders the loop over a value. Jumps end in it.
+func (s loop) render(f *frame, over any, depth int64) signal {
 	l := &loopValue{items: s.selected(f, f.iterate(over)), depth: depth}
 	if s.recursive {
 		l.recurse = func(items any, depth int64) string {
 			f.enter()
 			defer f.leave()
 			inner := &frame{f.machine, f.scope, &strings.Builder{}}
-			s.over1(inner, items, depth)
+			s.render(inner, items, depth)
 			return inner.out.String()
 		}
 	}
+	completed := false // else is for a loop of which no round went to its end
 	for ; l.at < len(l.items); l.at++ {
 		inner := f.inner(nil, nil)
 		inner.scope.values["loop"] = l
 		inner.assign(s.to, l.items[l.at])
 		f.spend(1)
-		if inner.run(s.body) == signalBreak {
+		left := inner.run(s.body)
+		if left == signalBreak {
 			break
 		}
+		completed = completed || left == signalNone
 	}
-	if len(l.items) == 0 && s.otherwise != nil {
+	if !completed && s.otherwise != nil {
 		return f.inner(nil, nil).run(s.otherwise)
 	}
 	return signalNone

@@ -66,7 +66,11 @@ func newFilters() map[string]valueFilter {
 			if s, ok := v.(string); ok {
 				return string(reversed(m.runes(s)))
 			}
-			return &iterator{reversed(m.iterate(v))}
+			turned := reversed(m.iterate(v))
+			if is[*iterator](v) {
+				return List(turned)
+			}
+			return &iterator{turned}
 		},
 		"round": roundFilter,
 		"safe": func(m *machine, v any, given passed) any {
