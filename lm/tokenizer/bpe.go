@@ -17,7 +17,7 @@ type bpe struct {
 	letters      map[rune]int64 // tokens of one letter
 	prefix       string         // of what does not begin a word
 	suffix       string         // of what ends a word
-	unknown      int64          // -1 if there is none
+	unknown      unknown
 	fuseUnknown  bool
 	fallback     bool // a letter without a token becomes those of its bytes
 	byteTokens   [256]int64
@@ -57,12 +57,7 @@ func readBPE(b json.RawMessage) (built, error) {
 	if err != nil {
 		return built{}, err
 	}
-	m := &bpe{vocabulary: v, prefix: f.Prefix, suffix: f.Suffix, unknown: -1, fuseUnknown: f.FuseUnk, fallback: f.ByteFallback, ignoreMerges: f.IgnoreMerges}
-	if f.UnkToken != nil {
-		if m.unknown, err = v.need(*f.UnkToken, "unk_token"); err != nil {
-			return built{}, err
-		}
-	}
+	m := &bpe{vocabulary: v, prefix: f.Prefix, suffix: f.Suffix, unknown: v.unknown(f.UnkToken), fuseUnknown: f.FuseUnk, fallback: f.ByteFallback, ignoreMerges: f.IgnoreMerges}
 	pairs, err := readMerges(f.Merges)
 	if err != nil {
 		return built{}, err
@@ -112,10 +107,11 @@ func (m *bpe) addMerges(pairs [][]string) error {
 		}
 		var ids [3]int64
 		for i, token := range []string{p[0], p[1], p[0] + rest} {
-			var err error
-			if ids[i], err = m.need(token, fmt.Sprintf("merge number %d needs the token", rank)); err != nil {
-				return err
+			id, ok := m.ids[token]
+			if !ok {
+				return fmt.Errorf("its merge number %d needs the token %q, which is not in its vocabulary", rank, token)
 			}
+			ids[i] = id
 		}
 		m.merges[pairKey{int32(ids[0]), int32(ids[1])}] = merged{int32(rank), int32(ids[2])}
 	}
@@ -136,7 +132,9 @@ func (m *bpe) encode(ids []int64, text string, s *scratch) ([]int64, error) {
 		return append(ids, known...), nil
 	}
 	start := len(ids)
-	m.letterSymbols(text, s)
+	if err := m.letterSymbols(text, s); err != nil {
+		return nil, err
+	}
 	m.merge(s)
 	for _, symbol := range s.symbols {
 		if !symbol.gone {
@@ -150,7 +148,7 @@ func (m *bpe) encode(ids []int64, text string, s *scratch) ([]int64, error) {
 }
 
 // letterSymbols begins with a symbol for each letter.
-func (m *bpe) letterSymbols(text string, s *scratch) {
+func (m *bpe) letterSymbols(text string, s *scratch) error {
 	s.symbols = s.symbols[:0]
 	unknown := false // one is to come before the next known letter
 	for at, r := range text {
@@ -159,7 +157,7 @@ func (m *bpe) letterSymbols(text string, s *scratch) {
 		switch {
 		case ok:
 			if unknown {
-				s.add(m.unknown)
+				s.add(m.unknown.id)
 				unknown = false
 			}
 			s.add(id)
@@ -169,16 +167,19 @@ func (m *bpe) letterSymbols(text string, s *scratch) {
 			for i := range len(written) {
 				s.add(m.byteTokens[written[i]])
 			}
-		case m.unknown >= 0:
+		case m.unknown.id >= 0:
 			if unknown && !m.fuseUnknown {
-				s.add(m.unknown)
+				s.add(m.unknown.id)
 			}
 			unknown = true
+		case m.unknown.named:
+			return m.unknown.missing(text[at:end])
 		}
 	}
 	if unknown {
-		s.add(m.unknown)
+		s.add(m.unknown.id)
 	}
+	return nil
 }
 
 // letter finds the token of a letter, and how it is written in the vocabulary.

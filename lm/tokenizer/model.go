@@ -40,13 +40,31 @@ func newVocabulary(ids map[string]uint32) (*vocabulary, error) {
 	return v, nil
 }
 
-// need is the id of a token that the model cannot do without.
-func (v *vocabulary) need(token, what string) (int64, error) {
-	id, ok := v.ids[token]
-	if !ok {
-		return 0, fmt.Errorf("its %s %q is not in its vocabulary", what, token)
+// unknown is the token that stands for what has none. A file may name one that
+// is not in its vocabulary, which matters to texts that need it only.
+type unknown struct {
+	named bool
+	token string
+	id    int64 // -1 if it is not in the vocabulary
+}
+
+func (v *vocabulary) unknown(token *string) unknown {
+	if token == nil {
+		return unknown{id: -1}
 	}
-	return id, nil
+	u := unknown{named: true, token: *token, id: -1}
+	if id, ok := v.ids[*token]; ok {
+		u.id = id
+	}
+	return u
+}
+
+// missing is the error for a text that cannot be written in tokens.
+func (u unknown) missing(text string) error {
+	if !u.named {
+		return fmt.Errorf("the tokenizer has no token for %.40q, and none for what is unknown", text)
+	}
+	return fmt.Errorf("the tokenizer has no token for %.40q, and its unk_token %q is not in its vocabulary", text, u.token)
 }
 
 // bytes gives the tokens of bytes such as <0x0A>; ok is false if one has none.

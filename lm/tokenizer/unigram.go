@@ -14,7 +14,7 @@ type unigram struct {
 	*vocabulary
 	trie       *trie
 	scores     []float64
-	unknown    int64 // -1 if there is none
+	unknown    unknown
 	penalty    float64
 	fallback   bool
 	byteTokens [256]int64
@@ -57,7 +57,7 @@ func readUnigram(b json.RawMessage) (built, error) {
 		return built{}, err
 	}
 	v := &vocabulary{ids: make(map[string]int64, len(f.Vocab)), tokens: make(map[int64]string, len(f.Vocab)), size: len(f.Vocab)}
-	m := &unigram{vocabulary: v, trie: newTrie(), unknown: -1, fallback: f.ByteFallback, penalty: math.Inf(1)}
+	m := &unigram{vocabulary: v, trie: newTrie(), unknown: unknown{id: -1}, fallback: f.ByteFallback, penalty: math.Inf(1)}
 	for id, s := range f.Vocab {
 		v.ids[s.token], v.tokens[int64(id)] = int64(id), s.token
 		if s.token != "" {
@@ -68,8 +68,8 @@ func readUnigram(b json.RawMessage) (built, error) {
 	}
 	m.penalty -= unknownPenalty
 	if f.UnkID != nil {
-		if m.unknown = *f.UnkID; m.unknown < 0 || m.unknown >= int64(len(f.Vocab)) {
-			return built{}, fmt.Errorf("its unk_id %d is none of its %d tokens", m.unknown, len(f.Vocab))
+		if m.unknown.id = *f.UnkID; m.unknown.id < 0 || m.unknown.id >= int64(len(f.Vocab)) {
+			return built{}, fmt.Errorf("its unk_id %d is none of its %d tokens", m.unknown.id, len(f.Vocab))
 		}
 	}
 	m.byteTokens, m.hasByte = v.bytes()
@@ -94,7 +94,7 @@ func (m *unigram) encode(ids []int64, text string, s *scratch) ([]int64, error) 
 	// From the end back: the tokens, of which neighbouring unknown ones are one.
 	var parts []span
 	for end := len(text); end > 0; end = int(ends[end].start) {
-		unknown := int64(ends[end].id) == m.unknown
+		unknown := int64(ends[end].id) == m.unknown.id
 		start := int(ends[end].start)
 		if n := len(parts); n > 0 && unknown && parts[n-1].match {
 			parts[n-1].start = start
@@ -141,10 +141,10 @@ func (m *unigram) best(text string) ([]ending, error) {
 			}
 		}
 		if !single {
-			if m.unknown < 0 {
-				return nil, fmt.Errorf("the tokenizer has no token for %q, and none for what is unknown", text[start:start+letter])
+			if m.unknown.id < 0 {
+				return nil, m.unknown.missing(text[start : start+letter])
 			}
-			reach(start, start+letter, m.unknown, m.penalty)
+			reach(start, start+letter, m.unknown.id, m.penalty)
 		}
 		start += letter
 	}
@@ -165,8 +165,8 @@ func (m *unigram) appendToken(ids []int64, token string) ([]int64, error) {
 		}
 		return ids, nil
 	}
-	if m.unknown < 0 {
-		return nil, fmt.Errorf("the tokenizer has no token for %q, and none for what is unknown", token)
+	if m.unknown.id < 0 {
+		return nil, m.unknown.missing(token)
 	}
-	return append(ids, m.unknown), nil
+	return append(ids, m.unknown.id), nil
 }

@@ -10,7 +10,7 @@ import (
 type wordPiece struct {
 	*vocabulary
 	starts, continuations *trie
-	unknown               int64
+	unknown               unknown
 	maxLetters            int // words of more are unknown
 }
 
@@ -29,11 +29,7 @@ func readWordPiece(b json.RawMessage) (built, error) {
 	if err != nil {
 		return built{}, err
 	}
-	unknown, err := v.need(f.UnkToken, "unk_token")
-	if err != nil {
-		return built{}, err
-	}
-	m := &wordPiece{vocabulary: v, starts: newTrie(), continuations: newTrie(), unknown: unknown, maxLetters: f.MaxLetters}
+	m := &wordPiece{vocabulary: v, starts: newTrie(), continuations: newTrie(), unknown: v.unknown(&f.UnkToken), maxLetters: f.MaxLetters}
 	for token, id := range v.ids {
 		m.starts.add(token, int32(id))
 		if len(token) > len(f.Prefix) && token[:len(f.Prefix)] == f.Prefix {
@@ -45,14 +41,14 @@ func readWordPiece(b json.RawMessage) (built, error) {
 
 func (m *wordPiece) encode(ids []int64, text string, _ *scratch) ([]int64, error) {
 	if utf8.RuneCountInString(text) > m.maxLetters {
-		return append(ids, m.unknown), nil
+		return m.appendUnknown(ids, text)
 	}
 	first := len(ids)
 	pieces := m.starts
 	for rest := text; rest != ""; {
 		id, length := pieces.longest(rest)
 		if length == 0 {
-			return append(ids[:first], m.unknown), nil
+			return m.appendUnknown(ids[:first], text)
 		}
 		ids = append(ids, int64(id))
 		rest, pieces = rest[length:], m.continuations
@@ -60,10 +56,17 @@ func (m *wordPiece) encode(ids []int64, text string, _ *scratch) ([]int64, error
 	return ids, nil
 }
 
+func (m *wordPiece) appendUnknown(ids []int64, text string) ([]int64, error) {
+	if m.unknown.id < 0 {
+		return nil, m.unknown.missing(text)
+	}
+	return append(ids, m.unknown.id), nil
+}
+
 // wordLevel has whole words only.
 type wordLevel struct {
 	*vocabulary
-	unknown int64
+	unknown unknown
 }
 
 func readWordLevel(b json.RawMessage) (built, error) {
@@ -79,14 +82,16 @@ func readWordLevel(b json.RawMessage) (built, error) {
 	if err != nil {
 		return built{}, err
 	}
-	unknown, err := v.need(f.UnkToken, "unk_token")
-	return built{&wordLevel{v, unknown}, v}, err
+	return built{&wordLevel{v, v.unknown(&f.UnkToken)}, v}, nil
 }
 
 func (m *wordLevel) encode(ids []int64, text string, _ *scratch) ([]int64, error) {
 	id, ok := m.ids[text]
 	if !ok {
-		id = m.unknown
+		id = m.unknown.id
+	}
+	if id < 0 {
+		return nil, m.unknown.missing(text)
 	}
 	return append(ids, id), nil
 }
