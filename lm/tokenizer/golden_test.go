@@ -214,20 +214,27 @@ func report(t *testing.T, what string, from []string, got []any, wrong []int) {
 	}
 }
 
+// part is one of these three, and what Python's does.
+type part struct {
+	Normalizer   json.RawMessage `json:"normalizer"`
+	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+	Decoder      json.RawMessage `json:"decoder"`
+	Want         packed          `json:"want"`
+}
+
+func parts(t testing.TB) (all []part) {
+	t.Helper()
+	unzipJSON(t, "parts.json.gz", &all)
+	return all
+}
+
 // Each normalizer, pre-tokenizer and decoder, with options that the kinds lack.
 func TestParts(t *testing.T) {
 	texts := awkward(t)
 	for i, s := range texts {
 		texts[i] = validUTF8(s)
 	}
-	var parts []struct {
-		Normalizer   json.RawMessage `json:"normalizer"`
-		PreTokenizer json.RawMessage `json:"pre_tokenizer"`
-		Decoder      json.RawMessage `json:"decoder"`
-		Want         packed          `json:"want"`
-	}
-	unzipJSON(t, "parts.json.gz", &parts)
-	for _, p := range parts {
+	for _, p := range parts(t) {
 		t.Run(string(p.Normalizer)+string(p.PreTokenizer)+string(p.Decoder), func(t *testing.T) {
 			from := texts
 			var got []any

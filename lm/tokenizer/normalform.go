@@ -20,9 +20,6 @@ const maxMarks = 10
 
 // normalForm is Unicode's normal form of a text (UAX 15).
 func normalForm(text string, form norm.Form) string {
-	if form.IsNormalString(text) && !manyMarks(text) {
-		return text
-	}
 	if !manyMarks(text) {
 		return form.String(text)
 	}
