@@ -137,6 +137,10 @@ a {%+ if true +%} b {% endif %} c
 {% set q = 1 %}{% macro m() %}{{ q }}{% endmacro %}{% set q = 2 %}{{ m() }}
 {% macro m(x=[]) %}{{ x }}{% endmacro %}{{ m() }}{{ m([1]) }}
 {% macro a() %}A{{ b() }}{% endmacro %}{% macro b() %}B{% endmacro %}{{ a() }}
+{% for x, in [[1]] %}{{ x }}{% endfor %}
+{% for (x,) in [[1]] %}{{ x }}{% endfor %}{% set (x,) = [2] %}{{ x }}
+{% generation %}{{ varargs }}{{ kwargs }}{% endgeneration %}
+{% macro m() %}{% generation %}{{ caller() }}{% endgeneration %}{% endmacro %}{% call m() %}x{% endcall %}
 {% for x in xs %}{% break %}{% else %}e{% endfor %}{% for x in xs %}{% continue %}{% else %}f{% endfor %}{% for x in xs %}{% if x == 1 %}{% break %}{% endif %}{% else %}g{% endfor %}
 {{ (xs|map('string')|reverse)[1] }} {{ xs|reverse|list }} {{ (missing|reverse)|list }}
 {{ [] in d.keys() }}

@@ -139,13 +139,13 @@ func (m *machine) contains(in, v any) bool {
 		m.made(in)
 		return strings.Contains(in, part)
 	case *Dict:
-		if _, ok := keyOf(v); !ok {
+		if _, ok := keyOf(v); !ok && !is[undefined](v) {
 			failf("a %s is looked for in a dict, which is not supported", typeName(v))
 		}
 		_, ok := in.Get(v)
 		return ok
 	case view:
-		if _, ok := keyOf(v); in.kind == "dict_keys" && !ok {
+		if _, ok := keyOf(v); in.kind == "dict_keys" && !ok && !is[undefined](v) {
 			failf("a %s is looked for in the keys of a dict, which is not supported", typeName(v))
 		}
 	case markup:

@@ -68,8 +68,9 @@ func (s with) exec(f *frame) signal {
 	return inner.run(s.body)
 }
 
+// In Jinja the body of generation is that of a macro which is called with nothing.
 func (s generation) exec(f *frame) signal {
-	f.write(f.capture(s.body, nil))
+	f.write(f.capture(s.body, map[string]any{"caller": undefined{"caller"}, "varargs": tuple{}, "kwargs": &Dict{}}))
 	return signalNone
 }
 

@@ -79,7 +79,7 @@ var dictMethods = map[string]func(d *Dict, given passed) any{
 	},
 	"get": func(d *Dict, given passed) any {
 		a := given.bind("get", 1, "/key", "/default")
-		if _, ok := keyOf(a[0]); !ok {
+		if _, ok := keyOf(a[0]); !ok && !is[undefined](a[0]) {
 			failf("get with a %s is not supported", typeName(a[0]))
 		}
 		if found, ok := d.Get(a[0]); ok {

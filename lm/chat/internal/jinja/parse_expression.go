@@ -6,15 +6,14 @@ import (
 )
 
 type tupleOptions struct {
-	noChoice   bool   // "x if y" is not read
-	until      string // a name that ends the tuple
-	attributes bool   // of a target: a namespace's attribute may be assigned to
-	bracketed  bool   // in parentheses, so it may be empty
+	noChoice   bool // "x if y" is not read
+	attributes bool // of a target: a namespace's attribute may be assigned to
+	bracketed  bool // in parentheses, so it may be empty
 }
 
-func (p *parser) tupleEnds(o tupleOptions) bool {
+func (p *parser) tupleEnds() bool {
 	t := p.now()
-	return t.kind == kindVariableEnd || t.kind == kindBlockEnd || p.is(kindOperator, ")") || o.until != "" && p.is(kindName, o.until)
+	return t.kind == kindVariableEnd || t.kind == kindBlockEnd || p.is(kindOperator, ")")
 }
 
 // tuple reads an expression, or several with commas between.
@@ -25,7 +24,7 @@ func (p *parser) tuple(o tupleOptions) expression {
 		if len(items) > 0 {
 			p.expect(kindOperator, ",")
 		}
-		if p.tupleEnds(o) {
+		if p.tupleEnds() {
 			break
 		}
 		if o.noChoice {

@@ -63,12 +63,12 @@ func (p *parser) conditional(line int) statement {
 
 func (p *parser) loop(line int) statement {
 	l := loop{line: line}
-	l.to = p.target(tupleOptions{until: "in"})
+	l.to = p.target(tupleOptions{})
 	if l.to.holds(func(t target) bool { return t.attribute != "" }) {
 		p.fail("a for cannot assign to an attribute")
 	}
 	p.expect(kindName, "in")
-	l.over = p.tuple(tupleOptions{noChoice: true, until: "recursive"})
+	l.over = p.tuple(tupleOptions{noChoice: true})
 	if p.word("if") {
 		l.test = p.expression()
 	}
@@ -187,7 +187,7 @@ func (p *parser) target(o tupleOptions) target {
 		if len(several) > 0 {
 			p.expect(kindOperator, ",")
 		}
-		if p.tupleEnds(o) {
+		if p.tupleEnds() {
 			break
 		}
 		several = append(several, p.oneTarget(o))

@@ -109,7 +109,7 @@ func (n *names) within(statements []statement) {
 		case filterBlock:
 			hide(s.body, n, nil, nil)
 		case generation:
-			hide(s.body, n, nil, nil)
+			hide(s.body, n, (&macro{}).scope(), nil)
 		case define:
 			hide(s.macro.body, n, s.macro.scope(), s.macro.defaults)
 		case callBlock:
