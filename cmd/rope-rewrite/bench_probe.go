@@ -45,7 +45,8 @@ func timeModel(c *common, model string, length, tokens, threads int) (t timing, 
 	if err := customop.InitRuntime(c.runtime); err != nil {
 		return t, err
 	}
-	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.library})
+	// A model that ran by its definition would be timed as if that were its speed.
+	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.library, Require: true})
 	if err != nil {
 		return t, err
 	}
