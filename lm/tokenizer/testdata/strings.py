@@ -33,12 +33,30 @@ PIECES = [
     "👍", "🏽", "\u200d", "\ufe0f", "❤️", "🇩", "🇪", "👩‍👧", "🤖", "𝕏", "𐍈", "\u200b", "\ufeff", "\u00ad", "\x00", "\x1b", "\x85", "\ufffd", "\ue000", "▁", "Ġ", "</w>",
     "<s>", "</s>", "<unk>", "<mask>", "[MASK]", "[CLS]", "[SEP]", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "keyword", "New York", "new york", "<tool>", "<0x41>", "<pad>",
 ]
+
+def letters(*ends: tuple[int, int]) -> str:
+    """The letters from one to another, with blanks between them."""
+    return " ".join(chr(c) for low, high in ends for c in range(low, high + 1))
+
+
+# Where one kind of letter ends and another begins. The tokenizers are not trained on these.
+EDGES = [
+    letters((0x00, 0x20)), letters((0x21, 0x7F)), letters((0x80, 0xA0)), letters((0xA1, 0xFF)), letters((0x100, 0x144)),
+    letters((0x33FF, 0x3400), (0x4DBF, 0x4DC0), (0x4DFF, 0x4E00), (0x9FFF, 0xA000), (0xF8FF, 0xF900), (0xFAFF, 0xFB00)),
+    letters((0x1FFFF, 0x20000), (0x2A6DF, 0x2A6E0), (0x2A6FF, 0x2A700), (0x2B73F, 0x2B740), (0x2B81F, 0x2B820), (0x2B91F, 0x2B920), (0x2CEAF, 0x2CEB0), (0x2F7FF, 0x2F800), (0x2FA1F, 0x2FA20)),
+    letters((0x167F, 0x1681), (0x1FFF, 0x2011), (0x2027, 0x2030), (0x205E, 0x2061), (0x2580, 0x2582), (0x3000, 0x3001), (0xFEFE, 0xFF01), (0xFFF8, 0xFFFD)),
+    letters((0x0BE6, 0x0BF2), (0x2150, 0x2160), (0x2180, 0x2189), (0x3021, 0x302A), (0x1D7CE, 0x1D7FF)), letters((0x300, 0x30F), (0x35C, 0x362), (0x483, 0x489), (0x20D0, 0x20E4), (0x24B5, 0x24B7), (0x24E9, 0x24EB)),
+    letters((0xAC00, 0xAC02), (0xD7A2, 0xD7A3), (0x1100, 0x1102), (0x1161, 0x1162), (0x11A8, 0x11AA)), letters((0x130, 0x131), (0x1C4, 0x1CC), (0x1E96, 0x1E9F), (0x1F80, 0x1F88), (0x10400, 0x10402), (0x2126, 0x212B)),
+    letters((0x203F, 0x2041), (0xFE33, 0xFE34), (0xFE4D, 0xFE4F), (0xFF3F, 0xFF40), (0x200C, 0x200D)), letters((0x1F1E6, 0x1F1E8), (0x1F3FB, 0x1F3FF), (0xFE0E, 0xFE0F), (0xE0061, 0xE0063)),
+    "a\u0315\u0300\u05ae\u0062 " + "a" + "\u0315\u0300\u0327" * 14 + " \u1100" + "\u1161\u11a8" + "\u0301" * 40 + "e\u0301", "\u0e33" * 20, "x" * 63 + " " + "x" * 64 + " " + "x" * 65, "\u0fb2\u0f71\u0f80 \u0cca \u0dde",
+]
 BAD = [b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x91", b"\x80", b"\xed\xa0\x80"]
 
 
 def strings() -> list[bytes]:
     rng = random.Random(20240229)
     out = [s if isinstance(s, bytes) else s.encode() for s in BY_HAND]
+    out += [s.encode() for s in EDGES]
     while len(out) < 1000:
         parts = [rng.choice(PIECES).encode() for _ in range(rng.randint(1, 14))]
         if rng.random() < 0.5:  # words rather than noise
