@@ -323,3 +323,32 @@ func tokenLists() (lists [][]string) {
 	}
 	return lists
 }
+
+// Tokenizers of a few tokens, for what no trained one shows.
+func TestTiny(t *testing.T) {
+	var all []struct {
+		File  json.RawMessage `json:"file"`
+		Cases []struct {
+			Text   string  `json:"text"`
+			IDs    []int64 `json:"ids"`
+			Decode string  `json:"decode"`
+			Keep   string  `json:"keep"`
+		} `json:"cases"`
+	}
+	unzipJSON(t, "tiny.json.gz", &all)
+	for _, f := range all {
+		tok, err := Parse(f.File)
+		if err != nil {
+			t.Fatalf("%s: %v", f.File, err)
+		}
+		for _, c := range f.Cases {
+			ids, err := tok.EncodeWithSpecial(c.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(ids, c.IDs) || decoded(t, tok, ids, false) != c.Decode || decoded(t, tok, ids, true) != c.Keep {
+				t.Errorf("%s: %q: %v %q %q, want %v %q %q", f.File, c.Text, ids, tok.Decode(ids, false), tok.Decode(ids, true), c.IDs, c.Decode, c.Keep)
+			}
+		}
+	}
+}

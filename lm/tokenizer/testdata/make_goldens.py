@@ -3,7 +3,7 @@
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 protobuf
     python make_goldens.py
 
-Writes strings.json.gz, KIND.json.gz for each kind, goldens.json.gz and parts.json.gz beside itself. A result is kept as
+Writes strings.json.gz, KIND.json.gz for each kind, goldens.json.gz, parts.json.gz and tiny.json.gz beside itself. A result is kept as
 the first two bytes of the SHA-256 of its JSON; those of the first strings are also kept in full, for readers.
 """
 
@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from kinds import KINDS, ROOT
 from parts import parts
 from strings import strings
+from tiny import tiny
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LISTS = 200  # of random ids, for decoding
@@ -78,6 +79,7 @@ def main() -> None:
         print(name, t.get_vocab_size(), sum(len(s["ids"]) for s in out[name]["sample"]))
     write("goldens.json.gz", json.dumps({"tokenizers": tokenizers.__version__, "kinds": out}, ensure_ascii=False))
     write("parts.json.gz", json.dumps(parts(texts, packed), ensure_ascii=False))
+    write("tiny.json.gz", json.dumps(tiny(), ensure_ascii=False))
 
 
 if __name__ == "__main__":
