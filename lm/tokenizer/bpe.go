@@ -75,7 +75,8 @@ func readBPE(b json.RawMessage) (built, error) {
 // readMerges reads "a b" or ["a", "b"].
 func readMerges(b json.RawMessage) ([][]string, error) {
 	var pairs [][]string
-	if inner := bytes.TrimLeft(b, "[ \t\r\n"); len(inner) > 0 && inner[0] != '"' || bytes.Count(b[:len(b)-len(inner)], []byte("[")) > 1 {
+	inner := bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("[")))
+	if bytes.HasPrefix(inner, []byte("[")) {
 		if err := json.Unmarshal(b, &pairs); err != nil {
 			return nil, fmt.Errorf("its merges cannot be read: %w", err)
 		}

@@ -301,7 +301,8 @@ func decodeAll(t *testing.T, part json.RawMessage) (from []string, got []any) {
 		}
 		s.close()
 		b, _ := json.Marshal(tokens)
-		from, got = append(from, string(b)), append(got, out.take())
+		whole := out.take()
+		from, got = append(from, string(b)), append(got, whole)
 	}
 	return from, got
 }

@@ -16,6 +16,7 @@ REGEXES = [
     r"\w+", r"\W", r"\d\D", r"\h+", r"[[:alpha:]]+", r"[[:punct:]]", r"[[:space:]]|[[:upper:]]", r"^\s|\s$", r"\bk|k\b", r"[^\W\d]+", r"[\p{L}&&[^\p{Han}a-f]]+",
     r"[a-c[x-z]]", r"\p{^L}", r"\P{L}+", r"\p{Han}{1,2}|\p{Greek}|\p{Arabic}", r"(?<=a)b|(?<!\s)\n", r"(a|b)+", r"(?<n>x{2,})", r"(?i)hello|[k-l]s", r"(?i:[^a-z])+", r"a{,2}b?", r"\u4f60|\x{1F44D}|\x41",
     r"(?>a+)b|\A<|\z", r".", r"(?m:.)+", r"\s++\S?+", r"[\s\S]{3}", r"[-a]|[a\-z]|[\]\[]", r"\p{Lu}\p{Ll}+|\p{Sc}|\p{Mn}|\p{So}|\p{Zs}|\p{Cf}", r"\p{Alpha}|\p{Space}", r"[^\x00-\x7F]+",
+    r" ?[^(\s|[.,!?…。，、।۔،])]+", r"[0-9][0-9][0-9]", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[\p{Han}\p{Hiragana}&&[^の]]+", r"\R|[^\H]",
 ]
 PRE_TOKENIZERS = [
     *[{"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False} for r in REGEXES],
@@ -29,18 +30,18 @@ PRE_TOKENIZERS = [
     {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, {"type": "Punctuation"}, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}]},
 ]
 DECODERS = [
-    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": "a", "start": 2, "stop": 0},
+    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": "a", "start": 2, "stop": 0}, {"type": "Strip", "content": "a", "start": 0, "stop": 1},
     *[{"type": "Metaspace", "replacement": "▁", "prepend_scheme": s, "split": True} for s in ("always", "never", "first")],
     {"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "WordPiece", "prefix": "##", "cleanup": False}, {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True}, {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": False},
     {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Replace", "pattern": {"String": "aa"}, "content": "b"}, {"type": "Replace", "pattern": {"Regex": "[aĠ]+"}, "content": "<>"},
     *[{"type": "Sequence", "decoders": d} for d in (
         [{"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "aa"}, "content": "b"}], [{"type": "Fuse"}, {"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"}],
-        [{"type": "Fuse"}, {"type": "Strip", "content": "a", "start": 3, "stop": 0}], [{"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}],
+        [{"type": "Fuse"}, {"type": "Strip", "content": "a", "start": 3, "stop": 0}], [{"type": "Fuse"}, {"type": "Strip", "content": "a", "start": 0, "stop": 1}], [{"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}],
         [{"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}],
         [{"type": "Replace", "pattern": {"String": "a"}, "content": ""}, {"type": "WordPiece", "prefix": "##", "cleanup": True}])],
     {"type": "BPEDecoder", "suffix": "</w>"},
 ]
-# What a decoder gets; none is empty, for some decoders of Python stop there.
+# What a decoder gets; none is empty, for Python panics where Strip has more to take than there is.
 TOKENS = ["a", "aa", "baa", "▁a", "▁", "▁▁", "##x", "x", ".", "'", "n't", " do not", "</w>", "b</w>", "Ġa", "Ġ", "âĤ", "¬", "Ã", "©", "<0xE2>", "<0x82>", "<0xAC>", "<0xFF>", "<0x41>", "<0xZZ>", "<pad>", "|", "é", "中", "a b", "\n"]
 
 
@@ -72,8 +73,6 @@ def parts(texts: list[str], packed) -> list[dict]:
         out.append({"pre_tokenizer": c, "want": packed([t for t, _ in p.pre_tokenize_str(s)] for s in texts)})
     lists = token_lists()
     for c in DECODERS:
-        if "Strip" in json.dumps(c) and '"stop": 2' in json.dumps(c):
-            continue  # Python stops at tokens shorter than what it strips
         d = part(decoders, "decoder", c)
         out.append({"decoder": c, "want": packed(d.decode(t) for t in lists)})
     return out
