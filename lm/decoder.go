@@ -34,6 +34,7 @@ type Decoder struct {
 	signature *signature.Signature
 	memory    memory
 	chunk     int
+	whole     bool    // the frequencies depend on the length of a call
 	length    int64   // tokens in the cache
 	documents []int64 // their ids, if the model takes any
 }
@@ -103,9 +104,10 @@ func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 	if err := registerOps(so, model, options); err != nil {
 		return nil, err
 	}
+	d.whole = byLength(model)
 	if d.chunk = options.Chunk; d.chunk == 0 {
 		d.chunk = usualChunk
-		if byLength(model) {
+		if d.whole {
 			d.chunk = math.MaxInt
 		}
 	}
@@ -134,6 +136,10 @@ func (d *Decoder) Length() int { return int(d.length) }
 
 // Capacity is the number of tokens that the cache can hold; 0 when it grows.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
+
+// WholePrompts reports whether the model's frequencies depend on the length of a call: a
+// prompt in pieces then means something else than in one.
+func (d *Decoder) WholePrompts() bool { return d.whole }
 
 // TokenBytes is what the keys and values of one token take in the cache, in bytes. A cache that
 // grows stands in memory twice while a call runs.

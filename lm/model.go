@@ -30,16 +30,13 @@ type Model struct {
 // tokenizer_config.json) and generation_config.json or config.json, where it has them. The ONNX
 // Runtime library must have been initialised (customop.InitRuntime).
 func Open(path string, options Options) (_ *Model, err error) {
-	file, err := modelFile(path)
+	file, err := File(path)
 	if err != nil {
 		return nil, err
 	}
 	folder := options.Folder
 	if folder == "" {
-		folder = filepath.Dir(file)
-		if filepath.Base(folder) == "onnx" && !exists(filepath.Join(folder, "tokenizer.json")) {
-			folder = filepath.Dir(folder) // as model hubs have it
-		}
+		folder = Folder(file)
 	}
 	m := &Model{}
 	if m.Tokenizer, err = tokenizer.Open(folder); err != nil {
@@ -61,8 +58,19 @@ func Open(path string, options Options) (_ *Model, err error) {
 	return m, nil
 }
 
-// modelFile is the model's file where path is a folder.
-func modelFile(path string) (string, error) {
+// Folder is where tokenizer.json and the configurations of a model's file are: beside it, or
+// above the folder onnx, as model hubs have it.
+func Folder(file string) string {
+	folder := filepath.Dir(file)
+	if filepath.Base(folder) == "onnx" && !exists(filepath.Join(folder, "tokenizer.json")) {
+		return filepath.Dir(folder)
+	}
+	return folder
+}
+
+// File is the .onnx file of a model where path is a folder: the one that genai_config.json
+// names, or the only one there is. A file is itself.
+func File(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("there is no model %s: give an .onnx file or a folder with one (%w)", path, fs.ErrNotExist)

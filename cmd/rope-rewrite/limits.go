@@ -34,19 +34,28 @@ func (l *limits) bytes() (uint64, error) {
 	if l.memory == "" {
 		return 0, nil
 	}
-	number, unit := l.memory, ""
-	if len(number) > 2 {
-		number, unit = l.memory[:len(l.memory)-2], strings.ToUpper(l.memory[len(l.memory)-2:])
-	}
-	scale := map[string]float64{"MB": 1 << 20, "GB": 1 << 30}[unit]
-	size, err := strconv.ParseFloat(number, 64)
-	if size *= scale; err != nil || scale == 0 || !(size > 0 && size < 1<<50) {
-		return 0, usageError("--max-memory %q: a size such as 800MB or 4GB was expected", l.memory)
+	size, err := parseSize(l.memory)
+	if err != nil {
+		return 0, usageError("--max-memory %w", err)
 	}
 	if size < leastMemory {
 		return 0, usageError("--max-memory %s: ONNX Runtime and a small model take some of it; at least %dMB were expected", l.memory, leastMemory>>20)
 	}
 	return uint64(size), nil
+}
+
+// parseSize reads a number of bytes such as 800MB or 4GB.
+func parseSize(text string) (float64, error) {
+	number, unit := text, ""
+	if len(number) > 2 {
+		number, unit = text[:len(text)-2], strings.ToUpper(text[len(text)-2:])
+	}
+	scale := map[string]float64{"MB": 1 << 20, "GB": 1 << 30}[unit]
+	size, err := strconv.ParseFloat(number, 64)
+	if size *= scale; err != nil || scale == 0 || !(size > 0 && size < 1<<50) {
+		return 0, fmt.Errorf("%q: a size such as 800MB or 4GB was expected", text)
+	}
+	return size, nil
 }
 
 // within runs work under the limits, and says which one ended it.

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// evalCommand is rope-rewrite eval MODEL.
+type evalCommand struct {
+	*common
+	tasks    []string
+	lengths  tokenList
+	depths   string
+	samples  int
+	windows  int
+	methods  []string
+	context  tokenCount
+	text     string
+	haystack string
+	forms    []string
+	plain    bool
+	seed     uint64
+	threads  int
+	memory   string
+	checks   []string
+	output   string
+	resume   bool
+}
+
+// evalResult is what the command finds, as --json prints it and results.json holds it.
+type evalResult struct {
+	Variants []evalVariant `json:"variants"`
+	Seed     uint64        `json:"seed"`
+	evaluation.Summary
+	Checks []evalCheck `json:"checks,omitempty"`
+}
+
+type evalVariant struct {
+	Name    string   `json:"name"`
+	Model   string   `json:"model"`
+	Methods []string `json:"methods"` // what was done to the model, every parameter resolved
+}
+
+type evalCheck struct {
+	Check   string `json:"check"`
+	Variant string `json:"variant"`
+	Holds   bool   `json:"holds"`
+	Found   string `json:"found"`
+}
+
+func newEval(c *common) *cobra.Command {
+	e := &evalCommand{common: c}
+	cmd := &cobra.Command{
+		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
+		Short: "Measure what methods do: does the model find what a long text hides?",
+		Long: `Asks language models what long texts hide, and how well they foretell a text: a
+model and what methods make of it (--method none is the model as it is), or
+several files. Shares have intervals of 95 % (Wilson). Prompts follow the
+model's chat template where it has one, and answers are greedy.
+
+  rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
+      --method "scaling yarn:factor=2" --method "positions string" -o results
+
+Tasks: passkey (a number), needles (four numbers, two must be found), kv (a
+value by its key), variables (that get their value from one another) and
+perplexity (of --text). With -o, samples are written as they come, and --resume
+goes on with them. Exit code 1 when a --check does not hold.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errNoModel
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	e.lengths = tokenList{2048, 4096, 8192, 16384}
+	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, with commas: "+strings.Join(evaluation.TaskNames(), ", "))
+	f.Var(&e.lengths, "lengths", "`TOKENS` of prompts and windows, with commas")
+	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, as 30% or 10%,90%")
+	f.IntVar(&e.samples, "samples", 20, "`NUMBER` of samples of each task, length and depth")
+	f.StringArrayVar(&e.methods, "method", nil, `patch the model with "AXIS SPEC" first, such as "scaling yarn:factor=2", several with semicolons; may be repeated, none is the model as it is, as `+"`METHOD`")
+	f.Var(&e.context, "context", "`TOKENS` that methods are meant for, of which they derive what is not given; the default is the largest of --lengths")
+	f.StringVar(&e.text, "text", "", "`FILE` of text that perplexity is measured on")
+	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text")
+	f.StringVar(&e.haystack, "haystack", "", "`FILE` of text in which the tasks hide what is to be found")
+	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`, a prompt in place of the task's own; TASK=- prints that one")
+	f.BoolVar(&e.plain, "plain", false, "ask in plain text, whatever chat template there is")
+	f.Uint64Var(&e.seed, "seed", 1, "`NUMBER` that draws the samples; every model gets the same")
+	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
+	f.StringVar(&e.memory, "memory", "", "`SIZE` that caches may take, such as 4GB")
+	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` that every model but the one as it is must meet, such as passkey@12K>=0.9 (by the lower end of its interval) or perplexity@8K<=15; may be repeated")
+	f.StringVarP(&e.output, "output", "o", "", "`DIR` for results.json, report.html, pictures and the samples")
+	f.BoolVar(&e.resume, "resume", false, "go on with an evaluation that was interrupted")
+	return cmd
+}
+
+func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
+	if printed, err := e.printForm(cmd); printed || err != nil {
+		return err
+	}
+	plan, checks, err := e.plan()
+	if err != nil {
+		return err
+	}
+	variants, err := e.variants(models)
+	if err != nil {
+		return err
+	}
+	if err := customop.InitRuntime(e.runtime); err != nil {
+		return err
+	}
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	result := &evalResult{Seed: e.seed}
+	var samples []evaluation.Sample
+	options := evaluation.Options{
+		Model:    lm.Options{Threads: e.threads, OpsLibrary: e.library, Require: true},
+		Progress: progress.say,
+		Sample:   func(s evaluation.Sample) error { samples = append(samples, s); return nil },
+		Methods: func(v evaluation.Variant, methods []string) {
+			if !slices.ContainsFunc(result.Variants, func(r evalVariant) bool { return r.Name == v.Name }) {
+				result.Variants = append(result.Variants, evalVariant{v.Name, v.Model, append([]string{}, methods...)})
+			}
+		},
+	}
+	if e.output != "" {
+		journal, done, err := e.journal(plan, variants)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, journal.Close()) }()
+		samples, options.Done = done, done
+		options.Sample = func(s evaluation.Sample) error { samples = append(samples, s); return journal.Add(s) }
+	}
+	failed := evaluation.Run(cmd.Context(), plan, variants, options)
+	progress.done()
+	if failed != nil && len(samples) == 0 {
+		return failed
+	}
+	result.Summary = evaluation.Summarise(samples, plan.Lengths)
+	if failed == nil {
+		result.check(checks, variants)
+	}
+	if err := e.write(result, plan); err != nil {
+		return errors.Join(failed, err)
+	}
+	if err := e.show(cmd, result, func(w *writer) { evalTables(w, result) }); err != nil {
+		return errors.Join(failed, err)
+	}
+	if failed != nil && e.output != "" {
+		return fmt.Errorf("%w; what was measured is in %s, and --resume goes on with it", failed, e.output)
+	}
+	if failed != nil {
+		return failed
+	}
+	if slices.ContainsFunc(result.Checks, func(c evalCheck) bool { return !c.Holds }) {
+		return &exitError{exitFailed, errReported}
+	}
+	return nil
+}
+
+// check applies the conditions to every variant but the unchanged model, which is there to
+// compare with; alone it must meet them too.
+func (r *evalResult) check(checks []evaluation.Check, variants []evaluation.Variant) {
+	for _, c := range checks {
+		for _, v := range variants {
+			if v.AsIs && slices.ContainsFunc(variants, func(v evaluation.Variant) bool { return !v.AsIs }) {
+				continue
+			}
+			holds, found := c.Holds(r.Summary, v.Name)
+			r.Checks = append(r.Checks, evalCheck{c.Text, v.Name, holds, found})
+		}
+	}
+}
+
+// printForm prints the form of a task, where --form TASK=- asks for it.
+func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
+	for _, f := range e.forms {
+		if task, file, _ := strings.Cut(f, "="); file == "-" {
+			b, err := evaluation.BuiltinForm(task)
+			if err != nil {
+				return false, usageError("--form %s: a task with a prompt was expected: passkey, needles, kv or variables", f)
+			}
+			_, err = cmd.OutOrStdout().Write(b)
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// plan turns the flags into what is measured.
+func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err error) {
+	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
+	for _, l := range e.lengths {
+		if l < 1 || l > math.MaxInt32 {
+			return p, nil, usageError("--lengths %d: numbers of tokens above 0 were expected", l)
+		}
+		p.Lengths = append(p.Lengths, int(l))
+	}
+	slices.Sort(p.Lengths)
+	if p.Depths, err = parseDepths(e.depths); err != nil {
+		return p, nil, usageError("--depths %w", err)
+	}
+	switch {
+	case e.samples < 1 || e.windows < 1 || e.threads < 0:
+		return p, nil, usageError("--samples and --windows must be above 0, and --threads not below")
+	case e.resume && e.output == "":
+		return p, nil, usageError("--resume goes on with what is in a folder; name it with -o")
+	case slices.Contains(e.tasks, evaluation.Perplexity) && e.text == "":
+		return p, nil, usageError("perplexity is measured on a text; name a file with --text")
+	}
+	if e.memory != "" {
+		size, err := parseSize(e.memory)
+		if err != nil {
+			return p, nil, usageError("--memory %w", err)
+		}
+		p.Memory = int64(size)
+	}
+	for _, f := range []struct {
+		path string
+		into *string
+	}{{e.text, &p.Text}, {e.haystack, &p.Haystack}} {
+		if f.path == "" {
+			continue
+		}
+		b, err := sidefile.Read(f.path, sidefile.Text)
+		if err != nil {
+			return p, nil, err
+		}
+		*f.into = string(b)
+	}
+	for _, f := range e.forms {
+		task, file, found := strings.Cut(f, "=")
+		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
+			return p, nil, usageError("--form %q: TASK=FILE was expected, TASK one of passkey, needles, kv and variables", f)
+		}
+		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
+			return p, nil, err
+		}
+	}
+	if err := p.Check(); err != nil {
+		return p, nil, usageError("%w", err)
+	}
+	for _, text := range e.checks {
+		c, err := evaluation.ParseCheck(text)
+		if err == nil {
+			err = c.In(p)
+		}
+		if err != nil {
+			return p, nil, usageError("--check %w", err)
+		}
+		checks = append(checks, c)
+	}
+	return p, checks, nil
+}
+
+// parseDepths reads a number of depths, which stand in the middle of equal parts, or percentages.
+func parseDepths(text string) (list []float64, err error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 || n > 100 {
+			return nil, fmt.Errorf("%d: from 1 to 100 were expected", n)
+		}
+		for i := range n {
+			list = append(list, (float64(i)+0.5)/float64(n))
+		}
+		return list, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		number, percent := strings.CutSuffix(strings.TrimSpace(part), "%")
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil || !percent || !(x >= 0 && x <= 100) {
+			return nil, fmt.Errorf("%q: a number such as 5, or places such as 10%%,50%%,90%% were expected", text)
+		}
+		list = append(list, x/100)
+	}
+	return list, nil
+}
+
+// variants are the models with each of the methods.
+func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err error) {
+	base, err := e.options()
+	if err != nil {
+		return nil, err
+	}
+	if base, err = base.FindLibraries(); err != nil {
+		return nil, err
+	}
+	base.Context.Length = int64(e.context)
+	if e.context == 0 {
+		base.Context.Length = int64(slices.Max(e.lengths))
+	}
+	methods := e.methods
+	if len(methods) == 0 {
+		methods = []string{"none"}
+	}
+	for _, model := range models {
+		if _, err := os.Stat(model); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no model %s: give an .onnx file or a folder with one", model)
+		}
+		for _, method := range methods {
+			v := evaluation.Variant{Name: method, Model: model, Patch: base, AsIs: method == "none"}
+			if len(models) > 1 {
+				v.Name = filepath.Base(strings.TrimSuffix(model, "/model.onnx"))
+				if len(e.methods) > 0 {
+					v.Name += " " + method
+				}
+			}
+			if !v.AsIs {
+				if err := addMethod(&v.Patch, method); err != nil {
+					return nil, usageError("--method %w", err)
+				}
+			}
+			if slices.ContainsFunc(list, func(w evaluation.Variant) bool { return w.Name == v.Name }) {
+				return nil, usageError("%q is evaluated twice; give each model another name, and each method once", v.Name)
+			}
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
+// addMethod reads "AXIS SPEC", or several with semicolons between.
+func addMethod(opts *rewrite.Options, text string) error {
+	for part := range strings.SplitSeq(text, ";") {
+		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
+		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
+		if !found || at < 0 {
+			return fmt.Errorf(`%q: none, or a method such as "scaling yarn:factor=2" or "positions string" was expected`, text)
+		}
+		if _, err := addEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// methodAxes are those that a method can be given on.
+func methodAxes() []rope.Axis {
+	return []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis}
+}
+
+// journal opens the file of samples in the output folder.
+func (e *evalCommand) journal(plan evaluation.Plan, variants []evaluation.Variant) (*evaluation.Journal, []evaluation.Sample, error) {
+	if err := os.MkdirAll(e.output, 0o777); err != nil {
+		return nil, nil, err
+	}
+	plan.Memory = 0 // changes nothing that is measured
+	var names []string
+	for _, v := range variants {
+		names = append(names, v.Name, v.Model)
+	}
+	about := struct {
+		Variants []string `json:"variants"`
+		Context  int64    `json:"context"`
+		evaluation.Plan
+	}{names, int64(e.context), plan}
+	return evaluation.OpenJournal(filepath.Join(e.output, "samples.jsonl"), about, e.resume)
+}

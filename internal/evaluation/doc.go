@@ -1,0 +1,21 @@
+// Package evaluation measures what a method did to a model: whether it still finds what stands
+// in a long text, and how well it foretells one.
+//
+// A Plan names tasks, lengths and depths; Variants are the models, each a file as it is or one
+// that is patched for the purpose. Run computes one sample after the other and hands each out
+// as it comes, so that an interrupted evaluation goes on where it was (Journal). Summarise
+// makes cells of the samples, with intervals.
+//
+// # What is where
+//
+//   - form.go, forms/: the texts of a task's prompt, which a user may replace
+//   - task.go, hidden.go, pairs.go: the tasks, which make trials
+//   - prompt.go: a trial's text in the model's chat form, and as long as asked for
+//   - share.go: what neighbouring trials have in common is computed once
+//   - variant.go: a model, patched and opened
+//   - run.go, perplexity.go: trials and texts through a model
+//   - journal.go: samples in a file, one line each
+//   - summary.go, wilson.go: cells and their intervals
+//   - check.go: conditions such as passkey@12K>=0.9
+//   - report.go: heat maps, curves and a page
+package evaluation

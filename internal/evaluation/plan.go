@@ -1,0 +1,91 @@
+package evaluation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
+)
+
+// Plan says what is measured.
+type Plan struct {
+	Tasks    []string        // of TaskNames
+	Lengths  []int           // tokens of a prompt with its answer, or of a window of the text
+	Depths   []float64       // where in the text an answer stands, from 0 to 1
+	Samples  int             // of each cell
+	Seed     uint64          // of what is drawn
+	Forms    map[string]Form // by task, in place of the built-in ones
+	Haystack string          // a text in place of that of the forms
+	Text     string          // what perplexity is measured on
+	Windows  int             // of the text, from equally distant starts
+	Plain    bool            // asks in plain text, whatever chat template there is
+	Memory   int64           // bytes that caches may take; 0 is as many as there are
+}
+
+// Check refuses a plan before anything runs.
+func (p Plan) Check() error {
+	switch {
+	case len(p.Tasks) == 0:
+		return errors.New("no task: name some of them")
+	case len(p.Lengths) == 0 || slices.Min(p.Lengths) < 1:
+		return errors.New("lengths: numbers of tokens above 0 were expected")
+	case p.Samples < 1 || p.Windows < 1:
+		return errors.New("samples and windows: numbers above 0 were expected")
+	case len(p.Depths) == 0 || slices.Min(p.Depths) < 0 || slices.Max(p.Depths) > 1:
+		return errors.New("depths: shares of the text from 0 to 1 were expected")
+	}
+	for _, name := range p.Tasks {
+		if name == Perplexity {
+			if p.Text == "" {
+				return errors.New("perplexity is measured on a text, and none is given")
+			}
+			continue
+		}
+		if _, err := taskOf(name); err != nil {
+			return err
+		}
+		if _, err := p.form(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// form is the prompt of a task.
+func (p Plan) form(name string) (Form, error) {
+	f, given := p.Forms[name]
+	if !given {
+		b, err := BuiltinForm(name)
+		if err != nil {
+			return f, err
+		}
+		if f, err = parseForm(b); err != nil {
+			return f, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if p.Haystack != "" && f.Haystack != "" {
+		f.Haystack = p.Haystack
+	}
+	if name != "kv" && len(sentences(f.Haystack)) == 0 {
+		return f, fmt.Errorf("%s: haystack: a text was expected, in which needles are hidden", name)
+	}
+	return f, nil
+}
+
+// trials are those of a task at a length.
+func (p Plan) trials(m *lm.Model, name string, length int) ([]Trial, error) {
+	t, err := taskOf(name)
+	if err != nil {
+		return nil, err
+	}
+	form, err := p.form(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &cell{prompter: &prompter{tokenizer: m.Tokenizer, chat: m.Chat}, form: form, length: length, depths: p.Depths, samples: p.Samples, seed: p.Seed}
+	if p.Plain {
+		c.chat = nil
+	}
+	return t.trials(c)
+}

@@ -1,0 +1,290 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+)
+
+// Sample is the outcome of one trial, or of one window of the text.
+type Sample struct {
+	Variant string   `json:"variant"`
+	Task    string   `json:"task"`
+	Length  int      `json:"length"`
+	Depth   float64  `json:"depth"`
+	Index   int      `json:"index"`
+	Right   bool     `json:"right"`
+	Wanted  []string `json:"wanted,omitempty"`
+	Answer  string   `json:"answer,omitempty"`
+	Tokens  int      `json:"tokens"` // of the prompt or window
+	Seconds float64  `json:"seconds"`
+	// Surprise is the mean negative log-probability, in nats, of each Block tokens of a
+	// window; the first block has one less, the last may have fewer.
+	Surprise []float64 `json:"surprise,omitempty"`
+}
+
+// key tells samples apart.
+func (s Sample) key() string {
+	return fmt.Sprintf("%s\x00%s\x00%d\x00%g\x00%d", s.Variant, s.Task, s.Length, s.Depth, s.Index)
+}
+
+// Options says how an evaluation runs.
+type Options struct {
+	Model    lm.Options
+	Done     []Sample                // of an earlier run, which are not computed again
+	Sample   func(Sample) error      // gets each sample as it comes
+	Methods  func(Variant, []string) // told what a variant's patch did; may be nil
+	Progress func(text string)       // told what is being done; may be nil
+}
+
+// runner is an evaluation that runs.
+type runner struct {
+	Plan
+	Options
+	done     map[string]bool
+	variants int // still to come after this one
+	start    time.Time
+	paid     float64 // cost of what was computed
+	due      float64 // cost of what this variant still needs
+	each     float64 // cost of a whole variant
+}
+
+// Run evaluates each variant in turn. A sample is given out as it comes; after an error those
+// that were given out stand.
+func Run(ctx context.Context, plan Plan, variants []Variant, options Options) error {
+	if err := plan.Check(); err != nil {
+		return err
+	}
+	slices.Sort(plan.Lengths)
+	plan.Lengths = slices.Compact(plan.Lengths)
+	r := &runner{Plan: plan, Options: options, done: map[string]bool{}}
+	if r.Progress == nil {
+		r.Progress = func(string) {}
+	}
+	for _, s := range options.Done {
+		r.done[s.key()] = true
+	}
+	for i, v := range variants {
+		r.variants = len(variants) - 1 - i
+		if err := r.variant(ctx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variant computes all samples of one.
+func (r *runner) variant(ctx context.Context, v Variant) error {
+	asks := slices.ContainsFunc(r.Tasks, func(name string) bool { return name != Perplexity })
+	reads := slices.Contains(r.Tasks, Perplexity)
+	if asks {
+		if err := r.with(ctx, v, true, r.questions); err != nil {
+			return err
+		}
+	}
+	if reads {
+		return r.with(ctx, v, false, r.windows)
+	}
+	return nil
+}
+
+// with opens a variant for some work.
+func (r *runner) with(ctx context.Context, v Variant, lastLogits bool, work func(context.Context, Variant, *opened) error) (err error) {
+	r.Progress("preparing " + v.Name)
+	model, err := v.open(ctx, r.Model, lastLogits)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.close()) }()
+	if r.Methods != nil {
+		r.Methods(v, model.methods)
+	}
+	return work(ctx, v, model)
+}
+
+// questions asks a variant what the plan's tasks ask.
+func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
+	type round struct {
+		trials []Trial
+		stages []stage
+	}
+	var rounds []round
+	r.due = 0
+	for _, name := range r.Tasks {
+		if name == Perplexity {
+			continue
+		}
+		for _, length := range r.Lengths {
+			trials, err := r.trials(m.Model, name, length)
+			if err != nil {
+				return err
+			}
+			trials = slices.DeleteFunc(trials, func(t Trial) bool { return r.done[t.sample(v).key()] })
+			plan, err := r.within(m, trials)
+			if err != nil {
+				return err
+			}
+			rounds = append(rounds, round{trials, plan})
+			for i, t := range trials {
+				r.due += cost(plan[i].from, len(t.Tokens))
+			}
+		}
+	}
+	r.each = max(r.each, r.due)
+	for _, round := range rounds {
+		if err := r.ask(ctx, v, m, round.trials, round.stages); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within plans trials so that their caches fit into the memory that may be taken.
+func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
+	longest, length := 0, 0
+	for _, t := range trials {
+		longest, length = max(longest, len(t.Tokens)+t.Most), t.Length
+	}
+	copies := 2 // a cache that grows stands twice while a call runs
+	if m.Capacity() > 0 {
+		copies, longest = 1, m.Capacity()
+	}
+	for _, sharing := range []bool{true, false} {
+		if sharing && m.WholePrompts() {
+			continue // a prompt in pieces would mean something else
+		}
+		list := stages(trials, sharing)
+		kept := 0
+		for _, s := range list {
+			sum := 0
+			for _, n := range s.keep {
+				sum += n
+			}
+			kept = max(kept, sum)
+		}
+		if need := m.TokenBytes() * int64(copies*longest+kept); r.Memory == 0 || need <= r.Memory {
+			return list, nil
+		}
+	}
+	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, and caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
+}
+
+// ask puts trials to a model, by the stages planned.
+func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, plan []stage) (err error) {
+	kept := map[int]*lm.Snapshot{}
+	defer func() {
+		for _, s := range kept {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for i, t := range trials {
+		r.say(v, t.Task, t.Length)
+		start := time.Now()
+		if s := kept[plan[i].from]; s != nil {
+			err = m.Restore(s)
+		} else {
+			err = m.Reset()
+		}
+		if err != nil {
+			return err
+		}
+		for n, s := range kept {
+			if !slices.Contains(plan[i].keep, n) {
+				delete(kept, n)
+				if err := s.Close(); err != nil {
+					return err
+				}
+			}
+		}
+		for _, n := range plan[i].keep {
+			if kept[n] != nil {
+				continue
+			}
+			if _, err := m.Prefill(ctx, t.Tokens[m.Length():n]); err != nil {
+				return err
+			}
+			if kept[n], err = m.Snapshot(); err != nil {
+				return err
+			}
+		}
+		s := t.sample(v)
+		if s.Answer, s.Right, err = answer(ctx, m, t); err != nil {
+			return err
+		}
+		s.Seconds = time.Since(start).Seconds()
+		r.pay(cost(plan[i].from, len(t.Tokens)))
+		if err := r.Sample(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer lets the model go on behind the prompt, greedily, until enough is found.
+func answer(ctx context.Context, m *opened, t Trial) (text string, right bool, err error) {
+	input := lm.Input{Tokens: t.Tokens[m.Length():]}
+	options := lm.GenerateOptions{MaxTokens: t.Most, Sample: &sample.Options{}, Continue: true}
+	for token, err := range m.Generate(ctx, input, options) {
+		if err != nil {
+			return text, false, err
+		}
+		text += token.Text
+		if t.found(text) {
+			return text, true, nil
+		}
+	}
+	return text, false, nil
+}
+
+// found reports whether a text holds as many answers as it takes.
+func (t Trial) found(text string) bool {
+	n := 0
+	for _, a := range t.Answers {
+		if strings.Contains(text, a) {
+			n++
+		}
+	}
+	return n >= t.Need
+}
+
+// sample is the trial's, without its outcome.
+func (t Trial) sample(v Variant) Sample {
+	return Sample{Variant: v.Name, Task: t.Task, Length: t.Length, Depth: t.Depth, Index: t.Index, Wanted: t.Answers, Tokens: len(t.Tokens)}
+}
+
+// pay counts what was computed.
+func (r *runner) pay(cost float64) {
+	if r.paid += cost; r.start.IsZero() {
+		r.start = time.Now() // the first one is slower than the others, and not counted
+		r.paid = 0
+	}
+	r.due -= cost
+}
+
+// say tells what is being done, and how long the rest takes.
+func (r *runner) say(v Variant, task string, length int) {
+	text := fmt.Sprintf("%s: %s, %d tokens", v.Name, task, length)
+	if r.paid > 0 {
+		left := time.Duration(time.Since(r.start).Seconds() / r.paid * (r.due + float64(r.variants)*r.each) * float64(time.Second))
+		text += ", about " + roughly(left) + " left"
+	}
+	r.Progress(text)
+}
+
+// roughly is a time in one unit.
+func roughly(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}

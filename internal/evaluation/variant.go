@@ -1,0 +1,98 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Variant is a model to be evaluated.
+type Variant struct {
+	Name  string          // as tables show it
+	Model string          // its .onnx file, or a folder as lm.Open takes it
+	Patch rewrite.Options // how it is patched first
+	// AsIs takes the model as the file has it. It is patched only to compute the logits of the
+	// last token alone, and the op in the place of its attention where that is proven equal,
+	// both of which make it faster; where that cannot be, the file runs unchanged.
+	AsIs bool
+}
+
+// opened is a variant that runs.
+type opened struct {
+	*lm.Model
+	methods []string // what the patch did, as the report says it
+	folder  string   // of the patched file
+}
+
+func (o *opened) close() error {
+	return errors.Join(o.Close(), os.RemoveAll(o.folder))
+}
+
+// open patches a variant and loads it. With lastLogits it computes the logits of the last token
+// alone, where its head can be found.
+func (v Variant) open(ctx context.Context, options lm.Options, lastLogits bool) (_ *opened, err error) {
+	file, err := lm.File(v.Model)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{}
+	if o.folder, err = os.MkdirTemp("", "rope-rewrite-eval-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(o.folder))
+		}
+	}()
+	if options.Folder == "" {
+		options.Folder = lm.Folder(file)
+	}
+	patched := filepath.Join(o.folder, filepath.Base(file))
+	if o.methods, err = v.patch(ctx, file, patched, lastLogits); err != nil {
+		if !v.AsIs || ctx.Err() != nil {
+			return nil, fmt.Errorf("%s: %w", v.Name, err)
+		}
+		patched = file
+	}
+	if o.Model, err = lm.Open(patched, options); err != nil {
+		return nil, fmt.Errorf("%s: %w", v.Name, err)
+	}
+	return o, nil
+}
+
+// patch writes the patched model.
+func (v Variant) patch(ctx context.Context, file, output string, lastLogits bool) ([]string, error) {
+	m, err := onnx.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	options := v.Patch
+	if v.AsIs {
+		options.Carried, options.AllowKept = true, true
+	}
+	if lastLogits {
+		options.LogitsPlaces = rewrite.LogitsPlacesInput
+	}
+	report, err := rewrite.Rewrite(ctx, m, options)
+	if err != nil && lastLogits && ctx.Err() == nil {
+		// A head that is not found makes an evaluation slower, not impossible.
+		methods, other := v.patch(ctx, file, output, false)
+		return methods, other
+	}
+	if err != nil {
+		return nil, err
+	}
+	methods := report.Edits
+	if lastLogits && len(methods) > 0 && strings.HasPrefix(methods[len(methods)-1], "logits") {
+		methods = methods[:len(methods)-1]
+	}
+	return methods, m.Save(output, onnx.SaveOptions{})
+}

@@ -1,0 +1,149 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Series is one line.
+type Series struct {
+	Name string
+	X, Y []float64
+}
+
+// Mark is a vertical line with a name, such as the trained length.
+type Mark struct {
+	Name string
+	X    float64
+}
+
+// Lines are several series over the same axes.
+type Lines struct {
+	Title, XLabel, YLabel string
+	Series                []Series
+	Marks                 []Mark
+	LogX, LogY            bool
+	TokensX, TokensY      bool // the axis counts tokens: 8192 is 8K
+}
+
+// okabeIto are colours that the colour-blind can tell apart (Okabe and Ito, "Color Universal
+// Design", 2008), without the one that is faint on white.
+var okabeIto = []color.Color{
+	color.RGBA{0, 114, 178, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255},
+	color.RGBA{86, 180, 233, 255}, color.RGBA{213, 94, 0, 255},
+}
+
+// Write draws the lines as "png" or "svg".
+func (l Lines) Write(w io.Writer, format string, theme Theme) error {
+	p := newPlot(l.Title, l.XLabel, l.YLabel, theme)
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Vertical.Color = theme.faint(), theme.faint()
+	p.Add(grid)
+	for i, s := range l.Series {
+		line, err := plotter.NewLine(points(s))
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", s.Name, err)
+		}
+		line.Color, line.Width = okabeIto[i%len(okabeIto)], vg.Points(1.75)
+		if i >= len(okabeIto) {
+			line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+		}
+		p.Add(line)
+		p.Legend.Add(s.Name, line)
+	}
+	for _, m := range l.Marks {
+		p.Add(mark{m, theme})
+	}
+	axis(&p.X, l.LogX, l.TokensX)
+	axis(&p.Y, l.LogY, l.TokensY)
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
+	return write(p, w, fullWidth, fullWidth*0.56, format)
+}
+
+func points(s Series) (xy plotter.XYs) {
+	for i := range s.X {
+		xy = append(xy, plotter.XY{X: s.X[i], Y: s.Y[i]})
+	}
+	return xy
+}
+
+// axis makes an axis logarithmic, or one that counts tokens.
+func axis(a *plot.Axis, log, tokens bool) {
+	if log {
+		a.Scale = plot.LogScale{}
+		a.Tick.Marker = logTicks{}
+	}
+	if tokens {
+		a.Tick.Marker = tokenTicks{log}
+	}
+}
+
+// logTicks are 1, 2 and 5 times powers of ten.
+type logTicks struct{}
+
+func (logTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+		for _, digit := range []float64{1, 2, 5} {
+			if x := digit * power; x >= low && x <= high {
+				ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%g", x)})
+			}
+		}
+	}
+	return ticks
+}
+
+// tokenTicks are powers of two, or round multiples of 1,024.
+type tokenTicks struct{ log bool }
+
+func (t tokenTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	if t.log {
+		step := max(math.Ceil(math.Log2(high/low)/8), 1)
+		for e := math.Ceil(math.Log2(low)); e <= math.Log2(high); e += step {
+			ticks = append(ticks, plot.Tick{Value: math.Exp2(e), Label: Tokens(math.Exp2(e))})
+		}
+		return ticks
+	}
+	step := math.Exp2(math.Ceil(math.Log2(max(high-low, 8) / 8)))
+	for x := math.Ceil(low/step) * step; x <= high; x += step {
+		ticks = append(ticks, plot.Tick{Value: x, Label: Tokens(x)})
+	}
+	return ticks
+}
+
+// Tokens writes a number of tokens as the field does: 8192 is 8K.
+func Tokens(n float64) string {
+	switch {
+	case n >= 1<<20 && math.Mod(n, 1<<20) == 0:
+		return fmt.Sprintf("%.0fM", n/(1<<20))
+	case n >= 1024 && math.Mod(n, 512) == 0:
+		return fmt.Sprintf("%gK", n/1024)
+	}
+	return fmt.Sprintf("%g", n)
+}
+
+// mark draws a vertical line with a name.
+type mark struct {
+	Mark
+	theme Theme
+}
+
+func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	at := x(m.X)
+	if m.X < p.X.Min || m.X > p.X.Max {
+		return
+	}
+	style := draw.LineStyle{Color: m.theme.ink(), Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
+	c.StrokeLine2(style, at, c.Min.Y, at, c.Max.Y)
+	text := p.X.Tick.Label
+	text.XAlign, text.YAlign = draw.XRight, draw.YBottom
+	c.FillText(text, vg.Point{X: at - vg.Points(4), Y: c.Min.Y + vg.Points(4)}, m.Name)
+}
