@@ -31,7 +31,7 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 		lengths = r.Lengths
 	}
 	var list []Sample
-	r.due = 0
+	r.due = 0 // what was reckoned before the model was open
 	for _, length := range lengths {
 		for i := range r.Windows {
 			s := Sample{Variant: v.Name, Task: Perplexity, Length: length, Index: i, Tokens: length}

@@ -84,6 +84,10 @@ func Run(ctx context.Context, plan Plan, variants []Variant, options Options) er
 func (r *runner) variant(ctx context.Context, v Variant) error {
 	asks := slices.ContainsFunc(r.Tasks, func(name string) bool { return name != Perplexity })
 	reads := slices.Contains(r.Tasks, Perplexity)
+	r.due = 0
+	if reads {
+		r.due = float64(r.Windows) * cost(0, r.Lengths[len(r.Lengths)-1])
+	}
 	if asks {
 		if err := r.with(ctx, v, true, r.questions); err != nil {
 			return err
@@ -116,7 +120,6 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 		stages []stage
 	}
 	var rounds []round
-	r.due = 0
 	for _, name := range r.Tasks {
 		if name == Perplexity {
 			continue
@@ -133,7 +136,7 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 			}
 			rounds = append(rounds, round{trials, plan})
 			for i, t := range trials {
-				r.due += cost(plan[i].from, len(t.Tokens))
+				r.due += t.cost(plan[i])
 			}
 		}
 	}
@@ -219,7 +222,7 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 			return err
 		}
 		s.Seconds = time.Since(start).Seconds()
-		r.pay(cost(plan[i].from, len(t.Tokens)))
+		r.pay(t.cost(plan[i]))
 		if err := r.Sample(s); err != nil {
 			return err
 		}
@@ -257,6 +260,13 @@ func (t Trial) found(text string) bool {
 // sample is the trial's, without its outcome.
 func (t Trial) sample(v Variant) Sample {
 	return Sample{Variant: v.Name, Task: t.Task, Length: t.Length, Depth: t.Depth, Index: t.Index, Wanted: t.Answers, Tokens: len(t.Tokens)}
+}
+
+// cost is about what a trial takes, in tokens of a prompt. Those of an answer, which come one by
+// one, take several times as long.
+func (t Trial) cost(s stage) float64 {
+	const alone = 8
+	return cost(s.from, len(t.Tokens)) + alone*float64(t.Most)
 }
 
 // pay counts what was computed.
