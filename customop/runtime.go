@@ -22,12 +22,13 @@ const MinRuntime = "1.29"
 const TelemetryVariable = "ORT_DISABLE_TELEMETRY"
 
 const runtimeAdvice = "set " + RuntimeVariable + " to an ONNX Runtime " + MinRuntime +
-	" or newer (the Python wheel onnxruntime and the npm package onnxruntime-node hold one; in the source tree, make deps fetches it)"
+	" or newer, or run pip install onnxruntime, whose library is found in the environment that is active (npm's onnxruntime-node too; in the source tree, make deps fetches one)"
 
 // FindRuntime returns the absolute path of the ONNX Runtime library: explicit
 // when it is not empty, else what ONNXRUNTIME_SHARED_LIBRARY_PATH names, else
 // the first one beside the executable (also in its folder onnxruntime), in the
-// user's cache folder of rope-rewrite, or in the system's library folders. The
+// user's cache folder of rope-rewrite, in pip's onnxruntime or npm's
+// onnxruntime-node of the user's environment, or in the system's library folders. The
 // error says what to do, and lists the folders (*NotFoundError).
 func FindRuntime(explicit string) (string, error) { return runtimeSearch(explicit).find() }
 
@@ -38,7 +39,7 @@ func runtimeSearch(explicit string) search {
 	return search{
 		library: "ONNX Runtime", stem: "onnxruntime",
 		explicit: explicit, variable: RuntimeVariable,
-		folders: places(executableFolders("onnxruntime"), cacheFolders(), systemFolders()),
+		folders: places(executableFolders("onnxruntime"), cacheFolders(), environmentFolders(), systemFolders()),
 		advice:  runtimeAdvice,
 	}
 }

@@ -107,9 +107,9 @@ func newestIn(folder, stem string) string {
 	switch runtime.GOOS {
 	case "windows":
 	case "darwin":
-		versioned, _ = filepath.Glob(filepath.Join(folder, "lib"+stem+".*.dylib"))
+		versioned, _ = filepath.Glob(filepath.Join(escaped(folder), "lib"+stem+".*.dylib"))
 	default:
-		versioned, _ = filepath.Glob(plain + ".*")
+		versioned, _ = filepath.Glob(filepath.Join(escaped(folder), fileName(stem)+".*"))
 	}
 	versioned = slices.DeleteFunc(versioned, func(path string) bool { return !isFile(path) || versionOf(path) == nil })
 	if len(versioned) == 0 {

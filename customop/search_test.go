@@ -190,6 +190,58 @@ func TestRuntimeBesideExecutable(t *testing.T) {
 	}
 }
 
+// The user's Python and Node have one, in an environment that is active or on the PATH. One that is
+// too old by its name is passed over, and so is what stands in the working directory.
+func TestRuntimeInEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("the folders' names are those of Linux on x64")
+	}
+	root := t.TempDir()
+	t.Setenv(RuntimeVariable, "")
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX", "NODE_PATH"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PATH", filepath.Join(root, "usr", "bin"))
+	t.Chdir(root)
+	capi := []string{"lib", "python3.12", "site-packages", "onnxruntime", "capi", "libonnxruntime.so.1.32.0"}
+	napi := []string{"onnxruntime-node", "bin", "napi-v6", "linux", "x64", "libonnxruntime.so.1"}
+	in := func(folder string, parts []string) string {
+		return file(t, append([]string{root, folder}, parts...)...)
+	}
+	venv, conda, global, modules := in("venv [1]", capi), in("conda", capi), in("usr", capi), in("modules", napi)
+	node := file(t, root, "usr", "lib", "node_modules", filepath.Join(napi...))
+	old := file(t, root, "old", "lib", "python3.9", "site-packages", "onnxruntime", "capi", "libonnxruntime.so.1.17.3")
+	file(t, root, "node_modules", filepath.Join(napi...))
+	for _, program := range []string{"python3", "node"} {
+		if err := os.Chmod(file(t, root, "usr", "bin", program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, variable, value, want string
+		gone                        string // a file that is taken away first
+	}{
+		{"a virtual environment", "VIRTUAL_ENV", filepath.Join(root, "venv [1]"), venv, ""},
+		{"conda", "CONDA_PREFIX", filepath.Join(root, "conda"), conda, ""},
+		{"an old one", "VIRTUAL_ENV", filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(old)))))), global, ""},
+		{"python3 on the PATH", "VIRTUAL_ENV", "venv", global, ""},
+		{"NODE_PATH", "NODE_PATH", filepath.Join(root, "modules"), modules, global},
+		{"node on the PATH", "NODE_PATH", "modules", node, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.variable, c.value)
+			if c.gone != "" {
+				if err := os.Remove(c.gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := FindRuntime(""); err != nil || got != c.want {
+				t.Errorf("found %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestInspectLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lib")
 	if err := os.WriteFile(path, []byte("\x7fELF...rope_ops version=0.3.0-rc.1 spec=12\x00..."), 0o644); err != nil {
