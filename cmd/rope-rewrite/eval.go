@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -363,6 +364,7 @@ func (e *evalCommand) journal(plan evaluation.Plan, variants []evaluation.Varian
 		return nil, nil, err
 	}
 	plan.Memory = 0 // changes nothing that is measured
+	plan.Text, plan.Haystack = digest(plan.Text), digest(plan.Haystack)
 	var names []string
 	for _, v := range variants {
 		names = append(names, v.Name, v.Model)
@@ -373,4 +375,12 @@ func (e *evalCommand) journal(plan evaluation.Plan, variants []evaluation.Varian
 		evaluation.Plan
 	}{names, int64(e.context), plan}
 	return evaluation.OpenJournal(filepath.Join(e.output, "samples.jsonl"), about, e.resume)
+}
+
+// digest stands for a text that may be long.
+func digest(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }

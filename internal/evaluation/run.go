@@ -280,10 +280,10 @@ func (r *runner) pay(cost float64) {
 
 // say tells what is being done, and how long the rest takes.
 func (r *runner) say(v Variant, task string, length int) {
-	text := fmt.Sprintf("%s: %s, %d tokens", v.Name, task, length)
+	text := fmt.Sprintf("%s, %s tokens, %s", task, Tokens(length), ShortName(v.Name))
 	if r.paid > 0 {
 		left := time.Duration(time.Since(r.start).Seconds() / r.paid * (r.due + float64(r.variants)*r.each) * float64(time.Second))
-		text += ", about " + roughly(left) + " left"
+		text = "about " + roughly(left) + " left: " + text
 	}
 	r.Progress(text)
 }
