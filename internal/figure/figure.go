@@ -85,16 +85,14 @@ func newPlot(title, xLabel, yLabel string, theme Theme) *plot.Plot {
 		axis.Tick.Label.Color = theme.ink()
 		axis.Tick.LineStyle.Color = theme.ink()
 	}
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
 		style.Font.Variant = "Sans"
 	}
-	p.Legend.TextStyle.Font.Size = textSize
-	p.Legend.TextStyle.Color = theme.ink()
 	return p
 }
 
-// write draws a plot with a margin around it.
-func write(p *plot.Plot, w io.Writer, width, height vg.Length, format string) error {
+// write draws a plot with a margin around it, and its legend to the right of it.
+func write(p *plot.Plot, legend *plot.Legend, w io.Writer, width, height vg.Length, format string) error {
 	c, err := draw.NewFormattedCanvas(width, height, format)
 	if err != nil {
 		return fmt.Errorf("draw a picture: %w", err)
@@ -103,7 +101,14 @@ func write(p *plot.Plot, w io.Writer, width, height vg.Length, format string) er
 	canvas.SetColor(p.BackgroundColor)
 	canvas.Fill(canvas.Rectangle.Path())
 	const margin = vg.Length(8)
-	p.Draw(draw.Crop(canvas, margin, -2*margin, margin, -margin))
+	area := draw.Crop(canvas, margin, -2*margin, margin, -margin)
+	if legend != nil {
+		legend.Top = true
+		size := legend.Rectangle(area).Size()
+		legend.Draw(draw.Crop(area, 0, 0, 0, -3*margin))
+		area = draw.Crop(area, 0, -size.X-2*margin, 0, 0)
+	}
+	p.Draw(area)
 	_, err = c.WriteTo(w)
 	return err
 }

@@ -27,7 +27,7 @@ func (h HeatMap) Write(w io.Writer, format string, theme Theme) error {
 	p.X.Tick.LineStyle.Width, p.Y.Tick.LineStyle.Width = 0, 0
 	p.Add(cells{h, theme})
 	height := vg.Length(64+34*len(h.Y)) * 0.9
-	return write(p, w, fullWidth, height, format)
+	return write(p, nil, w, fullWidth, height, format)
 }
 
 // labels are ticks in the middle of cells.

@@ -46,6 +46,10 @@ func (l Lines) Write(w io.Writer, format string, theme Theme) error {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = theme.faint(), theme.faint()
 	p.Add(grid)
+	legend := plot.NewLegend()
+	legend.TextStyle = p.X.Tick.Label
+	legend.TextStyle.XAlign, legend.TextStyle.YAlign = draw.XLeft, draw.YBottom
+	legend.Padding = vg.Points(3)
 	for i, s := range l.Series {
 		line, err := plotter.NewLine(points(s))
 		if err != nil {
@@ -56,16 +60,14 @@ func (l Lines) Write(w io.Writer, format string, theme Theme) error {
 			line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 		}
 		p.Add(line)
-		p.Legend.Add(s.Name, line)
+		legend.Add(s.Name, line)
 	}
 	for _, m := range l.Marks {
 		p.Add(mark{m, theme})
 	}
 	axis(&p.X, l.LogX, l.TokensX)
 	axis(&p.Y, l.LogY, l.TokensY)
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
-	return write(p, w, fullWidth, fullWidth*0.56, format)
+	return write(p, &legend, w, fullWidth, fullWidth*0.56, format)
 }
 
 func points(s Series) (xy plotter.XYs) {
@@ -86,15 +88,21 @@ func axis(a *plot.Axis, log, tokens bool) {
 	}
 }
 
-// logTicks are 1, 2 and 5 times powers of ten.
+// logTicks are round numbers, closer to one another where the axis is short.
 type logTicks struct{}
 
 func (logTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
-		for _, digit := range []float64{1, 2, 5} {
-			if x := digit * power; x >= low && x <= high {
-				ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%g", x)})
+	for _, digits := range [][]float64{{1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, {1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3, 3.3, 3.6, 4, 4.5, 5, 5.5, 6, 6.5, 7, 8, 9}} {
+		ticks = nil
+		for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+			for _, digit := range digits {
+				if x := digit * power; x >= low && x <= high {
+					ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%.3g", x)})
+				}
 			}
+		}
+		if len(ticks) >= 4 {
+			break
 		}
 	}
 	return ticks
