@@ -18,6 +18,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -53,9 +54,9 @@ type evalResult struct {
 }
 
 type evalVariant struct {
-	Name    string   `json:"name"`
-	Model   string   `json:"model"`
-	Methods []string `json:"methods"` // what was done to the model, every parameter resolved
+	Name    string            `json:"name"`
+	Model   string            `json:"model"`
+	Methods []provenance.Edit `json:"methods"` // what was done to the model, every parameter resolved
 }
 
 type evalCheck struct {
@@ -136,9 +137,9 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		Model:    lm.Options{Threads: e.threads, OpsLibrary: e.library, Require: true},
 		Progress: progress.say,
 		Sample:   func(s evaluation.Sample) error { samples = append(samples, s); return nil },
-		Methods: func(v evaluation.Variant, methods []string) {
+		Methods: func(v evaluation.Variant, methods []provenance.Edit) {
 			if !slices.ContainsFunc(result.Variants, func(r evalVariant) bool { return r.Name == v.Name }) {
-				result.Variants = append(result.Variants, evalVariant{v.Name, v.Model, append([]string{}, methods...)})
+				result.Variants = append(result.Variants, evalVariant{v.Name, v.Model, append([]provenance.Edit{}, methods...)})
 			}
 		},
 	}

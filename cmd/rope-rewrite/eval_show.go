@@ -17,8 +17,8 @@ func evalTables(w *writer, r *evalResult) {
 	var names []string
 	for _, v := range r.Variants {
 		names = append(names, v.Name)
-		if len(v.Methods) > 0 {
-			w.line("%s", wrap(fmt.Sprintf("%s: %s", v.Name, strings.Join(v.Methods, ", ")), "  "))
+		for _, m := range v.Methods {
+			w.line("%s", wrap(methodText(m), "  "))
 		}
 	}
 	type key struct {
@@ -97,7 +97,11 @@ func (e *evalCommand) write(r *evalResult, plan evaluation.Plan) error {
 	}
 	var titles []evaluation.Title
 	for _, v := range r.Variants {
-		titles = append(titles, evaluation.Title{Name: v.Name, Methods: v.Methods})
+		t := evaluation.Title{Name: v.Name}
+		for _, m := range v.Methods {
+			t.Methods = append(t.Methods, methodText(m))
+		}
+		titles = append(titles, t)
 	}
 	return evaluation.WriteReport(e.output, b.Bytes(), r.Summary, titles)
 }

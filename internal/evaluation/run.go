@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 )
 
 // Sample is the outcome of one trial, or of one window of the text.
@@ -38,10 +39,10 @@ func (s Sample) key() string {
 // Options says how an evaluation runs.
 type Options struct {
 	Model    lm.Options
-	Done     []Sample                // of an earlier run, which are not computed again
-	Sample   func(Sample) error      // gets each sample as it comes
-	Methods  func(Variant, []string) // told what a variant's patch did; may be nil
-	Progress func(text string)       // told what is being done; may be nil
+	Done     []Sample                         // of an earlier run, which are not computed again
+	Sample   func(Sample) error               // gets each sample as it comes
+	Methods  func(Variant, []provenance.Edit) // told what a variant's patch did; may be nil
+	Progress func(text string)                // told what is being done; may be nil
 }
 
 // runner is an evaluation that runs.

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -27,8 +28,8 @@ type Variant struct {
 // opened is a variant that runs.
 type opened struct {
 	*lm.Model
-	methods []string // what the patch did, as the report says it
-	folder  string   // of the patched file
+	methods []provenance.Edit // what the patch did to the meaning
+	folder  string            // of the patched file
 }
 
 func (o *opened) close() error {
@@ -68,7 +69,7 @@ func (v Variant) open(ctx context.Context, options lm.Options, lastLogits bool) 
 }
 
 // patch writes the patched model.
-func (v Variant) patch(ctx context.Context, file, output string, lastLogits bool) ([]string, error) {
+func (v Variant) patch(ctx context.Context, file, output string, lastLogits bool) ([]provenance.Edit, error) {
 	m, err := onnx.Open(file)
 	if err != nil {
 		return nil, err
@@ -90,9 +91,9 @@ func (v Variant) patch(ctx context.Context, file, output string, lastLogits bool
 	if err != nil {
 		return nil, err
 	}
-	methods := report.Edits
-	if lastLogits && len(methods) > 0 && strings.HasPrefix(methods[len(methods)-1], "logits") {
-		methods = methods[:len(methods)-1]
+	var methods []provenance.Edit
+	if report.Record != nil {
+		methods = slices.DeleteFunc(slices.Clone(report.Record.Edits), func(e provenance.Edit) bool { return e.What == "logits" })
 	}
 	return methods, m.Save(output, onnx.SaveOptions{})
 }
