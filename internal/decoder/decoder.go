@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -62,11 +63,32 @@ func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.
 		return nil, err
 	}
 	defer m.Close()
+	return load(ctx, eng, m, path, widen, nil)
+}
+
+// OpenModel loads a model as it stands in memory, which gives the values more, float32 or
+// integers, beside its own outputs (All returns them). path is the file that it came from:
+// weights in files of their own lie beside it. m is changed.
+func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, more []*onnx.ValueInfo) (*Decoder, error) {
+	always := func(m *onnx.Model) bool {
+		narrow.Widen(m)
+		return true
+	}
+	return load(ctx, eng, m, path, always, more)
+}
+
+// load loads a model of which widen says whether it differs from the file.
+func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo) (*Decoder, error) {
 	d := &Decoder{path: path, Short: narrow.Has(m)}
+	var err error
 	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	em := engine.Model{Path: path, Outputs: d.Outputs, Optimize: true, Library: m.Opset(customop.Domain) > 0}
+	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: true, Library: m.Opset(customop.Domain) > 0}
+	for _, v := range more {
+		m.Graph.AddOutput(v)
+		em.Outputs = append(em.Outputs, v.Name)
+	}
 	for i, in := range d.Inputs {
 		em.Inputs = append(em.Inputs, in.Name)
 		if narrow.Short(in.Type) {
@@ -120,21 +142,40 @@ func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error)
 	return all, cache, nil
 }
 
-// run evaluates one step; places are those of the tokens whose logits are computed.
-func (d *Decoder) run(ctx context.Context, s Step, places []int64) (engine.Tensor, Cache, error) {
+// All evaluates one step and returns every output by its name, those that OpenModel was
+// asked for among them. A model that gives the logits of one token per row gives the last's.
+func (d *Decoder) All(ctx context.Context, s Step) (map[string]engine.Tensor, error) {
+	return d.outputs(ctx, s, []int64{s.Length - 1})
+}
+
+// Present returns the cache among the outputs of a step.
+func (d *Decoder) Present(outputs map[string]engine.Tensor) Cache {
+	var present Cache
+	for _, c := range d.Caches {
+		present = append(present, outputs[c.Present])
+	}
+	return present
+}
+
+// outputs evaluates one step; places are those of the tokens whose logits are computed.
+func (d *Decoder) outputs(ctx context.Context, s Step, places []int64) (map[string]engine.Tensor, error) {
 	feeds, err := d.feeds(s, places)
 	if err != nil {
-		return engine.Tensor{}, nil, fmt.Errorf("%s: %w", d.path, err)
+		return nil, fmt.Errorf("%s: %w", d.path, err)
 	}
 	out, err := d.session.Run(ctx, feeds)
 	if err != nil {
-		return engine.Tensor{}, nil, fmt.Errorf("%s: %w", d.path, err)
+		return nil, fmt.Errorf("%s: %w", d.path, err)
 	}
-	var present Cache
-	for _, c := range d.Caches {
-		present = append(present, out[c.Present])
+	return out, nil
+}
+
+func (d *Decoder) run(ctx context.Context, s Step, places []int64) (engine.Tensor, Cache, error) {
+	out, err := d.outputs(ctx, s, places)
+	if err != nil {
+		return engine.Tensor{}, nil, err
 	}
-	return out[d.Logits], present, nil
+	return out[d.Logits], d.Present(out), nil
 }
 
 // feeds are the inputs of a step.

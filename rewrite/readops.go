@@ -1,0 +1,79 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Op is one attention of a model that Rewrite wrote, as the op computes it now.
+type Op struct {
+	Layer     int        // by the order of the attentions in the model
+	Node      *onnx.Node // in the model's own graph
+	Op        customop.RotaryAttention
+	Attention rope.Attention // after its methods; without a record HeadSize is 0. Sinks are an input of the op's
+}
+
+// ReadOps returns the attentions of m that an earlier Rewrite, perhaps in memory, made the op,
+// in the order of the layers, and the sites that have none in the model's own graph: those
+// that stayed as they were, with the reason, and those inside branches of the model. A
+// model without any op is an error.
+func ReadOps(m *onnx.Model) (ops []Op, kept []Site, err error) {
+	e, err := readEarlier(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e == nil || !e.holdsOps() {
+		return nil, nil, fmt.Errorf("%s has no node of %s; rewrite it first, without --target", m.Path, customop.Domain)
+	}
+	if e.usable() != nil {
+		return e.unrecorded(m)
+	}
+	list, err := e.read(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	for layer, w := range list {
+		switch {
+		case w == nil:
+			k := e.kept(layer)
+			k.Layer = layer
+			kept = append(kept, k)
+		case w.scope.Where != "":
+			kept = append(kept, inside(layer, w.node, w.scope.Where))
+		default:
+			ops = append(ops, Op{Layer: layer, Node: w.node, Op: w.op, Attention: w.now})
+		}
+	}
+	return ops, kept, nil
+}
+
+// unrecorded returns the ops of a model whose record is missing or does not fit them.
+func (e *earlier) unrecorded(m *onnx.Model) (ops []Op, kept []Site, err error) {
+	for layer, n := range e.ops {
+		if !slices.Contains(m.Graph.Nodes, n) {
+			kept = append(kept, inside(layer, n, "a branch"))
+			continue
+		}
+		op, err := definition.Read(n)
+		if err != nil {
+			return nil, nil, fmt.Errorf("it cannot be read: %w", err)
+		}
+		a, err := lower.Value(op, rope.Attention{})
+		if err != nil {
+			return nil, nil, err
+		}
+		ops = append(ops, Op{Layer: layer, Node: n, Op: op, Attention: a})
+	}
+	return ops, kept, nil
+}
+
+// inside is the site of an op whose values no other graph can read.
+func inside(layer int, n *onnx.Node, where string) Site {
+	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Kept, Reason: "it stands in " + where + ", outside the model's own graph"}
+}
