@@ -7,6 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -76,4 +77,13 @@ func (e *earlier) unrecorded(m *onnx.Model) (ops []Op, kept []Site, err error) {
 // inside is the site of an op whose values no other graph can read.
 func inside(layer int, n *onnx.Node, where string) Site {
 	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Kept, Reason: "it stands in " + where + ", outside the model's own graph"}
+}
+
+// NewNode returns a node of the op with the given name, for a graph of the caller's own.
+func NewNode(op customop.RotaryAttention, name string) (*onnx.Node, error) {
+	n, err := op.Node(name)
+	if err != nil {
+		return nil, err
+	}
+	return ir.FromCustom(n), nil
 }

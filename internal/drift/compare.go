@@ -1,0 +1,109 @@
+package drift
+
+import (
+	"errors"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// Drift is how far the attention of one site changes between two shifts of all positions,
+// summed over its heads. L is the length, P the weights after softmax, A the products before
+// it and without 1/√head_size. (Wang et al., arXiv:2411.13476, section 3.)
+type Drift struct {
+	Weights  float64 `json:"weights"`   // D: Σ_j 1/(L−j+1) Σ_i |P_ij − P'_ij|, keys j counted from 1
+	FirstKey float64 `json:"first_key"` // D_logit: 1/L Σ_i |A_i1 − A'_i1|, of the first key
+}
+
+func (d *Drift) add(e Drift) {
+	d.Weights += e.Weights
+	d.FirstKey += e.FirstKey
+}
+
+// Compare measures between two shifts of a problem of one row without a past.
+func Compare(p ref.Problem, a, b Turned) (d Drift, err error) {
+	if reason := Unfit(p); reason != "" {
+		return d, errors.New(reason)
+	}
+	site, length := p.Attention, p.Length
+	first, second := make([]float64, length), make([]float64, length)
+	columns := make([]float64, length) // Σ_i |P_ij − P'_ij|
+	for h := range site.Heads {
+		clear(columns)
+		kv := h / (site.Heads / site.KVHeads)
+		for i := range length {
+			query := (h*length + i) * site.HeadSize
+			from, to := seen(site.Mask, i, length)
+			for j := range length {
+				if j > 0 && (j < from || j >= to) {
+					continue
+				}
+				key := (kv*length + j) * site.HeadSize
+				first[j], second[j] = a.product(query, key, site.HeadSize), b.product(query, key, site.HeadSize)
+			}
+			d.FirstKey += math.Abs(first[0]-second[0]) / float64(length)
+			weights(site, h, p.Positions[i], first[from:to])
+			weights(site, h, p.Positions[i], second[from:to])
+			for j := from; j < to; j++ {
+				columns[j] += math.Abs(first[j] - second[j])
+			}
+		}
+		for j, sum := range columns {
+			d.Weights += sum / float64(length-j)
+		}
+	}
+	return d, nil
+}
+
+// Unfit says why the drift of a problem is not measured; "" where it is.
+func Unfit(p ref.Problem) string {
+	a := p.Attention
+	switch {
+	case p.Batch != 1 || p.Past > 0 || p.Length == 0 || len(p.Positions) != p.Length:
+		return "one row of tokens without a past is measured"
+	case len(a.Bands) > 1 || a.Chunk > 0 || a.Drawn.Range > 0:
+		return "its position map is not measured: distances are not those of the positions"
+	case a.Mask.Documents != rope.NoDocuments || a.Mask.Restart || a.Mask.Bias || a.Mask.FirstKeys > 0:
+		return "its mask is not measured: documents, first keys or a bias of the model's own"
+	case a.Encoding.RotaryDim() == 0:
+		return "it rotates nothing"
+	}
+	return ""
+}
+
+// seen is the range of keys that query i sees.
+func seen(m rope.Mask, i, length int) (from, to int) {
+	from, to = 0, length
+	if m.Causal {
+		to = i + 1
+	}
+	if m.Window > 0 {
+		from, to = max(0, i-int(m.Window)+1), min(to, i+int(m.Window))
+	}
+	return from, to
+}
+
+// weights makes the softmax of products.
+func weights(a rope.Attention, head int, position int64, x []float64) {
+	factor := a.EffectiveScale() * a.Temperature.At(position)
+	largest := math.Inf(-1)
+	for j := range x {
+		x[j] *= factor
+		if a.Softcap > 0 {
+			x[j] = a.Softcap * math.Tanh(x[j]/a.Softcap)
+		}
+		largest = max(largest, x[j])
+	}
+	var sum float64
+	if a.Sinks != nil {
+		sum = math.Exp(a.Sinks[head] - largest)
+	}
+	for j := range x {
+		x[j] = math.Exp(x[j] - largest)
+		sum += x[j]
+	}
+	for j := range x {
+		x[j] /= sum
+	}
+}
