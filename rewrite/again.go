@@ -50,7 +50,7 @@ func (r *request) startAgain() (err error) {
 func (r *request) checkAgain() error {
 	o, e := r.opts, r.earlier
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
-	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.LogitsPlaces != "" || o.RawCache || o.ExactAngles
+	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.LogitsPlaces != "" || o.RawCache || o.ExactAngles || o.Precision != ""
 	switch {
 	case o.Restore && (edits || features || o.carries()):
 		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
@@ -175,6 +175,9 @@ func (r *request) warnLeftOut(report *Report) {
 func (e *earlier) leftOut(now []string) string {
 	var texts []string
 	for _, d := range e.record.Edits {
+		if d.What == "precision" {
+			continue // it is kept, or another one was asked for
+		}
 		if !slices.ContainsFunc(now, func(text string) bool { return strings.HasPrefix(text, d.String()) }) {
 			texts = append(texts, d.String())
 		}

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -131,6 +132,9 @@ func (e *earlier) inspectOps(report *Report) error {
 		s := Site{Node: n.Name, Op: n.OpType, Status: Rewritten, Mask: a.Mask.String(), Cache: cacheOf(op, "none")}
 		s.value(a)
 		report.Sites = append(report.Sites, s)
+		if op.Precision == fastPrecision && !slices.Contains(report.Edits, "precision fast") {
+			report.Edits = append(report.Edits, "precision fast")
+		}
 	}
 	report.number()
 	return nil

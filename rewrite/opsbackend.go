@@ -30,10 +30,11 @@ func (*opsBackend) bind(_ context.Context, _ *request, sites []*edited) error {
 func (e *edited) bind() (err error) {
 	if e.written != nil {
 		e.binding = e.written.binding(e.Attention)
-		return nil
+	} else if e.binding, err = lower.Bind(e.Site, e.Measured); err != nil {
+		return err
 	}
-	e.binding, err = lower.Bind(e.Site, e.Measured)
-	return err
+	e.binding.Precision = e.precision
+	return nil
 }
 
 func (*opsBackend) lower(e *edited) (lower.Change, error) { return lowerToOp(e) }

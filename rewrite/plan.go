@@ -9,6 +9,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -17,15 +18,16 @@ import (
 // edited is a site with what it is to mean.
 type edited struct {
 	measure.Attention
-	layer   int
-	reason  string // why it could not be measured as a whole, where its rotation alone was
-	want    rope.Attention
-	specs   []rope.Spec       // methods that make it what is wanted
-	applied []provenance.Edit // the same, with every parameter resolved
-	written *writtenOp        // the op of an earlier rewrite that it is; nil for most
-	known   rope.Context      // of the model, as far as it holds for the site
-	extra   lower.ExtraInputs // what the features give it
-	binding lower.Binding     // of the op, where there is to be one
+	layer     int
+	reason    string // why it could not be measured as a whole, where its rotation alone was
+	want      rope.Attention
+	specs     []rope.Spec       // methods that make it what is wanted
+	applied   []provenance.Edit // the same, with every parameter resolved
+	written   *writtenOp        // the op of an earlier rewrite that it is; nil for most
+	precision string            // of its products; "" leaves what is there
+	known     rope.Context      // of the model, as far as it holds for the site
+	extra     lower.ExtraInputs // what the features give it
+	binding   lower.Binding     // of the op, where there is to be one
 
 	form       Form // how it is written
 	formReason string
@@ -68,7 +70,7 @@ func (r *request) plan(ctx context.Context, sites []measure.Attention, report *R
 	if err := r.backend.bind(ctx, r, list); err != nil {
 		return nil, err
 	}
-	raw := false
+	raw, fast := false, false
 	for _, e := range list {
 		for _, feature := range r.features {
 			if err := feature.site(r.model, e); err != nil {
@@ -87,12 +89,30 @@ func (r *request) plan(ctx context.Context, sites []measure.Attention, report *R
 			return nil, fmt.Errorf("layer %d: %w", e.layer, err)
 		}
 		p.sites, p.changes = append(p.sites, *e), append(p.changes, c)
+		fast = fast || e.isFast(c)
 		report.Sites[e.Index].Form, report.Sites[e.Index].FormReason = e.form, e.formReason
 	}
 	if raw {
 		report.Edits = append(report.Edits, "cache raw")
 	}
+	if fast {
+		report.Edits = append(report.Edits, "precision fast")
+		if !slices.ContainsFunc(list, (*edited).is16Bit) {
+			report.warn("precision fast changes nothing here: the model's queries and keys are no numbers of 16 bits")
+		}
+	}
 	return p, nil
+}
+
+// is16Bit reports whether a site's queries are in 16 bits.
+func (e *edited) is16Bit() bool {
+	return ir.Is16Bit(e.Scope.View.Element(e.Site.Query.Boundary))
+}
+
+// isFast reports whether a site becomes an op, or its body, that rounds before the product.
+func (e *edited) isFast(c lower.Change) bool {
+	op, _ := opOf(c)
+	return op != nil && e.form != GroupQuery && op.Precision == fastPrecision
 }
 
 // edit applies the methods that are asked for to one site.
@@ -130,7 +150,7 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if a.Drawn.Range > 0 && f.Measured.Layouts.Cached {
 		return nil, lower.ErrCachedDraw
 	}
-	return &edited{Attention: f, layer: site.Layer, reason: site.Reason, want: a, specs: specs, applied: applied, written: r.written[site.Layer], known: known}, nil
+	return &edited{Attention: f, layer: site.Layer, reason: site.Reason, want: a, specs: specs, applied: applied, written: r.written[site.Layer], precision: r.opts.precision(), known: known}, nil
 }
 
 // apply applies the methods to a value. A site that turns nothing has no

@@ -133,7 +133,7 @@ func merge(list []provenance.Site, s provenance.Site, merged map[siteKey]int) []
 
 // kinds are what an edit can change, in the order in which records list edits: the
 // axes of methods first.
-var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "documents", "kv", "logits"}
+var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "precision", "documents", "kv", "logits"}
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
@@ -156,7 +156,7 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 			}
 		}
 	}
-	for _, e := range p.sites {
+	for i, e := range p.sites {
 		for _, d := range e.applied {
 			add(d, e.layer)
 		}
@@ -165,6 +165,9 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 		}
 		if e.want.Cache == rope.Raw && e.Measured.Layouts.Cached {
 			add(provenance.Edit{What: "cache", Given: "raw"}, e.layer)
+		}
+		if e.isFast(p.changes[i]) {
+			add(provenance.Edit{What: "precision", Given: fastPrecision}, e.layer)
 		}
 		for _, d := range p.features {
 			add(d, e.layer)

@@ -69,6 +69,9 @@ func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request
 		return nil, err
 	}
 	opts = r.opts
+	if err := opts.checkPrecision(); err != nil {
+		return nil, err
+	}
 	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache, lastLogits} {
 		f, err := of(m, opts)
 		if err != nil {

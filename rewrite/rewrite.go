@@ -26,6 +26,7 @@ type Options struct {
 	Context     rope.Context   // what methods need to know of the model
 	ExactAngles bool           // drop the exporter's rounding of angles to float32
 	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
+	Precision   string         // of products in 16 bits: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or what an earlier rewrite gave
 	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
 	AllowKept   bool           // sites that were asked for and stay kept are no error (ErrPartial); a cache of fixed capacity needs all the same
 

@@ -119,6 +119,7 @@ var choices = []struct {
 	{"logits", []string{"all", "last"}, "all, last or last:input=NAME"},
 	{"base", []string{"original", "carried"}, "original or carried"},
 	{"cache", []string{"rotated", "raw"}, "rotated or raw"},
+	{"precision", []string{"exact", "fast"}, "exact or fast"},
 	{"target", targets(), strings.Join(targets(), " or ")},
 	{"definition", []string{"function", "none"}, "function or none"},
 }

@@ -25,6 +25,7 @@ type rewriteCommand struct {
 	kv             string
 	logits         string
 	cache          string
+	precision      string
 	target         string
 	definition     string
 	opset          int
@@ -53,6 +54,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
 	f.StringVar(&r.logits, "logits", "", "logits of `all` tokens of a call, or of the last of each row alone: the model then takes, if it is fed, the int64 input "+rewrite.LogitsPlacesInput+" [batch] with another token's place (last:input=NAME names it)")
 	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
+	f.StringVar(&r.precision, "precision", "", "products of 16-bit queries and keys: `exact` keeps rotated ones in float32, fast rounds them to the model's type first; rope-rewrite drift shows the difference")
 	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
 	f.IntVar(&r.opset, "opset", 0, "raise the model to version `N` of ONNX's standard operators first, for a host that wants it or for the op's definition (16 bits need 15)")
@@ -239,6 +241,7 @@ func (r *rewriteCommand) words(given func(string) bool, opts *rewrite.Options) e
 		take       func(word string)
 	}{
 		{"cache", r.cache, func(word string) { opts.RawCache = word == "raw" }},
+		{"precision", r.precision, func(word string) { opts.Precision = word }},
 		{"base", r.base, func(word string) { opts.Carried = word == "carried" }},
 		{"definition", r.definition, func(word string) { opts.NoDefinition = word == "none" }},
 		{"target", r.target, func(word string) {

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"cmp"
+
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
@@ -21,6 +23,8 @@ type Binding struct {
 	PastKey, PastValue   string
 
 	Output, PresentKey, PresentValue string
+
+	Precision string // the op's attribute; "" is its default, or what the op has that stands there
 
 	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
 	LengthTracked  *fused.LengthTrackedCache
@@ -87,6 +91,7 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 		op, after = connect(b, binding, a)
 	}
 	setValue(b, &op, a, extra)
+	op.Precision = cmp.Or(binding.Precision, op.Precision)
 	node, err := op.Node(binding.Name)
 	if err != nil {
 		return nil, nil, err
