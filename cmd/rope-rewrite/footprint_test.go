@@ -23,6 +23,7 @@ var footprints = []struct {
 	{[]string{"audit", "model.onnx", "--config", "config.json"}, []string{"config.json", "model.onnx"}},
 	{[]string{"diff", "model.onnx", "model.onnx"}, []string{"model.onnx"}},
 	{[]string{"validate", "model.onnx", "model.onnx"}, []string{"model.onnx"}},
+	{[]string{"drift", "model.onnx", "--length=4", "--shifts=1"}, []string{"model.onnx"}},
 	{[]string{"bench", "model.onnx", "model.onnx", "--lengths=8", "--rounds=1", "--tokens=1"}, []string{"model.onnx"}},
 }
 

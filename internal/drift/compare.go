@@ -59,8 +59,12 @@ func Compare(p ref.Problem, a, b Turned) (d Drift, err error) {
 // Unfit says why the drift of a problem is not measured; "" where it is.
 func Unfit(p ref.Problem) string {
 	a := p.Attention
+	past := p.Past // a cache of fixed capacity has rows without tokens
+	if len(p.Pasts) == 1 {
+		past = p.Pasts[0]
+	}
 	switch {
-	case p.Batch != 1 || p.Past > 0 || p.Length == 0 || len(p.Positions) != p.Length:
+	case p.Batch != 1 || past > 0 || p.Length == 0 || len(p.Positions) != p.Length:
 		return "one row of tokens without a past is measured"
 	case len(a.Bands) > 1 || a.Chunk > 0 || a.Drawn.Range > 0:
 		return "its position map is not measured: distances are not those of the positions"

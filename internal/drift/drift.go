@@ -53,6 +53,9 @@ func Run(ctx context.Context, eng engine.Engine, m *capture.Model, opts Options)
 	}
 	progress("running the model")
 	length := int64(len(opts.Tokens))
+	if m.Capacity > 0 && m.Capacity < length {
+		return nil, fmt.Errorf("its cache holds %d tokens, and %d are fed; give --length %d", m.Capacity, length, m.Capacity)
+	}
 	s := decoder.Sequence{Batch: 1, Length: length, IDs: opts.Tokens}
 	for i := range length {
 		s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i)
