@@ -68,10 +68,12 @@ func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.
 
 // OpenModel loads a model as it stands in memory, which gives the values more, float32 or
 // integers, beside its own outputs (All returns them). path is the file that it came from:
-// weights in files of their own lie beside it. m is changed.
+// weights in files of their own lie beside it. m is changed. Nodes in bfloat16 are computed
+// as OpenEmulated has it.
 func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, more []*onnx.ValueInfo) (*Decoder, error) {
 	always := func(m *onnx.Model) bool {
 		narrow.Widen(m)
+		narrow.Emulate(m, onnx.BFloat16)
 		return true
 	}
 	return load(ctx, eng, m, path, always, more)
