@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -90,7 +91,7 @@ func distance(a, b []float64) float64 {
 }
 
 // The reference, run on what was captured, gives what was captured: with grouped heads,
-// partial rotation, windows, a cap, norms and padding on the left.
+// partial rotation, interleaved pairs, windows, norms, 16 bits, and padding on the left or right.
 func TestReferenceAgrees(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -152,6 +153,30 @@ func TestPatchedAndCached(t *testing.T) {
 			check(t, next.Layers, rope.Float32)
 		})
 	}
+}
+
+// The ops of a model that lost its record are captured by what stands at their nodes.
+func TestWithoutRecord(t *testing.T) {
+	path := patched(t, rewrite.Options{})
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.RemoveMetadata(provenance.Key)
+	bare := filepath.Join(t.TempDir(), "bare.onnx")
+	if err := m.Save(bare, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, bare, rewrite.Options{})
+	run, err := c.Run(context.Background(), c.Random(20, 20, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Layers) != 2 {
+		t.Errorf("%d layers were captured, want 2", len(run.Layers))
+	}
+	check(t, run.Layers, rope.Float32)
 }
 
 // patched rewrites the small Llama and returns the file.
