@@ -97,7 +97,12 @@ func (d *drifting) tokens(model string) ([]int64, error) {
 	if d.text == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(d.text)
+	return textTokens(d.text, model, int(d.length))
+}
+
+// textTokens are the first tokens of a text, by the tokenizer of a model's folder.
+func textTokens(path, model string, length int) ([]int64, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--text: %w", err)
 	}
@@ -109,10 +114,10 @@ func (d *drifting) tokens(model string) ([]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--text: %w", err)
 	}
-	if len(ids) < int(d.length) {
-		return nil, fmt.Errorf("--text: %s has %d tokens, and %d are measured; give a longer text or --length %d", d.text, len(ids), d.length, len(ids))
+	if len(ids) < length {
+		return nil, fmt.Errorf("--text: %s has %d tokens, and %d are measured; give a longer text or --length %d", path, len(ids), length, len(ids))
 	}
-	return ids[:d.length], nil
+	return ids[:length], nil
 }
 
 func randomTokens(vocabulary, length int64) (ids []int64) {

@@ -18,10 +18,11 @@ type Series struct {
 	X, Y []float64
 }
 
-// Mark is a vertical line with a name, such as the trained length.
+// Mark is a line with a name across the picture, such as the trained length: vertical at X, or
+// horizontal at Y where X is 0.
 type Mark struct {
 	Name string
-	X    float64
+	X, Y float64
 }
 
 // Lines are several series over the same axes.
@@ -46,10 +47,7 @@ func (l Lines) Write(w io.Writer, format string, theme Theme) error {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = theme.faint(), theme.faint()
 	p.Add(grid)
-	legend := plot.NewLegend()
-	legend.TextStyle = p.X.Tick.Label
-	legend.TextStyle.XAlign, legend.TextStyle.YAlign = draw.XLeft, draw.YBottom
-	legend.Padding = vg.Points(3)
+	legend := newLegend(p)
 	for i, s := range l.Series {
 		line, err := plotter.NewLine(points(s))
 		if err != nil {
@@ -67,7 +65,11 @@ func (l Lines) Write(w io.Writer, format string, theme Theme) error {
 	}
 	axis(&p.X, l.LogX, l.TokensX)
 	axis(&p.Y, l.LogY, l.TokensY)
-	return write(p, &legend, w, fullWidth, fullWidth*0.56, format)
+	shown := &legend
+	if len(l.Series) < 2 {
+		shown = nil // the title says it
+	}
+	return write(p, shown, w, fullWidth, fullWidth*0.56, format)
 }
 
 func points(s Series) (xy plotter.XYs) {
@@ -137,21 +139,25 @@ func Tokens(n float64) string {
 	return fmt.Sprintf("%g", n)
 }
 
-// mark draws a vertical line with a name.
+// mark draws a line with its name.
 type mark struct {
 	Mark
 	theme Theme
 }
 
 func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
-	x, _ := p.Transforms(&c)
-	at := x(m.X)
-	if m.X < p.X.Min || m.X > p.X.Max {
-		return
-	}
+	x, y := p.Transforms(&c)
 	style := draw.LineStyle{Color: m.theme.ink(), Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
-	c.StrokeLine2(style, at, c.Min.Y, at, c.Max.Y)
 	text := p.X.Tick.Label
-	text.XAlign, text.YAlign = draw.XRight, draw.YBottom
-	c.FillText(text, vg.Point{X: at - vg.Points(4), Y: c.Min.Y + vg.Points(4)}, m.Name)
+	text.YAlign = draw.YBottom
+	switch {
+	case m.X > 0 && m.X >= p.X.Min && m.X <= p.X.Max:
+		c.StrokeLine2(style, x(m.X), c.Min.Y, x(m.X), c.Max.Y)
+		text.XAlign = draw.XRight
+		c.FillText(text, vg.Point{X: x(m.X) - vg.Points(4), Y: c.Min.Y + vg.Points(4)}, m.Name)
+	case m.X == 0 && m.Y >= p.Y.Min && m.Y <= p.Y.Max:
+		c.StrokeLine2(style, c.Min.X, y(m.Y), c.Max.X, y(m.Y))
+		text.XAlign = draw.XLeft
+		c.FillText(text, vg.Point{X: c.Min.X + vg.Points(4), Y: y(m.Y) + vg.Points(2)}, m.Name)
+	}
 }

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/capture"
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/diagram"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// plotting is what the plot command is asked for.
+type plotting struct {
+	*common
+	methods   []string
+	output    string
+	theme     string
+	theta     float64
+	rotaryDim int
+	trained   tokenCount
+	length    tokenCount
+	documents string
+	layer     int
+	head      int
+	text      string
+}
+
+// figured is a picture that can be written.
+type figured interface {
+	Write(w io.Writer, format string, theme figure.Theme) error
+}
+
+var plotKinds = []string{"frequencies", "positions", "mask", "decay", "attention"}
+
+func newPlot(c *common) *cobra.Command {
+	p := &plotting{common: c, trained: 8192}
+	cmd := &cobra.Command{
+		Use:   "plot frequencies|positions|mask|decay|attention METHOD|MODEL -o FILE.png|svg",
+		Short: "Draw what a method means, or what a model does",
+		Long: `Draws a picture of a method ("scaling yarn:factor=4", several with semicolons),
+or of a model, with --method of what the method would make of it:
+
+  frequencies  tokens that each channel pair takes for one turn, before and after
+  positions    the distance at which the rotation sees each key
+  mask         which keys a query sees, for --documents 64,64,128
+  decay        the bound of the score by distance, before and after
+  attention    of a model and a --text: the weight that a layer gives by distance`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError("what to draw, and of which method or model? Write for example: plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
+			}
+			if !slices.Contains(plotKinds, args[0]) {
+				return usageError("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0], args[1]) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&p.output, "output", "o", "", "`FILE.png` or FILE.svg to write")
+	f.StringVar(&p.theme, "theme", "light", "`THEME` of the page that it will stand on: light or dark")
+	f.StringArrayVar(&p.methods, "method", nil, `of a model: "AXIS SPEC" such as "scaling yarn:factor=2", several with semicolons, as `+"`METHOD`")
+	f.Float64Var(&p.theta, "theta", 10000, "`BASE` of the frequencies that a method is drawn on")
+	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "`CHANNELS` that are rotated, of the same")
+	f.Var(&p.trained, "trained-length", "`TOKENS` that the model was trained on")
+	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, 64 for a mask, and 512 for attention")
+	f.StringVar(&p.documents, "documents", "", "`TOKENS` of each document behind an anchor of one token, with commas, for masks over documents")
+	f.IntVar(&p.layer, "layer", 0, "`LAYER` whose attention is drawn")
+	f.IntVar(&p.head, "head", -1, "`HEAD` of it; -1 is the mean over all")
+	f.StringVar(&p.text, "text", "", "`FILE` of text that attention is drawn on")
+	return cmd
+}
+
+func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
+	switch {
+	case p.output == "":
+		return usageError("where to? Name a picture with -o FILE.png or -o FILE.svg")
+	case p.theme != "light" && p.theme != "dark":
+		return usageError("--theme %q: light or dark was expected", p.theme)
+	case p.rotaryDim < 2 || p.rotaryDim%2 != 0:
+		return usageError("--rotary-dim %d: an even number above 0 was expected", p.rotaryDim)
+	case !(p.theta > 1):
+		return usageError("--theta %g: a number above 1 was expected", p.theta)
+	case p.trained < 1 || p.length < 0:
+		return usageError("--trained-length must be above 0, and --length not below")
+	}
+	format, err := figure.Format(p.output)
+	if err != nil {
+		return usageError("-o %w", err)
+	}
+	var f figured
+	if kind == "attention" {
+		f, err = p.attention(cmd, of)
+	} else {
+		f, err = p.meaning(cmd.Context(), kind, of)
+	}
+	if err != nil {
+		return err
+	}
+	theme := figure.Light
+	if p.theme == "dark" {
+		theme = figure.Dark
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b, format, theme); err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.output, b.Bytes(), 0o666); err != nil {
+		return err
+	}
+	return p.show(cmd, map[string]string{"output": p.output}, func(w *writer) { w.line("Wrote %s.", p.output) })
+}
+
+// meaning draws what attentions mean before and after methods.
+func (p *plotting) meaning(ctx context.Context, kind, of string) (figured, error) {
+	list, err := p.attentions(ctx, kind, of)
+	if err != nil {
+		return nil, err
+	}
+	after := list[len(list)-1].Attention
+	length := int(p.length)
+	if length == 0 {
+		length = 2 * int(p.trained)
+	}
+	switch kind {
+	case "frequencies":
+		return diagram.Wavelengths(list, int64(p.trained), int64(length))
+	case "decay":
+		return diagram.Decay(list, length)
+	case "positions":
+		return diagram.Positions(after, length)
+	}
+	ids, err := p.ids(after)
+	if err != nil {
+		return nil, err
+	}
+	if p.length == 0 {
+		length = 64
+	}
+	if ids != nil {
+		length = len(ids)
+	}
+	return diagram.Visibility(after, ids, length)
+}
+
+// ids are those of the tokens of --documents, behind the anchor.
+func (p *plotting) ids(a rope.Attention) ([]int64, error) {
+	needed := a.Mask.Documents != rope.NoDocuments || a.Mask.Restart
+	if p.documents == "" {
+		if needed {
+			return nil, usageError("the mask goes by documents: give the tokens of each, such as --documents 64,64,128")
+		}
+		return nil, nil
+	}
+	if !needed {
+		return nil, usageError("--documents: the mask does not go by documents; --method \"mask anchor\" does, for example")
+	}
+	ids := []int64{0}
+	for i, part := range strings.Split(p.documents, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > 1<<20 {
+			return nil, usageError("--documents %q: numbers of tokens above 0, with commas, were expected", p.documents)
+		}
+		ids = append(ids, slices.Repeat([]int64{int64(i + 1)}, n)...)
+	}
+	return ids, nil
+}
+
+// attentions are what is drawn: before and after the methods.
+func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.Named, error) {
+	before := diagram.Named{Name: fmt.Sprintf("base %g", p.theta)}
+	var methods []string
+	known := rope.Context{Original: int64(p.trained), Length: int64(p.length)}
+	if p.length == 0 {
+		known.Length = 2 * known.Original
+	}
+	if isModel(of) {
+		a, err := p.modelAttention(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		before, methods = diagram.Named{Name: filepath.Base(of), Attention: a}, p.methods
+	} else {
+		if len(p.methods) > 0 {
+			return nil, usageError("--method is for models; write the method in the place of %q", of)
+		}
+		methods = []string{of}
+		pairs := p.rotaryDim / 2
+		before.Attention = rope.Attention{Heads: 1, KVHeads: 1, HeadSize: p.rotaryDim, Mask: rope.Mask{Causal: true}, Encoding: rope.Encoding{Frequencies: make([]float64, pairs)}}
+		for i := range pairs {
+			before.Encoding.Frequencies[i] = 1 / float64(i+1) // replaced by those of the base
+		}
+		base := rope.Spec{Axis: rope.ScalingAxis, Name: "theta", Params: map[string]rope.Value{"rope_theta": rope.Number(p.theta)}}
+		var err error
+		if before.Attention, _, err = base.Apply(before.Attention, known); err != nil {
+			return nil, err
+		}
+	}
+	list := []diagram.Named{before}
+	for _, method := range methods {
+		var opts rewrite.Options
+		if err := addMethod(&opts, method); err != nil {
+			return nil, usageError("%w", err)
+		}
+		after := diagram.Named{Name: evaluation.ShortName(method), Attention: before.Attention}
+		for _, spec := range opts.Edits {
+			var err error
+			if after.Attention, _, err = spec.Apply(after.Attention, known); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, after)
+	}
+	return list, nil
+}
+
+// isModel tells a file from a method.
+func isModel(of string) bool {
+	_, err := os.Stat(of)
+	return err == nil || strings.HasSuffix(of, ".onnx")
+}
+
+// modelAttention is what a layer of a model computes.
+func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attention, error) {
+	opts, err := p.options()
+	if err != nil {
+		return rope.Attention{}, err
+	}
+	if opts, err = opts.FindLibraries(); err != nil {
+		return rope.Attention{}, err
+	}
+	m, err := onnx.Open(path)
+	if err != nil {
+		return rope.Attention{}, err
+	}
+	defer m.Close()
+	report, err := rewrite.Inspect(ctx, m, opts)
+	if err != nil {
+		return rope.Attention{}, err
+	}
+	if p.layer < 0 || p.layer >= len(report.Sites) {
+		return rope.Attention{}, usageError("--layer %d: %s has %d attentions, from 0 on", p.layer, path, len(report.Sites))
+	}
+	s := report.Sites[p.layer]
+	if s.Attention == nil {
+		return rope.Attention{}, fmt.Errorf("layer %d of %s could not be measured: %s", p.layer, path, s.Reason)
+	}
+	return *s.Attention, nil
+}
+
+// attention draws where a model's attention goes on a text.
+func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
+	switch {
+	case p.text == "":
+		return nil, usageError("attention is drawn on a text; name a file with --text")
+	case len(p.methods) > 0:
+		return nil, usageError("attention is that of the model as it is; rewrite it first, and leave --method out")
+	}
+	if p.length == 0 {
+		p.length = 512
+	}
+	tokens, err := textTokens(p.text, path, int(p.length))
+	if err != nil {
+		return nil, err
+	}
+	options, err := p.options()
+	if err != nil {
+		return nil, err
+	}
+	eng, err := engine.NewWorker(engine.Config{Runtime: p.runtime, Library: p.library}, options.Worker[0])
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	m, err := capture.Open(cmd.Context(), eng, path, capture.Options{Rewrite: options})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	s := decoder.Sequence{Batch: 1, Length: int64(len(tokens)), IDs: tokens, Mask: slices.Repeat([]int64{1}, len(tokens))}
+	for i := range tokens {
+		s.Positions = append(s.Positions, int64(i))
+	}
+	run, err := m.Run(cmd.Context(), s)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(run.Layers, func(l capture.Layer) bool { return l.Layer == p.layer })
+	if i < 0 {
+		return nil, usageError("--layer %d: the model has no attention of that number that can be captured; inspect lists them", p.layer)
+	}
+	return diagram.Attended(p.layer, run.Layers[i].Problem, p.head)
+}
