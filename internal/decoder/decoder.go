@@ -41,6 +41,17 @@ func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error)
 	return open(ctx, eng, path, narrow.Widen)
 }
 
+// OpenAsWritten loads a model file to be run without ONNX Runtime's graph optimisations: another
+// order of the same arithmetic.
+func OpenAsWritten(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	return load(ctx, eng, m, path, narrow.Widen, nil, false)
+}
+
 // OpenWide loads a model file to be computed in float32 throughout, whatever
 // 16-bit types it has.
 func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
@@ -63,7 +74,7 @@ func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.
 		return nil, err
 	}
 	defer m.Close()
-	return load(ctx, eng, m, path, widen, nil)
+	return load(ctx, eng, m, path, widen, nil, true)
 }
 
 // OpenModel loads a model as it stands in memory, which gives the values more, float32 or
@@ -76,17 +87,17 @@ func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path strin
 		narrow.Emulate(m, onnx.BFloat16)
 		return true
 	}
-	return load(ctx, eng, m, path, always, more)
+	return load(ctx, eng, m, path, always, more, true)
 }
 
 // load loads a model of which widen says whether it differs from the file.
-func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo) (*Decoder, error) {
+func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo, optimize bool) (*Decoder, error) {
 	d := &Decoder{path: path, Short: narrow.Has(m)}
 	var err error
 	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: true, Library: m.Opset(customop.Domain) > 0}
+	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: optimize, Library: m.Opset(customop.Domain) > 0}
 	for _, v := range more {
 		m.Graph.AddOutput(v)
 		em.Outputs = append(em.Outputs, v.Name)

@@ -46,6 +46,34 @@ func (d *Decoder) Random(first, length int64, seed uint64) Sequence {
 	return s
 }
 
+// Padded makes a batch of rows of tokens, shorter ones with padding on the left. Where the cache
+// tracks the length of each row, the padding is on the right of the first call, which takes first
+// tokens.
+func (d *Decoder) Padded(rows [][]int64, first int64) Sequence {
+	length := 0
+	for _, row := range rows {
+		length = max(length, len(row))
+	}
+	s := Sequence{Batch: int64(len(rows)), Length: int64(length)}
+	for _, row := range rows {
+		to := length - len(row)
+		from := 0
+		if d.LengthTracked {
+			from, to = int(first)-to, int(first)
+		}
+		next := 0
+		for i := range length {
+			if i >= from && i < to {
+				s.IDs, s.Mask, s.Positions = append(s.IDs, row[0]), append(s.Mask, 0), append(s.Positions, 1)
+				continue
+			}
+			s.IDs, s.Mask, s.Positions = append(s.IDs, row[next]), append(s.Mask, 1), append(s.Positions, int64(next))
+			next++
+		}
+	}
+	return s
+}
+
 // Chunks evaluates a sequence in calls of the given lengths, whose sum is the
 // sequence's, and returns the logits [Batch][Length][vocabulary] as one
 // tensor's values. A model without cache takes only one chunk.

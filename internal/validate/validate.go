@@ -22,6 +22,12 @@ type Case struct {
 	// float32; 0 of others.
 	OriginalError float64 `json:"original_error,omitempty"`
 	PatchedError  float64 `json:"patched_error,omitempty"`
+
+	Measures
+	// Rounding is how far the original is off from itself, as a share of the range, when ONNX
+	// Runtime runs it as the exporter wrote it, without graph optimisations: what rounding
+	// alone does. It is 0 where that could not be run.
+	Rounding float64 `json:"rounding,omitempty"`
 }
 
 // Share is the difference as a share of the range.
@@ -42,11 +48,47 @@ type Result struct {
 	Same      bool     `json:"same"`
 	Short     bool     `json:"short"` // the original has 16-bit numbers: the patched model may err by twice what the original does
 	Notes     []string `json:"notes"` // what the comparison does not show
+
+	Verdict Verdict `json:"verdict"`
+
+	// Claim is what the patched model's record says, compared layer by layer; nil where it has
+	// no record, or no node of the op.
+	Claim *Claim `json:"claim,omitempty"`
+}
+
+// Verdict is what a comparison comes to. A model that was given another meaning must compute that,
+// and any other the same as the original.
+type Verdict string
+
+const (
+	Same         Verdict = "same"
+	Different    Verdict = "different"
+	AsClaimed    Verdict = "as claimed"
+	NotAsClaimed Verdict = "not as claimed"
+	NotShown     Verdict = "not shown" // it claims another meaning, and no attention could be compared with it
+)
+
+// Holds reports whether the patched model is what it should be.
+func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
+
+func (r *Result) verdict() Verdict {
+	switch {
+	case r.Claim != nil && len(r.Claim.Methods) > 0 && len(r.Claim.Layers) == 0 && r.Claim.Holds:
+		return NotShown
+	case r.Claim != nil && len(r.Claim.Methods) > 0 && r.Claim.Holds:
+		return AsClaimed
+	case r.Claim != nil && len(r.Claim.Methods) > 0:
+		return NotAsClaimed
+	case r.Same:
+		return Same
+	}
+	return Different
 }
 
 // Options says what is fed. The zero value is what the command does.
 type Options struct {
-	Length    int64        // tokens of each sequence, at least MinLength; 0 means DefaultLength
+	Length    int64        // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
+	Rows      [][]int64    // the tokens of the user's own texts, a row each; nil draws some
 	Tolerance float64      // largest allowed difference as a share of the range; 0 means DefaultTolerance
 	Progress  func(string) // told what is being done; may be nil
 }
@@ -59,6 +101,9 @@ const (
 
 // Run compares two model files.
 func Run(ctx context.Context, eng engine.Engine, original, patched string, opts Options) (*Result, error) {
+	for _, row := range opts.Rows {
+		opts.Length = max(opts.Length, int64(len(row)))
+	}
 	if opts.Length == 0 {
 		opts.Length = DefaultLength
 	}
@@ -76,12 +121,19 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	if err != nil {
 		return nil, err
 	}
-	defer models.close()
+	defer func() { models.close() }()
 	if models[0].Cached() != models[1].Cached() {
 		return nil, errors.New("one model has a key-value cache and the other has not")
 	}
 	if models[0].Vocabulary != models[1].Vocabulary {
 		return nil, fmt.Errorf("the models have vocabularies of %d and %d tokens", models[0].Vocabulary, models[1].Vocabulary)
+	}
+	for i, row := range opts.Rows {
+		for _, t := range row {
+			if v := models[0].Vocabulary; t < 0 || v > 0 && t >= v {
+				return nil, fmt.Errorf("row %d has the token %d, and the model's are 0 to %d", i, t, v-1)
+			}
+		}
 	}
 	for i, path := range []string{original, patched} {
 		if c := models[i].Capacity; c > 0 && c < opts.Length {
@@ -101,7 +153,11 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	}
 	for i, kind := range kinds {
 		opts.Progress(kind.name)
-		c, alone, err := compare(ctx, models, models[0].Random(kind.chunks[0], opts.Length, uint64(i)), kind)
+		s := models[0].Random(kind.chunks[0], opts.Length, uint64(i))
+		if opts.Rows != nil {
+			s = models[0].Padded(opts.Rows, kind.chunks[0])
+		}
+		c, alone, err := compare(ctx, models, s, kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.name, err)
 		}
@@ -111,6 +167,16 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 		result.Cases = append(result.Cases, c)
 		result.Same = result.Same && c.same(opts.Tolerance)
 	}
+	opts.Progress("layer by layer")
+	models.close() // the patched model is loaded once more, with more outputs
+	models = [len(models)]*decoder.Decoder{}
+	if result.Claim, err = claim(ctx, eng, patched, min(opts.Length, DefaultLength)); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		result.Notes = append(result.Notes, fmt.Sprintf("Its layers could not be looked at one by one: %v.", err))
+	}
+	result.Verdict = result.verdict()
 	return result, nil
 }
 
@@ -135,11 +201,11 @@ func kinds(length int64, cached bool) []kind {
 	return list
 }
 
-// models are the original, the patched model and, of an original in 16 bits,
-// the original to be computed in float32.
-type models [3]*decoder.Decoder
+// models are the original, the patched model, of an original in 16 bits the original to be computed
+// in float32, and the original without graph optimisations.
+type models [4]*decoder.Decoder
 
-const wide = 2
+const wide, asWritten = 2, 3
 
 func load(ctx context.Context, eng engine.Engine, original, patched string) (m models, emulated bool, err error) {
 	open := func(i int, path string, with func(context.Context, engine.Engine, string) (*decoder.Decoder, error)) {
@@ -168,6 +234,10 @@ func load(ctx context.Context, eng engine.Engine, original, patched string) (m m
 	}
 	if err != nil {
 		m.close()
+		return m, emulated, err
+	}
+	if m[asWritten], err = decoder.OpenAsWritten(ctx, eng, original); err != nil && ctx.Err() == nil {
+		m[asWritten], err = nil, nil // it runs optimised only; what rounding does is not shown then
 	}
 	return m, emulated, err
 }
@@ -200,6 +270,9 @@ func compare(ctx context.Context, m models, s decoder.Sequence, k kind) (c Case,
 				err = alone
 			}
 		}
+		if err != nil && i == asWritten && ctx.Err() == nil {
+			logits[i], err = nil, nil // as where it cannot be opened
+		}
 		if err != nil {
 			return c, alone, err
 		}
@@ -225,5 +298,13 @@ func compare(ctx context.Context, m models, s decoder.Sequence, k kind) (c Case,
 		}
 	}
 	c.Range = high - low
+	c.Measures = measure(logits[0], logits[1], s.Mask, int(s.Length))
+	if len(logits[asWritten]) == len(logits[0]) {
+		for i, x := range logits[0] {
+			if s.Mask[i/width] != 0 {
+				c.Rounding = max(c.Rounding, math.Abs(x-logits[asWritten][i])/c.Range)
+			}
+		}
+	}
 	return c, alone, nil
 }

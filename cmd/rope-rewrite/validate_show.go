@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"os"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+)
+
+// agreement shows how the logits agree, and what rounding alone does to those of the original.
+func agreement(w *writer, r *validate.Result) {
+	w.line("")
+	w.line("%-31s %9s %9s %7s %7s %10s", "", "mean", "KL, nats", "top-1", "top-5", "rounding")
+	for _, c := range r.Cases {
+		rounding := ""
+		if c.Rounding > 0 {
+			rounding = fmt.Sprintf("%.1e", c.Rounding)
+		}
+		w.line("%-31s %9.1e %9.1e %6.1f%% %6.1f%% %10s", c.Name, c.Mean, c.KL, 100*c.Top1, 100*c.Top5, rounding)
+	}
+	for _, c := range r.Cases {
+		if c.First >= 0 {
+			w.line("%s", wrap(fmt.Sprintf("%s: the first token whose greedy successor differs stands at %d.", c.Name, c.First), ""))
+		}
+	}
+	w.line("%s", wrap("Rounding is the original against itself without graph optimisations, as a share of the range.", ""))
+}
+
+// claimed is the verdict on a model that was given another meaning.
+func claimed(w *writer, r *validate.Result) {
+	w.line("")
+	w.line("It claims another meaning than the original's:")
+	for _, m := range r.Claim.Methods {
+		w.line("%s", wrap("  "+methodText(m), "    "))
+	}
+	for _, s := range consequences(r) {
+		w.line("%s", wrap(s, ""))
+	}
+	offLayers(w, r.Claim)
+	switch r.Verdict {
+	case validate.NotShown:
+		w.line("%s", wrap("NOT SHOWN: no attention could be compared with what it claims.", ""))
+	case validate.AsClaimed:
+		w.line("%s", wrap(fmt.Sprintf("AS CLAIMED: each of %d attentions computes its method, by a float64 reference on what it read.", len(r.Claim.Layers)), ""))
+	default:
+		w.line("%s", wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
+	}
+}
+
+// offLayers names the first attention that does not compute what it claims, and what was skipped.
+func offLayers(w *writer, c *validate.Claim) {
+	wrong := 0
+	for _, l := range c.Layers {
+		if l.Holds {
+			continue
+		}
+		if wrong++; wrong == 1 {
+			w.line("%s", wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: by %.1e, where a plain implementation is off by %.1e. Of its output %v the worst number is of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
+				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel, l.Worst.Got, l.Worst.Want), "  "))
+		}
+	}
+	if wrong > 1 {
+		w.line("%d of %d attentions are off.", wrong, len(c.Layers))
+	}
+	var skipped []string
+	for _, s := range c.Skipped {
+		skipped = append(skipped, wrap("Not compared: "+s, "  "))
+	}
+	w.list(skipped)
+}
+
+// consequences are what methods do to short rows: where they change nothing, the logits must be
+// the original's.
+func consequences(r *validate.Result) (list []string) {
+	for _, m := range r.Claim.Methods {
+		name, _, _ := strings.Cut(m.Given, ":")
+		switch {
+		case m.What == "positions" && name == "string":
+			list = append(list, fmt.Sprintf("STRING changes nothing in rows of at most %s tokens.", valueText(m.Setting("shift"))))
+		case m.What == "scaling" && name == "yarn":
+			list = append(list, "YaRN changes rows of every length.")
+		}
+	}
+	if r.Same {
+		list = append(list, "On these inputs the logits are the original's.")
+	}
+	return list
+}
+
+//go:embed validate.html
+var validatePage string
+
+// writeValidation writes the comparison as one page.
+func writeValidation(path string, r *validate.Result) error {
+	t, err := template.New("validate").Funcs(template.FuncMap{
+		"method":  func(m provenance.Edit) string { return methodText(m) },
+		"title":   func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },
+		"e":       func(x float64) string { return fmt.Sprintf("%.1e", x) },
+		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+	}).Parse(validatePage)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, r); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o666)
+}

@@ -1,0 +1,213 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/capture"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// Claim compares a patched model with what its record says that it computes: each layer's output
+// with a float64 reference of the layer's method, on the query, key and value that the layer read.
+type Claim struct {
+	Methods []provenance.Edit `json:"methods"` // that change the meaning; none claims the original's
+	Layers  []Layer           `json:"layers"`
+	Skipped []string          `json:"skipped"` // attentions that were not compared, with the reason
+	Holds   bool              `json:"holds"`   // every layer that was compared does, and the ops are those of the record
+}
+
+// Layer is one attention of a Claim.
+type Layer struct {
+	Layer int     `json:"layer"`
+	Node  string  `json:"node"`
+	Shape []int   `json:"shape"` // of the output: batch, heads, length, value size
+	Error float64 `json:"error"` // root mean square of the difference from the reference
+	Plain float64 `json:"plain"` // the same of a plain implementation, rounded to the output's type
+	Holds bool    `json:"holds"` // the error is at most twice that of the plain one
+	Worst Worst   `json:"worst"`
+}
+
+// Worst is the number that is the farthest off.
+type Worst struct {
+	Row, Head, Token, Channel int
+	Position                  int64
+	Got, Want                 float64
+}
+
+// claim checks the patched model of a file. A model without a record, or without the op, gives nil.
+func claim(ctx context.Context, eng engine.Engine, path string, length int64) (*Claim, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	record, err := provenance.Read(m)
+	if err != nil || record == nil || record.OpSpec == 0 {
+		return nil, nil // a record that cannot be read claims nothing
+	}
+	c := &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true}
+	for _, e := range record.Edits {
+		if _, changes := axisOf(e); changes {
+			c.Methods = append(c.Methods, e)
+		}
+	}
+	if _, _, err := rewrite.ReadOps(m); err != nil { // its ops are not even those of the record
+		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
+		return c, nil
+	}
+	model, err := capture.Open(ctx, eng, path, capture.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	for _, k := range model.Kept {
+		c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: %s", k.Layer, k.Reason))
+	}
+	s := model.Random(length, length, 17)
+	run, err := model.Run(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range run.Layers {
+		claimed, err := claimedBy(record, l.Layer, l.Attention)
+		if err != nil {
+			c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: what it claims cannot be computed anew: %v", l.Layer, err))
+			continue
+		}
+		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked {
+			for _, real := range s.Mask { // the op does not read what the original did
+				l.KeyMask = append(l.KeyMask, real != 0)
+			}
+		}
+		checked, err := compareLayer(l, claimed)
+		if err != nil {
+			return nil, fmt.Errorf("layer %d: %w", l.Layer, err)
+		}
+		c.Layers = append(c.Layers, checked)
+		c.Holds = c.Holds && checked.Holds
+	}
+	return c, nil
+}
+
+// axisOf is the axis of an edit that changes the meaning.
+func axisOf(e provenance.Edit) (rope.Axis, bool) {
+	for _, axis := range []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis} {
+		if e.What == axis.String() {
+			return axis, true
+		}
+	}
+	return 0, false
+}
+
+// claimedBy is what a layer computes by the record: what was measured of the original, with the
+// recorded methods. What the record does not tell, such as how the cache stands, is the node's.
+func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attention, error) {
+	at := slices.IndexFunc(r.Sites, func(s provenance.Site) bool { return slices.Contains(s.Layers, layer) })
+	if at < 0 {
+		return now, fmt.Errorf("the record has no site of it")
+	}
+	a := r.Sites[at].Original
+	for _, e := range r.Edits {
+		axis, changes := axisOf(e)
+		if !changes || !slices.Contains(e.Layers, layer) {
+			continue
+		}
+		spec, err := rope.ParseSpec(axis, e.Given)
+		if err != nil {
+			return now, err
+		}
+		if spec.Params == nil {
+			spec.Params = map[string]rope.Value{}
+		}
+		for _, s := range e.Settings {
+			if s.From == rope.FromContext || s.From == rope.Configuration {
+				spec.Params[s.Name] = s.Value
+			}
+		}
+		if a, _, err = spec.Apply(a, rope.Context{Original: r.Configuration.Trained}); err != nil {
+			return now, err
+		}
+	}
+	// Rounded angles are the exporter's arithmetic, not its meaning.
+	precision := now.Encoding.Precision
+	now.Encoding, now.Bands, now.Chunk, now.Drawn = a.Encoding, a.Bands, a.Chunk, a.Drawn
+	now.Encoding.Precision = precision
+	now.Scale, now.Softcap, now.Temperature = a.EffectiveScale(), a.Softcap, a.Temperature
+	padding, bias := now.Mask.Padding, now.Mask.Bias
+	now.Mask = a.Mask
+	now.Mask.Padding, now.Mask.Bias = padding || a.Mask.Padding, bias
+	return now, nil
+}
+
+// compareLayer runs the reference of what is claimed on what the layer read.
+func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
+	p := l.Problem
+	p.Attention = claimed
+	want, err := ref.Run(p)
+	if err != nil {
+		return Layer{}, err
+	}
+	plain, err := ref.RunFloat32(p)
+	if err != nil {
+		return Layer{}, err
+	}
+	if len(l.Output) != len(want.Output) {
+		return Layer{}, fmt.Errorf("it gives %d numbers, and its method %d", len(l.Output), len(want.Output))
+	}
+	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
+	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}
+	precision := typeOf(l.Output)
+	worst := -1.0
+	count := 0.0
+	for i, got := range l.Output {
+		token := i / size % p.Length
+		row := i / (size * p.Length * claimed.Heads)
+		if p.KeyMask != nil && !real(p, row, token) {
+			continue // what padding gives has no meaning
+		}
+		count++
+		off := got - want.Output[i]
+		c.Error += off * off
+		by := precision.Round(plain.Output[i]) - want.Output[i]
+		c.Plain += by * by
+		if math.Abs(off) > worst {
+			worst = math.Abs(off)
+			c.Worst = Worst{Row: row, Head: i / (size * p.Length) % claimed.Heads, Token: token, Channel: i % size, Got: got, Want: want.Output[i], Position: int64(token)}
+			if p.Positions != nil {
+				c.Worst.Position = p.Positions[row*p.Length+token]
+			}
+		}
+	}
+	c.Error, c.Plain = math.Sqrt(c.Error/max(count, 1)), math.Sqrt(c.Plain/max(count, 1))
+	c.Holds = c.Error <= 2*c.Plain
+	return c, nil
+}
+
+// real reports whether a new token is no padding.
+func real(p ref.Problem, row, token int) bool {
+	past := p.Past
+	if p.Pasts != nil {
+		past = p.Pasts[row]
+	}
+	width := len(p.KeyMask) / p.Batch
+	return p.KeyMask[row*width+past+token]
+}
+
+// typeOf is the narrowest type that holds all numbers as they are: an output of 16 bits was
+// rounded, whatever type it comes in.
+func typeOf(numbers []float64) rope.Precision {
+	for _, p := range []rope.Precision{rope.BFloat16, rope.Float16} {
+		if !slices.ContainsFunc(numbers, func(x float64) bool { return p.Round(x) != x }) {
+			return p
+		}
+	}
+	return rope.Float32
+}
