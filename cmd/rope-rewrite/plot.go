@@ -50,7 +50,7 @@ var plotKinds = []string{"frequencies", "positions", "mask", "decay", "attention
 func newPlot(c *common) *cobra.Command {
 	p := &plotting{common: c, trained: 8192}
 	cmd := &cobra.Command{
-		Use:   "plot frequencies|positions|mask|decay|attention METHOD|MODEL -o FILE.png|svg",
+		Use:   "plot KIND METHOD|MODEL -o FILE.png",
 		Short: "Draw what a method means, or what a model does",
 		Long: `Draws a picture of a method ("scaling yarn:factor=4", several with semicolons),
 or of a model, with --method of what the method would make of it:

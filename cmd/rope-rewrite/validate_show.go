@@ -47,6 +47,9 @@ func claimed(w *writer, r *validate.Result) {
 		w.line("%s", wrap("NOT SHOWN: no attention could be compared with what it claims.", ""))
 	case validate.AsClaimed:
 		w.line("%s", wrap(fmt.Sprintf("AS CLAIMED: each of %d attentions computes its method, by a float64 reference on what it read.", len(r.Claim.Layers)), ""))
+		if r.Same {
+			w.line("%s", wrap("SAME: on these inputs the logits are the original's, too.", ""))
+		}
 	default:
 		w.line("%s", wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
 	}
@@ -85,9 +88,6 @@ func consequences(r *validate.Result) (list []string) {
 		case m.What == "scaling" && name == "yarn":
 			list = append(list, "YaRN changes rows of every length.")
 		}
-	}
-	if r.Same {
-		list = append(list, "On these inputs the logits are the original's.")
 	}
 	return list
 }

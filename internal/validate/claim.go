@@ -42,22 +42,27 @@ type Worst struct {
 	Got, Want                 float64
 }
 
-// claim checks the patched model of a file. A model without a record, or without the op, gives nil.
-func claim(ctx context.Context, eng engine.Engine, path string, length int64) (*Claim, error) {
-	m, err := onnx.Open(path)
+// claim checks the patched model of a file. A model without a record, or without the op, gives
+// nil. Where the original was given another meaning already, it is that which is compared with,
+// and no method is claimed.
+func claim(ctx context.Context, eng engine.Engine, original, path string, length int64) (*Claim, error) {
+	before, m, err := recordOf(original)
+	if m != nil {
+		m.Close()
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	record, err := provenance.Read(m)
+	record, m, err := recordOf(path)
+	if m != nil {
+		defer m.Close()
+	}
 	if err != nil || record == nil || record.OpSpec == 0 {
-		return nil, nil // a record that cannot be read claims nothing
+		return nil, err
 	}
 	c := &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true}
-	for _, e := range record.Edits {
-		if _, changes := axisOf(e); changes {
-			c.Methods = append(c.Methods, e)
-		}
+	if len(methods(before)) == 0 {
+		c.Methods = append(c.Methods, methods(record)...)
 	}
 	if _, _, err := rewrite.ReadOps(m); err != nil { // its ops are not even those of the record
 		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
@@ -95,6 +100,33 @@ func claim(ctx context.Context, eng engine.Engine, path string, length int64) (*
 		c.Holds = c.Holds && checked.Holds
 	}
 	return c, nil
+}
+
+// recordOf opens a model and reads its record; nil where it has none that can be read, which
+// then claims nothing.
+func recordOf(path string) (*provenance.Record, *onnx.Model, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := provenance.Read(m)
+	if err != nil {
+		return nil, m, nil
+	}
+	return r, m, nil
+}
+
+// methods are the edits of a record that change the meaning.
+func methods(r *provenance.Record) (list []provenance.Edit) {
+	if r == nil {
+		return nil
+	}
+	for _, e := range r.Edits {
+		if _, changes := axisOf(e); changes {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // axisOf is the axis of an edit that changes the meaning.

@@ -170,7 +170,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	opts.Progress("layer by layer")
 	models.close() // the patched model is loaded once more, with more outputs
 	models = [len(models)]*decoder.Decoder{}
-	if result.Claim, err = claim(ctx, eng, patched, min(opts.Length, DefaultLength)); err != nil {
+	if result.Claim, err = claim(ctx, eng, original, patched, min(opts.Length, DefaultLength)); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
