@@ -118,6 +118,9 @@ func newestIn(folder, stem string) string {
 	return slices.MaxFunc(versioned, func(a, b string) int { return slices.Compare(versionOf(a), versionOf(b)) })
 }
 
+// LibraryFile is the name of the op library's file on this platform.
+func LibraryFile() string { return fileName("rope_ops") }
+
 // fileName is a library's name on this platform.
 func fileName(stem string) string {
 	switch runtime.GOOS {

@@ -14,7 +14,14 @@ import (
 // modelConfig is what config.json beside a model says of its positions.
 type modelConfig struct{ modelconfig.Config }
 
-func readConfig(modelPath string) modelConfig { return modelConfig{modelconfig.Read(modelPath)} }
+// readConfig reads the file beside the model, unless its contents are given.
+func readConfig(modelPath string, given []byte) modelConfig {
+	c := modelconfig.Read(modelPath)
+	if given != nil {
+		c = modelconfig.Parse(c.Path, given)
+	}
+	return modelConfig{c}
+}
 
 // mended says whether one of the edits sets the base that the file names.
 func (c modelConfig) mended(specs []rope.Spec) bool {

@@ -56,7 +56,7 @@ func TestUnscaledLayers(t *testing.T) {
 			}
 			found = append(found, f)
 		}
-		got := slices.Sorted(maps.Keys(unscaledLayers(found, sites, readConfig(filepath.Join(dir, "model.onnx")))))
+		got := slices.Sorted(maps.Keys(unscaledLayers(found, sites, readConfig(filepath.Join(dir, "model.onnx"), nil))))
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: layers %v are left alone, %v was expected", name, got, c.want)
 		}

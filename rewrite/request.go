@@ -64,7 +64,7 @@ type feature interface {
 // newRequest checks what the options ask for. It gives a model that was rewritten
 // before its own inputs and outputs back.
 func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request, error) {
-	r := &request{opts: opts, model: m, config: readConfig(m.Path), digest: digest}
+	r := &request{opts: opts, model: m, config: readConfig(m.Path, opts.Configuration), digest: digest}
 	if err := r.startAgain(); err != nil {
 		return nil, err
 	}

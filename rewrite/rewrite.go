@@ -61,6 +61,8 @@ type Options struct {
 
 	Memory uint64 // bytes that this program's own data and, beyond its start, the worker may each take; more is ErrMemory. 0 gives the worker 16 GiB and keeps sites that need more
 
+	Configuration []byte // what config.json says, where it is something else than the one beside the model; nil reads that one
+
 	WithoutWeights bool // external data may be missing: the model is looked at, and edited, without it; files that are there must still be whole
 
 	Progress func(string) // told what is being done; may be nil

@@ -73,3 +73,9 @@ func save(m *onnx.Model, output string, opts onnx.SaveOptions, p *progress, inte
 	}
 	return err
 }
+
+// isFolder says whether a path is a folder.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// rewriteCommand is rope-rewrite MODEL.onnx.
+// rewriteCommand is rope-rewrite MODEL.onnx and rope-rewrite FOLDER.
 type rewriteCommand struct {
 	*common
 	output         string
@@ -46,7 +46,7 @@ type rewriteCommand struct {
 func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
+	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input), or of a folder to a folder (default FOLDER.rope)")
 	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, SPEC@all for all, also those with a window of which others have none, and the flag may be repeated")
 	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
@@ -77,7 +77,11 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	return r.limits.within(cmd, &opts, func(ctx context.Context) error { return r.rewrite(ctx, cmd, path, opts, selections) })
+	work := r.rewrite
+	if isFolder(path) {
+		work = r.folder
+	}
+	return r.limits.within(cmd, &opts, func(ctx context.Context) error { return work(ctx, cmd, path, opts, selections) })
 }
 
 func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []selection) error {

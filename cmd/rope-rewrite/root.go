@@ -38,7 +38,9 @@ func newRoot() *cobra.Command {
 		Long: `Finds the rotary attention of a model, proves for each site that the fused op
 RotaryAttention computes the same, and replaces it. Without a method the
 meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE. Numbers of
-tokens may be written as 8k (8192) or 128K (131072).
+tokens may be written as 8k (8192) or 128K (131072). A folder in the place of
+MODEL.onnx becomes a folder: all its models are rewritten, and config.json and
+genai_config.json say what they now are.
 
   --scaling yarn:factor=4,original_max_position_embeddings=8k
   --scaling theta:rope_theta=500000
@@ -77,7 +79,7 @@ be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
 }
 
 // errNoModel is what the command says when it is not told what to work on.
-var errNoModel = usageError("which model? Give the path of an .onnx file")
+var errNoModel = usageError("which model? Give the path of an .onnx file, or of a folder with some")
 
 // oneModel accepts exactly one model.
 func oneModel(cmd *cobra.Command, args []string) error {

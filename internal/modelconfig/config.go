@@ -51,6 +51,11 @@ func ReadFile(path string) Config {
 	if err != nil {
 		return Config{Path: path, Unread: err}
 	}
+	return Parse(path, data)
+}
+
+// Parse reads the contents of a configuration. What keeps them from being read is in Unread.
+func Parse(path string, data []byte) Config {
 	c, err := parse(data)
 	if err != nil {
 		return Config{Path: path, Unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}

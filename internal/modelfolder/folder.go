@@ -1,0 +1,208 @@
+package modelfolder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// ErrNoModel says that a folder has no model with rotary attention.
+var ErrNoModel = errors.New("no model with rotary attention in the folder")
+
+// Folder is a folder whose models are rewritten in memory. Close it.
+type Folder struct {
+	// Files are those of the new folder, in the order of their paths.
+	Files []File
+	// Left are what of the folder does not come along: hidden files, and what is no file.
+	Left []string
+	// Warnings are about the folder; those of a model stand in its report.
+	Warnings []string
+
+	path  string
+	lines []line // of each file, how it is made
+}
+
+// File is one file of the new folder.
+type File struct {
+	Path    string               `json:"path"` // relative, with slashes
+	What    What                 `json:"what"`
+	Size    int64                `json:"size,omitempty"`    // bytes of what comes along
+	Changes []modelconfig.Change `json:"changes,omitempty"` // of a configuration
+	Report  *rewrite.Report      `json:"report,omitempty"`  // of a model
+}
+
+// What says what becomes of a file.
+type What string
+
+const (
+	Rewritten  What = "rewritten"  // a model
+	Unproven   What = "unproven"   // a model that lacks what it was to have; the folder is not written
+	Configured What = "configured" // a configuration that was changed
+	Added      What = "added"      // the op library, or the record of the folder
+	Along      What = "along"      // comes along: Linked, Cloned or Copied once it is written
+	Linked     What = "linked"     // a hard link: a change to one file changes both
+	Cloned     What = "cloned"     // a copy that shares its blocks on disk until one is changed
+	Copied     What = "copied"
+)
+
+// line is how one file is made.
+type line struct {
+	from  source      // of what comes along
+	model *onnx.Model // rewritten
+	data  []byte      // written
+}
+
+// Prepare rewrites every model of a folder in memory. A model in which not every site could
+// be rewritten is Unproven, unless opts.AllowKept, and Write refuses.
+//
+// The error is ErrNoModel where no model has rotary attention, or names the file.
+func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folder, err error) {
+	opts, err = opts.FindLibraries()
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{path: folder}
+	files, left, err := scan(folder)
+	if err != nil {
+		return nil, err
+	}
+	f.Left = left
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	earlier, err := readRecord(folder)
+	if err != nil {
+		return nil, err
+	}
+	say := opts.Progress
+	for _, s := range files {
+		if !s.isModel() {
+			continue
+		}
+		if say != nil {
+			opts.Progress = func(what string) { say(s.path + ": " + what) }
+		}
+		if opts.Configuration, err = earlier.configuration(folder, s.path); err != nil {
+			return nil, err
+		}
+		if err := f.rewriteModel(ctx, s, opts); err != nil {
+			if !strings.Contains(err.Error(), s.path) {
+				err = fmt.Errorf("%s: %w", s.path, err)
+			}
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unproven }) {
+		if opts.Restore {
+			return nil, errors.New("there is nothing to restore: no model of the folder has a record of an earlier rewrite")
+		}
+		return nil, ErrNoModel
+	}
+	if err := f.configure(files, earlier, opts); err != nil {
+		return nil, err
+	}
+	for _, s := range files {
+		if !f.has(s.path) && s.path != recordFile {
+			f.add(File{Path: s.path, What: Along, Size: s.size}, line{from: s})
+		}
+	}
+	f.sort()
+	return f, nil
+}
+
+// rewriteModel rewrites one model. One without rotary attention comes along later, and one without a
+// record where an earlier rewrite is taken back.
+func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Options) error {
+	model, err := onnx.Open(filepath.Join(f.path, filepath.FromSlash(s.path)))
+	if err != nil {
+		return err
+	}
+	if opts.Restore {
+		if _, err := provenance.Read(model); errors.Is(err, provenance.ErrNone) {
+			return model.Close()
+		}
+	}
+	report, err := rewrite.Rewrite(ctx, model, opts)
+	switch {
+	case errors.Is(err, rewrite.ErrNoAttention):
+		return model.Close()
+	case errors.Is(err, rewrite.ErrPartial):
+		f.add(File{Path: s.path, What: Unproven, Report: report}, line{})
+		return model.Close()
+	case err != nil:
+		return errors.Join(err, model.Close())
+	}
+	if report.Rewritten() == 0 {
+		return model.Close()
+	}
+	f.add(File{Path: s.path, What: Rewritten, Report: report}, line{model: model})
+	return nil
+}
+
+// Unproven reports whether a model lacks what it was to have.
+func (f *Folder) Unproven() bool {
+	return slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Unproven })
+}
+
+// Close frees the models.
+func (f *Folder) Close() error {
+	var err error
+	for i := range f.lines {
+		if m := f.lines[i].model; m != nil {
+			err = errors.Join(err, m.Close())
+			f.lines[i].model = nil
+		}
+	}
+	return err
+}
+
+func (f *Folder) add(x File, l line) {
+	f.Files, f.lines = append(f.Files, x), append(f.lines, l)
+}
+
+func (f *Folder) has(path string) bool {
+	return slices.ContainsFunc(f.Files, func(x File) bool { return x.Path == path })
+}
+
+// sort puts the files in the order of their paths.
+func (f *Folder) sort() {
+	order := make([]int, len(f.Files))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if f.Files[a].Path < f.Files[b].Path {
+			return -1
+		}
+		return 1
+	})
+	files, lines := make([]File, len(order)), make([]line, len(order))
+	for to, from := range order {
+		files[to], lines[to] = f.Files[from], f.lines[from]
+	}
+	f.Files, f.lines = files, lines
+}
+
+// isFolder reports whether a path is a folder.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// missing reports whether nothing stands at a path.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

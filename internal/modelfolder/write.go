@@ -1,0 +1,210 @@
+package modelfolder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// WriteOptions says how the new folder is written.
+type WriteOptions struct {
+	// Force replaces a folder that is there, if it holds nothing but files that are written anew.
+	Force bool
+	// Copy copies what would be linked.
+	Copy bool
+	// Progress, if set, is told what is being written.
+	Progress func(string)
+}
+
+// ErrUnproven says that a model lacks what it was to have.
+var ErrUnproven = errors.New("not every attention of every model could be rewritten")
+
+// largeFile is from where on files that come along are linked. Smaller ones are copied: people edit them,
+// and a link would change the original's.
+const largeFile = 1 << 20
+
+// CheckOutput refuses an output before anything is proven; what it cannot know yet, Write
+// refuses.
+func CheckOutput(folder, output string, force bool) error {
+	return (&Folder{path: folder}).checkPlace(output, force)
+}
+
+func (f *Folder) checkPlace(output string, force bool) error {
+	parent := filepath.Dir(filepath.Clean(output))
+	if !isFolder(parent) {
+		return fmt.Errorf("%s is no folder to write to; make it first or give another name with -o", parent)
+	}
+	if inside(output, f.path) {
+		return fmt.Errorf("%s is the folder that is read, or stands in it, and originals are never changed; give another name with -o", output)
+	}
+	switch {
+	case missing(output):
+		return nil
+	case !isFolder(output):
+		return fmt.Errorf("%s is no folder; a folder of models becomes a folder", output)
+	case !force && !empty(output):
+		return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
+	}
+	return nil
+}
+
+// inside reports whether a path is a folder or stands below it.
+func inside(name, folder string) bool {
+	home, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	name, err = filepath.Abs(name)
+	for err == nil {
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, home) {
+			return true
+		}
+		up := filepath.Dir(name)
+		if up == name {
+			return false
+		}
+		name = up
+	}
+	return false
+}
+
+func empty(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && len(entries) == 0
+}
+
+func (f *Folder) check(output string, force bool) error {
+	if err := f.checkPlace(output, force); err != nil {
+		return err
+	}
+	if f.Unproven() {
+		return ErrUnproven
+	}
+	if !isFolder(output) {
+		return nil
+	}
+	earlier, err := readRecord(output)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(output, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(output, name)
+		rel = filepath.ToSlash(rel)
+		if err == nil && !f.has(rel) && !slices.Contains(earlier.Added, rel) {
+			return fmt.Errorf("%s would be lost: it is nothing that is written anew; move it away, or give another name with -o", name)
+		}
+		return err
+	})
+}
+
+// Write makes the new folder, beside its place first and then at once. When it fails or
+// is interrupted, what stood there stays. It notes in Files how each file came along.
+func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) (err error) {
+	if err := f.check(output, opts.Force); err != nil {
+		return err
+	}
+	output = filepath.Clean(output)
+	stage, err := newStage(output)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(stage))
+		}
+	}()
+	for i := range f.Files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if opts.Progress != nil {
+			opts.Progress("writing " + f.Files[i].Path)
+		}
+		if err := f.writeFile(ctx, i, stage, opts); err != nil {
+			return fmt.Errorf("%s: %w", f.Files[i].Path, err)
+		}
+	}
+	return replace(stage, output)
+}
+
+// newStage makes the folder beside the output in which the new one grows. One that an interrupted
+// run left is taken away: only this package makes folders of that name.
+func newStage(output string) (string, error) {
+	stage := filepath.Join(filepath.Dir(output), "."+filepath.Base(output)+".rope-rewrite-part")
+	if err := os.RemoveAll(stage); err != nil {
+		return "", err
+	}
+	return stage, os.Mkdir(stage, 0o777)
+}
+
+// replace puts the new folder into its place. A folder that stands there is put aside until
+// the new one is there.
+func replace(stage, output string) error {
+	if missing(output) {
+		return os.Rename(stage, output)
+	}
+	aside := stage + "-old"
+	if err := os.Rename(output, aside); err != nil {
+		return err
+	}
+	if err := os.Rename(stage, output); err != nil {
+		return errors.Join(err, os.Rename(aside, output))
+	}
+	return os.RemoveAll(aside)
+}
+
+func (f *Folder) writeFile(ctx context.Context, i int, stage string, opts WriteOptions) error {
+	x, l := &f.Files[i], f.lines[i]
+	target := filepath.Join(stage, filepath.FromSlash(x.Path))
+	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
+		return err
+	}
+	switch {
+	case l.model != nil:
+		return l.model.Save(target, onnx.SaveOptions{Copy: opts.Copy, Progress: func(int64, int64) error { return ctx.Err() }})
+	case l.data != nil:
+		return os.WriteFile(target, l.data, 0o666)
+	}
+	what, err := bring(l.from, target, opts.Copy)
+	x.What = what
+	return err
+}
+
+// bring makes a file of the original one of the new folder. A model's weights may be there
+// already: the model placed them.
+func bring(from source, target string, copied bool) (What, error) {
+	if placed, err := os.Stat(target); err == nil {
+		if original, err := os.Stat(from.file); err == nil && os.SameFile(original, placed) {
+			return Linked, nil
+		}
+		return Copied, nil
+	}
+	if !copied && from.size >= largeFile && os.Link(from.file, target) == nil {
+		return Linked, nil
+	}
+	in, err := os.Open(from.file)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return "", err
+	}
+	what := Cloned
+	if clone(out, in) != nil {
+		what = Copied
+		_, err = io.Copy(out, in)
+	}
+	return what, errors.Join(err, out.Close())
+}
