@@ -16,12 +16,16 @@ import (
 
 func newInspect(c *common) *cobra.Command {
 	var dump string
+	var asRecipe bool
 	var limits limits
 	command := &cobra.Command{
 		Use:   "inspect MODEL.onnx",
 		Short: "Show sites, layouts, frequencies, masks, caches; say what can be done",
 		Args:  oneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asRecipe {
+				return printRecipe(cmd, args[0])
+			}
 			opts, err := c.options()
 			if err != nil {
 				return err
@@ -35,6 +39,7 @@ func newInspect(c *common) *cobra.Command {
 	}
 	limits.flags(command)
 	command.Flags().StringVar(&dump, "dump-site", "", "write each kept site by itself, with inputs and the reason, to `DIR`: attach it to a report")
+	command.Flags().BoolVar(&asRecipe, "recipe", false, "of a model that was rewritten: print what was asked for, as rope-rewrite MODEL --recipe FILE reads it")
 	return command
 }
 

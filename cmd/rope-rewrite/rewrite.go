@@ -37,6 +37,7 @@ type rewriteCommand struct {
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
+	recipe         string
 	force          bool
 	copy           bool
 	helpAll        bool
@@ -61,6 +62,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
+	f.StringVar(&r.recipe, "recipe", "", "take from `FILE`, in YAML, what is asked for (rope-rewrite inspect --recipe writes one); flags beside it count before it")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
 	f.StringVar(&r.base, "base", "", "of a model that was rewritten before: start from the `original` values (the default), or from the carried ones, on top of the earlier methods")
 	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
@@ -73,6 +75,9 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 }
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
+	if err := r.follow(cmd); err != nil {
+		return err
+	}
 	opts, selections, err := r.options(cmd)
 	if err != nil {
 		return err

@@ -1,0 +1,76 @@
+package recipe
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Of is the recipe that makes a model what its record says. Parameters that came from the
+// context, or from the configuration of the original, are written out, so that the recipe does not
+// depend on either.
+func Of(r *provenance.Record) *Recipe {
+	out := &Recipe{}
+	add := func(name, value string) { out.Flags = append(out.Flags, Flag{Name: name, Value: value}) }
+	for _, e := range r.Edits {
+		switch e.What {
+		case "angles":
+			add("exact-angles", "true")
+		case rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String():
+			spec := specOf(e)
+			if len(e.Layers) < rewritten(r) && e.Note == "" {
+				spec += "@" + ranges.Text(e.Layers)
+			}
+			add(e.What, spec)
+		default:
+			add(e.What, e.Given)
+		}
+	}
+	place := map[string]int{} // the values of one key stand together
+	for i, f := range out.Flags {
+		if _, ok := place[f.Name]; !ok {
+			place[f.Name] = i
+		}
+	}
+	slices.SortStableFunc(out.Flags, func(a, b Flag) int { return place[a.Name] - place[b.Name] })
+	if r.Target != "ops" {
+		add("target", r.Target)
+	}
+	if len(r.Kept) > 0 {
+		var layers []int
+		for _, s := range r.Sites {
+			layers = append(layers, s.Layers...)
+		}
+		slices.Sort(layers)
+		add("layers", ranges.Text(layers))
+	}
+	return out
+}
+
+// rewritten counts the attentions that a rewrite changed.
+func rewritten(r *provenance.Record) (n int) {
+	for _, s := range r.Sites {
+		n += len(s.Layers)
+	}
+	return n
+}
+
+// specOf is the method with what it was given, and with what it took from elsewhere than the
+// model's graph and its own defaults.
+func specOf(e provenance.Edit) string {
+	name, _, _ := strings.Cut(e.Given, ":")
+	var list []string
+	for _, s := range e.Settings {
+		switch s.From {
+		case rope.Given, rope.FromContext, rope.Configuration:
+			list = append(list, s.Name+"="+s.Value.String())
+		}
+	}
+	if len(list) == 0 {
+		return name
+	}
+	return name + ":" + strings.Join(list, ",")
+}
