@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts hosts-folders record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -165,6 +165,13 @@ hosts-folders: build ## Run rewritten folders of SmolLM2 in ONNX Runtime GenAI a
 	$(GO) run ./internal/cmd/smollm2 fetch genai-fp32
 	$(GO) run ./internal/cmd/smollm2 fetch optimum
 	@sh scripts/hosts/folders.sh
+
+dist: deps ## Build releases for five platforms from the last commit, in build/dist/out (fetches zig once, 101 MB)
+	@sh scripts/dist/dist.sh $(PLATFORMS)
+
+dist-check: build ## Look at what make dist built, and run what can be run here
+	$(GO) run ./internal/cmd/distcheck build/dist
+	@sh scripts/dist/run.sh
 
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
 	$(GO) run ./internal/cmd/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt

@@ -1,18 +1,8 @@
 package customop
 
 /*
-#cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include <stdint.h>
-
-#ifdef _WIN32
-static void* rope_open(const char* path) { (void)path; return NULL; }
-static void* rope_symbol(void* library, const char* name) { (void)library; (void)name; return NULL; }
-#else
-#include <dlfcn.h>
-static void* rope_open(const char* path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
-static void* rope_symbol(void* library, const char* name) { return dlsym(library, name); }
-#endif
 
 typedef void* (*rope_new)(const char*, int, int, const int64_t*, size_t, char*, size_t);
 typedef void* (*rope_value)(void*);
@@ -59,19 +49,13 @@ type DeviceTensor struct {
 // have been registered with some session's options before. Destroy the tensor
 // when no session uses it any more.
 func NewDeviceTensor(library string, memory Memory, element ort.TensorElementDataType, shape ort.Shape) (*DeviceTensor, error) {
-	path, name := C.CString(library), C.CString(memory.Name)
-	defer C.free(unsafe.Pointer(path))
+	name := C.CString(memory.Name)
 	defer C.free(unsafe.Pointer(name))
-	handle := C.rope_open(path)
-	if handle == nil {
-		return nil, fmt.Errorf("the op library %s cannot be opened", library)
+	opened, err := openLibrary(library)
+	if err != nil {
+		return nil, err
 	}
-	symbol := func(name string) unsafe.Pointer {
-		c := C.CString(name)
-		defer C.free(unsafe.Pointer(c))
-		return C.rope_symbol(handle, c)
-	}
-	create, value, free := symbol("RopeNewTensor"), symbol("RopeTensorValue"), symbol("RopeFreeTensor")
+	create, value, free := opened.symbol("RopeNewTensor"), opened.symbol("RopeTensorValue"), opened.symbol("RopeFreeTensor")
 	if create == nil || value == nil || free == nil {
 		return nil, fmt.Errorf("the op library %s makes no device tensors: it is older than this package, build it anew", library)
 	}

@@ -24,8 +24,8 @@ type Options struct {
 
 // FindLibrary returns the absolute path of the op library: options.Library when
 // it is given, else what ROPE_OPS_LIBRARY names, else the first one beside the
-// executable, in the user's cache folder of rope-rewrite, or in the system's
-// library folders. A model's folder is none of them: it may be somebody else's,
+// executable, the one that the program carries inside (package customop/bundled),
+// one in the user's cache folder of rope-rewrite, or in the system's library folders. A model's folder is none of them: it may be somebody else's,
 // and a library runs when it is loaded. The error says what to do, and lists the
 // folders (*NotFoundError).
 func FindLibrary(options Options) (string, error) { return librarySearch(options).find() }
@@ -37,8 +37,9 @@ func librarySearch(options Options) search {
 	return search{
 		library: "the op library " + fileName("rope_ops"), stem: "rope_ops",
 		explicit: options.Library, variable: LibraryVariable,
-		folders: places(executableFolders(), cacheFolders(), systemFolders()),
+		folders: places(executableFolders(), carriedFolders(), cacheFolders(), systemFolders()),
 		advice:  libraryAdvice,
+		prepare: unpackCarried,
 	}
 }
 

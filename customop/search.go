@@ -31,6 +31,8 @@ type search struct {
 	variable string   // the environment variable that may hold a path
 	folders  []string // tried in order
 	advice   string
+
+	prepare func(folder string) // called before a folder is looked at; nil for none
 }
 
 // find returns the absolute path of the library. A path that was given but does
@@ -43,7 +45,7 @@ func (s search) find() (string, error) {
 		return s.given(path, s.variable)
 	}
 	for _, folder := range s.folders {
-		if path := newestIn(folder, s.stem); path != "" {
+		if path := s.in(folder); path != "" {
 			return filepath.Abs(path)
 		}
 	}
@@ -73,12 +75,20 @@ func (s search) looked() (places []Place) {
 		return append(places, p)
 	}
 	for _, folder := range s.folders {
-		path := newestIn(folder, s.stem)
+		path := s.in(folder)
 		if places = append(places, Place{Where: folder, Path: path}); path != "" {
 			break
 		}
 	}
 	return places
+}
+
+// in returns the library in a folder, "" where there is none.
+func (s search) in(folder string) string {
+	if s.prepare != nil {
+		s.prepare(folder)
+	}
+	return newestIn(folder, s.stem)
 }
 
 func (s search) given(path, source string) (string, error) {

@@ -139,3 +139,8 @@ PIN_HOSTS_TOKENIZERS=0.22.2
 PIN_HOSTS_OPENVINO=2026.4.1
 PIN_HOSTS_NPM=1.30.0 # onnxruntime-node and onnxruntime-web
 PIN_HOSTS_TIKTOKEN=0.7.0 # in hugot's tokenizer, which names a Git repository instead
+
+# What make dist builds releases with: a compiler for all platforms, and the writer of the list of components.
+PIN_ZIG=0.17.1
+PIN_ZIG_REQUIREMENT="ziglang==$PIN_ZIG --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54"
+PIN_CYCLONEDX=v1.10.0

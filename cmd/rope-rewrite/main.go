@@ -28,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled" // release builds carry the op library
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 

@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/internal/similar"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
@@ -13,13 +16,13 @@ import (
 
 func newOps(c *common) *cobra.Command {
 	ops := &cobra.Command{
-		Use:   "ops path|version",
-		Short: "Say where the op library is and what it knows",
+		Use:   "ops path|version|install",
+		Short: "Say where the op library is and what it knows, or install it",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("ops %s? path or version was expected%s", args[0], similar.Hint(args[0], []string{"path", "version"}))
+				return usageError("ops %s? path, version or install was expected%s", args[0], similar.Hint(args[0], []string{"path", "version", "install"}))
 			}
-			return usageError("ops what? path or version was expected")
+			return usageError("ops what? path, version or install was expected")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args lets nothing through
 	}
@@ -49,8 +52,59 @@ func newOps(c *common) *cobra.Command {
 			},
 			RunE: func(cmd *cobra.Command, args []string) error { return c.opsVersion(cmd, args) },
 		},
+		&cobra.Command{
+			Use: "install DIR", Short: "Write the op library into a folder, for hosts that load it from there",
+			Args: func(_ *cobra.Command, args []string) error {
+				if len(args) != 1 {
+					return usageError("ops install takes one folder; write rope-rewrite ops install DIR")
+				}
+				return nil
+			},
+			RunE: func(cmd *cobra.Command, args []string) error { return c.opsInstall(cmd, args[0]) },
+		},
 	)
 	return ops
+}
+
+// opsInstall writes the library that this command carries, else the one that it finds, into a
+// folder.
+func (c *common) opsInstall(cmd *cobra.Command, folder string) error {
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no folder", folder)
+	}
+	var path string
+	var err error
+	if c.library == "" && customop.Carries() {
+		path, err = customop.Unpack(folder)
+	} else {
+		path, err = c.copyLibrary(folder)
+	}
+	if err != nil {
+		return err
+	}
+	return c.show(cmd, map[string]string{"path": path}, func(w *writer) { w.line("%s", path) })
+}
+
+// copyLibrary copies the library that is found into a folder.
+func (c *common) copyLibrary(folder string) (string, error) {
+	from, err := customop.FindLibrary(customop.Options{Library: c.library})
+	if err != nil {
+		return "", err
+	}
+	data, err := sidefile.Read(from, sidefile.Library)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, customop.LibraryFile())
+	if there, err := os.Stat(path); err == nil {
+		if original, err := os.Stat(from); err == nil && os.SameFile(there, original) {
+			return path, nil
+		}
+	}
+	return path, customop.PlaceLibrary(path, data)
 }
 
 // opsVersions is what ops version --json prints.

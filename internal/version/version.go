@@ -8,6 +8,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 )
 
+// revision is set by release builds, which are made from sources without a repository.
+var revision string
+
 // Info is what a program knows of its own build.
 type Info struct {
 	Version     string `json:"version"`
@@ -20,7 +23,7 @@ type Info struct {
 
 // This returns what this program knows.
 func This() Info {
-	v := Info{Version: customop.Version, SpecVersion: customop.SpecVersion, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	v := Info{Version: customop.Version, SpecVersion: customop.SpecVersion, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Revision: revision}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "export.h"
 #include "ort_api.h"
 #include "rotary_attention.h"
 
@@ -92,8 +93,6 @@ const DeviceMemory kCpuMemory = {"Cpu",
                                  [](int, void* memory) { std::free(memory); }};
 
 }  // namespace rope
-
-#define ROPE_EXPORT extern "C" __attribute__((visibility("default")))
 
 // A tensor of zeros in the named memory, or null and a sentence.
 ROPE_EXPORT void* RopeNewTensor(const char* memory, int device, int element, const int64_t* shape,

@@ -1,10 +1,12 @@
-// The library's one exported function.
+// The function that ONNX Runtime calls, and what the library says of itself.
 #include <cstdlib>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cpu_target.h"
+#include "export.h"
 #include "ort_api.h"
 #include "rotary_attention.h"
 #include "spec.gen.h"
@@ -63,8 +65,7 @@ OrtStatusPtr TooOld(const OrtApiBase* base) {
 }  // namespace
 }  // namespace rope
 
-extern "C" __attribute__((visibility("default"))) OrtStatusPtr ORT_API_CALL
-RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
+ROPE_EXPORT OrtStatusPtr ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
   const OrtApi* api = base->GetApi(rope::kApiVersion);
   if (api == nullptr) return rope::TooOld(base);
   return rope::Guarded(*api, [&] {
@@ -74,3 +75,5 @@ RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
     rope::Check(*api, api->AddCustomOpDomain(options, domain), "AddCustomOpDomain");
   });
 }
+
+ROPE_EXPORT const char* RopeCpuTarget() { return rope::CpuTarget(); }

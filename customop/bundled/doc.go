@@ -1,0 +1,14 @@
+// Package bundled lets a program carry the op library inside, so that it is one file:
+//
+//	import _ "github.com/rope-rewrite/rope-rewrite/customop/bundled"
+//
+// customop then unpacks the library, by its checksum, into the user's cache folder when it is first
+// looked for. A library that is named (customop.Options, ROPE_OPS_LIBRARY) or that stands beside the
+// executable comes before it.
+//
+// The repository has no binaries, so by itself this package carries nothing. A release has the
+// sources with the libraries of five platforms in this folder (rope-rewrite-bundled-VERSION.tar.gz): unpack it,
+// point go.mod at it with a replace, and build with -tags bundled.
+//
+// Like time/tzdata, the package works by being imported.
+package bundled

@@ -1,0 +1,14 @@
+//go:build bundled
+
+package bundled
+
+import (
+	_ "embed"
+
+	"github.com/rope-rewrite/rope-rewrite/customop/bundled/carry"
+)
+
+//go:embed librope_ops_linux_amd64.so
+var library []byte
+
+func init() { carry.Set(library) }

@@ -1,0 +1,151 @@
+"""Longer and better context for exported ONNX models, proven: rope-rewrite from Python.
+
+    import onnxruntime, rope_rewrite
+
+    rope_rewrite.rewrite("model.onnx", "long.onnx", scaling="yarn:factor=4")
+    options = rope_rewrite.register(onnxruntime.SessionOptions())
+    session = onnxruntime.InferenceSession("long.onnx", options)
+
+`rewrite` runs the command rope-rewrite, which this package brings, and returns its report. `register` makes
+the fused op known to a session; a patched model runs without it too, more slowly.
+"""
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, Union
+
+__all__ = ["Error", "PartialError", "command", "library_path", "main", "register", "rewrite", "run"]
+
+_HERE = Path(__file__).resolve().parent
+_LIBRARIES = {"linux": "librope_ops.so", "darwin": "librope_ops.dylib", "win32": "rope_ops.dll"}
+_RUNTIME = "ONNXRUNTIME_SHARED_LIBRARY_PATH"
+
+PathLike = Union[str, "os.PathLike[str]"]
+Specs = Union[str, Sequence[str]]
+
+
+class Error(Exception):
+    """The command failed. `code` is its exit code: 1 failed, 2 wrong usage, 4 no rotary attention."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class PartialError(Error):
+    """Some attention could not be rewritten, and nothing was written. `report` says which and why."""
+
+    def __init__(self, message: str, report: dict[str, Any]) -> None:
+        super().__init__(message, 3)
+        self.report = report
+
+
+class _Options(Protocol):
+    def register_custom_ops_library(self, path: str) -> None: ...
+
+
+_SessionOptions = TypeVar("_SessionOptions", bound=_Options)
+
+
+def library_path() -> str:
+    """The op library: what ROPE_OPS_LIBRARY names, else the one in this package."""
+    named = os.environ.get("ROPE_OPS_LIBRARY")
+    path = Path(named) if named else _HERE / _LIBRARIES.get(sys.platform, "librope_ops.so")
+    if not path.is_file():
+        raise FileNotFoundError(f"the op library {path} does not exist" + ("; ROPE_OPS_LIBRARY names it" if named else ""))
+    return str(path)
+
+
+def register(options: _SessionOptions) -> _SessionOptions:
+    """Registers the op library with onnxruntime.SessionOptions, and returns these."""
+    options.register_custom_ops_library(library_path())
+    return options
+
+
+def command() -> str:
+    """The path of the command rope-rewrite."""
+    return str(_HERE / ("rope-rewrite.exe" if sys.platform == "win32" else "rope-rewrite"))
+
+
+def rewrite(
+    model: PathLike,
+    output: PathLike | None = None,
+    *,
+    scaling: Specs | None = None,
+    positions: Specs | None = None,
+    mask: Specs | None = None,
+    documents: str | None = None,
+    kv: str | None = None,
+    logits: str | None = None,
+    cache: Literal["rotated", "raw"] | None = None,
+    precision: Literal["exact", "fast"] | None = None,
+    target: str | None = None,
+    definition: Literal["function", "none"] | None = None,
+    opset: int | None = None,
+    rope_parameters: Mapping[str, Any] | None = None,
+    context: int | str | None = None,
+    layers: str | None = None,
+    base: Literal["original", "carried"] | None = None,
+    recipe: PathLike | None = None,
+    exact_angles: bool = False,
+    restore: bool = False,
+    allow_partial: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    copy: bool = False,
+) -> dict[str, Any]:
+    """Rewrites a model, or a folder of models, and returns the report of `rope-rewrite --json`.
+
+    Every argument is the command's flag of that name; scaling, positions and mask take one SPEC or several.
+    Raises PartialError where a site could not be proven, and Error for everything else that fails.
+    """
+    arguments = [os.fspath(model)]
+    flags: dict[str, Any] = {
+        "output": output, "scaling": scaling, "positions": positions, "mask": mask, "documents": documents, "kv": kv,
+        "logits": logits, "cache": cache, "precision": precision, "target": target, "definition": definition, "opset": opset,
+        "rope-parameters": None if rope_parameters is None else json.dumps(dict(rope_parameters)), "context": context,
+        "layers": layers, "base": base, "recipe": recipe,
+    }
+    for name, value in flags.items():
+        several = isinstance(value, Sequence) and not isinstance(value, str)
+        for item in value if several else [value]:
+            if item is not None:
+                arguments += [f"--{name}", os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
+    switches = {"exact-angles": exact_angles, "restore": restore, "allow-partial": allow_partial, "dry-run": dry_run, "force": force, "copy": copy}
+    arguments += [f"--{name}" for name, on in switches.items() if on]
+    return run(*arguments)
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    """Runs the command with --json and returns what it prints: run("inspect", "model.onnx")."""
+    done = subprocess.run([command(), "--json", *arguments], env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
+    message = " ".join(done.stderr.split()).removeprefix("rope-rewrite: ").replace(" Run rope-rewrite --help for usage.", "")
+    if done.returncode == 3:
+        raise PartialError(message or "not every attention could be rewritten", json.loads(done.stdout))
+    if done.returncode != 0:
+        raise Error(message or f"rope-rewrite ended with code {done.returncode}", done.returncode)
+    result = json.loads(done.stdout)
+    return result if isinstance(result, dict) else {"result": result}
+
+
+def _environment() -> dict[str, str]:
+    """The environment, with the ONNX Runtime of this Python where none is named."""
+    environment = dict(os.environ)
+    if _RUNTIME not in environment and (spec := importlib.util.find_spec("onnxruntime")) and spec.origin:
+        pattern = {"darwin": "libonnxruntime.*.dylib", "win32": "onnxruntime.dll"}.get(sys.platform, "libonnxruntime.so*")
+        if found := sorted((Path(spec.origin).parent / "capi").glob(pattern)):
+            environment[_RUNTIME] = str(found[-1])
+    return environment
+
+
+def main() -> None:
+    """The command rope-rewrite."""
+    if sys.platform == "win32":
+        sys.exit(subprocess.run([command(), *sys.argv[1:]], env=_environment()).returncode)
+    os.execve(command(), [command(), *sys.argv[1:]], _environment())

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec "$ZIG" cc -target "$ZIG_TARGET" "$@"

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec "$ZIG" c++ -target "$ZIG_TARGET" "$@"

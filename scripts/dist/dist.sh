@@ -1,0 +1,85 @@
+#!/bin/sh
+# dist.sh [PLATFORM...] builds a release of the last commit in build/dist/out, as `make dist` asks for it.
+# Everything that decides about its bytes is pinned: compilers by version, sources by commit, times by that commit.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/../pins.sh"
+: "${BUILD:=$root/build}"
+dist=$BUILD/dist
+out=$dist/out
+src=$dist/src
+
+# One line for each platform: Go's names, zig's target, CMake's system and processor, the library, more tags.
+platforms() {
+	cat <<-EOF
+		linux_amd64 x86_64-linux-gnu.2.28 Linux x86_64 librope_ops.so -
+		linux_arm64 aarch64-linux-gnu.2.28 Linux aarch64 librope_ops.so -
+		darwin_amd64 x86_64-macos.11.0 Darwin x86_64 librope_ops.dylib netgo,osusergo
+		darwin_arm64 aarch64-macos.11.0 Darwin arm64 librope_ops.dylib netgo,osusergo
+		windows_amd64 x86_64-windows-gnu Windows AMD64 rope_ops.dll -
+	EOF
+}
+
+sh "$here/../need.sh" go cmake python3 git
+commit=$(git -C "$root" rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+version=$(sed -n 's/^const Version = "\(.*\)"/\1/p' "$root/customop/version.go")
+headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
+
+# The compiler for all platforms, a package of PyPI.
+if [ "$(cat "$dist/zig/.wanted" 2>/dev/null)" != "$PIN_ZIG" ]; then
+	rm -rf "$dist/zig"
+	python3 -m venv "$dist/zig"
+	printf '%s\n' "$PIN_ZIG_REQUIREMENT" >"$dist/zig/requirements.txt"
+	"$dist/zig/bin/python" -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary=:all: -r "$dist/zig/requirements.txt"
+	echo "$PIN_ZIG" >"$dist/zig/.wanted"
+fi
+ZIG=$(echo "$dist"/zig/lib/python3*/site-packages/ziglang/zig)
+export ZIG ZIG_GLOBAL_CACHE_DIR="$dist/zig-cache" ZIG_LOCAL_CACHE_DIR="$dist/zig-cache"
+
+rm -rf "$src" "$out"
+mkdir -p "$src" "$out"
+git -C "$root" archive HEAD | tar -x -C "$src"
+
+wanted=${*:-$(platforms | cut -d' ' -f1)}
+for name in $wanted; do
+	set -- $(platforms | grep "^$name ") || { echo "rope-rewrite: no platform $name; there are: $(platforms | cut -d' ' -f1 | tr '\n' ' ')" >&2; exit 1; }
+	echo "$name: the op library"
+	export ZIG_TARGET="$2"
+	# Paths of this machine must not reach the bytes.
+	flags="-ffile-prefix-map=$src=. -ffile-prefix-map=$HWY_DIR=highway -ffile-prefix-map=$headers=onnxruntime"
+	rm -rf "$dist/native-$name"
+	cmake -S "$src/customop/native" -B "$dist/native-$name" -DCMAKE_SYSTEM_NAME="$3" -DCMAKE_SYSTEM_PROCESSOR="$4" \
+		-DCMAKE_C_COMPILER="$here/cc.sh" -DCMAKE_CXX_COMPILER="$here/cxx.sh" -DCMAKE_BUILD_TYPE=Release \
+		-DCMAKE_CXX_FLAGS="$flags" -DCMAKE_C_FLAGS="$flags" -DCMAKE_SHARED_LINKER_FLAGS=-s \
+		-DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" >"$dist/native-$name.log" 2>&1 &&
+		cmake --build "$dist/native-$name" --target rope_ops --parallel "${JOBS:-2}" >>"$dist/native-$name.log" 2>&1 ||
+		{ tail -n 30 "$dist/native-$name.log" >&2; exit 1; }
+	mkdir -p "$dist/$name"
+	cp "$dist/native-$name/$5" "$dist/$name/$5"
+	cp "$dist/native-$name/$5" "$src/customop/bundled/librope_ops_$name.${5##*.}"
+done
+for name in $wanted; do
+	set -- $(platforms | grep "^$name ")
+	echo "$name: the command"
+	export ZIG_TARGET="$2"
+	program=rope-rewrite
+	[ "$3" = Windows ] && program=rope-rewrite.exe
+	tags=bundled
+	[ "$6" = - ] || tags=$tags,$6
+	more=
+	[ "$3" = Darwin ] && more="-F$here/macos -L$here/macos"
+	(cd "$src" && CC="$here/cc.sh" CXX="$here/cxx.sh" CGO_ENABLED=1 GOOS=${1%_*} GOARCH=${1#*_} CGO_CFLAGS="-O2 -ffile-prefix-map=$src=." CGO_LDFLAGS="$more" GOFLAGS= \
+		go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w -buildid= -X github.com/rope-rewrite/rope-rewrite/internal/version.revision=$commit" \
+		-o "$dist/$name/$program" ./cmd/rope-rewrite)
+done
+echo "manuals, licenses, components, archives"
+rm -rf "$dist/manuals"
+(cd "$src" && GOFLAGS= go run -buildvcs=false ./cmd/rope-rewrite manuals "$dist/manuals")
+sh "$here/licenses.sh" "$src" "$dist/licenses"
+sh "$here/sbom.sh" "$src" "$dist/rope-rewrite.cdx.json" "$version"
+python3 "$here/pack.py" "$version" "$src" "$dist" "$out" $wanted
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+ls -l "$out"
