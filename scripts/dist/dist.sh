@@ -75,6 +75,7 @@ for name in $wanted; do
 		go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w -buildid= -X github.com/rope-rewrite/rope-rewrite/internal/version.revision=$commit" \
 		-o "$dist/$name/$program" ./cmd/rope-rewrite)
 done
+rm -f -- "$src/-.o" # zig's compiler leaves it where cgo asks it about itself
 echo "manuals, licenses, components, archives"
 rm -rf "$dist/manuals"
 (cd "$src" && GOFLAGS= go run -buildvcs=false ./cmd/rope-rewrite manuals "$dist/manuals")

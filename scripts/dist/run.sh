@@ -1,0 +1,76 @@
+#!/bin/sh
+# run.sh runs what `make dist` built, as `make dist-check` asks for it: the command from its archive without a compiler or
+# a library in reach, the wheel by pip and by uv, and for arm64 the kernels' tests and one patched model under qemu.
+#
+# For arm64 this machine must run programs of that kind (Debian: qemu-user-binfmt, from version 10 on), and
+# QEMU_LD_PREFIX must hold the libraries of such a system (libc6, libgcc-s1 and libstdc++6 of Debian's arm64).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/../pins.sh"
+: "${BUILD:=$root/build}"
+dist=$BUILD/dist
+work=$dist/run
+model=$root/testdata/models/llama__optimum/model.onnx
+failed=0
+unset ROPE_OPS_LIBRARY ONNXRUNTIME_SHARED_LIBRARY_PATH
+export ORT_DISABLE_TELEMETRY=1
+
+step() { # what, command...
+	what=$1
+	shift
+	if "$@" >"$work/log" 2>&1; then
+		printf 'pass  %-52s %s\n' "$what" "$(grep -v '^$' "$work/log" | tail -n 1)"
+	else
+		printf 'FAIL  %s\n' "$what"
+		sed 's/^/      /' "$work/log" | tail -n 20
+		failed=1
+	fi
+}
+
+none() { printf 'none  %-52s %s\n' "$1" "$2"; }
+
+rm -rf "$work"
+mkdir -p "$work/linux" "$work/home"
+set -- "$dist"/out/rope-rewrite_*_linux_amd64.tar.gz
+step "checksums" sh -c "cd '$dist/out' && sha256sum --quiet -c SHA256SUMS && echo all right"
+tar -xzf "$1" -C "$work/linux" --strip-components=1
+rm "$work/linux/librope_ops.so" # the command carries its own
+python3 -m venv "$work/python"
+"$work/python/bin/python" -m pip --disable-pip-version-check install --quiet --only-binary=:all: "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }" "numpy==$PIN_HOSTS_NUMPY"
+alone() { env -i HOME="$work/home" PATH="$work/python/bin:/nowhere" ORT_DISABLE_TELEMETRY=1 "$@"; }
+step "the command finds pip's ONNX Runtime and its library" alone "$work/linux/rope-rewrite" doctor
+step "it rewrites" alone "$work/linux/rope-rewrite" "$model" -o "$work/same.onnx"
+step "the model is the same" alone "$work/linux/rope-rewrite" validate "$model" "$work/same.onnx"
+step "it installs the library" alone "$work/linux/rope-rewrite" ops install "$work/installed"
+step "which is the one of the archive" cmp "$work/installed/librope_ops.so" "$dist/linux_amd64/librope_ops.so"
+
+wheel=$(echo "$dist"/out/rope_rewrite-*manylinux*_x86_64.whl)
+step "pip installs the wheel" "$work/python/bin/python" -m pip --disable-pip-version-check install --quiet "$wheel"
+step "its tests" "$work/python/bin/python" -m unittest "$root/python/test_rope_rewrite.py"
+step "its command" "$work/python/bin/rope-rewrite" version
+step "types are told" "$work/python/bin/python" -c "import rope_rewrite, pathlib; assert (pathlib.Path(rope_rewrite.__file__).parent / 'py.typed').is_file()"
+python3 -m venv "$work/uv-itself"
+"$work/uv-itself/bin/python" -m pip --disable-pip-version-check install --quiet "uv==$PIN_UV"
+step "uv makes an environment" "$work/uv-itself/bin/uv" venv --quiet --python python3 "$work/uv"
+step "uv installs the wheel and ONNX Runtime" "$work/uv-itself/bin/uv" pip install --quiet --python "$work/uv/bin/python" "$wheel" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
+step "its tests there" "$work/uv/bin/python" -m unittest "$root/python/test_rope_rewrite.py"
+
+if "$dist/linux_arm64/rope-rewrite" version >/dev/null 2>&1; then
+	python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --platform manylinux_2_28_aarch64 --python-version 3.13 \
+		-d "$work/arm64" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
+	python3 -m zipfile -e "$work"/arm64/*.whl "$work/arm64"
+	export ONNXRUNTIME_SHARED_LIBRARY_PATH="$work/arm64/onnxruntime/capi/libonnxruntime.so.${PIN_HOSTS_ONNXRUNTIMES##* }" HOME="$work/home"
+	step "arm64: the command" "$dist/linux_arm64/rope-rewrite" version
+	step "arm64: it rewrites" "$dist/linux_arm64/rope-rewrite" "$model" -o "$work/arm64.onnx"
+	step "arm64: the model is the same" "$dist/linux_arm64/rope-rewrite" validate "$model" "$work/arm64.onnx"
+	if [ -d "$dist/native-linux_arm64" ]; then
+		ZIG=$(echo "$dist"/zig/lib/python3*/site-packages/ziglang/zig)
+		export ZIG ZIG_TARGET=aarch64-linux-gnu.2.28 ZIG_GLOBAL_CACHE_DIR="$dist/zig-cache" ZIG_LOCAL_CACHE_DIR="$dist/zig-cache"
+		step "arm64: the kernels' tests build" sh -c "cmake -S '$dist/src/customop/native' -B '$dist/native-linux_arm64' -DROPE_BUILD_TESTS=ON && cmake --build '$dist/native-linux_arm64' --target kernel_test --parallel ${JOBS:-2}"
+		step "arm64: the kernels' tests" "$dist/native-linux_arm64/test/kernel_test" 40 1000000
+	fi
+else
+	none "arm64" "this machine runs no programs for arm64 (see scripts/dist/run.sh)"
+fi
+exit $failed
