@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -160,6 +160,9 @@ mutants: build ## Change real exports in one place each and look for one that a 
 
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh
+
+docs: build ## Run every block of docs/using.md and docs/topics.md, also in Python, Node and C++ (fetches them once, 300 MB)
+	@sh scripts/docs.sh
 
 hosts-folders: build ## Run rewritten folders of SmolLM2 in ONNX Runtime GenAI and Optimum (fetches them once, 6 GB on disk)
 	$(GO) run ./internal/cmd/smollm2 fetch genai-fp32

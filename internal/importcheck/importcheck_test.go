@@ -23,6 +23,7 @@ type rule struct {
 var rules = []rule{
 	{"cmd", []string{""}, ""},
 	{"examples", []string{""}, ""},
+	{"docs", []string{""}, ""},
 	{"internal/signature", []string{"onnx", "customop", "internal/sidefile"}, "internal/signature stands below lm and the decoder"},
 	{"internal/similar", nil, "internal/similar knows words and nothing else"},
 	{"internal/modelconfig", []string{"rope", "internal/sidefile"}, "internal/modelconfig stands below rewrite: it reads what files claim, and knows no graphs"},

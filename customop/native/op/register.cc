@@ -65,7 +65,8 @@ OrtStatusPtr TooOld(const OrtApiBase* base) {
 }  // namespace
 }  // namespace rope
 
-ROPE_EXPORT OrtStatusPtr ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
+ROPE_EXPORT OrtStatusPtr ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options,
+                                                        const OrtApiBase* base) {
   const OrtApi* api = base->GetApi(rope::kApiVersion);
   if (api == nullptr) return rope::TooOld(base);
   return rope::Guarded(*api, [&] {
