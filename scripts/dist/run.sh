@@ -56,6 +56,48 @@ step "uv makes an environment" "$work/uv-itself/bin/uv" venv --quiet --python py
 step "uv installs the wheel and ONNX Runtime" "$work/uv-itself/bin/uv" pip install --quiet --python "$work/uv/bin/python" "$wheel" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
 step "its tests there" "$work/uv/bin/python" -m unittest "$root/python/test_rope_rewrite.py"
 
+mkdir "$work/service"
+tar -xzf "$dist"/out/rope-rewrite-bundled_*.tar.gz -C "$work/service"
+cat >"$work/service/main.go" <<'EOF'
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled"
+)
+
+func main() {
+	if err := customop.InitRuntime(""); err != nil {
+		log.Fatal(err)
+	}
+	library, err := customop.FindLibrary(customop.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	options, err := ort.NewSessionOptions()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := customop.Register(options, customop.Options{}); err != nil {
+		log.Fatal(err)
+	}
+	session, err := ort.NewDynamicAdvancedSession(os.Args[1], []string{"input_ids"}, []string{"logits"}, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Destroy()
+	fmt.Println("loaded with", library)
+}
+EOF
+step "a Go service with the library inside builds" sh -c "cd '$work/service' && go mod init service && go mod edit -require github.com/rope-rewrite/rope-rewrite@v0.0.0 -replace github.com/rope-rewrite/rope-rewrite=./rope-rewrite && go mod tidy && go build -tags bundled -o service ."
+step "and runs from one file" alone "$work/service/service" "$work/same.onnx"
+
 if "$dist/linux_arm64/rope-rewrite" version >/dev/null 2>&1; then
 	python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --platform manylinux_2_28_aarch64 --python-version 3.13 \
 		-d "$work/arm64" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
