@@ -10,13 +10,13 @@ library; without it the model runs by the definition that it carries, more slowl
 """
 import os
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before the library is loaded
+
 import numpy as np
 import onnxruntime
 from ray import serve
 from starlette.requests import Request
 from tokenizers import Tokenizer
-
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 @serve.deployment(num_replicas=int(os.environ.get("REPLICAS", "2")), ray_actor_options={"num_cpus": float(os.environ.get("CPUS", "1"))},

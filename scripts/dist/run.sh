@@ -56,6 +56,24 @@ step "uv makes an environment" "$work/uv-itself/bin/uv" venv --quiet --python py
 step "uv installs the wheel and ONNX Runtime" "$work/uv-itself/bin/uv" pip install --quiet --python "$work/uv/bin/python" "$wheel" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
 step "its tests there" "$work/uv/bin/python" -m unittest "$root/python/test_rope_rewrite.py"
 
+if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
+	step "a minimal Debian 11 (glibc 2.31)" sh "$here/debian.sh" bullseye "$dist/roots/bullseye"
+	old=$dist/roots/bullseye/root
+	rm -rf "$old/release" && mkdir "$old/release"
+	cp "$work/linux/rope-rewrite" "$model" "$BUILD/onnxruntime/libonnxruntime.so" "$old/release/"
+	in_old() { chroot "$dist/roots/bullseye" env -i HOME=/root PATH=/usr/bin:/bin "$@"; }
+	step "Debian 11: the command finds ONNX Runtime beside itself" in_old /root/release/rope-rewrite doctor
+	step "Debian 11: it rewrites" in_old /root/release/rope-rewrite /root/release/model.onnx -o /root/release/same.onnx
+	step "Debian 11: the model is the same" in_old /root/release/rope-rewrite validate /root/release/model.onnx /root/release/same.onnx
+else
+	none "Debian 11" "needs root and debootstrap"
+fi
+if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null && command -v buildah >/dev/null; then
+	step "the Containerfile's images build and run" sh "$here/container.sh" "$dist/roots"
+else
+	none "the Containerfile" "needs root, debootstrap and buildah"
+fi
+
 mkdir "$work/service"
 tar -xzf "$dist"/out/rope-rewrite-bundled_*.tar.gz -C "$work/service"
 cat >"$work/service/main.go" <<'EOF'

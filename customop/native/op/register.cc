@@ -77,4 +77,7 @@ ROPE_EXPORT OrtStatusPtr ORT_API_CALL RegisterCustomOps(OrtSessionOptions* optio
   });
 }
 
+// By the mark a reader of the file knows it. It is shown, so that no linker leaves it out.
+ROPE_EXPORT const char* RopeMark() { return rope::spec::kMark; }
+
 ROPE_EXPORT const char* RopeCpuTarget() { return rope::CpuTarget(); }

@@ -10,7 +10,7 @@ namespace rope::spec {
 // The newest version of the specification that this library knows.
 inline constexpr int kSpecVersion = 5;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-[[gnu::used]] inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=5";
+inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=5";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";

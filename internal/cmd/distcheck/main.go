@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
 )
 
 // oldestGlibc is the version of glibc that releases for Linux may need at most.
@@ -51,6 +53,9 @@ func main() {
 			if err == nil {
 				err = s.check(p.machine, name == p.library)
 			}
+			if err == nil && name == p.library {
+				_, err = customop.InspectLibrary(path) // what the command says of it
+			}
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "distcheck: %s: %v\n", path, err)
 				failed = true
@@ -74,7 +79,7 @@ func main() {
 }
 
 // own are the functions that a library shows to its users.
-var own = []string{"RegisterCustomOps", "RopeCpuTarget", "RopeFreeTensor", "RopeNewTensor", "RopeTensorValue"}
+var own = []string{"RegisterCustomOps", "RopeCpuTarget", "RopeFreeTensor", "RopeMark", "RopeNewTensor", "RopeTensorValue"}
 
 func (s *seen) check(machine string, library bool) error {
 	if s.machine != machine {
