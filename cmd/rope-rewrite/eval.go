@@ -29,7 +29,7 @@ type evalCommand struct {
 	tasks    []string
 	lengths  tokenList
 	depths   string
-	samples  int
+	samples  sampleCount
 	windows  int
 	methods  []string
 	context  tokenCount
@@ -97,7 +97,8 @@ goes on with them. Exit code 1 when a --check does not hold.`,
 	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, with commas: "+strings.Join(evaluation.TaskNames(), ", "))
 	f.Var(&e.lengths, "lengths", "`TOKENS` of prompts and windows, with commas")
 	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, as 30% or 10%,90%")
-	f.IntVar(&e.samples, "samples", 20, "`NUMBER` of samples of each task, length and depth")
+	e.samples.all = 20
+	f.Var(&e.samples, "samples", "`NUMBER` of samples of each task, length and depth; 20,12k:3 takes 3 at 12K")
 	f.StringArrayVar(&e.methods, "method", nil, `patch the model with "AXIS SPEC" first, such as "scaling yarn:factor=2", several with semicolons; may be repeated, none is the model as it is, as `+"`METHOD`")
 	f.Var(&e.context, "context", "`TOKENS` that methods are meant for, of which they derive what is not given; the default is the largest of --lengths")
 	f.StringVar(&e.text, "text", "", "`FILE` of text that perplexity is measured on")
@@ -210,7 +211,7 @@ func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
 
 // plan turns the flags into what is measured.
 func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err error) {
-	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
+	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
 	for _, l := range e.lengths {
 		if l < 1 || l > math.MaxInt32 {
 			return p, nil, usageError("--lengths %d: numbers of tokens above 0 were expected", l)
@@ -222,12 +223,17 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 		return p, nil, usageError("--depths %w", err)
 	}
 	switch {
-	case e.samples < 1 || e.windows < 1 || e.threads < 0:
-		return p, nil, usageError("--samples and --windows must be above 0, and --threads not below")
+	case e.windows < 1 || e.threads < 0:
+		return p, nil, usageError("--windows must be above 0, and --threads not below")
 	case e.resume && e.output == "":
 		return p, nil, usageError("--resume goes on with what is in a folder; name it with -o")
 	case slices.Contains(e.tasks, evaluation.Perplexity) && e.text == "":
 		return p, nil, usageError("perplexity is measured on a text; name a file with --text")
+	}
+	for length := range e.samples.at {
+		if !slices.Contains(p.Lengths, length) {
+			return p, nil, usageError("--samples: %d is none of --lengths", length)
+		}
 	}
 	if e.memory != "" {
 		size, err := parseSize(e.memory)

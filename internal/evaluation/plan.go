@@ -3,6 +3,7 @@ package evaluation
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
@@ -10,17 +11,18 @@ import (
 
 // Plan says what is measured.
 type Plan struct {
-	Tasks    []string        // of TaskNames
-	Lengths  []int           // tokens of a prompt with its answer, or of a window of the text
-	Depths   []float64       // where in the text an answer stands, from 0 to 1
-	Samples  int             // of each cell
-	Seed     uint64          // of what is drawn
-	Forms    map[string]Form // by task, in place of the built-in ones
-	Haystack string          // a text in place of that of the forms
-	Text     string          // what perplexity is measured on
-	Windows  int             // of the text, from equally distant starts
-	Plain    bool            // asks in plain text, whatever chat template there is
-	Memory   int64           // bytes that caches may take; 0 is as many as there are
+	Tasks     []string        // of TaskNames
+	Lengths   []int           // tokens of a prompt with its answer, or of a window of the text
+	Depths    []float64       // where in the text an answer stands, from 0 to 1
+	Samples   int             // of each cell
+	SamplesAt map[int]int     `json:",omitempty"` // of each cell of a length, in place of Samples
+	Seed      uint64          // of what is drawn
+	Forms     map[string]Form // by task, in place of the built-in ones
+	Haystack  string          // a text in place of that of the forms
+	Text      string          // what perplexity is measured on
+	Windows   int             // of the text, from equally distant starts
+	Plain     bool            // asks in plain text, whatever chat template there is
+	Memory    int64           // bytes that caches may take; 0 is as many as there are
 }
 
 // Check refuses a plan before anything runs.
@@ -32,6 +34,8 @@ func (p Plan) Check() error {
 		return errors.New("lengths: numbers of tokens above 0 were expected")
 	case p.Samples < 1 || p.Windows < 1:
 		return errors.New("samples and windows: numbers above 0 were expected")
+	case slices.ContainsFunc(slices.Collect(maps.Values(p.SamplesAt)), func(n int) bool { return n < 1 }):
+		return errors.New("samples: numbers above 0 were expected")
 	case len(p.Depths) == 0 || slices.Min(p.Depths) < 0 || slices.Max(p.Depths) > 1:
 		return errors.New("depths: shares of the text from 0 to 1 were expected")
 	}
@@ -73,6 +77,14 @@ func (p Plan) form(name string) (Form, error) {
 	return f, nil
 }
 
+// samples is how many a cell of a length gets.
+func (p Plan) samples(length int) int {
+	if n, own := p.SamplesAt[length]; own {
+		return n
+	}
+	return p.Samples
+}
+
 // trials are those of a task at a length.
 func (p Plan) trials(m *lm.Model, name string, length int) ([]Trial, error) {
 	t, err := taskOf(name)
@@ -83,7 +95,7 @@ func (p Plan) trials(m *lm.Model, name string, length int) ([]Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cell{prompter: &prompter{tokenizer: m.Tokenizer, chat: m.Chat}, form: form, length: length, depths: p.Depths, samples: p.Samples, seed: p.Seed}
+	c := &cell{prompter: &prompter{tokenizer: m.Tokenizer, chat: m.Chat}, form: form, length: length, depths: p.Depths, samples: p.samples(length), seed: p.Seed}
 	if p.Plain {
 		c.chat = nil
 	}

@@ -107,6 +107,7 @@ func TestRunRefuses(t *testing.T) {
 	for want, change := range map[string]func(*evaluation.Plan){
 		"no task":                        func(p *evaluation.Plan) { p.Tasks = nil },
 		"unknown task \"passky\"":        func(p *evaluation.Plan) { p.Tasks = []string{"passky"} },
+		"samples: numbers above":         func(p *evaluation.Plan) { p.SamplesAt = map[int]int{400: 0} },
 		"lengths:":                       func(p *evaluation.Plan) { p.Lengths = []int{0} },
 		"depths:":                        func(p *evaluation.Plan) { p.Depths = []float64{1.5} },
 		"samples and windows":            func(p *evaluation.Plan) { p.Samples = 0 },

@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$1
 sh "$here/debian.sh" trixie "$work/trixie"
+rm -rf "$work/storage" "$work/models"
 mkdir -p "$work/storage" "$work/models"
 cp "$root/testdata/models/llama__optimum/model.onnx" "$work/models/"
 chmod 777 "$work/models"

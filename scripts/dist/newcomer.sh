@@ -15,7 +15,7 @@ cp -L "$export_of"/* "$home/smollm2/"
 cp /etc/resolv.conf "$debian/etc/"
 # The tool for environments of Python, as "apt-get install python3-venv" brings it.
 cp /etc/ssl/certs/ca-certificates.crt "$debian/root/certificates.pem"
-inside() { chroot "$debian" env -i HOME=/home/newcomer TERM=dumb COLUMNS=80 PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/root/certificates.pem PIP_PROGRESS_BAR=off PIP_DISABLE_PIP_VERSION_CHECK=1 DEBIAN_FRONTEND=noninteractive sh -c "cd; $1" 2>&1; }
+inside() { sh "$here/inside.sh" "$debian" env -i HOME=/home/newcomer TERM=dumb COLUMNS=80 PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/root/certificates.pem PIP_PROGRESS_BAR=off PIP_DISABLE_PIP_VERSION_CHECK=1 DEBIAN_FRONTEND=noninteractive sh -c "cd; $1" 2>&1; }
 shown() { # a line as typed, run in the shell's state so far
 	printf '$ %s\n' "$1"
 	start=$(date +%s)

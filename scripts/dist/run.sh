@@ -53,7 +53,7 @@ step "types are told" "$work/python/bin/python" -c "import rope_rewrite, pathlib
 python3 -m venv "$work/uv-itself"
 "$work/uv-itself/bin/python" -m pip --disable-pip-version-check install --quiet "uv==$PIN_UV"
 step "uv makes an environment" "$work/uv-itself/bin/uv" venv --quiet --python python3 "$work/uv"
-step "uv installs the wheel and ONNX Runtime" "$work/uv-itself/bin/uv" pip install --quiet --python "$work/uv/bin/python" "$wheel" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
+step "uv installs the wheel and ONNX Runtime" "$work/uv-itself/bin/uv" pip install --quiet --python "$work/uv/bin/python" "$wheel" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }" "numpy==$PIN_HOSTS_NUMPY"
 step "its tests there" "$work/uv/bin/python" -m unittest "$root/python/test_rope_rewrite.py"
 
 if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
@@ -61,7 +61,7 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
 	old=$dist/roots/bullseye/root
 	rm -rf "$old/release" && mkdir "$old/release"
 	cp "$work/linux/rope-rewrite" "$model" "$BUILD/onnxruntime/libonnxruntime.so" "$old/release/"
-	in_old() { chroot "$dist/roots/bullseye" env -i HOME=/root PATH=/usr/bin:/bin "$@"; }
+	in_old() { sh "$here/inside.sh" "$dist/roots/bullseye" env -i HOME=/root PATH=/usr/bin:/bin "$@"; }
 	step "Debian 11: the command finds ONNX Runtime beside itself" in_old /root/release/rope-rewrite doctor
 	step "Debian 11: it rewrites" in_old /root/release/rope-rewrite /root/release/model.onnx -o /root/release/same.onnx
 	step "Debian 11: the model is the same" in_old /root/release/rope-rewrite validate /root/release/model.onnx /root/release/same.onnx
