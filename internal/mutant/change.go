@@ -6,6 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
+
+	"github.com/x448/float16"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -24,16 +27,25 @@ var alike = [][]string{
 // ones are weights.
 const mostChanged = 4096
 
-// Change changes one place of a model and says which; false when it found none
-// that can be changed.
+// kinds are the ways of changing one place. Each says what it did, "" if nothing.
+var kinds = []func(*onnx.Model, *rand.Rand) string{
+	changeOp, changeInput, changeInput, swapInputs, skipNode, changeConstant, changeConstant, changeAttribute,
+	changeConstantOfOne, changeInputOfOne, addReader, roundThrough,
+}
+
+// Change changes one place of a model, in some models two or three, and says which; false
+// when it found none that can be changed.
 func Change(m *onnx.Model, rng *rand.Rand) (string, bool) {
-	kinds := []func(*onnx.Model, *rand.Rand) string{changeOp, changeInput, changeInput, swapInputs, skipNode, changeConstant, changeConstant, changeAttribute}
+	places := []int{1, 1, 1, 1, 2, 3}[rng.IntN(6)]
+	var done []string
 	for range 100 {
-		if what := kinds[rng.IntN(len(kinds))](m, rng); what != "" {
-			return what, true
+		if what := pick(rng, kinds)(m, rng); what != "" {
+			if done = append(done, what); len(done) == places {
+				break
+			}
 		}
 	}
-	return "", false
+	return strings.Join(done, "; "), len(done) > 0
 }
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
@@ -96,15 +108,7 @@ func skipNode(m *onnx.Model, rng *rand.Rand) string {
 	if len(n.Inputs) == 0 || n.Inputs[0] == "" || len(n.Outputs) != 1 {
 		return ""
 	}
-	read := false
-	for reader := range m.Graph.AllNodes() {
-		for i, v := range reader.Inputs {
-			if v == n.Outputs[0] {
-				reader.Inputs[i], read = n.Inputs[0], true
-			}
-		}
-	}
-	if !read {
+	if !redirect(m, n.Outputs[0], n.Inputs[0]) {
 		return ""
 	}
 	return name(n) + ": skipped"
@@ -121,9 +125,19 @@ func changeConstant(m *onnx.Model, rng *rand.Rand) string {
 		return ""
 	}
 	t := pick(rng, list)
+	changed, what := changedTensor(t, t.Name, rng)
+	if changed == nil {
+		return ""
+	}
+	put(m, t, changed)
+	return what
+}
+
+// changedTensor is a tensor with one element or all of them changed; nil if it cannot be.
+func changedTensor(t *onnx.Tensor, called string, rng *rand.Rand) (*onnx.Tensor, string) {
 	raw, err := t.Bytes()
 	if err != nil || t.Len() == 0 || t.Len() > mostChanged {
-		return ""
+		return nil, ""
 	}
 	changed := slices.Clone(raw)
 	size := t.Type.Size()
@@ -135,14 +149,13 @@ func changeConstant(m *onnx.Model, rng *rand.Rand) string {
 	kind := rng.IntN(4)
 	for i := from; i < to; i++ {
 		if !changeElement(changed[i*size:(i+1)*size], t.Type, kind) {
-			return ""
+			return nil, ""
 		}
 	}
 	if slices.Equal(raw, changed) {
-		return ""
+		return nil, ""
 	}
-	put(m, t, onnx.NewTensor(t.Name, t.Type, t.Dims, changed))
-	return fmt.Sprintf("constant %q %v %v: elements %d to %d, change %d", t.Name, t.Type, t.Dims, from, to-1, kind)
+	return onnx.NewTensor(called, t.Type, t.Dims, changed), fmt.Sprintf("constant %q %v %v: elements %d to %d, change %d", t.Name, t.Type, t.Dims, from, to-1, kind)
 }
 
 // put replaces a constant of the model.
@@ -167,6 +180,14 @@ func changeElement(b []byte, t onnx.DataType, kind int) bool {
 		x := math.Float32frombits(binary.LittleEndian.Uint32(b))
 		x = []float32{x * 2, x / 2, -x, x + 1}[kind]
 		binary.LittleEndian.PutUint32(b, math.Float32bits(x))
+	case onnx.Float16:
+		x := float16.Frombits(binary.LittleEndian.Uint16(b)).Float32()
+		x = []float32{x * 2, x / 2, -x, x + 1}[kind]
+		binary.LittleEndian.PutUint16(b, float16.Fromfloat32(x).Bits())
+	case onnx.Int32:
+		x := int32(binary.LittleEndian.Uint32(b))
+		x = []int32{x + 1, x - 1, -x, x * 2}[kind]
+		binary.LittleEndian.PutUint32(b, uint32(x))
 	case onnx.Int64:
 		x := int64(binary.LittleEndian.Uint64(b))
 		x = []int64{x + 1, x - 1, -x, x * 2}[kind]

@@ -1,6 +1,6 @@
-// Package mutant makes look-alikes: real exports with one place changed, in an
-// op, an input, a constant or an attribute. Each is judged by ONNX Runtime: what
-// it computes at tokens that are not padding, in one call, with padding and after
+// Package mutant makes look-alikes: real exports changed in one to three places, in an op, an
+// edge, a constant, an attribute or a type, for all readers or for one. Each is judged by ONNX
+// Runtime: what it computes at tokens that are not padding, in one call, with padding and after
 // a past, must be the same before and after a rewrite without methods.
 //
 //	m, err := onnx.Open("model.onnx")

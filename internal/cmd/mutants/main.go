@@ -1,9 +1,10 @@
-// Command mutants changes real exports in one place each and looks for one whose
-// meaning a rewrite changes:
+// Command mutants changes real exports in one to three places each and looks for one whose
+// output a rewrite changes:
 //
 //	go run ./internal/cmd/mutants -judged 2000 testdata/models/*/model.onnx
 //
-// It prints every wrong one and ends with 1 when there was one.
+// It prints every wrong one and ends with 1 when there was one. Of those that were judged it says
+// how many give other logits than their export, by float64 (-differ=false leaves that out).
 package main
 
 import (
@@ -28,12 +29,13 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the first mutant; each has one of its own")
 	only := flag.Bool("one", false, "judge the mutant of this seed alone and keep its files in the working directory")
 	jobs := flag.Int("jobs", 2, "mutants that are judged at a time")
+	differ := flag.Bool("differ", true, "count those that give other logits than their export")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "mutants: name exports to change")
 		os.Exit(2)
 	}
-	r := &run{models: flag.Args(), left: *judged, next: *seed, counts: map[mutant.Verdict]int{}, keep: *only}
+	r := &run{models: flag.Args(), left: *judged, next: *seed, counts: map[mutant.Verdict]int{}, keep: *only, differ: *differ}
 	if *only {
 		r.left, *jobs = 1, 1
 	}
@@ -45,6 +47,9 @@ func main() {
 	fmt.Printf("%d mutants, judged %d: ", r.made, r.counts[mutant.Same]+r.counts[mutant.NotChanged]+r.counts[mutant.Wrong])
 	for _, v := range []mutant.Verdict{mutant.Same, mutant.NotChanged, mutant.Wrong, mutant.NotRun, mutant.Unsteady} {
 		fmt.Printf("%s %d; ", v, r.counts[v])
+	}
+	if r.differ {
+		fmt.Printf("%d of them give other logits than their export; ", r.different)
 	}
 	fmt.Println()
 	if r.failed || r.counts[mutant.Wrong] > 0 {
@@ -60,6 +65,8 @@ type run struct {
 	next       uint64
 	counts     map[mutant.Verdict]int
 	keep       bool
+	differ     bool
+	different  int
 	failed     bool
 }
 
@@ -131,5 +138,13 @@ func (r *run) one(eng engine.Engine, seed uint64) (v mutant.Verdict, text string
 		defer os.RemoveAll(folder)
 	}
 	v, why, err := mutant.Judge(context.Background(), eng, m, folder, []string{os.Args[0]})
+	if err == nil && v.Judged() && r.differ {
+		// What cannot be computed in float64 (a fused op) is not counted.
+		if other, err := mutant.Differs(context.Background(), eng, path, filepath.Join(folder, mutant.File)); err == nil && other {
+			r.Lock()
+			r.different++
+			r.Unlock()
+		}
+	}
 	return v, strings.Join([]string{filepath.Base(filepath.Dir(path)), what, why}, ": "), err
 }
