@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -97,6 +97,15 @@ check-cuda: cuda ## Check that the CUDA library loads and registers, and run its
 cuda-bench: cuda ## Build build/librope_cuda_bench.so for cuda/bench/compare.py, which wants torch and a GPU
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
 	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
+
+gpu: cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
+	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@sh cuda/bench/gpu.sh $(BUILD)/gpu
+
+gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)
+	@sh scripts/build-native.sh $(BUILD)/native cuda_emulation_test -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench_emulated -DCMAKE_BUILD_TYPE=Release
+	@sh cuda/bench/gpu.sh --emulated $(BUILD)/gpu-rehearsal
 
 lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git

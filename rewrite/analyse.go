@@ -72,7 +72,7 @@ func (a *analyser) measure(ctx context.Context, found []delimited) ([]measure.At
 	}
 	rotary := len(all) < len(a.report.Sites) // a site that was not measured may be
 	for _, f := range all {
-		rotary = rotary || f.Measured.Rotary()
+		rotary = rotary || f.Measured.Rotary() || f.Measured.Turned
 	}
 	if !rotary && !a.onlyMasks {
 		for i := range a.report.Sites {
@@ -90,6 +90,9 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 	var sites []*site.Site
 	for _, f := range found {
 		values = append(values, f.site.SizedValues()...)
+		if a.halves() {
+			values = append(values, f.site.TurnedValues()...)
+		}
 		sites = append(sites, f.site)
 	}
 	table, err := a.shapes(ctx, eng, found[0].scope, ir.Unique(values))
@@ -123,7 +126,10 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 	refused, err := refusals(ctx)
 	for i, why := range refused {
 		site := &a.report.Sites[i]
-		site.Status, site.Proof, site.Reason = Kept, nil, why
+		if site.ScoresOnly {
+			why = site.Reason + "; nor can its scores alone be rewritten: " + why
+		}
+		site.Status, site.Proof, site.ScoresOnly, site.Reason = Kept, nil, false, why
 	}
 	return all, err
 }
@@ -163,6 +169,12 @@ func (o Options) onlyMasks() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
+// halves reports whether a site whose rotation is not known is of use all the same: its scores
+// may be proven, and no method needs more.
+func (a *analyser) halves() bool {
+	return !a.keepsAttention && !a.opts.RawCache && (len(a.opts.all()) == 0 || a.onlyMasks)
+}
+
 // measureSites measures and proves every site, once per structure.
 func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []delimited, sized []*site.Sized) (all []measure.Attention, err error) {
 	seen := map[[32]byte]bool{} // of earlier layers
@@ -172,30 +184,37 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 			continue
 		}
 		s := sized[i]
-		hash := s.Hash(l.Graph, l.Table, shared)
-		key := outcomeKey{hash, a.proving}
-		o, done := a.outcomes.of(key)
-		if !done {
-			a.say("proving attention %d of %d", i+1, len(found))
-			if o, err = a.outcome(ctx, l, s); err != nil {
-				return nil, err
-			}
+		key := outcomeKey{s.Hash(l.Graph, l.Table, shared), a.proving}
+		o, err := a.outcome(ctx, l, s, key, func() { a.say("proving attention %d of %d", i+1, len(found)) })
+		if err != nil {
+			return nil, err
 		}
 		if o.err != nil && a.rotations && o.rotation == nil && o.notTurned == nil {
 			if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
+			a.outcomes.keep(key, o)
 		}
-		a.outcomes.keep(key, o)
-		if measured := a.note(f.index, s, o, seen[hash]); measured != nil {
+		measured := a.note(f.index, s, o, seen[key.hash])
+		if turned := s.Turned(); measured == nil && turned != nil && a.halves() && o.rotates() {
+			key := outcomeKey{turned.Hash(l.Graph, l.Table, shared), a.proving}
+			half, err := a.outcome(ctx, l, turned, key, func() { a.say("proving the scores of attention %d of %d", i+1, len(found)) })
+			if err != nil {
+				return nil, err
+			}
+			if measured = a.noteTurned(f.index, turned, half); measured != nil {
+				s = turned
+			}
+		}
+		if measured != nil {
 			all = append(all, measure.Attention{Index: f.index, Scope: f.scope, Site: s, Measured: measured})
 		}
-		if refusal := o.refusal(); refusal != nil && !seen[hash] && a.opts.DumpSites != "" {
-			if err := dumpSite(l, a.opts.DumpSites, f.index, s, refusal); err != nil {
+		if refusal := o.refusal(); refusal != nil && !seen[key.hash] && a.opts.DumpSites != "" {
+			if err := dumpSite(l, a.opts.DumpSites, f.index, sized[i], refusal); err != nil {
 				return nil, fmt.Errorf("writing the kept site at %s: %w", refusal.Node, err)
 			}
 		}
-		seen[hash] = true
+		seen[key.hash] = true
 	}
 	return all, nil
 }

@@ -173,6 +173,7 @@ func (e *earlier) sites(m *onnx.Model, report *Report) ([]measure.Attention, map
 			Layouts:   &site.Layouts{Cached: w.op.PastKey != ""},
 			Position:  view.Inputs[w.positions],
 			Mask:      view.Inputs[w.op.AttentionMask],
+			Turned:    w.turned(),
 		}})
 	}
 	report.number()
@@ -192,8 +193,13 @@ func (e *earlier) kept(layer int) Site {
 // site returns the report of the site as it was before any edit.
 func (w *writtenOp) site() Site {
 	s := SiteOf(*w.record)
-	s.Node = w.record.Nodes[w.place]
+	s.Node, s.ScoresOnly = w.record.Nodes[w.place], w.turned()
 	return s
+}
+
+// turned reports whether the model's own nodes turn the query and key that the op reads.
+func (w *writtenOp) turned() bool {
+	return len(w.op.Frequencies) == 0 && site.RotatedBefore(w.scope.View, []string{w.op.Query, w.op.Key}) != nil
 }
 
 // SiteOf returns what a record says of a site, as it was before any edit, in the words

@@ -150,7 +150,7 @@ func halfPrecision() []lookalike {
 			change: func(p *patient) {
 				p.shortTables(2048, series(10000, 8), func(cos, _ []float32) { cos[1503*16+3] += 0.01 })
 			},
-			kept: both(turn),
+			kept: both(turn), farthest: 2000,
 		},
 		{
 			name: "other angles from position 5000 on",

@@ -101,9 +101,14 @@ type outcomeKey struct {
 	proven bool
 }
 
-// outcome measures a site and proves it. The error is one that ends the analysis;
-// what keeps the site alone is a part of the outcome.
-func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized) (o outcome, _ error) {
+// outcome measures a site and proves it, or returns what came of one with the same key. starts
+// is called before it is measured. The error is one that ends the analysis; what keeps the site
+// alone is a part of the outcome.
+func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized, key outcomeKey, starts func()) (o outcome, _ error) {
+	if o, done := a.outcomes.of(key); done {
+		return o, nil
+	}
+	starts()
 	o.measured, o.err = measure.Site(ctx, l, s)
 	if o.err == nil && a.proving {
 		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
@@ -114,7 +119,14 @@ func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized
 	if o.err != nil && o.refusal() == nil {
 		return o, o.err
 	}
+	a.outcomes.keep(key, o)
 	return o, nil
+}
+
+// rotates reports whether a site may be kept for its rotation alone: that was refused, or the
+// proof of the whole.
+func (o outcome) rotates() bool {
+	return o.err != nil && (o.measured != nil || errors.As(o.err, new(measure.RotationRefusal)))
 }
 
 // refusal says what keeps the site, nil where nothing does.
@@ -124,6 +136,18 @@ func (o outcome) refusal() *graph.Refusal {
 		return refusal
 	}
 	return nil
+}
+
+// noteTurned puts the outcome of a site whose rotation is left to the model's own nodes into the
+// report, behind the reason for that, and returns what was measured; nil where it is no good either.
+func (a *analyser) noteTurned(index int, s *site.Sized, o outcome) *measure.Measured {
+	if o.err != nil || o.measured.Rotary() {
+		return nil
+	}
+	site := &a.report.Sites[index]
+	site.describe(s, o.measured)
+	site.Proof, site.Status = (*Proof)(o.proof), Rewritten
+	return o.measured
 }
 
 // note puts an outcome into the report and returns what was measured of use.

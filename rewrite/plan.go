@@ -144,6 +144,9 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 	if warning != "" {
 		report.warn(warning)
 	}
+	if err := f.Measured.Keeps(a, r.opts.RawCache); err != nil {
+		return nil, err
+	}
 	if f.Measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
 		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", site.Reason)
 	}

@@ -95,6 +95,11 @@ type Site struct {
 	// that the constants of its rotation alone were changed (PlainONNX).
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
+	// ScoresOnly says that the rotation could not be measured, for Reason: the model's own
+	// nodes turn query and key as before, and the op does the rest. Masks and caches can be
+	// changed, scalings and position maps cannot.
+	ScoresOnly bool `json:"scores_only,omitempty"`
+
 	// Form says how the site is written, where that is not the fused op, and FormReason why
 	// it is not the target's first choice.
 	Form       Form   `json:"form,omitempty"`
@@ -196,7 +201,7 @@ func (s *Site) value(a rope.Attention) {
 func (s *Site) describe(of *site.Sized, l *measure.Measured) {
 	s.value(l.Attention)
 	s.Unknown = l.Unknown
-	s.RotationOnly = l.RotationOnly
+	s.RotationOnly, s.ScoresOnly = l.RotationOnly, l.Turned
 	if l.RotationOnly {
 		return
 	}

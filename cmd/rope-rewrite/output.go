@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // print writes a result as JSON or as text; warnings of the text form go to stderr.
@@ -75,7 +76,11 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 		w.line("Nothing written: every site must be proven, or give --allow-partial.")
 	}
 	if len(report.Edits) == 0 && report.Rewritten() > 0 {
-		w.line("%s", wrap("The meaning is kept. It can be changed with "+methodFlags()+"; rope-rewrite methods lists how.", ""))
+		flags := methodFlags()
+		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.ScoresOnly }) {
+			flags = "--" + rope.MaskAxis.String()
+		}
+		w.line("%s", wrap("The meaning is kept. It can be changed with "+flags+"; rope-rewrite methods lists how.", ""))
 	}
 }
 
@@ -186,6 +191,8 @@ func describe(s rewrite.Site) string {
 	}
 	text += ", "
 	switch {
+	case s.ScoresOnly:
+		text += "turned by the model's own nodes"
 	case s.RotaryDim == 0:
 		text += "no rotation"
 	case s.Theta != 0:
@@ -213,8 +220,11 @@ func describe(s rewrite.Site) string {
 		cache = "no"
 	}
 	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
-	if s.Status == rewrite.Kept {
+	switch {
+	case s.Status == rewrite.Kept:
 		text += "; kept: " + s.Reason
+	case s.ScoresOnly:
+		text += "; masks and caches can be changed, the rotation cannot: " + s.Reason
 	}
 	return text
 }

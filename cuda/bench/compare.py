@@ -165,6 +165,28 @@ def copy_bandwidth():
     return 2 * source.numel() / milliseconds("cuda", lambda: target.copy_(source))
 
 
+def steps(library, device, count):
+    """Decodes so many tokens into one cache: the memory of the card must not grow, nor must results change."""
+    sizes = {} if device == "cuda" else {"heads": 4, "kv_heads": 2, "size": 64}
+    case = Case(device, torch.bfloat16, 1, past=count, in_place=True, **sizes)
+    free = lambda: torch.cuda.mem_get_info()[0] if device == "cuda" else 0
+    first = None
+    for repeat in range(2):
+        for past in range(count):
+            case.call.past = past
+            run(library, case)
+            if repeat == 0 and past == min(100, count - 1):
+                before = free()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        if first is None:
+            first = case.output.clone()
+    grown = before - free()
+    same = torch.equal(first, case.output)
+    print(f"2 × {count} tokens: {grown} bytes more than after the first hundred; the last token's output {'is the same' if same else 'DIFFERS'} the second time")
+    return grown <= 0 and same
+
+
 def packed(length, count):
     """Document ids: the anchor, then `count` documents of the same length."""
     ids = torch.arange(length) * count // length + 1
@@ -176,12 +198,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--steps", type=int, default=0, help="decode so many tokens and look for growth; nothing else is run")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("compare.py: torch sees no GPU here; --device cpu checks results on the emulated kernels")
     library = ctypes.CDLL(options.library)
     library.RopeBenchRun.restype = ctypes.c_bool
     library.RopeBenchRun.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+    if options.steps:
+        sys.exit(0 if steps(library, options.device, options.steps) else "compare.py: memory grew, or a result changed")
     on_gpu = options.device == "cuda"
     heads = {} if on_gpu else {"heads": 4, "kv_heads": 2, "size": 64}
     lengths = (8192, 16384, 32768, 65536) if on_gpu else (150,)

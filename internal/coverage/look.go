@@ -45,10 +45,11 @@ type Result struct {
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
 	Skipped      string         `json:"skipped,omitempty"` // why there is no export
 	Sites        int            `json:"sites"`
-	Rewritten    int            `json:"lifted"`          // as earlier runs kept it
-	Kept         map[string]int `json:"kept,omitempty"`  // reasons, and how many sites each keeps
-	None         string         `json:"none,omitempty"`  // what is said of a model without rotation
-	Error        string         `json:"error,omitempty"` // why the rewriter ended
+	Rewritten    int            `json:"lifted"`           // as earlier runs kept it
+	Halves       int            `json:"halves,omitempty"` // sites whose scores alone are
+	Kept         map[string]int `json:"kept,omitempty"`   // why the other sites are not lifted, or not whole, and how many for each reason
+	None         string         `json:"none,omitempty"`   // what is said of a model without rotation
+	Error        string         `json:"error,omitempty"`  // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
 	Wrong        string         `json:"wrong,omitempty"`   // how the patched model differs
 	Rounded      string         `json:"rounded,omitempty"` // where it differs by rounding alone, as both in float64 tell
@@ -99,11 +100,15 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	}
 	r.Kept = map[string]int{}
 	for _, s := range report.Sites {
-		if s.Status == rewrite.Kept {
+		if s.ScoresOnly {
+			r.Halves++
+			r.Rewritten--
+		}
+		if s.Status == rewrite.Kept || s.ScoresOnly {
 			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
-	if r.Rewritten == 0 || r.Broken != "" {
+	if report.Rewritten() == 0 || r.Broken != "" {
 		return nil
 	}
 	patched, remove, err := save(m)
@@ -150,7 +155,10 @@ func (r Result) Line() string {
 		return "none: " + r.None
 	}
 	text := fmt.Sprintf("%d of %d", r.Rewritten, r.Sites)
-	if r.Rewritten > 0 && r.Broken == "" {
+	if r.Halves > 0 {
+		text += fmt.Sprintf(" and the scores of %d", r.Halves)
+	}
+	if r.Rewritten+r.Halves > 0 && r.Broken == "" {
 		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)
 	}
 	for _, method := range slices.Sorted(maps.Keys(r.Methods)) {

@@ -21,8 +21,9 @@ func Page(results map[string]Result) string {
 	line("in a batch, with and without padding on the left. It may be off from transformers in float64 by at most twice what the")
 	line("original is.")
 	line("")
-	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `none`: no")
-	line("rotary attention (exit code 4). `·`: there is no such export, below. `–`: ONNX Runtime does not run the export.")
+	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `½`: their scores")
+	line("are proven and rewritten; the model's own nodes turn query and key. `none`: no rotary attention (exit code 4). `·`: there is")
+	line("no such export, below. `–`: ONNX Runtime does not run the export.")
 	line("`≈`: it is off by more in some way of running, but by rounding alone: with everything but the op in float64, the two models")
 	line("differ by less than half of the original's own rounding. `WRONG` would be an error of this project.")
 	reasons := newReasons(results)
@@ -170,6 +171,9 @@ func (r Result) cell(reasons *reasons) string {
 		return "–"
 	}
 	text := fmt.Sprintf("%d/%d", r.Rewritten, r.Sites)
+	if r.Halves > 0 {
+		text += " ½"
+	}
 	if r.Rounded != "" {
 		text += " ≈"
 	}

@@ -203,7 +203,7 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 			feeds[in.Name] = d.feedCache(in, s)
 			continue
 		}
-		values, dims := call.Feed(in.Role)
+		values, dims := call.Feed(in)
 		t, err := engine.Integers(in.Type, values, dims...)
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", in.Name, err)

@@ -7,7 +7,7 @@ import "slices"
 type Call struct {
 	Batch, Length int64
 	IDs           []int64 // [Batch, Length]
-	Positions     []int64 // [Batch, Length]
+	Positions     []int64 // [Batch, Length]; of a text all positions of a token (Input.Axes) are the same
 	Mask          []int64 // [Batch, past + Length]
 	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
@@ -16,13 +16,16 @@ type Call struct {
 
 // Feed returns the values of an input and their shape; both are nil for a past
 // input, which is fed with a cache.
-func (c Call) Feed(r Role) (values, dims []int64) {
+func (c Call) Feed(in Input) (values, dims []int64) {
 	total := int64(len(c.Mask)) / c.Batch
 	each, seen := []int64{c.Batch, c.Length}, []int64{c.Batch, total}
-	switch r {
+	switch in.Role {
 	case Tokens:
 		return c.IDs, each
 	case Positions:
+		if in.Axes > 0 {
+			return slices.Repeat(c.Positions, int(in.Axes)), []int64{in.Axes, c.Batch, c.Length}
+		}
 		return c.Positions, each
 	case TokenTypes:
 		return make([]int64, len(c.IDs)), each

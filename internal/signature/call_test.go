@@ -17,22 +17,23 @@ func TestFeed(t *testing.T) {
 	given.Documents, given.Pasts = []int64{1, 1, 2, 1, -1, -1}, []int64{1, 0}
 	for _, c := range []struct {
 		call         signature.Call
-		role         signature.Role
+		in           signature.Input
 		values, dims []int64
 	}{
-		{call, signature.Tokens, call.IDs, []int64{2, 2}},
-		{call, signature.Positions, call.Positions, []int64{2, 2}},
-		{call, signature.TokenTypes, []int64{0, 0, 0, 0}, []int64{2, 2}},
-		{call, signature.Padding, call.Mask, []int64{2, 3}},
-		{call, signature.Documents, []int64{1, 1, 1, 1, 1, 1}, []int64{2, 3}},
-		{call, signature.CacheLength, []int64{1, 1}, []int64{2}},
-		{given, signature.Documents, given.Documents, []int64{2, 3}},
-		{given, signature.CacheLength, given.Pasts, []int64{2}},
-		{call, signature.Past, nil, nil},
+		{call, signature.Input{Role: signature.Tokens}, call.IDs, []int64{2, 2}},
+		{call, signature.Input{Role: signature.Positions}, call.Positions, []int64{2, 2}},
+		{call, signature.Input{Role: signature.Positions, Axes: 3}, []int64{1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1}, []int64{3, 2, 2}},
+		{call, signature.Input{Role: signature.TokenTypes}, []int64{0, 0, 0, 0}, []int64{2, 2}},
+		{call, signature.Input{Role: signature.Padding}, call.Mask, []int64{2, 3}},
+		{call, signature.Input{Role: signature.Documents}, []int64{1, 1, 1, 1, 1, 1}, []int64{2, 3}},
+		{call, signature.Input{Role: signature.CacheLength}, []int64{1, 1}, []int64{2}},
+		{given, signature.Input{Role: signature.Documents}, given.Documents, []int64{2, 3}},
+		{given, signature.Input{Role: signature.CacheLength}, given.Pasts, []int64{2}},
+		{call, signature.Input{Role: signature.Past}, nil, nil},
 	} {
-		values, dims := c.call.Feed(c.role)
+		values, dims := c.call.Feed(c.in)
 		if !slices.Equal(values, c.values) || !slices.Equal(dims, c.dims) {
-			t.Errorf("role %d: %v %v, want %v %v", c.role, values, dims, c.values, c.dims)
+			t.Errorf("role %d: %v %v, want %v %v", c.in.Role, values, dims, c.values, c.dims)
 		}
 	}
 }

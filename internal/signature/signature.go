@@ -32,7 +32,8 @@ type Input struct {
 	Name  string
 	Role  Role
 	Type  onnx.DataType
-	Cache int // index in Caches, of a past input
+	Cache int   // index in Caches, of a past input
+	Axes  int64 // positions that a token has (time, height, width), of an input [axes, batch, length]; 0 is one
 }
 
 // Cache is a past input [batch, heads, rows, size] and the present output that
@@ -92,6 +93,10 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 		switch in.Role {
 		case 0:
 			return fmt.Errorf("the input %q is none that can be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
+		case Positions:
+			if len(v.Shape) == 3 {
+				in.Axes = v.Shape[0].Value
+			}
 		case Past:
 			c, err := newCache(g, v, folder)
 			if err != nil {

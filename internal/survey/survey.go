@@ -44,6 +44,9 @@ func Of(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, erro
 	}
 	s.Fused = report.Again
 	for _, site := range report.Sites {
+		if site.ScoresOnly { // what the op does is not the whole attention
+			site.Attention = nil
+		}
 		s.Sites = append(s.Sites, Site{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})
 	}

@@ -62,6 +62,9 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 // returns the graph input with the positions, nil where positions are indices. from and
 // to are the layouts before and after; at and what are for the text of a refusal.
 func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+	if b.Boundary == out { // it enters the site as it is used
+		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, nil, nil
+	}
 	loaded, refusal := ev.Open(ctx, at, "the rotation of its "+what, []string{out}, b.MeasuredFrom())
 	if refusal != nil {
 		return nil, nil, refusal

@@ -36,6 +36,7 @@ type Measured struct {
 	Static        dim.Point                 // the static sizes of the model, 0 for those that are free
 	Latent        *Latent                   // how keys are concatenated in latent attention; nil for most
 	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
+	Turned        bool                      // query and key enter the site turned already, in a way that was not measured (turned.go)
 }
 
 // Rotary reports whether the site rotates any channels.
@@ -57,7 +58,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	if err := ly.Check(); err != nil {
 		return nil, graph.Refuse(s.ScoresMatMul, "%v", err)
 	}
-	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked}
+	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Turned: s.Turns}
 	a := &out.Attention
 	a.Heads, a.KVHeads = int(ly.Query.Heads), int(ly.Key.Heads)
 	a.HeadSize = int(ly.Query.Channels)
@@ -70,10 +71,10 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 		return nil, err
 	}
 	if out.QueryNorms, err = normFactors(ctx, ev, s.Query, "query", ly.Query); err != nil {
-		return nil, err
+		return nil, RotationRefusal{err}
 	}
 	if out.KeyNorms, err = normFactors(ctx, ev, s.Key, "key", ly.Key); err != nil {
-		return nil, err
+		return nil, RotationRefusal{err}
 	}
 	scores, err := measureScores(ctx, ev, s, ly)
 	if err != nil {
@@ -83,7 +84,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 
 	if err := measureRotation(ctx, ev, s, out); err != nil {
-		return nil, err
+		return nil, RotationRefusal{err}
 	}
 	a.Scale *= scores.Curve.Factor
 	return out, nil
@@ -121,7 +122,7 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 		branch site.Branch
 		matrix *rotation.Matrix
 	}{{"query", s.Query, query}, {"key", s.Key, key}} {
-		if len(b.matrix.Encoding.Frequencies) > 0 {
+		if len(b.matrix.Encoding.Frequencies) > 0 || s.Turns {
 			continue
 		}
 		if n := site.RotatedBefore(ev.Graph, b.branch.Boundaries()); n != nil {

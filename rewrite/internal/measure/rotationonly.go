@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -62,15 +61,4 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 		}
 	}
 	return branchRotation(ctx, ev, b, at, what, out, from, to)
-}
-
-// Allows returns an error for methods that need more than the rotation where only that
-// was measured. why is the reason, for its text.
-func (m *Measured) Allows(specs []rope.Spec, why string) error {
-	for _, s := range specs {
-		if m.RotationOnly && s.Axis != rope.ScalingAxis {
-			return fmt.Errorf("its rotation alone is known, so that only methods that change frequencies and gain alone are possible, not %s %s: %s", s.Axis, s, why)
-		}
-	}
-	return nil
 }

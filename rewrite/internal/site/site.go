@@ -110,6 +110,7 @@ type Site struct {
 	Replaced          []*onnx.Node              // the model's nodes whose outputs the op gives instead
 	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
 	LengthTracked     *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
+	Turns             bool                      // query and key enter it turned already (Turned)
 }
 
 // Scores returns the product of query and key, before scale, softcap and mask.

@@ -1,0 +1,41 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// An attention has two halves, which may be known apart: how query and key are turned
+// (RotationOnly), and what their product becomes (Turned). Each half takes some methods.
+
+// RotationRefusal is why a site cannot be measured of which nothing but the way in which query and
+// key are turned, or what is done to them behind that, was refused so far.
+type RotationRefusal struct{ error }
+
+// Unwrap returns the refusal.
+func (r RotationRefusal) Unwrap() error { return r.error }
+
+// Allows returns an error for methods that need the half of an attention that is not known.
+// why is the reason, for its text.
+func (m *Measured) Allows(specs []rope.Spec, why string) error {
+	for _, s := range specs {
+		switch {
+		case m.RotationOnly && s.Axis != rope.ScalingAxis:
+			return fmt.Errorf("its rotation alone is known, so that only methods that change frequencies and gain alone are possible, not %s %s: %s", s.Axis, s, why)
+		case m.Turned && s.Axis != rope.MaskAxis:
+			return fmt.Errorf("its queries and keys are turned by the model's own nodes, so that only masks and caches can be changed, not %s %s: %s", s.Axis, s, why)
+		}
+	}
+	return nil
+}
+
+// Keeps returns an error where an edited attention, or a cache of un-rotated keys (raw), asks for
+// another position of a token than the model's own nodes turned it by.
+func (m *Measured) Keeps(want rope.Attention, raw bool) error {
+	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
+		return errors.New("its queries and keys are turned by the model's own nodes, so that tokens keep the positions that they have there: masks that move them, and caches of keys that are not turned, are not possible")
+	}
+	return nil
+}
