@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,24 @@ func (c counting) input(place int, t *onnx.Tensor) {
 		c.nodes[0].Inputs = append(c.nodes[0].Inputs, "")
 	}
 	c.nodes[0].Inputs[place] = t.Name
+}
+
+// slice cuts a value before a node, and declares how wide the part is.
+func (c counting) slice(before *onnx.Node, value, name string, from, to, axes []int64, width int64) string {
+	inputs := []string{value}
+	for _, list := range [][]int64{from, to, axes} {
+		t := ir.Int64Tensor(fmt.Sprintf("%s/%d", name, len(inputs)), []int64{int64(len(list))}, list...)
+		c.Graph.AddInitializer(t)
+		inputs = append(inputs, t.Name)
+	}
+	c.Graph.InsertNode(before, onnx.NewNode("Slice", inputs, []string{name}))
+	c.Graph.ValueInfo = append(c.Graph.ValueInfo, onnx.NewValueInfo(name, onnx.Float, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: name}, onnx.Dim{Value: width}))
+	return name
+}
+
+// queryAlone gives a node the query out of the one input that holds query, key and value.
+func (c counting) queryAlone(n *onnx.Node) {
+	n.Inputs[0] = c.slice(n, n.Inputs[0], "query", []int64{0}, []int64{64}, []int64{2}, 64)
 }
 
 // rotateBefore takes query, key and value apart before a node, and the rotation
@@ -153,10 +172,10 @@ func TestLookalikesCounted(t *testing.T) {
 		{"rotation without tables", func(c counting) { c.nodes[1].Inputs[7], c.nodes[1].Inputs[8] = "", "" }, []string{"", "without cos_cache"}, nil, true},
 		{"positions", func(c counting) {
 			c.input(9, onnx.NewTensor("places", onnx.Int64, []int64{1, 1}, make([]byte, 8)))
-		}, both("position_ids is not expanded"), nil, false},
+		}, both("position_ids"), nil, false},
 		{"a bias", func(c counting) {
 			c.input(10, onnx.NewTensor("bias", onnx.Float, []int64{1, 1, 1, 1}, make([]byte, 4)))
-		}, both("attention_bias is not expanded"), nil, false},
+		}, both("attention_bias"), nil, false},
 		{"sinks", func(c counting) {
 			c.input(11, ir.Float32Tensor("sinks", []int64{4}, 0.5, -1, 2, 0))
 		}, both(""), func(a rope.Attention) bool {
@@ -168,7 +187,25 @@ func TestLookalikesCounted(t *testing.T) {
 		{"too many sinks", func(c counting) {
 			c.input(11, ir.Float32Tensor("sinks", []int64{5}, 0.5, -1, 2, 0, 0))
 		}, both("[4] was expected"), nil, true},
-		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal is 0"}, nil, false},
+		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal=0"}, nil, false},
+		{"a cache of the window alone", func(c counting) {
+			c.nodes[1].SetAttribute(onnx.IntAttr("local_window_size", 5))
+			c.nodes[1].SetAttribute(onnx.IntAttr("sliding_window_cache", 1))
+		}, []string{"", "sliding_window_cache"}, nil, true},
+		{"neither key nor value", func(c counting) { // with a query that is wide enough for all three of fewer channels
+			c.queryAlone(c.nodes[1])
+			for _, v := range c.Graph.Inputs {
+				if v.Name == c.nodes[1].Inputs[3] {
+					v.Shape[3] = onnx.Dim{Value: 16}
+				}
+			}
+		}, []string{"", "it has neither key nor value"}, nil, true},
+		{"the cache of another layer", func(c counting) { // whose nodes have a key and a value without rows
+			a, b := c.nodes[0], c.nodes[1]
+			none := c.slice(b, b.Inputs[0], "none", []int64{0, 64}, []int64{0, 96}, []int64{1, 2}, 32)
+			c.queryAlone(b)
+			b.Inputs[1], b.Inputs[2], b.Inputs[3], b.Inputs[4] = none, none, a.Outputs[1], a.Outputs[2]
+		}, both("shares the cache"), nil, true},
 		{"an unknown attribute", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("surprise", 0)) }, []string{"", "attribute surprise"}, nil, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -102,6 +102,8 @@ ARCHITECTURES = {
                         **rope(kind="longrope", type="longrope", short_factor=[1 + 0.1 * i for i in range(HEAD // 2)],
                                long_factor=[1.5 + 0.75 * i for i in range(HEAD // 2)], original_max_position_embeddings=16, factor=4.0)),
     "gpt_neox": of("gpt_neox", without=["num_key_value_heads"], **rope(partial_rotary_factor=0.5)),
+    # Its scores have three dimensions, [batch · heads, length, length].
+    "gpt_neox_japanese": of("gpt_neox_japanese", without=["num_key_value_heads", "intermediate_size"], intermediate_multiple_size=1, **rope()),
     "gptj": of("gptj", base=GPT, rotary_dim=HEAD // 2),
     "codegen": of("codegen", base=GPT, rotary_dim=HEAD // 2, n_ctx=64),
     "falcon": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=WIDE, multi_query=True,

@@ -29,7 +29,9 @@
 // exactly full, and serves for measuring; Define is all of the above, and is the
 // yardstick of the proof, in which seqlens_k and total_sequence_length are fed.
 //
-// Refused are position_ids, attention_bias, quantised caches, windowed caches, the norm of query and key, bidirectional
-// attention, scores as an output, calls without a cache, and attributes and
-// tables on which ONNX Runtime would end its process.
+// Refused are position_ids, attention_bias, query_seqlens, quantised caches, windowed
+// caches, the norm of query and key, bidirectional attention, scores as an output, calls
+// without a cache, keys and values that are not as many as the query's tokens (which read
+// another layer's cache), and attributes and tables on which ONNX Runtime would end its
+// process. Each has a reason of its own, and so has what a later version may add.
 package groupquery

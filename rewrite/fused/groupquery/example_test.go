@@ -15,8 +15,9 @@ func ExampleAdapter() {
 		[]string{"qkv", "", "", "past_key", "past_value", "last", "total"}, []string{"out", "present_key", "present_value"},
 		onnx.IntAttr("num_heads", 4), onnx.IntAttr("kv_num_heads", 2))
 	context := fused.Context{
-		Type:  func(string) onnx.DataType { return onnx.Float },
-		Width: func(string) (int64, bool) { return (4 + 2*2) * 16, true },
+		Type:     func(string) onnx.DataType { return onnx.Float },
+		Width:    func(name string) (int64, bool) { return (4 + 2*2) * 16, name == "qkv" },
+		Constant: func(string) *onnx.Tensor { return nil },
 	}
 	expansion, err := groupquery.Adapter().Expand(node, context)
 	if err != nil {

@@ -118,7 +118,7 @@ func drawSite(t *rapid.T) site {
 func (s site) context() fused.Context {
 	return fused.Context{
 		Type:  func(string) onnx.DataType { return onnx.Double },
-		Width: func(string) (int64, bool) { return s.width, true },
+		Width: func(name string) (int64, bool) { return s.width, name == "query" },
 		Constant: func(name string) *onnx.Tensor {
 			if name == "cos" || name == "sin" {
 				return onnx.NewTensor(name, onnx.Float, []int64{tableRows, s.rotary / 2}, make([]byte, 2*tableRows*s.rotary))

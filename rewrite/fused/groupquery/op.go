@@ -30,13 +30,24 @@ type op struct {
 	window         int64 // keys that a query sees, its own included; 0 is all
 }
 
-// inputs names the op's inputs by place. Of those after sin_cache head_sink alone
-// is expanded.
-var inputs = []string{"query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache",
-	"position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"}
+// inputs says of each input, by place, why a node that has it is refused; "" is expanded.
+var inputs = []string{
+	"", "", "", // query, key, value
+	"", "", // past_key, past_value
+	"", "", // seqlens_k, total_sequence_length
+	"", "", // cos_cache, sin_cache
+	"it reads positions of its own (position_ids), of which a first call uses one and a later call all; positions that follow from seqlens_k were expected",
+	"it adds a bias of its own to the scores (attention_bias), whose columns are those of a buffer; masks that follow from seqlens_k were expected",
+	"",                   // head_sink
+	quantised, quantised, // k_scale, v_scale
+	normalised, normalised, // q_norm_weight, k_norm_weight
+	"it takes chunks that are padded on the right (query_seqlens); chunks of tokens alone were expected",
+}
 
-// understood is the number of inputs that are expanded.
-const understood = 9
+const (
+	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); one of floats was expected: export it without a quantised cache"
+	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
+)
 
 const sinkInput = 11
 
@@ -51,9 +62,9 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		return nil, err
 	}
 	o.sink = fused.Input(n, sinkInput)
-	for i := understood; i < len(inputs); i++ {
-		if i != sinkInput && fused.Input(n, i) != "" {
-			return nil, fmt.Errorf("its input %s is not expanded by this version", inputs[i])
+	for i, reason := range inputs {
+		if reason != "" && fused.Input(n, i) != "" {
+			return nil, errors.New(reason)
 		}
 	}
 	into := []*string{&o.query, &o.key, &o.value, &o.pastKey, &o.pastValue, &o.lengths, &o.total, &o.cos, &o.sin}
@@ -70,6 +81,9 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		return nil, errors.New("it has only one of key and value; both or neither were expected")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
 		return nil, errors.New("it works without a key-value cache, which this version does not expand")
+	}
+	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
+		return nil, errors.New("its key and value are empty: it reads the cache of another layer alone, to which it adds nothing; keys and values of its own were expected")
 	}
 	if o.sink != "" {
 		if t := c.Constant(o.sink); t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
@@ -102,10 +116,11 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 
 func (o *op) attributes(n *onnx.Node) error {
 	if err := fused.Known(n, "num_heads", "kv_num_heads", "do_rotary", "rotary_interleaved", "scale", "softcap", "local_window_size",
-		"smooth_softmax", "qk_output", "sliding_window_cache", "causal", "kv_cache_bit_width", "k_quant_type", "v_quant_type", "qk_norm_epsilon"); err != nil {
+		"smooth_softmax", "qk_output", "sliding_window_cache", "causal", "kv_cache_bit_width", "k_quant_type", "v_quant_type",
+		"qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"); err != nil { // the last three mean nothing without the norms' weights
 		return err
 	}
-	var interleaved, window, smooth, unused int64
+	var interleaved, window, smooth, windowCache, causal, bits, unused int64
 	for _, a := range []struct {
 		into           *int64
 		name           string
@@ -116,11 +131,10 @@ func (o *op) attributes(n *onnx.Node) error {
 		{&interleaved, "rotary_interleaved", 0, 0, 1},
 		{&window, "local_window_size", -1, -1, math.MaxInt32},
 		{&smooth, "smooth_softmax", 0, -1, 1},
-		// Of these only the value that changes nothing is expanded.
-		{&unused, "qk_output", 0, 0, 0},
-		{&unused, "sliding_window_cache", 0, 0, 0},
-		{&unused, "causal", 1, 1, 1},
-		{&unused, "kv_cache_bit_width", 0, 0, 0},
+		{&windowCache, "sliding_window_cache", 0, 0, 1},
+		{&causal, "causal", 1, 0, 1},
+		{&bits, "kv_cache_bit_width", 0, 0, 8},
+		{&unused, "qk_output", 0, 0, 0}, // only the value that changes nothing is expanded
 	} {
 		var err error
 		if *a.into, err = fused.Int(n, a.name, a.def, a.low, a.high); err != nil {
@@ -131,10 +145,13 @@ func (o *op) attributes(n *onnx.Node) error {
 	if o.heads == 0 || o.kvHeads == 0 || o.heads%o.kvHeads != 0 {
 		return fmt.Errorf("its num_heads %d is not a multiple of its kv_num_heads %d", o.heads, o.kvHeads)
 	}
-	for _, name := range []string{"k_quant_type", "v_quant_type"} {
-		if kind := n.Text(name, "NONE"); kind != "NONE" {
-			return fmt.Errorf("its attribute %s is %q: a quantised cache is not expanded by this version", name, kind)
-		}
+	switch {
+	case windowCache == 1:
+		return errors.New("its cache holds the last keys of each row alone and drops others by itself (sliding_window_cache), so that a key's place is not its index; a cache of all tokens was expected: export it with one (windowed_kv_cache=false)")
+	case causal == 0:
+		return errors.New("it shows each query all keys (causal=0), those of padding on the right among them as far as total_sequence_length goes; a causal one was expected")
+	case bits != 0, n.Text("k_quant_type", "NONE") != "NONE", n.Text("v_quant_type", "NONE") != "NONE":
+		return errors.New(quantised)
 	}
 	var err error
 	if o.scale, err = fused.Float(n, "scale", 0); err != nil {
@@ -159,14 +176,16 @@ func (o *op) width(c fused.Context) error {
 		heads += 2 * o.kvHeads
 	}
 	width, ok := c.Width(o.query)
-	if !ok && o.pastKey != "" {
-		if size, known := c.Width(o.pastKey); known && size > 0 && size <= maxHeadSize {
-			width, ok = size*heads, true
-		}
+	cached, known := c.Width(o.pastKey)
+	known = known && cached > 0 && cached <= maxHeadSize
+	if !ok && known {
+		width, ok = cached*heads, true
 	}
 	switch {
 	case !ok:
 		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)
+	case o.key == "" && known && width == cached*o.heads:
+		return errors.New("it has neither key nor value: it reads the cache of another layer alone, which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; keys and values of its own were expected")
 	case width < heads || width%heads != 0:
 		return fmt.Errorf("its query %q is %d wide, which is no multiple of %d heads", o.query, width, heads)
 	}

@@ -11,26 +11,34 @@ import (
 func Adapter() fused.Adapter { return fused.Adapter{OpType: "Einsum", Expand: expand} }
 
 func expand(n *onnx.Node, _ fused.Context) (*fused.Expansion, error) {
-	p, ok := parse(n.Text("equation", ""))
-	if !ok || len(n.Inputs) != 2 || len(n.Outputs) != 1 {
+	if err := fused.Known(n, "equation"); err != nil {
+		return nil, err
+	}
+	equation := n.Text("equation", "")
+	operands := 1 + strings.Count(equation, ",")
+	if err := fused.Arity(n, operands, operands, 1); err != nil {
+		return nil, err
+	}
+	p, ok := parse(equation)
+	if !ok {
 		return &fused.Expansion{Nodes: []*onnx.Node{n}}, nil
 	}
 	b := fused.NewBuilder(n)
 	// [common…, own, summed] · [common…, summed, own] = [common…, first's, second's]
-	var operands []string
+	var both []string
 	for i, letters := range []struct{ has, wanted string }{{p.first, p.common + p.rows + p.summed}, {p.second, p.common + p.summed + p.columns}} {
 		value := n.Inputs[i]
 		if letters.has != letters.wanted {
 			value = b.Add("Transpose", []string{value}, onnx.IntsAttr("perm", order(letters.has, letters.wanted)...))
 		}
-		operands = append(operands, value)
+		both = append(both, value)
 	}
 	made := p.common + p.rows + p.columns
 	if made == p.out {
-		b.AddTo(n.Outputs[0], "MatMul", operands)
+		b.AddTo(n.Outputs[0], "MatMul", both)
 		return b.Expansion(), nil
 	}
-	b.AddTo(n.Outputs[0], "Transpose", []string{b.Add("MatMul", operands)}, onnx.IntsAttr("perm", order(made, p.out)...))
+	b.AddTo(n.Outputs[0], "Transpose", []string{b.Add("MatMul", both)}, onnx.IntsAttr("perm", order(made, p.out)...))
 	return b.Expansion(), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -67,13 +68,37 @@ func TestAgainstKernel(t *testing.T) {
 
 // What is no product of matrices is evaluated as it stands.
 func TestOthersStay(t *testing.T) {
-	for _, equation := range []string{"", "i,j->ij", "bi,bj->bij", "bid,bjd->b", "bid,bjd", "...id,...jd->...ij", "iid,ijd->ij", "iid,jd->ij", "id,jjd->ij", "bid,bjd,bkd->bij",
+	for _, equation := range []string{"i,j->ij", "bi,bj->bij", "bid,bjd->b", "bid,bjd", "...id,...jd->...ij", "iid,ijd->ij", "iid,jd->ij", "id,jjd->ij", "bid,bjd,bkd->bij",
 		"bijd,bjd->bij", "bide,bjde->bij", "bigd,bjd->bigj", "bid,bjdk->bij", "bid,bjd->bijk"} {
 		n := node(equation)
+		for len(n.Inputs) < 1+strings.Count(equation, ",") {
+			n.Inputs = append(n.Inputs, "c")
+		}
 		e, err := onnxeinsum.Adapter().Expand(n, fused.Context{})
 		if err != nil || len(e.Nodes) != 1 || e.Nodes[0] != n {
 			t.Errorf("%q becomes %v, %v", equation, e, err)
 		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(n *onnx.Node)
+		want   string
+	}{
+		{"an attribute of a later version", func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", 2)) }, "attribute alpha"},
+		{"an operand too many", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, "it has 3 inputs, 2 are known"},
+		{"an operand too few", func(n *onnx.Node) { n.Inputs = n.Inputs[:1] }, "lacks its input 1"},
+		{"two results", func(n *onnx.Node) { n.Outputs = append(n.Outputs, "z") }, "it has 2 outputs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := node("bhid,bhjd->bhij")
+			c.change(n)
+			if _, err := onnxeinsum.Adapter().Expand(n, fused.Context{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v; %q was expected", err, c.want)
+			}
+		})
 	}
 }
 
