@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/clone"
 )
 
 // dataFile is a file of external data that a saved model needs beside it.
@@ -64,55 +66,55 @@ func sameFolder(a, b *folder) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// stage prepares the file at its location below dir, by a hard link or else a
-// copy, and says whether it is the very file of the original. It returns nil if
-// the same data is there already.
-func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *staged, shared bool, err error) {
+// stage prepares the file at its location below dir, and says how. It returns nil if
+// the same data is there already, and then no placement unless it is the very file.
+func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *staged, how Placement, err error) {
 	from, err := d.folder.open(d.location)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	defer from.Close()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	defer root.Close()
 	location := filepath.FromSlash(d.location)
 	// Root follows no link that leads out of dir.
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
-		return nil, false, fmt.Errorf("external data %q: %w", d.location, err)
+		return nil, "", fmt.Errorf("external data %q: %w", d.location, err)
 	}
 	target := filepath.Join(dir, location)
 	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
-		return nil, false, fmt.Errorf("external data %q: %w", d.location, err)
-	case same == one && !opts.Copy:
-		return nil, true, progress.add(d.size)
+		return nil, "", fmt.Errorf("external data %q: %w", d.location, err)
+	case same == one && (opts.Link || !opts.Force):
+		return nil, Linked, progress.add(d.size)
 	case same == identical:
-		return nil, false, progress.add(d.size)
-	case same == one && !opts.Force:
-		return nil, false, fmt.Errorf("external data %q is linked there already, and a copy would replace it: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+		return nil, "", progress.add(d.size)
 	case same == different && !opts.Force:
-		return nil, false, fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+		return nil, "", fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
 	}
 	if err := checkReplaceable(target); err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
-	if !opts.Copy {
+	if opts.Link {
 		if s, err := linkStaged(from.Name(), target, opts.Force); err == nil {
-			return s, true, progress.add(d.size)
+			return s, Linked, progress.add(d.size)
 		}
 	}
 	s, err = createStaged(target, opts.Force)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
+	}
+	if clone.File(s.file, from) == nil {
+		return s, Cloned, progress.add(d.size)
 	}
 	if err := copyFile(s.file, from, progress); err != nil {
 		s.discard()
-		return nil, false, fmt.Errorf("copying external data %q: %w", d.location, err)
+		return nil, "", fmt.Errorf("copying external data %q: %w", d.location, err)
 	}
-	return s, false, nil
+	return s, Copied, nil
 }
 
 // likeness is how a file that is in the way compares.

@@ -14,31 +14,47 @@ type SaveOptions struct {
 	// files that the model was opened from, nor what is no regular file.
 	Force bool
 
-	// Copy copies external data to another folder where it would otherwise be
-	// hard-linked. Files that a save linked there before become copies, which
-	// needs Force.
-	Copy bool
+	// Link hard-links external data into another folder, where that is possible,
+	// in place of a copy. It takes no space, and a change to one file changes both;
+	// Python's onnx reads neither model as long as the link is there.
+	Link bool
 
-	// Linked, if set, is called after the save with each file of external data,
-	// by its path, that this model shares on disk with the one that was opened: a
-	// change to one changes both.
-	Linked func(path string)
+	// Placed, if set, is called after the save with each file of external data
+	// that was put beside the model, or stands there as a link already.
+	Placed func(PlacedFile)
 
 	// Progress, if set, is called now and then with the bytes written so far
 	// and the bytes to write. An error from it ends the save, which returns it.
 	Progress func(written, total int64) error
 }
 
+// Placement is how a file came to stand in another folder.
+type Placement string
+
+const (
+	Copied Placement = "copied"
+	Cloned Placement = "cloned" // a copy that shares its blocks on disk until one is changed
+	Linked Placement = "linked" // the same file: a change to one changes both
+)
+
+// PlacedFile is a file of external data beside a model that was saved.
+type PlacedFile struct {
+	Path  string    `json:"path"`
+	How   Placement `json:"how"`
+	Bytes int64     `json:"bytes"`
+}
+
 // Save writes the model to a file. External data stays where it is if the
-// file's folder is the model's own; otherwise it is hard-linked, or where that
-// is not possible or not wanted copied, to the same place relative to the new file.
+// file's folder is the model's own; otherwise it is copied to the same place
+// relative to the new file, without its bytes where the file system can. A link that
+// stands there already stays, unless Force asks for a copy.
 //
 // The file appears at once and complete: until then the data stands in
 // temporary files. A save that fails or is interrupted leaves what was there.
 // The error wraps fs.ErrExist if a file is in the way and Force is not set,
 // ErrRefused if the path is one of the model's own files or not a regular file,
 // ErrTooLarge if the model does not fit its format, and fs.ErrNotExist if
-// external data that must be linked is missing.
+// external data that must be placed is missing.
 func (m *Model) Save(path string, opts SaveOptions) error {
 	if err := m.save(path, opts); err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
@@ -63,22 +79,22 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 		progress.total += d.size
 	}
 	var ready []*staged
-	var linked []string
+	var placed []PlacedFile
 	defer func() {
 		for _, s := range ready {
 			s.discard()
 		}
 	}()
 	for _, d := range data {
-		s, shared, err := d.stage(filepath.Dir(path), opts, progress)
+		s, how, err := d.stage(filepath.Dir(path), opts, progress)
 		if err != nil {
 			return err
 		}
 		if s != nil {
 			ready = append(ready, s)
 		}
-		if shared {
-			linked = append(linked, filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location)))
+		if how != "" {
+			placed = append(placed, PlacedFile{filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location)), how, d.size})
 		}
 	}
 	s, err := stageContent(path, content, opts.Force, progress)
@@ -91,9 +107,9 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 			return err
 		}
 	}
-	if opts.Linked != nil {
-		for _, file := range linked {
-			opts.Linked(file)
+	if opts.Placed != nil {
+		for _, file := range placed {
+			opts.Placed(file)
 		}
 	}
 	return nil

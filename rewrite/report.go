@@ -42,9 +42,11 @@ type Report struct {
 	Sites    []Site   `json:"sites"`
 	Edits    []string `json:"edits"`
 	Warnings []string `json:"warnings"`
-	Output   string   `json:"output"`           // file written, "" if none
-	Linked   []string `json:"linked,omitempty"` // files of weights that it shares on disk with the original, by hard links
-	Seconds  float64  `json:"seconds"`          // what it took; the command counts opening and writing too
+	Output   string   `json:"output"`  // file written, "" if none
+	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+
+	// Weights are files of weights that were put beside an output in another folder.
+	Weights []onnx.PlacedFile `json:"weights,omitempty"`
 
 	// Again says that the sites were rewritten before: they hold the op, and were proven then.
 	Again bool `json:"again,omitempty"`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelfolder"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -62,7 +63,7 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 		}
 	}
 	if !r.dryRun && !folder.Unproven() {
-		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Copy: r.copy, Progress: progress.say}); err != nil {
+		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.link, Progress: progress.say}); err != nil {
 			return err
 		}
 		report.Output = output
@@ -100,7 +101,8 @@ func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
 		column = max(column, min(len(f.Path), most))
 	}
 	indent := strings.Repeat(" ", column+2)
-	var linked, edits []string
+	var files []onnx.PlacedFile
+	var edits []string
 	for _, f := range report.Files {
 		for i, text := range r.became(f) {
 			name := f.Path
@@ -113,8 +115,9 @@ func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
 			}
 			w.line("%s", wrap(fmt.Sprintf("%-*s  %s", column, name, text), indent))
 		}
-		if f.What == modelfolder.Linked {
-			linked = append(linked, f.Path)
+		switch f.What {
+		case modelfolder.Linked, modelfolder.Cloned, modelfolder.Copied:
+			files = append(files, onnx.PlacedFile{Path: f.Path, How: onnx.Placement(f.What), Bytes: f.Size})
 		}
 		if f.Report != nil && edits == nil {
 			edits = f.Report.Edits
@@ -129,9 +132,7 @@ func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
 	switch {
 	case report.Output != "":
 		w.line("%s", wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
-		if len(linked) > 0 {
-			w.line("%s", wrap("A linked file is one with the original's on disk (--copy copies them).", "  "))
-		}
+		placed(w, files)
 	case r.dryRun:
 		w.line("Dry run: nothing written.")
 	default:

@@ -122,6 +122,7 @@ var choices = []struct {
 	{"precision", []string{"exact", "fast"}, "exact or fast"},
 	{"target", targets(), strings.Join(targets(), " or ")},
 	{"definition", []string{"function", "none"}, "function or none"},
+	{"weights", []string{"copy", "link"}, "copy or link"},
 }
 
 // otherFlag says, as an error, to which other flag a value belongs; nil if to none.

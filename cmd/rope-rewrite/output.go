@@ -65,9 +65,7 @@ func (r *rewriteCommand) summary(w *writer, report *rewrite.Report) {
 	switch {
 	case report.Output != "":
 		w.line("%s", wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
-		if len(report.Linked) > 0 {
-			w.line("%s", wrap(fmt.Sprintf("Linked %s; the two models share their weights on disk (--copy copies them).", strings.Join(report.Linked, ", ")), "  "))
-		}
+		placed(w, report.Weights)
 	case r.dryRun:
 		w.line("Dry run: nothing written.")
 	case report.Rewritten() == 0:

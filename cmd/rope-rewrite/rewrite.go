@@ -39,7 +39,7 @@ type rewriteCommand struct {
 	allowPartial   bool
 	recipe         string
 	force          bool
-	copy           bool
+	weights        weights
 	helpAll        bool
 	limits         limits
 }
@@ -69,7 +69,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an output that exists")
-	f.BoolVar(&r.copy, "copy", false, "copy the weights beside an output in another folder, where they would be hard-linked: the two models then share nothing")
+	r.weights.flag(f)
 	f.BoolVar(&r.helpAll, "help-all", false, "every command and flag")
 	r.limits.flags(cmd)
 }
@@ -108,8 +108,8 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		if err := checkOutput(output, path, r.force); err != nil {
 			return err
 		}
-		if r.copy && sameFolder(output, path) {
-			return usageError("--copy copies weights to another folder, and %s is in the model's own; name a folder with -o, or leave --copy out", output)
+		if cmd.Flags().Changed("weights") && sameFolder(output, path) {
+			return usageError("--weights says how weights come to another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
 		}
 	}
 	progress := newProgress(cmd.ErrOrStderr())
@@ -135,7 +135,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {
-		opts := onnx.SaveOptions{Force: r.force, Copy: r.copy, Linked: func(path string) { report.Linked = append(report.Linked, path) }}
+		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
 		if err := save(model, output, opts, progress, ctx.Err); err != nil {
 			return err
 		}

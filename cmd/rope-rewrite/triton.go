@@ -21,14 +21,15 @@ import (
 type tritonCommand struct {
 	*common
 	repository, name, at string
+	weights              weights
 }
 
 // tritonReport is what it prints as JSON.
 type tritonReport struct {
-	Model  string   `json:"model"`
-	Folder string   `json:"folder"`
-	Files  []string `json:"files"`
-	Linked []string `json:"linked"`
+	Model   string            `json:"model"`
+	Folder  string            `json:"folder"`
+	Files   []string          `json:"files"`
+	Weights []onnx.PlacedFile `json:"weights"`
 }
 
 func newTriton(c *common) *cobra.Command {
@@ -46,6 +47,7 @@ version 1, and the op library where the model has the op.`,
 	f.StringVarP(&t.repository, "output", "o", "", "the model `REPOSITORY`; it is made where it is missing")
 	f.StringVar(&t.name, "name", "", "`NAME` of the model in the repository (default: that of its folder)")
 	f.StringVar(&t.at, "at", "/models", "`PATH` at which the server sees the repository")
+	t.weights.flag(f)
 	return cmd
 }
 
@@ -78,9 +80,7 @@ func (t *tritonCommand) run(cmd *cobra.Command, model string) error {
 		for _, name := range report.Files {
 			w.line("%s", name)
 		}
-		if len(report.Linked) > 0 {
-			w.line("%s", wrap("Linked: "+strings.Join(report.Linked, ", ")+".", "  "))
-		}
+		placed(w, report.Weights)
 		w.line("%s", wrap(fmt.Sprintf("Start the server with --model-repository=%s where it sees %s.", t.at, t.repository), "  "))
 	})
 }
@@ -112,12 +112,12 @@ func (t *tritonCommand) write(m *onnx.Model, file string) (*tritonReport, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	r := &tritonReport{Model: file, Folder: folder, Linked: []string{}}
+	r := &tritonReport{Model: file, Folder: folder, Weights: []onnx.PlacedFile{}}
 	if err := os.MkdirAll(filepath.Join(folder, "1"), 0o777); err != nil {
 		return nil, err
 	}
 	model := filepath.Join(folder, "1", "model.onnx")
-	if err := m.Save(model, onnx.SaveOptions{Linked: func(file string) { r.Linked = append(r.Linked, file) }}); err != nil {
+	if err := m.Save(model, onnx.SaveOptions{Link: t.weights.link, Placed: func(file onnx.PlacedFile) { r.Weights = append(r.Weights, file) }}); err != nil {
 		return nil, err
 	}
 	r.Files = append(r.Files, model)

@@ -50,9 +50,10 @@ const (
 	Configured What = "configured" // a configuration that was changed
 	Added      What = "added"      // the op library, or the record of the folder
 	Along      What = "along"      // comes along: Linked, Cloned or Copied once it is written
-	Linked     What = "linked"     // a hard link: a change to one file changes both
-	Cloned     What = "cloned"     // a copy that shares its blocks on disk until one is changed
-	Copied     What = "copied"
+
+	Copied = What(onnx.Copied)
+	Cloned = What(onnx.Cloned)
+	Linked = What(onnx.Linked)
 )
 
 // line is how one file is made.

@@ -3,10 +3,13 @@ package modelfolder_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -14,6 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/modelfolder"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -149,7 +153,7 @@ onnx/model_fp16.onnx rewritten
 onnx/nothing.onnx copied
 other/config.json copied
 rope_rewrite.json added
-tokenizer.json linked`
+tokenizer.json copied`
 	if got := strings.ReplaceAll(what(f), " cloned", " copied"); got != want {
 		t.Errorf("it became\n%s\nwant\n%s", got, want)
 	}
@@ -170,6 +174,75 @@ tokenizer.json linked`
 	}
 	if got := read(t, folder, "config.json"); got != read(t, models, "llama__dynamo18/config.json") {
 		t.Error("the original's config.json was changed")
+	}
+}
+
+// Large files are copied, the weights of a model among them, whether they come before or after it; a link
+// is made where it is asked for.
+func TestWeights(t *testing.T) {
+	folder := t.TempDir()
+	put(t, folder, "llama__dynamo18/model.onnx as inside.onnx", "llama__dynamo18/config.json")
+	outside(t, filepath.Join(folder, "inside.onnx"), filepath.Join(folder, "model.onnx"), "a.bin", "z.bin")
+	if err := os.Remove(filepath.Join(folder, "inside.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder, "tokenizer.json", strings.Repeat(" ", 1<<20)+"{}")
+	f, err := modelfolder.Prepare(context.Background(), folder, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, link := range map[string]bool{"copied": false, "linked": true} {
+		output := filepath.Join(t.TempDir(), "new")
+		if err := f.Write(context.Background(), output, modelfolder.WriteOptions{Link: link}); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("a.bin %[1]s\nconfig.json copied\nmodel.onnx rewritten\nrope_rewrite.json added\ntokenizer.json %[1]s\nz.bin %[1]s", name)
+		if got := strings.ReplaceAll(what(f), " cloned", " copied"); got != want {
+			t.Errorf("it became\n%s\nwant\n%s", got, want)
+		}
+		for _, file := range []string{"a.bin", "tokenizer.json", "z.bin"} {
+			x, errX := os.Stat(filepath.Join(folder, file))
+			y, errY := os.Stat(filepath.Join(output, file))
+			if errX != nil || errY != nil || os.SameFile(x, y) != link {
+				t.Errorf("%s, %s: %v, %v, one file: %v", name, file, errX, errY, os.SameFile(x, y))
+			}
+			if read(t, folder, file) != read(t, output, file) {
+				t.Errorf("%s: %s differs", name, file)
+			}
+		}
+	}
+}
+
+// outside puts the contents of a model's large weights into files beside it, by turns.
+func outside(t *testing.T, from, to string, files ...string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(onnxpb.ModelProto)
+	if err := proto.Unmarshal(data, m); err != nil {
+		t.Fatal(err)
+	}
+	contents := make([][]byte, len(files))
+	for i, w := range m.Graph.Initializer {
+		if len(w.RawData) <= 4096 {
+			continue
+		}
+		k := i % len(files)
+		for key, value := range map[string]string{"location": files[k], "offset": fmt.Sprint(len(contents[k])), "length": fmt.Sprint(len(w.RawData))} {
+			w.ExternalData = append(w.ExternalData, &onnxpb.StringStringEntryProto{Key: &key, Value: &value})
+		}
+		contents[k] = append(contents[k], w.RawData...)
+		w.RawData, w.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
+	}
+	if data, err = proto.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Dir(to), filepath.Base(to), string(data))
+	for k, name := range files {
+		write(t, filepath.Dir(to), name, string(contents[k]))
 	}
 }
 
@@ -201,7 +274,7 @@ func TestAgain(t *testing.T) {
 // others still start from what the original was trained for.
 func TestHalfPatched(t *testing.T) {
 	folder := hub(t)
-	half, _ := rewritten(t, folder, options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{Copy: true})
+	half, _ := rewritten(t, folder, options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{})
 	put(t, half, "llama__dynamo18-fp16/model.onnx as onnx/model_fp16.onnx") // as it was
 	output, f := rewritten(t, half, options(t, "scaling yarn:factor=2"), modelfolder.WriteOptions{})
 	for _, x := range f.Files {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/clone"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -17,8 +18,8 @@ import (
 type WriteOptions struct {
 	// Force replaces a folder that is there, if it holds nothing but files that are written anew.
 	Force bool
-	// Copy copies what would be linked.
-	Copy bool
+	// Link hard-links large files in place of copying them, where that is possible.
+	Link bool
 	// Progress, if set, is told what is being written.
 	Progress func(string)
 }
@@ -26,7 +27,7 @@ type WriteOptions struct {
 // ErrUnproven says that a model lacks what it was to have.
 var ErrUnproven = errors.New("not every attention of every model could be rewritten")
 
-// largeFile is from where on files that come along are linked. Smaller ones are copied: people edit them,
+// largeFile is from where on files that come along may be linked. Smaller ones are copied: people edit them,
 // and a link would change the original's.
 const largeFile = 1 << 20
 
@@ -123,15 +124,21 @@ func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) (e
 			err = errors.Join(err, os.RemoveAll(stage))
 		}
 	}()
-	for i := range f.Files {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if opts.Progress != nil {
-			opts.Progress("writing " + f.Files[i].Path)
-		}
-		if err := f.writeFile(ctx, i, stage, opts); err != nil {
-			return fmt.Errorf("%s: %w", f.Files[i].Path, err)
+	w := writing{stage: stage, opts: opts, placed: map[string]onnx.Placement{}}
+	for _, models := range []bool{true, false} { // models place their weights
+		for i := range f.Files {
+			if models != (f.lines[i].model != nil) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if opts.Progress != nil {
+				opts.Progress("writing " + f.Files[i].Path)
+			}
+			if err := w.file(ctx, &f.Files[i], f.lines[i]); err != nil {
+				return fmt.Errorf("%s: %w", f.Files[i].Path, err)
+			}
 		}
 	}
 	return replace(stage, output)
@@ -163,34 +170,40 @@ func replace(stage, output string) error {
 	return os.RemoveAll(aside)
 }
 
-func (f *Folder) writeFile(ctx context.Context, i int, stage string, opts WriteOptions) error {
-	x, l := &f.Files[i], f.lines[i]
-	target := filepath.Join(stage, filepath.FromSlash(x.Path))
+// writing is a new folder that grows.
+type writing struct {
+	stage  string
+	opts   WriteOptions
+	placed map[string]onnx.Placement // weights that models placed, by path
+}
+
+func (w *writing) file(ctx context.Context, x *File, l line) error {
+	target := filepath.Join(w.stage, filepath.FromSlash(x.Path))
 	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
 		return err
 	}
 	switch {
 	case l.model != nil:
-		return l.model.Save(target, onnx.SaveOptions{Copy: opts.Copy, Progress: func(int64, int64) error { return ctx.Err() }})
+		return l.model.Save(target, onnx.SaveOptions{
+			Link:     w.opts.Link,
+			Placed:   func(file onnx.PlacedFile) { w.placed[file.Path] = file.How },
+			Progress: func(int64, int64) error { return ctx.Err() },
+		})
 	case l.data != nil:
 		return os.WriteFile(target, l.data, 0o666)
 	}
-	what, err := bring(l.from, target, opts.Copy)
-	x.What = what
+	how, err := w.placed[target], error(nil)
+	if how == "" {
+		how, err = bring(l.from, target, w.opts.Link)
+	}
+	x.What = What(how)
 	return err
 }
 
-// bring makes a file of the original one of the new folder. A model's weights may be there
-// already: the model placed them.
-func bring(from source, target string, copied bool) (What, error) {
-	if placed, err := os.Stat(target); err == nil {
-		if original, err := os.Stat(from.file); err == nil && os.SameFile(original, placed) {
-			return Linked, nil
-		}
-		return Copied, nil
-	}
-	if !copied && from.size >= largeFile && os.Link(from.file, target) == nil {
-		return Linked, nil
+// bring makes a file of the original one of the new folder.
+func bring(from source, target string, link bool) (onnx.Placement, error) {
+	if link && from.size >= largeFile && os.Link(from.file, target) == nil {
+		return onnx.Linked, nil
 	}
 	in, err := os.Open(from.file)
 	if err != nil {
@@ -201,10 +214,10 @@ func bring(from source, target string, copied bool) (What, error) {
 	if err != nil {
 		return "", err
 	}
-	what := Cloned
-	if clone(out, in) != nil {
-		what = Copied
+	how := onnx.Cloned
+	if clone.File(out, in) != nil {
+		how = onnx.Copied
 		_, err = io.Copy(out, in)
 	}
-	return what, errors.Join(err, out.Close())
+	return how, errors.Join(err, out.Close())
 }

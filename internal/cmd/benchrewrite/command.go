@@ -35,7 +35,7 @@ func benchCommand(command, model string, rounds int, variants []variant) error {
 			if b, err := exec.Command("sync").CombinedOutput(); err != nil {
 				return fmt.Errorf("sync: %s", b)
 			}
-			text, r, err := watched(exec.Command(command, append([]string{model, "-o", out}, v.flags...)...), model)
+			text, r, err := watched(exec.Command(command, append([]string{model, "-o", out, "--weights", "link"}, v.flags...)...), model)
 			if err != nil {
 				return fmt.Errorf("%s: %w\n%s", v.name, err, text)
 			}
