@@ -10,8 +10,8 @@
 // for each site that the fused op of this project computes the same, and only
 // then replaces it and changes its meaning. Exit codes: 0 done, 1 failed,
 // 2 wrong usage, 3 some attention sites could not be rewritten, 4 no rotary
-// attention in the model, 5 audit or diff saw a difference; 130 after an
-// interrupt.
+// attention in the model, 5 audit or diff saw a difference, 6 validate could not
+// see whether a model has its methods; 130 after an interrupt.
 package main
 
 import (
@@ -39,6 +39,7 @@ const (
 	exitPartial     = 3
 	exitNoAttention = 4
 	exitDiffers     = 5
+	exitNotShown    = 6
 	exitInterrupted = 130 // what a shell reports for Ctrl-C
 )
 

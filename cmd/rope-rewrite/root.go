@@ -50,7 +50,8 @@ genai_config.json say what they now are.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention sites could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
-5 audit or diff saw a difference.`,
+5 audit or diff saw a difference, 6 validate could not see whether a model has
+its methods.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
 				return nil

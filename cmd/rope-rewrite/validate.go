@@ -6,7 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/recipe"
 	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func newValidate(c *common) *cobra.Command {
@@ -18,14 +21,18 @@ func newValidate(c *common) *cobra.Command {
 		Short: "Run two models on the same inputs and compare their logits",
 		Long: `Feeds both models the same random tokens, one row padded (on the left, or on the
 right where the model counts its rows as GroupQueryAttention does): in one call,
-in two chunks, and token by token with the cache. A model in float16 or bfloat16
-is also computed in float32: the patched model may be off from that by twice
-what the original is off. --text, --prompts or --npz feed your own tokens.
+in two chunks, and token by token with the cache. The logits may differ by twice
+what rounding alone does to the original; a 16-bit model's error against float32
+may be at most twice the original's. --text, --prompts or --npz feed your own
+tokens.
 
-A model that was given another meaning must differ: each of its layers is then
-compared with a float64 reference of what its record says, on what the layer
-read. Exit code 0 when the patched model is the same, or what it claims to be; 1
-when not.`,
+A model that rope-rewrite wrote is also compared, node by node and weight by
+weight, with the original rewritten again as the model's record says, and each of
+its attention layers with a float64 reference. Methods make logits differ: a model
+with methods is compared with the original to which they were given.
+
+Exit code 0 when the patched model is the same, or what its record says; 1 when it
+is not; 6 when that could not be seen.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
@@ -33,11 +40,13 @@ when not.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Length = int64(length)
+			if cmd.Flags().Changed("length") {
+				opts.Length = int64(length)
+			}
 			switch {
-			case opts.Length < validate.MinLength:
-				return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", opts.Length, validate.MinLength)
-			case !(opts.Tolerance > 0):
+			case length < validate.MinLength:
+				return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", length, validate.MinLength)
+			case cmd.Flags().Changed("tolerance") && !(opts.Tolerance > 0):
 				return usageError("--tolerance %g: a number above 0 was expected", opts.Tolerance)
 			}
 			var err error
@@ -63,6 +72,7 @@ when not.`,
 			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.done()
 			opts.Progress = progress.say
+			opts.Again = c.again
 			result, err := validate.Run(cmd.Context(), eng, args[0], args[1], opts)
 			progress.done()
 			if err != nil {
@@ -78,7 +88,10 @@ when not.`,
 			if err == nil && own.html != "" {
 				err = writeValidation(own.html, result)
 			}
-			if err == nil && !result.Verdict.Holds() {
+			switch {
+			case err == nil && result.Verdict == validate.NotShown:
+				err = &exitError{exitNotShown, errReported}
+			case err == nil && !result.Verdict.Holds():
 				err = &exitError{exitFailed, errReported}
 			}
 			return err
@@ -87,7 +100,7 @@ when not.`,
 	length = validate.DefaultLength
 	cmd.Flags().Var(&length, "length", "`TOKENS` of the sequences")
 	own.flags(cmd)
-	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", validate.DefaultTolerance, "largest allowed difference, as a `SHARE` of the logits' range")
+	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, in place of what rounding does to the original")
 	return cmd
 }
 
@@ -109,27 +122,56 @@ func verdict(w *writer, r *validate.Result) {
 		w.line("%s", wrap(note, ""))
 	}
 	agreement(w, r)
-	if r.Claim != nil && len(r.Claim.Methods) > 0 {
+	graph(w, r)
+	if r.Claim != nil && r.Claim.Changes {
 		claimed(w, r)
 		return
 	}
-	within := ""
-	if r.Short {
-		within = ", or the patched model's error against float32 at most twice the original's"
+	bound := fmt.Sprintf("twice what rounding does to the original (%.1e of the logits' range)", r.Rounding)
+	if r.Tolerance > 0 {
+		bound = fmt.Sprintf("%.0e of the logits' range", r.Tolerance)
+	}
+	if r.Short && r.Tolerance == 0 {
+		bound += ", or the patched model's error against float32 at most twice the original's"
 	}
 	switch {
-	case r.Same:
-		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %.0e of the logits' range%s.", r.Tolerance, within), ""))
+	case r.Verdict == validate.Same:
+		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
-	case r.Short:
-		w.line("%s", wrap(fmt.Sprintf("DIFFERENT: a difference is above %.0e of the logits' range, and the patched model's error against float32 above twice the original's.", r.Tolerance), ""))
+	case r.Same:
+		w.line("%s", wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
 	default:
-		w.line("DIFFERENT: a difference is above %.0e of the logits' range.", r.Tolerance)
+		w.line("%s", wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
 	}
 	if r.Claim != nil {
 		offLayers(w, r.Claim)
-		if r.Claim.Holds {
-			w.line("%s", wrap("Every attention computes what it says: the difference comes from something else in the model.", ""))
+		if len(r.Claim.Layers) > 0 && r.Claim.Holds {
+			w.line("%s", wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
 		}
 	}
+}
+
+// graph names the first place in which the file is not what a rewrite of the original gives.
+func graph(w *writer, r *validate.Result) {
+	switch {
+	case r.Rebuilt == nil:
+	case r.Rebuilt.First == nil:
+		w.line("%s", wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
+	case r.Rebuilt.Altered:
+		w.line("%s", wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
+	}
+}
+
+// again gives the options that make what a record says, as the flags of its recipe do.
+func (c *common) again(record *provenance.Record) (rewrite.Options, error) {
+	r := &rewriteCommand{common: c}
+	cmd := &cobra.Command{}
+	r.flags(cmd)
+	for _, f := range recipe.Of(record).Flags {
+		if err := cmd.Flags().Set(f.Name, f.Value); err != nil {
+			return rewrite.Options{}, err
+		}
+	}
+	options, _, err := r.options(cmd)
+	return options, err
 }

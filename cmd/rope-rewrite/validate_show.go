@@ -28,13 +28,17 @@ func agreement(w *writer, r *validate.Result) {
 			w.line("%s", wrap(fmt.Sprintf("%s: the first token whose greedy successor differs stands at %d.", c.Name, c.First), ""))
 		}
 	}
-	w.line("%s", wrap("Rounding is the original against itself without graph optimisations, as a share of the range.", ""))
+	w.line("%s", wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
 }
 
 // claimed is the verdict on a model that was given another meaning.
 func claimed(w *writer, r *validate.Result) {
 	w.line("")
-	w.line("It claims another meaning than the original's:")
+	if len(r.Claim.Methods) == 0 {
+		w.line("Its record says that the original's methods were taken back.")
+	} else {
+		w.line("It has methods that the original does not have:")
+	}
 	for _, m := range r.Claim.Methods {
 		w.line("%s", wrap("  "+methodText(m), "    "))
 	}
@@ -42,17 +46,41 @@ func claimed(w *writer, r *validate.Result) {
 		w.line("%s", wrap(s, ""))
 	}
 	offLayers(w, r.Claim)
-	switch r.Verdict {
-	case validate.NotShown:
-		w.line("%s", wrap("NOT SHOWN: no attention could be compared with what it claims.", ""))
-	case validate.AsClaimed:
-		w.line("%s", wrap(fmt.Sprintf("AS CLAIMED: each of %d attentions computes its method, by a float64 reference on what it read.", len(r.Claim.Layers)), ""))
+	switch {
+	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
+		w.line("%s", wrap("NOT SHOWN: on these inputs the logits are the original's. They are too short for the methods to show; feed longer ones with --length.", ""))
+	case r.Verdict == validate.NotShown:
+		w.line("%s", wrap("NOT SHOWN: what stands outside the attention layers could not be compared.", ""))
+	case r.Verdict == validate.AsClaimed:
+		w.line("%s", wrap(asClaimed(r), ""))
 		if r.Same {
 			w.line("%s", wrap("SAME: on these inputs the logits are the original's, too.", ""))
 		}
-	default:
+	case !r.Claim.Holds:
 		w.line("%s", wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
+	case r.Rebuilt != nil && r.Rebuilt.Altered:
+		w.line("%s", wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
+	default:
+		w.line("%s", wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))
 	}
+}
+
+// asClaimed says what was seen of a model that has its methods.
+func asClaimed(r *validate.Result) string {
+	text := "AS CLAIMED"
+	if n := len(r.Claim.Layers); n > 0 {
+		text += fmt.Sprintf(": each of %d attentions computes its method, by a float64 reference on what it read", n)
+	}
+	largest, compared := 0.0, false
+	for _, c := range r.Cases {
+		if c.Expected != nil {
+			largest, compared = max(largest, c.Expected.Difference/c.Range), true
+		}
+	}
+	if compared {
+		text += fmt.Sprintf("; the logits are those of the original with these methods, within %.1e of the range", largest)
+	}
+	return text + "."
 }
 
 // offLayers names the first attention that does not compute what it claims, and what was skipped.

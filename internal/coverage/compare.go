@@ -9,7 +9,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 )
 
 // truth is what transformers computes in float64, as export.py wrote it, with
@@ -138,6 +137,9 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 	return nil
 }
 
+// tolerance is the share of the logits' range that two models may always differ by.
+const tolerance = 1e-4
+
 // measured is what one way of running both models gave.
 type measured struct {
 	what                string
@@ -153,8 +155,8 @@ type measured struct {
 // to say how much it rounds.
 func (m measured) wrong(noise float64, approximate bool) string {
 	off, bound := m.off, limit(noise, m.span)
-	if !approximate && noise > validate.DefaultTolerance*m.span {
-		off, bound = m.between, validate.DefaultTolerance*m.span
+	if !approximate && noise > tolerance*m.span {
+		off, bound = m.between, tolerance*m.span
 	}
 	if off <= bound && m.between <= bound {
 		return ""

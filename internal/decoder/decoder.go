@@ -52,6 +52,16 @@ func OpenAsWritten(ctx context.Context, eng engine.Engine, path string) (*Decode
 	return load(ctx, eng, m, path, narrow.Widen, nil, false)
 }
 
+// OpenRounded loads a model file in which every float32 number that a node computes is rounded once
+// more, at random: what rounding alone does to the model. Seeds draw other roundings.
+func OpenRounded(ctx context.Context, eng engine.Engine, path string, seed int) (*Decoder, error) {
+	return open(ctx, eng, path, func(m *onnx.Model) bool {
+		narrow.Widen(m)
+		roundAgain(m, seed)
+		return true
+	})
+}
+
 // OpenWide loads a model file to be computed in float32 throughout, whatever
 // 16-bit types it has.
 func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
@@ -197,6 +207,12 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 		Batch: s.Batch, Length: s.Length,
 		IDs: s.IDs, Positions: s.Positions, Mask: s.Mask, Documents: s.Documents, Pasts: s.Pasts, Places: places,
 	}
+	if n := d.Filled(); n > 0 && s.Cache == nil { // an empty cache holds rows that are padding
+		call.Mask = slices.Concat(padding(s.Mask, s.Batch, n, 0)...)
+		if s.Documents != nil {
+			call.Documents = slices.Concat(padding(s.Documents, s.Batch, n, 1)...)
+		}
+	}
 	feeds := map[string]engine.Tensor{}
 	for _, in := range d.Inputs {
 		if in.Role == signature.Past {
@@ -211,6 +227,14 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 		feeds[in.Name] = t
 	}
 	return feeds, nil
+}
+
+// padding puts n times a value before each row.
+func padding(values []int64, batch, n, value int64) (parts [][]int64) {
+	for row := range slices.Chunk(values, len(values)/int(batch)) {
+		parts = append(parts, slices.Repeat([]int64{value}, int(n)), row)
+	}
+	return parts
 }
 
 // feedCache returns the cache of the step for an input, an empty one for the first call.

@@ -1,6 +1,7 @@
 package decoder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -14,7 +15,8 @@ type Sequence struct {
 	Documents            []int64 // the same; nil puts every token into document 1
 }
 
-// Random makes two rows of random tokens, the second with padding on the left.
+// Random makes two rows of random tokens, or as many as the model takes, the second with padding on
+// the left.
 // Where the cache tracks the length of each row, the padding is on the right of
 // the first call, which takes first tokens. Every case should have a seed of its
 // own: on the same tokens the largest difference of two models would often be the
@@ -26,7 +28,7 @@ func (d *Decoder) Random(first, length int64, seed uint64) Sequence {
 		vocabulary = 100
 	}
 	rng := rand.New(rand.NewPCG(9, seed))
-	s := Sequence{Batch: 2, Length: length}
+	s := Sequence{Batch: cmp.Or(d.Batch, 2), Length: length}
 	from, to := int64(0), length/5
 	if d.LengthTracked {
 		from, to = first-min(length/5, first/2), first

@@ -20,6 +20,8 @@ type Signature struct {
 	LogitsType onnx.DataType
 	Vocabulary int64 // size of the logits' last dimension; 0 when the model does not say
 	Capacity   int64 // tokens that a fixed cache holds; 0 when the cache grows or there is none
+	Batch      int64 // rows of a call, of a model that takes no other number; else 0
+	Length     int64 // tokens of each row in a call, likewise
 
 	// LengthTracked says that the cache counts the tokens of each row and no mask
 	// hides any: padding stands on the right of the first call, and later calls of
@@ -43,6 +45,15 @@ type Cache struct {
 	Heads         int64 // 0 when the model does not say
 	Rows          int64 // of a cache whose length is given; 0 of one that grows
 	Size          int64 // of one head
+}
+
+// Filled is how many rows of padding stand before the first tokens in a cache whose length is
+// given and not counted; 0 of any other.
+func (s *Signature) Filled() int64 {
+	if s.Capacity > 0 || len(s.Caches) == 0 {
+		return 0
+	}
+	return s.Caches[0].Rows
 }
 
 // Dims is the shape of an empty cache for so many rows of tokens.
@@ -91,6 +102,10 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 		}
 		in := Input{Name: v.Name, Role: roleOf(v, read), Type: v.Type}
 		switch in.Role {
+		case Tokens:
+			if len(v.Shape) == 2 {
+				s.Batch, s.Length = known(v.Shape[0]), known(v.Shape[1])
+			}
 		case 0:
 			return fmt.Errorf("the input %q is none that can be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
 		case Positions:
@@ -110,13 +125,15 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 	return nil
 }
 
-func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
-	known := func(d onnx.Dim) int64 {
-		if !d.Known() {
-			return 0
-		}
-		return d.Value
+// known is a dimension's value, 0 where it is open.
+func known(d onnx.Dim) int64 {
+	if !d.Known() {
+		return 0
 	}
+	return d.Value
+}
+
+func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
 	c := Cache{Past: v.Name, Heads: known(v.Shape[1]), Rows: known(v.Shape[2]), Size: known(v.Shape[3])}
 	if v.Shape[3].Known() {
 		return c, nil

@@ -1,13 +1,13 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/capture"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -18,7 +18,8 @@ import (
 // Claim compares a patched model with what its record says that it computes: each layer's output
 // with a float64 reference of the layer's method, on the query, key and value that the layer read.
 type Claim struct {
-	Methods []provenance.Edit `json:"methods"` // that change the meaning; none claims the original's
+	Methods []provenance.Edit `json:"methods"` // that change the meaning, and the original does not have
+	Changes bool              `json:"changes"` // the original has other methods, or none
 	Layers  []Layer           `json:"layers"`
 	Skipped []string          `json:"skipped"` // attentions that were not compared, with the reason
 	Holds   bool              `json:"holds"`   // every layer that was compared does, and the ops are those of the record
@@ -42,47 +43,42 @@ type Worst struct {
 	Got, Want                 float64
 }
 
-// claim checks the patched model of a file. A model without a record, or without the op, gives
-// nil. Where the original was given another meaning already, it is that which is compared with,
-// and no method is claimed.
-func claim(ctx context.Context, eng engine.Engine, original, path string, length int64) (*Claim, error) {
-	before, m, err := recordOf(original)
-	if m != nil {
-		m.Close()
-	}
+// claim compares layer by layer. A model without ops, written for other hosts, gives what the
+// op would compute in it: build makes that model of the original.
+func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.Options, error)) error {
+	path, options := v.patched, capture.Options{}
+	m, err := onnx.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	record, m, err := recordOf(path)
-	if m != nil {
-		defer m.Close()
-	}
-	if err != nil || record == nil || record.OpSpec == 0 {
-		return nil, err
-	}
-	c := &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true}
-	if len(methods(before)) == 0 {
-		c.Methods = append(c.Methods, methods(record)...)
-	}
-	if _, _, err := rewrite.ReadOps(m); err != nil { // its ops are not even those of the record
+	_, _, err = rewrite.ReadOps(m)
+	m.Close()
+	switch {
+	case v.record.OpSpec == 0:
+		path = v.original
+		if options.Rewrite, err = build(); err != nil {
+			return err
+		}
+	case err != nil: // its ops are not even those of the record
 		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
-		return c, nil
+		return nil
 	}
-	model, err := capture.Open(ctx, eng, path, capture.Options{})
+	model, err := capture.Open(ctx, v.eng, path, options)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer model.Close()
 	for _, k := range model.Kept {
 		c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: %s", k.Layer, k.Reason))
 	}
+	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
 	s := model.Random(length, length, 17)
 	run, err := model.Run(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, l := range run.Layers {
-		claimed, err := claimedBy(record, l.Layer, l.Attention)
+		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
 		if err != nil {
 			c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: what it claims cannot be computed anew: %v", l.Layer, err))
 			continue
@@ -94,12 +90,12 @@ func claim(ctx context.Context, eng engine.Engine, original, path string, length
 		}
 		checked, err := compareLayer(l, claimed)
 		if err != nil {
-			return nil, fmt.Errorf("layer %d: %w", l.Layer, err)
+			return fmt.Errorf("layer %d: %w", l.Layer, err)
 		}
 		c.Layers = append(c.Layers, checked)
 		c.Holds = c.Holds && checked.Holds
 	}
-	return c, nil
+	return nil
 }
 
 // recordOf opens a model and reads its record; nil where it has none that can be read, which
@@ -202,7 +198,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 	for i, got := range l.Output {
 		token := i / size % p.Length
 		row := i / (size * p.Length * claimed.Heads)
-		if p.KeyMask != nil && !real(p, row, token) {
+		if p.KeyMask != nil && !fed(p, row, token) {
 			continue // what padding gives has no meaning
 		}
 		count++
@@ -223,8 +219,8 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 	return c, nil
 }
 
-// real reports whether a new token is no padding.
-func real(p ref.Problem, row, token int) bool {
+// fed reports whether a new token is no padding.
+func fed(p ref.Problem, row, token int) bool {
 	past := p.Past
 	if p.Pasts != nil {
 		past = p.Pasts[row]

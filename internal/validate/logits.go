@@ -1,0 +1,159 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+)
+
+// roundings is how many times the original is computed with other roundings, at most.
+const roundings = 8
+
+type opener func(context.Context, engine.Engine, string) (*decoder.Decoder, error)
+
+// compare runs both models, one after the other, so that one at a time is in memory, and measures
+// how their logits differ.
+func (v *validation) compare(ctx context.Context) error {
+	open := decoder.Open
+	if v.emulated {
+		open = decoder.OpenEmulated
+	}
+	own, alone, err := v.run(ctx, v.original, open, false)
+	if err != nil {
+		return err
+	}
+	for i, why := range alone {
+		if why != nil {
+			v.note(fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", v.kinds[i].name, why))
+		}
+	}
+	if v.logits, _, err = v.run(ctx, v.patched, open, true); err != nil {
+		return err
+	}
+	r := v.result
+	for i, k := range v.kinds {
+		s := v.sequences[i]
+		x, y := own[i], v.logits[i]
+		if len(x) != len(y) {
+			return fmt.Errorf("%s: the models give %d and %d logits", k.name, len(x), len(y))
+		}
+		c := Case{Name: k.name}
+		low, high := math.Inf(1), math.Inf(-1)
+		for j, token := range real(s, x) {
+			if math.IsNaN(x[j]) || math.IsNaN(y[j]) || math.IsInf(x[j]-y[j], 0) {
+				return fmt.Errorf("%s: a logit of token %d is %g in the original and %g in the patched model", k.name, token, x[j], y[j])
+			}
+			low, high = min(low, x[j]), max(high, x[j])
+		}
+		c.Difference, c.Range = distance(s, x, y), high-low
+		c.Measures = measure(x, y, s.Mask, int(s.Length))
+		r.Cases = append(r.Cases, c)
+	}
+	if r.Short {
+		wide, _, err := v.run(ctx, v.original, decoder.OpenWide, false)
+		if err != nil {
+			return err
+		}
+		for i := range r.Cases {
+			c, s := &r.Cases[i], v.sequences[i]
+			c.OriginalError, c.PatchedError = distance(s, own[i], wide[i]), distance(s, v.logits[i], wide[i])
+		}
+	}
+	return v.rounding(ctx, own)
+}
+
+// rounding measures what rounding alone does to the original: without graph optimisations and,
+// where that does not explain the difference, with every number rounded once more at random.
+func (v *validation) rounding(ctx context.Context, own [][]float64) error {
+	r := v.result
+	ways := []opener{decoder.OpenAsWritten}
+	for seed := range roundings {
+		ways = append(ways, func(ctx context.Context, eng engine.Engine, path string) (*decoder.Decoder, error) {
+			return decoder.OpenRounded(ctx, eng, path, seed)
+		})
+	}
+	for i, open := range ways {
+		if r.Same = r.same(); i > 0 && (r.Same || r.Short) {
+			return nil
+		}
+		v.opts.Progress("rounding of the original")
+		other, _, err := v.run(ctx, v.original, open, false)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			continue // it runs in one way only
+		}
+		for i := range r.Cases {
+			c := &r.Cases[i]
+			if len(other[i]) == len(own[i]) {
+				c.Rounding = max(c.Rounding, distance(v.sequences[i], own[i], other[i])/c.Range)
+				r.Rounding = max(r.Rounding, c.Rounding)
+			}
+		}
+	}
+	r.Same = r.same()
+	return nil
+}
+
+// run gives a model's logits of each kind. alone says why it ran row by row, where it did; the patched
+// model may not.
+func (v *validation) run(ctx context.Context, path string, open opener, patched bool) (logits [][]float64, alone []error, err error) {
+	d, err := open(ctx, v.eng, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.Close()
+	return v.feed(ctx, d, patched)
+}
+
+func (v *validation) feed(ctx context.Context, d *decoder.Decoder, patched bool) (logits [][]float64, alone []error, err error) {
+	for i, k := range v.kinds {
+		v.opts.Progress(k.name)
+		var out []float64
+		var why error
+		if patched && k.ragged {
+			out, err = d.Ragged(ctx, v.sequences[i], k.chunks[0])
+		} else {
+			out, err = d.Chunks(ctx, v.sequences[i], k.chunks...)
+		}
+		if err != nil && !patched && ctx.Err() == nil {
+			if out, why = d.RowByRow(ctx, v.sequences[i], k.chunks...); why == nil {
+				why, err = err, nil
+			}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", k.name, err)
+		}
+		logits, alone = append(logits, out), append(alone, why)
+	}
+	return logits, alone, nil
+}
+
+// real yields the places of the logits of tokens that are no padding, with the token's place in
+// its row.
+func real(s decoder.Sequence, logits []float64) func(func(i, token int) bool) {
+	width := len(logits) / len(s.Mask)
+	return func(yield func(i, token int) bool) {
+		for i := range logits {
+			if at := i / width; s.Mask[at] != 0 && !yield(i, at%int(s.Length)) {
+				return
+			}
+		}
+	}
+}
+
+// distance is the largest difference of two models' logits. One that is no number is infinite.
+func distance(s decoder.Sequence, a, b []float64) (largest float64) {
+	for i := range real(s, a) {
+		off := math.Abs(a[i] - b[i])
+		if math.IsNaN(off) {
+			return math.Inf(1)
+		}
+		largest = max(largest, off)
+	}
+	return largest
+}

@@ -1,0 +1,68 @@
+package validate
+
+// Verdict is what a comparison comes to. A model that was given another meaning must compute that,
+// and any other the same as the original.
+type Verdict string
+
+const (
+	Same         Verdict = "same"
+	Different    Verdict = "different"
+	AsClaimed    Verdict = "as claimed"
+	NotAsClaimed Verdict = "not as claimed"
+	NotShown     Verdict = "not shown" // it claims other methods than the original, and that it has them could not be seen
+)
+
+// Holds reports whether the patched model is what it should be.
+func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
+
+func (r *Result) verdict() Verdict {
+	altered := r.Rebuilt != nil && r.Rebuilt.Altered
+	if r.Claim == nil || !r.Claim.Changes {
+		if r.Same && !altered {
+			return Same
+		}
+		return Different
+	}
+	switch {
+	case !r.Claim.Holds || altered || !r.expected():
+		return NotAsClaimed
+	case r.Rebuilt.confirmed():
+		return AsClaimed
+	case r.Rebuilt == nil || r.Same:
+		// What stands outside its attentions was not compared, or the inputs are too short for
+		// its methods to show.
+		return NotShown
+	}
+	return AsClaimed
+}
+
+// expected reports whether the logits are those of the model that the record describes, where they
+// were compared.
+func (r *Result) expected() bool {
+	for _, c := range r.Cases {
+		if e := c.Expected; e != nil && !r.within(e.Difference/c.Range, e.ExpectedError, e.PatchedError) {
+			return false
+		}
+	}
+	return true
+}
+
+// same applies the rule to all cases.
+func (r *Result) same() bool {
+	for _, c := range r.Cases {
+		if !r.within(c.Share(), c.OriginalError, c.PatchedError) {
+			return false
+		}
+	}
+	return true
+}
+
+// within is the rule: a difference, as a share of the range, of at most twice what rounding alone does
+// to the original. Of a model in 16 bits the error may be at most twice the other's own. A tolerance
+// that was given counts in place of both.
+func (r *Result) within(share, own, patched float64) bool {
+	if r.Tolerance > 0 {
+		return share <= r.Tolerance
+	}
+	return share <= 2*r.Rounding || own > 0 && patched <= 2*own
+}
