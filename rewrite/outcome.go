@@ -126,7 +126,7 @@ func (a *analyser) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized
 // rotates reports whether a site may be kept for its rotation alone: that was refused, or the
 // proof of the whole.
 func (o outcome) rotates() bool {
-	return o.err != nil && (o.measured != nil || errors.As(o.err, new(measure.RotationRefusal)))
+	return o.err != nil && (o.measured != nil && prove.Ran(o.err) || errors.As(o.err, new(measure.RotationRefusal)))
 }
 
 // refusal says what keeps the site, nil where nothing does.

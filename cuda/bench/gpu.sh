@@ -71,13 +71,13 @@ impossible() { # reason
 }
 
 card() {
-	[ -n "$emulated" ] && uname -srm && return
+	[ -z "$emulated" ] || { uname -srm; return; }
 	nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit --format=csv,noheader || return
 	python3 -c 'import torch; print("torch", torch.__version__, torch.cuda.get_device_name())'
 }
 
 sanitize() { # tool
-	[ -n "$emulated" ] && impossible "kernels on the host are watched by make check-native" && return
+	[ -z "$emulated" ] || { impossible "kernels on the host are watched by make check-native"; return; }
 	command -v compute-sanitizer >/dev/null || { impossible "compute-sanitizer is missing"; return; }
 	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 12 100000
 }

@@ -161,6 +161,9 @@ type notRun struct {
 
 func (n *notRun) Unwrap() error { return n.Refusal }
 
+// Ran reports whether a site was refused by what it computes, and not because something did not run.
+func Ran(refusal error) bool { return !errors.As(refusal, new(*notRun)) }
+
 // trial runs and judges one trial. Some models run one row at a time only, or only
 // positions that are below the number of tokens. A trial that such a model does not run
 // is changed until it does, so that every kind of input is tried: prefill, decode, each
