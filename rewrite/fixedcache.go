@@ -20,6 +20,9 @@ import (
 // tokens a cache of fixed capacity holds in each row.
 const CacheLengthInput = "cache_length"
 
+// fixedCacheName is what reports and records call a cache whose buffers have one size.
+const fixedCacheName = "fixed"
+
 // fixedCacheFeature turns growing caches into buffers of one capacity: the past
 // inputs and present outputs of every site become [batch, kv heads, capacity, head
 // size], and an input says how many tokens each row holds. Whatever else would
@@ -66,6 +69,8 @@ func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
 		return fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", e.Scope.Where)
 	case w.LengthTracked != nil:
 		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
+	case w.Slots != nil:
+		return errors.New("its cache has a fixed capacity already, and the model's own input says where new tokens are written; leave --kv away")
 	case w.Latent != nil:
 		return errors.New("its cache holds latent states, of which keys and values are made anew in every call; they cannot have a fixed capacity")
 	case w.PastKey == "":

@@ -146,7 +146,7 @@ func cacheOf(op customop.RotaryAttention, otherwise string) string {
 	case op.TotalLength != "":
 		return "counted"
 	case op.CacheLength != "":
-		return "fixed"
+		return fixedCacheName
 	case op.PastKey != "":
 		return "growing"
 	}

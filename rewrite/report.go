@@ -216,4 +216,7 @@ func (s *Site) describe(of *site.Sized, l *measure.Measured) {
 	if l.LengthTracked != nil {
 		s.Cache = "counted"
 	}
+	if l.Slots != nil {
+		s.Cache = fixedCacheName
+	}
 }

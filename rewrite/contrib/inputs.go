@@ -30,12 +30,12 @@ func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, t
 	}
 	tokens := b.Add("Add", []string{past, length})
 	if op.AttentionMask != "" {
-		tokens = guarded(b, tokens, "the mask hides a token, which GroupQueryAttention does not know", op.AttentionMask)
+		tokens = b.Guarded(tokens, "the mask hides a token, which GroupQueryAttention does not know", op.AttentionMask)
 	}
 	if op.PositionIDs != "" {
 		row := b.Add("Range", []string{past, b.Add("Add", []string{past, length}), b.Int(1)})
 		counted := b.Add("Cast", []string{b.Add("Equal", []string{op.PositionIDs, row})}, onnx.IntAttr("to", int64(onnx.Int64)))
-		tokens = guarded(b, tokens, "a position is not the index of its token, as GroupQueryAttention counts", counted)
+		tokens = b.Guarded(tokens, "a position is not the index of its token, as GroupQueryAttention counts", counted)
 	}
 	last = b.Add("Expand", []string{b.Add("Sub", []string{tokens, b.Int(1)}), b.Sizes(query, 0, 1)})
 	return int32s(b, last), int32s(b, tokens)
@@ -52,21 +52,6 @@ func unshared(b *ir.Builder, g *onnx.Graph, past string) string {
 		}
 	}
 	return past
-}
-
-// guarded is a number that can be had only where all elements of a value are 1. Elsewhere
-// the run ends: the node that takes element 1 of a list of one has the reason as its name.
-// On devices that do not check indices the number is beyond every table, which the kernel
-// refuses.
-func guarded(b *ir.Builder, number, reason, value string) string {
-	least := b.Add("ReduceMin", []string{value}, onnx.IntAttr("keepdims", 0))
-	wrong := b.Add("Sub", []string{b.Int(1), least})
-	title := b.Title
-	b.Title = func(*ir.Builder, *onnx.Node) string { return "rope_rewrite: " + reason }
-	nothing := b.Add("Gather", []string{b.Ints(0), wrong})
-	b.Title = title
-	far := b.Add("Mul", []string{wrong, b.Int(1 << 30)})
-	return b.Add("Add", []string{b.Add("Add", []string{number, nothing}), far})
 }
 
 func int32s(b *ir.Builder, v string) string {

@@ -60,7 +60,7 @@ def older(values):
 @dataclass
 class Architecture:
     model_type: str
-    head: str = "causal"  # causal | masked | encoder | text | whisper-encoder | whisper-decoder
+    head: str = "causal"  # causal | masked | encoder | text | speech-decoder | whisper-encoder | whisper-decoder
     rotary: bool = True
     values: dict = field(default_factory=dict)
 
@@ -134,6 +134,11 @@ ARCHITECTURES = {
     "deepseek_v2": of("deepseek_v2", topk_method="greedy", **MLA, **rope()),
     "deepseek_v3": of("deepseek_v3", **MLA, **rope()),
     "qwen2_vl": of("qwen2_vl_text", "text", **rope(1e4, mrope_section=[HEAD // 8, HEAD // 8 + (HEAD > 8), HEAD // 4 - (HEAD > 8)])),
+    "qwen2_5_vl": of("qwen2_5_vl_text", "text", **rope(1e6, mrope_section=[HEAD // 8, HEAD // 8 + (HEAD > 8), HEAD // 4 - (HEAD > 8)])),
+    # Sections interleaved pair by pair.
+    "qwen3_vl": of("qwen3_vl_text", "text", head_dim=HEAD, **rope(5e6, mrope_section=[HEAD // 4, HEAD // 8, HEAD // 8], mrope_interleaved=True)),
+    "nanochat": of("nanochat", **rope()),
+    "gpt_neox_japanese": of("gpt_neox_japanese", without=["num_key_value_heads", "intermediate_size"], intermediate_multiple_size=2, **rope()),
     "llama4": of("llama4_text", head_dim=HEAD, num_local_experts=4, interleave_moe_layer_step=2, intermediate_size_mlp=WIDE,
                  no_rope_layers=[1, 0], attention_chunk_size=8, floor_scale=8, attn_scale=0.1,
                  layer_types=["chunked_attention", "full_attention"], **rope()),
@@ -161,4 +166,26 @@ ARCHITECTURES = {
         encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=WIDE, decoder_ffn_dim=WIDE, pad_token_id=0, bos_token_id=1,
         eos_token_id=2, decoder_start_token_id=1)),
 }
+# An encoder-decoder whose self-attention rotates and whose cross-attention does not.
+ARCHITECTURES["moonshine"] = of("moonshine", "speech-decoder", base=dict(
+    vocab_size=VOCABULARY, hidden_size=HIDDEN, intermediate_size=WIDE, encoder_num_hidden_layers=1, decoder_num_hidden_layers=2,
+    encoder_num_attention_heads=4, decoder_num_attention_heads=4, encoder_num_key_value_heads=4, decoder_num_key_value_heads=4, max_position_embeddings=64,
+    pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1), **rope(partial_rotary_factor=0.75))
+# Chosen, and named in docs/results/coverage.md, before the rewriter saw an export of them.
+UNSEEN = {
+    "apertus": of("apertus", **scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0)),
+    "arcee": of("arcee", head_dim=HEAD, **scaled("yarn")),
+    "bitnet": of("bitnet", **rope(5e5)),
+    "dbrx": of("dbrx", base=dict(vocab_size=VOCABULARY, d_model=HIDDEN, n_heads=4, n_layers=2, max_seq_len=64, tie_word_embeddings=False,
+                                 bos_token_id=1, eos_token_id=2, pad_token_id=0),
+               attn_config=dict(kv_n_heads=2, clip_qkv=4.0, rope_theta=5e5), ffn_config=dict(ffn_hidden_size=32, moe_num_experts=4, moe_top_k=2), **rope(5e5)),
+    "diffllama": of("diffllama", head_dim=HEAD, **rope()),
+    "doge": of("doge", keep_window_size=64, **rope()),
+    "helium": of("helium", head_dim=HEAD, **rope()),
+    "modernbert_decoder": of("modernbert-decoder", without=["num_key_value_heads"], local_attention=8, cls_token_id=1, sep_token_id=2,
+                             layer_types=MIXED, **two_ropes(1e4, 1.6e5)),
+    "olmoe": of("olmoe", num_experts=4, num_experts_per_tok=2, **rope()),
+    "seed_oss": of("seed_oss", head_dim=HEAD, **rope(1e7)),
+}
+ARCHITECTURES.update(UNSEEN)
 ARCHITECTURES["whisper_decoder"] = Architecture("whisper", "whisper-decoder", False, ARCHITECTURES["whisper_encoder"].values)

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import torch
 import transformers
-from transformers.cache_utils import DynamicCache, DynamicLayer
+from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache, StaticCache
 
 from architectures import ARCHITECTURES, OLDER, VOCABULARY
 
@@ -49,6 +49,18 @@ class Text(torch.nn.Module):
         return out
 
 
+class SpeechDecoder(torch.nn.Module):
+    """The decoder of an encoder-decoder with its product with the vocabulary."""
+
+    def __init__(self, whole):
+        super().__init__()
+        self.body, self.vocabulary, self.config = whole.get_decoder(), whole.get_output_embeddings(), whole.config
+
+    def forward(self, input_ids, encoder_hidden_states, past_key_values=None, use_cache=False):
+        out = self.body(input_ids=input_ids, encoder_hidden_states=encoder_hidden_states, past_key_values=past_key_values, use_cache=use_cache)
+        return self.vocabulary(out.last_hidden_state), out.past_key_values
+
+
 def build(name, attention):
     """The model in float32. What transformers has only one attention for, exporters export with that."""
     a = ARCHITECTURES[name]
@@ -56,7 +68,8 @@ def build(name, attention):
     config = a.config(attention)
     auto = {"causal": transformers.AutoModelForCausalLM, "masked": transformers.AutoModelForMaskedLM,
             "text": transformers.AutoModel}.get(a.head)
-    make = {"encoder": transformers.T5EncoderModel, "whisper-encoder": transformers.WhisperModel, "whisper-decoder": transformers.WhisperModel}.get(a.head)
+    make = {"encoder": transformers.T5EncoderModel, "whisper-encoder": transformers.WhisperModel, "whisper-decoder": transformers.WhisperModel,
+            "speech-decoder": getattr(transformers, "MoonshineForConditionalGeneration", None)}.get(a.head)
     # Weights are made below; transformers 4 fails to make those of norms without a bias.
     bare = getattr(transformers.modeling_utils, "no_init_weights", contextlib.nullcontext) if OLDER else contextlib.nullcontext
     try:
@@ -67,7 +80,7 @@ def build(name, attention):
             raise
         return build(name, "eager")
     m = randomise(m.float().eval())
-    m = {"whisper-encoder": lambda m: m.get_encoder(), "whisper-decoder": lambda m: m.get_decoder(), "text": Text}.get(a.head, lambda m: m)(m)
+    m = {"whisper-encoder": lambda m: m.get_encoder(), "whisper-decoder": lambda m: m.get_decoder(), "text": Text, "speech-decoder": SpeechDecoder}.get(a.head, lambda m: m)(m)
     return m
 
 
@@ -86,6 +99,16 @@ def layers(cache):
     return [t for layer in cache.layers for t in (layer.keys, layer.values)]
 
 
+def growing(flat):
+    """A cache of these keys and values."""
+    cache = DynamicCache()
+    for keys, values in zip(flat[::2], flat[1::2]):
+        layer = DynamicLayer()  # DynamicCache.update would join them to an empty tensor first
+        layer.dtype, layer.device, layer.keys, layer.values, layer.is_initialized = keys.dtype, keys.device, keys, values, True
+        cache.layers.append(layer)
+    return cache
+
+
 class Cached(torch.nn.Module):
     """ids, mask, positions and flat caches in; logits and flat caches out."""
 
@@ -94,14 +117,51 @@ class Cached(torch.nn.Module):
         self.model, self.positions = model, positions
 
     def forward(self, input_ids, attention_mask, position_ids, *past):
-        cache = DynamicCache()
-        for keys, values in zip(past[::2], past[1::2]):
-            layer = DynamicLayer()  # DynamicCache.update would join them to an empty tensor first
-            layer.dtype, layer.device, layer.keys, layer.values, layer.is_initialized = keys.dtype, keys.device, keys, values, True
-            cache.layers.append(layer)
+        cache = growing(past)
         more = dict(position_ids=position_ids) if self.positions else {}
         out = self.model(input_ids=input_ids, attention_mask=attention_mask, past_key_values=cache, use_cache=True, **more)
         return (out.logits, *layers(out.past_key_values))
+
+
+class Slots(torch.nn.Module):
+    """ids, the places of the new tokens and buffers in; logits and buffers out: transformers' StaticCache."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, cache_position, *past):
+        cache = StaticCache(config=self.model.config, max_cache_len=past[0].shape[2])
+        for layer, keys, values in zip(cache.layers, past[::2], past[1::2]):
+            layer.dtype, layer.device, layer.is_initialized = keys.dtype, keys.device, True
+            layer.keys, layer.values, layer.max_batch_size = keys.clone(), values.clone(), keys.shape[0]
+            layer.cumulative_length = cache_position[0:1].clone()
+        out = self.model(input_ids=input_ids, position_ids=cache_position[None], past_key_values=cache, use_cache=True)
+        return (out.logits, *layers(cache))
+
+
+class CachedSpeech(torch.nn.Module):
+    """ids and flat caches in, those of the self-attention and then those of the cross-attention; logits and the former out."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, *past):
+        own, cross = growing(past[:len(past) // 2]), growing(past[len(past) // 2:])
+        cache = EncoderDecoderCache(own, cross)
+        cache.is_updated = {i: True for i in range(len(cross.layers))}
+        logits, _ = self.model(input_ids, past[-1].new_zeros(past[-1].shape[0], past[-1].shape[2], self.model.config.hidden_size), cache, True)
+        return (logits, *layers(own))
+
+
+class PlainSpeech(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, encoder_hidden_states):
+        return self.model(input_ids, encoder_hidden_states)[0]
 
 
 class Plain(torch.nn.Module):

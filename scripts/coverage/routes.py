@@ -36,6 +36,9 @@ def route(name, **values):
 def from_torch(_, name, folder, opset, cache, dynamo=True, attention="sdpa", half=False, optimize=True):
     """PyTorch's two exporters."""
     a = ARCHITECTURES[name]
+    if a.head == "speech-decoder":
+        speech(models.build(name, attention), folder, cache, dynamo, opset, optimize)
+        return None
     if cache and a.head not in ("causal", "text"):
         raise Skip("it has no cache")
     model = models.build(name, attention)
@@ -73,6 +76,47 @@ def from_torch(_, name, folder, opset, cache, dynamo=True, attention="sdpa", hal
     return reference
 
 
+def speech(model, folder, cache, dynamo, opset, optimize):
+    """A decoder beside an encoder, with what it makes of the encoder's states once for all (cached) or in this call."""
+    generator = torch.Generator().manual_seed(3)
+    ids, states = torch.randint(4, VOCABULARY, (3, 7), generator=generator), torch.randn(3, 9, HIDDEN, generator=generator)
+    flat = {0: "batch", 1: "sequence"}
+    if not cache:
+        save(models.PlainSpeech(model), (ids, states), ["input_ids", "encoder_hidden_states"], ["logits"], [flat, {0: "batch", 1: "frames"}],
+             folder, dynamo, opset, optimize)
+        return
+    with torch.no_grad():
+        _, first = model(ids[:, :5], states, None, True)
+    own, cross = models.layers(first.self_attention_cache), models.layers(first.cross_attention_cache)
+    caches = [t.clone().contiguous() for t in own + cross]
+    parts = [f"{i}.{t}" for i in range(len(own) // 2) for t in ("key", "value")]
+    save(models.CachedSpeech(model), (ids, *caches), ["input_ids"] + ["past_key_values." + p for p in parts] + ["cross_key_values." + p for p in parts],
+         ["logits"] + ["present." + p for p in parts], [flat] + [{0: "batch", 2: "past_sequence"}] * len(own) + [{0: "batch", 2: "frames"}] * len(cross),
+         folder, dynamo, opset, optimize, varied=1)
+
+
+CAPACITY = 40
+
+
+@route("dynamo18-slots", opset=18, dynamo=True)
+@route("ts17-slots", opset=17, dynamo=False)
+def slots(_, name, folder, opset, dynamo):
+    """A cache of fixed size, into which new keys and values are written by position (transformers' StaticCache)."""
+    a = ARCHITECTURES[name]
+    if a.head != "causal":
+        raise Skip("it has no cache")
+    model = models.build(name, "sdpa")
+    ids = torch.randint(4, VOCABULARY, (3, 7), generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        first = model(input_ids=ids, use_cache=True).past_key_values
+    caches = [t.new_zeros(t.shape[0], t.shape[1], CAPACITY, t.shape[3]) for t in models.layers(first)]
+    parts = [f"{i}.{t}" for i in range(len(caches) // 2) for t in ("key", "value")]
+    save(models.Slots(model), (ids, torch.arange(5, 12), *caches), ["input_ids", "cache_position"] + ["past_key_values." + p for p in parts],
+         ["logits"] + ["present." + p for p in parts], [{0: "batch", 1: "sequence"}, {0: "sequence"}] + [{0: "batch"}] * len(caches),
+         folder, dynamo, opset, True, varied=2, grown=False)
+    return None
+
+
 def whisper(a, model):
     generator = torch.Generator().manual_seed(3)
     if a.head == "whisper-encoder":
@@ -81,8 +125,9 @@ def whisper(a, model):
     return models.WhisperDecoder(model), (ids, torch.randn(3, 32, HIDDEN, generator=generator)), ["input_ids", "encoder_hidden_states"]
 
 
-def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimize, varied=None):
-    """varied is the first argument that belongs to the module's variadic parameter."""
+def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimize, varied=None, grown=True):
+    """varied is the first argument that belongs to the module's variadic parameter. grown says that what comes back of a cache
+    is longer than it was."""
     path = os.path.join(folder, "model.onnx")
     if os.path.exists(path):  # only the reference is made anew
         return
@@ -96,7 +141,7 @@ def save(module, arguments, inputs, outputs, axes, folder, dynamo, opset, optimi
         else:
             named = dict(zip(inputs, axes))
             for name in outputs[1:]:
-                named[name] = {0: "batch", 2: "total_sequence"}
+                named[name] = {0: "batch", 2: "total_sequence"} if grown else {0: "batch"}
             named[outputs[0]] = axes[0]
             torch.onnx.export(module, arguments, path, dynamo=False, opset_version=opset, input_names=inputs, output_names=outputs,
                               dynamic_axes=named)

@@ -65,6 +65,8 @@ func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Ext
 				choices[s] = []dim.Extent{dim.ConstantExtent(needed)}
 			case axis == 0 && len(v.Shape) > 1:
 				choices[s] = []dim.Extent{dim.BatchExtent}
+			case ir.IsFloat(v.Type) && len(v.Shape) == 4 && scattered(g, v.Name):
+				choices[s] = []dim.Extent{dim.TotalExtent} // a buffer with room for the new tokens
 			case ir.IsFloat(v.Type) && len(v.Shape) == 4:
 				choices[s] = []dim.Extent{dim.PastExtent}
 			case ir.IsFloat(v.Type):
@@ -79,6 +81,17 @@ func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Ext
 		}
 	}
 	return open, choices
+}
+
+// scattered reports whether rows are written into a value, or into it with its dimensions
+// in another order.
+func scattered(g *graph.Graph, value string) bool {
+	for _, n := range g.Consumers[value] {
+		if ir.Standard(n, "ScatterND", "ScatterElements") && n.Inputs[0] == value || ir.Standard(n, "Transpose", "Identity", "Cast") && scattered(g, n.Outputs[0]) {
+			return true
+		}
+	}
+	return false
 }
 
 // inputShapes returns the shapes of the graph's inputs with their symbols in the given

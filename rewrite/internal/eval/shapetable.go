@@ -31,6 +31,7 @@ type ShapeTable struct {
 	Dims   map[string][]dim.Extent // shapes of the values that were asked for
 	Past   bool                    // the model has a cache
 	Static dim.Point               // the static sizes of the model; 0 for those that are open
+	Slots  *Slots                  // how caches of fixed size are written; nil where they grow
 	Scales map[string]bool         // values that the site's queries and keys are multiplied by, one number for each token
 
 	Refused map[string]error // values that could not be measured because of what makes them
@@ -160,6 +161,9 @@ func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.
 	dims, ok := t.Inputs[v.Name]
 	if !ok {
 		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
+	}
+	if t.Slotted() && v.Name == t.Slots.Input.Name {
+		return t.Places(pt.L, pt.P)
 	}
 	sizes := dim.Evaluate(dims, pt)
 	elements, err := bound.Elements(sizes)

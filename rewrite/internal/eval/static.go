@@ -126,11 +126,21 @@ func (t *ShapeTable) settledAll(dims []dim.Extent) []dim.Extent {
 
 // At returns the sizes that a run has when pt is asked for: the static ones, and those
 // of pt where the model's are open.
-func (t *ShapeTable) At(pt dim.Point) dim.Point { return t.Static.Over(pt) }
+func (t *ShapeTable) At(pt dim.Point) dim.Point { return t.fullBuffers(t.Static.Over(pt)) }
+
+// fullBuffers returns pt with as many tokens as buffers of a static size have rows.
+func (t *ShapeTable) fullBuffers(pt dim.Point) dim.Point {
+	if t.Slotted() && t.Slots.Rows > 0 {
+		pt.L = min(pt.L, t.Slots.Rows)
+		pt.P = t.Slots.Rows - pt.L
+	}
+	return pt
+}
 
 // Within returns the sizes closest to pt that Run can evaluate: at most the static
 // length and past, since fewer tokens are padded, and any batch, since several runs
 // make a larger one. Without a cache length and past together are the tokens of one call.
+// Buffers of a static number of rows are full.
 func (t *ShapeTable) Within(pt dim.Point) dim.Point {
 	f := t.Static
 	switch {
@@ -144,7 +154,7 @@ func (t *ShapeTable) Within(pt dim.Point) dim.Point {
 	if f.P > 0 {
 		pt.P = min(pt.P, f.P)
 	}
-	return pt
+	return t.fullBuffers(pt)
 }
 
 // RowsAt returns which dimension of a query, key or value holds its tokens. Where the

@@ -226,6 +226,21 @@ func (b *Builder) NamedElement(part, list string, at int) string {
 	return b.AddAs(part, "Squeeze", []string{one})
 }
 
+// Guarded is a number that can be had only where all elements of a value are 1. Elsewhere
+// the run ends: the node that takes element 1 of a list of one has the reason as its name.
+// On devices that do not check indices the number is beyond every table, which the kernel
+// refuses.
+func (b *Builder) Guarded(number, reason, value string) string {
+	least := b.Add("ReduceMin", []string{value}, onnx.IntAttr("keepdims", 0))
+	wrong := b.Add("Sub", []string{b.Int(1), least})
+	title := b.Title
+	b.Title = func(*Builder, *onnx.Node) string { return "rope_rewrite: " + reason }
+	nothing := b.Add("Gather", []string{b.Ints(0), wrong})
+	b.Title = title
+	far := b.Add("Mul", []string{wrong, b.Int(1 << 30)})
+	return b.Add("Add", []string{b.Add("Add", []string{number, nothing}), far})
+}
+
 // Into puts the nodes and constants into a graph, in front of a node. With nil they
 // go to its end; Order then moves them in front of their readers.
 func (b *Builder) Into(g *onnx.Graph, before *onnx.Node) {

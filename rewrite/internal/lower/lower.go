@@ -28,7 +28,8 @@ type Binding struct {
 
 	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
 	LengthTracked  *fused.LengthTrackedCache
-	Bias           *Bias // the model's own bias on the scores; nil without
+	Slots          *measure.Slots // how the model's own buffers are written; nil where its cache grows
+	Bias           *Bias          // the model's own bias on the scores; nil without
 
 	QueryLayout, KeyLayout, ValueLayout, OutputLayout dim.Layout
 
@@ -54,7 +55,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 		Query:   s.Query.Boundary, Key: s.Key.Boundary, Value: s.Value.Boundary,
 		queryParts: s.Query.Boundaries()[1:], keyParts: s.Key.Boundaries()[1:],
 		Output:   s.Output(),
-		Position: m.Position, Mask: m.Mask, LengthTracked: s.LengthTracked,
+		Position: m.Position, Mask: m.Mask, LengthTracked: s.LengthTracked, Slots: m.Slots,
 		queryOrder: m.QueryOrder, keyOrder: m.KeyOrder,
 		QueryLayout: m.Layouts.Query, KeyLayout: m.Layouts.Key, ValueLayout: m.Layouts.Value, OutputLayout: m.Layouts.Output,
 	}
@@ -126,9 +127,10 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 	if binding.LengthTracked != nil {
 		op.CacheLength, op.TotalLength = cacheLength(b, binding), binding.LengthTracked.Total
 	}
-	if binding.Position != nil {
-		op.PositionIDs = b.Int64s(binding.Position)
+	if binding.Slots != nil {
+		op.CacheLength = slotLength(b, binding)
 	}
+	op.PositionIDs = binding.positions(b)
 	if a.Mask.Padding {
 		op.AttentionMask = b.Int64s(binding.Mask)
 	}
@@ -143,9 +145,7 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 	op.NumHeads, op.KVNumHeads = int64(a.Heads), int64(a.KVHeads)
 	op.Scale, op.Softcap = float32(a.EffectiveScale()), float32(a.Softcap)
 	op.Gain, op.RotaryOffset = float32(a.Encoding.EffectiveGain()), int64(a.Encoding.Offset)
-	if op.TotalLength == "" { // else the model's own convention tells the lengths
-		op.CacheLength = extra.CacheLength
-	}
+	op.CacheLength = cmp.Or(extra.CacheLength, op.CacheLength)
 	if a.Drawn.Range > 0 {
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}

@@ -15,8 +15,9 @@ import (
 
 // Written returns the binding of an op that an earlier rewrite put into the model: it
 // keeps the inputs and outputs that do not depend on a method. positions is the value
-// with positions that the op read before any method changed them, "" for indices.
-func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *onnx.ValueInfo, latent bool) Binding {
+// with positions that the op read before any method changed them, "" for indices. own says
+// that the model itself has buffers of fixed size.
+func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *onnx.ValueInfo, latent, own bool) Binding {
 	kept := customop.RotaryAttention{
 		Query: op.Query, Key: op.Key, Value: op.Value, PastKey: op.PastKey, PastValue: op.PastValue,
 		PositionIDs: positions, AttentionMask: op.AttentionMask,
@@ -35,6 +36,10 @@ func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *
 	if op.TotalLength != "" {
 		kept.CacheLength, kept.TotalLength = op.CacheLength, op.TotalLength
 		binding.LengthTracked = &fused.LengthTrackedCache{Last: op.CacheLength, Total: op.TotalLength}
+	}
+	if own {
+		kept.CacheLength = op.CacheLength
+		binding.Slots = &measure.Slots{}
 	}
 	if latent {
 		binding.Latent = &measure.Latent{}
@@ -125,8 +130,19 @@ func (binding Binding) Positions() string {
 	switch {
 	case binding.written != nil:
 		return binding.written.PositionIDs
-	case binding.Position != nil:
-		return (&ir.Builder{Stem: binding.Name}).Int64s(binding.Position)
 	}
-	return ""
+	return binding.positions(&ir.Builder{Stem: binding.Name})
+}
+
+// positions writes the model's own positions, int64 [batch or 1, length]; "" where positions
+// are indices.
+func (binding Binding) positions(b *ir.Builder) string {
+	if binding.Position == nil {
+		return ""
+	}
+	at := b.Int64s(binding.Position)
+	if len(binding.Position.Shape) == 1 {
+		at = b.AddAs("position_row", "Reshape", []string{at, b.Constant("one_row", 1, -1)})
+	}
+	return at
 }

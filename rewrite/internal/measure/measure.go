@@ -37,6 +37,7 @@ type Measured struct {
 	Latent        *Latent                   // how keys are concatenated in latent attention; nil for most
 	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 	Turned        bool                      // query and key enter the site turned already, in a way that was not measured (turned.go)
+	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
 }
 
 // Rotary reports whether the site rotates any channels.
@@ -45,8 +46,8 @@ func (m *Measured) Rotary() bool { return len(m.Attention.Encoding.Frequencies) 
 // Site measures a site as a whole: values, scores, mask and rotation. It refuses a site
 // that computes anything that a rope.Attention does not express.
 func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, error) {
-	if c := s.Key.Cache; c != nil && c.Slots {
-		return nil, graph.Refuse(c.Concat, "it writes new keys into a cache of fixed size at places that the call names; a cache that grows was expected. Methods that change frequencies alone are possible with --target onnx; export the model with a growing cache for others (--kv fixed then gives it one of fixed capacity)")
+	if err := slotsKnown(ev.Table, s); err != nil {
+		return nil, err
 	}
 	ly, err := s.Layouts(ev.Table)
 	if err != nil {
@@ -63,6 +64,9 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	a.Heads, a.KVHeads = int(ly.Query.Heads), int(ly.Key.Heads)
 	a.HeadSize = int(ly.Query.Channels)
 
+	if out.Slots, err = slotted(ctx, ev, s, ly); err != nil {
+		return nil, err
+	}
 	// Probabilities and values must be used as they are, except that heads are repeated.
 	if err := checkProbabilities(ctx, ev, s, ly); err != nil {
 		return nil, err
@@ -82,6 +86,9 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
+	if out.Slots != nil {
+		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive
+	}
 
 	if err := measureRotation(ctx, ev, s, out); err != nil {
 		return nil, RotationRefusal{err}

@@ -19,6 +19,8 @@ type scores struct {
 	*score.Fit
 	padding    *onnx.ValueInfo // graph input with the padding mask; nil where there is none
 	scalarBias bool            // see Measured.ScalarBias
+
+	consecutive bool // see Slots.Consecutive
 }
 
 // measureScores measures what becomes of scores up to the softmax: factor, softcap, sinks
@@ -69,7 +71,11 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		}
 		return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v", err)
 	}
-	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx)}, nil
+	consecutive, err := sc.MorePlaces(ctx)
+	if err != nil {
+		return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
+	}
+	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx), consecutive: consecutive}, nil
 }
 
 // paddingInput returns the input that may be the padding mask, [batch, past + length], nil
@@ -77,6 +83,9 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 func paddingInput(t *eval.ShapeTable, inputs []*onnx.ValueInfo) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
 	for _, v := range inputs {
 		dims := t.Inputs[v.Name]
+		if t.Slotted() && v.Name == t.Slots.Input.Name {
+			continue
+		}
 		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == eval.TotalOf(t) {
 			padding = v
 			continue

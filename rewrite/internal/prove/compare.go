@@ -230,7 +230,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				continue
 			}
 			var err error
-			if results[i], err = run.Run(ctx, t.pt, cast(run, feeds)); err != nil {
+			if results[i], err = run.Run(ctx, sizes(c.evaluator, t), cast(run, feeds)); err != nil {
 				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %v", names[run], t.pt, err)
 				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
 					return errs, refusal

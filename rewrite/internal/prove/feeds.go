@@ -17,8 +17,9 @@ import (
 // mask [batch, past + length] from which they were made.
 func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *measure.Measured, t trial) (feeds map[string]engine.Tensor, mask []int64) {
 	feeds = map[string]engine.Tensor{}
+	run := sizes(ev, t)
 	for _, boundary := range s.Boundaries() {
-		dims := dim.Evaluate(ev.Table.Dims[boundary], t.pt)
+		dims := dim.Evaluate(ev.Table.Dims[boundary], run)
 		x := make([]float32, engine.Elements(dims))
 		for i := range x {
 			if ev.Table.Scales[boundary] {
@@ -34,14 +35,14 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 	mask = eval.Padding(rng, t.pt, t.padding)
 	total := t.pt.L + t.pt.P
 	if measured.Mask != nil {
-		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], t.pt)
+		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], run)
 		if dims[0] == 1 { // one row of padding for the whole batch
 			for b := range t.pt.B {
 				copy(mask[b*total:], mask[:total])
 			}
 		}
 		// This input is known to have an integer type.
-		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, mask[:engine.Elements(dims)], dims...)
+		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, score.Spread(mask, total, run.L+run.P)[:engine.Elements(dims)], dims...)
 	}
 	for _, v := range measured.Others {
 		if v != measured.Position {
@@ -78,8 +79,19 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		}
 		feeds[measured.Position.Name], _ = engine.Integers(measured.Position.Type, positions, dims...)
 	}
+	if measured.Slots != nil {
+		// This input is known to have an integer type.
+		feeds[measured.Slots.Input.Name], _ = ev.Table.Places(t.pt.L, t.pt.P)
+	}
 	return feeds, mask
 }
+
+// unusedRows is how many rows there are behind the tokens of a buffer of any size.
+const unusedRows = 3
+
+// sizes returns the sizes at which a trial is run: those of its call, with as many rows as
+// the buffers of its cache have.
+func sizes(ev *eval.Evaluator, t trial) dim.Point { return ev.Table.Around(t.pt, unusedRows) }
 
 // cast returns those of the feeds that the piece reads, with hidden states in its element
 // type.

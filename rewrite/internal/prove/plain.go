@@ -20,7 +20,8 @@ import (
 // rotating them back.
 func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]engine.Tensor, present engine.Tensor) {
 	a := c.measured.Attention
-	rows := t.pt.P + t.pt.L
+	run := sizes(c.evaluator, t)
+	rows := run.P + run.L
 	if t.lengths != nil {
 		rows = max(t.pt.P, t.lengths.Total)
 	}
@@ -31,7 +32,7 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 	position := c.positions(t, feeds)
 	values := present.Values()
 	for b := range t.pt.B {
-		first, last := t.pt.P, rows
+		first, last := t.pt.P, t.tokens()
 		if t.lengths != nil {
 			first, last = t.lengths.Past(b, t.pt.L), t.lengths.Tokens[b]
 		}

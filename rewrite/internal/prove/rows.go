@@ -25,6 +25,9 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	if t.lengths != nil {
 		return t.lengthTrackedRows(result, m), nil
 	}
+	if result != output && m.Slots != nil {
+		return c.slotRows(result, t), nil
+	}
 	if result != output {
 		return func(int64) RowKind { return Compared }, nil
 	}

@@ -94,9 +94,9 @@ func trials(m *measure.Measured) []trial {
 	for i := range list {
 		list[i] = list[i].smaller(m.Attention.Heads)
 	}
-	if m.Position == nil {
+	if m.Position == nil || m.Slots != nil && m.Position.Name == m.Slots.Input.Name {
 		for i := range list {
-			list[i].positions = list[i].pt.P // without a positions input the graph counts from past on
+			list[i].positions = list[i].pt.P // without a positions input the graph counts from past on; one that tells rows does so too
 		}
 	}
 	return list

@@ -36,7 +36,7 @@ func (s *Scorer) Fewer(ctx context.Context) *Scorer {
 	if !s.Loaded.Table.Past {
 		tried = two.AllRows()
 	}
-	if _, err := tried.unpadded(ctx, rand.New(rand.NewPCG(13, 14)), s.Loaded.Table.Within(dim.Point{B: 2, L: 3, P: 4})); err != nil {
+	if _, err := tried.unpadded(ctx, rand.New(rand.NewPCG(13, 14)), s.clamped(dim.Point{B: 2, L: 3, P: 4})); err != nil {
 		return s
 	}
 	return &two

@@ -67,7 +67,7 @@ func (s *Scorer) looks(rng *rand.Rand) (list []look) {
 		for _, pt := range []dim.Point{{B: 1, L: length, P: 0}, {B: 1, L: 8, P: 8 * everyLater}, {B: 1, L: 2, P: s.longest}} {
 			pt.L = min(pt.L, s.longest+1)
 			pt.P = min(pt.P, s.longest+1-pt.L)
-			pt = s.Loaded.Table.Within(pt)
+			pt = s.clamped(pt)
 			list = append(list, look{consecutive(pt.P, pt.L), pt.P + pt.L})
 		}
 		return list

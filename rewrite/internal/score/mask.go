@@ -37,7 +37,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 			}
 		}
 	}
-	few := s.Loaded.Table.Within(dim.Point{B: 1, L: 3})
+	few := s.clamped(dim.Point{B: 1, L: 3})
 	if first, err := s.unpadded(ctx, rng, few); err != nil {
 		return err
 	} else if fit.Mask.Bias {
@@ -59,7 +59,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		return nil
 	}
 	// One row with as many keys as possible: the last query and all keys before it.
-	s.longest, err = search.Farthest(s.Loaded.Table.Within(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
+	s.longest, err = search.Farthest(s.clamped(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
 		if err == nil {
 			out = rows

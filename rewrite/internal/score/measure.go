@@ -133,7 +133,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 		some = min(some, s.Loaded.Table.Static.L)
 	}
 	for first := int64(0); first <= s.longest; first += some {
-		pt := s.Loaded.Table.Within(dim.Point{B: 1, L: min(some, s.longest+1-first), P: first})
+		pt := s.clamped(dim.Point{B: 1, L: min(some, s.longest+1-first), P: first})
 		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.NoPadding), rng.NormFloat64)
 		if err != nil {
 			return err
@@ -156,6 +156,9 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 			return fit, err
 		}
 		unlike = err
+	}
+	if s.Loaded.Table.Slotted() {
+		return nil, unlike // a bias would have as many columns as buffers have rows
 	}
 	fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
 	if err == nil || search.Ended(err) {

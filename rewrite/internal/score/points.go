@@ -14,7 +14,7 @@ func (s *Scorer) ends() bool { return s.Loaded.Table.Static.L > 0 && !s.Loaded.T
 // run has all tokens anyway, the batch is the model's static one.
 func (s *Scorer) within(pt dim.Point) dim.Point {
 	t := s.Loaded.Table
-	if pt = t.Within(pt); s.ends() && t.Static.B > 0 {
+	if pt = s.clamped(pt); s.ends() && t.Static.B > 0 {
 		pt.B = t.Static.B
 	}
 	return pt

@@ -14,7 +14,7 @@ import (
 func (s *Scorer) ScalarBias(ctx context.Context) bool {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for i, pt := range []dim.Point{{B: 2, L: 5, P: 4}, {B: 3, L: 1, P: 9}, {B: 1, L: 4, P: 0}} {
-		pt = s.Loaded.Table.Within(pt)
+		pt = s.clamped(pt)
 		given, err := s.given(rng, pt, eval.Padding(rng, pt, eval.PaddingKind(i)))
 		if err != nil {
 			return false

@@ -86,8 +86,8 @@ func (s *Scorer) zeros(pt dim.Point) ([]float32, error) {
 
 // dims returns the shape of the scores at a point.
 func (s *Scorer) dims(pt dim.Point) []int64 {
-	computed, _ := s.sizes(pt)
-	return []int64{pt.B, s.Heads, computed, pt.L + pt.P}
+	computed, sizes := s.sizes(pt)
+	return []int64{pt.B, s.Heads, computed, sizes.L + sizes.P}
 }
 
 // evaluate evaluates the piece on the scores x and returns what Rows does.
@@ -95,6 +95,10 @@ func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given 
 	total := pt.L + pt.P
 	computed, sizes := s.sizes(pt)
 	dims := s.dims(pt)
+	width := dims[3] // more than there are keys, where a buffer has unused rows
+	for r := int64(0); width > total && r < int64(len(x)); r += width {
+		clear(x[r+total : r+width])
+	}
 	feeds := map[string]engine.Tensor{s.In: s.Loaded.Piece.State(s.In, x, dims...)}
 	for name, t := range given {
 		feeds[name] = t
@@ -102,19 +106,26 @@ func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given 
 	if _, chosen := feeds[eval.RowsInput]; s.byRows && !chosen {
 		feeds[eval.RowsInput] = engine.Int64s(consecutive(pt.P, pt.L), pt.L)
 	}
+	if err := s.feedPlaces(pt, feeds); err != nil {
+		return nil, nil, err
+	}
 	result, err := s.Loaded.Run(ctx, sizes, feeds)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
 	}
 	y := result[s.Out]
-	if !slices.Equal(y.Dims, []int64{pt.B, s.Heads, computed, total + s.Extra}) {
+	if !slices.Equal(y.Dims, []int64{pt.B, s.Heads, computed, width + s.Extra}) {
 		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)
 	}
 	values := y.Float32s()
 	for r := range pt.B * s.Heads * computed {
 		if r%computed >= computed-pt.L {
-			in = append(in, x[r*total:(r+1)*total])
-			out = append(out, values[r*(total+s.Extra):(r+1)*(total+s.Extra)])
+			row := values[r*(width+s.Extra) : (r+1)*(width+s.Extra)]
+			if i := slices.IndexFunc(row[total:width], func(v float32) bool { return v > Masked }); i >= 0 {
+				return nil, nil, fmt.Errorf("row %d of the cache, behind its %d tokens, is visible", total+int64(i), total)
+			}
+			in = append(in, x[r*width:][:total])
+			out = append(out, slices.Delete(row, int(total), int(width)))
 		}
 	}
 	return in, out, nil
@@ -128,7 +139,7 @@ func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
 	case s.whole:
 		return pt.L + pt.P, dim.Point{B: pt.B, L: pt.L + pt.P}
 	}
-	return pt.L, pt
+	return pt.L, s.Loaded.Table.Around(pt, 3)
 }
 
 // given returns the integer inputs for a point, with mask as the padding mask.
@@ -136,8 +147,11 @@ func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]e
 	feeds := map[string]engine.Tensor{}
 	_, sizes := s.sizes(pt)
 	for _, v := range s.Loaded.Piece.Inputs {
+		if t := s.Loaded.Table; t.Slotted() && v.Name == t.Slots.Input.Name {
+			continue
+		}
 		dims := dim.Evaluate(s.Loaded.Table.Inputs[v.Name], sizes)
-		values := mask
+		values := Spread(mask, pt.L+pt.P, sizes.L+sizes.P)
 		if v.Name != s.Mask {
 			values = Integers(rng, engine.Elements(dims), pt)
 		}
@@ -148,6 +162,18 @@ func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]e
 		feeds[v.Name] = t
 	}
 	return feeds, nil
+}
+
+// Spread returns rows of some width with ones behind them, as rows of another width.
+func Spread(rows []int64, from, to int64) []int64 {
+	if from == to {
+		return rows
+	}
+	var out []int64
+	for row := range slices.Chunk(rows, int(from)) {
+		out = append(append(out, row...), slices.Repeat([]int64{1}, int(to-from))...)
+	}
+	return out
 }
 
 // Integers returns n values for an integer input of unknown meaning: flags, small

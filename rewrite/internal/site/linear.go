@@ -157,14 +157,13 @@ type CacheUpdate struct {
 	Past    string     // made of graph inputs alone; "" where the model reads no cache
 	NewRows string
 	Present string
-	Slots   bool // a Scatter: new rows are written at indices that the call gives
+	Places  string // the indices of a Scatter, which writes new rows into a cache of fixed size; "" for others
 }
 
 // cacheUpdateAt returns the cache update that n is, nil where it is none.
 func cacheUpdateAt(g *graph.Graph, n *onnx.Node) *CacheUpdate {
-	if ir.Standard(n, "ScatterND", "ScatterElements") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && !g.IsData(n.Inputs[1]) &&
-		g.IsData(n.Inputs[2]) && !isCache(g, n.Inputs[2]) {
-		return &CacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[2], Present: n.Outputs[0], Slots: true}
+	if c := slotsAt(g, n); c != nil {
+		return c
 	}
 	if !ir.Standard(n, "Concat") || len(n.Inputs) != 2 {
 		return nil

@@ -21,15 +21,18 @@ type Sized struct {
 // length and past, as far as the sites tell. The arguments are not changed.
 func Size(sites []*Site, of *eval.ShapeTable) ([]*Sized, *eval.ShapeTable) {
 	t := *of
-	t.Dims, t.Scales = maps.Clone(of.Dims), map[string]bool{}
+	t.Dims, t.Inputs, t.Sizes, t.Scales = maps.Clone(of.Dims), maps.Clone(of.Inputs), maps.Clone(of.Sizes), map[string]bool{}
 	list := make([]*Sized, len(sites))
-	for i, s := range sites {
+	for _, s := range sites {
 		for _, b := range []Branch{s.Query, s.Key} {
 			for _, scale := range b.Scales {
 				t.Scales[scale.Value] = true
 			}
 		}
 		s.readStatic(&t)
+	}
+	readSlots(sites, &t)
+	for i, s := range sites {
 		list[i] = s.sized(&t)
 	}
 	return list, &t

@@ -41,6 +41,11 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 				return nil, err
 			}
 			continue
+		case r.table.Slotted() && v.Name == r.table.Slots.Input.Name:
+			if feeds[v.Name], err = r.table.Places(pt.L, pt.P); err != nil {
+				return nil, err
+			}
+			continue
 		case r.isMask(v, pt):
 			copy(values, mask)
 		case r.isPosition(v):
@@ -68,12 +73,12 @@ func (r *paddingTest) states(v *onnx.ValueInfo, dims []int64, pt dim.Point, mask
 	x := make([]float64, engine.Elements(dims))
 	past := -1
 	if len(dims) == 4 {
-		past = slices.Index(r.table.Inputs[v.Name], dim.PastExtent)
+		past = max(slices.Index(r.table.Inputs[v.Name], dim.PastExtent), slices.Index(r.table.Inputs[v.Name], dim.TotalExtent))
 	}
 	for i := range x {
 		x[i] = r.rng.NormFloat64()
 		if past > 0 {
-			j := int64(i) / engine.Elements(dims[past+1:]) % pt.P
+			j := int64(i) / engine.Elements(dims[past+1:]) % dims[past]
 			b := int64(i) / engine.Elements(dims[1:]) % pt.B
 			if mask[b*(pt.L+pt.P)+j] == 0 {
 				x[i] *= size
