@@ -21,8 +21,8 @@ const MinRuntime = "1.29"
 // nothing and keeps nothing to send: 1 turns its telemetry off.
 const TelemetryVariable = "ORT_DISABLE_TELEMETRY"
 
-const runtimeAdvice = "set " + RuntimeVariable + " to an ONNX Runtime " + MinRuntime +
-	" or newer, or run pip install onnxruntime, whose library is found in the environment that is active (npm's onnxruntime-node too; in the source tree, make deps fetches one)"
+const runtimeAdvice = "run pip install onnxruntime (or npm install -g onnxruntime-node) in the environment that is active, or set " +
+	RuntimeVariable + " to the library of ONNX Runtime " + MinRuntime + " or newer"
 
 // FindRuntime returns the absolute path of the ONNX Runtime library: explicit
 // when it is not empty, else what ONNXRUNTIME_SHARED_LIBRARY_PATH names, else

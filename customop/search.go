@@ -20,7 +20,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("%s was not found: %s (looked in %s)", e.Library, e.Advice, strings.Join(e.Looked, ", "))
+	return fmt.Sprintf("%s was not found: %s; looked in %s", e.Library, e.Advice, strings.Join(e.Looked, ", "))
 }
 
 // search is where one shared library may stand.

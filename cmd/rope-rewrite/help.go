@@ -15,6 +15,7 @@ import (
 const firstScreen = `Gives an exported ONNX language model longer and better context.
 
   twice the context            rope-rewrite model.onnx --scaling yarn:factor=2
+  a folder, as hubs have it    rope-rewrite FOLDER --scaling yarn:factor=2
   the same meaning, one op     rope-rewrite model.onnx
   without training             rope-rewrite model.onnx --positions string \
                                  --context 16k
@@ -23,8 +24,8 @@ const firstScreen = `Gives an exported ONNX language model longer and better con
   what is in a model           rope-rewrite inspect model.onnx
   is it still the same         rope-rewrite validate model.onnx model.rope.onnx
 
-It writes model.rope.onnx beside the model, and only what it proved; -o OUT.onnx
-names another file, --dry-run writes none. k counts 1024 tokens.
+It writes model.rope.onnx, or FOLDER.rope, beside what it reads, and only what it
+proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
 
   rope-rewrite methods [NAME]  every method, or one with its keys
   rope-rewrite --help-all      every command and flag

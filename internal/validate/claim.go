@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/capture"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -68,8 +69,9 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 		return err
 	}
 	defer model.Close()
+	var skipped reasons
 	for _, k := range model.Kept {
-		c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: %s", k.Layer, k.Reason))
+		skipped.add(k.Layer, k.Reason)
 	}
 	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
 	s := model.Random(length, length, 17)
@@ -80,7 +82,7 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 	for _, l := range run.Layers {
 		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
 		if err != nil {
-			c.Skipped = append(c.Skipped, fmt.Sprintf("layer %d: what it claims cannot be computed anew: %v", l.Layer, err))
+			skipped.add(l.Layer, fmt.Sprintf("what it claims cannot be computed anew: %v", err))
 			continue
 		}
 		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked {
@@ -95,7 +97,35 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 		c.Layers = append(c.Layers, checked)
 		c.Holds = c.Holds && checked.Holds
 	}
+	c.Skipped = append(c.Skipped, skipped.texts()...)
 	return nil
+}
+
+// reasons are why layers are not compared; many share one.
+type reasons struct {
+	list   []string
+	layers map[string][]int
+}
+
+func (r *reasons) add(layer int, reason string) {
+	if r.layers == nil {
+		r.layers = map[string][]int{}
+	}
+	if r.layers[reason] == nil {
+		r.list = append(r.list, reason)
+	}
+	r.layers[reason] = append(r.layers[reason], layer)
+}
+
+func (r *reasons) texts() (list []string) {
+	for _, reason := range r.list {
+		name := "layer"
+		if len(r.layers[reason]) > 1 {
+			name = "layers"
+		}
+		list = append(list, fmt.Sprintf("%s %s: %s", name, ranges.Text(r.layers[reason]), reason))
+	}
+	return list
 }
 
 // recordOf opens a model and reads its record; nil where it has none that can be read, which
@@ -156,9 +186,15 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 			spec.Params = map[string]rope.Value{}
 		}
 		for _, s := range e.Settings {
-			if s.From == rope.FromContext || s.From == rope.Configuration {
-				spec.Params[s.Name] = s.Value
+			if s.From != rope.FromContext && s.From != rope.Configuration {
+				continue
 			}
+			// Through its text: JSON does not tell an integer from another number, parameters do.
+			one, err := rope.ParseSpec(axis, spec.Name+":"+s.Name+"="+s.Value.String())
+			if err != nil {
+				return now, err
+			}
+			spec.Params[s.Name] = one.Params[s.Name]
 		}
 		if a, _, err = spec.Apply(a, rope.Context{Original: r.Configuration.Trained}); err != nil {
 			return now, err

@@ -40,14 +40,16 @@ func TestAsClaimed(t *testing.T) {
 		model   string
 		options rewrite.Options
 	}{
-		"yarn":      {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=32")}},
-		"dynamic":   {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=16,length=run")}},
-		"string":    {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "string:shift=12,window=4")}},
-		"rerope":    {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "rerope:window=8")}},
-		"window":    {"gpt_neox__dynamo18", rewrite.Options{Edits: edits(t, rope.MaskAxis, "sliding-window:window=8")}},
-		"anchor":    {"llama__optimum", rewrite.Options{Edits: edits(t, rope.MaskAxis, "anchor"), Documents: rewrite.DocumentsInput}},
-		"raw cache": {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2"), RawCache: true}},
-		"16 bits":   {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
+		"yarn":                 {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=32")}},
+		"of the configuration": {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "yarn:factor=4"), Context: rope.Context{Original: 32}}},
+		"of the context":       {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "string:window=4"), Context: rope.Context{Length: 40}}},
+		"dynamic":              {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=16,length=run")}},
+		"string":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "string:shift=12,window=4")}},
+		"rerope":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "rerope:window=8")}},
+		"window":               {"gpt_neox__dynamo18", rewrite.Options{Edits: edits(t, rope.MaskAxis, "sliding-window:window=8")}},
+		"anchor":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.MaskAxis, "anchor"), Documents: rewrite.DocumentsInput}},
+		"raw cache":            {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2"), RawCache: true}},
+		"16 bits":              {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
 	} {
 		original := path(c.model)
 		result, err := validate.Run(context.Background(), eng, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40})
