@@ -27,6 +27,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/built"
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -43,7 +44,7 @@ var samples = []string{
 
 func main() {
 	rewrite.ServeIfWorker()
-	model := flag.String("model", "", "the .onnx file, original or rewritten, with tokenizer.json beside it")
+	model := flag.String("model", "", "the .onnx file, original or rewritten, with tokenizer.json and the chat template beside it")
 	question := flag.String("question", "What does the bakery sell?", "what is asked of the documents")
 	limit := flag.Int("max-tokens", 32, "stop after this many tokens")
 	var f form
@@ -79,7 +80,11 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err != nil {
 		return err
 	}
-	row, err := pack(tk, documents, question, f)
+	template, err := chat.Open(filepath.Dir(model))
+	if err != nil {
+		return err
+	}
+	row, err := pack(tk, template, documents, question, f)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -25,11 +26,34 @@ func smollm2(t *testing.T) *tokenizer.Tokenizer {
 	return tk
 }
 
+func template(t *testing.T) *chat.Template {
+	t.Helper()
+	c, err := chat.Open("../../testdata/smollm2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The row is what transformers' apply_chat_template gives a message with all documents and the
+// question, the template's own system message in front.
+func TestPackIsAConversation(t *testing.T) {
+	tk := smollm2(t)
+	r, err := pack(tk, template(t), []string{"One.", "Two."}, "Which?", form{tag: "Note: "})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n<|im_start|>user\nAnswer the question from these notes.\nNote: One.\nNote: Two.\nQuestion: Which?<|im_end|>\n<|im_start|>assistant\n"
+	if got := tk.Decode(r.Tokens, true); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Each token belongs to the piece of text that it comes from, and the whole is
 // the ChatML form of anchor, documents and question.
 func TestPack(t *testing.T) {
 	tk := smollm2(t)
-	r, err := pack(tk, []string{"One.", "Two."}, "Which?", form{tag: "Note: "})
+	r, err := pack(tk, template(t), []string{"One.", "Two."}, "Which?", form{tag: "Note: "})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +69,7 @@ func TestPack(t *testing.T) {
 	if want := []int64{0, 1, 2, -1}; !slices.Equal(order, want) || len(r.Tokens) != len(r.Documents) {
 		t.Errorf("document ids in the order %v, want %v", order, want)
 	}
-	if texts[1] != "Note: One.\n" || texts[2] != "Note: Two.\n" || !strings.HasPrefix(texts[-1], "Question: Which?<|im_end|>") || !strings.HasPrefix(texts[0], "<|im_start|>user") {
+	if texts[1] != "Note: One.\n" || texts[2] != "Note: Two.\n" || !strings.HasPrefix(texts[-1], "Question: Which?<|im_end|>") || !strings.HasSuffix(texts[0], "Answer the question from these notes.\n") {
 		t.Errorf("texts %v", texts)
 	}
 }
@@ -54,7 +78,7 @@ func TestPack(t *testing.T) {
 // them is lost.
 func TestPackInterleaved(t *testing.T) {
 	tk := smollm2(t)
-	r, err := pack(tk, []string{"One two three four five.", "Six."}, "Which?", form{tag: "<note> ", chunk: 3})
+	r, err := pack(tk, template(t), []string{"One two three four five.", "Six."}, "Which?", form{tag: "<note> ", chunk: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
@@ -15,15 +17,21 @@ type form struct {
 	chunk int    // tokens of the pieces that take turns; 0 leaves documents whole
 }
 
-// pack writes the documents in ChatML's form: what precedes them is the
-// anchor, the question and what follows it are readers.
-func pack(tk *tokenizer.Tokenizer, documents []string, question string, f form) (lm.Row, error) {
+// pack writes the documents into a user's message, in the form of the model's chat template: what
+// precedes them is the anchor, the question and what follows it are readers.
+func pack(tk *tokenizer.Tokenizer, template *chat.Template, documents []string, question string, f form) (lm.Row, error) {
 	if _, ok := tk.ID(endOfTurn); !ok {
-		return lm.Row{}, errors.New("this example writes ChatML, but the model's tokenizer has no token " + endOfTurn)
+		return lm.Row{}, errors.New("this example reads up to " + endOfTurn + ", and the model's tokenizer has no such token")
 	}
+	const place = "\ue000" // of the documents, in no text
+	text, err := template.Render([]chat.Message{{Role: "user", Content: "Answer the question from these notes.\n" + place + "Question: " + question}},
+		chat.Options{AddGenerationPrompt: true})
+	if err != nil {
+		return lm.Row{}, err
+	}
+	before, after, _ := strings.Cut(text, place)
 	p := lm.Packing{Chunk: f.chunk}
-	var err error
-	if p.Anchor, err = tk.Encode("<|im_start|>user\nAnswer the question from these notes.\n"); err != nil {
+	if p.Anchor, err = tk.Encode(before); err != nil {
 		return lm.Row{}, err
 	}
 	texts := make([][]int64, len(documents))
@@ -34,7 +42,7 @@ func pack(tk *tokenizer.Tokenizer, documents []string, question string, f form) 
 		}
 	}
 	row := lm.Pack(texts, p)
-	asked, err := tk.Encode("Question: " + question + endOfTurn + "\n<|im_start|>assistant\n")
+	asked, err := tk.Encode(after)
 	if err != nil {
 		return lm.Row{}, fmt.Errorf("the question: %w", err)
 	}

@@ -28,11 +28,17 @@ func (c *cell) tokens(haystack, question, answer string) ([]int64, error) {
 	if c.form.System != "" {
 		messages = append(messages, chat.Message{Role: "system", Content: c.form.System})
 	}
-	text, err := c.chat.Render(append(messages, chat.Message{Role: "user", Content: text}), chat.Options{AddGenerationPrompt: true})
+	messages = append(messages, chat.Message{Role: "user", Content: text})
+	options := chat.Options{AddGenerationPrompt: answer == ""}
+	if answer != "" { // what stands before an answer is the template's matter, as a space or an empty thought
+		messages = append(messages, chat.Message{Role: "assistant", Content: answer})
+		options.ContinueFinalMessage = true
+	}
+	text, err := c.chat.Render(messages, options)
 	if err != nil {
 		return nil, err
 	}
-	return c.tokenizer.Encode(text + answer)
+	return c.tokenizer.Encode(text)
 }
 
 // slack is how many tokens two samples of a cell may differ by: not all numbers have as many.
