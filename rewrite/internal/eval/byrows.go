@@ -20,14 +20,14 @@ import (
 const RowsInput = "rope-rewrite/rows"
 
 // ByRows returns a piece that computes only the rows of p's one output that are listed
-// in RowsInput; axis is their dimension. p's boundary has the same axes and is fed these
-// rows only. A mask that cannot be computed row by row is an error.
-func (e *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, error) {
+// in RowsInput. p's boundary is fed these rows only; fed and out are the dimensions of
+// the rows in boundary and output. A mask that cannot be computed row by row is an error.
+func (e *Evaluator) ByRows(ctx context.Context, p *Piece, fed, out int) (*Piece, error) {
 	dims, err := e.Dims(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	r := &rowChooser{piece: p, dims: dims, axis: axis, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
+	r := &rowChooser{piece: p, dims: dims, axis: fed, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
 		Builder:   ir.Builder{Stem: "rope-rewrite/rows", Title: ir.Untitled},
 		axesInput: p.Graph.Model.Opset("") >= 13}
 	for _, n := range p.Nodes {
@@ -35,14 +35,14 @@ func (e *Evaluator) ByRows(ctx context.Context, p *Piece, axis int) (*Piece, err
 			r.producer[o] = n
 		}
 	}
-	out, err := r.rows(p.Outputs[0], axis)
+	chosen, err := r.rows(p.Outputs[0], out)
 	if err != nil {
 		return nil, err
 	}
 	q := *p
-	q.Nodes, q.Outputs = r.Nodes, []string{out}
-	q.elements = map[string]onnx.DataType{out: p.element(p.Outputs[0])}
-	q.dims = map[string][]dim.Extent{out: e.Table.Dims[p.Outputs[0]]}
+	q.Nodes, q.Outputs = r.Nodes, []string{chosen}
+	q.elements = map[string]onnx.DataType{chosen: p.element(p.Outputs[0])}
+	q.dims = map[string][]dim.Extent{chosen: e.Table.Dims[p.Outputs[0]]}
 	q.Consts = append(slices.Clone(p.Consts), r.Constants...)
 	q.Typed = append(slices.Clone(p.Typed), &onnx.ValueInfo{Name: RowsInput, Type: onnx.Int64})
 	return &q, nil

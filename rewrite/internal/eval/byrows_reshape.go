@@ -10,7 +10,9 @@ import (
 )
 
 // reshaped goes back through a chain of reshapes to a value with the same dimensions,
-// apart from those of size 1, and reshapes the chosen rows of that value instead.
+// apart from those of size 1, and reshapes the chosen rows of that value instead. A
+// Reshape of the dimensions before the rows alone (batch · heads to batch and heads) is
+// written again for the chosen rows.
 func (r *rowChooser) reshaped(v, name string, axis int) error {
 	for x := v; ir.Standard(r.producer[x], "Unsqueeze", "Squeeze", "Reshape", "Flatten"); {
 		x = r.producer[x].Inputs[0]
@@ -37,6 +39,21 @@ func (r *rowChooser) reshaped(v, name string, axis int) error {
 		value = r.ones("Unsqueeze", value, r.dims[v])
 		r.AddTo(name, "Identity", []string{value})
 		return nil
+	}
+	if n := r.producer[v]; ir.Standard(n, "Reshape") {
+		from, behind := r.dims[n.Inputs[0]], r.dims[v][axis:]
+		if at := len(from) - len(behind); at > 0 && slices.Equal(from[at:], behind) {
+			value, err := r.rows(n.Inputs[0], at)
+			if err != nil {
+				return err
+			}
+			shape, err := r.shorter(n.Inputs[1], axis)
+			if err != nil {
+				return err
+			}
+			r.AddCopy(name, n, []string{value, shape})
+			return nil
+		}
 	}
 	return r.gather(v, name, axis)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // TotalOf is the number of keys: past + length, or length in a model without a cache.
@@ -44,17 +45,29 @@ const maxReadings = 256
 // dimsSuffix names the shape of a value.
 const dimsSuffix = "/rope-rewrite/dims"
 
-// MeasureShapes returns the table for all Shape nodes of the graph and for values. It is
-// an error if no reading of the input shapes lets ONNX Runtime run the model's skeleton.
+// MeasureShapes returns the table for all Shape nodes of the graph and for values. Where
+// ONNX Runtime runs the model's skeleton under no reading of the input shapes, it is tried
+// without the layers that the values are not in; the table then has the sizes that the
+// values are computed from, and no others. It is an error if that does not run either.
 func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, values []string) (*ShapeTable, error) {
-	sk := newSkeleton(g)
-	var wanted []string
-	blocked := sk.blocked()
-	for _, n := range g.Nodes {
-		if ir.Standard(n, "Shape", "Size") && g.Classes[n.Outputs[0]] == graph.ShapeClass && blocked[n] == nil {
-			wanted = append(wanted, n.Outputs[0])
-		}
+	t, err := newSkeleton(g).measure(ctx, eng, values)
+	if err == nil || search.Ended(err) {
+		return t, err
 	}
+	part := newSkeleton(g)
+	if part.residuals = residuals(g); len(part.residuals) == 0 {
+		return nil, err
+	}
+	if t, partErr := part.measure(ctx, eng, values); partErr == nil {
+		return t, nil
+	}
+	return nil, err
+}
+
+// measure runs the skeleton of what is asked for.
+func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []string) (*ShapeTable, error) {
+	g := sk.graph
+	blocked := sk.blocked()
 	refused := map[string]error{}
 	for v, n := range g.Producer {
 		if err := blocked[n]; err != nil {
@@ -64,6 +77,12 @@ func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, value
 	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
 	for _, v := range values {
 		sk.need(v)
+	}
+	var wanted []string
+	for _, n := range g.Nodes {
+		if ir.Standard(n, "Shape", "Size") && g.Classes[n.Outputs[0]] == graph.ShapeClass && blocked[n] == nil && (sk.residuals == nil || sk.needed[n]) {
+			wanted = append(wanted, n.Outputs[0])
+		}
 	}
 	for _, w := range wanted {
 		sk.need(w)

@@ -18,6 +18,8 @@ type skeleton struct {
 	consts []*onnx.Tensor
 	needed map[*onnx.Node]bool // the graph's nodes that it has
 	seen   map[string]bool     // the graph's values that it has
+
+	residuals map[*onnx.Node]string // sums that it has as values of the shape of one operand; nil in a whole skeleton
 }
 
 func newSkeleton(g *graph.Graph) *skeleton {
@@ -86,6 +88,9 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
 	if n.Domain == customop.Domain && len(n.Inputs) > 0 { // the op of an earlier rewrite
 		return func() []*onnx.Node { return s.attend(n) }, n.Inputs[:1]
+	}
+	if x := s.residuals[n]; x != "" {
+		return func() []*onnx.Node { return []*onnx.Node{onnx.NewNode("Identity", []string{x}, n.Outputs[:1])} }, []string{x}
 	}
 	p := s.graph.Projection(n)
 	if p == nil {
@@ -166,8 +171,11 @@ func (s *skeleton) model(values, shapes []string) *onnx.Model {
 			continue
 		}
 		if make, _ := s.replacement(n); make != nil {
-			nodes = append(nodes, s.after(asked, make())...)
-			asked = nil
+			made := make()
+			if s.residuals[n] == "" { // which has no shape to wait with
+				made, asked = s.after(asked, made), nil
+			}
+			nodes = append(nodes, made...)
 		} else {
 			nodes = append(nodes, n)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
@@ -33,8 +34,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		zero := onnx.NewTensor("", kind, []int64{1, 1, 1, 1}, make([]byte, kind.Size()))
 		names[s.Scores()] = bias.AddNamedConstant(fmt.Sprintf("zero_%v", kind), zero)
 	} else {
-		scores := m.Layouts.Scores
-		shape, err := biasSizes(s, bias, m, scores)
+		shape, err := biasSizes(s, bias, m, s.Table.Dims[s.Scores()])
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,15 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 	}
 	bias.value = names[s.SoftmaxInput()]
 	if m.Layouts.Sinks > 0 {
-		from, to, axis := bias.list(0), bias.list(-m.Layouts.Sinks), bias.list(3)
+		from, to, axis := bias.list(0), bias.list(-m.Layouts.Sinks), bias.list(int64(m.Layouts.Softmax.RowAxis()+1))
 		bias.value = bias.Add("Slice", []string{bias.value, from, to, axis})
+	}
+	if m.Layouts.Softmax.Folded {
+		shape, err := biasSizes(s, bias, m, []dim.Extent{dim.BatchExtent, dim.ConstantExtent(m.Layouts.Scores.Heads), dim.LengthExtent, eval.TotalOf(s.Table)})
+		if err != nil {
+			return nil, err
+		}
+		bias.value = bias.Add("Reshape", []string{bias.value, shape})
 	}
 	if to := g.Element(s.Query.Boundary); g.Element(s.SoftmaxInput()) != to {
 		bias.value = bias.Add("Cast", []string{bias.value}, onnx.IntAttr("to", int64(to)))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -18,7 +17,7 @@ import (
 // the softmax and the value MatMul.
 func checkProbabilities(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) error {
 	in, out := s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0]
-	if rank := int64(len(ly.Scores)); softmaxAxis(ev.Graph.Model, s.Softmax, rank) != rank-1 {
+	if rank := int64(ly.Softmax.RowAxis() + 2); softmaxAxis(ev.Graph.Model, s.Softmax, rank) != rank-1 {
 		return graph.Refuse(s.Softmax, "its axis is %d, %d was expected", softmaxAxis(ev.Graph.Model, s.Softmax, rank), rank-1)
 	}
 	if in == out {
@@ -29,7 +28,7 @@ func checkProbabilities(ctx context.Context, ev *eval.Evaluator, s *site.Sized, 
 		return refusal
 	}
 	defer loaded.Session.Close()
-	if err := probabilitiesKept(ctx, loaded, in, out, ly.Query.Heads, ly.Sinks); err != nil {
+	if err := probabilitiesKept(ctx, loaded, in, out, ly.Softmax, ly.Sinks); err != nil {
 		return graph.Refuse(s.Softmax, "its probabilities are changed before they are used: %v", err)
 	}
 	return ev.Steady(ctx, s.Softmax, "what follows the softmax", out, []string{in})
@@ -50,14 +49,14 @@ func softmaxAxis(m *onnx.Model, n *onnx.Node, rank int64) int64 {
 
 // probabilitiesKept checks that nothing happens to probabilities from in to out, except
 // that NaN becomes zero and the extra columns of sinks are dropped.
-func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, heads, extra int64) error {
+func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, grid dim.Grid, extra int64) error {
 	pt := dim.Point{B: 2, L: 3, P: 2}
 	if !l.Table.Past {
 		pt = dim.Point{B: 2, L: 5}
 	}
 	pt = l.Table.Within(pt)
 	total := pt.L + pt.P
-	dims, kept := []int64{pt.B, heads, pt.L, total + extra}, []int64{pt.B, heads, pt.L, total}
+	dims := grid.Dims(pt.B, pt.L, total+extra)
 	rng := rand.New(rand.NewPCG(5, 6))
 	x := make([]float32, engine.Elements(dims))
 	for i := range x {
@@ -68,7 +67,7 @@ func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, head
 		return err
 	}
 	y := result[out]
-	if !slices.Equal(y.Dims, kept) {
+	if !grid.Has(y.Dims, pt.B, pt.L, total) { // with batch and heads in one dimension, or in two
 		return fmt.Errorf("the probabilities' shape %v becomes %v", dims, y.Dims)
 	}
 	for i, v := range y.Values() {

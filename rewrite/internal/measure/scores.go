@@ -32,7 +32,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	}
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs)
-	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Heads: ly.Query.Heads, Others: others, Extra: ly.Sinks}
+	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
 	}
@@ -42,8 +42,8 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	switch {
 	case ev.Table.Past:
 	case ev.Table.Static.L > 0:
-		if ev.Table.Static.L*ev.Table.Static.L*sc.Heads > score.MaxStatic {
-			return nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.Heads, ev.Table.Static.L)
+		if ev.Table.Static.L*ev.Table.Static.L*sc.Fed.Heads > score.MaxStatic {
+			return nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.Fed.Heads, ev.Table.Static.L)
 		}
 		sc = sc.AllRows()
 		alone = sc

@@ -30,6 +30,8 @@ func (s Layer) maskChange() (maskChange, error) {
 		return maskChange{}, fmt.Errorf("its mask stands in %s", s.Scope.Where)
 	case s.Scope.View.AsWritten(n) != n:
 		return maskChange{}, fmt.Errorf("its softmax is inside %s (%s)", ir.Label(s.Scope.View.AsWritten(n)), s.Scope.View.AsWritten(n).OpType)
+	case s.Measured.Layouts.Softmax.Folded:
+		return maskChange{}, errors.New("its softmax has one dimension for batch and heads")
 	case s.Measured.Layouts.Sinks != 0:
 		return maskChange{}, errors.New("its softmax has a column for sinks")
 	case want.Restart:

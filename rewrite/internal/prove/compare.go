@@ -95,7 +95,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 			return nil, refusal
 		}
 		defer loaded.Session.Close()
-		c.bias = &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Heads: measured.Layouts.Query.Heads, Extra: measured.Layouts.Sinks}
+		c.bias = &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: measured.Layouts.Scores, Read: measured.Layouts.Softmax, Extra: measured.Layouts.Sinks}
 	}
 	for _, t := range trials(measured) {
 		if err := c.trial(ctx, t); err != nil {

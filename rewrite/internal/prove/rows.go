@@ -34,7 +34,7 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	smp := score.Sample{Pt: t.pt, Mask: mask}
 	heads := int64(1) // a bias may differ between heads
 	if c.bias != nil {
-		heads = c.bias.Heads
+		heads = c.bias.Fed.Heads
 		given := map[string]engine.Tensor{}
 		for _, v := range c.bias.Loaded.Piece.Inputs {
 			given[v.Name] = feeds[v.Name]

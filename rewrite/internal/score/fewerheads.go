@@ -27,11 +27,11 @@ const (
 // only, and two heads broadcast with what is added to them, so that this has one head.
 // Elsewhere it returns s.
 func (s *Scorer) Fewer(ctx context.Context) *Scorer {
-	if s.Heads <= FewHeads || s.Extra > 0 || !byElement(s.Loaded.Piece) {
+	if s.Fed.Heads <= FewHeads || s.Extra > 0 || !byElement(s.Loaded.Piece) {
 		return s
 	}
 	two := *s
-	two.Heads = 2
+	two.Fed.Heads, two.Read.Heads = 2, 2
 	tried := &two
 	if !s.Loaded.Table.Past {
 		tried = two.AllRows()

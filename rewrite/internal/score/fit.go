@@ -113,7 +113,7 @@ func (s *Scorer) visit(fit *Fit, smp Sample, f func(*visit)) {
 // row's constant. The first sample sets fit.Sinks.
 func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 	if fit.Sinks == nil {
-		fit.Sinks = make([]float64, s.Heads)
+		fit.Sinks = make([]float64, s.Fed.Heads)
 		for h := range fit.Sinks {
 			fit.Sinks[h] = math.NaN()
 		}

@@ -61,7 +61,7 @@ func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
 func (s *Scorer) looks(rng *rand.Rand) (list []look) {
 	if !s.byRows {
 		length := int64(2)
-		for length < everyLater && (length+1)*(length+1)*s.Heads <= maxLater {
+		for length < everyLater && (length+1)*(length+1)*s.Fed.Heads <= maxLater {
 			length++
 		}
 		for _, pt := range []dim.Point{{B: 1, L: length, P: 0}, {B: 1, L: 8, P: 8 * everyLater}, {B: 1, L: 2, P: s.longest}} {
@@ -73,7 +73,7 @@ func (s *Scorer) looks(rng *rand.Rand) (list []look) {
 		return list
 	}
 	total := min(everyLater, s.longest+1)
-	some := max(maxLater/(s.Heads*total), 1)
+	some := max(maxLater/(s.Fed.Heads*total), 1)
 	for first := int64(0); first < total; first += some {
 		list = append(list, look{consecutive(first, min(some, total-first)), total})
 	}

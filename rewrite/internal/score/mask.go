@@ -52,7 +52,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		// What few tokens show need not hold for many: the bias has all of the mask.
 		fit.Mask.Causal = false
 		s.longest = 1
-		for (s.longest+2)*(s.longest+2)*s.Heads <= maxWhole && s.longest < 2047 {
+		for (s.longest+2)*(s.longest+2)*s.Fed.Heads <= maxWhole && s.longest < 2047 {
 			s.longest++
 		}
 		fit.Tokens = dim.Longest + 1

@@ -125,7 +125,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 	if s.longest >= maxTable {
 		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
 	}
-	some := max(1<<20/(s.Heads*(s.longest+1)), 1)
+	some := max(1<<20/(s.Fed.Heads*(s.longest+1)), 1)
 	switch {
 	case s.ends():
 		some = s.longest + 1

@@ -25,7 +25,7 @@ func (s *Scorer) points() []dim.Point {
 	list := []dim.Point{{B: 2, L: 5, P: 0}, {B: 3, L: 4, P: 6}, {B: 2, L: 1, P: 9}, {B: 2, L: 9, P: 3}, {B: 1, L: 7, P: 2}}
 	if s.ends() { // a run computes every row of all tokens
 		l := s.Loaded.Table.Static.L
-		if list = slices.Repeat([]dim.Point{{B: 2, L: l}}, 5); l*l*s.Heads > 1<<18 {
+		if list = slices.Repeat([]dim.Point{{B: 2, L: l}}, 5); l*l*s.Fed.Heads > 1<<18 {
 			list = list[:2]
 		}
 	}

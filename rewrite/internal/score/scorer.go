@@ -21,7 +21,8 @@ type Scorer struct {
 	Loaded  *eval.Loaded
 	In      string            // the scores
 	Out     string            // the softmax's input
-	Heads   int64             // how many heads of scores are fed
+	Fed     dim.Grid          // of the scores
+	Read    dim.Grid          // of the softmax's input
 	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
 	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
 	byRows  bool              // the piece computes the rows that it is asked for
@@ -87,7 +88,7 @@ func (s *Scorer) zeros(pt dim.Point) ([]float32, error) {
 // dims returns the shape of the scores at a point.
 func (s *Scorer) dims(pt dim.Point) []int64 {
 	computed, sizes := s.sizes(pt)
-	return []int64{pt.B, s.Heads, computed, sizes.L + sizes.P}
+	return s.Fed.Dims(pt.B, computed, sizes.L+sizes.P)
 }
 
 // evaluate evaluates the piece on the scores x and returns what Rows does.
@@ -114,11 +115,11 @@ func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given 
 		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
 	}
 	y := result[s.Out]
-	if !slices.Equal(y.Dims, []int64{pt.B, s.Heads, computed, width + s.Extra}) {
+	if !slices.Equal(y.Dims, s.Read.Dims(pt.B, computed, width+s.Extra)) {
 		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)
 	}
 	values := y.Float32s()
-	for r := range pt.B * s.Heads * computed {
+	for r := range pt.B * s.Fed.Heads * computed {
 		if r%computed >= computed-pt.L {
 			row := values[r*(width+s.Extra) : (r+1)*(width+s.Extra)]
 			if i := slices.IndexFunc(row[total:width], func(v float32) bool { return v > Masked }); i >= 0 {
@@ -212,5 +213,5 @@ func (s *Scorer) sample(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Po
 
 // place returns head, row of the batch and query of row r of scores.
 func (s *Scorer) place(pt dim.Point, r int) (h, b, i int64) {
-	return int64(r) / pt.L % s.Heads, int64(r) / pt.L / s.Heads, int64(r) % pt.L
+	return int64(r) / pt.L % s.Fed.Heads, int64(r) / pt.L / s.Fed.Heads, int64(r) % pt.L
 }

@@ -18,10 +18,10 @@ type Layouts struct {
 	Key, KeyCached, KeyOperand    dim.Layout // before rotation; as it is cached; transposed, as the scores MatMul reads it
 	Value, ValueCached, ValueUsed dim.Layout // at its boundary; as it is cached; as the value MatMul reads it
 	Output                        dim.Layout
-	Scores                        []dim.Extent // [batch, heads, length, total]
-	Sinks                         int64        // how many columns the softmax's input has after the keys: 0 or 1
-	Cached                        bool         // the site reads past keys
-	latent                        bool         // keys and values of all tokens are computed in every call, from cached latent states
+	Scores, Softmax               dim.Grid // of the product of query and key; of the softmax's input
+	Sinks                         int64    // how many columns the softmax's input has after the keys: 0 or 1
+	Cached                        bool     // the site reads past keys
+	latent                        bool     // keys and values of all tokens are computed in every call, from cached latent states
 }
 
 // SizedValues lists the values of the site whose dimensions have to be measured.
@@ -54,16 +54,24 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 			return nil, graph.Refuse(s.Softmax, "the shape of %q cannot be measured: %v", v, err)
 		}
 	}
-	ly := &Layouts{Scores: t.Dims[s.Scores()], Cached: s.Past(), latent: s.Key.Shared != nil}
-	if len(ly.Scores) > 2 && !slices.ContainsFunc(ly.Scores, func(e dim.Extent) bool { return !e.Constant() }) {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", ly.Scores)
+	ly := &Layouts{Cached: s.Past(), latent: s.Key.Shared != nil}
+	scores, total := t.Dims[s.Scores()], eval.TotalOf(t)
+	if len(scores) > 2 && !slices.ContainsFunc(scores, func(e dim.Extent) bool { return !e.Constant() }) {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", scores)
 	}
-	if len(ly.Scores) != 4 || ly.Scores[0] != dim.BatchExtent || !ly.Scores[1].Constant() ||
-		ly.Scores[2] != dim.LengthExtent || ly.Scores[3] != eval.TotalOf(t) {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.Scores)
+	known := false
+	if ly.Scores, known = dim.GridOf(scores, total); !known {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected, or batch · heads in one dimension", scores)
 	}
-	if in := t.Dims[s.SoftmaxInput()]; len(in) == 4 && (in[3] == dim.Extent{One: 1, L: ly.Scores[3].L, P: ly.Scores[3].P}) {
-		ly.Sinks = 1
+	if ly.Softmax, known = dim.GridOf(t.Dims[s.SoftmaxInput()], total); !known {
+		sinks := total
+		sinks.One = 1
+		if ly.Softmax, known = dim.GridOf(t.Dims[s.SoftmaxInput()], sinks); known {
+			ly.Sinks = 1
+		}
+	}
+	if !known || ly.Softmax.Heads != ly.Scores.Heads {
+		return nil, graph.Refuse(s.Softmax, "its input has the shape %v, the scores have %v", t.Dims[s.SoftmaxInput()], scores)
 	}
 	valueChannels := dim.LastConstant(t.Dims[s.Value.Operand])
 	if err := s.rotatedLayouts(ly, t); err != nil {
@@ -146,7 +154,7 @@ const MaxWidth = 1 << 18
 // Check returns an error where the layouts do not fit together: heads, channels per
 // head and tokens of query, key, value and output.
 func (ly *Layouts) Check() error {
-	heads := ly.Scores[1].One
+	heads := ly.Scores.Heads
 	if slices.Contains(ly.Output.Axes, dim.UnitAxis) {
 		return errors.New("the output has a dimension of one element beside heads and channels")
 	}

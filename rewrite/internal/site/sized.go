@@ -118,11 +118,11 @@ func (s *Site) readStatic(t *eval.ShapeTable) {
 		t.Dims[value] = t.Reading(dims, at, rows)
 	}
 	total := eval.TotalOf(t)
-	read(s.Scores(), 3, total)
-	read(s.SoftmaxInput(), 3, total)
+	read(s.Scores(), -1, total)
+	read(s.SoftmaxInput(), -1, total)
 	for _, v := range []string{s.Scores(), s.SoftmaxInput()} {
-		if dims := t.Dims[v]; len(dims) == 4 && dims[2] == t.WithStatic(dim.LengthExtent) {
-			dims[2] = dim.LengthExtent
+		if dims := t.Dims[v]; len(dims) > 2 && dims[len(dims)-2] == t.WithStatic(dim.LengthExtent) {
+			dims[len(dims)-2] = dim.LengthExtent
 		}
 	}
 	read(s.Query.Operand, -2, dim.LengthExtent)
