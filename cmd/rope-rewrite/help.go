@@ -24,8 +24,8 @@ const firstScreen = `Gives an exported ONNX language model longer and better con
   what is in a model           rope-rewrite inspect model.onnx
   is it still the same         rope-rewrite validate model.onnx model.rope.onnx
 
-It writes model.rope.onnx, or FOLDER.rope, beside what it reads, and only what it
-proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
+It writes model.rope.onnx, or FOLDER.rope, beside what it reads, and only what
+it proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
 
   rope-rewrite methods [NAME]  every method, or one with its keys
   rope-rewrite --help-all      every command and flag
