@@ -50,7 +50,7 @@ func (v *validation) compareRecord(ctx context.Context) error {
 		defer m.Close()
 		r.Rebuilt, err = v.compareGraphs(m)
 	}
-	if err == nil && c.Changes && !r.Rebuilt.confirmed() || err == nil && c.Changes && v.record.Target != string(rewrite.Ops) {
+	if err == nil && c.Changes && !r.Rebuilt.Altered && (!r.Rebuilt.confirmed() || v.record.Target != string(rewrite.Ops)) {
 		err = v.compareExpected(ctx, m)
 	}
 	if ctx.Err() != nil {

@@ -123,6 +123,9 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 			return nil, err
 		}
 	}
+	if err := v.rounding(ctx); err != nil {
+		return nil, err
+	}
 	v.result.Verdict = v.result.verdict()
 	return v.result, nil
 }
@@ -134,9 +137,9 @@ type validation struct {
 	opts              Options
 	emulated          bool // ONNX Runtime has no kernels of the models' 16-bit type
 
-	kinds     []kind
-	sequences []decoder.Sequence // of the kinds
-	logits    [][]float64        // of the patched model
+	kinds       []kind
+	sequences   []decoder.Sequence // of the kinds
+	own, logits [][]float64        // of the original and of the patched model, of each kind
 
 	before, record *provenance.Record // of the models; nil where there is none
 	result         *Result
