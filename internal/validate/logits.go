@@ -12,6 +12,9 @@ import (
 // roundings is how many times the original is computed with other roundings, at most.
 const roundings = 8
 
+// fewRoundings is how many are enough to see that methods make more of a difference than rounding.
+const fewRoundings = 3
+
 type opener func(context.Context, engine.Engine, string) (*decoder.Decoder, error)
 
 // compare runs both models, one after the other, so that one at a time is in memory, and measures
@@ -78,6 +81,9 @@ func (v *validation) rounding(ctx context.Context) error {
 	}
 	for i, open := range ways {
 		r.Same = r.same()
+		if i > fewRoundings && r.Claim != nil && r.Claim.Changes && r.expected() {
+			return nil // methods make the difference
+		}
 		if altered := r.Rebuilt != nil && r.Rebuilt.Altered; i > 0 && (r.Same && r.expected() || r.Short || altered) {
 			return nil
 		}
