@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -133,7 +134,7 @@ func merge(list []provenance.Site, s provenance.Site, merged map[siteKey]int) []
 
 // kinds are what an edit can change, in the order in which records list edits: the
 // axes of methods first.
-var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "precision", "documents", "kv", "logits"}
+var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "precision", "documents", "kv", "logits", "opset"}
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
@@ -171,6 +172,9 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 		}
 		for _, d := range p.features {
 			add(d, e.layer)
+		}
+		if n := r.opts.OperatorSet; n > 0 {
+			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(n, 10)}, e.layer)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b provenance.Edit) int {

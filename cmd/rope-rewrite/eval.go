@@ -71,9 +71,9 @@ func newEval(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
 		Short: "Measure what methods do: does the model find what a long text hides?",
-		Long: `Asks language models what long texts hide, and how well they foretell a text: a
-model and what methods make of it (--method none is the model as it is), or
-several files. Shares have intervals of 95 % (Wilson). Prompts follow the
+		Long: `Measures long-context quality, with and without a method: retrieval tasks and
+perplexity, of a model and of what methods make of it (--method none is the model
+as it is), or of several files. Shares have intervals of 95 % (Wilson). Prompts follow the
 model's chat template where it has one, and answers are greedy.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
@@ -106,7 +106,7 @@ goes on with them. Exit code 1 when a --check does not hold.`,
 	f.StringVar(&e.haystack, "haystack", "", "`FILE` of text in which the tasks hide what is to be found")
 	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`, a prompt in place of the task's own; TASK=- prints that one")
 	f.BoolVar(&e.plain, "plain", false, "ask in plain text, whatever chat template there is")
-	f.Uint64Var(&e.seed, "seed", 1, "`NUMBER` that draws the samples; every model gets the same")
+	f.Uint64Var(&e.seed, "seed", 1, "random seed, a `NUMBER`; the same samples for every model")
 	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
 	f.StringVar(&e.memory, "memory", "", "`SIZE` that caches may take, such as 4GB")
 	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` that every model but the one as it is must meet, such as passkey@12K>=0.9 (by the lower end of its interval) or perplexity@8K<=15; may be repeated")

@@ -138,6 +138,8 @@ func verdict(w *writer, r *validate.Result) {
 	case r.Verdict == validate.Same:
 		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
+	case r.Verdict == validate.NotShown:
+		w.line("%s", wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
 	case r.Same:
 		w.line("%s", wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
 	default:

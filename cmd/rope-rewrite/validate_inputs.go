@@ -104,7 +104,7 @@ func (o *ownInputs) textRows(model string, length int) (rows [][]int64, err erro
 func arrayRows(path string) (rows [][]int64, err error) {
 	f, err := npz.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--npz %w", err)
 	}
 	defer f.Close()
 	ids, shape, err := f.Int64("input_ids")

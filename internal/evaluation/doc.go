@@ -1,5 +1,5 @@
 // Package evaluation measures what a method did to a model: whether it still finds what stands
-// in a long text, and how well it foretells one.
+// in a long text, and how well it predicts one.
 //
 // A Plan names tasks, lengths and depths; Variants are the models, each a file as it is or one
 // that is patched for the purpose. Run computes one sample after the other and hands each out

@@ -11,10 +11,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
-// Block is how many tokens of a window one number of a Sample's Surprise is the mean of.
+// Block is how many tokens of a window one number of a Sample's LogLoss is the mean of.
 const Block = 256
 
-// windows measures how well a variant foretells windows of the text. A token is foretold from
+// windows measures how well a variant predicts windows of the text. A token is predicted from
 // those before it, so that the longest window holds all shorter ones, but where the frequencies
 // depend on the length of a call.
 func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
@@ -49,7 +49,7 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 		if r.Windows > 1 {
 			from = s.Index * (len(ids) - longest) / (r.Windows - 1)
 		}
-		if s.Surprise, err = surprise(ctx, m, ids[from:from+s.Length]); err != nil {
+		if s.LogLoss, err = logLoss(ctx, m, ids[from:from+s.Length]); err != nil {
 			return err
 		}
 		s.Seconds = time.Since(start).Seconds()
@@ -61,8 +61,8 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 	return nil
 }
 
-// surprise is the mean negative log-probability of each block of a window.
-func surprise(ctx context.Context, m *opened, window []int64) ([]float64, error) {
+// logLoss is the mean negative log-probability of each block of a window.
+func logLoss(ctx context.Context, m *opened, window []int64) ([]float64, error) {
 	if err := m.Reset(); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func surprise(ctx context.Context, m *opened, window []int64) ([]float64, error)
 	if !m.WholePrompts() {
 		step = Block
 	}
-	all := make([]float64, len(window)) // of each token; the first is not foretold
+	all := make([]float64, len(window)) // of each token; the first is not predicted
 	for from := 0; from < len(window); from += step {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func surprise(ctx context.Context, m *opened, window []int64) ([]float64, error)
 		if err != nil {
 			return nil, err
 		}
-		if err := surprises(logits, window[from+1:], all[from+1:]); err != nil {
+		if err := logLosses(logits, window[from+1:], all[from+1:]); err != nil {
 			return nil, err
 		}
 	}
@@ -98,8 +98,8 @@ func surprise(ctx context.Context, m *opened, window []int64) ([]float64, error)
 	return means, nil
 }
 
-// surprises writes what each row of logits says of the token behind it.
-func surprises(logits lm.Logits, next []int64, into []float64) error {
+// logLosses writes what each row of logits says of the token behind it.
+func logLosses(logits lm.Logits, next []int64, into []float64) error {
 	const parts = 8
 	rows := min(len(logits.Data)/logits.Vocabulary, len(next))
 	var errs [parts]error

@@ -26,9 +26,9 @@ type Sample struct {
 	Answer  string   `json:"answer,omitempty"`
 	Tokens  int      `json:"tokens"` // of the prompt or window
 	Seconds float64  `json:"seconds"`
-	// Surprise is the mean negative log-probability, in nats, of each Block tokens of a
+	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
-	Surprise []float64 `json:"surprise,omitempty"`
+	LogLoss []float64 `json:"surprise,omitempty"`
 }
 
 // key tells samples apart.

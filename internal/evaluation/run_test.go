@@ -159,8 +159,8 @@ func TestPerplexity(t *testing.T) {
 		t.Fatalf("%d windows, want %d", len(samples), len(golden.Surprise))
 	}
 	for i, want := range golden.Surprise {
-		if !slices.EqualFunc(samples[i].Surprise, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
-			t.Errorf("window %d: %v, want %v", i, samples[i].Surprise, want)
+		if !slices.EqualFunc(samples[i].LogLoss, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
+			t.Errorf("window %d: %v, want %v", i, samples[i].LogLoss, want)
 		}
 	}
 }

@@ -110,8 +110,8 @@ func reading(windows []Sample, length int) (r Reading, ok bool) {
 	var means, last []float64
 	for _, w := range windows {
 		if w.Length == fits {
-			means = append(means, mean(w.Surprise, 0, length))
-			last = append(last, mean(w.Surprise, max(length-2*Block, 0), length))
+			means = append(means, mean(w.LogLoss, 0, length))
+			last = append(last, mean(w.LogLoss, max(length-2*Block, 0), length))
 			r.Variant = w.Variant
 		}
 	}
@@ -163,9 +163,9 @@ func curve(windows []Sample) Curve {
 			continue
 		}
 		if c.Perplexity == nil {
-			c.Perplexity = make([]float64, len(w.Surprise))
+			c.Perplexity = make([]float64, len(w.LogLoss))
 		}
-		for i, x := range w.Surprise {
+		for i, x := range w.LogLoss {
 			c.Perplexity[i] += x
 		}
 		n++

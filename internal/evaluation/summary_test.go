@@ -28,8 +28,8 @@ func TestWilson(t *testing.T) {
 // and 44 the second's.
 func TestReading(t *testing.T) {
 	windows := []Sample{
-		{Variant: "v", Task: Perplexity, Length: 600, Surprise: []float64{1, 2, 3}},
-		{Variant: "v", Task: Perplexity, Length: 600, Index: 1, Surprise: []float64{2, 3, 4}},
+		{Variant: "v", Task: Perplexity, Length: 600, LogLoss: []float64{1, 2, 3}},
+		{Variant: "v", Task: Perplexity, Length: 600, Index: 1, LogLoss: []float64{2, 3, 4}},
 	}
 	s := Summarise(windows, []int{300, 600, 700})
 	if len(s.Readings) != 2 || len(s.Curves) != 1 {

@@ -37,7 +37,7 @@ type task struct {
 	trials func(*cell) ([]Trial, error)
 }
 
-// Perplexity is the task that asks nothing: how well the model foretells a text.
+// Perplexity is the task that asks nothing: how well the model predicts a text.
 const Perplexity = "perplexity"
 
 func tasks() []task {

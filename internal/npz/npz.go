@@ -1,7 +1,9 @@
 package npz
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -17,8 +19,11 @@ type File struct {
 // Open opens the archive at path. The caller closes it.
 func Open(path string) (*File, error) {
 	reader, err := npyz.Open(path)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) {
+		return nil, fmt.Errorf("%s: %w", path, missing.Err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open goldens: %w", err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &File{path: path, reader: reader}, nil
 }

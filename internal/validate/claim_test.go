@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -52,7 +53,12 @@ func TestAsClaimed(t *testing.T) {
 		"16 bits":              {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
 	} {
 		original := path(c.model)
-		result, err := validate.Run(context.Background(), eng, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40})
+		again := func(*provenance.Record) (rewrite.Options, error) {
+			c.options.Runtime, c.options.Library = testruntime.Paths(t)
+			c.options.Worker = []string{os.Args[0]}
+			return c.options, nil
+		}
+		result, err := validate.Run(context.Background(), eng, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40, Again: again})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

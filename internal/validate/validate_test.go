@@ -92,8 +92,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: same is %v, of %+v", c.name, result.Same, result.Cases)
 		}
 		for _, k := range result.Cases {
-			if k.Share() > result.Tolerance == c.same {
-				t.Errorf("%s, %s: %.1e of the range", c.name, k.Name, k.Share())
+			if k.Share() > 2*result.Rounding == c.same {
+				t.Errorf("%s, %s: %.1e of the range, rounding %.1e", c.name, k.Name, k.Share(), result.Rounding)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ const (
 	Different    Verdict = "different"
 	AsClaimed    Verdict = "as claimed"
 	NotAsClaimed Verdict = "not as claimed"
-	NotShown     Verdict = "not shown" // it claims other methods than the original, and that it has them could not be seen
+	NotShown     Verdict = "not shown" // it could not be seen whether the model is what it should be
 )
 
 // Holds reports whether the patched model is what it should be.
@@ -18,8 +18,11 @@ func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
 func (r *Result) verdict() Verdict {
 	altered := r.Rebuilt != nil && r.Rebuilt.Altered
 	if r.Claim == nil || !r.Claim.Changes {
-		if r.Same && !altered {
+		switch {
+		case r.Same && !altered:
 			return Same
+		case !altered && !r.Short && r.Rounding == 0 && r.Tolerance == 0:
+			return NotShown // there is nothing to measure the difference by
 		}
 		return Different
 	}

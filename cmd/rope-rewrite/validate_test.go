@@ -1,0 +1,345 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/validate"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// validation runs the command's comparison on files that the command wrote.
+type validation struct {
+	*testing.T
+	eng    engine.Engine
+	common common
+	models map[string]string // what was rewritten already
+}
+
+func newValidation(t *testing.T) *validation {
+	v := &validation{T: t, models: map[string]string{}}
+	v.common.runtime, v.common.library = testruntime.Paths(t)
+	t.Setenv(customop.RuntimeVariable, v.common.runtime)
+	t.Setenv(customop.LibraryVariable, v.common.library)
+	worker, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.eng, err = engine.NewWorker(engine.Config{Runtime: v.common.runtime, Library: v.common.library, Threads: 1}, worker); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.eng.Close() })
+	return v
+}
+
+// rewrite gives a model what the flags say.
+func (v *validation) rewrite(original, flags string) string {
+	v.Helper()
+	key := original + " " + flags
+	if v.models[key] == "" {
+		out := filepath.Join(v.TempDir(), "patched.onnx")
+		var stdout, stderr bytes.Buffer
+		args := append([]string{model(original), "-o", out}, strings.Fields(flags)...)
+		if code := run(context.Background(), args, &stdout, &stderr); code != 0 {
+			v.Fatalf("%s: exit code %d: %s%s", key, code, &stdout, &stderr)
+		}
+		v.models[key] = out
+	}
+	return v.models[key]
+}
+
+// changed is a copy of a model after a change.
+func (v *validation) changed(path string, change func(*onnx.Model)) string {
+	v.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer m.Close()
+	change(m)
+	out := filepath.Join(v.TempDir(), "changed.onnx")
+	if err := m.Save(out, onnx.SaveOptions{}); err != nil {
+		v.Fatal(err)
+	}
+	return out
+}
+
+func (v *validation) validate(original, patched string, length int64) (*validate.Result, error) {
+	return validate.Run(context.Background(), v.eng, model(original), patched, validate.Options{Length: length, Again: v.common.again})
+}
+
+// nodes are those of an op.
+func nodes(m *onnx.Model, opType string) (list []*onnx.Node) {
+	for n := range m.Graph.AllNodes() {
+		if n.OpType == opType || strings.HasPrefix(n.OpType, opType+"_") {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// op changes the op of layer 1.
+func op(change func(*onnx.Node)) func(*onnx.Model) {
+	return func(m *onnx.Model) { change(nodes(m, "RotaryAttention")[1]) }
+}
+
+// by multiplies an attribute.
+func by(name string, factor float32) func(*onnx.Model) {
+	return op(func(n *onnx.Node) {
+		switch a := n.Attribute(name); a.Type {
+		case onnx.AttrInt:
+			n.SetAttribute(onnx.IntAttr(name, int64(float32(a.Int)*factor)))
+		case onnx.AttrFloat:
+			n.SetAttribute(onnx.FloatAttr(name, a.Float*factor))
+		default:
+			f := slices.Clone(a.Floats)
+			f[len(f)-1] *= factor
+			n.SetAttribute(onnx.FloatsAttr(name, f...))
+		}
+	})
+}
+
+// weight changes the k-th of the large weights, in the order in which nodes read them; a negative k
+// counts from the last.
+func weight(k int, change func([]float32)) func(*onnx.Model) {
+	return func(m *onnx.Model) {
+		var list []*onnx.Tensor
+		for _, n := range m.Graph.Nodes {
+			for _, in := range n.Inputs {
+				if t := m.Graph.Initializer(in); t != nil && t.Type == onnx.Float && t.Len() >= 64 && !slices.Contains(list, t) {
+					list = append(list, t)
+				}
+			}
+		}
+		if k < 0 {
+			k += len(list)
+		}
+		old := list[k]
+		values, _ := old.Float64s()
+		numbers := make([]float32, len(values))
+		for i, x := range values {
+			numbers[i] = float32(x)
+		}
+		change(numbers)
+		var raw []byte
+		for _, x := range numbers {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+		}
+		m.Graph.Initializers[slices.Index(m.Graph.Initializers, old)] = onnx.NewTensor(old.Name, onnx.Float, old.Dims, raw)
+	}
+}
+
+func scaled(by float32) func([]float32) {
+	return func(list []float32) {
+		for i := range list {
+			list[i] *= by
+		}
+	}
+}
+
+func one(list []float32) { list[len(list)/2] += 0.01 }
+
+// record changes what the model's record says.
+func record(change func(*provenance.Record)) func(*onnx.Model) {
+	return func(m *onnx.Model) {
+		r, err := provenance.Read(m)
+		if err != nil {
+			panic(err)
+		}
+		change(r)
+		if err := provenance.Write(m, r); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// given changes the first method of a record.
+func given(text, name string, value float64) func(*onnx.Model) {
+	return record(func(r *provenance.Record) {
+		e := &r.Edits[0]
+		e.Given = text
+		for i := range e.Settings {
+			if e.Settings[i].Name == name {
+				e.Settings[i].Value = rope.Number(value)
+			}
+		}
+	})
+}
+
+const (
+	yarn    = "--scaling yarn:factor=4,original_max_position_embeddings=32"
+	far     = "--positions string:shift=5461,window=32"
+	near    = "--positions string:shift=12,window=4"
+	window  = "--mask sliding-window:window=4096"
+	extend  = "--positions self-extend:group=4,window=8"
+	intra   = "--mask intra-document --documents input"
+	onnxed  = " --target onnx"
+	contrib = "--target contrib"
+)
+
+// A model that was damaged after the rewrite is not what it should be, and the first place that
+// differs is named.
+func TestDamaged(t *testing.T) {
+	v := newValidation(t)
+	for _, c := range []struct {
+		name, model, flags string
+		damage             func(*onnx.Model)
+		first              string // in the place that is named; "" where the nodes are others
+	}{
+		{"scale", "llama__optimum", "", by("scale", 1.01), "another scale"},
+		{"the lowest frequency", "llama__optimum", "", by("frequencies", 1.05), "another frequencies"},
+		{"the lowest frequency under yarn", "llama__optimum", yarn, by("frequencies", 1.05), "another frequencies"},
+		{"gain", "llama__optimum", yarn, by("gain", 1.01), "another gain"},
+		{"a window beyond the tokens", "llama__optimum", window, by("window", 0.5), "another window"},
+		{"a shift beyond the tokens", "llama__optimum", far, op(func(n *onnx.Node) {
+			for _, a := range n.Attributes {
+				if a.Type == onnx.AttrInts && len(a.Ints) > 0 && a.Ints[len(a.Ints)-1] == 5461 {
+					n.SetAttribute(onnx.IntsAttr(a.Name, append(slices.Clone(a.Ints[:len(a.Ints)-1]), 5000)...))
+				}
+			}
+		}), "has another"},
+		{"key for value", "llama__optimum", yarn, op(func(n *onnx.Node) { n.Inputs[2] = n.Inputs[1] }), "input 2"},
+		{"another layer's past", "llama__optimum", yarn, op(func(n *onnx.Node) { n.Inputs[3] = "past_key_values.0.key" }), "input 3"},
+		{"no padding", "llama__optimum", "", op(func(n *onnx.Node) { n.Inputs[6] = "" }), "input 6"},
+		{"no positions", "llama__optimum", yarn, op(func(n *onnx.Node) { n.Inputs[5] = "" }), "input 5"},
+		{"caches exchanged", "llama__optimum", "", func(m *onnx.Model) {
+			list := nodes(m, "RotaryAttention")
+			list[0].Outputs[1], list[1].Outputs[1] = list[1].Outputs[1], list[0].Outputs[1]
+		}, "is made by another node"},
+		{"a stale cache", "llama__optimum", "", op(func(n *onnx.Node) {
+			n.Outputs[1] = "present.lost"
+		}), ""},
+		{"head's weights", "llama__optimum", yarn, weight(-1, scaled(1.01)), "other numbers"},
+		{"one weight of an MLP", "llama__optimum", yarn, weight(-3, one), "other numbers"},
+		{"one weight without a method", "llama__optimum", "", weight(-3, one), "other numbers"},
+		{"a lost norm", "gpt_neox__dynamo18", yarn, weight(1, scaled(0)), "other numbers"},
+		{"its record claims another factor", "llama__optimum", yarn, given("yarn:factor=2,original_max_position_embeddings=32", "factor", 2), "another frequencies"},
+		{"its record claims no method", "llama__optimum", yarn, record(func(r *provenance.Record) { r.Edits = nil }), "another frequencies"},
+		{"its record is lost", "llama__optimum", yarn, func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, ""},
+		{"its record is lost, and one weight", "llama__optimum", "", func(m *onnx.Model) {
+			m.RemoveMetadata(provenance.Key)
+			weight(-3, one)(m)
+		}, ""},
+		{"its record measures what the op does", "llama__optimum", "", func(m *onnx.Model) {
+			by("scale", 1.0001)(m)
+			record(func(r *provenance.Record) { r.Sites[0].Original.Scale *= 1.0001 })(m)
+		}, "another scale"},
+		{"a layer without the method has it", "llama__optimum", yarn + "@0", func(m *onnx.Model) {
+			list := nodes(m, "RotaryAttention")
+			list[1].SetAttribute(list[0].Attribute("frequencies"))
+		}, "another frequencies"},
+		{"method taken out of a layer", "llama__optimum", extend, op(func(n *onnx.Node) {
+			n.Attributes = slices.DeleteFunc(n.Attributes, func(a *onnx.Attribute) bool { return strings.Contains(a.Name, "band") })
+		}), "has another"},
+		{"a fixed cache's mask", "llama__optimum", "--kv fixed:capacity=64", by("scale", 1.01), "another scale"},
+		{"documents seen through", "llama__optimum", intra, op(func(n *onnx.Node) { n.Inputs[9] = "" }), "input 9"},
+		{"standard operators", "llama__optimum", yarn + onnxed, weight(-3, one), "other numbers"},
+		{"standard operators, a table", "llama__optimum", yarn + onnxed, func(m *onnx.Model) {
+			for _, x := range m.Graph.Initializers {
+				if x.Type == onnx.Float && slices.Contains(x.Dims, 8) && x.Len() == 8 {
+					values, _ := x.Float64s()
+					var raw []byte
+					for i, f := range values {
+						if i == 7 {
+							f *= 1.05
+						}
+						raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(f)))
+					}
+					m.Graph.Initializers[slices.Index(m.Graph.Initializers, x)] = onnx.NewTensor(x.Name, onnx.Float, x.Dims, raw)
+					return
+				}
+			}
+			panic("no table")
+		}, "other numbers"},
+		{"GroupQueryAttention", "llama__optimum", contrib, func(m *onnx.Model) {
+			n := nodes(m, "GroupQueryAttention")[1]
+			n.SetAttribute(onnx.FloatAttr("scale", 0.2501))
+		}, "another scale"},
+		{"float16", "llama__dynamo18-fp16", "", by("scale", 1.001), "another scale"},
+		{"int8", "llama__optimum-int8", "", by("scale", 1.001), "another scale"},
+		{"a NaN at late tokens", "llama__optimum", "", func(m *onnx.Model) {
+			n := nodes(m, "RotaryAttention")[1]
+			n.SetAttribute(onnx.FloatAttr("softcap", 1e-30))
+		}, "another softcap"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			patched := v.changed(v.rewrite(c.model, c.flags), c.damage)
+			r, err := v.validate(c.model, patched, 24)
+			if err != nil {
+				if c.first == "" {
+					return // it cannot even be run
+				}
+				t.Fatal(err)
+			}
+			if r.Verdict != validate.Different && r.Verdict != validate.NotAsClaimed {
+				t.Errorf("%s; %+v %q", r.Verdict, r.Rebuilt, r.Notes)
+			}
+			if c.first != "" && (r.Rebuilt == nil || r.Rebuilt.First == nil || !strings.Contains(r.Rebuilt.First.What, c.first)) {
+				t.Errorf("the first place is not named: want %q, of %+v (%q)", c.first, r.Rebuilt, r.Notes)
+			}
+		})
+	}
+}
+
+// An honest model is what it should be.
+func TestHonest(t *testing.T) {
+	v := newValidation(t)
+	for _, c := range []struct {
+		model, flags string
+		verdict      validate.Verdict
+	}{
+		{"llama__optimum-int8", "", validate.Same},
+		{"llama__optimum-int8", yarn, validate.AsClaimed},
+		{"llama__genai-int4", "", validate.Same},
+		{"llama__genai-int4", yarn, validate.AsClaimed},
+		{"llama__genai-fp16", "", validate.Same},
+		{"llama__dynamo18-fp16", yarn, validate.AsClaimed},
+		{"llama__dynamo18-fp16", yarn + onnxed, validate.AsClaimed},
+		{"llama__dynamo18-nocache", "", validate.Same},
+		{"llama__ts17-fixed", "", validate.Same},
+		{"llama__ts17-fixed", yarn, validate.AsClaimed},
+		{"qwen3__ts17-static", "", validate.Same},
+		{"gpt_neox__dynamo18-merged", "", validate.Same},
+		{"gpt_neox__dynamo18-merged", yarn, validate.AsClaimed},
+		{"gemma3_text__dynamo18", window, validate.AsClaimed},
+		{"llama__genai-fp32", "", validate.Same},
+		{"llama__genai-fp32", near, validate.AsClaimed},
+		{"llama__optimum", "--target onnx", validate.Same},
+		{"llama__optimum", contrib, validate.Same},
+		{"llama__optimum", yarn + onnxed, validate.AsClaimed},
+		{"llama__optimum", near + onnxed, validate.AsClaimed},
+		{"llama__optimum", yarn + " " + contrib, validate.AsClaimed},
+		{"llama__optimum", extend, validate.AsClaimed},
+		{"llama__optimum", far, validate.AsClaimed},
+		{"llama__optimum", intra, validate.AsClaimed},
+		{"llama__optimum", "--logits last", validate.Same},
+		{"llama__optimum", "--kv fixed:capacity=64 " + yarn, validate.AsClaimed},
+		{"llama__optimum", "--opset 18", validate.Same},
+		{"llama__optimum", "--definition none", validate.Same},
+		{"llama__optimum", "--cache raw " + yarn, validate.AsClaimed},
+		{"llama__optimum", "--layers 0", validate.Same},
+		{"llama__dynamo23", yarn, validate.AsClaimed},
+		{"gptj__ts17", "", validate.Same},
+	} {
+		t.Run(c.model+" "+c.flags, func(t *testing.T) {
+			r, err := v.validate(c.model, v.rewrite(c.model, c.flags), 24)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Verdict != c.verdict || r.Rebuilt == nil || r.Rebuilt.First != nil {
+				t.Errorf("%s, want %s; %+v %q", r.Verdict, c.verdict, r.Rebuilt, r.Notes)
+			}
+		})
+	}
+}
