@@ -160,7 +160,7 @@ func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []
 		var v ort.Value
 		switch {
 		case in.Role != signature.Past:
-			values, dims := call.Feed(in.Role)
+			values, dims := call.Feed(in)
 			v, err = newIntegers(in.Type, values, dims...)
 		case g.past != nil:
 			inputs = append(inputs, g.past.list[in.Cache])

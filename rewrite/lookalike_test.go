@@ -45,8 +45,10 @@ var lookalikes = []struct {
 }{
 	{"FusedMatMul", fusedMatMuls},
 	{"MultiHeadAttention", multiHeadAttentions},
+	{"axes of positions", axesOfPositions},
 	{"causal masks", causalMasks},
 	{"concatenated parts", concatenatedParts},
+	{"factors behind the rotation", factorsBehind},
 	{"fused attention", fusedAttentions},
 	{"fused rotation", fusedRotations},
 	{"graphs", otherGraphs},

@@ -7,7 +7,7 @@ import "slices"
 type Call struct {
 	Batch, Length int64
 	IDs           []int64 // [Batch, Length]
-	Positions     []int64 // [Batch, Length]
+	Positions     []int64 // [Batch, Length], or [axes, Batch, Length] where a token has several that differ
 	Mask          []int64 // [Batch, past + Length]
 	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
@@ -16,13 +16,17 @@ type Call struct {
 
 // Feed returns the values of an input and their shape; both are nil for a past
 // input, which is fed with a cache.
-func (c Call) Feed(r Role) (values, dims []int64) {
+func (c Call) Feed(in Input) (values, dims []int64) {
 	total := int64(len(c.Mask)) / c.Batch
 	each, seen := []int64{c.Batch, c.Length}, []int64{c.Batch, total}
-	switch r {
+	switch in.Role {
 	case Tokens:
 		return c.IDs, each
 	case Positions:
+		if in.Axes > 0 {
+			given := int64(len(c.Positions)) / max(1, c.Batch*c.Length) // 1: text, whose positions are equal
+			return slices.Repeat(c.Positions, int(in.Axes/max(1, given))), slices.Concat([]int64{in.Axes}, each)
+		}
 		return c.Positions, each
 	case TokenTypes:
 		return make([]int64, len(c.IDs)), each

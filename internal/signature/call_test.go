@@ -15,6 +15,18 @@ func TestFeed(t *testing.T) {
 	}
 	given := call
 	given.Documents, given.Pasts = []int64{1, 1, 2, 1, -1, -1}, []int64{1, 0}
+	image := call
+	image.Positions = []int64{1, 2, 0, 1, 1, 3, 0, 1}
+	for axes, positions := range map[int64][]int64{2: image.Positions, 3: {1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1}} {
+		from := call
+		if axes == 2 {
+			from = image
+		}
+		values, dims := from.Feed(signature.Input{Role: signature.Positions, Axes: axes})
+		if !slices.Equal(values, positions) || !slices.Equal(dims, []int64{axes, 2, 2}) {
+			t.Errorf("positions on %d axes: %v %v, want %v", axes, values, dims, positions)
+		}
+	}
 	for _, c := range []struct {
 		call         signature.Call
 		role         signature.Role
@@ -30,7 +42,7 @@ func TestFeed(t *testing.T) {
 		{given, signature.CacheLength, given.Pasts, []int64{2}},
 		{call, signature.Past, nil, nil},
 	} {
-		values, dims := c.call.Feed(c.role)
+		values, dims := c.call.Feed(signature.Input{Role: c.role})
 		if !slices.Equal(values, c.values) || !slices.Equal(dims, c.dims) {
 			t.Errorf("role %d: %v %v, want %v %v", c.role, values, dims, c.values, c.dims)
 		}

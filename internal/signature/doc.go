@@ -7,7 +7,7 @@
 //	call := signature.Call{Batch: 1, Length: 3, IDs: ids, Positions: positions, Mask: mask}
 //	for _, in := range s.Inputs {
 //		if in.Role != signature.Past {
-//			values, dims := call.Feed(in.Role)
+//			values, dims := call.Feed(in)
 //			...
 //		}
 //	}

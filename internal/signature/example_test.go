@@ -24,7 +24,7 @@ func Example() {
 	call := signature.Call{Batch: 1, Length: 3, IDs: []int64{7, 8, 9}, Positions: []int64{0, 1, 2}, Mask: []int64{1, 1, 1}}
 	for _, in := range s.Inputs {
 		if in.Role != signature.Past {
-			values, dims := call.Feed(in.Role)
+			values, dims := call.Feed(in)
 			fmt.Println(in.Name, values, dims)
 		}
 	}
