@@ -86,6 +86,7 @@ HWY_INLINE void RotateHead(const AttentionParams& params, const In* in, const fl
 
 // Multiplies the channels of a head by factors of their own; none leave it as it is.
 HWY_INLINE void MultiplyChannels(const std::vector<float>& factors, float* row) {
+  if (factors.empty()) return;
   const DF d;
   size_t c = 0;
   for (; c + kLanes <= factors.size(); c += kLanes) {
