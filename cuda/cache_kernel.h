@@ -64,6 +64,7 @@ struct CacheKernel {
     } else {
       float rotated[kChunk];
       RotatedChunk(call, AngleRow(call, call.query_angles, 0, batch, place), c, key, rotated);
+      MultiplyChunk(call.rotation.key_factors, c, rotated);
       ROPE_UNROLL
       for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(rotated[i]);
       if (call.new_key_residual.data != nullptr) {

@@ -47,6 +47,10 @@ struct Rotation {
   bool interleaved = false, exact_angles = false;
   float gain = 1;
   const float* frequencies = nullptr;  // [pairs]
+  const int64_t* axes = nullptr;       // [pairs]: which position turns it; null: a token has one
+  // [head_size, filled up to whole chunks]: on the channels behind the rotation; null: all 1.
+  const float* query_factors = nullptr;
+  const float* key_factors = nullptr;
 };
 
 // Tables of angles. A row is `pairs` cosines, then as many sines, times the gain.
@@ -104,7 +108,7 @@ struct Call {
   int64_t head_size = 0, v_head_size = 0;
   int64_t num_heads = 0, kv_num_heads = 0;
   const int32_t* row_past = nullptr;   // [batch]; null: max_past each
-  const int64_t* positions = nullptr;  // [query_angles.rows]
+  const int64_t* positions = nullptr;  // [axes, query_angles.rows]
   const int64_t* shifts = nullptr;     // [batch]: position - index
   const Band* bands = nullptr;         // [band_count]
   int64_t band_count = 1;

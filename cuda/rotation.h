@@ -35,8 +35,9 @@ struct AngleKernel {
       const int64_t key_row = row - queries.all_rows();
       if (key_row < 0) {
         const Band& band = queries.bands[row / queries.rows];
-        Fill(call.rotation, band.QueryAt(call.positions[row % queries.rows]), pair,
-             queries.values + row * 2 * pairs);
+        const int64_t axis = call.rotation.axes == nullptr ? 0 : call.rotation.axes[pair];
+        const int64_t position = call.positions[axis * queries.rows + row % queries.rows];
+        Fill(call.rotation, band.QueryAt(position), pair, queries.values + row * 2 * pairs);
       } else if (call.raw_cache && key_row < keys.all_rows()) {
         const Band& band = keys.bands[key_row / keys.rows];
         // Rows of one batch row stand together; a single one serves all.
@@ -127,6 +128,15 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c, 
                        rotation, row, c + i, [&](int64_t at) { return ToFloat(head[at]); })
                  : 0.0f;
   }
+}
+
+// Multiplies the channels [c, c + kChunk) of a head by their factors, if there are any.
+ROPE_DEVICE void MultiplyChunk(const float* factors, int64_t c, float* numbers) {
+  if (factors == nullptr) return;
+  alignas(16) float own[kChunk];
+  CopyChunk<float>(factors + c, own);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) numbers[i] *= own[i];
 }
 
 // A row of a table: of a query's place in the call, or of a key's index.

@@ -138,6 +138,9 @@ class Run {
     rotation.exact_angles = params_.exact_angles;
     rotation.gain = params_.gain;
     upload_.Add(params_.frequencies, rotation.frequencies);
+    if (!params_.position_axes.empty()) upload_.Add(params_.position_axes, rotation.axes);
+    AddFactors(params_.query_factors, rotation.query_factors);
+    AddFactors(params_.key_factors, rotation.key_factors);
     call_.raw_cache = params_.raw_cache;
     call_.fast = params_.fast;
     call_.residuals = !params_.fast || params_.temperature.slope > 0;
@@ -164,6 +167,12 @@ class Run {
     TakePositions();
   }
 
+  void AddFactors(std::vector<float> factors, const float*& where) {
+    if (factors.empty()) return;
+    factors.resize(static_cast<size_t>(ChunksOf(args_.head_size) * kChunk), 1.0f);
+    upload_.Add(factors, where);
+  }
+
   void TakePositions() {
     const int64_t rows = positions_.shared() ? 1 : args_.batch;
     std::vector<int64_t> positions, shifts;
@@ -178,6 +187,7 @@ class Run {
         }
       }
     }
+    if (!params_.position_axes.empty()) positions = PositionsOfAxes(rows);
     call_.query_angles.rows = rows * args_.length;
     call_.query_angles.batch_stride = rows == 1 ? 0 : args_.length;
     upload_.Add(positions, call_.positions);
@@ -189,6 +199,16 @@ class Run {
     call_.key_angles.rows = args_.max_total() * (one ? 1 : args_.batch);
     call_.key_angles.batch_stride = one ? 0 : args_.max_total();
     ReserveAngles(call_.key_angles);
+  }
+
+  std::vector<int64_t> PositionsOfAxes(int64_t rows) const {
+    std::vector<int64_t> positions;
+    for (int64_t axis = 0; axis < args_.position_axes; ++axis) {
+      for (int64_t i = 0; i < rows * args_.length; ++i) {
+        positions.push_back(positions_.AtAxis(i / args_.length, i % args_.length, axis));
+      }
+    }
+    return positions;
   }
 
   void ReserveAngles(AngleTables& tables) {

@@ -32,6 +32,7 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   const float* angles =
       AngleRow(call, call.query_angles, call.query_angles.of_band[band], task.batch, place);
   RotatedChunk(call, angles, c, query, out);
+  MultiplyChunk(call.rotation.query_factors, c, out);
   const float temperature = call.score.temperatures == nullptr
                                 ? 1.0f
                                 : call.score.temperatures[task.batch * call.length + place];

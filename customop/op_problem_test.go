@@ -70,6 +70,10 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	if a.Cache == rope.Raw {
 		r.Cache = "raw"
 	}
+	for _, axis := range a.Encoding.Axes {
+		r.PositionAxes = append(r.PositionAxes, int64(axis))
+	}
+	r.QueryFactors, r.KeyFactors = float32s(a.QueryFactors), float32s(a.KeyFactors)
 	setPositionMap(&r, a)
 	setInputs(&r, p)
 	node, err := r.Node("attention 3")
@@ -160,7 +164,11 @@ func feedsOf(p ref.Problem, flat bool) feeds {
 		in["past_value"] = floats(float32s(p.PastValue), batch, kv, past, vSize)
 	}
 	if p.Positions != nil {
-		in["position_ids"] = integers(slices.Clone(p.Positions), batch, length)
+		dims := []int64{batch, length}
+		if a.Encoding.Axes != nil {
+			dims = []int64{int64(len(p.Positions)) / (batch * length), batch, length}
+		}
+		in["position_ids"] = integers(slices.Clone(p.Positions), dims...)
 	}
 	if p.KeyMask != nil {
 		mask := make([]int64, len(p.KeyMask))

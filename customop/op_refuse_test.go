@@ -153,7 +153,7 @@ func refuseNodes(t *testing.T, damages map[string]damage) {
 			types := map[string]onnx.DataType{
 				"query": onnx.Float, "key": onnx.Float, "value": onnx.Float, "past_key": onnx.Float, "past_value": onnx.Float,
 				"attention_bias": onnx.Float, "cache_length": onnx.Int32, "total_length": onnx.Int32, "document_ids": onnx.Int64,
-				"sink_logits": onnx.Float,
+				"sink_logits": onnx.Float, "position_ids": onnx.Int64,
 			}
 			_, err := newSession(t, node, types, 1)
 			if err == nil {

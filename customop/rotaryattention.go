@@ -40,7 +40,39 @@ func (r RotaryAttention) check() error {
 		r.checkTemperature(),
 		r.checkTrainedLength(),
 		r.checkDocuments(),
+		r.checkAxes(),
+		r.checkFactors(),
 	)
+}
+
+// checkAxes refuses what asks for one position where a token has several.
+func (r RotaryAttention) checkAxes() error {
+	if len(r.PositionAxes) == 0 {
+		return nil
+	}
+	for pair, axis := range r.PositionAxes {
+		if axis < 0 {
+			return fmt.Errorf("position_axes[%d] is %d: it must not be negative", pair, axis)
+		}
+	}
+	one := func(list []float32, plain float32) bool { return len(list) == 0 || len(list) == 1 && list[0] == plain }
+	plain := len(r.BandStarts) <= 1 && r.BandChunk == 0 && one(r.BandQueryScales, 1) && one(r.BandQueryOffsets, 0) && one(r.BandKeyScales, 1) && one(r.BandQueryLimits, 0)
+	switch {
+	case len(r.PositionAxes) != len(r.Frequencies):
+		return fmt.Errorf("position_axes has %d values, frequencies %d", len(r.PositionAxes), len(r.Frequencies))
+	case r.PositionIDs == "":
+		return errors.New("position_axes needs position_ids")
+	case !plain, r.Cache == "raw", len(r.Temperature) > 0, r.DocumentRestart == 1:
+		return errors.New(`position_axes gives a token several positions; a map of bands, cache "raw", temperature and document_restart need one`)
+	}
+	return nil
+}
+
+func (r RotaryAttention) checkFactors() error {
+	if q, k := len(r.QueryFactors), len(r.KeyFactors); q > 0 && k > 0 && q != k {
+		return fmt.Errorf("query_factors has %d values, key_factors %d: a head has one size", q, k)
+	}
+	return cmp.Or(finite("query_factors", r.QueryFactors...), finite("key_factors", r.KeyFactors...))
 }
 
 func (r RotaryAttention) checkDocuments() error {

@@ -14,7 +14,7 @@ type RotaryAttention struct {
 	Value             string // T [batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]
 	PastKey           string // T [batch, kv_num_heads, past, head_size], optional
 	PastValue         string // T [batch, kv_num_heads, past, v_head_size], optional
-	PositionIDs       string // int64 [batch or 1, length], optional
+	PositionIDs       string // int64 [batch or 1, length], with position_axes [axes, batch or 1, length], optional
 	AttentionMask     string // int64 [batch or 1, past + length], optional
 	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional
 	CacheLength       string // int32 [batch], optional
@@ -38,6 +38,9 @@ type RotaryAttention struct {
 	RotaryLayout     string    // half pairs channels (x, x + rotary_dim/2), interleaved pairs (2x, 2x + 1).
 	RotaryOffset     int64     // First rotated channel of a head.
 	ExactAngles      int64     // 1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do.
+	PositionAxes     []int64   // For each channel pair the axis of position_ids, counted from 0, whose position turns it, where a token has several positions (time, height and width); empty means that it has one. Needs position_ids, one band without a map, a rotated cache, no temperature and no document_restart: these ask for one position. With trained_length the largest position of all axes counts.
+	QueryFactors     []float32 // Multiply the channels of every query head after the rotation, head_size of them (the weights of a norm behind the rotation, say); empty means all 1.
+	KeyFactors       []float32 // The same for keys. A rotated cache holds keys multiplied by them, a raw one does not.
 	Causal           int64     // 1 hides keys with j > i.
 	Window           int64     // n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window.
 	FirstKeys        int64     // Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise.
@@ -92,6 +95,9 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "rotary_layout", Kind: Text, Text: r.RotaryLayout}, r.RotaryLayout == "" || r.RotaryLayout == "half", 1)
 	b.optional(NodeAttribute{Name: "rotary_offset", Kind: Int, Int: r.RotaryOffset}, r.RotaryOffset == 0, 1)
 	b.optional(NodeAttribute{Name: "exact_angles", Kind: Int, Int: r.ExactAngles}, r.ExactAngles == 0, 1)
+	b.optional(NodeAttribute{Name: "position_axes", Kind: Ints, Ints: r.PositionAxes}, len(r.PositionAxes) == 0, 6)
+	b.optional(NodeAttribute{Name: "query_factors", Kind: Floats, Floats: r.QueryFactors}, len(r.QueryFactors) == 0, 6)
+	b.optional(NodeAttribute{Name: "key_factors", Kind: Floats, Floats: r.KeyFactors}, len(r.KeyFactors) == 0, 6)
 	b.optional(NodeAttribute{Name: "causal", Kind: Int, Int: r.Causal}, r.Causal == 1, 1)
 	b.optional(NodeAttribute{Name: "window", Kind: Int, Int: r.Window}, r.Window == 0, 1)
 	b.optional(NodeAttribute{Name: "first_keys", Kind: Int, Int: r.FirstKeys}, r.FirstKeys == 0, 2)
@@ -137,6 +143,9 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	p.string("rotary_layout", &r.RotaryLayout, false)
 	p.int("rotary_offset", &r.RotaryOffset, false)
 	p.int("exact_angles", &r.ExactAngles, false)
+	p.ints("position_axes", &r.PositionAxes, false)
+	p.floats("query_factors", &r.QueryFactors, false)
+	p.floats("key_factors", &r.KeyFactors, false)
 	p.int("causal", &r.Causal, false)
 	p.int("window", &r.Window, false)
 	p.int("first_keys", &r.FirstKeys, false)

@@ -7,7 +7,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 5
+const SpecVersion = 6
 
 // NumberedSince is the version of the specification that brought numbered names of an op.
 const NumberedSince = 5
@@ -64,7 +64,7 @@ var RotaryAttentionSpec = Spec{
 		"c(i,j) = scale · t(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
 		"a_b = min(band_query_scales[b]·u_b(p_i) + band_query_offsets[b], band_query_limits[b]), c_b = band_key_scales[b]·u_b(p_j), u_b(p) = ⌊p / band_groups[b]⌋, and t(p) is 1 without a temperature; " +
 		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias, where no softcap leaves c + bias_before_softcap; output = Σ over visible j of softmax(s)·v_j. " +
-		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain. " +
+		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain; with position_axes each pair has a p of its own, and with query_factors and key_factors all channels are multiplied by these after that. " +
 		"A query that sees no key gives zeros. More than one band needs causal = 1.",
 	Inputs: []Value{
 		{Name: "query", Type: "T", Shape: "[batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]", Since: 1, Doc: "Query before rotation."},
@@ -72,7 +72,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "value", Type: "T", Shape: "[batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]", Since: 1, Doc: "New values."},
 		{Name: "past_key", Type: "T", Shape: "[batch, kv_num_heads, past, head_size]", Optional: true, Since: 1, Doc: "Keys of earlier calls, as present_key gave them. Absent means past = 0."},
 		{Name: "past_value", Type: "T", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
-		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band or a raw cache, position − index must be the same for all real (unpadded) tokens of a row, and a cached key stands at its index + that number."},
+		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length], with position_axes [axes, batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band or a raw cache, position − index must be the same for all real (unpadded) tokens of a row, and a cached key stands at its index + that number."},
 		{Name: "attention_mask", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 1, Doc: "0 hides the key; any other value shows it."},
 		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Doc: "Added to the scores after the softcap. −∞ hides the key."},
 		{Name: "cache_length", Type: "int32", Shape: "[batch]", Optional: true, Since: 2, Doc: "Past of each row, each ≥ 0: how many rows of past_key and past_value, which are then buffers [batch, kv_num_heads, capacity, …], hold tokens. Row b's new tokens have the indices cache_length[b] + place. attention_mask, attention_bias and document_ids then have any width ≥ the largest cache_length + length."},
@@ -97,6 +97,9 @@ var RotaryAttentionSpec = Spec{
 		{Name: "rotary_layout", Type: "string", Default: `"half"`, Since: 1, Doc: "half pairs channels (x, x + rotary_dim/2), interleaved pairs (2x, 2x + 1)."},
 		{Name: "rotary_offset", Type: "int", Default: "0", Since: 1, Doc: "First rotated channel of a head."},
 		{Name: "exact_angles", Type: "int", Default: "0", Since: 1, Doc: "1 keeps the angle p·ω in float64; 0 rounds it to float32 first, as exporters do."},
+		{Name: "position_axes", Type: "ints", Default: "nil", Since: 6, Doc: "For each channel pair the axis of position_ids, counted from 0, whose position turns it, where a token has several positions (time, height and width); empty means that it has one. Needs position_ids, one band without a map, a rotated cache, no temperature and no document_restart: these ask for one position. With trained_length the largest position of all axes counts."},
+		{Name: "query_factors", Type: "floats", Default: "nil", Since: 6, Doc: "Multiply the channels of every query head after the rotation, head_size of them (the weights of a norm behind the rotation, say); empty means all 1."},
+		{Name: "key_factors", Type: "floats", Default: "nil", Since: 6, Doc: "The same for keys. A rotated cache holds keys multiplied by them, a raw one does not."},
 		{Name: "causal", Type: "int", Default: "1", Since: 1, Doc: "1 hides keys with j > i."},
 		{Name: "window", Type: "int", Default: "0", Since: 1, Doc: "n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window."},
 		{Name: "first_keys", Type: "int", Default: "0", Since: 2, Doc: "Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise."},

@@ -45,6 +45,10 @@ func feedable(s *signature.Signature, in signature.Input) error {
 			return fmt.Errorf("input %s has a cache of exactly %d tokens and no input says how many it holds", in.Name, c.Rows)
 		}
 		return nil
+	case signature.Positions:
+		if in.Axes > 0 && s.Capacity > 0 {
+			return fmt.Errorf("input %s gives each token %d positions, which is not fed here beside a cache of fixed capacity", in.Name, in.Axes)
+		}
 	case signature.CacheLength:
 		return nil // int32, as the op reads it
 	}

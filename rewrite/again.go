@@ -128,7 +128,7 @@ func (r *request) start(f measure.Attention, site Site) (rope.Attention, error) 
 		return measured, fmt.Errorf("an earlier rewrite with the target onnx gave it another mask, which the target onnx cannot take out; start from the original file, or leave --target away")
 	}
 	a := *original
-	a.Sinks = measured.Sinks // the record has none
+	a.Sinks, a.QueryFactors, a.KeyFactors = measured.Sinks, measured.QueryFactors, measured.KeyFactors // the record has none
 	return a, nil
 }
 

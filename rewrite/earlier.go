@@ -166,10 +166,12 @@ func (e *earlier) sites(m *onnx.Model, report *Report) ([]measure.Attention, map
 			continue
 		}
 		view := w.scope.View
+		original := w.record.Original
+		original.QueryFactors, original.KeyFactors = w.now.QueryFactors, w.now.KeyFactors // the record has none
 		report.Sites = append(report.Sites, w.site())
 		written[layer] = w
 		sites = append(sites, measure.Attention{Index: layer, Scope: w.scope, Site: site.Written(view, w.node, w.op, w.record.Normed), Measured: &measure.Measured{
-			Attention: w.record.Original,
+			Attention: original,
 			Layouts:   &site.Layouts{Cached: w.op.PastKey != ""},
 			Position:  view.Inputs[w.positions],
 			Mask:      view.Inputs[w.op.AttentionMask],

@@ -94,6 +94,17 @@ func (s sequence) column(rows []int64, from, to int64) []int64 {
 	return out
 }
 
+// apart returns positions on several axes: on the first these, on the others less for
+// some tokens.
+func apart(positions []int64, axes int64) (out []int64) {
+	for axis := range axes {
+		for i, p := range positions {
+			out = append(out, max(p-axis*int64(i%3), 0))
+		}
+	}
+	return out
+}
+
 // run evaluates chunks and returns every output of every call.
 func (r *runnable) run(t testing.TB, s sequence, chunks []int64) []map[string]engine.Tensor {
 	t.Helper()
@@ -110,7 +121,12 @@ func (r *runnable) run(t testing.TB, s sequence, chunks []int64) []map[string]en
 			case v.Name == "attention_mask":
 				feeds[v.Name], err = engine.Integers(v.Type, s.column(s.mask, 0, end), s.batch, end)
 			case v.Name == "position_ids":
-				feeds[v.Name], err = positionFeed(v, s.column(s.positions, start, end), s.batch, length)
+				positions, dims := s.column(s.positions, start, end), []int64{s.batch, length}
+				if len(v.Shape) == 3 { // one for each axis, which differ
+					dims = slices.Concat([]int64{v.Shape[0].Value}, dims)
+					positions = apart(positions, dims[0])
+				}
+				feeds[v.Name], err = engine.Integers(v.Type, positions, dims...)
 			case start > 0:
 				feeds[v.Name] = calls[len(calls)-1][strings.Replace(v.Name, "past_key_values", "present", 1)]
 			default:
@@ -130,21 +146,6 @@ func (r *runnable) run(t testing.TB, s sequence, chunks []int64) []map[string]en
 		start += length
 	}
 	return calls
-}
-
-// positionFeed is a tensor of positions. Where a token has several, each is a little farther than the
-// one before.
-func positionFeed(v *onnx.ValueInfo, positions []int64, dims ...int64) (engine.Tensor, error) {
-	if len(v.Shape) != 3 {
-		return engine.Integers(v.Type, positions, dims...)
-	}
-	var all []int64
-	for axis := range v.Shape[0].Value {
-		for _, p := range positions {
-			all = append(all, p+2*axis)
-		}
-	}
-	return engine.Integers(v.Type, all, slices.Concat([]int64{v.Shape[0].Value}, dims)...)
 }
 
 // compareModels holds the patched model's outputs against the original's, both

@@ -401,7 +401,12 @@ func rotations() []lookalike {
 				}
 				p.query(func(old string) string { return p.op("Mul", p.normed(old), p.floats([]int64{16}, v...)) })
 			},
-			kept: both("by the weights of a norm behind the rotation, say"),
+			is: func(_ int, a rope.Attention) error {
+				if len(a.QueryFactors) != 16 || a.QueryFactors[8] != 2 || a.KeyFactors != nil {
+					return fmt.Errorf("the factors behind the rotation are %v and %v", a.QueryFactors, a.KeyFactors)
+				}
+				return nil
+			},
 		},
 		{
 			name: "the query normed over all its heads after the rotation",
@@ -465,19 +470,6 @@ func rotations() []lookalike {
 			},
 			models: llamas,
 			kept:   both("query and key are rotated differently"),
-		},
-		{
-			name: "three positions for each token",
-			change: func(p *patient) {
-				p.positions(func(v string) string { return p.node("Gather", []string{v, p.int(1)}, onnx.IntAttr("axis", 0)) })
-				for _, v := range p.Graph.Inputs {
-					if v.Name == "position_ids" {
-						v.Shape = append([]onnx.Dim{{Value: 3}}, v.Shape...)
-					}
-				}
-			},
-			models: llamas,
-			kept:   both("which gives a token several positions"),
 		},
 		{
 			name: "no rotation in the second layer",

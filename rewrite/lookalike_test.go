@@ -45,9 +45,11 @@ var lookalikes = []struct {
 }{
 	{"FusedMatMul", fusedMatMuls},
 	{"MultiHeadAttention", multiHeadAttentions},
+	{"axes of positions", axesOfPositions},
 	{"causal masks", causalMasks},
 	{"concatenated parts", concatenatedParts},
 	{"folded scores", foldedScores},
+	{"factors behind the rotation", factorsBehind},
 	{"fused attention", fusedAttentions},
 	{"fused rotation", fusedRotations},
 	{"graphs", otherGraphs},

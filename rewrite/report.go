@@ -3,6 +3,7 @@ package rewrite
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -84,8 +85,9 @@ type Site struct {
 	Scaling   string  `json:"scaling,omitempty"` // what the frequencies were scaled by before the model was exported; empty when by nothing that is known
 	Mask      string  `json:"mask"`
 
-	// AfterRotation says which of query and key are normed, or scaled by numbers
-	// for tokens or heads (a temperature), behind their rotation; empty for most.
+	// AfterRotation says which of query and key are normed, scaled by numbers for
+	// tokens or heads (a temperature), or weighted by channel, behind their rotation;
+	// empty for most.
 	AfterRotation string `json:"after_rotation,omitempty"`
 
 	// Unknown is how far the frequencies may be off, relative to themselves, where
@@ -207,7 +209,7 @@ func (s *Site) describe(of *site.Sized, l *measure.Measured) {
 	if l.RotationOnly {
 		return
 	}
-	s.AfterRotation = of.AfterRotation()
+	s.AfterRotation = strings.Join(slices.DeleteFunc([]string{of.AfterRotation(), l.Attention.DescribeFactors()}, func(text string) bool { return text == "" }), ", ")
 	s.Mask = l.Attention.Mask.String()
 	s.Cache = "none"
 	if l.Layouts.Cached {

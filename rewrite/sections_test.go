@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// TestSections: a model whose tokens have three positions keeps its attention, but
-// its frequencies are changed, with a picture in the text as without.
+// TestSections: a model whose tokens have three positions computes with each scaling what
+// transformers does, with a picture in the text as without, for each target.
 func TestSections(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
@@ -27,32 +28,64 @@ func TestSections(t *testing.T) {
 	defer f.Close()
 	original := filepath.Join(testdata, "coverage", "qwen2_vl__ts17-cache", "model.onnx")
 	for _, method := range []string{"linear:factor=4", "yarn:factor=4,original_max_position_embeddings=16"} {
-		m, err := onnx.Open(original)
+		for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+			m, err := onnx.Open(original)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range report.Sites {
+				if s.RotationOnly || !slices.Equal(s.Attention.Encoding.Axes, []int{0, 1, 2, 2}) {
+					t.Errorf("layer %d turns by the axes %v: %s", s.Layer, s.Attention.Encoding.Axes, s.Reason)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "patched.onnx")
+			if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if target == rewrite.PlainONNX {
+				noCustomNodes(t, path)
+			}
+			for _, pad := range []string{"", "_pad"} {
+				if off := sectionedDistance(t, f, path, pad, method); !(off <= 1e-4) {
+					t.Errorf("%s%s as %s: off by %.2g from transformers", method, pad, target, off)
+				} else {
+					t.Logf("%s%s as %s: off by %.2g", method, pad, target, off)
+				}
+			}
+		}
+	}
+}
+
+// TestSectionsRefuse: what asks for one position of a token is refused, and so is what has
+// no input for several.
+func TestSectionsRefuse(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	for method, axis := range map[string]rope.Axis{
+		"string:shift=16,window=4": rope.PositionsAxis, "self-extend:group=4,window=8": rope.PositionsAxis, "log-n:original_max_position_embeddings=16": rope.ScalingAxis,
+	} {
+		m, err := onnx.Open(filepath.Join(testdata, "coverage", "qwen2_vl__ts17-cache", "model.onnx"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX})
-		if err != nil {
-			t.Fatal(err)
+		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{spec(t, axis, method)}})
+		if err == nil || !strings.Contains(err.Error(), "gives each token several positions") {
+			t.Errorf("%s: the error is %v", method, err)
 		}
-		for _, s := range report.Sites {
-			if !s.RotationOnly || s.Status != rewrite.Rewritten || !strings.Contains(s.Reason, "several positions") {
-				t.Errorf("layer %d is %s: %s", s.Layer, s.Status, s.Reason)
-			}
-		}
-		path := filepath.Join(t.TempDir(), "patched.onnx")
-		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		noCustomNodes(t, path)
-		for _, pad := range []string{"", "_pad"} {
-			if off := sectionedDistance(t, f, path, pad, method); !(off <= 1e-4) {
-				t.Errorf("%s%s: off by %.2g from transformers", method, pad, off)
-			} else {
-				t.Logf("%s%s: off by %.2g", method, pad, off)
-			}
-		}
+	}
+	m, err := onnx.Open(filepath.Join(testdata, "coverage", "qwen2_vl__ts17-cache", "model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib}); err == nil || !strings.Contains(err.Error(), "several positions") {
+		t.Errorf("the target contrib: the error is %v", err)
 	}
 }
 
@@ -145,7 +178,7 @@ func TestLookalikeSections(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range report.Sites {
-				if s.RotationOnly != (c.want == "") || !strings.Contains(s.Reason, c.want) {
+				if s.RotationOnly || (s.Status == rewrite.Rewritten) != (c.want == "") || !strings.Contains(s.Reason, c.want) {
 					t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.want)
 				}
 			}

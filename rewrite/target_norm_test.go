@@ -16,12 +16,17 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// TestTargetONNXBehindNorms: norms with weights stand behind this model's
-// rotation, so that its attention is kept; its frequencies are changed in place,
-// to what transformers computes with each scaling.
-func TestTargetONNXBehindNorms(t *testing.T) {
+// TestBehindNorms: norms with weights stand behind this model's rotation. With each scaling
+// it computes what transformers does, for each target.
+func TestBehindNorms(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
+	for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+		t.Run(string(target), func(t *testing.T) { behindNorms(t, target) })
+	}
+}
+
+func behindNorms(t *testing.T, target rewrite.Target) {
 	folder := filepath.Join(testdata, "coverage")
 	f, err := npz.Open(filepath.Join(folder, "hunyuan.methods.npz"))
 	if err != nil {
@@ -41,13 +46,13 @@ func TestTargetONNXBehindNorms(t *testing.T) {
 		}
 		defer m.Close()
 		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
-			Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: rewrite.PlainONNX})
+			Edits: []rope.Spec{spec(t, rope.ScalingAxis, method)}, Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range report.Sites {
-			if !s.RotationOnly || !strings.Contains(s.Reason, "by the weights of a norm behind the rotation") {
-				t.Errorf("layer %d, of its rotation alone %v: %s", s.Layer, s.RotationOnly, s.Reason)
+			if a := s.Attention; s.RotationOnly || len(a.QueryFactors) != 6 || len(a.KeyFactors) != 6 {
+				t.Errorf("layer %d, its factors behind the rotation %v and %v: %s", s.Layer, a.QueryFactors, a.KeyFactors, s.Reason)
 			}
 		}
 		path := filepath.Join(t.TempDir(), "patched.onnx")

@@ -5,7 +5,7 @@ package rope
 // computes. The formula is, for a query at index i = past + place in the call,
 // a key at index j, and the band b that holds the distance i − j:
 //
-//	c(i,j) = Scale · Temperature(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩
+//	c(i,j) = Scale · Temperature(p_i) · ⟨QueryFactors ⊙ R(a_b) q_i, KeyFactors ⊙ R(c_b) k_j⟩
 //	s(i,j) = Softcap · tanh((c + bias before) / Softcap) + bias after, or c + bias without a softcap
 //	out_i  = Σ_{j visible} softmax_j(s(i,·)) v_j
 //
@@ -18,6 +18,11 @@ type Attention struct {
 	Softcap     float64     `json:"softcap,omitzero"`     // 0 means none
 	Temperature Temperature `json:"temperature,omitzero"` // on the content score, by the query's position
 	Sinks       []float64   `json:"-"`                    // one more logit per head, in the softmax's denominator only; nil means none
+
+	// Factors on the channels of query and key behind the rotation, HeadSize of them: the
+	// weights of a norm that stands there. A cache of rotated keys holds them multiplied.
+	QueryFactors []float64 `json:"-"` // nil means all 1
+	KeyFactors   []float64 `json:"-"`
 
 	Encoding Encoding `json:"encoding,omitzero"`
 	Bands    []Band   `json:"bands,omitzero"` // position map; nil is plain RoPE (one band, true positions)

@@ -6,7 +6,9 @@ import "slices"
 func (a Attention) Clone() Attention {
 	a.Encoding.Frequencies = slices.Clone(a.Encoding.Frequencies)
 	a.Encoding.LengthDependent.Long = slices.Clone(a.Encoding.LengthDependent.Long)
+	a.Encoding.Axes = slices.Clone(a.Encoding.Axes)
 	a.Sinks = slices.Clone(a.Sinks)
+	a.QueryFactors, a.KeyFactors = slices.Clone(a.QueryFactors), slices.Clone(a.KeyFactors)
 	a.Bands = slices.Clone(a.Bands)
 	return a
 }

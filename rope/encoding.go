@@ -17,10 +17,13 @@ const (
 
 // Encoding is a rotary position encoding: R(p) turns pair x by the angle
 // p·Frequencies[x] and multiplies both channels by Gain; R(0) = Gain.
+// Where a token has several positions (multimodal RoPE: time, height and width),
+// p is that of the pair's axis. (Qwen2-VL, arXiv:2409.12191, section 2.1.)
 // (Su et al., RoFormer, arXiv:2104.09864, eq. 15.)
 type Encoding struct {
-	Frequencies []float64 `json:"inv_freq"`      // radians per position, one per channel pair (inv_freq)
-	Gain        float64   `json:"gain,omitzero"` // on the rotated channels of query and of key; 0 means 1
+	Frequencies []float64 `json:"inv_freq"`               // radians per position, one per channel pair (inv_freq)
+	Gain        float64   `json:"gain,omitzero"`          // on the rotated channels of query and of key; 0 means 1
+	Axes        []int     `json:"position_axes,omitzero"` // of each pair, counted from 0; nil where a token has one position
 	Layout      Layout    `json:"layout"`
 	Offset      int       `json:"offset,omitzero"`       // first rotated channel of a head
 	ExactAngles bool      `json:"exact_angles,omitzero"` // false rounds p·ω to float32 first, as exporters do

@@ -157,6 +157,9 @@ func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, e
 	if err != nil {
 		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
+	if err := edited.OnePosition(); err != nil && edited.Encoding.Axes != nil {
+		return Attention{}, nil, nil, fmt.Errorf("%s: the model gives each token several positions (of time, height and width), and %w", m.title(), err)
+	}
 	for i, omega := range edited.Encoding.Frequencies {
 		if math.IsNaN(omega) || math.IsInf(omega, 0) {
 			return Attention{}, nil, nil, fmt.Errorf("%s: pair %d would turn by %g per position; give less extreme numbers", m.title(), i, omega)

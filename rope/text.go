@@ -2,6 +2,7 @@ package rope
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,52 @@ func (m Mask) String() string {
 	add(m.Padding, "padding")
 	add(m.Bias, "the model's own bias")
 	return strings.Join(parts, " + ")
+}
+
+// DescribeAxes says which of a token's positions turn how many pairs: "3 positions for each
+// token, which turn 16, 24 and 24 pairs in sections". Where a token has one position there
+// is nothing to say.
+func (e Encoding) DescribeAxes() string {
+	if e.Axes == nil {
+		return ""
+	}
+	counts := make([]int, slices.Max(e.Axes)+1)
+	changes := 0
+	for pair, axis := range e.Axes {
+		counts[axis]++
+		if pair > 0 && axis != e.Axes[pair-1] {
+			changes++
+		}
+	}
+	how := "in sections"
+	if changes >= len(counts) {
+		how = "interleaved"
+	}
+	list := make([]string, len(counts))
+	for axis, n := range counts {
+		list[axis] = fmt.Sprint(n)
+	}
+	last := len(list) - 1
+	if last == 0 {
+		return "pairs turn by the first of several positions for each token"
+	}
+	return fmt.Sprintf("%d positions for each token, which turn %s and %s pairs %s", len(counts), strings.Join(list[:last], ", "), list[last], how)
+}
+
+// DescribeFactors says which of query and key are multiplied by channel behind the
+// rotation; "" for none.
+func (a Attention) DescribeFactors() string {
+	var list []string
+	if a.QueryFactors != nil {
+		list = append(list, "query")
+	}
+	if a.KeyFactors != nil {
+		list = append(list, "key")
+	}
+	if list == nil {
+		return ""
+	}
+	return strings.Join(list, " and ") + " weighted by channel"
 }
 
 // DescribePositions says at which positions far keys are met, in a part for each band

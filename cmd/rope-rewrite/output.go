@@ -207,6 +207,9 @@ func describe(s rewrite.Site) string {
 	if s.Attention != nil && s.Attention.Encoding.LengthDependent.Trained > 0 {
 		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.LengthDependent.Trained)
 	}
+	if s.Attention != nil && s.Attention.Encoding.Axes != nil {
+		text += ", " + s.Attention.Encoding.DescribeAxes()
+	}
 	if s.AfterRotation != "" {
 		text += ", " + s.AfterRotation
 	}

@@ -59,8 +59,10 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 		}
 		p.PresentRows = max(p.Past, width)
 	}
-	for _, id := range rows(in[positionIDs], p.Batch, p.Length) {
-		p.Positions = append(p.Positions, int64(id))
+	for _, positions := range byAxis(in[positionIDs]) {
+		for _, id := range rows(positions, p.Batch, p.Length) {
+			p.Positions = append(p.Positions, int64(id))
+		}
 	}
 	if p.Positions == nil {
 		p.Positions = indices(p)
@@ -74,6 +76,22 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 	p.Bias = spread(in[attentionBias], p.Batch, a.Heads, p.Length, width)
 	p.BiasBeforeSoftcap = spread(in[biasBeforeSoftcap], p.Batch, a.Heads, p.Length, width)
 	return p, nil
+}
+
+// byAxis are positions [batch or 1, length], or of a tensor [axes, batch or 1, length] those
+// of each axis; none of no tensor.
+func byAxis(t engine.Tensor) (list []engine.Tensor) {
+	switch {
+	case t.Data == nil:
+		return nil
+	case len(t.Dims) == 2:
+		return []engine.Tensor{t}
+	}
+	size := len(t.Data) / int(max(t.Dims[0], 1))
+	for axis := range int(t.Dims[0]) {
+		list = append(list, engine.Tensor{Type: t.Type, Dims: t.Dims[1:], Data: t.Data[axis*size : (axis+1)*size]})
+	}
+	return list
 }
 
 // indices are the positions of an op that is given none.

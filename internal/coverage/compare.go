@@ -191,8 +191,7 @@ type part struct {
 func batches(s decoder.Sequence) []part {
 	list := []part{{Sequence: s}}
 	for b := range s.Batch {
-		row := func(v []int64) []int64 { return v[b*s.Length : (b+1)*s.Length] }
-		list = append(list, part{row: b, Sequence: decoder.Sequence{Batch: 1, Length: s.Length, IDs: row(s.IDs), Mask: row(s.Mask), Positions: row(s.Positions)}})
+		list = append(list, part{row: b, Sequence: s.Row(b)})
 	}
 	return list
 }

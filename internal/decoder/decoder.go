@@ -31,7 +31,7 @@ type Step struct {
 	IDs           []int64 // [Batch, Length]
 	Mask          []int64 // [Batch, past + Length]
 	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
-	Positions     []int64 // [Batch, Length]
+	Positions     []int64 // [Batch, Length] or [axes, Batch, Length]
 	Cache         Cache   // of the call before; nil for the first
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
 }

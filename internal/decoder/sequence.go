@@ -11,8 +11,29 @@ import (
 // Sequence is a batch of whole sequences.
 type Sequence struct {
 	Batch, Length        int64
-	IDs, Mask, Positions []int64 // [Batch, Length]
+	IDs, Mask, Positions []int64 // [Batch, Length]; Positions also [axes, Batch, Length], as in signature.Call
 	Documents            []int64 // the same; nil puts every token into document 1
+}
+
+// Row is one sequence of the batch by itself.
+func (s Sequence) Row(b int64) Sequence {
+	from, to := b*s.Length, (b+1)*s.Length
+	row := Sequence{Batch: 1, Length: s.Length, IDs: s.IDs[from:to], Mask: s.Mask[from:to]}
+	for at := from; at < int64(len(s.Positions)); at += s.Batch * s.Length {
+		row.Positions = append(row.Positions, s.Positions[at:at+s.Length]...)
+	}
+	if s.Documents != nil {
+		row.Documents = s.Documents[from:to]
+	}
+	return row
+}
+
+// positions are those of some places of all rows, on each axis.
+func (s Sequence) positions(start, length int64) (list []int64) {
+	for row := int64(0); row < int64(len(s.Positions)); row += s.Length {
+		list = append(list, s.Positions[row+start:row+start+length]...)
+	}
+	return list
 }
 
 // Random makes two rows of random tokens, or as many as the model takes, the second with padding on
@@ -88,11 +109,10 @@ func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]f
 	var vocabulary int64
 	start := int64(0)
 	for _, length := range lengths {
-		step := Step{Batch: s.Batch, Length: length, Cache: cache}
+		step := Step{Batch: s.Batch, Length: length, Cache: cache, Positions: s.positions(start, length)}
 		for b := range s.Batch {
 			row := b * s.Length
 			step.IDs = append(step.IDs, s.IDs[row+start:row+start+length]...)
-			step.Positions = append(step.Positions, s.Positions[row+start:row+start+length]...)
 			step.Mask = append(step.Mask, s.Mask[row:row+start+length]...)
 			if s.Documents != nil {
 				step.Documents = append(step.Documents, s.Documents[row:row+start+length]...)
@@ -122,12 +142,7 @@ func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]f
 func (d *Decoder) RowByRow(ctx context.Context, s Sequence, lengths ...int64) ([]float64, error) {
 	var out []float64
 	for b := range s.Batch {
-		from, to := b*s.Length, (b+1)*s.Length
-		row := Sequence{Batch: 1, Length: s.Length, IDs: s.IDs[from:to], Mask: s.Mask[from:to], Positions: s.Positions[from:to]}
-		if s.Documents != nil {
-			row.Documents = s.Documents[from:to]
-		}
-		logits, err := d.Chunks(ctx, row, lengths...)
+		logits, err := d.Chunks(ctx, s.Row(b), lengths...)
 		if err != nil {
 			return nil, err
 		}

@@ -64,6 +64,10 @@ func Unfit(p ref.Problem) string {
 		past = p.Pasts[0]
 	}
 	switch {
+	case a.Encoding.Axes != nil:
+		return "its tokens have several positions, which are not shifted as one"
+	case a.QueryFactors != nil || a.KeyFactors != nil:
+		return "its queries and keys are weighted behind the rotation"
 	case p.Batch != 1 || past > 0 || p.Length == 0 || len(p.Positions) != p.Length:
 		return "one row of tokens without a past is measured"
 	case len(a.Bands) > 1 || a.Chunk > 0 || a.Drawn.Range > 0:

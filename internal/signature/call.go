@@ -7,7 +7,7 @@ import "slices"
 type Call struct {
 	Batch, Length int64
 	IDs           []int64 // [Batch, Length]
-	Positions     []int64 // [Batch, Length]; of a text all positions of a token (Input.Axes) are the same
+	Positions     []int64 // [Batch, Length], or [axes, Batch, Length] where a token has several that differ
 	Mask          []int64 // [Batch, past + Length]
 	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
@@ -24,7 +24,8 @@ func (c Call) Feed(in Input) (values, dims []int64) {
 		return c.IDs, each
 	case Positions:
 		if in.Axes > 0 {
-			return slices.Repeat(c.Positions, int(in.Axes)), []int64{in.Axes, c.Batch, c.Length}
+			given := int64(len(c.Positions)) / max(1, c.Batch*c.Length) // 1: text, whose positions are equal
+			return slices.Repeat(c.Positions, int(in.Axes/max(1, given))), slices.Concat([]int64{in.Axes}, each)
 		}
 		return c.Positions, each
 	case TokenTypes:

@@ -15,6 +15,18 @@ func TestFeed(t *testing.T) {
 	}
 	given := call
 	given.Documents, given.Pasts = []int64{1, 1, 2, 1, -1, -1}, []int64{1, 0}
+	image := call
+	image.Positions = []int64{1, 2, 0, 1, 1, 3, 0, 1}
+	for axes, positions := range map[int64][]int64{2: image.Positions, 3: {1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1}} {
+		from := call
+		if axes == 2 {
+			from = image
+		}
+		values, dims := from.Feed(signature.Input{Role: signature.Positions, Axes: axes})
+		if !slices.Equal(values, positions) || !slices.Equal(dims, []int64{axes, 2, 2}) {
+			t.Errorf("positions on %d axes: %v %v, want %v", axes, values, dims, positions)
+		}
+	}
 	for _, c := range []struct {
 		call         signature.Call
 		in           signature.Input
@@ -22,7 +34,6 @@ func TestFeed(t *testing.T) {
 	}{
 		{call, signature.Input{Role: signature.Tokens}, call.IDs, []int64{2, 2}},
 		{call, signature.Input{Role: signature.Positions}, call.Positions, []int64{2, 2}},
-		{call, signature.Input{Role: signature.Positions, Axes: 3}, []int64{1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1}, []int64{3, 2, 2}},
 		{call, signature.Input{Role: signature.TokenTypes}, []int64{0, 0, 0, 0}, []int64{2, 2}},
 		{call, signature.Input{Role: signature.Padding}, call.Mask, []int64{2, 3}},
 		{call, signature.Input{Role: signature.Documents}, []int64{1, 1, 1, 1, 1, 1}, []int64{2, 3}},

@@ -35,7 +35,7 @@ type Input struct {
 	Role  Role
 	Type  onnx.DataType
 	Cache int   // index in Caches, of a past input
-	Axes  int64 // positions that a token has (time, height, width), of an input [axes, batch, length]; 0 is one
+	Axes  int64 // of positions [axes, batch, length], where a token has several; 0 for [batch, length]
 }
 
 // Cache is a past input [batch, heads, rows, size] and the present output that
@@ -110,7 +110,9 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 			return fmt.Errorf("the input %q is none that can be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
 		case Positions:
 			if len(v.Shape) == 3 {
-				in.Axes = v.Shape[0].Value
+				if in.Axes = v.Shape[0].Value; !v.Shape[0].Known() || in.Axes < 1 {
+					return fmt.Errorf("the input %q does not say how many positions a token has", v.Name)
+				}
 			}
 		case Past:
 			c, err := newCache(g, v, folder)

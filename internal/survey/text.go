@@ -23,6 +23,11 @@ func (s Site) Describe() string {
 	if a.Softcap != 0 {
 		parts = append(parts, fmt.Sprintf("softcap %.5g", a.Softcap))
 	}
+	for _, text := range []string{a.Encoding.DescribeAxes(), a.DescribeFactors()} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
 	if a.Temperature != (rope.Temperature{}) {
 		parts = append(parts, "a temperature by position")
 	}

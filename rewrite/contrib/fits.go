@@ -57,6 +57,10 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 		return errors.New("a bias on the scores does not fit into every version and device of it")
 	case op.CacheLength != "" && op.TotalLength == "":
 		return errors.New("a buffer of fixed capacity with lengths of its own is written for the op alone")
+	case len(op.PositionAxes) > 0:
+		return errors.New("it has one position for each token, and here tokens have several positions")
+	case len(op.QueryFactors)+len(op.KeyFactors) > 0:
+		return errors.New("it multiplies no channels behind the rotation, as the weights of a norm there do")
 	case op.RotaryOffset > 0:
 		return errors.New("it turns the first channels of a head, and here others are turned")
 	case len(op.Frequencies)%8 != 0:

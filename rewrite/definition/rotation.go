@@ -59,17 +59,17 @@ func (w *body) ofBand(list string, band int) string {
 	return w.wide(part, w.element(part, w.attribute(list), band))
 }
 
-// angles turns places [batch or 1, tokens], integers or float64, into cos and sin. The
+// angles turns places (see ofPairs), integers or float64, into cos and sin. The
 // angle is rounded to float32 first, as exporters do, unless exact_angles is set.
 func (w *body) angles(places string) angles {
 	var a angles
 	if w.exactAngles {
-		wide := w.op("angle", "Mul", []string{w.unsqueeze("places", w.wide("at", places), 2), w.wide("frequencies", w.freqs)})
+		wide := w.op("angle", "Mul", []string{w.ofPairs(w.wide("at", places)), w.wide("frequencies", w.freqs)})
 		// Runtimes have no Cos of float64: it is a Sin a quarter turn on.
 		quarter := w.op("quarter_on", "Add", []string{wide, w.number("quarter_turn", onnx.Double, math.Pi/2)})
 		a = angles{w.float("cos", w.op("cos", "Sin", []string{quarter})), w.float("sin", w.op("sin", "Sin", []string{wide}))}
 	} else {
-		angle := w.op("angle", "Mul", []string{w.unsqueeze("places", w.float("at", places), 2), w.freqs})
+		angle := w.op("angle", "Mul", []string{w.ofPairs(w.float("at", places)), w.freqs})
 		a = angles{w.op("cos", "Cos", []string{angle}), w.op("sin", "Sin", []string{angle})}
 	}
 	if w.any(func(op customop.RotaryAttention) bool { return op.Gain != 0 && op.Gain != 1 }) {
@@ -77,6 +77,16 @@ func (w *body) angles(places string) angles {
 		a = angles{w.op("cos_gain", "Mul", []string{a.cos, gain}), w.op("sin_gain", "Mul", []string{a.sin, gain})}
 	}
 	return angles{w.unsqueeze("cos_heads", a.cos, 1), w.unsqueeze("sin_heads", a.sin, 1)}
+}
+
+// ofPairs gives each channel pair its place: [batch or 1, tokens, 1 or pairs]. Where tokens
+// have several positions, places are [axes, batch or 1, tokens].
+func (w *body) ofPairs(places string) string {
+	if !w.axes {
+		return w.unsqueeze("places", places, 2)
+	}
+	own := w.op("places_of_pairs", "Gather", []string{places, w.attribute("position_axes")})
+	return w.op("places", "Transpose", []string{own}, onnx.IntsAttr("perm", 1, 2, 0))
 }
 
 // turned is R(p)·x for x [batch, heads, tokens, head_size] in float32.

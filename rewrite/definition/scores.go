@@ -65,8 +65,11 @@ func (w *body) headed(query string) string {
 func (w *body) keys(key string) cached {
 	exact := w.precision == "exact"
 	fresh, kept := w.element32("key", key), key
-	if w.turns && w.cache == "rotated" {
-		fresh = w.turned("key", fresh, w.keyAngles(w.sizes.positions, 0))
+	if (w.turns || w.keyFactors) && w.cache == "rotated" {
+		if w.turns {
+			fresh = w.turned("key", fresh, w.keyAngles(w.sizes.positions, 0))
+		}
+		fresh = w.weighted("key", fresh, w.keyFactors)
 		kept = w.narrow("key_kept", fresh)
 		if !exact {
 			fresh = w.element32("key_kept", kept)
@@ -90,6 +93,10 @@ func (w *body) scores(query, query32 string, keys cached) string {
 		if w.turns {
 			turned = w.turned("query", query32, w.queryAngles(band))
 		}
+		turned = w.weighted("query", turned, w.queryFactors)
+		if w.cache == "raw" { // which holds keys without their factors
+			turned = w.weighted("key", turned, w.keyFactors)
+		}
 		if raw {
 			of := "all"
 			if w.keyScales || w.groups {
@@ -110,10 +117,18 @@ func (w *body) scores(query, query32 string, keys cached) string {
 	return out
 }
 
+// weighted multiplies the channels of query or key by their factors, where there are any.
+func (w *body) weighted(part, v string, has bool) string {
+	if !has {
+		return v
+	}
+	return w.op(part+"_weighted", "Mul", []string{v, w.attribute(part + "_factors")})
+}
+
 // rounded is a value as the product reads it: rounded to the element type where precision
 // is fast.
 func (w *body) rounded(part, v string) string {
-	if w.precision == "exact" || !w.turns {
+	if w.precision == "exact" || !(w.turns || w.queryFactors || w.keyFactors) {
 		return v
 	}
 	return w.element32(part+"_rounded", w.narrow(part+"_rounded", v))

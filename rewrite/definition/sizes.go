@@ -13,7 +13,7 @@ type sizes struct {
 	tokens                 string // keys of the longest row, cached and new, a list of one
 	index                  string // of the new tokens [batch or 1, length]
 	keys                   string // the indices of keys [tokens]
-	positions              string // of the new tokens [batch or 1, length]
+	positions              string // of the new tokens [batch or 1, length], with position_axes [axes, batch or 1, length]
 	real                   string // which keys the mask shows, bool [batch or 1, tokens]; "" without a mask
 	realNew                string // the same of the new tokens [batch or 1, length]
 }

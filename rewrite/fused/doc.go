@@ -26,7 +26,8 @@
 //     goes for values that ONNX Runtime itself would not survive, since nodes
 //     are run only after they were expanded.
 //   - It is never written into a model. The model keeps the node until a site
-//     is proven and replaced.
+//     is proven and replaced. (A norm behind a rotation is the exception: the
+//     nodes of its factor per token are written before the op.)
 //
 // Nothing is trusted: a site is proven against the node itself as ONNX Runtime
 // runs it in float32, and against the expansion run in float64, so an expansion

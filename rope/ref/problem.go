@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -33,7 +34,7 @@ type Problem struct {
 	PastKey   []float64 // [B, K, P, D] as the cache holds it: rotated or raw, see Attention.Cache
 	PastValue []float64 // [B, K, P, V]
 
-	Positions []int64 // [B, L]; nil means the index, P + place
+	Positions []int64 // [B, L], or [axes, B, L] with Encoding.Axes; nil means the index, P + place
 	KeyMask   []bool  // [B, W], true for real keys; nil means all are; needs Mask.Padding
 	Documents []int64 // [B, W], the tokens' ids where Mask.Documents asks for them
 
@@ -101,6 +102,14 @@ func (p *Problem) position(batch, place int) int64 {
 		return p.drawn(int64(index))
 	}
 	return p.drawn(p.Positions[batch*p.Length+place])
+}
+
+// positionOf is the position of a new token by which a channel pair is turned.
+func (p *Problem) positionOf(batch, place, pair int) int64 {
+	if axes := p.Attention.Encoding.Axes; axes != nil {
+		return p.Positions[(axes[pair]*p.Batch+batch)*p.Length+place]
+	}
+	return p.position(batch, place)
 }
 
 // drawn is where a token stands whose positions are drawn from a range.
@@ -196,8 +205,12 @@ func (p *Problem) reach() int64 {
 	var reach int64
 	for b := range p.Batch {
 		for l := range p.Length {
-			if p.isReal(b, p.past(b)+l) {
-				reach = max(reach, p.position(b, l)+1)
+			if !p.isReal(b, p.past(b)+l) {
+				continue
+			}
+			reach = max(reach, p.position(b, l)+1)
+			for axis := range p.axes() {
+				reach = max(reach, p.Positions[(axis*p.Batch+b)*p.Length+l]+1)
 			}
 		}
 	}
@@ -252,7 +265,9 @@ func (p *Problem) check() error {
 		{"value", len(p.Value), p.Batch * a.KVHeads * p.Length * p.valueSize(), false},
 		{"past key", len(p.PastKey), p.Batch * a.KVHeads * p.Past * a.HeadSize, false},
 		{"past value", len(p.PastValue), p.Batch * a.KVHeads * p.Past * p.valueSize(), false},
-		{"positions", len(p.Positions), p.Batch * p.Length, p.Positions == nil},
+		{"positions", len(p.Positions), max(1, p.axes()) * p.Batch * p.Length, p.Positions == nil},
+		{"query factors", len(a.QueryFactors), a.HeadSize, a.QueryFactors == nil},
+		{"key factors", len(a.KeyFactors), a.HeadSize, a.KeyFactors == nil},
 		{"key mask", len(p.KeyMask), p.Batch * p.width(), p.KeyMask == nil},
 		{"document ids", len(p.Documents), p.Batch * p.width(), p.Documents == nil},
 		{"sinks", len(a.Sinks), a.Heads, a.Sinks == nil},
@@ -269,7 +284,36 @@ func (p *Problem) check() error {
 	if err := p.checkDocuments(); err != nil {
 		return err
 	}
+	if err := p.checkAxes(); err != nil {
+		return err
+	}
 	return p.checkBands()
+}
+
+// axes is how many positions each token has, 0 where that is one without axes.
+func (p *Problem) axes() int {
+	if p.Attention.Encoding.Axes == nil {
+		return 0
+	}
+	return len(p.Positions) / max(1, p.Batch*p.Length)
+}
+
+// checkAxes refuses several positions per token where one is asked for.
+func (p *Problem) checkAxes() error {
+	a := p.Attention
+	axes := a.Encoding.Axes
+	switch {
+	case axes == nil:
+		return nil
+	case len(axes) != len(a.Encoding.Frequencies):
+		return fmt.Errorf("%d pairs have an axis, and %d a frequency", len(axes), len(a.Encoding.Frequencies))
+	case slices.Min(axes) < 0 || p.Batch*p.Length > 0 && slices.Max(axes) >= p.axes():
+		return fmt.Errorf("pairs turn by the axes %v of positions that have %d", axes, p.axes())
+	}
+	if err := a.OnePosition(); err != nil {
+		return fmt.Errorf("a token has several positions, and %w", err)
+	}
+	return nil
 }
 
 // checkPasts refuses rows that their buffers do not hold.

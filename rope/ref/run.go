@@ -97,7 +97,7 @@ func (g *head[T]) load() {
 			cached = vector[T](g.Key, row*g.Length+l, a.HeadSize)
 			value = vector[T](g.Value, row*g.Length+l, g.valueSize())
 			if a.Cache == rope.Rotated {
-				cached = rotate(a.Encoding, cached, float64(position))
+				cached = times(a.KeyFactors, g.turned(cached, l, float64(position)))
 			}
 		}
 		g.cached = append(g.cached, cached)
@@ -105,7 +105,7 @@ func (g *head[T]) load() {
 		for b, band := range g.bands() {
 			key := cached
 			if a.Cache == rope.Raw {
-				key = rotate(a.Encoding, cached, g.keyAt(band, position))
+				key = times(a.KeyFactors, rotate(a.Encoding, cached, g.keyAt(band, position)))
 			}
 			g.keys[b] = append(g.keys[b], key)
 		}
@@ -119,7 +119,7 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 	raw := vector[T](g.Query, at, a.HeadSize)
 	queries := make([][]T, len(g.bands())) // the query where each band sees it
 	for b, band := range g.bands() {
-		queries[b] = rotate(a.Encoding, raw, g.queryAt(band, g.position(g.batch, l)))
+		queries[b] = times(a.QueryFactors, g.turned(raw, l, g.queryAt(band, g.position(g.batch, l))))
 	}
 
 	temperature := T(a.Temperature.At(max(0, g.position(g.batch, l))))
@@ -175,10 +175,33 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 	return float64(highest + T(math.Log(float64(sum))))
 }
 
+// turned is x at the place of a new token: at a position, or, where tokens have several,
+// at these.
+func (g *head[T]) turned(x []T, place int, position float64) []T {
+	if g.Attention.Encoding.Axes == nil {
+		return rotate(g.Attention.Encoding, x, position)
+	}
+	return rotatePairs(g.Attention.Encoding, x, func(pair int) float64 { return float64(g.positionOf(g.batch, place, pair)) })
+}
+
+// times multiplies the channels by factors; nil are none.
+func times[T float](factors []float64, x []T) []T {
+	for i, factor := range factors {
+		x[i] *= T(factor)
+	}
+	return x
+}
+
 // rotate returns R(position)·x.
 func rotate[T float](e rope.Encoding, x []T, position float64) []T {
+	return rotatePairs(e, x, func(int) float64 { return position })
+}
+
+// rotatePairs is rotate with a position for each pair.
+func rotatePairs[T float](e rope.Encoding, x []T, positionOf func(pair int) float64) []T {
 	rotated := append([]T(nil), x...)
 	for pair, omega := range e.Frequencies {
+		position := positionOf(pair)
 		angle := position * omega
 		if !e.ExactAngles {
 			angle = float64(float32(position) * float32(omega))

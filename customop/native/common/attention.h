@@ -47,8 +47,14 @@ struct AttentionParams {
   bool interleaved = false;        // pairs (2x, 2x + 1) instead of (x, x + rotary_dim / 2)
   int64_t rotary_offset = 0;       // first rotated channel of a head
   bool exact_angles = false;       // false rounds the angle to float32, as exporters do
-  bool raw_cache = false;          // keys are stored as they come, and rotated when read
-  bool fast = false;               // 16-bit types: products read rotated queries and keys rounded
+  // The axis of each channel pair, where a token has several positions; empty: it has one, as
+  // bands, temperature and raw caches need it.
+  std::vector<int64_t> position_axes;
+  // On the channels of a head behind the rotation, head_size of them; empty: all 1. Those of keys
+  // are for a rotated cache: with a raw one they belong to the queries.
+  std::vector<float> query_factors, key_factors;
+  bool raw_cache = false;  // keys are stored as they come, and rotated when read
+  bool fast = false;       // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
   int64_t window = 0;             // 0 means none
   int64_t first_keys = 0;         // so many first keys stay visible outside the window:
@@ -84,9 +90,11 @@ struct AttentionArgs {
   int64_t present_rows = 0;  // of each head, at least max_total
   int64_t total_length = 0;  // what the caller says of the longest row; 0: nothing
 
-  const int64_t* positions = nullptr;  // [batch or 1, length]; null means past + place
+  const int64_t* positions = nullptr;  // [axes, batch or 1, length]; null means past + place
   int64_t positions_batch_stride = 0;  // 0 when all rows share one
-  const int64_t* mask = nullptr;       // [batch or 1, max_total or more]; null shows every key
+  int64_t position_axes = 1;           // more only with AttentionParams::position_axes
+  int64_t positions_axis_stride = 0;
+  const int64_t* mask = nullptr;  // [batch or 1, max_total or more]; null shows every key
   int64_t mask_batch_stride = 0;
   const int64_t* documents = nullptr;  // [batch or 1, max_total or more]; null means no ids
   int64_t documents_batch_stride = 0;

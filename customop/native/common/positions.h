@@ -46,6 +46,12 @@ class Positions {
     return 0;
   }
 
+  // On one of a token's axes, where it has several positions.
+  int64_t AtAxis(int64_t batch, int64_t place, int64_t axis) const {
+    return args_.positions[axis * args_.positions_axis_stride +
+                           batch * args_.positions_batch_stride + place];
+  }
+
   int64_t At(int64_t batch, int64_t place) const {
     return restart_ ? restarted_[static_cast<size_t>(batch * args_.length + place)]
                     : Own(batch, place);

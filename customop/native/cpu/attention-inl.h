@@ -188,7 +188,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const Positions<T> positions(params, args);
   AngleTables tables(params, host, args.batch, args.length, positions.shared());
   if (!tables.ok()) return false;
-  tables.Fill(host, [&](int64_t batch, int64_t place) { return positions.At(batch, place); });
+  tables.Fill(host, positions);
 
   std::vector<int64_t> shifts;
   for (int64_t b = 0; params.raw_cache && b < args.batch; ++b) shifts.push_back(positions.Shift(b));
@@ -196,11 +196,13 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   if (!key_angles.ok()) return false;
 
   // New keys are rotated into present_key, or into memory of this run when nobody asked for
-  // present_key, or when it would round keys that this run still multiplies.
+  // present_key, or when it would round keys that this run still multiplies, by queries or by
+  // factors.
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
-  const bool own = !keep_keys || !(kIsFloat<T> || params.fast || params.raw_cache);
+  const bool whole = params.key_factors.empty() && (params.fast || params.raw_cache);
+  const bool own = !keep_keys || !(kIsFloat<T> || whole);
   const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
   const ScratchFloats own_keys(host, own ? static_cast<size_t>(new_keys) : 0);
   if (own && new_keys != 0 && own_keys.data() == nullptr) return false;

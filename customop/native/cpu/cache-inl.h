@@ -121,7 +121,7 @@ void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, 
 
 // Puts the new keys, rotated unless the cache is raw, and the new values behind the past ones, as
 // far as present_key and present_value are wanted. These keys are also left in `rotated` by their
-// place in the call, if that is present.
+// place in the call, if that is present, as it is where factors multiply keys of 16 bits.
 template <typename T>
 void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
                const AngleTables& tables, const Rows<float>& rotated, Host& host) {
@@ -138,12 +138,15 @@ void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
     } else if (rotated.data != nullptr) {
       float* row = rotated.At(batch, head, place);
       RotateHead(params, key, table, head_size, row);
+      MultiplyChannels(params.key_factors, row);
       if (params.fast) RoundTo<T>(row, head_size);
       if (args.present_key.data != nullptr) {
         Convert(row, head_size, args.present_key.At(batch, head, index));
       }
     } else {
-      RotateHead(params, key, table, head_size, args.present_key.At(batch, head, index));
+      T* row = args.present_key.At(batch, head, index);
+      RotateHead(params, key, table, head_size, row);
+      if constexpr (kIsFloat<T>) MultiplyChannels(params.key_factors, row);
     }
     if (args.present_value.data != nullptr) {
       Convert(args.value.At(batch, head, place), static_cast<size_t>(args.v_head_size),

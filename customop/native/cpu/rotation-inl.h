@@ -7,6 +7,7 @@
 #endif
 
 #include <cstring>
+#include <vector>
 
 #include "attention.h"
 #include "element-inl.h"
@@ -81,6 +82,17 @@ HWY_INLINE void RotateHead(const AttentionParams& params, const In* in, const fl
   } else {
     RotateHalf(in + begin, table, table + pairs, pairs, out + begin);
   }
+}
+
+// Multiplies the channels of a head by factors of their own; none leave it as it is.
+HWY_INLINE void MultiplyChannels(const std::vector<float>& factors, float* row) {
+  if (factors.empty()) return;
+  const DF d;
+  size_t c = 0;
+  for (; c + kLanes <= factors.size(); c += kLanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, factors.data() + c)), d, row + c);
+  }
+  for (; c < factors.size(); ++c) row[c] *= factors[c];
 }
 
 }  // namespace HWY_NAMESPACE

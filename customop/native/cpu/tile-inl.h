@@ -129,6 +129,7 @@ class TileAttention {
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
         RotateHead(run_.params, args.query.At(task_.batch, task_.HeadOf(r), place), table, size,
                    out);
+        MultiplyChannels(run_.params.query_factors, out);
         if (run_.params.fast) RoundTo<T>(out, size);
         if (run_.params.temperature.slope > 0) {
           const double factor = run_.params.temperature.At(run_.positions.At(task_.batch, place));

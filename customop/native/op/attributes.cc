@@ -283,6 +283,49 @@ void CheckBands(const NodeInfo& node, const AttentionParams& params) {
   }
 }
 
+// Each pair's axis. What asks for one position of a token cannot go with several.
+std::vector<int64_t> ReadPositionAxes(const NodeInfo& node, const AttentionParams& params) {
+  const auto axes = node.GetInts(spec::kAttrPositionAxes).value_or(std::vector<int64_t>{});
+  if (axes.empty()) return axes;
+  if (axes.size() != params.frequencies.size()) {
+    node.RefuseAttribute(spec::kAttrPositionAxes, " has ", axes.size(), " values, ",
+                         spec::kAttrFrequencies, " has ", params.frequencies.size());
+  }
+  for (const int64_t axis : axes) {
+    if (axis < 0) {
+      node.RefuseAttribute(spec::kAttrPositionAxes, " holds ", axis, "; it must not be negative");
+    }
+  }
+  if (!node.HasInput(spec::kPositionIds)) {
+    node.RefuseAttribute(spec::kAttrPositionAxes, " needs input ",
+                         spec::kInputNames[spec::kPositionIds]);
+  }
+  const Band& band = params.bands[0];
+  if (params.bands.size() > 1 || band.MovesQuery() || band.key_scale != 1 || params.raw_cache ||
+      params.temperature.slope > 0 || params.document_restart) {
+    node.RefuseAttribute(spec::kAttrPositionAxes,
+                         " gives a token several positions; a map of bands, a raw cache, a "
+                         "temperature and document_restart need one");
+  }
+  return axes;
+}
+
+// A raw cache holds keys without factors, which are then the queries'.
+void ReadFactors(const NodeInfo& node, AttentionParams& params) {
+  params.query_factors = FiniteFloats(node, spec::kAttrQueryFactors);
+  params.key_factors = FiniteFloats(node, spec::kAttrKeyFactors);
+  const size_t queries = params.query_factors.size();
+  const size_t keys = params.key_factors.size();
+  if (queries != 0 && keys != 0 && queries != keys) {
+    node.RefuseAttribute(spec::kAttrQueryFactors, " has ", queries, " values, ",
+                         spec::kAttrKeyFactors, " has ", keys);
+  }
+  if (!params.raw_cache || keys == 0) return;
+  params.query_factors.resize(keys, 1.0f);
+  for (size_t c = 0; c < keys; ++c) params.query_factors[c] *= params.key_factors[c];
+  params.key_factors.clear();
+}
+
 }  // namespace
 
 std::string NodeName(const OrtApi& api, const OrtKernelInfo* info) {
@@ -328,6 +371,8 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.document_start = DocumentStart(node);
   CheckDocuments(node, params);
   CheckBands(node, params);
+  params.position_axes = ReadPositionAxes(node, params);
+  ReadFactors(node, params);
   return params;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "documents.h"
 #include "hwy/base.h"
@@ -23,6 +24,7 @@ class Checker {
     CheckKey();
     CheckValue();
     CheckRotary();
+    CheckFactors();
     CheckPast();
     CheckMask();
     CheckDocuments();
@@ -115,6 +117,15 @@ class Checker {
       Refuse(params_.frequencies.size(), " frequencies from channel ", params_.rotary_offset,
              " on rotate channels beyond the head size ", args_.head_size, " of ",
              WithShape(spec::kQuery));
+    }
+  }
+
+  void CheckFactors() const {
+    for (const auto& [name, factors] : {std::pair{spec::kAttrQueryFactors, &params_.query_factors},
+                                        std::pair{spec::kAttrKeyFactors, &params_.key_factors}}) {
+      if (factors->empty() || static_cast<int64_t>(factors->size()) == args_.head_size) continue;
+      Refuse(name, " has ", factors->size(), " values, but ", WithShape(spec::kQuery),
+             " has head size ", args_.head_size);
     }
   }
 
@@ -290,15 +301,43 @@ class Checker {
   void CheckPositions() {
     const Tensor& positions = inputs_[spec::kPositionIds];
     if (!positions.present) return;
-    args_.positions_batch_stride = RowStride(spec::kPositionIds, args_.length, "length");
+    if (params_.position_axes.empty()) {
+      args_.positions_batch_stride = RowStride(spec::kPositionIds, args_.length, "length");
+    } else {
+      TakeAxes();
+    }
     args_.positions = positions.As<int64_t>();
-    for (int64_t b = 0; b < args_.batch; ++b) CheckPositionsOfRow(b);
+    for (int64_t axis = 0; axis < args_.position_axes; ++axis) {
+      for (int64_t b = 0; b < args_.batch; ++b) CheckPositionsOfRow(axis, b);
+    }
+  }
+
+  // [axes, batch or 1, length], with as many axes as pairs ask for or more.
+  void TakeAxes() {
+    const auto& shape = inputs_[spec::kPositionIds].shape;
+    const int64_t last =
+        *std::max_element(params_.position_axes.begin(), params_.position_axes.end());
+    if (shape.size() != 3 || (shape[1] != args_.batch && shape[1] != 1) ||
+        shape[2] != args_.length) {
+      Refuse(WithShape(spec::kPositionIds), " must be ",
+             ShapeText({last + 1, args_.batch, args_.length}),
+             " (axes, batch or 1, length) to fit ", spec::kAttrPositionAxes, " and ",
+             WithShape(spec::kQuery));
+    }
+    if (shape[0] <= last) {
+      Refuse(WithShape(spec::kPositionIds), " has ", shape[0], " axes, but ",
+             spec::kAttrPositionAxes, " asks for axis ", last);
+    }
+    args_.position_axes = shape[0];
+    args_.positions_axis_stride = shape[1] * shape[2];
+    args_.positions_batch_stride = shape[1] == 1 ? 0 : shape[2];
   }
 
   // Tokens that the mask hides, and those of documents whose positions restart,
   // may stand anywhere.
-  void CheckPositionsOfRow(int64_t batch) const {
-    const int64_t* positions = args_.positions + batch * args_.positions_batch_stride;
+  void CheckPositionsOfRow(int64_t axis, int64_t batch) const {
+    const int64_t* positions =
+        args_.positions + axis * args_.positions_axis_stride + batch * args_.positions_batch_stride;
     const int64_t* mask = args_.mask;
     if (mask != nullptr) mask += batch * args_.mask_batch_stride + args_.past(batch);
     const int64_t* ids = params_.document_restart ? args_.documents : nullptr;
@@ -309,8 +348,9 @@ class Checker {
       if (ids != nullptr && ids[place] != kReader) continue;
       const int64_t p = positions[place];
       if (p < 0 || p > kMaxPosition) {
-        Refuse(At(spec::kPositionIds, batch, place, p), "; positions must be between 0 and ",
-               kMaxPosition);
+        Refuse(At(spec::kPositionIds, batch, place, p),
+               params_.position_axes.empty() ? "" : Text(" on axis ", axis),
+               "; positions must be between 0 and ", kMaxPosition);
       }
       if (first < 0) first = place;
       const bool by_index =

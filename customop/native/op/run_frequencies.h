@@ -39,7 +39,7 @@ struct RunFrequencies {
 };
 
 // How many positions a call reaches: what its caller says, else the largest of a
-// real token + 1, 0 without any.
+// real token on any axis + 1, 0 without any.
 template <typename T>
 int64_t ReachOf(const AttentionArgs<T>& args) {
   if (args.total_length > 0) return args.total_length;
@@ -50,10 +50,14 @@ int64_t ReachOf(const AttentionArgs<T>& args) {
         args.mask == nullptr ? nullptr : args.mask + b * args.mask_batch_stride + past;
     for (int64_t place = 0; place < args.length; ++place) {
       if (mask != nullptr && mask[place] == 0) continue;
-      const int64_t p = args.positions == nullptr
-                            ? past + place
-                            : args.positions[b * args.positions_batch_stride + place];
-      reach = std::max(reach, p + 1);
+      if (args.positions == nullptr) {
+        reach = std::max(reach, past + place + 1);
+        continue;
+      }
+      const int64_t* own = args.positions + b * args.positions_batch_stride + place;
+      for (int64_t axis = 0; axis < args.position_axes; ++axis) {
+        reach = std::max(reach, own[axis * args.positions_axis_stride] + 1);
+      }
     }
   }
   return reach;

@@ -8,9 +8,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 5;
+inline constexpr int kSpecVersion = 6;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=5";
+inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=6";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
@@ -126,6 +126,9 @@ inline constexpr char kAttrGain[] = "gain";
 inline constexpr char kAttrRotaryLayout[] = "rotary_layout";
 inline constexpr char kAttrRotaryOffset[] = "rotary_offset";
 inline constexpr char kAttrExactAngles[] = "exact_angles";
+inline constexpr char kAttrPositionAxes[] = "position_axes";
+inline constexpr char kAttrQueryFactors[] = "query_factors";
+inline constexpr char kAttrKeyFactors[] = "key_factors";
 inline constexpr char kAttrCausal[] = "causal";
 inline constexpr char kAttrWindow[] = "window";
 inline constexpr char kAttrFirstKeys[] = "first_keys";

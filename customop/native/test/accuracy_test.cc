@@ -94,6 +94,27 @@ void DrawTemperature(Call& call, std::mt19937 random) {
   call.name += " temperature by " + std::to_string(call.params.temperature.group);
 }
 
+// Several positions for each token in some of the calls, and factors behind the rotation.
+void DrawAxes(Call& call, std::mt19937 random) {
+  AttentionParams& p = call.params;
+  const bool one_position = p.raw_cache || p.bands.size() > 1 || p.document_restart ||
+                            p.temperature.slope > 0 || p.frequencies.empty();
+  if (!one_position && random() % 3 == 0) {
+    call.axes = Pick(random, {1, 3, 4});
+    for (size_t x = 0; x < p.frequencies.size(); ++x) {
+      p.position_axes.push_back(static_cast<int64_t>(random() % static_cast<uint32_t>(call.axes)));
+    }
+    call.name += " axes " + std::to_string(call.axes);
+  }
+  for (std::vector<float>* factors : {&p.query_factors, &p.key_factors}) {
+    if (random() % 4 != 0 || (p.raw_cache && factors == &p.key_factors)) continue;
+    for (int64_t c = 0; c < call.head_size; ++c) {
+      factors->push_back(0.5f + static_cast<float>(random() % 1000) / 1000.0f);
+    }
+    call.name += factors == &p.query_factors ? " query factors" : " key factors";
+  }
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -157,6 +178,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     DrawMasks(call, random);
     DrawRaw(call, random);
     DrawTemperature(call, std::mt19937(seed + 7919));
+    DrawAxes(call, std::mt19937(seed + 15487));
     return call;
   }
 }

@@ -57,7 +57,10 @@ Prepared Prepare(const Call& c) {
   out.Input("value", rows(p.kv_num_heads, c.v_head_size), c.value, {});
   out.Input("past_key", {c.batch, p.kv_num_heads, cached, c.head_size}, c.past_key, {});
   out.Input("past_value", {c.batch, p.kv_num_heads, cached, c.v_head_size}, c.past_value, {});
-  out.Input("position_ids", {1, c.length}, {}, c.positions);
+  out.Input("position_ids",
+            c.axes > 0 ? std::vector<int64_t>{c.axes, c.batch, c.length}
+                       : std::vector<int64_t>{1, c.length},
+            {}, c.positions);
   out.Input("attention_mask", {c.batch, c.past + c.length}, {}, c.mask);
   out.Input("attention_bias", c.bias_dims, c.bias, {});
   out.Input("cache_length", {c.batch}, {}, {c.row_past.begin(), c.row_past.end()}, kInt32);
@@ -75,7 +78,9 @@ Prepared Prepare(const Call& c) {
     starts.push_back(b.start);
     offsets.push_back(static_cast<float>(b.query_offset));
   }
-  out.model.attributes = {IntAttribute("spec_version", p.first_keys_shown ? 4 : 2),
+  const bool newest = c.axes > 0 || !p.query_factors.empty() || !p.key_factors.empty();
+  const int64_t version = newest ? 6 : p.first_keys_shown ? 4 : 2;
+  out.model.attributes = {IntAttribute("spec_version", version),
                           IntAttribute("num_heads", p.num_heads),
                           IntAttribute("kv_num_heads", p.kv_num_heads),
                           FloatsAttribute("frequencies", p.frequencies),
@@ -87,6 +92,11 @@ Prepared Prepare(const Call& c) {
                           FloatAttribute("softcap", p.softcap),
                           IntAttribute("first_keys", p.first_keys),
                           IntAttribute("first_keys_shown", p.first_keys_shown)};
+  if (newest) {
+    out.model.attributes.push_back(IntsAttribute("position_axes", p.position_axes));
+    out.model.attributes.push_back(FloatsAttribute("query_factors", p.query_factors));
+    out.model.attributes.push_back(FloatsAttribute("key_factors", p.key_factors));
+  }
   if (!c.ids.empty()) {
     const bool anchor = p.document_mask == DocumentMask::kAnchor;
     out.model.attributes.push_back(StringAttribute("document_mask", anchor ? "anchor" : "intra"));
@@ -190,6 +200,16 @@ void TestCalls(const std::string& library) {
     });
     typed("first keys and a window, bias of one key", [](Call& c) {
       c.past = 300, c.params.window = 40, c.params.first_keys = 4, c.bias_dims = {1, 6, 1, 301};
+    });
+    typed("three positions per token, factors", [](Call& c) {
+      c.past = 30, c.length = 9, c.axes = 3, c.left_padding = 2;
+      for (size_t x = 0; x < c.params.frequencies.size(); ++x) {
+        c.params.position_axes.push_back(static_cast<int64_t>(x % 3));
+      }
+      for (int64_t i = 0; i < c.head_size; ++i) {
+        c.params.query_factors.push_back(0.5f + static_cast<float>(i) / 32);
+        c.params.key_factors.push_back(2 - static_cast<float>(i) / 32);
+      }
     });
     typed("first keys that the mask shows", [](Call& c) {
       c.past = 300, c.length = 9, c.params.window = 40, c.left_padding = 60;

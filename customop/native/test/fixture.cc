@@ -92,17 +92,26 @@ void Call::Draw(uint32_t seed) {
     present_key.assign(static_cast<size_t>(batch * kv * PresentRows() * head_size), NAN);
     present_value.assign(static_cast<size_t>(batch * kv * PresentRows() * v_head_size), NAN);
   }
-  positions.clear();
+  DrawPositions(seed);
   mask.clear();
-  if (first_position >= 0) {
-    for (int64_t i = 0; i < length; ++i) positions.push_back(first_position + i);
-  }
   if (left_padding >= 0) {
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t j = 0; j < past + length; ++j) mask.push_back(j >= (b + 1) * left_padding);
     }
   }
   DrawMasks(seed);
+}
+
+// One position after the other, or, on several axes, others for each row of the batch.
+void Call::DrawPositions(uint32_t seed) {
+  positions.clear();
+  for (int64_t i = 0; i < length && first_position >= 0 && axes == 0; ++i) {
+    positions.push_back(first_position + i);
+  }
+  std::mt19937 random(seed + 99);
+  for (int64_t i = 0; i < axes * batch * length; ++i) {
+    positions.push_back(std::max<int64_t>(0, first_position) + random() % 400);
+  }
 }
 
 // Document ids, biases and sinks.
@@ -191,7 +200,10 @@ AttentionArgs<float> Call::Args() {
       rows(keep_cache ? present_value.data() : nullptr, kv, PresentRows(), v_head_size, false);
   if (!positions.empty()) {
     args.positions = positions.data();
-    args.positions_batch_stride = static_cast<int64_t>(positions.size()) == length ? 0 : length;
+    const bool own_rows = axes > 0 && batch > 1;
+    args.positions_batch_stride = own_rows ? length : 0;
+    args.position_axes = std::max<int64_t>(1, axes);
+    args.positions_axis_stride = axes > 0 ? batch * length : 0;
   }
   if (!mask.empty()) {
     args.mask = mask.data();

@@ -52,6 +52,7 @@ struct Call {
   bool flat = false;            // query, key, value and output are [batch, rows, heads * channels]
   bool keep_cache = true;       // present_key and present_value are wanted
   int64_t first_position = -1;  // -1: no position_ids
+  int64_t axes = 0;             // n > 0: positions on n axes, which differ from place to place
   int64_t left_padding = -1;    // -1: no mask; row b hides (b + 1) * left_padding first keys
   float magnitude = 1;          // of query and key
   int64_t documents = 0;        // 0: no document_ids; n: ids from -1 to n - 1
@@ -78,6 +79,7 @@ struct Call {
 
  private:
   void DrawMasks(uint32_t seed);
+  void DrawPositions(uint32_t seed);
   void AddMasks(AttentionArgs<float>& args);
   int64_t PastRows() const { return capacity < 0 ? past : capacity; }
   int64_t PresentRows() const { return capacity < 0 ? past + length : capacity; }

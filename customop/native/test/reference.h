@@ -24,13 +24,15 @@ struct Result {
   std::vector<Real> log_sum_exp;  // [batch, heads, length]
 };
 
-// One head rotated to `position`; cos and sin come from double whatever Real is.
-template <typename Real>
-std::vector<Real> Rotate(const AttentionParams& p, const float* head, int64_t size,
-                         double position) {
+// One head whose pair x is rotated to `position_of(x)`; cos and sin come from double whatever
+// Real is.
+template <typename Real, typename Position>
+std::vector<Real> RotatePairs(const AttentionParams& p, const float* head, int64_t size,
+                              const Position& position_of) {
   std::vector<Real> out(head, head + size);
   const int64_t pairs = static_cast<int64_t>(p.frequencies.size());
   for (int64_t x = 0; x < pairs; ++x) {
+    const double position = position_of(x);
     const float w = p.frequencies[static_cast<size_t>(x)];
     const double angle = p.exact_angles ? position * static_cast<double>(w)
                                         : static_cast<double>(static_cast<float>(position) * w);
@@ -44,6 +46,30 @@ std::vector<Real> Rotate(const AttentionParams& p, const float* head, int64_t si
     out[static_cast<size_t>(second)] = b * c + a * s;
   }
   return out;
+}
+
+template <typename Real>
+std::vector<Real> Rotate(const AttentionParams& p, const float* head, int64_t size,
+                         double position) {
+  return RotatePairs<Real>(p, head, size, [&](int64_t) { return position; });
+}
+
+// A head of a token of this call where a token has a position on each of several axes.
+template <typename Real>
+std::vector<Real> RotateAxes(const AttentionParams& p, const AttentionArgs<float>& args,
+                             const float* head, int64_t batch, int64_t place) {
+  return RotatePairs<Real>(p, head, args.head_size, [&](int64_t x) {
+    const int64_t axis = p.position_axes[static_cast<size_t>(x)];
+    return static_cast<double>(args.positions[axis * args.positions_axis_stride +
+                                              batch * args.positions_batch_stride + place]);
+  });
+}
+
+// A head multiplied by factors behind its rotation.
+template <typename Real>
+std::vector<Real> Times(const std::vector<float>& factors, std::vector<Real> row) {
+  for (size_t c = 0; c < factors.size(); ++c) row[c] *= static_cast<Real>(factors[c]);
+  return row;
 }
 
 inline bool IsReal(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
@@ -175,7 +201,10 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         const float* stored = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
         std::vector<Real> row(stored, stored + args.head_size);
         if (j >= past && !p.raw_cache) {
-          row = round(Rotate<Real>(p, stored, args.head_size, position(b, j - past)));
+          row = p.position_axes.empty()
+                    ? Rotate<Real>(p, stored, args.head_size, position(b, j - past))
+                    : RotateAxes<Real>(p, args, stored, b, j - past);
+          row = round(Times(p.key_factors, std::move(row)));
         }
         keys.insert(keys.end(), row.begin(), row.end());
       }
@@ -197,9 +226,13 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         const int64_t i = past + place;
         std::vector<std::vector<Real>> queries;
         for (const Band& band : p.bands) {
-          queries.push_back(
-              operand(Rotate<Real>(p, args.query.At(b, h, place), args.head_size,
-                                   band.query_scale * position(b, place) + band.query_offset)));
+          const float* query = args.query.At(b, h, place);
+          auto turned =
+              p.position_axes.empty()
+                  ? Rotate<Real>(p, query, args.head_size,
+                                 band.query_scale * position(b, place) + band.query_offset)
+                  : RotateAxes<Real>(p, args, query, b, place);
+          queries.push_back(operand(Times(p.query_factors, std::move(turned))));
           if (p.temperature.slope <= 0) continue;
           const auto steps =
               std::floor((std::max(0.0, position(b, place)) + 1) / p.temperature.group);

@@ -62,6 +62,8 @@ bool RunAs(Call& call, Host& host) {
   args.present_rows = wide.present_rows;
   args.positions = wide.positions;
   args.positions_batch_stride = wide.positions_batch_stride;
+  args.position_axes = wide.position_axes;
+  args.positions_axis_stride = wide.positions_axis_stride;
   args.mask = wide.mask;
   args.mask_batch_stride = wide.mask_batch_stride;
   args.documents = wide.documents;

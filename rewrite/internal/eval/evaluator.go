@@ -9,8 +9,7 @@ import (
 
 // Evaluator loads pieces of one graph.
 type Evaluator struct {
-	Graph    *graph.Graph
-	Sections bool // a token may have several positions, and each pair of channels is rotated by one of them
+	Graph *graph.Graph
 	Loader
 }
 

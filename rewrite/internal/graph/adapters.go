@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxattention"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxeinsum"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/rmsnorm"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
@@ -23,6 +24,8 @@ func Adapters() []fused.Adapter {
 		onnxattention.Adapter(),
 		onnxeinsum.Adapter(),
 		onnxrotary.Adapter(),
+		rmsnorm.Simplified(),
+		rmsnorm.Standard(),
 	}
 }
 

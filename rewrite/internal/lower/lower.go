@@ -162,10 +162,16 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 	if a.Encoding.ExactAngles {
 		op.ExactAngles = 1
 	}
-	for _, f := range a.Encoding.Frequencies {
-		op.Frequencies = append(op.Frequencies, float32(f))
-	}
+	op.Frequencies = narrow(a.Encoding.Frequencies)
+	op.QueryFactors, op.KeyFactors = narrow(a.QueryFactors), narrow(a.KeyFactors)
 	lowerPositions(op, a)
+}
+
+func narrow(list []float64) (out []float32) {
+	for _, x := range list {
+		out = append(out, float32(x))
+	}
+	return out
 }
 
 // setMask sets which keys a query sees. documents is the value with document ids.

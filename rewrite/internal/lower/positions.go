@@ -40,8 +40,9 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	if r.Linear {
 		op.DynamicLinear = 1
 	}
-	for _, f := range r.Long {
-		op.LongFrequencies = append(op.LongFrequencies, float32(f))
+	op.LongFrequencies = narrow(r.Long)
+	for _, axis := range a.Encoding.Axes {
+		op.PositionAxes = append(op.PositionAxes, int64(axis))
 	}
 }
 

@@ -25,6 +25,11 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	if q.LengthDependent.Trained != k.LengthDependent.Trained {
 		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
 	}
+	for pair, axis := range k.Axes {
+		if q.Axes[pair] != axis {
+			return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)
+		}
+	}
 	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.LengthDependent.Long, k.LengthDependent.Long}} {
 		for i, w := range both[1] {
 			if math.Abs(w-both[0][i]) > 1e-6*math.Abs(w)+1e-10 {
@@ -33,6 +38,7 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 		}
 	}
 	a.Encoding = k
+	a.QueryFactors, a.KeyFactors = query.Factors, key.Factors
 	scale := query.Factor
 	partial := 2*len(k.Frequencies) < a.HeadSize
 	// Without a cache nothing else reads the rotated keys. So a factor on them is part of
@@ -109,9 +115,6 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	}
 	r := rotator(fed, name, components)
 	m, err := r.Measure(ctx)
-	if err == nil && components > 0 {
-		err = r.Sectioned(ctx, m)
-	}
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
 	}
@@ -131,14 +134,11 @@ func positionInput(ev *eval.Evaluator, at *onnx.Node, what string, inputs []*onn
 		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
 	}
 	dims := ev.Table.Inputs[position.Name]
-	several := len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent
-	if several && ev.Sections {
-		components = dims[0].One
-	} else if several {
-		return nil, 0, graph.Refuse(at, "its %s is turned by the input %q of shape %v, which gives a token several positions (of time, height and width); one was expected", what, position.Name, dims)
+	if len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent {
+		components = dims[0].One // positions of time, height and width, say
 	}
 	if components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
-		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] were expected", what, position.Name, dims)
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] or [axes, batch, length] were expected", what, position.Name, dims)
 	}
 	return position, components, nil
 }

@@ -198,7 +198,7 @@ func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int
 	switch {
 	case near.Limit < trained-1:
 		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", near.Limit, trained)
-	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(near.Order, far.Order):
+	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(near.Order, far.Order) || !slices.Equal(near.Factors, far.Factors):
 		return nil, fmt.Errorf("up to %d tokens it turns %d pairs from channel %d, with more %d pairs from channel %d", trained, len(e.Frequencies), e.Offset, len(f.Frequencies), f.Offset)
 	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(near.Factor, far.Factor):
 		return nil, fmt.Errorf("up to %d tokens the rotation multiplies by %.6g, with more by %.6g, which the op cannot; export the model with equal factors on both sides (short_mscale, long_mscale)",

@@ -49,6 +49,9 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if m.Factors != nil {
+		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm behind the rotation, say)")
+	}
 	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {
 		return nil, nil, nil, err

@@ -94,7 +94,22 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 		return nil, RotationRefusal{err}
 	}
 	a.Scale *= scores.Curve.Factor
+	takeScale(a)
 	return out, nil
+}
+
+// takeScale gives an attention whose queries have factors behind the rotation the usual
+// scale: what is a scale and what belongs to the factors cannot be told apart, and
+// exporters often put a part of the scale on the query.
+func takeScale(a *rope.Attention) {
+	if a.QueryFactors == nil {
+		return
+	}
+	usual := 1 / math.Sqrt(float64(a.HeadSize))
+	for c := range a.QueryFactors {
+		a.QueryFactors[c] *= a.Scale / usual
+	}
+	a.Scale = usual
 }
 
 // measureRotation completes out with what rotates query and key, and with the scale as

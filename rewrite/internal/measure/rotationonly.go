@@ -20,7 +20,6 @@ import (
 // RotationAlone measures the rotation of a site whose attention cannot be measured as a
 // whole. The result has RotationOnly set, and no mask and no values.
 func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, error) {
-	ev = &eval.Evaluator{Graph: ev.Graph, Loader: ev.Loader, Sections: true}
 	ly, err := s.RotatedLayouts(ev.Table)
 	if err != nil {
 		return nil, err

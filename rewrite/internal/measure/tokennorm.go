@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
@@ -53,38 +54,53 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 	return factors, nil
 }
 
-// lengthFactor returns how much longer the vectors of a boundary are at out. It returns
-// an error where that is not the same for all vectors.
+// lengthFactor returns how much longer a vector of a boundary is at out, whose last
+// dimension is its channels. It returns an error where that is not the same for all
+// vectors, tokens and heads.
 func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in dim.Layout) (float64, error) {
 	if in.Parts != nil {
 		return 0, fmt.Errorf("it is taken of several values")
 	}
-	to, err := dim.LayoutOf(l.Table.Dims[out], in.Channels)
-	if err != nil {
-		return 0, err
-	}
+	rng := rand.New(rand.NewPCG(17, 18))
 	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
-	x, y, err := l.Random(ctx, pt, boundary, out, 17)
+	dims := dim.Evaluate(l.Table.Dims[boundary], pt)
+	elements, err := bound.Elements(dims)
 	if err != nil {
 		return 0, err
 	}
-	given, values := x.Values(), y.Values()
 	factor := 0.0
-	for b := range pt.B {
-		for h := range to.Heads {
-			for r := range pt.L {
-				var before, after float64
-				for c := range in.Channels {
-					u, v := given[in.Index(x.Dims, b, h*in.Heads/to.Heads, r, c)], values[to.Index(y.Dims, b, h, r, c)]
-					before, after = before+u*u, after+v*v
+	for range 4 {
+		x, before := make([]float32, elements), 0.0
+		for c := range in.Channels {
+			v := float32(rng.NormFloat64())
+			before += float64(v) * float64(v)
+			for b := range pt.B {
+				for h := range in.Heads {
+					for r := range in.Rows.At(pt) {
+						x[in.Index(dims, b, h, r, c)] = v
+					}
 				}
-				longer := math.Sqrt(after / before)
-				if factor == 0 {
-					factor = longer
-				}
-				if !(math.Abs(longer-factor) <= 32*math.Max(l.Piece.Precision().Epsilon(), ir.Float32eps)*factor) {
-					return 0, fmt.Errorf("what it is taken of is %g times as long as the un-rotated vector, and %g times elsewhere", factor, longer)
-				}
+			}
+		}
+		result, err := l.Run(ctx, pt, map[string]engine.Tensor{boundary: l.Piece.State(boundary, x, dims...)})
+		if err != nil {
+			return 0, err
+		}
+		y := result[out]
+		if last := len(y.Dims) - 1; last < 0 || y.Dims[last] != in.Channels {
+			return 0, fmt.Errorf("what it is taken of has the shape %v; %d channels were expected last", y.Dims, in.Channels)
+		}
+		for vector := range slices.Chunk(y.Values(), int(in.Channels)) {
+			after := 0.0
+			for _, v := range vector {
+				after += v * v
+			}
+			longer := math.Sqrt(after / before)
+			if factor == 0 {
+				factor = longer
+			}
+			if !(math.Abs(longer-factor) <= 32*math.Max(l.Piece.Precision().Epsilon(), ir.Float32eps)*factor) {
+				return 0, fmt.Errorf("what it is taken of is %g times as long as the un-rotated vector, and %g times elsewhere", factor, longer)
 			}
 		}
 	}
@@ -95,36 +111,32 @@ func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in 
 }
 
 // mirrored returns an error where a norm differs between random vectors and their mirror
-// images.
+// images. Vectors stand along the last dimension, over which the norm is taken.
 func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 	rng := rand.New(rand.NewPCG(13, 14))
-	ly, err := dim.LayoutOf(l.Table.Dims[s.Of], 0)
-	if err != nil {
-		return err
-	}
 	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
 	dims := dim.Evaluate(l.Table.Dims[s.Of], pt)
 	elements, err := bound.Elements(dims)
 	if err != nil {
 		return err
 	}
+	if len(dims) == 0 || elements == 0 {
+		return fmt.Errorf("%q has the shape %v", s.Of, dims)
+	}
+	channels := int(dims[len(dims)-1])
 	for _, size := range []float64{1e-3, 1, 30} {
 		x, y := make([]float32, elements), make([]float32, elements)
-		for b := range pt.B {
-			for h := range ly.Heads {
-				for r := range ly.Rows.At(pt) {
-					normal, length, along := make([]float64, ly.Channels), 0.0, 0.0
-					for c := range ly.Channels {
-						v := size * rng.NormFloat64()
-						x[ly.Index(dims, b, h, r, c)] = float32(v)
-						normal[c] = rng.NormFloat64()
-						length, along = length+normal[c]*normal[c], along+normal[c]*v
-					}
-					for c := range ly.Channels {
-						at := ly.Index(dims, b, h, r, c)
-						y[at] = float32(float64(x[at]) - 2*along/length*normal[c])
-					}
-				}
+		normal := make([]float64, channels)
+		for at := 0; at < len(x); at += channels {
+			length, along := 0.0, 0.0
+			for c := range channels {
+				v := size * rng.NormFloat64()
+				x[at+c] = float32(v)
+				normal[c] = rng.NormFloat64()
+				length, along = length+normal[c]*normal[c], along+normal[c]*v
+			}
+			for c := range channels {
+				y[at+c] = float32(float64(x[at+c]) - 2*along/length*normal[c])
 			}
 		}
 		var results [2]engine.Tensor

@@ -2,6 +2,7 @@ package prove
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -135,7 +136,14 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 				p.Positions = append(p.Positions, at)
 			}
 		}
-		feeds["position_ids"] = engine.Int64s(p.Positions, batch, length)
+		dims := []int64{batch, length}
+		if axes := a.Encoding.Axes; axes != nil { // every axis but the first anywhere
+			dims = []int64{int64(slices.Max(axes)) + 1, batch, length}
+			for range (dims[0] - 1) * batch * length {
+				p.Positions = append(p.Positions, c.first+rng.Int64N(100))
+			}
+		}
+		feeds["position_ids"] = engine.Int64s(p.Positions, dims...)
 	}
 	if c.op.AttentionMask != "" {
 		mask := make([]int64, batch*width)

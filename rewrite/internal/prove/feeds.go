@@ -58,8 +58,12 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		if t.largestPosition > 0 {
 			last = min(last, t.largestPosition)
 		}
-		for i := range positions {
-			b, row := int64(i)/t.pt.L, int64(i)%t.pt.L
+		rows := int64(1)
+		if len(dims) > 1 {
+			rows = dims[len(dims)-2]
+		}
+		for i := range positions { // the same on each axis of a token, unless they are random
+			b, row := int64(i)/t.pt.L%rows, int64(i)%t.pt.L
 			switch t.positions {
 			case followPadding:
 				// The number of tokens before this one that are not padding; 1 for padding.

@@ -39,37 +39,60 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 		for h := range int64(a.KVHeads) {
 			for row := first; row < last; row++ {
 				at := ((b*int64(a.KVHeads)+h)*rows + row) * int64(a.HeadSize)
-				e.rotatePlain(encoding, position(b, row-first, row), values[at:at+int64(a.HeadSize)])
+				e.rotatePlain(encoding, a.KeyFactors, func(pair int) int64 { return position(b, row-first, row, pair) }, values[at:at+int64(a.HeadSize)])
 			}
 		}
 	}
 }
 
-// positions returns a function that gives the position of a new token: in row b of the
-// batch, at this place among the new tokens, at this index among all tokens.
-func (c *comparison) positions(t trial, feeds map[string]engine.Tensor) func(b, place, index int64) int64 {
+// positions returns a function that gives the position of a new token by which a channel
+// pair turns: in row b of the batch, at this place among the new tokens, at this index
+// among all tokens.
+func (c *comparison) positions(t trial, feeds map[string]engine.Tensor) func(b, place, index int64, pair int) int64 {
 	if c.measured.Position == nil {
-		return func(_, _, index int64) int64 { return index }
+		return func(_, _, index int64, _ int) int64 { return index }
 	}
-	values := feeds[c.measured.Position.Name].Values()
-	return func(b, place, _ int64) int64 {
-		return int64(values[(b*t.pt.L+place)%int64(len(values))])
+	input := feeds[c.measured.Position.Name]
+	values, axes := input.Values(), c.measured.Attention.Encoding.Axes
+	of := int64(len(values)) // positions of one axis
+	if axes != nil {
+		of /= input.Dims[0]
+	}
+	return func(b, place, _ int64, pair int) int64 {
+		at := (b*t.pt.L + place) % of
+		if axes != nil {
+			at += int64(axes[pair]) * of
+		}
+		return int64(values[at])
 	}
 }
 
-// rotatePlain adds the errors of a plain rotation for one key [channels] at a position.
-// rotated is the key after an exact rotation.
-func (e *ResultErrors) rotatePlain(encoding rope.Encoding, position int64, rotated []float64) {
+// rotatePlain adds the errors of a plain rotation for one key [channels] whose pairs turn
+// by these positions, and of its factors behind the rotation, nil for none. rotated is the
+// key after an exact rotation, multiplied by them.
+func (e *ResultErrors) rotatePlain(encoding rope.Encoding, factors []float64, position func(pair int) int64, rotated []float64) {
 	gain := encoding.EffectiveGain()
+	if factors != nil {
+		rotated = slices.Clone(rotated)
+		for c, w := range factors {
+			rotated[c] /= w
+		}
+	}
+	times := func(c int, exact float64, plain float32) float64 {
+		if factors == nil {
+			return float64(plain) - exact
+		}
+		return float64(plain*float32(factors[c])) - factors[c]*exact
+	}
 	for i, omega := range encoding.Frequencies {
-		sin, cos := math.Sincos(float64(float32(position) * float32(omega)))
+		sin, cos := math.Sincos(float64(float32(position(i)) * float32(omega)))
 		a, b := rotation.PairAt(encoding, i)
 		x, y := float32((rotated[a]*cos+rotated[b]*sin)/gain), float32((rotated[b]*cos-rotated[a]*sin)/gain)
 		c, s := float32(gain*cos), float32(gain*sin)
 		// The conversions keep products from being fused with sums.
 		first, second := float32(x*c)-float32(y*s), float32(y*c)+float32(x*s)
-		e.addPlainError(float64(first) - gain*(float64(x)*cos-float64(y)*sin))
-		e.addPlainError(float64(second) - gain*(float64(y)*cos+float64(x)*sin))
+		e.addPlainError(times(a, gain*(float64(x)*cos-float64(y)*sin), first))
+		e.addPlainError(times(b, gain*(float64(y)*cos+float64(x)*sin), second))
 	}
 }
 

@@ -25,14 +25,14 @@ func TestPlainRotation(t *testing.T) {
 				key[i] = rng.NormFloat64()
 				largest = max(largest, key[i], -key[i])
 			}
-			errs.rotatePlain(e, 500*position, key)
+			errs.rotatePlain(e, nil, func(int) int64 { return 500 * position }, key)
 		}
 		if unit := ir.Float32eps * largest; errs.plain < unit/8 || errs.plain > unit {
 			t.Errorf("%+v: off by %.3g where a unit in the last place is %.3g", e, errs.plain, unit)
 		}
 	}
 	var unrotated ResultErrors
-	unrotated.rotatePlain(rope.Encoding{Frequencies: []float64{0}}, 7, []float64{0.5, -0.25})
+	unrotated.rotatePlain(rope.Encoding{Frequencies: []float64{0}}, nil, func(int) int64 { return 7 }, []float64{0.5, -0.25})
 	if unrotated.plain != 0 {
 		t.Errorf("what does not turn is off by %g", unrotated.plain)
 	}

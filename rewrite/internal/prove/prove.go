@@ -79,17 +79,26 @@ const (
 func apriori(result int, m *measure.Measured, t trial, epsilon float64) float64 {
 	a := m.Attention
 	gain := a.Encoding.EffectiveGain()
+	queries, keys := gain*largestFactor(a.QueryFactors), gain*largestFactor(a.KeyFactors)
 	largest := largestNormal * t.magnitude
-	keys := float64(t.pt.L + t.pt.P)
+	count := float64(t.pt.L + t.pt.P)
 	switch result {
 	case output:
-		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude * gain
-		score := a.EffectiveScale() * norm * norm
-		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + keys + outputRoundings)
+		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude
+		score := a.EffectiveScale() * norm * queries * norm * keys
+		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + count + outputRoundings)
 	case presentKey:
-		return epsilon * largest * gain * (keyRoundings + float64(t.largestPosition))
+		return epsilon * largest * keys * (keyRoundings + float64(t.largestPosition))
 	}
 	return 0
+}
+
+// largestFactor is the largest of the factors behind a rotation, 1 without.
+func largestFactor(list []float64) float64 {
+	if list == nil {
+		return 1
+	}
+	return max(slices.Max(list), -slices.Min(list))
 }
 
 // loadOp loads the nodes of the op as a model of their own.

@@ -64,6 +64,11 @@ func trials(m *measure.Measured) []trial {
 			trial{pt: dim.Point{B: 1, L: 3, P: w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1})
 	}
+	if m.Attention.Encoding.Axes != nil { // more calls in which a token's positions differ
+		list = append(list,
+			trial{pt: dim.Point{B: 2, L: 1, P: 40}, padding: eval.LeftPadding, positions: randomPositions, magnitude: 1},
+			trial{pt: dim.Point{B: 1, L: 21, P: 9}, positions: randomPositions, magnitude: 1})
+	}
 	if n := m.Attention.Encoding.LengthDependent.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
 		list = append(list,
 			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, magnitude: 1},

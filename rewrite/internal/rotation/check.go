@@ -68,7 +68,7 @@ func (r *Rotator) rounding(product, largest float64) float64 {
 		return 0
 	case r.strict:
 		allowed := p.Spacing(product)
-		if fraction, _ := math.Frexp(largest); fraction != 0.5 {
+		if fraction, _ := math.Frexp(largest); fraction != 0.5 || r.factors != nil {
 			allowed += p.Epsilon() * math.Abs(product) // a factor that is no power of two rounds once more
 		}
 		return allowed
@@ -119,8 +119,12 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 	turns := make([]turn, n) // of the pairs, at one position
 	for i, p := range positions {
 		for x, omega := range e.Frequencies {
-			sin, cos := math.Sincos(r.angle(p, omega))
-			turns[x] = turn{gain * cos, gain * sin, gain * (8*ir.Float32eps + 1.2e-7*float64(p)*math.Abs(omega))}
+			at := p
+			if e.Axes != nil {
+				at = r.onAxis(int64(e.Axes[x]), p)
+			}
+			sin, cos := math.Sincos(r.angle(at, omega))
+			turns[x] = turn{gain * cos, gain * sin, gain * (8*ir.Float32eps + 1.2e-7*float64(at)*math.Abs(omega))}
 		}
 		for h := range y[0] {
 			first, second := y[0][h][i], y[1][h][i]

@@ -46,7 +46,7 @@ func decayed(m [][][][]float64, powers []int64) string {
 	}
 	var turned []float64
 	for c, rate := range rates {
-		if turns(m[c], c) {
+		if turns(m[c], c, 1e-4) {
 			turned = append(turned, rate)
 		}
 	}
@@ -57,11 +57,11 @@ func decayed(m [][][][]float64, powers []int64) string {
 		math.Exp(slices.Min(rates)), math.Exp(slices.Max(rates)))
 }
 
-// turns says whether a channel is rotated: some of it comes out at another one.
-func turns(from [][][]float64, channel int) bool {
+// turns says whether a channel is rotated: more than least of it comes out at another one.
+func turns(from [][][]float64, channel int, least float64) bool {
 	for _, out := range from[0] {
 		for c, v := range out {
-			if c != channel && math.Abs(v) > 1e-4 {
+			if c != channel && math.Abs(v) > least {
 				return true
 			}
 		}

@@ -160,7 +160,7 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 	}
 	for c, p := range partner {
 		if own := m[c][0][0][c]; p != c && math.Abs(own-gain) > 1e-2*gain {
-			return nil, fmt.Errorf("at position 0, where nothing is turned, channel %d is multiplied by %g and channel %d by %g (by the weights of a norm behind the rotation, say); one factor was expected", first, gain, c, own)
+			return nil, fmt.Errorf("at position 0, where nothing is turned, channel %d is multiplied by %g and channel %d by %g; one factor was expected, or one for each channel and none of them 0", first, gain, c, own)
 		}
 	}
 	if width < len(m) {

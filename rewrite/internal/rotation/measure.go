@@ -19,6 +19,7 @@ type Matrix struct {
 	Limit    int64          // largest position that could be evaluated
 	Angles   rope.Precision // in which the graph computes angles
 	Unknown  float64        // relative error of the frequencies, where 16 bits leave one; 0 for float32
+	Factors  []float64      // of each channel behind the rotation, which are divided out of all else; nil where there are none
 	Order    []int64        // for each rotated channel, the un-rotated one that it is made of; nil when channels keep their places
 }
 
@@ -63,7 +64,11 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	if text := decayed(m, powers); text != "" {
 		return nil, errors.New(text)
 	}
-	pairs, err := findPairs(m, 1e-4*float64(powers[len(powers)-1])/ir.TopPosition)
+	least := 1e-4 * float64(powers[len(powers)-1]) / ir.TopPosition
+	if r.factors = factorsBehind(m, r.Precision, least); r.factors != nil {
+		divide(m, r.factors)
+	}
+	pairs, err := findPairs(m, least)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +79,7 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	if r.Angles != rope.Float32 {
 		limit = min(limit, int64(2/r.Angles.Epsilon())-1) // larger positions are not different numbers
 	}
-	fit.Limit, fit.Angles, fit.Order = limit, r.Angles, r.order
+	fit.Limit, fit.Angles, fit.Order, fit.Factors = limit, r.Angles, r.order, r.factors
 	agreed, err := r.confirm(ctx, fit, powers[len(powers)-1])
 	if err != nil && !search.Ended(err) && r.Angles != rope.Float32 {
 		// ONNX Runtime may compute angles in float32 and leave out the rounding to 16 bits.
@@ -84,6 +89,11 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	if err != nil && !search.Ended(err) {
 		if change := r.switches(ctx, fit); change != nil {
 			return nil, change
+		}
+	}
+	if err == nil && r.Components > 0 {
+		if agreed.Encoding.Axes, err = r.axes(ctx, agreed); err == nil {
+			err = r.apartAsEqual(ctx, agreed)
 		}
 	}
 	return agreed, err

@@ -29,9 +29,11 @@ type Rotator struct {
 	Precision rope.Precision // in which the rotation is computed
 	Angles    rope.Precision // in which angles are computed
 	order     []int64        // see Matrix.Order
+	factors   []float64      // see Matrix.Factors; results are divided by them
 
 	Components int64 // how many positions a token has; 0 for one
 	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
+	apart      int64 // if not 0: these differ, and each is at most this
 }
 
 // apply feeds vectors (one for each row of the batch, the same for every head and token)
@@ -107,6 +109,9 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 					at := strides.Index(int64(b), int64(h), row(i), 0)
 					for c := range vector {
 						vector[c] = values[at+int64(c)*strides.Channel]
+						if r.factors != nil {
+							vector[c] /= r.factors[c]
+						}
 					}
 					out[b][h][i] = vector
 				}
@@ -158,13 +163,24 @@ func (r *Rotator) positionFeed(positions []int64, pt dim.Point) (engine.Tensor, 
 		if v.Name == r.Position {
 			dims := dim.Evaluate(r.Loaded.Table.Inputs[v.Name], pt)
 			values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
-			for i := range values {
-				if r.only > 0 && int64(i)*r.Components/int64(len(values)) != r.only-1 {
-					values[i] = 0
+			for i, p := range values {
+				if r.Components > 0 {
+					values[i] = r.onAxis(int64(i)*r.Components/int64(len(values)), p)
 				}
 			}
 			return engine.Integers(v.Type, values, dims...)
 		}
 	}
 	return engine.Tensor{}, fmt.Errorf("%q is not an input of the piece", r.Position)
+}
+
+// onAxis returns where a token of position p stands on one of its axes.
+func (r *Rotator) onAxis(axis, p int64) int64 {
+	switch {
+	case r.only > 0 && axis != r.only-1:
+		return 0
+	case r.apart > 0:
+		return (p*(2*axis+1) + 101*axis) % (r.apart + 1)
+	}
+	return p
 }

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // Models of text and pictures (Qwen2-VL) give each token several positions: time, height
-// and width. Each pair of channels is rotated by one of them. The op knows one position
-// for each token, but the frequencies of such a model can be changed like any other's.
+// and width. Each pair of channels is rotated by one of them.
 
-// Sectioned checks that every pair of a fit is rotated by exactly one of a token's
-// positions. The fit was measured with all of these equal. Measure comes first.
-func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
+// axes finds by which of a token's positions each pair of a fit is rotated. The fit was
+// measured with all of these equal; here one at a time is not 0.
+func (r *Rotator) axes(ctx context.Context, fit *Matrix) ([]int, error) {
 	e := fit.Encoding
 	gain := e.EffectiveGain() * fit.Factor
 	var positions []int64
@@ -24,6 +24,7 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 		}
 	}
 	probe := make([]float32, r.In.Channels)
+	axes := make([]int, len(e.Frequencies))
 	matches := make([]int, len(e.Frequencies)) // how many of the positions rotate each pair
 	for x := range e.Frequencies {
 		a, _ := PairAt(e, x)
@@ -33,7 +34,7 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 	for r.only = 1; r.only <= r.Components; r.only++ {
 		y, err := r.apply(ctx, [][]float32{probe}, positions)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for x, omega := range e.Frequencies {
 			a, b := PairAt(e, x)
@@ -50,14 +51,37 @@ func (r *Rotator) Sectioned(ctx context.Context, fit *Matrix) error {
 			switch {
 			case rotates && !stays:
 				matches[x]++
+				axes[x] = int(r.only - 1)
 			case !stays:
-				return fmt.Errorf("pair %d turns by position %d of %d as by nothing that was expected", x, r.only, r.Components)
+				return nil, fmt.Errorf("pair %d turns by position %d of %d as by nothing that was expected", x, r.only, r.Components)
 			}
 		}
 	}
 	for x, n := range matches {
-		if n != 1 {
-			return fmt.Errorf("pair %d turns by %d of a token's %d positions; one was expected", x, n, r.Components)
+		if n != 1 && e.Frequencies[x] != 0 {
+			return nil, fmt.Errorf("pair %d turns by %d of a token's %d positions; one was expected", x, n, r.Components)
+		}
+	}
+	return axes, nil
+}
+
+// apartAsEqual compares a fit that has axes with the graph where a token's positions
+// differ: each pair follows its own, whatever the others are.
+func (r *Rotator) apartAsEqual(ctx context.Context, fit *Matrix) error {
+	defer func() { r.apart = 0 }()
+	r.apart = fit.Limit
+	var positions []int64
+	for p := int64(0); p < min(600, fit.Limit+1); p++ {
+		positions = append(positions, p)
+	}
+	for _, p := range []int64{4097, 50021, 99991} {
+		if p <= fit.Limit {
+			positions = append(positions, p)
+		}
+	}
+	for some := range slices.Chunk(positions, r.together()) {
+		if err := r.compare(ctx, fit, some); err != nil {
+			return fmt.Errorf("with positions of a token that differ, %w", err)
 		}
 	}
 	return nil

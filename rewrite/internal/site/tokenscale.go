@@ -13,10 +13,11 @@ import (
 )
 
 // Some models multiply the whole query or key of a token and head by one number after
-// its rotation: by the inverse root mean square of a norm without weights, or by a
-// temperature that grows with the position (Llama 4 has both). Such a factor commutes
-// with every rotation. So it is applied before the op. A rotation does not change a
-// norm, so the norm is computed before it too.
+// its rotation: by the inverse root mean square of a norm, or by a temperature that grows
+// with the position (Llama 4 has both). Such a factor commutes with every rotation. So it
+// is applied before the op. A rotation does not change a norm, so the norm is computed
+// before it too. The weights of a norm do not commute; they are measured with the rotation
+// (rotation/factors.go) and stay behind it.
 
 // TokenScale is such a factor per token: the Mul or Div with it.
 type TokenScale struct {
@@ -48,7 +49,7 @@ func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
 // tokenScale returns the factor per token that n multiplies by, nil where n does not.
 func tokenScale(g *graph.Graph, n *onnx.Node) *TokenScale {
 	is := func(value, of string) bool {
-		if !g.IsData(of) || g.Internal[value] {
+		if !g.IsData(of) {
 			return false
 		}
 		c := g.Constants[value]
@@ -113,8 +114,6 @@ func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
 		reduces := n != nil && strings.HasPrefix(n.OpType, "Reduce")
 		switch {
 		case v == s.Of || err != nil:
-		case g.Internal[v]:
-			err = fmt.Errorf("%q is made inside a fused op", v)
 		case c != nil && c.Len() == 1:
 		case n == nil || !reduces && !ir.Standard(n, eval.Elementwise...) || reduces && !g.OverLast(n, hiddenRank):
 			err = fmt.Errorf("it also depends on %q", v)

@@ -1,0 +1,23 @@
+package rope
+
+import "errors"
+
+// OnePosition returns an error that names what in an attention asks for one position per
+// token: a map of positions, a cache of raw keys, positions that restart or are drawn, and
+// a temperature. Where a token has several positions (Encoding.Axes) it has no meaning: how
+// far a key lies is not one number, and where a cached key of a picture stands is not known.
+func (a Attention) OnePosition() error {
+	switch {
+	case len(a.Bands) > 0 || a.Chunk > 0:
+		return errors.New("a map of positions needs one")
+	case a.Cache == Raw:
+		return errors.New("a cache of un-rotated keys, which are turned by their index, needs one")
+	case a.Drawn.Range > 0:
+		return errors.New("positions that are drawn take the place of one")
+	case a.Mask.Restart:
+		return errors.New("positions that restart in each document take the place of one")
+	case a.Temperature != (Temperature{}):
+		return errors.New("a temperature by position needs one")
+	}
+	return nil
+}
