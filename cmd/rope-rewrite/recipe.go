@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 // follow sets the flags that a recipe asks for, but for those that stand on the command line. Each
@@ -64,7 +65,11 @@ func printRecipe(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	text, err := recipe.Of(record).Text()
+	wanted := recipe.Of(record)
+	if record.OpSpec > 0 && len(definition.Of(model)) == 0 { // the record does not tell it
+		wanted.Flags = append(wanted.Flags, recipe.Flag{Name: "definition", Value: "none"})
+	}
+	text, err := wanted.Text()
 	if err != nil {
 		return err
 	}
