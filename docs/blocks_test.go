@@ -240,7 +240,8 @@ func (p *place) block(b block) error {
 			return nil
 		}
 		p.write("block.js", b.text)
-		return p.program("env", "NODE_PATH="+modules, "node", "block.js")
+		// npm's package brings its own ONNX Runtime.
+		return p.program("env", "-u", "LD_LIBRARY_PATH", "NODE_PATH="+modules, "node", "block.js")
 	case "yaml":
 		p.write("long.yaml", b.text)
 		_, err := recipe.Parse("long.yaml", []byte(b.text))
