@@ -32,10 +32,11 @@ type Record struct {
 	Buffers     []Buffer `json:"buffers,omitempty"`      // values of the cache whose shape was changed
 }
 
-// Configuration is what is known of the model beside its graph.
+// Configuration is what is known of the model beside its graph, and what it is meant for.
 type Configuration struct {
 	Trained int64   `json:"max_position_embeddings,omitempty"` // tokens
 	Theta   float64 `json:"rope_theta,omitempty"`
+	Context int64   `json:"context,omitempty"` // tokens that methods were asked for (--context); 0 where none were named
 }
 
 // Edit is one change that was asked for.

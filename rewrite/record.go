@@ -25,7 +25,7 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		Tool:          version.This().String(),
 		Target:        string(cmp.Or(r.opts.Target, Ops)),
 		Graph:         hex.EncodeToString(r.digest[:]),
-		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta},
+		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta, Context: r.opts.Context.Length},
 		Edits:         r.recordedEdits(p, report),
 	}
 	out.AddedInputs, out.Buffers = changedShapes(r.model, before)
@@ -51,14 +51,20 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		}
 	}
 	if r.earlier != nil {
-		r.earlier.keep(out)
+		r.earlier.keep(out, r.carried)
 	}
 	return out
 }
 
-// keep gives a new record what the earlier one knows of the original model.
-func (e *earlier) keep(out *provenance.Record) {
+// keep gives a new record what the earlier one knows of the original model, and the context of
+// methods that are carried on.
+func (e *earlier) keep(out *provenance.Record, carried bool) {
+	context := out.Configuration.Context
+	if carried {
+		context = cmp.Or(context, e.record.Configuration.Context)
+	}
 	out.Graph, out.Configuration = e.record.Graph, e.record.Configuration
+	out.Configuration.Context = context
 	if e.holdsOps() {
 		out.Kept = e.record.Kept
 	}

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
@@ -10,11 +11,13 @@ import (
 )
 
 // Of is the recipe that makes a model what its record says. Parameters that came from the
-// context, or from the configuration of the original, are written out, so that the recipe does not
-// depend on either.
+// configuration of the original are written out, so that the recipe does not depend on it.
 func Of(r *provenance.Record) *Recipe {
 	out := &Recipe{}
 	add := func(name, value string) { out.Flags = append(out.Flags, Flag{Name: name, Value: value}) }
+	if n := r.Configuration.Context; n > 0 {
+		add("context", strconv.FormatInt(n, 10))
+	}
 	for _, e := range r.Edits {
 		switch e.What {
 		case "angles":
@@ -58,14 +61,13 @@ func rewritten(r *provenance.Record) (n int) {
 	return n
 }
 
-// specOf is the method with what it was given, and with what it took from elsewhere than the
-// model's graph and its own defaults.
+// specOf is the method with what it was given, and with what it took from the configuration.
 func specOf(e provenance.Edit) string {
 	name, _, _ := strings.Cut(e.Given, ":")
 	var list []string
 	for _, s := range e.Settings {
 		switch s.From {
-		case rope.Given, rope.FromContext, rope.Configuration:
+		case rope.Given, rope.Configuration:
 			list = append(list, s.Name+"="+s.Value.String())
 		}
 	}

@@ -76,7 +76,7 @@ func TestRopeParameters(t *testing.T) {
 
 // What Of writes, Parse reads: numbers that look like layers stay texts.
 func TestOf(t *testing.T) {
-	record := &provenance.Record{Target: "onnx", Sites: []provenance.Site{{Layers: []int{0, 2}}}, Kept: []provenance.Kept{{Layer: 1}}, Edits: []provenance.Edit{
+	record := &provenance.Record{Target: "onnx", Configuration: provenance.Configuration{Context: 256}, Sites: []provenance.Site{{Layers: []int{0, 2}}}, Kept: []provenance.Kept{{Layer: 1}}, Edits: []provenance.Edit{
 		{What: "scaling", Given: "yarn", Layers: []int{0}, Settings: []rope.Setting{
 			{Name: "factor", Value: rope.Number(4), From: rope.FromContext}, {Name: "beta_fast", Value: rope.Number(32), From: rope.Default}}},
 		{What: "mask", Given: "causal", Layers: []int{0, 2}},
@@ -85,8 +85,9 @@ func TestOf(t *testing.T) {
 		{What: "kv", Given: "fixed:capacity=64,input=n", Layers: []int{0, 2}},
 	}}
 	want := `version: 1
+context: 256
 scaling:
-    - yarn:factor=4@0
+    - yarn@0
     - nope@2
 mask: causal
 exact-angles: true
