@@ -28,7 +28,7 @@ func full() *provenance.Record {
 			Original: rope.Attention{
 				Heads: 4, KVHeads: 2, HeadSize: 16, Scale: 0.3, Softcap: 30, Chunk: 7, Cache: rope.Raw,
 				Temperature: rope.Temperature{Offset: 1, Slope: 0.1, Start: 1, Group: 8},
-				Encoding: rope.Encoding{Frequencies: []float64{1, 0.1, 1.0 / 3}, Gain: 1.1, Axes: []int{0, 1, 1}, Layout: rope.Interleaved, Offset: 2, ExactAngles: true, Precision: rope.BFloat16,
+				Encoding: rope.Encoding{Frequencies: []float64{1, 0.1, 1.0 / 3}, Axes: []int{0, 2, 1}, Gain: 1.1, Layout: rope.Interleaved, Offset: 2, ExactAngles: true, Precision: rope.BFloat16,
 					LengthDependent: rope.LengthDependent{Trained: 64, Long: []float64{1, 2, 3}, NTK: 2, Linear: true}},
 				Bands: []rope.Band{{}, {Start: 9, QueryScale: 1, QueryOffset: -3, KeyScale: 1, QueryLimit: 5, Group: 2}},
 				Drawn: rope.Drawn{Range: 100, Seed: 3},
