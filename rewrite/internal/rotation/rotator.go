@@ -30,6 +30,9 @@ type Rotator struct {
 	Angles    rope.Precision // in which angles are computed
 	order     []int64        // see Matrix.Order
 
+	most  int64 // the largest position that is evaluated; 0 where the graph says it
+	reach int64 // the position of one more token in every call, whose rotation is not looked at; 0 for none
+
 	Components int64 // how many positions a token has; 0 for one
 	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
 }
@@ -79,7 +82,12 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			}
 			pt.L, pt.P = int64(end-start), positions[start]
 		default:
-			t, err := r.positionFeed(positions[start:end], pt)
+			some := positions[start:end]
+			if r.reach > 0 {
+				some = append(slices.Clone(some), r.reach)
+				pt.L++
+			}
+			t, err := r.positionFeed(some, pt)
 			if err != nil {
 				return nil, err
 			}

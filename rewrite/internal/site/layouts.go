@@ -58,6 +58,9 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	if len(ly.Scores) > 2 && !slices.ContainsFunc(ly.Scores, func(e dim.Extent) bool { return !e.Constant() }) {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", ly.Scores)
 	}
+	if len(ly.Scores) == 4 && ly.Scores[2] == dim.LengthExtent && ly.Scores[3].L == 0 && !ly.Scores[3].Constant() {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of the call's tokens and the ones before them, as in cross-attention, which turns nothing by position", ly.Scores)
+	}
 	if len(ly.Scores) != 4 || ly.Scores[0] != dim.BatchExtent || !ly.Scores[1].Constant() ||
 		ly.Scores[2] != dim.LengthExtent || ly.Scores[3] != eval.TotalOf(t) {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected", ly.Scores)
