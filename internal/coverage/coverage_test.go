@@ -49,7 +49,9 @@ func TestExports(t *testing.T) {
 		"mpt__ts17":                 {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
 		"t5__ts17":                  {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
 		"whisper_encoder__ts17":     {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
-		"phi3_longrope__genai-fp32": {rewritten: 2}, // tables chosen by the number of tokens
+		"phi3_longrope__dynamo18":   {rewritten: 2},                              // frequencies by the largest position of a call: two lists
+		"llama_dynamic__dynamo18":   {kept: "as the largest position of a call"}, // computed anew for every length
+		"phi3_longrope__genai-fp32": {rewritten: 2},                              // tables chosen by the number of tokens
 	}
 	folders, err := filepath.Glob(filepath.Join(exports, "*__*"))
 	if err != nil || len(folders) != len(expected) {

@@ -31,6 +31,8 @@ type Binding struct {
 	Slots          *measure.Slots // how the model's own buffers are written; nil where its cache grows
 	Bias           *Bias          // the model's own bias on the scores; nil without
 
+	trained int64 // of a model that itself takes other frequencies for calls of which a position is this or larger; 0 for most
+
 	QueryLayout, KeyLayout, ValueLayout, OutputLayout dim.Layout
 
 	queryOrder, keyOrder   []int64         // see measure.Measured
@@ -64,6 +66,9 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	}
 	if binding.KeyScales, err = loweredScales(s.Key, s.Graph, s.Table, m.KeyNorms); err != nil {
 		return binding, err
+	}
+	if s.LengthTracked == nil {
+		binding.trained = m.Attention.Encoding.LengthDependent.Trained
 	}
 	binding.PastKey, binding.PastValue = s.Key.Past(), s.Value.Past()
 	if c := s.Key.Update(); c != nil {

@@ -148,5 +148,8 @@ func (binding Binding) positions(b *ir.Builder) string {
 	if len(binding.Position.Shape) == 1 {
 		at = b.AddAs("position_row", "Reshape", []string{at, b.Constant("one_row", 1, -1)})
 	}
+	if binding.trained > 0 && binding.Mask != nil {
+		return byRealTokens(b, binding, at)
+	}
 	return at
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -115,6 +116,13 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	}
 	r := rotator(fed, name, components)
 	m, err := r.Measure(ctx)
+	if err != nil && !search.Ended(err) {
+		if reached, e := rotator(fed, name, components).ByReach(ctx); e == nil {
+			m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained)
+		} else if search.Ended(e) {
+			err = e
+		}
+	}
 	if err != nil {
 		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
 	}

@@ -81,6 +81,9 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 				positions[i] = min(max(t.positions, 0)+row, last) // beyond the end of a table its last row is used
 			}
 		}
+		if measured.Attention.Encoding.LengthDependent.Trained > 0 {
+			behindReal(positions, mask, t, measured.Mask != nil)
+		}
 		feeds[measured.Position.Name], _ = engine.Integers(measured.Position.Type, positions, dims...)
 	}
 	if measured.Slots != nil {
@@ -88,6 +91,19 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		feeds[measured.Slots.Input.Name], _ = ev.Table.Places(t.pt.L, t.pt.P)
 	}
 	return feeds, mask
+}
+
+// behindReal changes the positions of padded tokens to 0 where a call's frequencies follow
+// its largest position: the op goes by that of real tokens, and a call in which another one
+// is larger is refused (lower.Binding).
+func behindReal(positions, mask []int64, t trial, padded bool) {
+	total := t.pt.L + t.pt.P
+	for i := range positions {
+		b, row := int64(i)/t.pt.L, int64(i)%t.pt.L
+		if padded && mask[b*total+t.pt.P+row] == 0 {
+			positions[i] = 0
+		}
+	}
 }
 
 // unusedRows is how many rows there are behind the tokens of a buffer of any size.

@@ -28,7 +28,11 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 	if !slices.Equal(present.Dims, []int64{t.pt.B, int64(a.KVHeads), rows, int64(a.HeadSize)}) {
 		return // the keys of latent attention, for example
 	}
-	encoding := a.Encoding.At(t.tokens())
+	reach := t.tokens()
+	if p := c.measured.Position; p != nil {
+		reach = int64(slices.Max(feeds[p.Name].Values())) + 1
+	}
+	encoding := a.Encoding.At(reach)
 	position := c.positions(t, feeds)
 	values := present.Values()
 	for b := range t.pt.B {

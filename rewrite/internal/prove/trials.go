@@ -71,9 +71,14 @@ func trials(m *measure.Measured) []trial {
 	}
 	if n := m.Attention.Encoding.LengthDependent.Trained; n > 0 && (m.Layouts.Cached || n < maxTriedLength) {
 		list = append(list,
-			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, magnitude: 1},
-			trial{pt: dim.Point{B: 2, L: 1, P: n}, magnitude: 1},
-			trial{pt: dim.Point{B: 1, L: 6, P: max(n-3, 0)}, magnitude: 1})
+			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, positions: n - 1, magnitude: 1},
+			trial{pt: dim.Point{B: 2, L: 1, P: n}, positions: n, magnitude: 1},
+			trial{pt: dim.Point{B: 1, L: 6, P: max(n-3, 0)}, positions: max(n-3, 0), magnitude: 1})
+		if m.Position != nil { // rows of a batch on both sides
+			list = append(list,
+				trial{pt: dim.Point{B: 3, L: 1, P: 5}, positions: randomPositions, largestPosition: n + n/2, magnitude: 1},
+				trial{pt: dim.Point{B: 4, L: 2, P: 3}, padding: eval.LeftPadding, positions: randomPositions, largestPosition: n + 1, magnitude: 1})
+		}
 	}
 	if m.Static != (dim.Point{}) {
 		list = atStatic(m, list)
@@ -123,6 +128,21 @@ func (t trial) tokens() int64 {
 		return t.lengths.Total
 	}
 	return t.pt.L + t.pt.P
+}
+
+// reach is how many positions a trial reaches.
+func (t trial) reach(m *measure.Measured) int64 {
+	if m.Position == nil || t.positions == followPadding {
+		return t.tokens()
+	}
+	last := min(farthestPosition, m.PositionLimit)
+	if t.largestPosition > 0 {
+		last = min(last, t.largestPosition)
+	}
+	if t.positions >= 0 {
+		last = min(last, t.positions+t.pt.L-1)
+	}
+	return last + 1
 }
 
 // draws returns how often a trial is run with other random numbers: the largest error of a

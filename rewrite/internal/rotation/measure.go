@@ -120,6 +120,8 @@ func (r *Rotator) limit(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("ONNX Runtime does not evaluate the rotation: %w", err)
 	}
 	switch {
+	case r.most > 0:
+		return r.most, nil
 	case r.Tables != nil:
 		return r.Tables.limit, nil
 	case r.Places > 0:

@@ -31,6 +31,9 @@ type Rotator struct {
 	order     []int64        // see Matrix.Order
 	factors   []float64      // see Matrix.Factors; results are divided by them
 
+	most  int64 // the largest position that is evaluated; 0 where the graph says it
+	reach int64 // the position of one more token in every call, whose rotation is not looked at; 0 for none
+
 	Components int64 // how many positions a token has; 0 for one
 	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
 	apart      int64 // if not 0: these differ, and each is at most this
@@ -81,7 +84,12 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			}
 			pt.L, pt.P = int64(end-start), positions[start]
 		default:
-			t, err := r.positionFeed(positions[start:end], pt)
+			some := positions[start:end]
+			if r.reach > 0 {
+				some = append(slices.Clone(some), r.reach)
+				pt.L++
+			}
+			t, err := r.positionFeed(some, pt)
 			if err != nil {
 				return nil, err
 			}

@@ -59,6 +59,9 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	if len(scores) > 2 && !slices.ContainsFunc(scores, func(e dim.Extent) bool { return !e.Constant() }) {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", scores)
 	}
+	if len(scores) == 4 && scores[2] == dim.LengthExtent && scores[3].L == 0 && !scores[3].Constant() {
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of the call's tokens and the ones before them, as in cross-attention, which turns nothing by position", scores)
+	}
 	known := false
 	if ly.Scores, known = dim.GridOf(scores, total); !known {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected, or batch · heads in one dimension", scores)
