@@ -45,6 +45,7 @@ var lookalikes = []struct {
 }{
 	{"FusedMatMul", fusedMatMuls},
 	{"MultiHeadAttention", multiHeadAttentions},
+	{"casts like another value", castsLike},
 	{"causal masks", causalMasks},
 	{"concatenated parts", concatenatedParts},
 	{"folded scores", foldedScores},
@@ -55,6 +56,7 @@ var lookalikes = []struct {
 	{"keys given away", givingKeys},
 	{"masks", masks},
 	{"parts that do not run", partsThatDoNotRun},
+	{"picked parts", pickedParts},
 	{"readers of padding", paddingReaders},
 	{"rotations", rotations},
 	{"without a cache", withoutCache},
