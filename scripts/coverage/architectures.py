@@ -63,18 +63,18 @@ class Architecture:
     head: str = "causal"  # causal | masked | encoder | text | speech-decoder | whisper-encoder | whisper-decoder
     rotary: bool = True
     values: dict = field(default_factory=dict)
+    experts: str = "batched_mm"  # one loop over experts ("eager") is traced for one routing only
 
     def config(self, attention):
         config = AutoConfig.for_model(self.model_type, **(older(self.values) if OLDER else self.values))
         config._attn_implementation = attention
-        # One loop over experts would be traced for one routing only.
-        config._experts_implementation = "batched_mm"
+        config._experts_implementation = self.experts
         return config
 
 
-def of(model_type, head="causal", rotary=True, base=SHAPE, without=(), **values):
+def of(model_type, head="causal", rotary=True, base=SHAPE, without=(), experts=Architecture.experts, **values):
     merged = {k: v for k, v in {**base, **values}.items() if k not in without}
-    return Architecture(model_type, head, rotary, merged)
+    return Architecture(model_type, head, rotary, merged, experts)
 
 
 MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
@@ -88,6 +88,7 @@ ARCHITECTURES = {
     "llama_llama3": of("llama", head_dim=HEAD, **scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0)),
     "mistral": of("mistral", head_dim=HEAD, sliding_window=8, **rope()),
     "mixtral": of("mixtral", head_dim=HEAD, num_local_experts=4, num_experts_per_tok=2, **rope(1e6)),
+    "mixtral_loop": of("mixtral", head_dim=HEAD, num_local_experts=4, num_experts_per_tok=2, experts="eager", **rope(1e6)),
     "qwen2": of("qwen2", **rope(1e6)),
     "qwen3": of("qwen3", head_dim=HEAD, **rope(1e6)),
     "qwen2_moe": of("qwen2_moe", num_experts=4, shared_expert_intermediate_size=32, **EXPERTS, **rope()),

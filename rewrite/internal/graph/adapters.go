@@ -8,13 +8,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/msrotary"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/multihead"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxattention"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxcast"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxeinsum"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxrotary"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/rmsnorm"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Adapters returns one adapter for each fused op that is read as primitive nodes.
+// Adapters returns one adapter for each op that is read as primitive nodes.
 func Adapters() []fused.Adapter {
 	return []fused.Adapter{
 		groupquery.Adapter(),
@@ -22,6 +23,7 @@ func Adapters() []fused.Adapter {
 		msrotary.Adapter(),
 		multihead.Adapter(),
 		onnxattention.Adapter(),
+		onnxcast.Adapter(),
 		onnxeinsum.Adapter(),
 		onnxrotary.Adapter(),
 		rmsnorm.Simplified(),

@@ -37,6 +37,7 @@ var plainNodes = []plainNode{
 		attributes: []*onnx.Attribute{onnx.IntAttr("num_heads", 4)},
 	},
 	{opType: "Attention", inputs: "x4 x4 x4", outputs: "y", mostIn: 7, mostOut: 4},
+	{opType: "CastLike", inputs: "x4 x4", outputs: "y", mostIn: 2, mostOut: 1},
 	{
 		opType: "Einsum", inputs: "x4 x4", outputs: "y", mostIn: 2, mostOut: 1,
 		attributes: []*onnx.Attribute{onnx.StringAttr("equation", "bhid,bhjd->bhij")},

@@ -54,10 +54,22 @@ func essential(g *graph.Graph, n *onnx.Node, cached bool) bool {
 		}
 	case n.OpType == "RotaryEmbedding", ir.Scatters(n):
 		return true
-	case ir.Standard(n, "Expand", "Tile", "GatherND"):
+	case ir.Standard(n, "Expand", "Tile"):
 		return !cached
+	case ir.Standard(n, "GatherND"):
+		return !cached && !picksOne(g, n)
 	}
 	return false
+}
+
+// picksOne reports whether a GatherND takes one part of a value, so that it repeats
+// nothing: heads of the key out of groups of query, key and value, say.
+func picksOne(g *graph.Graph, n *onnx.Node) bool {
+	if len(n.Inputs) != 2 || n.Int("batch_dims", 0) != 0 {
+		return false
+	}
+	t := g.Constants[n.Inputs[1]]
+	return t != nil && len(t.Dims) > 0 && t.Len() == t.Dims[len(t.Dims)-1]
 }
 
 // link is a value that every path from a root back to the hidden states goes through.
