@@ -12,5 +12,8 @@
 // recognises the dimensions by their sizes, never by names. It refuses shapes
 // that lack a batch or a length, or have two dimensions for the tokens.
 //
+// A Grid says the same of scores, whose batch and heads may be one dimension. GridOf
+// refuses what has no row for each query and no column for each key.
+//
 // Start with Point (point.go), Extent (extent.go) and LayoutOf (layout.go).
 package dim

@@ -3,8 +3,9 @@
 // MeasureShapes runs a skeleton of the model, in which products with weights and large
 // constants are zeros of the same shape, at several batches, lengths and pasts. It gives
 // a ShapeTable: how the sizes in the graph follow from these three, which input dimension
-// is which, and which sizes are static. It refuses models whose skeleton ONNX Runtime
-// does not run under any reading of the input shapes.
+// is which, and which sizes are static. Where ONNX Runtime does not run the skeleton, it
+// leaves out the layers that nothing is asked of (residual.go); it refuses models whose
+// skeleton does not run then either, under any reading of the input shapes.
 //
 // Extract takes output values and boundaries and gives a Piece: the nodes between them.
 // Boundaries are values, hidden states, that will be fed. It refuses pieces that contain
