@@ -87,6 +87,20 @@ func axesOfPositions() []lookalike {
 			kept: both("pair 0 turns by position 3 of a token's in the query and by position 1 in the key"),
 		},
 		{
+			name: "in the key, and the index in the query", models: llamas,
+			change: func(p *patient) {
+				angles := p.anglesOf(p.severalPositions(3), sections...)
+				total := p.size("attention_mask", 1)
+				places := p.op("Range", p.op("Sub", total, p.size("input_ids", 1)), total, p.int(1))
+				own := p.anglesAt(p.op("Unsqueeze", p.cast(places, onnx.Float), p.ints(0, 2)))
+				for _, s := range p.sites {
+					p.otherTables(s.Query.Operand, func(string) string { return own })
+				}
+				p.turnedBy(angles, angles)
+			},
+			kept: both("one of query and key is turned by several positions of each token, the other by one"),
+		},
+		{
 			name: "cosines of one and sines of another", models: llamas,
 			change: func(p *patient) {
 				all := p.severalPositions(3)

@@ -26,6 +26,9 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	if q.LengthDependent.Trained != k.LengthDependent.Trained {
 		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
 	}
+	if len(q.Axes) != len(k.Axes) {
+		return 0, graph.Refuse(s.ScoresMatMul, "one of query and key is turned by several positions of each token, the other by one")
+	}
 	for pair, axis := range k.Axes {
 		if q.Axes[pair] != axis {
 			return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)

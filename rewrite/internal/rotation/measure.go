@@ -91,7 +91,7 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 			return nil, change
 		}
 	}
-	if err == nil && r.Components > 0 {
+	if err == nil && r.Components > 0 && len(agreed.Encoding.Frequencies) > 0 {
 		if agreed.Encoding.Axes, err = r.axes(ctx, agreed); err == nil {
 			err = r.apartAsEqual(ctx, agreed)
 		}

@@ -18,7 +18,7 @@ func (r *Rotator) axes(ctx context.Context, fit *Matrix) ([]int, error) {
 	e := fit.Encoding
 	gain := e.EffectiveGain() * fit.Factor
 	var positions []int64
-	for _, p := range []int64{3, 40, 1000, 100_003} {
+	for _, p := range []int64{3, 40, 1000, min(fit.Limit, 100_003)} { // far enough for slow pairs
 		if p <= fit.Limit {
 			positions = append(positions, p)
 		}
