@@ -97,8 +97,9 @@ void DrawTemperature(Call& call, std::mt19937 random) {
 // Several positions for each token in some of the calls, and factors behind the rotation.
 void DrawAxes(Call& call, std::mt19937 random) {
   AttentionParams& p = call.params;
-  const bool one_position = p.raw_cache || p.bands.size() > 1 || p.document_restart ||
-                            p.temperature.slope > 0 || p.frequencies.empty();
+  // What the op refuses beside several positions.
+  const bool one_position = p.raw_cache || p.bands.size() > 1 || p.bands[0].MovesQuery() ||
+                            p.document_restart || p.temperature.slope > 0 || p.frequencies.empty();
   if (!one_position && random() % 3 == 0) {
     call.axes = Pick(random, {1, 3, 4});
     for (size_t x = 0; x < p.frequencies.size(); ++x) {
