@@ -86,7 +86,7 @@ func foldedScores() []lookalike {
 			},
 		},
 		{
-			name: "heads before the batch", models: models[:2], kept: both("the heads of its key are not grouped as expected"),
+			name: "heads before the batch", models: models[:2], kept: both("its mask is not understood"),
 			change: func(p *patient) {
 				p.query(func(v string) string { return p.fold(p.swap(v)) })
 				p.key(func(v string) string { return p.fold(p.swap(v)) })

@@ -62,7 +62,7 @@ func multiHeadAttentions() []lookalike {
 			},
 		},
 		{
-			name: "sine and cosine exchanged", models: fusions, kept: both("is not rotated by position"),
+			name: "sine and cosine exchanged", models: fusions, // halves that change places, and one turns its sign
 			change: func(p *patient) {
 				for _, n := range p.all("RotaryEmbedding") {
 					n.Inputs[2], n.Inputs[3] = n.Inputs[3], n.Inputs[2]

@@ -51,7 +51,7 @@ func TestReachLookalikes(t *testing.T) {
 			}
 			for i, s := range report.Sites {
 				switch {
-				case c.is == nil && s.Status == rewrite.Rewritten:
+				case c.is == nil && s.Status == rewrite.Rewritten && !s.ScoresOnly:
 					t.Errorf("layer %d is lifted: %+v", i, s.Attention.Encoding.LengthDependent)
 				case c.is == nil:
 					t.Logf("layer %d: %s", i, s.Reason)
@@ -61,7 +61,7 @@ func TestReachLookalikes(t *testing.T) {
 					t.Errorf("layer %d has %+v", i, s.Attention.Encoding.LengthDependent)
 				}
 			}
-			if c.is == nil || t.Failed() {
+			if report.Rewritten() == 0 || t.Failed() {
 				return
 			}
 			patched := filepath.Join(t.TempDir(), "patched.onnx")

@@ -96,7 +96,7 @@ func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given 
 	total := pt.L + pt.P
 	computed, sizes := s.sizes(pt)
 	dims := s.dims(pt)
-	width := dims[3] // more than there are keys, where a buffer has unused rows
+	width := dims[len(dims)-1] // more than there are keys, where a buffer has unused rows
 	for r := int64(0); width > total && r < int64(len(x)); r += width {
 		clear(x[r+total : r+width])
 	}
