@@ -21,8 +21,8 @@ for name, template in templates.items():
         if answer:
             messages.append({"role": "assistant", "content": answer})
         how = {"continue_final_message": True} if answer else {"add_generation_prompt": True}
-        text = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False, **how)
-        ids = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=True, return_dict=False, **how)
+        text = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False, date_string="24 Nov 2026", **how)
+        ids = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=True, return_dict=False, date_string="24 Nov 2026", **how)
         out[f"{name}, {answer or 'no answer'}"] = {"template": template, "answer": answer, "text": text, "ids": ids}
 (here / "prompts.json").write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n")
 packed = "Answer the question from these notes.\nNote: One.\nNote: Two.\nQuestion: Which?"
