@@ -43,6 +43,8 @@ var plainNodes = []plainNode{
 		attributes: []*onnx.Attribute{onnx.StringAttr("equation", "bhid,bhjd->bhij")},
 	},
 	{opType: "RotaryEmbedding", inputs: "x4 cos sin", outputs: "y", mostIn: 4, mostOut: 1},
+	{opType: "SimplifiedLayerNormalization", inputs: "x4 scale", outputs: "y", mostIn: 2, mostOut: 2},
+	{opType: "RMSNormalization", inputs: "x4 scale", outputs: "y", mostIn: 2, mostOut: 2},
 }
 
 // tells answers as a graph would in which x3 has 3 dimensions and so on; what has been
