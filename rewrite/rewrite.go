@@ -151,6 +151,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		return newReport(m), err
 	}
 	warnings = append(warnings, said...)
+	if raised == nil {
+		opts.OperatorSet = 0 // it has that version already, which is no change for the record
+	}
 	calls, refused := inline(m)
 	report, err := rewriteGraphs(limited, m, opts, digest)
 	report.OperatorSet = raised

@@ -27,12 +27,12 @@ may be at most twice the original's. --text, --prompts or --npz feed your own
 tokens.
 
 A model that rope-rewrite wrote is also compared, node by node and weight by
-weight, with the original rewritten again as the model's record says, and each of
-its attention layers with a float64 reference. Methods make logits differ: a model
-with methods is compared with the original to which they were given.
+weight, with the original rewritten again as the model's record says, and each
+of its attention layers with a float64 reference. Methods make logits differ: a
+model with methods is compared with the original to which they were given.
 
-Exit code 0 when the patched model is the same, or what its record says; 1 when it
-is not; 6 when that could not be seen.`,
+Exit code 0 when the patched model is the same, or what its record says; 1 when
+it is not; 6 when that could not be seen.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))

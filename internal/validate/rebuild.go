@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 
@@ -16,13 +17,22 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
-// readRecords reads what the models' records say.
+// readRecords reads what the models' records say. That of the patched model counts where it is of
+// this original.
 func (v *validation) readRecords() error {
-	for _, f := range []struct {
+	var graphs [2]string // of the original, and of the one that the patched model's record names
+	for i, f := range []struct {
 		path string
 		into **provenance.Record
 	}{{v.original, &v.before}, {v.patched, &v.record}} {
 		record, m, err := recordOf(f.path)
+		switch {
+		case record != nil:
+			graphs[i] = record.Graph
+		case err == nil && i == 0:
+			graph := m.Digest()
+			graphs[i] = hex.EncodeToString(graph[:])
+		}
 		if m != nil {
 			m.Close()
 		}
@@ -30,6 +40,10 @@ func (v *validation) readRecords() error {
 			return err
 		}
 		*f.into = record
+	}
+	if v.record != nil && graphs[0] != graphs[1] {
+		v.note(fmt.Sprintf("The patched model's record is of another original (SHA-256 of its graph %.12s…, here %.12s…), so the logits alone are compared.", graphs[1], graphs[0]))
+		v.record = nil
 	}
 	return nil
 }
