@@ -196,14 +196,9 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 			a.outcomes.keep(key, o)
 		}
 		measured := a.note(f.index, s, o, seen[key.hash])
-		if turned := s.Turned(); measured == nil && turned != nil && a.halves() && o.rotates() {
-			key := outcomeKey{turned.Hash(l.Graph, l.Table, shared), a.proving}
-			half, err := a.outcome(ctx, l, turned, key, func() { a.say("proving the scores of attention %d of %d", i+1, len(found)) })
-			if err != nil {
+		if measured == nil && a.halves() && o.rotates() {
+			if s, measured, err = a.scoresAlone(ctx, l, f.index, s, shared); err != nil {
 				return nil, err
-			}
-			if measured = a.noteTurned(f.index, turned, half); measured != nil {
-				s = turned
 			}
 		}
 		if measured != nil {
@@ -217,6 +212,21 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 		seen[key.hash] = true
 	}
 	return all, nil
+}
+
+// scoresAlone measures and proves a kept site without its rotation, and returns it as it is then; what
+// was measured is nil where that is no good either.
+func (a *analyser) scoresAlone(ctx context.Context, l *eval.Evaluator, index int, s *site.Sized, shared map[string][32]byte) (*site.Sized, *measure.Measured, error) {
+	turned := s.Turned()
+	if turned == nil {
+		return s, nil, nil
+	}
+	key := outcomeKey{turned.Hash(l.Graph, l.Table, shared), a.proving}
+	half, err := a.outcome(ctx, l, turned, key, func() { a.say("proving the scores of attention %d", index+1) })
+	if err != nil {
+		return s, nil, err
+	}
+	return turned, a.noteTurned(index, turned, half), nil
 }
 
 // paddedRead refuses the sites whose op gives queries of padded tokens that see no key
