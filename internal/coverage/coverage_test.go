@@ -41,6 +41,7 @@ func TestExports(t *testing.T) {
 		"llama4__ts17-cache":            {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
 		"ministral3__ts17":              {rewritten: 2},             // a temperature by position behind the rotation
 		"modernbert__ts17":              {rewritten: 2},             // an encoder: two bases, a window to both sides in one layer
+		"exaone4__dynamo18+onnxscript":  {rewritten: 2},             // com.microsoft's ops by onnxscript, tables as long as a call's largest position
 		"hunyuan__ts17-cache":           {rewritten: 2, methods: 3}, // norms with weights behind the rotation
 		"qwen2_vl__ts17-cache":          {rewritten: 2, methods: 3}, // three positions for each token, in sections
 		"qwen3_vl__ts17-cache":          {rewritten: 2, methods: 3}, // and interleaved
