@@ -125,9 +125,14 @@ func (c *comparison) inCall(ctx context.Context, t trial, feeds map[string]engin
 		return nil, err
 	}
 	for i, name := range c.site.Results() {
-		if !bytes.Equal(own[name].Data, formula[name].Data) {
-			return nil, fmt.Errorf("%s: the op is not the one that takes the frequencies of its formula", resultNames[i])
+		if bytes.Equal(own[name].Data, formula[name].Data) {
+			continue
 		}
+		var off ResultErrors
+		if err := off.Add(formula[name], formula[name], own[name], func(int64) bool { return true }); err != nil {
+			return nil, fmt.Errorf("%s: %w", resultNames[i], err)
+		}
+		return nil, fmt.Errorf("%s: the op is off by %.3g from the op that is given the frequencies of the formula; the same bits were expected", resultNames[i], off.Op)
 	}
 	return op.given, nil
 }
