@@ -90,7 +90,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		c.plain = &eval.Loaded{Session: session, Piece: definition, Table: ev.Table, Elem: onnx.Float}
 	}
 	if measured.Attention.Mask.Bias {
-		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, []string{s.Scores()})
+		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 		if refusal != nil {
 			return nil, refusal
 		}
