@@ -73,6 +73,8 @@ func (f *fixedCacheFeature) site(m *onnx.Model, e *edited) error {
 		return errors.New("its cache has a fixed capacity already, and the model's own input says where new tokens are written; leave --kv away")
 	case w.Latent != nil:
 		return errors.New("its cache holds latent states, of which keys and values are made anew in every call; they cannot have a fixed capacity")
+	case e.written == nil && len(e.Site.Biases) > 0:
+		return errors.New("what is added to its scores is computed from hidden states of all tokens, and the model would take the unused rows of a buffer for tokens; leave --kv away")
 	case w.PastKey == "":
 		return errors.New("it has no key-value cache that could be of fixed capacity")
 	}

@@ -56,6 +56,7 @@ var lookalikes = []struct {
 	{"fused rotation", fusedRotations},
 	{"graphs", otherGraphs},
 	{"half precision", halfPrecision},
+	{"hidden states on scores", hiddenStateBiases},
 	{"keys given away", givingKeys},
 	{"masks", masks},
 	{"parts that do not run", partsThatDoNotRun},

@@ -32,6 +32,8 @@ func (e *edited) bind() (err error) {
 		e.binding = e.written.binding(e.Attention)
 	} else if e.binding, err = lower.Bind(e.Site, e.Measured); err != nil {
 		return err
+	} else if e.binding, err = e.binding.InModel(e.Site); err != nil {
+		return err
 	}
 	e.binding.Precision = e.precision
 	return nil

@@ -195,7 +195,8 @@ func TestWarningsAndErrorsOfMasks(t *testing.T) {
 	})
 	raw := changed(func(a *rope.Attention) { a.Cache = rope.Raw })
 	drawn := changed(func(a *rope.Attention) { a.Drawn.Range = 1000 })
-	biased := changed(func(a *rope.Attention) { a.Mask.Bias = true })
+	biased := changed(func(a *rope.Attention) { a.Mask.Bias, a.Mask.Padding = true, false })
+	padded := changed(func(a *rope.Attention) { a.Mask.Bias, a.Mask.Padding = true, true }) // beside a bias that has it too
 	check(t, rope.MaskAxis, []applyCase{
 		{text: "intra-document-reset", a: drawn, err: "drawn at random"},
 		{text: "intra-document-reset", a: raw, err: "cached un-rotated"},
@@ -216,6 +217,7 @@ func TestWarningsAndErrorsOfMasks(t *testing.T) {
 		{text: "first-keys:window=512", a: llama()},
 		{text: "first-keys:window=512", a: both, warning: "bidirectional"},
 		{text: "first-keys:window=512", a: biased, warning: "own bias hides padding where there is any, and first keys are counted with it"},
+		{text: "first-keys:window=512", a: padded},
 		{text: "first-keys:count=4", a: llama(), err: "give window="},
 		{text: "intra-document", a: llama()},
 		{text: "intra-document", a: both},

@@ -20,14 +20,14 @@ import (
 const RowsInput = "rope-rewrite/rows"
 
 // ByRows returns a piece that computes only the rows of p's one output that are listed
-// in RowsInput. p's boundary is fed these rows only; fed and out are the dimensions of
-// the rows in boundary and output. A mask that cannot be computed row by row is an error.
-func (e *Evaluator) ByRows(ctx context.Context, p *Piece, fed, out int) (*Piece, error) {
+// in RowsInput. in is the boundary that is fed these rows only; fed and out are the
+// dimensions of the rows in it and in the output. Other boundaries are fed whole. A mask that cannot be computed row by row is an error.
+func (e *Evaluator) ByRows(ctx context.Context, p *Piece, in string, fed, out int) (*Piece, error) {
 	dims, err := e.Dims(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	r := &rowChooser{piece: p, dims: dims, axis: fed, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
+	r := &rowChooser{piece: p, dims: dims, in: in, axis: fed, producer: map[string]*onnx.Node{}, kept: map[*onnx.Node]bool{}, memo: map[string]string{},
 		Builder:   ir.Builder{Stem: "rope-rewrite/rows", Title: ir.Untitled},
 		axesInput: p.Graph.Model.Opset("") >= 13}
 	for _, n := range p.Nodes {
@@ -53,7 +53,8 @@ type rowChooser struct {
 	ir.Builder
 	piece     *Piece
 	dims      map[string][]dim.Extent
-	axis      int // of the rows in the boundary
+	in        string // the boundary that is fed chosen rows
+	axis      int    // of the rows in it
 	producer  map[string]*onnx.Node
 	kept      map[*onnx.Node]bool // nodes that stay as they are and are written already
 	memo      map[string]string   // values of chosen rows that are written already
@@ -76,7 +77,7 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 		return "", fmt.Errorf("the size of %q does not follow from batch and length", v)
 	case axis < 0 || axis >= len(dims) || dims[axis] != dim.LengthExtent:
 		return "", fmt.Errorf("%q has the shape %v, without rows at dimension %d", v, dims, axis)
-	case slices.Contains(r.piece.Boundaries, v):
+	case v == r.in:
 		if axis != r.axis {
 			return "", fmt.Errorf("%q is read with its rows at dimension %d, %d was expected", v, axis, r.axis)
 		}

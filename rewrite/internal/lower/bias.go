@@ -40,6 +40,9 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		}
 		names[s.Scores()] = bias.AddNode(ir.Zeros(kind, shape, ""))[0]
 	}
+	for _, b := range s.Biases {
+		names[b.Value] = b.Value
+	}
 	needed := map[*onnx.Node]bool{}
 	inside := s.Inside()
 	var wrong error
@@ -70,20 +73,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		}
 		return nil
 	})
-	for _, n := range g.Nodes {
-		if !needed[n] {
-			continue
-		}
-		c := n.Clone()
-		for i, v := range c.Inputs {
-			if v != "" {
-				c.Inputs[i] = names[v]
-			}
-		}
-		for i, name := range bias.AddNode(c) {
-			names[n.Outputs[i]] = name
-		}
-	}
+	bias.copy(g, needed, names)
 	bias.value = names[s.SoftmaxInput()]
 	if m.Layouts.Sinks > 0 {
 		from, to, axis := bias.list(0), bias.list(-m.Layouts.Sinks), bias.list(int64(m.Layouts.Softmax.RowAxis()+1))
@@ -100,6 +90,25 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		bias.value = bias.Add("Cast", []string{bias.value}, onnx.IntAttr("to", int64(to)))
 	}
 	return bias, wrong
+}
+
+// copy writes nodes of the graph once more. names has what stands in the copies for values
+// that they read, and gets those that they make.
+func (bias *Bias) copy(g *graph.Graph, needed map[*onnx.Node]bool, names map[string]string) {
+	for _, n := range g.Nodes {
+		if !needed[n] {
+			continue
+		}
+		c := n.Clone()
+		for i, v := range c.Inputs {
+			if v != "" {
+				c.Inputs[i] = names[v]
+			}
+		}
+		for i, name := range bias.AddNode(c) {
+			names[n.Outputs[i]] = name
+		}
+	}
 }
 
 // biasSizes writes nodes that compute the given sizes from the shapes of the values that

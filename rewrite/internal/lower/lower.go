@@ -84,6 +84,15 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	return binding, err
 }
 
+// InModel returns the binding of the op as it stands in the model, where it also gives what
+// its bias may be computed from.
+func (binding Binding) InModel(s *site.Sized) (_ Binding, err error) {
+	if binding.Bias != nil {
+		binding.Bias, err = binding.Bias.apart(s)
+	}
+	return binding, err
+}
+
 // Nodes returns the op that computes the attention a, and the nodes around it that bring
 // inputs and output to the layouts of the op and of the model. They are in topological
 // order.

@@ -26,13 +26,13 @@ type scores struct {
 // measureScores measures what becomes of scores up to the softmax: factor, softcap, sinks
 // and mask.
 func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*scores, error) {
-	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, []string{s.Scores()})
+	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 	if refusal != nil {
 		return nil, refusal
 	}
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
-	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Extra: ly.Sinks}
+	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
 	}

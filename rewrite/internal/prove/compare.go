@@ -97,7 +97,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		defer c.byReach.Close()
 	}
 	if measured.Attention.Mask.Bias {
-		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, []string{s.Scores()})
+		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -2,6 +2,7 @@ package prove
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -21,12 +22,18 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 	for _, boundary := range s.Boundaries() {
 		dims := dim.Evaluate(ev.Table.Dims[boundary], run)
 		x := make([]float32, engine.Elements(dims))
-		for i := range x {
-			if ev.Table.Scales[boundary] {
+		added := slices.IndexFunc(s.Biases, func(b site.Bias) bool { return b.Value == boundary })
+		switch {
+		case added >= 0:
+			score.States(rng, x, s.Biases[added], t.magnitude)
+		case ev.Table.Scales[boundary]:
+			for i := range x {
 				x[i] = 0.5 + rng.Float32() // about 1, like norms and temperatures
-				continue
 			}
-			x[i] = float32(t.magnitude * rng.NormFloat64())
+		default:
+			for i := range x {
+				x[i] = float32(t.magnitude * rng.NormFloat64())
+			}
 		}
 		ir.Round(x, ev.Graph.Element(boundary))
 		feeds[boundary] = engine.Float32s(x, dims...)

@@ -2,12 +2,15 @@ package prove
 
 import (
 	"context"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // RowKind says how a row of a result is judged.
@@ -16,7 +19,7 @@ type RowKind int8
 const (
 	Compared          RowKind = iota // with the original, in full
 	PaddedWithoutKeys                // an output row of a padded token that sees no key: judged apart
-	unused                           // a row of a cache that holds no token: not judged
+	unused                           // not judged: a row of a cache that holds no token, or of the output where the original gives no number
 )
 
 // rowKinds returns the kind of row of each element of a result.
@@ -33,14 +36,22 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	}
 	smp := score.Sample{Pt: t.pt, Mask: mask}
 	heads := int64(1) // a bias may differ between heads
+	var none []bool
 	if c.bias != nil {
 		heads = c.bias.Fed.Heads
 		given := map[string]engine.Tensor{}
 		for _, v := range c.bias.Loaded.Piece.Inputs {
 			given[v.Name] = feeds[v.Name]
 		}
+		shown := maps.Clone(given)
+		for _, b := range c.site.Biases {
+			given[b.Value], shown[b.Value] = feeds[b.Value], withoutHiding(feeds[b.Value], b)
+		}
 		var err error
-		if smp.Base, err = c.bias.ZeroRows(ctx, t.pt, given); err != nil {
+		if smp.Base, err = c.bias.ZeroRows(ctx, t.pt, shown); err != nil {
+			return nil, err
+		}
+		if none, err = c.hiddenRows(ctx, t, given, smp.Base); err != nil {
 			return nil, err
 		}
 	}
@@ -48,11 +59,48 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	padded, real := PaddedQueries(m, smp, heads)
 	c.realWithoutKeys = c.realWithoutKeys || real
 	return RowsOfOutput(m, t.pt, func(b, i int64) RowKind {
-		if padded[b*t.pt.L+i] {
+		switch {
+		case none != nil && none[b*t.pt.L+i]:
+			return unused
+		case padded[b*t.pt.L+i]:
 			return PaddedWithoutKeys
 		}
 		return Compared
 	}), nil
+}
+
+// withoutHiding returns a hidden state that is added to scores without the numbers that
+// hide keys.
+func withoutHiding(state engine.Tensor, b site.Bias) engine.Tensor {
+	x := slices.Clone(state.Float32s())
+	for i := range x {
+		if x[i] < score.Masked && !b.Subtracted || x[i] > -score.Masked && b.Subtracted {
+			x[i] = 0
+		}
+	}
+	return engine.Float32s(x, state.Dims...)
+}
+
+// hiddenRows returns, as [batch·length], for which queries a hidden state that is added to
+// the scores is −∞ for every key that the mask shows, in some head. The original divides
+// zero by zero there, and what it goes on to compute is lost; the op gives zeros. shown is
+// the rows without these −∞. It returns nil where no such state hides keys.
+func (c *comparison) hiddenRows(ctx context.Context, t trial, given map[string]engine.Tensor, shown [][]float32) ([]bool, error) {
+	if !slices.ContainsFunc(c.site.Biases, func(b site.Bias) bool { return b.Hides }) {
+		return nil, nil
+	}
+	rows, err := c.bias.ZeroRows(ctx, t.pt, given)
+	if err != nil {
+		return nil, err
+	}
+	none := make([]bool, t.pt.B*t.pt.L)
+	for r, row := range rows {
+		b, i := int64(r)/t.pt.L/c.bias.Fed.Heads, int64(r)%t.pt.L
+		if slices.Max(row) == float32(math.Inf(-1)) && slices.Max(shown[r]) > float32(math.Inf(-1)) {
+			none[b*t.pt.L+i] = true
+		}
+	}
+	return none, nil
 }
 
 // paddingOf returns, as [batch, past + length], 0 for tokens of a sample that are padding

@@ -14,7 +14,7 @@ import (
 // checks that these rows are the same as those of s. The session of its piece must be
 // closed.
 func (s *Scorer) ChooseRows(ctx context.Context, e *eval.Evaluator) (*Scorer, error) {
-	p, err := e.ByRows(ctx, s.Loaded.Piece, s.Fed.RowAxis(), s.Read.RowAxis())
+	p, err := e.ByRows(ctx, s.Loaded.Piece, s.In, s.Fed.RowAxis(), s.Read.RowAxis())
 	if err != nil {
 		return nil, err
 	}

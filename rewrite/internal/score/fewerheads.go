@@ -27,7 +27,7 @@ const (
 // only, and two heads broadcast with what is added to them, so that this has one head.
 // Elsewhere it returns s.
 func (s *Scorer) Fewer(ctx context.Context) *Scorer {
-	if s.Fed.Heads <= FewHeads || s.Extra > 0 || !byElement(s.Loaded.Piece) {
+	if s.Fed.Heads <= FewHeads || s.Extra > 0 || len(s.Biases) > 0 || !byElement(s.Loaded.Piece) {
 		return s
 	}
 	two := *s

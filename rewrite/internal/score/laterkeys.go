@@ -39,6 +39,7 @@ func (s *Scorer) hidesLater(ctx context.Context, rng *rand.Rand) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		s.feedLarge(rng, given)
 		if s.byRows {
 			given[eval.RowsInput] = engine.Int64s(k.rows, length)
 		}

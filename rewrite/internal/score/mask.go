@@ -28,7 +28,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	if err != nil {
 		return err
 	}
-	fit.Mask.Causal = true
+	fit.Mask.Causal = !s.mayHide() // a query that sees no key may average all keys, the later ones too
 	for r, row := range out {
 		_, _, i := s.place(pt, r)
 		for j := pt.P + i + 1; j < pt.P+pt.L; j++ {
@@ -79,7 +79,8 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		}
 	}
 	if fit.Mask.Bias {
-		return nil
+		fit.Mask.Padding, err = s.hidesPadding(ctx, rng)
+		return err
 	}
 	seen := int64(0)
 	for _, v := range out[0][:s.longest+1] {
@@ -92,12 +93,14 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	return nil
 }
 
-// unpadded returns the softmax's input for scores of zero without padding.
+// unpadded returns the softmax's input for scores of zero without padding, and for large
+// numbers of what is added to them.
 func (s *Scorer) unpadded(ctx context.Context, rng *rand.Rand, pt dim.Point) ([][]float32, error) {
 	given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(pt.B*(pt.L+pt.P))))
 	if err != nil {
 		return nil, err
 	}
+	s.feedLarge(rng, given)
 	return s.ZeroRows(ctx, pt, given)
 }
 

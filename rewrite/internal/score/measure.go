@@ -157,6 +157,16 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 // fails, as a bias that the exporter's graph computes and the op adds. The error says what
 // differs.
 func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
+	if len(s.Biases) > 0 {
+		if s.Loaded.Table.Slotted() {
+			return nil, fmt.Errorf("%q is added to it, which would have as many columns as buffers have rows", s.Biases[0].Value)
+		}
+		fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
+		if err != nil && !search.Ended(err) {
+			err = fmt.Errorf("scores are not those of a product to which %q is added: %w", s.Biases[0].Value, err)
+		}
+		return fit, err
+	}
 	unlike := errors.New("it is made of more than a padding mask")
 	if len(s.Others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fitWith(ctx, &Fit{})

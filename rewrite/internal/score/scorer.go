@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
 // Scorer evaluates what the graph does to scores: a piece from the scores to the
@@ -25,6 +26,7 @@ type Scorer struct {
 	Read    dim.Grid          // of the softmax's input
 	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
 	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
+	Biases  []site.Bias       // hidden states that are added to the scores
 	byRows  bool              // the piece computes the rows that it is asked for
 	whole   bool              // the piece computes all rows
 	longest int64             // how many keys there can be before a query
@@ -50,7 +52,7 @@ type Sample struct {
 
 // Rows evaluates the piece on scores that score returns, one after the other. It returns
 // the scores and the softmax's input row by row, as [batch·heads·length][past + length]; a
-// sink's value is behind those of the keys. given holds the integer inputs.
+// sink's value is behind those of the keys. given holds what else is fed.
 func (s *Scorer) Rows(ctx context.Context, pt dim.Point, score func() float64, given map[string]engine.Tensor) (in, out [][]float32, err error) {
 	x, err := s.zeros(pt)
 	if err != nil {
@@ -143,7 +145,8 @@ func (s *Scorer) sizes(pt dim.Point) (computed int64, sizes dim.Point) {
 	return pt.L, s.Loaded.Table.Around(pt, 3)
 }
 
-// given returns the integer inputs for a point, with mask as the padding mask.
+// given returns all that is fed beside the scores at a point: the integer inputs, with mask
+// as the padding mask, and random numbers for hidden states.
 func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]engine.Tensor, error) {
 	feeds := map[string]engine.Tensor{}
 	_, sizes := s.sizes(pt)
@@ -162,7 +165,7 @@ func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]e
 		}
 		feeds[v.Name] = t
 	}
-	return feeds, nil
+	return feeds, s.feedBiases(rng, sizes, feeds)
 }
 
 // Spread returns rows of some width with ones behind them, as rows of another width.

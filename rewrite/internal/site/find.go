@@ -14,6 +14,7 @@ type Core struct {
 	Softmax      *onnx.Node
 	ScoresMatMul *onnx.Node // MatMul of query and transposed key
 	ValueMatMul  *onnx.Node // MatMul of probabilities and value
+	Biases       []Bias     // hidden states that are added to the scores; nil for most
 }
 
 // Candidate is a node that looks like an attention: with its core, or with the reason
@@ -111,8 +112,12 @@ func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 		return nil, graph.Refuse(softmax, "its scores come from several products of hidden states (%s, %s), one was expected",
 			ir.Label(scoresMatMuls[0]), ir.Label(scoresMatMuls[1]))
 	}
+	var biases []Bias
 	if other != "" {
-		return nil, graph.Refuse(softmax, "its scores also depend on %q, a hidden state beside the product of query and key", other)
+		var refusal *graph.Refusal
+		if biases, refusal = f.biases(softmax, scoresMatMuls[0]); refusal != nil {
+			return nil, refusal
+		}
 	}
 	reading := readings{}
 	for _, v := range softmax.Outputs {
@@ -128,7 +133,7 @@ func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 	case len(reading.valueMatMuls) > 1:
 		return nil, graph.Refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), one was expected", ir.Label(reading.valueMatMuls[0]), ir.Label(reading.valueMatMuls[1]))
 	}
-	return &Core{Softmax: softmax, ScoresMatMul: scoresMatMuls[0], ValueMatMul: reading.valueMatMuls[0]}, nil
+	return &Core{Softmax: softmax, ScoresMatMul: scoresMatMuls[0], ValueMatMul: reading.valueMatMuls[0], Biases: biases}, nil
 }
 
 // sources says what a value is computed from: up to two products of two hidden states

@@ -41,6 +41,9 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 		leaf(s.Key.Past(), "past key")
 		leaf(s.Value.Past(), "past value")
 	}
+	for i, b := range s.Biases {
+		leaf(b.Value, fmt.Sprint("bias", i, b.Subtracted, b.Hides))
+	}
 	h.dataLeaves = len(g.Written) == 0
 	for v := range h.leaves {
 		h.dataLeaves = h.dataLeaves && g.IsData(v)

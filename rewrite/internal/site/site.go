@@ -123,10 +123,10 @@ func (s *Site) SoftmaxInput() string { return s.Softmax.Inputs[0] }
 // Output returns the attention's output, under its name in the model's own graph.
 func (s *Site) Output() string { return s.output }
 
-// Boundaries returns the float values that enter the site: hidden states, caches and
-// factors per token. Integer inputs are not among them.
+// Boundaries returns the float values that enter the site: hidden states, caches, factors
+// per token and what is added to scores. Integer inputs are not among them.
 func (s *Site) Boundaries() []string {
-	return ir.Unique(slices.Concat(s.States(), s.Query.entering(), s.Key.entering()))
+	return ir.Unique(slices.Concat(s.States(), s.Query.entering(), s.Key.entering(), s.biasValues()))
 }
 
 // States returns the hidden states and caches that enter the site.
@@ -185,6 +185,9 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		for i, scale := range list {
 			list[i].Norm = dependsOn(g, scale.Value, states)
 		}
+	}
+	if refusal := s.ownBias(); refusal != nil {
+		return nil, refusal
 	}
 	if leak := leak(g, s.Output(), s.Boundaries()); leak != "" {
 		return nil, graph.Refuse(c.Softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)
