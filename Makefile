@@ -164,7 +164,7 @@ coverage: build ## Rewrite the exports that scripts/coverage made and write docs
 	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
 
 MUTANTS ?= 2000
-mutants: build ## Change real exports in one place each and look for one that a rewrite gets wrong (about 40 minutes)
+mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)
 	$(GO) run ./internal/cmd/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
 
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -32,6 +33,12 @@ func concatenatedParts() []lookalike {
 			p.key(func(old string) string { return p.op("Mul", old, p.floats([]int64{4, 1, 1}, 1, 1, 2, 1)) })
 		}, kept: both("heads 0 and 2")},
 		{name: "latent states in a cache", models: cachedLatent, change: func(*patient) {}},
+		{name: "places of channels as constants", models: cachedLatent, change: func(p *patient) {
+			p.placesOfChannels([2][]int64{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}})
+		}},
+		{name: "places of channels as constants, in another order", models: cachedLatent, change: func(p *patient) {
+			p.placesOfChannels([2][]int64{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 10, 9, 11, 12, 13, 14, 15}})
+		}, kept: both("are not one block")},
 		{name: "rotated channels doubled behind the cache", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.sites {
 				p.after(s.Key.Shared.Present, func(old string) string { return p.op("Mul", old, p.float(2)) })
@@ -51,6 +58,23 @@ func concatenatedParts() []lookalike {
 				})
 			}
 		}, kept: both("is put together of several values")},
+	}
+}
+
+// placesOfChannels gives the ScatterND nodes of each layer, which are two, constant indices.
+func (p *patient) placesOfChannels(rows [2][]int64) {
+	made := 0
+	for _, n := range p.Graph.Nodes {
+		if n.OpType != "ScatterND" {
+			continue
+		}
+		t := ir.Int64Tensor(p.fresh("places"), []int64{8, 1}, rows[made%2]...)
+		p.Graph.AddInitializer(t)
+		n.Inputs[1] = t.Name
+		made++
+	}
+	if made == 0 {
+		p.t.Fatal("there is no ScatterND")
 	}
 }
 

@@ -194,6 +194,8 @@ func describe(s rewrite.Site) string {
 	}
 	text += ", "
 	switch {
+	case s.CrossAttention:
+		text += "cross-attention without rotation"
 	case s.ScoresOnly:
 		text += "turned by the model's own nodes"
 	case s.RotaryDim == 0:
@@ -234,6 +236,8 @@ func describe(s rewrite.Site) string {
 	switch {
 	case s.Status == rewrite.Kept:
 		text += "; kept: " + s.Reason
+	case s.CrossAttention:
+		text += "; scalings, position maps, masks and --kv leave it as it is"
 	case s.ScoresOnly:
 		text += "; masks and caches can be changed, the rotation cannot: " + s.Reason
 	}

@@ -39,6 +39,7 @@ func TestExports(t *testing.T) {
 		"llama4__ts17-cache":            {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
 		"ministral3__ts17":              {rewritten: 2},             // a temperature by position behind the rotation
 		"modernbert__ts17":              {rewritten: 2},             // an encoder: two bases, a window to both sides in one layer
+		"exaone4__dynamo18+onnxscript":  {rewritten: 2},             // com.microsoft's ops by onnxscript, tables as long as a call's largest position
 		"hunyuan__ts17-cache":           {rewritten: 2, methods: 3}, // norms with weights behind the rotation
 		"qwen2_vl__ts17-cache":          {rewritten: 2, methods: 3}, // three positions for each token, in sections
 		"qwen3_vl__ts17-cache":          {rewritten: 2, methods: 3}, // and interleaved
@@ -94,6 +95,7 @@ func TestPage(t *testing.T) {
 		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
 		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
 		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Rewritten: 2, Rounded: "one call: off by 2"},
+		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Sites: 1, Rewritten: 1, Alone: true},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
 		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
@@ -102,8 +104,8 @@ func TestPage(t *testing.T) {
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{
-		"6 of 10 attention sites are measured and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
-		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n| g | · |  |\n",
+		"7 of 11 attention sites are measured and proven, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong.",
+		"| | x | y | z |\n|---|:-:|:-:|:-:|\n| a | 2/2 | 1/2 a | 1/1 * |\n| b |  | 0/3 a b |  |\n| d | · |  |  |\n| e | WRONG |  |  |\n| f |  | 0 (none) |  |\n| g | · |  |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 ≈ |\n",
 		"## Off by rounding\n\n- a__x+o: one call: off by 2\n",
 		"| | m:k=1 | n |\n|---|:-:|:-:|\n| a | 3.0e-05 (2) | 2.0e-05 (1) |\n",

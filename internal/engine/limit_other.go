@@ -2,5 +2,5 @@
 
 package engine
 
-// limitMemory does nothing where the system has no such limit.
-func limitMemory(uint64) error { return nil }
+// LimitMemory does nothing where the system has no such limit.
+func LimitMemory(uint64) error { return nil }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory bounds what this process may add to its address space, so that a
+// LimitMemory bounds what this process may add to its address space, so that a
 // graph that asks for terabytes gets an error and the machine keeps its memory.
-func limitMemory(bytes uint64) error {
+func LimitMemory(bytes uint64) error {
 	bytes += addressSpace()
 	return unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes})
 }

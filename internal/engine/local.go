@@ -109,6 +109,9 @@ func (s *localSession) Run(ctx context.Context, feeds map[string]Tensor) (map[st
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if len(s.model.Inputs) == 0 || len(s.model.Outputs) == 0 {
+		return nil, errors.New("the binding to ONNX Runtime runs no model without inputs or without outputs")
+	}
 	inputs := make([]ort.Value, len(s.model.Inputs))
 	defer destroy(inputs)
 	for i, name := range s.model.Inputs {

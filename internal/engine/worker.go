@@ -99,7 +99,7 @@ func answer(local **Local, sessions map[int]Session, q request, blobs [][]byte) 
 	ctx := context.Background()
 	switch {
 	case q.Config != nil:
-		if err := limitMemory(q.Config.Memory); err != nil {
+		if err := LimitMemory(q.Config.Memory); err != nil {
 			return nil, err
 		}
 		*local, err = NewLocal(*q.Config)

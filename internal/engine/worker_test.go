@@ -78,6 +78,22 @@ func constant(name string, dims []int64, t Tensor) *onnx.Tensor {
 }
 
 // doubling makes y = 2·x.
+// constantModel has no inputs.
+func constantModel(t *testing.T) Model {
+	t.Helper()
+	m := onnx.New()
+	m.RequireIR(8)
+	m.RequireOpset("", 18)
+	m.Graph.Name = "test"
+	m.Graph.AddOutput(&onnx.ValueInfo{Name: "y"})
+	m.Graph.Nodes = []*onnx.Node{onnx.NewNode("Constant", nil, []string{"y"}, onnx.TensorAttr("value", onnx.NewTensor("", onnx.Float, []int64{1}, make([]byte, 4))))}
+	data, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Model{Bytes: data, Outputs: []string{"y"}}
+}
+
 func doubling(t *testing.T) Model {
 	return newModel(t, []*onnx.Node{onnx.NewNode("Add", []string{"x", "x"}, []string{"y"})})
 }
@@ -224,12 +240,14 @@ func TestErrorsKeepTheEngine(t *testing.T) {
 	}
 	scalar := newModel(t, []*onnx.Node{onnx.NewNode("ReduceMax", []string{"x"}, []string{"y"}, onnx.IntAttr("keepdims", 0))})
 	halves := newModel(t, []*onnx.Node{onnx.NewNode("Cast", []string{"x"}, []string{"y"}, onnx.IntAttr("to", int64(onnx.Float16)))})
+	lonely := constantModel(t)
 	unknown := newModel(t, []*onnx.Node{onnx.NewNode("NoSuchOp", []string{"x"}, []string{"y"})})
 	for _, e := range []Engine{w, l} {
 		for name, m := range map[string]Model{
 			"an unknown op": unknown, "bytes that are no model": {Bytes: []byte("no model"), Inputs: []string{"x"}, Outputs: []string{"y"}},
 			"a file that is missing":     {Path: "no-such-model.onnx", Inputs: []string{"x"}, Outputs: []string{"y"}},
 			"an output of no dimensions": scalar, "an output of halves": halves,
+			"no inputs": lonely,
 		} {
 			if _, err := loadAndRun(t, e, m); err == nil || errors.Is(err, ErrDied) {
 				t.Errorf("%T: %s: the error is %v", e, name, err)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -60,7 +59,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 		return NotRun, "", err
 	}
 	got, err := logits(ctx, eng, patched)
-	off := difference(want, got)
+	off := want.Off(got)
 	switch {
 	case err != nil:
 		why = "the rewritten model does not run: " + err.Error()
@@ -77,7 +76,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 	if err != nil {
 		return NotRun, err.Error(), ctx.Err()
 	}
-	if own := difference(want, plain); own > off/10 {
+	if own := want.Off(plain); own > off/10 {
 		return Unsteady, fmt.Sprintf("it differs from itself by %.2g of the range, the rewritten model by %.2g", own, off), nil
 	}
 	if err := withoutNaN(ctx, eng, original, filepath.Join(folder, "guarded.onnx")); err != nil {
@@ -87,7 +86,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 	if err != nil {
 		return NotRun, err.Error(), ctx.Err()
 	}
-	if own := difference(want, moved); own > off/10 {
+	if own := want.Off(moved); own > off/10 {
 		return Unsteady, fmt.Sprintf("it moves by %.2g of the range when the last bits of its weights are flipped, the rewritten model is off by %.2g", own, off), nil
 	}
 	return Wrong, why, ctx.Err()
@@ -96,45 +95,38 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 // File is the name of the mutant in the folder that Judge is given.
 const File = "mutant.onnx"
 
-// Differs reports whether a mutant gives other logits than the export that it was made of, both
-// in float64: some changes reach nothing.
-func Differs(ctx context.Context, eng engine.Engine, export, mutant string) (bool, error) {
-	off, err := inFloat64(ctx, eng, export, mutant)
-	return !(off <= 1e-9), err
+// Exact is what a model gives when all but our op is computed in float64.
+func Exact(ctx context.Context, eng engine.Engine, path string) (Logits, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	double, err := rewrite.InFloat64(m)
+	if err != nil {
+		return nil, err
+	}
+	d, err := decoder.OpenModel(ctx, eng, double, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return run(ctx, d)
 }
 
 // inFloat64 is how far two models are from each other when all but our op is computed in float64.
 func inFloat64(ctx context.Context, eng engine.Engine, a, b string) (float64, error) {
-	var both [2][][]float64
-	for i, path := range []string{a, b} {
-		m, err := onnx.Open(path)
-		if err != nil {
-			return 0, err
-		}
-		defer m.Close()
-		double, err := rewrite.InFloat64(m)
-		if err != nil {
-			return 0, err
-		}
-		folder, err := os.MkdirTemp("", "float64")
-		if err != nil {
-			return 0, err
-		}
-		defer os.RemoveAll(folder)
-		file := filepath.Join(folder, "model.onnx")
-		if err := double.Save(file, onnx.SaveOptions{}); err != nil {
-			return 0, err
-		}
-		if both[i], err = logits(ctx, eng, file); err != nil {
-			return 0, err
-		}
+	want, err := Exact(ctx, eng, a)
+	if err != nil {
+		return 0, err
 	}
-	return difference(both[0], both[1]), nil
+	got, err := Exact(ctx, eng, b)
+	return want.Off(got), err
 }
 
 // lastBits returns a model's logits with the last bit of each weight flipped: a
 // model that divides by numbers near zero makes much of any rounding.
-func lastBits(ctx context.Context, eng engine.Engine, path, flipped string) ([][]float64, error) {
+func lastBits(ctx context.Context, eng engine.Engine, path, flipped string) (Logits, error) {
 	m, err := onnx.Open(path)
 	if err != nil {
 		return nil, err
@@ -217,17 +209,22 @@ const length = 21
 // on a row without padding and one with padding on the left (on the right of the
 // first call where the cache tracks the length of each row). It returns the logits
 // of the other tokens.
-func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, error) {
+func logits(ctx context.Context, eng engine.Engine, path string) (Logits, error) {
 	d, err := decoder.Open(ctx, eng, path)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
+	return run(ctx, d)
+}
+
+// run is logits of a model that is loaded.
+func run(ctx context.Context, d *decoder.Decoder) (Logits, error) {
 	calls := [][]int64{{length}}
 	if d.Cached() {
 		calls = append(calls, []int64{12, 9}, []int64{17, 1, 1, 1, 1})
 	}
-	var out [][]float64
+	var out Logits
 	for _, lengths := range calls {
 		s := d.Random(lengths[0], length, 0)
 		all, err := d.Chunks(ctx, s, lengths...)
@@ -250,10 +247,13 @@ func logits(ctx context.Context, eng engine.Engine, path string) ([][]float64, e
 	return out, nil
 }
 
-// difference is the largest one as a share of the range, over all ways of running.
-func difference(want, got [][]float64) float64 {
+// Logits are those of the tokens that are not padding, for each way of running.
+type Logits [][]float64
+
+// Off is the largest difference as a share of the range, over all ways of running.
+func (l Logits) Off(got Logits) float64 {
 	worst := 0.0
-	for k, list := range want {
+	for k, list := range l {
 		if k >= len(got) || len(list) != len(got[k]) {
 			return math.Inf(1)
 		}

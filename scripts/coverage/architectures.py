@@ -104,7 +104,7 @@ ARCHITECTURES = {
                                long_factor=[1.5 + 0.75 * i for i in range(HEAD // 2)], original_max_position_embeddings=16, factor=4.0)),
     "gpt_neox": of("gpt_neox", without=["num_key_value_heads"], **rope(partial_rotary_factor=0.5)),
     # Its scores have three dimensions, [batch · heads, length, length].
-    "gpt_neox_japanese": of("gpt_neox_japanese", without=["num_key_value_heads", "intermediate_size"], intermediate_multiple_size=1, **rope()),
+    "gpt_neox_japanese": of("gpt_neox_japanese", without=["num_key_value_heads", "intermediate_size"], intermediate_multiple_size=2, **rope()),
     "gptj": of("gptj", base=GPT, rotary_dim=HEAD // 2),
     "codegen": of("codegen", base=GPT, rotary_dim=HEAD // 2, n_ctx=64),
     "falcon": of("falcon", without=["num_key_value_heads", "intermediate_size"], ffn_hidden_size=WIDE, multi_query=True,
@@ -139,7 +139,6 @@ ARCHITECTURES = {
     # Sections interleaved pair by pair.
     "qwen3_vl": of("qwen3_vl_text", "text", head_dim=HEAD, **rope(5e6, mrope_section=[HEAD // 4, HEAD // 8, HEAD // 8], mrope_interleaved=True)),
     "nanochat": of("nanochat", **rope()),
-    "gpt_neox_japanese": of("gpt_neox_japanese", without=["num_key_value_heads", "intermediate_size"], intermediate_multiple_size=2, **rope()),
     "llama4": of("llama4_text", head_dim=HEAD, num_local_experts=4, interleave_moe_layer_step=2, intermediate_size_mlp=WIDE,
                  no_rope_layers=[1, 0], attention_chunk_size=8, floor_scale=8, attn_scale=0.1,
                  layer_types=["chunked_attention", "full_attention"], **rope()),

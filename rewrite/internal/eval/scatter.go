@@ -31,6 +31,12 @@ func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 		return ir.Reads(n)
 	})
 	for _, v := range ir.Unique(asked) {
+		if t := e.Graph.Constants[v]; t != nil { // the same at all sizes
+			if list := e.Graph.Integers(v); !isBox(t.Dims, list) {
+				return graph.Refuse(at, "%s writes to places (%q) that are not one block", what, v)
+			}
+			continue
+		}
 		p, err := Extract(e.Graph, []string{v}, nil)
 		if err != nil {
 			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated: %v", what, v, err)
@@ -51,7 +57,7 @@ func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 // box checks the indices of one ScatterND at several sizes.
 func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what, indices string) error {
 	var offset []int64
-	points := dim.SamplePoints(e.Table.Past)
+	points := dim.SamplePoints(e.Table.Past, e.Table.Source)
 	for i := 0; i < len(points); i++ {
 		results, err := loaded.Run(ctx, points[i], nil)
 		if err != nil {
@@ -72,6 +78,16 @@ func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 		}
 	}
 	return nil
+}
+
+// isBox reports whether constant indices of a ScatterND are one block.
+func isBox(dims, indices []int64) bool {
+	list := make([]float64, len(indices))
+	for i, x := range indices {
+		list[i] = float64(x)
+	}
+	_, ok := BoxAt(dims, list)
+	return ok
 }
 
 // BoxAt returns the index to which the first element of the updates goes, and whether

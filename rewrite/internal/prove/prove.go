@@ -86,7 +86,7 @@ func apriori(result int, m *measure.Measured, t trial, epsilon float64) float64 
 	gain := a.Encoding.EffectiveGain()
 	queries, keys := gain*largestFactor(a.QueryFactors), gain*largestFactor(a.KeyFactors)
 	largest := largestNormal * t.magnitude
-	count := float64(t.pt.L + t.pt.P)
+	count := float64(t.pt.Keys())
 	switch result {
 	case output:
 		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude

@@ -21,8 +21,9 @@ import (
 
 // paddingTrial is one call: its sizes, and which tokens are padding.
 type paddingTrial struct {
-	pt   dim.Point
-	kind eval.PaddingKind
+	pt    dim.Point
+	kind  eval.PaddingKind
+	whole bool // the first row has no padding
 }
 
 // paddingTest finds out whether other tokens depend on the outputs of padded queries that
@@ -110,11 +111,11 @@ func (r *paddingTest) trials() []paddingTrial {
 		}
 	}
 	for kind := eval.LeftPadding; kind <= eval.RandomPadding; kind++ {
-		list = append(list, paddingTrial{dim.Point{B: 3, L: length, P: 7}, kind}, paddingTrial{dim.Point{B: 2, L: 13, P: 0}, kind})
+		list = append(list, paddingTrial{pt: dim.Point{B: 3, L: length, P: 7}, kind: kind}, paddingTrial{pt: dim.Point{B: 2, L: 13, P: 0}, kind: kind})
 	}
-	list = append(list, paddingTrial{dim.Point{B: 3, L: 1, P: 9}, eval.LeftPadding})
+	list = append(list, paddingTrial{pt: dim.Point{B: 3, L: 1, P: 9}, kind: eval.LeftPadding})
 	if r.lengthTracked() {
-		list = []paddingTrial{{dim.Point{B: 3, L: 11, P: 0}, eval.RightPadding}, {dim.Point{B: 2, L: 29, P: 0}, eval.RightPadding}}
+		list = []paddingTrial{{pt: dim.Point{B: 3, L: 11, P: 0}, kind: eval.RightPadding}, {pt: dim.Point{B: 2, L: 29, P: 0}, kind: eval.RightPadding}}
 	}
 	for i := range list {
 		list[i].pt = r.sizesNear(list[i].pt)
@@ -148,10 +149,12 @@ func (r *paddingTest) read(ctx context.Context, sites []measure.Attention) (bool
 	changed := false // replacing the outputs of all queries changed something, so an effect would be seen
 	ran, failed := map[eval.PaddingKind]bool{}, map[eval.PaddingKind]error{}
 	for _, t := range r.trials() {
-		got, err := r.trial(ctx, t, sites, !changed)
-		if err != nil && t.pt.B > 1 && r.table.Static.B == 0 && ctx.Err() == nil && !errors.Is(err, errNaN) {
-			t.pt.B = 1 // some exports run one row at a time only
-			got, err = r.trial(ctx, t, sites, !changed)
+		var got effect
+		var err error
+		for _, each := range r.forms(t) {
+			if got, err = r.trial(ctx, each, sites, !changed); err == nil || ctx.Err() != nil || errors.Is(err, errNaN) {
+				break
+			}
 		}
 		switch {
 		case errors.Is(err, errNaN) || ctx.Err() != nil:
@@ -176,6 +179,26 @@ func (r *paddingTest) read(ctx context.Context, sites []measure.Attention) (bool
 	return false, nil
 }
 
+// forms returns a trial and what takes its place where the model does not run it. Some exports
+// run one row at a time only. Others make tables of as many rows as a call's largest position,
+// which suffice where one of its texts is as long as the call.
+func (r *paddingTest) forms(t paddingTrial) []paddingTrial {
+	list := []paddingTrial{t}
+	if t.pt.B == 1 {
+		return list
+	}
+	if r.table.Static.B == 0 {
+		one := t
+		one.pt.B = 1
+		list = append(list, one)
+	}
+	if !sharesRow(r.table, r.all) {
+		t.whole = true
+		list = append(list, t)
+	}
+	return list
+}
+
 // errNoEffect says that the control failed: no effect could have been seen.
 var errNoEffect = errors.New("nothing that the model gives depends on them or on other tokens' outputs")
 
@@ -194,6 +217,11 @@ func (r *paddingTest) trial(ctx context.Context, t paddingTrial, sites []measure
 	if sharesRow(r.table, r.all) {
 		for b := range t.pt.B {
 			copy(mask[b*(t.pt.L+t.pt.P):], mask[:t.pt.L+t.pt.P])
+		}
+	}
+	if t.whole {
+		for j := range t.pt.L + t.pt.P {
+			mask[j] = 1
 		}
 	}
 	run := func(size float64, all bool) (map[string]engine.Tensor, error) {
