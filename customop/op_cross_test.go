@@ -64,6 +64,13 @@ func TestCrossAttention(t *testing.T) {
 	}
 }
 
+// Another text without a token gives zeros.
+func TestCrossAttentionToNothing(t *testing.T) {
+	for _, flat := range []bool{false, true} {
+		solve(t, filled(cross(4, 2, 16, 2, 9, 0), 1), flat)
+	}
+}
+
 // What counts tokens cannot go with keys that are none of them.
 func TestSessionRefusesCross(t *testing.T) {
 	setCross := func(n *onnx.Node) {
