@@ -190,6 +190,20 @@ func hiddenStateBiases() []lookalike {
 			kept:   both(turned),
 		},
 		{
+			name: "what other heads' scores weigh", // a product with weights lies between
+			change: func(p *patient) {
+				mix := p.floats([]int64{4, 4}, 0, .5, 0, 0, 0, 0, .5, 0, 0, 0, 0, .5, .5, 0, 0, 0)
+				for _, s := range p.sites {
+					p.after(s.Scores(), func(old string) string {
+						others := p.op("MatMul", p.node("Transpose", []string{old}, onnx.IntsAttr("perm", 0, 2, 3, 1)), mix)
+						return p.op("Add", old, p.node("Transpose", []string{others}, onnx.IntsAttr("perm", 0, 3, 1, 2)))
+					})
+				}
+			},
+			models: cached,
+			kept:   both(turned),
+		},
+		{
 			name: "a factor of each key",
 			change: func(p *patient) {
 				p.stateProducts(func(old, x string) string { return p.op("Mul", old, p.op("Exp", x)) })
