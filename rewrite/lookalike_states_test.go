@@ -77,6 +77,18 @@ func hiddenStateBiases() []lookalike {
 			is:     stateBias(true),
 		},
 		{
+			name: "a weight of each key in the bias of a fused op",
+			change: func(p *patient) {
+				layer := 0
+				p.fusedEach(func(n *onnx.Node) {
+					p.into(n, 5, func(v string) string { return p.op("Add", v, p.op("Sigmoid", p.stateOf(p.sites[layer]))) })
+					layer++
+				})
+			},
+			models: fusions,
+			is:     stateBias(true),
+		},
+		{
 			name: "a weight of each key before the mask",
 			change: func(p *patient) {
 				p.stateProducts(func(old, x string) string { return p.op("Mul", p.op("Add", p.op("Exp", x), old), p.float(2)) })
