@@ -75,3 +75,11 @@ func TestStatesOfFixedCache(t *testing.T) {
 		t.Errorf("a cache of fixed capacity: %v", err)
 	}
 }
+
+// TestSoftplusInFloat64: ONNX Runtime has no Softplus in float64, and the model has one.
+func TestSoftplusInFloat64(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	double, path := inDouble(t, openModel(t, doge))
+	load(t, local(t), double, path, false, nil)
+}
