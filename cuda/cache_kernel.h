@@ -53,7 +53,7 @@ struct CacheKernel {
                               int64_t c) {
     const int64_t place = row - call.past(batch);
     alignas(16) T chunk[kChunk] = {};
-    if (place < 0 || place >= call.length) {
+    if (place < 0 || place >= call.new_keys) {
       if (!call.move_keys) return;
       if (place < 0) LoadChunk<T>(call.past_key.At(batch, head, row), c, call.head_size, chunk);
       return StoreChunk<T>(chunk, call.present_key.At(batch, head, row), c, call.head_size);
@@ -86,7 +86,7 @@ struct CacheKernel {
                                 int64_t c) {
     if (call.present_value.data == nullptr) return;
     const int64_t place = row - call.past(batch);
-    const bool is_new = place >= 0 && place < call.length;
+    const bool is_new = place >= 0 && place < call.new_keys;
     if (!is_new && !call.move_values) return;
     alignas(16) T chunk[kChunk] = {};
     if (is_new) {

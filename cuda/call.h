@@ -105,6 +105,7 @@ struct Schedule {
 template <typename T>
 struct Call {
   int64_t batch = 0, length = 0, max_past = 0;
+  int64_t new_keys = 0;  // see AttentionArgs
   int64_t head_size = 0, v_head_size = 0;
   int64_t num_heads = 0, kv_num_heads = 0;
   const int32_t* row_past = nullptr;   // [batch]; null: max_past each
@@ -138,13 +139,13 @@ struct Call {
 
   constexpr int64_t group() const { return num_heads / kv_num_heads; }
   constexpr int64_t past(int64_t b) const { return row_past == nullptr ? max_past : row_past[b]; }
-  constexpr int64_t total(int64_t b) const { return past(b) + length; }
+  constexpr int64_t total(int64_t b) const { return past(b) + new_keys; }
   constexpr int64_t units() const { return batch * kv_num_heads * schedule.blocks; }
   // Floats of a row that is computed in splits: its sums, its maximum and its total.
   constexpr int64_t partial_width() const { return v_head_size + 2; }
   constexpr bool moves() const { return move_keys || move_values; }
   // Rows of the cache kernel: all of present's, or only those of this call.
-  constexpr int64_t cache_rows() const { return moves() ? present_rows : length; }
+  constexpr int64_t cache_rows() const { return moves() ? present_rows : new_keys; }
 };
 
 }  // namespace rope::cuda

@@ -71,6 +71,7 @@ class Run {
   void TakeTensors() {
     call_.batch = args_.batch;
     call_.length = args_.length;
+    call_.new_keys = args_.new_keys;
     call_.max_past = args_.max_past;
     call_.head_size = args_.head_size;
     call_.v_head_size = args_.v_head_size;
@@ -110,7 +111,7 @@ class Run {
   }
 
   void ReserveNewKeys(Rows<E>& rows) {
-    const int64_t head = args_.length * args_.head_size;
+    const int64_t head = args_.new_keys * args_.head_size;
     rows = {nullptr, params_.kv_num_heads * head, head, args_.head_size};
     upload_.Reserve(args_.batch * params_.kv_num_heads * head, rows.data);
   }

@@ -170,8 +170,9 @@ func TestDefinitionAtOpsets(t *testing.T) {
 	capped := problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Softcap, a.Sinks = 5, []float64{1, 2, 3, 4} }), 2, 9, 4)
 	capped.Bias = biases(filled(capped, 0), 1, 6)
 	list["softcap, sinks, bias"] = capped
+	list["keys of another text"] = ofKeys(cross(4, 2, 32, 2, 9, 14), func(_, key int) bool { return key == 5 })
 	for _, opset := range []int64{13, 14, 15, 17, 18, 21, 23} {
-		for _, name := range []string{"prefill GQA", "left padding 1", "bands, padded", "window, padded", "partial, offset, interleaved", "exact angles", "softcap, sinks, bias"} {
+		for _, name := range []string{"prefill GQA", "left padding 1", "bands, padded", "window, padded", "partial, offset, interleaved", "exact angles", "softcap, sinks, bias", "keys of another text"} {
 			t.Run(fmt.Sprintf("%s, opset %d", name, opset), func(t *testing.T) {
 				p := filled(list[name], 1)
 				in := feedsOf(p, false)

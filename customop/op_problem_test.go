@@ -37,11 +37,19 @@ func filled(p ref.Problem, seed uint64) ref.Problem {
 		p.ValueSize = a.HeadSize
 	}
 	p.Query = normal(r, p.Batch*a.Heads*p.Length*a.HeadSize)
-	p.Key = normal(r, p.Batch*a.KVHeads*p.Length*a.HeadSize)
-	p.Value = normal(r, p.Batch*a.KVHeads*p.Length*p.ValueSize)
+	p.Key = normal(r, p.Batch*a.KVHeads*newKeys(p)*a.HeadSize)
+	p.Value = normal(r, p.Batch*a.KVHeads*newKeys(p)*p.ValueSize)
 	p.PastKey = normal(r, p.Batch*a.KVHeads*p.Past*a.HeadSize)
 	p.PastValue = normal(r, p.Batch*a.KVHeads*p.Past*p.ValueSize)
 	return p
+}
+
+// newKeys is how many rows key and value have.
+func newKeys(p ref.Problem) int {
+	if p.Attention.Cross {
+		return p.Keys
+	}
+	return p.Length
 }
 
 // nodeOf writes the problem's attention as a node with all present outputs.
@@ -66,6 +74,9 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 	}
 	if a.Mask.Causal {
 		r.Causal = 1
+	}
+	if a.Cross {
+		r.Cross = 1
 	}
 	if a.Cache == rope.Raw {
 		r.Cache = "raw"
@@ -147,12 +158,12 @@ func setInputs(r *customop.RotaryAttention, p ref.Problem) {
 // feedsOf writes the problem's tensors; flat merges heads and channels (rank 3).
 func feedsOf(p ref.Problem, flat bool) feeds {
 	a := p.Attention
-	batch, length, past := int64(p.Batch), int64(p.Length), int64(p.Past)
+	batch, length, past, fresh := int64(p.Batch), int64(p.Length), int64(p.Past), int64(newKeys(p))
 	heads, kv, size, vSize := int64(a.Heads), int64(a.KVHeads), int64(a.HeadSize), int64(p.ValueSize)
 	in := feeds{
 		"query": floats(float32s(p.Query), batch, heads, length, size),
-		"key":   floats(float32s(p.Key), batch, kv, length, size),
-		"value": floats(float32s(p.Value), batch, kv, length, vSize),
+		"key":   floats(float32s(p.Key), batch, kv, fresh, size),
+		"value": floats(float32s(p.Value), batch, kv, fresh, vSize),
 	}
 	if flat {
 		for _, name := range []string{"query", "key", "value"} {
@@ -177,13 +188,13 @@ func feedsOf(p ref.Problem, flat bool) feeds {
 				mask[i] = 1
 			}
 		}
-		in["attention_mask"] = integers(mask, batch, past+length)
+		in["attention_mask"] = integers(mask, batch, past+fresh)
 	}
 	if p.Bias != nil {
-		in["attention_bias"] = floats(float32s(p.Bias), batch, heads, length, past+length)
+		in["attention_bias"] = floats(float32s(p.Bias), batch, heads, length, past+fresh)
 	}
 	if p.BiasBeforeSoftcap != nil {
-		in["bias_before_softcap"] = floats(float32s(p.BiasBeforeSoftcap), batch, heads, length, past+length)
+		in["bias_before_softcap"] = floats(float32s(p.BiasBeforeSoftcap), batch, heads, length, past+fresh)
 	}
 	if a.Sinks != nil {
 		in["sink_logits"] = floats(float32s(a.Sinks), heads)
@@ -337,7 +348,7 @@ func (j *judge) add(t tester, p ref.Problem, flat bool, got map[string]tensor) {
 func (j *judge) against(t tester, p ref.Problem, flat bool, got map[string]tensor, want, plain ref.Result) {
 	t.Helper()
 	a := p.Attention
-	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+p.Length)
+	batch, kv, total := int64(p.Batch), int64(a.KVHeads), int64(p.Past+newKeys(p))
 	output := got["output"]
 	if flat {
 		output = splitHeads(output, int64(a.Heads))

@@ -24,6 +24,7 @@ func (r RotaryAttention) check() error {
 		oneOf("precision", r.Precision, "exact", "fast"),
 		flag("exact_angles", r.ExactAngles),
 		flag("causal", r.Causal),
+		flag("cross", r.Cross),
 		flag("first_keys_shown", r.FirstKeysShown),
 		flag("document_restart", r.DocumentRestart),
 		notNegative("rotary_offset", r.RotaryOffset),
@@ -41,6 +42,7 @@ func (r RotaryAttention) check() error {
 		r.checkTrainedLength(),
 		r.checkDocuments(),
 		r.checkAxes(),
+		r.checkCross(),
 		r.checkFactors(),
 	)
 }
@@ -64,6 +66,15 @@ func (r RotaryAttention) checkAxes() error {
 		return errors.New("position_axes needs position_ids")
 	case !plain, r.Cache == "raw", len(r.Temperature) > 0, r.DocumentRestart == 1:
 		return errors.New(`position_axes gives a token several positions; a map of bands, cache "raw", temperature and document_restart need one`)
+	}
+	return nil
+}
+
+// checkCross refuses what counts tokens where the keys are those of another text.
+func (r RotaryAttention) checkCross() error {
+	counts := r.Causal == 1 || r.Window > 0 || len(r.Frequencies) > 0 || r.Cache == "raw" || len(r.Temperature) > 0
+	if r.Cross == 1 && (counts || r.PastKey != "" || r.PositionIDs != "" || r.DocumentIDs != "") {
+		return errors.New("cross takes keys of another text, which need causal 0, and no window, frequencies, raw cache, temperature, past_key, position_ids and document_ids")
 	}
 	return nil
 }

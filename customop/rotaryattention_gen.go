@@ -42,6 +42,7 @@ type RotaryAttention struct {
 	QueryFactors     []float32 // Multiply the channels of every query head after the rotation, head_size of them (the weights of a norm behind the rotation, say); empty means all 1.
 	KeyFactors       []float32 // The same for keys. A rotated cache holds keys multiplied by them, a raw one does not.
 	Causal           int64     // 1 hides keys with j > i.
+	Cross            int64     // 1: key and value are those of another text (cross-attention). They may be of any number, which stands in place of the length of key and value and of past + length. Needs causal 0, and no window, frequencies, raw cache, temperature, past_key, position_ids and document_ids: the keys have no place among the tokens of the queries.
 	Window           int64     // n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window.
 	FirstKeys        int64     // Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise.
 	FirstKeysShown   int64     // 1: of each row the first first_keys keys that attention_mask shows stay visible outside the window, wherever they stand.
@@ -99,6 +100,7 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "query_factors", Kind: Floats, Floats: r.QueryFactors}, len(r.QueryFactors) == 0, 6)
 	b.optional(NodeAttribute{Name: "key_factors", Kind: Floats, Floats: r.KeyFactors}, len(r.KeyFactors) == 0, 6)
 	b.optional(NodeAttribute{Name: "causal", Kind: Int, Int: r.Causal}, r.Causal == 1, 1)
+	b.optional(NodeAttribute{Name: "cross", Kind: Int, Int: r.Cross}, r.Cross == 0, 6)
 	b.optional(NodeAttribute{Name: "window", Kind: Int, Int: r.Window}, r.Window == 0, 1)
 	b.optional(NodeAttribute{Name: "first_keys", Kind: Int, Int: r.FirstKeys}, r.FirstKeys == 0, 2)
 	b.optional(NodeAttribute{Name: "first_keys_shown", Kind: Int, Int: r.FirstKeysShown}, r.FirstKeysShown == 0, 4)
@@ -147,6 +149,7 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	p.floats("query_factors", &r.QueryFactors, false)
 	p.floats("key_factors", &r.KeyFactors, false)
 	p.int("causal", &r.Causal, false)
+	p.int("cross", &r.Cross, false)
 	p.int("window", &r.Window, false)
 	p.int("first_keys", &r.FirstKeys, false)
 	p.int("first_keys_shown", &r.FirstKeysShown, false)

@@ -101,6 +101,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "query_factors", Type: "floats", Default: "nil", Since: 6, Doc: "Multiply the channels of every query head after the rotation, head_size of them (the weights of a norm behind the rotation, say); empty means all 1."},
 		{Name: "key_factors", Type: "floats", Default: "nil", Since: 6, Doc: "The same for keys. A rotated cache holds keys multiplied by them, a raw one does not."},
 		{Name: "causal", Type: "int", Default: "1", Since: 1, Doc: "1 hides keys with j > i."},
+		{Name: "cross", Type: "int", Default: "0", Since: 6, Doc: "1: key and value are those of another text (cross-attention). They may be of any number, which stands in place of the length of key and value and of past + length. Needs causal 0, and no window, frequencies, raw cache, temperature, past_key, position_ids and document_ids: the keys have no place among the tokens of the queries."},
 		{Name: "window", Type: "int", Default: "0", Since: 1, Doc: "n > 0 hides keys with i − j ≥ n (and, when not causal, j − i ≥ n); 0 means no window."},
 		{Name: "first_keys", Type: "int", Default: "0", Since: 2, Doc: "Keys with j < first_keys stay visible outside the window; first_keys_shown = 1 counts them otherwise."},
 		{Name: "first_keys_shown", Type: "int", Default: "0", Since: 4, Doc: "1: of each row the first first_keys keys that attention_mask shows stay visible outside the window, wherever they stand."},

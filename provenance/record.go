@@ -97,6 +97,11 @@ type Proof struct {
 	OriginalError float64 `json:"original_error"` // of the original's own float32
 	Cases         int     `json:"cases"`
 
+	// Where frequencies are computed anew in each call: how far the op's are off from the formula,
+	// relative to themselves, and how far the original's are. 0 for others.
+	FrequencyError         float64 `json:"frequency_error,omitzero"`
+	OriginalFrequencyError float64 `json:"original_frequency_error,omitzero"`
+
 	// Skipped counts the cases with several rows that the original itself does
 	// not run, for the reason SkippedWhy. Each was run with one row instead, and
 	// with several rows against float64 alone.

@@ -149,7 +149,7 @@ func (r *request) fresh(specs []rope.Spec, a rope.Attention) []rope.Spec {
 	if r.earlier == nil {
 		return specs
 	}
-	if _, _, scaled := rope.Recognise(a, r.opts.Context); scaled {
+	if _, _, scaled := rope.Recognise(a, r.opts.Context); scaled || a.Encoding.LengthDependent.NTK > 0 {
 		return specs
 	}
 	specs = slices.Clone(specs)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -105,6 +106,25 @@ func TestAgain(t *testing.T) {
 				same(t, r.name+", then "+next.name, file("again"), file(next.name))
 			}
 		})
+	}
+}
+
+// Dynamic NTK that the exporter wrote is taken out of a rewritten model as out of the original.
+func TestAgainWithoutDynamicNTK(t *testing.T) {
+	testruntime.Require(t)
+	original := filepath.Join(testdata, "coverage", "llama_dynamic__dynamo18", "model.onnx")
+	dir := t.TempDir()
+	first, again, once := filepath.Join(dir, "first.onnx"), filepath.Join(dir, "again.onnx"), filepath.Join(dir, "once.onnx")
+	opts := rewrite.Options{Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16,base=original"))}}
+	rewritten(t, original, first, rewrite.Options{}.Again(original))
+	rewritten(t, original, once, opts.Again(original))
+	report := rewritten(t, first, again, opts)
+	if report == nil {
+		t.Fatal("the rewritten model is refused")
+	}
+	same(t, "without dynamic NTK, with YaRN", again, once)
+	if now := inspected(t, again); now.Attention.Encoding.LengthDependent.Trained != 0 {
+		t.Errorf("its frequencies depend on the length: %+v", now.Attention.Encoding.LengthDependent)
 	}
 }
 

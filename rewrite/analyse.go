@@ -80,7 +80,23 @@ func (a *analyser) measure(ctx context.Context, found []delimited) ([]measure.At
 		}
 		return nil, fmt.Errorf("%w: none of its %d attention sites turns query and key by position", ErrNoAttention, len(found))
 	}
-	return all, nil
+	return a.crossBesideRotary(all), nil
+}
+
+// crossBesideRotary keeps cross-attention in a model of which no other attention is rewritten,
+// and returns the other sites then.
+func (a *analyser) crossBesideRotary(all []measure.Attention) []measure.Attention {
+	isCross := func(f measure.Attention) bool { return f.Measured.Attention.Cross }
+	if slices.ContainsFunc(all, func(f measure.Attention) bool { return f.Measured.Rotary() || f.Measured.Turned }) {
+		return all
+	}
+	for _, f := range all {
+		if isCross(f) {
+			site := &a.report.Sites[f.Index]
+			site.Status, site.Proof, site.Reason = Kept, nil, "it is cross-attention, which is rewritten beside attention that turns query and key by position, and no such one is"
+		}
+	}
+	return slices.DeleteFunc(all, isCross)
 }
 
 // measureScope measures and proves the sites of one scope.
@@ -89,7 +105,7 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 	var values []string
 	var sites []*site.Site
 	for _, f := range found {
-		values = append(values, f.site.SizedValues()...)
+		values = append(append(values, f.site.SizedValues()...), f.site.CrossValues()...)
 		if a.halves() {
 			values = append(values, f.site.TurnedValues()...)
 		}
@@ -184,12 +200,15 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 			continue
 		}
 		s := sized[i]
+		if cross := s.Cross(); cross != nil {
+			s = cross
+		}
 		key := outcomeKey{s.Hash(l.Graph, l.Table, shared), a.proving}
 		o, err := a.outcome(ctx, l, s, key, func() { a.say("proving attention %d of %d", i+1, len(found)) })
 		if err != nil {
 			return nil, err
 		}
-		if o.err != nil && a.rotations && o.rotation == nil && o.notTurned == nil {
+		if o.err != nil && a.rotations && !s.Crosses && o.rotation == nil && o.notTurned == nil {
 			if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
 				return nil, ctx.Err()
 			}

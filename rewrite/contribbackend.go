@@ -43,6 +43,10 @@ func (b *contribBackend) takes(o Options) (err error) {
 
 // lower writes the op, where GroupQueryAttention computes it.
 func (b *contribBackend) lower(e *edited) (lower.Change, error) {
+	if e.want.Cross && e.written == nil { // it takes no keys of another text, and no method reaches these
+		e.form = OwnNodes
+		return e.change(nil, nil), nil
+	}
 	c, err := b.opsBackend.lower(e)
 	if err != nil {
 		return c, err
@@ -82,6 +86,9 @@ func (b *contribBackend) finish(ctx context.Context, r *request, p *plan, report
 	needs, rows := contrib.Version(0), int64(0)
 	for i, e := range p.sites {
 		op, n := opOf(p.changes[i])
+		if op == nil {
+			continue
+		}
 		of := contrib.Node{Element: e.Scope.View.Element(e.Site.Query.Boundary), HeadSize: int64(e.want.HeadSize), Rows: e.rows()}
 		nodes[n] = of
 		needs, rows = max(needs, contrib.Needs(*op)), max(rows, of.Rows)

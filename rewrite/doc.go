@@ -26,7 +26,8 @@
 //     result is a rope.Attention with what belongs to it.
 //   - Prove (prove): the original site, the same in float64, and the op as it will
 //     stand in the model are run on random inputs. The op may be off by at most
-//     twice what the original is off by itself. Sites of one structure share
+//     twice what the original is off by itself. (Frequencies that a graph computes in
+//     each call are judged by themselves: prove/byreach.go.) Sites of one structure share
 //     measurement and proof. Who reads queries of padded tokens is tried on the
 //     whole model (unread).
 //   - Edit (package rope, plan.go): methods change the value of the site.

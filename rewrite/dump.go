@@ -19,7 +19,7 @@ import (
 
 // dumpPoint is the size of the inputs that go with a dumped site, where the
 // model takes any.
-var dumpPoint = dim.Point{B: 2, L: 5, P: 3}
+var dumpPoint = dim.Point{B: 2, L: 5, P: 3, S: 7}
 
 // dumpSite writes a site that is kept, by itself and without the model's weights,
 // for a report about it: folder/site-N/model.onnx, and its inputs as the onnx

@@ -201,7 +201,7 @@ func (w *writtenOp) site() Site {
 
 // turned reports whether the model's own nodes turn the query and key that the op reads.
 func (w *writtenOp) turned() bool {
-	return len(w.op.Frequencies) == 0 && site.RotatedBefore(w.scope.View, []string{w.op.Query, w.op.Key}) != nil
+	return len(w.op.Frequencies) == 0 && w.op.Cross == 0 && site.RotatedBefore(w.scope.View, []string{w.op.Query, w.op.Key}) != nil
 }
 
 // SiteOf returns what a record says of a site, as it was before any edit, in the words

@@ -118,7 +118,7 @@ func withoutCache() []lookalike {
 					return p.op("Mul", old, p.op("Where", many, p.float(0.5), p.float(1)))
 				})
 			},
-			kept: both("but up to 4096; LongRoPE"),
+			kept: both("is another one in calls of more than 4096 tokens; LongRoPE"),
 		},
 		{
 			name:   "angles that the row of the batch changes",

@@ -15,16 +15,52 @@ import (
 )
 
 // TestReachLookalikes: exports whose frequencies follow the largest position of a call as those
-// of LongRoPE do are lifted; those that follow something else, or otherwise, are kept. What is lifted gives what it gave, on both sides of the trained length.
+// of LongRoPE or dynamic NTK do are lifted; those that follow something else, or otherwise, are
+// kept. What is lifted gives what it gave, on both sides of the trained length.
 func TestReachLookalikes(t *testing.T) {
 	testruntime.Require(t)
 	const ntk, longrope = "llama_dynamic__dynamo18", "phi3_longrope__dynamo18"
+	raised := func(trained int64, factor float64) func(rope.LengthDependent) bool {
+		return func(l rope.LengthDependent) bool { return l.Trained == trained && l.NTK == factor }
+	}
 	for _, c := range []struct {
 		name, export string
 		change       func(p *patient)
 		is           func(rope.LengthDependent) bool // nil: it is kept
 	}{
-		{"dynamic NTK, whose frequencies change with every length", ntk, func(*patient) {}, nil},
+		{"dynamic NTK", ntk, func(*patient) {}, raised(16, 4)},
+		{"another factor", ntk, func(p *patient) { p.stretch(2.5, 16) }, raised(16, 2.5)},
+		{"a factor that float32 rounds", ntk, func(p *patient) { p.stretch(3.7, 16) }, raised(16, float64(float32(3.7)))},
+		{"a factor below 1", ntk, func(p *patient) { p.stretch(0.5, 16) }, nil},
+		{"a longer trained length", ntk, func(p *patient) { p.trained(1024); p.stretch(2, 1024) }, raised(1024, 2)},
+		{"another trained length", ntk, func(p *patient) { p.trained(20); p.stretch(4, 20) }, raised(20, 4)},
+		// Up to 20 tokens x is 4·20/16 − 3 = 2, a larger base; beyond, x/2 = 2.5·L/20 − 1.5.
+		{"a length that is divided by another one", ntk, func(p *patient) { p.trained(20) }, raised(20, 2.5)},
+		{"another base", ntk, func(p *patient) { p.into(p.base(), 1, func(string) string { return p.float(500_000) }) }, raised(16, 4)},
+		{"another base beyond a length", ntk, func(p *patient) {
+			p.base().Inputs[1] = p.op("Where", p.op("Greater", p.cast(p.first("ReduceMax").Outputs[0], onnx.Float), p.float(40)), p.float(10_000.2), p.float(10_000))
+		}, nil},
+		{"another exponent of the stretch", ntk, func(p *patient) { p.exponent().Inputs[1] = p.float(1) }, nil},
+		{"an exponent that differs by a little more than float32 rounds", ntk, func(p *patient) { p.exponent().Inputs[1] = p.float(1.333337) }, nil},
+		{"a stretch that grows otherwise", ntk, func(p *patient) {
+			p.into(p.exponent(), 0, func(old string) string { return p.op("Sqrt", old) })
+		}, nil},
+		{"one pair that turns a little faster in long calls", ntk, func(p *patient) {
+			p.computed(func(old, length string) string {
+				faster := p.floats([]int64{4}, 1, 1, 1+3e-6, 1)
+				return p.op("Where", p.op("Greater", length, p.float(16)), p.op("Mul", old, faster), old)
+			})
+		}, nil},
+		{"the first position of all, dynamic NTK", ntk, func(p *patient) { p.firstPosition() }, nil},
+		{"the largest position of the first row", ntk, func(p *patient) {
+			p.after(p.first("ReduceMax").Outputs[0], func(string) string {
+				row := p.op("Gather", "position_ids", p.int(0))
+				return p.node("ReduceMax", []string{row}, onnx.IntAttr("keepdims", 0))
+			})
+		}, nil},
+		{"the largest position but one token more, dynamic NTK", ntk, func(p *patient) {
+			p.after(p.first("ReduceMax").Outputs[0], func(old string) string { return p.op("Add", old, p.int(1)) })
+		}, raised(15, 3.75)},
 		{"LongRoPE", longrope, func(*patient) {}, func(l rope.LengthDependent) bool { return l.Trained == 16 && len(l.Long) > 0 }},
 		{"frequencies that go on changing", longrope, func(p *patient) {
 			p.frequencies(func(old, length string) string { return p.op("Div", old, p.op("Max", length, p.float(16))) })
@@ -78,6 +114,33 @@ func TestReachLookalikes(t *testing.T) {
 func (p *patient) frequencies(change func(old, length string) string) {
 	length := p.cast(p.first("ReduceMax").Outputs[0], onnx.Float)
 	p.after(p.chosen().Outputs[0], func(old string) string { return change(old, length) })
+}
+
+// base returns the Mul of an export of dynamic NTK that raises its base, and exponent the Pow
+// of the stretch before it.
+func (p *patient) base() *onnx.Node { return p.up(p.first("Reciprocal").Inputs[0], "Mul") }
+
+func (p *patient) exponent() *onnx.Node { return p.up(p.base().Inputs[0], "Pow") }
+
+// stretch puts another factor and another length into factor·L/length − (factor − 1).
+func (p *patient) stretch(factor float32, length float32) {
+	less := p.up(p.exponent().Inputs[0], "Sub")
+	less.Inputs[1] = p.float(factor - 1)
+	p.up(less.Inputs[0], "Div").Inputs[1] = p.float(length)
+	p.up(less.Inputs[0], "Mul").Inputs[1] = p.float(factor)
+}
+
+// trained puts another length into the place of the one from which on frequencies change, and
+// longer is the node that takes the longer of the two.
+func (p *patient) trained(length int64) { p.longer().Inputs[1] = p.int(length) }
+
+func (p *patient) longer() *onnx.Node { return p.up(p.exponent().Inputs[0], "Max") }
+
+// computed changes the frequencies of an export that computes them by the length of a call,
+// which the change is given as a float.
+func (p *patient) computed(change func(old, length string) string) {
+	length := p.cast(p.longer().Outputs[0], onnx.Float)
+	p.after(p.first("Reciprocal").Outputs[0], func(old string) string { return change(old, length) })
 }
 
 // chosen returns the Where by the largest position.

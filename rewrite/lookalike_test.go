@@ -49,6 +49,7 @@ var lookalikes = []struct {
 	{"casts like another value", castsLike},
 	{"causal masks", causalMasks},
 	{"concatenated parts", concatenatedParts},
+	{"cross-attention", crossAttentions},
 	{"folded scores", foldedScores},
 	{"factors behind the rotation", factorsBehind},
 	{"fused attention", fusedAttentions},

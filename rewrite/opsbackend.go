@@ -48,11 +48,17 @@ func lowerToOp(e *edited) (lower.Change, error) {
 }
 
 func (*opsBackend) write(_ context.Context, m *onnx.Model, p *plan, report *Report) error {
-	if err := lower.Apply(m, p.changes); err != nil {
+	var changes []lower.Change
+	for i, e := range p.sites {
+		if e.form != OwnNodes {
+			changes = append(changes, p.changes[i])
+		}
+	}
+	if err := lower.Apply(m, changes); err != nil {
 		return err
 	}
 	if !report.Again {
-		report.warn(lower.Leftovers(p.changes)...)
+		report.warn(lower.Leftovers(changes)...)
 	}
 	return nil
 }

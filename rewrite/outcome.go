@@ -168,7 +168,7 @@ func (a *analyser) note(index int, s *site.Sized, o outcome, seen bool) *measure
 		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
 	}
 	switch {
-	case !a.rotations:
+	case !a.rotations, s.Crosses:
 	case o.notTurned != nil:
 		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
 	case o.rotation.Rotary():

@@ -73,6 +73,9 @@ func (r *request) plan(ctx context.Context, sites []measure.Attention, report *R
 	raw, fast := false, false
 	for _, e := range list {
 		for _, feature := range r.features {
+			if e.want.Cross {
+				break // they are about the model's own tokens
+			}
 			if err := feature.site(r.model, e); err != nil {
 				return nil, &EditError{Layer: e.layer, Err: err}
 			}
@@ -157,7 +160,8 @@ func (r *request) edit(f measure.Attention, site Site, unscaled bool, report *Re
 }
 
 // apply applies the methods to a value. A site that turns nothing has no
-// frequencies to scale and no distances to map, but a mask.
+// frequencies to scale and no distances to map, but a mask. Cross-attention is
+// left as it is: its keys have neither positions nor places among the tokens.
 func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
 	turns := len(a.Encoding.Frequencies) > 0
 	a.Encoding.ExactAngles = a.Encoding.ExactAngles || r.opts.ExactAngles && turns
@@ -165,7 +169,7 @@ func (r *request) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, 
 		a.Cache = rope.Raw
 	}
 	for _, spec := range specs {
-		if !turns && spec.Axis != rope.MaskAxis {
+		if a.Cross || !turns && spec.Axis != rope.MaskAxis {
 			continue
 		}
 		var settings []rope.Setting

@@ -177,7 +177,9 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 			add(provenance.Edit{What: "precision", Given: fastPrecision}, e.layer)
 		}
 		for _, d := range p.features {
-			add(d, e.layer)
+			if !e.want.Cross {
+				add(d, e.layer)
+			}
 		}
 		if n := r.opts.OperatorSet; n > 0 {
 			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(n, 10)}, e.layer)

@@ -104,6 +104,10 @@ type Site struct {
 	// changed, scalings and position maps cannot.
 	ScoresOnly bool `json:"scores_only,omitempty"`
 
+	// CrossAttention says that the keys are those of another text, an encoder's: nothing in the
+	// site is turned by position, and methods leave it as it is.
+	CrossAttention bool `json:"cross_attention,omitempty"`
+
 	// Form says how the site is written, where that is not the fused op, and FormReason why
 	// it is not the target's first choice.
 	Form       Form   `json:"form,omitempty"`
@@ -190,7 +194,7 @@ func (r *Report) warn(warnings ...string) {
 func (s *Site) value(a rope.Attention) {
 	s.Attention = &a
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
-	s.RotaryDim = a.Encoding.RotaryDim()
+	s.RotaryDim, s.CrossAttention = a.Encoding.RotaryDim(), a.Cross
 	s.Layout, s.Theta, s.Scaling = "", 0, ""
 	if s.RotaryDim == 0 {
 		return

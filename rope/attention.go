@@ -30,6 +30,10 @@ type Attention struct {
 	Drawn    Drawn    `json:"drawn,omitzero"` // tokens stand at positions drawn from a range
 	Mask     Mask     `json:"mask"`
 	Cache    Cache    `json:"cache"`
+
+	// Cross says that keys and values are those of another text (cross-attention): nothing
+	// counts tokens then, so there is no encoding, map, window, temperature or cache.
+	Cross bool `json:"cross,omitzero"`
 }
 
 // Cache says how keys stand in the key-value cache.

@@ -97,6 +97,9 @@ func (a Attention) withoutNone() (Attention, []string, error) {
 		return Attention{}, nil, fmt.Errorf("base=original: what scaled the graph's frequencies is not recognised (%w), so those before it are not known. Give rope_theta= with base=carried to compute them afresh, or base=carried alone to start from what the graph has", err)
 	case e.EffectiveGain() != 1:
 		return Attention{}, nil, fmt.Errorf("base=original: the rotation has a gain of %.6g, and its frequencies show no scaling that would give it, so what it was before is not known; base=carried leaves it", e.EffectiveGain())
+	case e.LengthDependent.NTK > 0:
+		a.Encoding.LengthDependent = LengthDependent{} // dynamic NTK leaves the frequencies of short calls as they were
+		return a, nil, nil
 	case e.LengthDependent.Trained > 0:
 		return Attention{}, nil, errors.New("base=original: the graph turns by other frequencies in longer calls, and what it was before that is not known. Give rope_theta= with base=carried to compute them afresh")
 	}

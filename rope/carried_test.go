@@ -131,7 +131,9 @@ func TestBaseUnknown(t *testing.T) {
 	yarn := scaled("yarn:factor=4,original_max_position_embeddings=2048")
 	yarn.Scale = 0.2
 	longer := llama()
-	longer.Encoding.LengthDependent = rope.LengthDependent{Trained: 64, NTK: 2}
+	longer.Encoding.LengthDependent = rope.LengthDependent{Trained: 64, Long: longer.Encoding.Frequencies}
+	raised := llama()
+	raised.Encoding.LengthDependent = rope.LengthDependent{Trained: 64, NTK: 2}
 	own := scaled("linear:factor=4")
 	own.Scale = 0.2
 	single := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 2, Encoding: rope.Encoding{Frequencies: []float64{0.5}}}
@@ -150,6 +152,8 @@ func TestBaseUnknown(t *testing.T) {
 		"a scale beside its gain":    {a: yarn, spec: "linear:factor=2,base=original", warning: "takes the score's scale, 1.6 times the usual one, for the model's own"},
 		"a scale of its own":         {a: own, spec: "linear:factor=2,base=original"},
 		"longer calls":               {a: longer, spec: "linear:factor=2,base=original", err: "other frequencies in longer calls"},
+		"dynamic NTK":                {a: raised, spec: "linear:factor=2", err: "carries dynamic NTK with factor 2: it raises its base with every call that reaches more than 64 tokens. Give base=original"},
+		"dynamic NTK, kept":          {a: raised, spec: "linear:factor=2,base=carried", err: "carries dynamic NTK with factor 2"},
 		"none carried":               {a: llama(), spec: "linear:factor=2,base=original", warning: "base=original changes nothing: the frequencies are the powers of one base, 10000, and if another base or ntk made them so"},
 		"none carried, kept":         {a: llama(), spec: "linear:factor=2,base=carried"},
 		"one pair":                   {a: single, spec: "linear:factor=2,base=original"},
@@ -172,6 +176,20 @@ func TestBaseUnknown(t *testing.T) {
 		case strings.Join(warnings, "") != "" && c.warning == "", !strings.Contains(strings.Join(warnings, ""), c.warning):
 			t.Errorf("%s: warnings %q, %q was expected", name, warnings, c.warning)
 		}
+	}
+}
+
+// Dynamic NTK is taken out by itself: what it leaves is what the graph has in short calls.
+func TestDynamicTakenOut(t *testing.T) {
+	raised := llama()
+	raised.Encoding.LengthDependent = rope.LengthDependent{Trained: 64, NTK: 2}
+	got, warnings, err := apply(t, rope.ScalingAxis, "linear:factor=2,base=original", raised, rope.Context{})
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	want, _, err := apply(t, rope.ScalingAxis, "linear:factor=2", llama(), rope.Context{})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v), %+v was expected", got, err, want)
 	}
 }
 

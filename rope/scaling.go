@@ -62,6 +62,9 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 		return nil, nil, err
 	}
 	if !e.given("rope_theta") {
+		if e.own.NTK > 0 {
+			return nil, nil, fmt.Errorf("the graph carries dynamic NTK with factor %s: it raises its base with every call that reaches more than %d tokens. Give base=original to start from the frequencies up to there, or rope_theta= to compute them afresh, both for every length", formatNumber(e.own.NTK), e.own.Trained)
+		}
 		if e.own.Trained > 0 {
 			return nil, nil, fmt.Errorf("the graph turns by other frequencies in calls that reach more than %d tokens, as LongRoPE does, and no method says what becomes of two sets of them; give rope_theta= to compute the frequencies afresh, for every length", e.own.Trained)
 		}

@@ -124,10 +124,12 @@ func replaced(report *rewrite.Report) bool {
 func sites(w *writer, report *rewrite.Report) {
 	proven := 0
 	worst, original, cases := 0.0, 0.0, 0
+	frequencies, originals := 0.0, 0.0 // errors of those that are computed anew in each call
 	for _, s := range report.Sites {
 		if s.Proof != nil {
 			proven++
 			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
+			frequencies, originals = max(frequencies, s.Proof.FrequencyError), max(originals, s.Proof.OriginalFrequencyError)
 		}
 	}
 	switch {
@@ -158,6 +160,9 @@ func sites(w *writer, report *rewrite.Report) {
 	if cases > 0 {
 		w.line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
 		w.line("own: %.1e).", original)
+		if frequencies > 0 {
+			w.line("%s", wrap(fmt.Sprintf("It was compared with the frequencies that the original has in each call. From their formula these are off by up to %.1e of themselves, the op's by %.1e.", originals, frequencies), ""))
+		}
 		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Proof != nil && s.Proof.PaddedDiffer }) {
 			w.line("%s", wrap("Queries of padded tokens that see no key get zeros. The original gives them something else, and it was tried that no other token depends on that.", ""))
 		}
@@ -189,6 +194,8 @@ func describe(s rewrite.Site) string {
 	}
 	text += ", "
 	switch {
+	case s.CrossAttention:
+		text += "cross-attention without rotation"
 	case s.ScoresOnly:
 		text += "turned by the model's own nodes"
 	case s.RotaryDim == 0:
@@ -204,8 +211,13 @@ func describe(s rewrite.Site) string {
 	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
 		text += ", pairs that turn the other way"
 	}
-	if s.Attention != nil && s.Attention.Encoding.LengthDependent.Trained > 0 {
-		text += fmt.Sprintf(", others beyond %d tokens", s.Attention.Encoding.LengthDependent.Trained)
+	if s.Attention != nil {
+		switch l := s.Attention.Encoding.LengthDependent; {
+		case l.NTK > 0:
+			text += fmt.Sprintf(", dynamic NTK (factor %g) in calls beyond %d tokens", l.NTK, l.Trained)
+		case l.Trained > 0:
+			text += fmt.Sprintf(", others beyond %d tokens", l.Trained)
+		}
 	}
 	if s.Attention != nil && s.Attention.Encoding.Axes != nil {
 		text += ", " + s.Attention.Encoding.DescribeAxes()
@@ -224,6 +236,8 @@ func describe(s rewrite.Site) string {
 	switch {
 	case s.Status == rewrite.Kept:
 		text += "; kept: " + s.Reason
+	case s.CrossAttention:
+		text += "; scalings, position maps, masks and --kv leave it as it is"
 	case s.ScoresOnly:
 		text += "; masks and caches can be changed, the rotation cannot: " + s.Reason
 	}

@@ -147,7 +147,11 @@ func verdict(w *writer, r *validate.Result) {
 	}
 	if r.Claim != nil {
 		offLayers(w, r.Claim)
-		if len(r.Claim.Layers) > 0 && r.Claim.Holds {
+		switch {
+		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
+		case r.Verdict == validate.NotShown:
+			w.line("%s", wrap("Every attention computes what its record says.", ""))
+		default:
 			w.line("%s", wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
 		}
 	}

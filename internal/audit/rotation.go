@@ -186,6 +186,8 @@ func equalLists(a, b []float64) bool { return slices.EqualFunc(a, b, equal) }
 // measuredScaling says what scaled the frequencies of a graph.
 func measuredScaling(e rope.Encoding, carried rope.Spec, base float64) string {
 	switch {
+	case e.LengthDependent.NTK > 0:
+		return fmt.Sprintf("dynamic NTK with factor %g beyond %d tokens", e.LengthDependent.NTK, e.LengthDependent.Trained)
 	case e.LengthDependent.Trained > 0:
 		return fmt.Sprintf("other frequencies beyond %d tokens", e.LengthDependent.Trained)
 	case carried.Name != "":

@@ -50,7 +50,10 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 		p.Past = int(past.Dims[2])
 		p.PastKey, p.PastValue = past.Values(), in[pastValue].Values()
 	}
-	width := p.Past + p.Length
+	if a.Cross {
+		p.Keys = length(in[key])
+	}
+	width := p.Past + length(in[key])
 	if lengths := in[cacheLength]; lengths.Data != nil {
 		width = 0
 		for _, n := range lengths.Values() {
@@ -64,7 +67,7 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 			p.Positions = append(p.Positions, int64(id))
 		}
 	}
-	if p.Positions == nil {
+	if p.Positions == nil && !a.Cross {
 		p.Positions = indices(p)
 	}
 	for _, m := range rows(in[attentionMask], p.Batch, width) {

@@ -27,8 +27,6 @@ func TestExports(t *testing.T) {
 	expected := map[string]struct {
 		rewritten int
 		methods   int    // that transformers was asked for (methods.py)
-		halves    int    // whose scores alone are rewritten
-		kept      string // what the reason of every other site says
 		none      string // how a model without rotation tells positions apart
 	}{
 		"gemma3__ts17-cache":            {rewritten: 2, methods: 3}, // two bases, a window in one layer
@@ -52,13 +50,13 @@ func TestExports(t *testing.T) {
 		"mpt__ts17":                     {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
 		"t5__ts17":                      {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
 		"whisper_encoder__ts17":         {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
-		"phi3_longrope__dynamo18":       {rewritten: 2},                                         // frequencies by the largest position of a call: two lists
-		"llama_dynamic__dynamo18":       {halves: 2, kept: "as the largest position of a call"}, // computed anew for every length
-		"phi3_longrope__genai-fp32":     {rewritten: 2},                                         // tables chosen by the number of tokens
-		"gpt_neox_japanese__ts17-cache": {rewritten: 2},                                         // scores with batch and heads in one dimension
-		"mixtral_loop__ts17":            {rewritten: 2},                                         // a loop over experts, written down for the tokens of its example
-		"phi3__dynamo20-raw":            {rewritten: 2},                                         // a scale cast like the query
-		"falcon_new__dynamo18-nocache":  {rewritten: 2},                                         // groups that interleave query, key and value, taken out by GatherND
+		"phi3_longrope__dynamo18":       {rewritten: 2}, // frequencies by the largest position of a call: two lists
+		"llama_dynamic__dynamo18":       {rewritten: 2}, // frequencies computed anew for every length
+		"phi3_longrope__genai-fp32":     {rewritten: 2}, // tables chosen by the number of tokens
+		"gpt_neox_japanese__ts17-cache": {rewritten: 2}, // scores with batch and heads in one dimension
+		"mixtral_loop__ts17":            {rewritten: 2}, // a loop over experts, written down for the tokens of its example
+		"phi3__dynamo20-raw":            {rewritten: 2}, // a scale cast like the query
+		"falcon_new__dynamo18-nocache":  {rewritten: 2}, // groups that interleave query, key and value, taken out by GatherND
 	}
 	folders, err := filepath.Glob(filepath.Join(exports, "*__*"))
 	if err != nil || len(folders) != len(expected) {
@@ -79,16 +77,14 @@ func TestExports(t *testing.T) {
 			if want.none != "" {
 				return
 			}
-			if r.Sites != 2 || r.Rewritten != want.rewritten || r.Halves != want.halves {
-				t.Errorf("%d of %d sites are rewritten and the scores of %d, %d of 2 and %d were expected", r.Rewritten, r.Sites, r.Halves, want.rewritten, want.halves)
+			if r.Sites != 2 || r.Rewritten != want.rewritten || r.Halves != 0 {
+				t.Errorf("%d of %d sites are rewritten and the scores of %d, %d of 2 and none were expected", r.Rewritten, r.Sites, r.Halves, want.rewritten)
 			}
 			if len(r.Methods) != want.methods {
 				t.Errorf("compared with the methods %v, %d were expected", r.Methods, want.methods)
 			}
 			for reason := range r.Kept {
-				if want.kept == "" || !strings.Contains(reason, want.kept) {
-					t.Errorf("kept because %q; %q was expected", reason, want.kept)
-				}
+				t.Errorf("kept because %q", reason)
 			}
 		})
 	}
@@ -100,6 +96,7 @@ func TestPage(t *testing.T) {
 		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
 		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
 		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Rewritten: 2, Rounded: "one call: off by 2"},
+		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Sites: 1, Rewritten: 1, Alone: true},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
 		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
@@ -108,8 +105,8 @@ func TestPage(t *testing.T) {
 	}
 	page := coverage.Page(results)
 	for _, want := range []string{
-		"6 of 10 attention sites are measured and proven, all of them in 3 of 6 exports (4 rotary architectures, 3 routes); 1 patched models are wrong.",
-		"| | x | y |\n|---|:-:|:-:|\n| a | 2/2 | 1/2 a |\n| b |  | 0/3 a b |\n| d | · |  |\n| e | WRONG |  |\n| f |  | 0 (none) |\n| g | · |  |\n",
+		"7 of 11 attention sites are measured and proven, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong.",
+		"| | x | y | z |\n|---|:-:|:-:|:-:|\n| a | 2/2 | 1/2 a | 1/1 * |\n| b |  | 0/3 a b |  |\n| d | · |  |  |\n| e | WRONG |  |  |\n| f |  | 0 (none) |  |\n| g | · |  |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 ≈ |\n",
 		"## Off by rounding\n\n- a__x+o: one call: off by 2\n",
 		"| | m:k=1 | n |\n|---|:-:|:-:|\n| a | 3.0e-05 (2) | 2.0e-05 (1) |\n",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ type Result struct {
 	None         string         `json:"none,omitempty"`   // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"`  // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
+	Alone        bool           `json:"alone,omitempty"`   // not run as a whole: export.py has no inputs for it
 	Wrong        string         `json:"wrong,omitempty"`   // how the patched model differs
 	Rounded      string         `json:"rounded,omitempty"` // where it differs by rounding alone, as both in float64 tell
 	Noise        float64        `json:"noise"`             // distance of the original from transformers in float64
@@ -111,15 +113,19 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if report.Rewritten() == 0 || r.Broken != "" {
 		return nil
 	}
+	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
+	if errors.Is(err, fs.ErrNotExist) {
+		r.Alone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	patched, remove, err := save(m)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
-	if err != nil {
-		return err
-	}
 	if err := r.compare(ctx, worker, truth, path, patched, approximate); err != nil {
 		return err
 	}
@@ -158,7 +164,7 @@ func (r Result) Line() string {
 	if r.Halves > 0 {
 		text += fmt.Sprintf(" and the scores of %d", r.Halves)
 	}
-	if r.Rewritten+r.Halves > 0 && r.Broken == "" {
+	if r.Rewritten+r.Halves > 0 && r.Broken == "" && !r.Alone {
 		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)
 	}
 	for _, method := range slices.Sorted(maps.Keys(r.Methods)) {

@@ -24,6 +24,8 @@ func Page(results map[string]Result) string {
 	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `½`: their scores")
 	line("are proven and rewritten; the model's own nodes turn query and key. `none`: no rotary attention (exit code 4). `·`: there is")
 	line("no such export, below. `–`: ONNX Runtime does not run the export.")
+	line("`*`: its sites are proven as all are, but it was not run beside transformers: it takes other inputs (places in a cache of")
+	line("fixed size, an encoder's states).")
 	line("`≈`: it is off by more in some way of running, but by rounding alone: with everything but the op in float64, the two models")
 	line("differ by less than half of the original's own rounding. `WRONG` would be an error of this project.")
 	reasons := newReasons(results)
@@ -176,6 +178,9 @@ func (r Result) cell(reasons *reasons) string {
 	}
 	if r.Rounded != "" {
 		text += " ≈"
+	}
+	if r.Alone {
+		text += " *"
 	}
 	var letters []string
 	for reason := range r.Kept {

@@ -45,12 +45,7 @@ func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path string)
 	if err != nil {
 		return nil, err
 	}
-	file, remove, err := save(double)
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	d, err := decoder.Open(ctx, eng, file)
+	d, err := decoder.OpenModel(ctx, eng, double, path, nil)
 	if err != nil {
 		return nil, err
 	}

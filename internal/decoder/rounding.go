@@ -16,7 +16,7 @@ import (
 var exact = []string{
 	"Cast", "CastLike", "Compress", "Concat", "Constant", "ConstantOfShape", "DepthToSpace", "DequantizeLinear",
 	"DynamicQuantizeLinear", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "If", "Loop",
-	"Max", "Min", "Neg", "Pad", "QuantizeLinear", "Range", "Relu", "Reshape", "ScatterElements", "ScatterND", "Sequence",
+	"Max", "Min", "Neg", "OneHot", "Pad", "QuantizeLinear", "Range", "Relu", "Reshape", "ScatterElements", "ScatterND", "Sequence",
 	"Slice", "Split", "Squeeze", "TensorScatter", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
 }
 
@@ -69,8 +69,8 @@ func (r *rounder) graph(g *onnx.Graph, types map[string]onnx.DataType) {
 		for sub := range n.Subgraphs() {
 			r.graph(sub, types)
 		}
-		for _, o := range n.Outputs {
-			types[o] = narrow.OutputType(n, types)
+		for i, o := range n.Outputs {
+			types[o] = narrow.OutputType(n, i, types)
 		}
 		nodes = append(nodes, n)
 		standard := n.Domain == "" || n.Domain == "ai.onnx"

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -107,16 +106,12 @@ func Exact(ctx context.Context, eng engine.Engine, path string) (Logits, error) 
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "float64")
+	d, err := decoder.OpenModel(ctx, eng, double, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder)
-	file := filepath.Join(folder, "model.onnx")
-	if err := double.Save(file, onnx.SaveOptions{}); err != nil {
-		return nil, err
-	}
-	return logits(ctx, eng, file)
+	defer d.Close()
+	return run(ctx, d)
 }
 
 // inFloat64 is how far two models are from each other when all but our op is computed in float64.
@@ -220,6 +215,11 @@ func logits(ctx context.Context, eng engine.Engine, path string) (Logits, error)
 		return nil, err
 	}
 	defer d.Close()
+	return run(ctx, d)
+}
+
+// run is logits of a model that is loaded.
+func run(ctx context.Context, d *decoder.Decoder) (Logits, error) {
 	calls := [][]int64{{length}}
 	if d.Cached() {
 		calls = append(calls, []int64{12, 9}, []int64{17, 1, 1, 1, 1})

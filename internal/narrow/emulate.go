@@ -44,8 +44,8 @@ type emulator struct {
 const wideSuffix = "/rope-rewrite/wide"
 
 func (e *emulator) add(n *onnx.Node) {
-	for _, o := range n.Outputs {
-		e.types[o] = OutputType(n, e.types)
+	for i, o := range n.Outputs {
+		e.types[o] = OutputType(n, i, e.types)
 	}
 	is := func(v string) bool { return v != "" && e.types[v] == e.short }
 	if n.Domain == customop.Domain || standard(n, "Cast") || hasGraph(n) || !slices.ContainsFunc(slices.Concat(n.Inputs, n.Outputs), is) {

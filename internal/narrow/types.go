@@ -8,10 +8,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// OutputType returns the element type of a node's outputs, given those of the
+// OutputType returns the element type of a node's i-th output, given those of the
 // values before it; Undefined when it is not known.
-func OutputType(n *onnx.Node, types map[string]onnx.DataType) onnx.DataType {
+func OutputType(n *onnx.Node, i int, types map[string]onnx.DataType) onnx.DataType {
 	switch {
+	case standard(n, "TopK", "Unique", "MaxPool") && i > 0:
+		return onnx.Int64 // places
+	case standard(n, "OneHot") && len(n.Inputs) == 3:
+		return types[n.Inputs[2]]
 	case standard(n, "Cast"):
 		return onnx.DataType(n.Int("to", 0))
 	case standard(n, "Shape", "Size", "NonZero", "ArgMax", "ArgMin"):

@@ -44,8 +44,11 @@ func Of(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, erro
 	}
 	s.Fused = report.Again
 	for _, site := range report.Sites {
-		if site.ScoresOnly { // what the op does is not the whole attention
+		switch {
+		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
+		case site.CrossAttention && site.Attention != nil:
+			site.Attention, site.Reason = nil, "it is cross-attention, which turns nothing by position"
 		}
 		s.Sites = append(s.Sites, Site{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})

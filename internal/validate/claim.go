@@ -85,7 +85,7 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 			skipped.add(l.Layer, fmt.Sprintf("what it claims cannot be computed anew: %v", err))
 			continue
 		}
-		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked {
+		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
 			for _, real := range s.Mask { // the op does not read what the original did
 				l.KeyMask = append(l.KeyMask, real != 0)
 			}
@@ -234,7 +234,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 	for i, got := range l.Output {
 		token := i / size % p.Length
 		row := i / (size * p.Length * claimed.Heads)
-		if p.KeyMask != nil && !fed(p, row, token) {
+		if p.KeyMask != nil && !claimed.Cross && !fed(p, row, token) {
 			continue // what padding gives has no meaning
 		}
 		count++

@@ -2,8 +2,10 @@ package validate_test
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,4 +224,61 @@ func TestRunRowByRow(t *testing.T) {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 	}
+}
+
+// TestRunOtherwise: an original that runs no single tokens, as one whose experts were written down
+// for the tokens of an example. What it runs is compared, and the rest is said.
+func TestRunOtherwise(t *testing.T) {
+	runtime, library := testruntime.Paths(t)
+	original := edited(t, path("llama__optimum"), func(m *onnx.Model) error {
+		// The second token of each call, which there must be, times zero is added to the logits.
+		m.Graph.Initializers = append(m.Graph.Initializers, int64s("second", 1), int64s("nothing", 0), int64s("last", 2))
+		for _, n := range m.Graph.Nodes {
+			if i := slices.Index(n.Outputs, "logits"); i >= 0 {
+				n.Outputs[i] = "all_logits"
+			}
+		}
+		m.Graph.Nodes = append(m.Graph.Nodes,
+			onnx.NewNode("Gather", []string{"input_ids", "second"}, []string{"second_ids"}, onnx.IntAttr("axis", 1)),
+			onnx.NewNode("Mul", []string{"second_ids", "nothing"}, []string{"no_ids"}),
+			onnx.NewNode("Cast", []string{"no_ids"}, []string{"zeros"}, onnx.IntAttr("to", int64(onnx.Float))),
+			onnx.NewNode("Unsqueeze", []string{"zeros", "last"}, []string{"zero_logits"}),
+			onnx.NewNode("Add", []string{"all_logits", "zero_logits"}, []string{"logits"}))
+		return nil
+	})
+	patched := edited(t, original, func(m *onnx.Model) error {
+		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
+		return err
+	})
+	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, c := range []struct {
+		patched string
+		same    bool
+	}{
+		{patched, true},
+		{edited(t, patched, each(func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.01)) })), false},
+	} {
+		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Same != c.same || len(result.Cases) != 2 {
+			t.Errorf("same is %v, of %+v", result.Same, result.Cases)
+		}
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "prefill, then 16 single tokens: the original itself does not run so, and that was not compared (") {
+			t.Errorf("the notes are %q", result.Notes)
+		}
+	}
+	// A patched model that does not run what the original runs is no such case.
+	if _, err := validate.Run(context.Background(), eng, path("llama__optimum"), original, validate.Options{}); err == nil || !strings.Contains(err.Error(), "single tokens") {
+		t.Errorf("a patched model that runs no single tokens: %v", err)
+	}
+}
+
+func int64s(name string, v int64) *onnx.Tensor {
+	return onnx.NewTensor(name, onnx.Int64, []int64{1}, binary.LittleEndian.AppendUint64(nil, uint64(v)))
 }

@@ -49,6 +49,8 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 		return errors.New("its frequencies do not depend on the length of a call")
 	case len(op.Temperature) > 0:
 		return errors.New("it has no temperature by position")
+	case op.Cross == 1:
+		return errors.New("it takes as many new keys as queries, and here the keys are those of another text")
 	case op.DocumentIDs != "":
 		return errors.New("it knows no documents")
 	case op.FirstKeys > 0:

@@ -15,9 +15,9 @@ type form struct {
 	inputs  string // 1 for each input that is given, 0 for the others
 	outputs int
 
-	layout, cache, documents, precision        string
-	exactAngles, causal, shown, restart, turns bool
-	axes, queryFactors, keyFactors             bool
+	layout, cache, documents, precision               string
+	exactAngles, causal, cross, shown, restart, turns bool
+	axes, queryFactors, keyFactors                    bool
 
 	ownScale, softcap, temperature bool
 	byLength                       string // the attribute with the frequencies of long calls, "" without
@@ -32,7 +32,7 @@ func formOf(n *onnx.Node, op customop.RotaryAttention, flat bool) form {
 	f := form{
 		flat: flat, outputs: len(n.Outputs),
 		layout: cmp.Or(op.RotaryLayout, "half"), cache: cmp.Or(op.Cache, "rotated"), precision: cmp.Or(op.Precision, "exact"),
-		exactAngles: op.ExactAngles == 1, causal: op.Causal == 1, shown: op.FirstKeysShown == 1, restart: op.DocumentRestart == 1,
+		exactAngles: op.ExactAngles == 1, causal: op.Causal == 1, cross: op.Cross == 1, shown: op.FirstKeysShown == 1, restart: op.DocumentRestart == 1,
 		turns: len(op.Frequencies) > 0,
 		axes:  len(op.PositionAxes) > 0, queryFactors: len(op.QueryFactors) > 0, keyFactors: len(op.KeyFactors) > 0,
 		ownScale: op.Scale != 0, softcap: op.Softcap != 0, temperature: len(op.Temperature) > 0,

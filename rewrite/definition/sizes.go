@@ -36,6 +36,9 @@ func (w *body) count(query, key string) {
 			s.past = w.size("past", w.names.pastKey, 2)
 		}
 		s.tokens = w.op("tokens", "Add", []string{s.past, s.length})
+		if w.cross {
+			s.tokens = w.size("tokens", key, 2)
+		}
 		steps := w.op("places", "Range", []string{w.scalar("past", s.past), w.scalar("tokens", s.tokens), one})
 		s.index = w.unsqueeze("index", steps, 0)
 	}

@@ -11,12 +11,14 @@ import (
 
 // Problem is one call of an attention. B = Batch, L = Length, P = Past,
 // H = Attention.Heads, K = Attention.KVHeads, D = Attention.HeadSize,
-// V = ValueSize; all arrays are row-major.
+// V = ValueSize; all arrays are row-major. N = L, the number of new keys, but Keys for
+// keys of another text (Attention.Cross), where W = R = N.
 type Problem struct {
 	Attention rope.Attention
 
 	Batch, Length, Past int
 	ValueSize           int // 0 means HeadSize
+	Keys                int // of another text
 
 	// Pasts gives every row a past of its own, as a cache of fixed capacity has
 	// it: row b holds Pasts[b] ≤ Past tokens, the rest of its P = Past rows is
@@ -28,8 +30,8 @@ type Problem struct {
 	PresentRows int
 
 	Query []float64 // [B, H, L, D], before the rotation
-	Key   []float64 // [B, K, L, D], before the rotation
-	Value []float64 // [B, K, L, V]
+	Key   []float64 // [B, K, N, D], before the rotation
+	Value []float64 // [B, K, N, V]
 
 	PastKey   []float64 // [B, K, P, D] as the cache holds it: rotated or raw, see Attention.Cache
 	PastValue []float64 // [B, K, P, V]
@@ -69,8 +71,16 @@ func (p *Problem) past(batch int) int {
 	return p.Pasts[batch]
 }
 
+// newKeys is N.
+func (p *Problem) newKeys() int {
+	if p.Attention.Cross {
+		return p.Keys
+	}
+	return p.Length
+}
+
 // total is the number of keys of a row.
-func (p *Problem) total(batch int) int { return p.past(batch) + p.Length }
+func (p *Problem) total(batch int) int { return p.past(batch) + p.newKeys() }
 
 // width is W, the keys of the longest row.
 func (p *Problem) width() int {
@@ -87,7 +97,7 @@ func (p *Problem) width() int {
 // presentRows is R.
 func (p *Problem) presentRows() int {
 	if p.Pasts == nil {
-		return p.Past + p.Length
+		return p.Past + p.newKeys()
 	}
 	return max(p.Past, p.PresentRows)
 }
@@ -203,6 +213,9 @@ func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b
 // reach is the largest position of a real new token, and one more.
 func (p *Problem) reach() int64 {
 	var reach int64
+	if p.Attention.Cross {
+		return reach // queries have no mask, and nothing turns
+	}
 	for b := range p.Batch {
 		for l := range p.Length {
 			if !p.isReal(b, p.past(b)+l) {
@@ -253,6 +266,9 @@ func (p *Problem) check() error {
 	if err := p.checkPasts(); err != nil {
 		return err
 	}
+	if err := p.checkCross(); err != nil {
+		return err
+	}
 	biased := p.Batch * a.Heads * p.Length * p.width()
 	for _, n := range []struct {
 		name     string
@@ -261,8 +277,8 @@ func (p *Problem) check() error {
 		optional bool
 	}{
 		{"query", len(p.Query), p.Batch * a.Heads * p.Length * a.HeadSize, false},
-		{"key", len(p.Key), p.Batch * a.KVHeads * p.Length * a.HeadSize, false},
-		{"value", len(p.Value), p.Batch * a.KVHeads * p.Length * p.valueSize(), false},
+		{"key", len(p.Key), p.Batch * a.KVHeads * p.newKeys() * a.HeadSize, false},
+		{"value", len(p.Value), p.Batch * a.KVHeads * p.newKeys() * p.valueSize(), false},
 		{"past key", len(p.PastKey), p.Batch * a.KVHeads * p.Past * a.HeadSize, false},
 		{"past value", len(p.PastValue), p.Batch * a.KVHeads * p.Past * p.valueSize(), false},
 		{"positions", len(p.Positions), max(1, p.axes()) * p.Batch * p.Length, p.Positions == nil},
@@ -312,6 +328,19 @@ func (p *Problem) checkAxes() error {
 	}
 	if err := a.OnePosition(); err != nil {
 		return fmt.Errorf("a token has several positions, and %w", err)
+	}
+	return nil
+}
+
+// checkCross refuses what counts tokens where the keys are those of another text.
+func (p *Problem) checkCross() error {
+	a := p.Attention
+	counts := a.Mask.Causal || a.Mask.Window > 0 || len(a.Encoding.Frequencies) > 0 || a.Cache == rope.Raw || a.Temperature.Slope > 0
+	switch {
+	case a.Cross && (counts || p.Past > 0 || p.Positions != nil || p.Documents != nil):
+		return errors.New("keys of another text have no place among the tokens of the queries: there is no causal mask, window, encoding, raw cache, temperature, past, position or document")
+	case !a.Cross && p.Keys != 0 || p.Keys < 0:
+		return fmt.Errorf("%d keys are given to an attention whose keys are those of its %d tokens", p.Keys, p.Length)
 	}
 	return nil
 }

@@ -71,9 +71,9 @@ type head[T float] struct {
 	batch, kv int
 	shift     int64
 
-	cached [][]T   // [past + L][D], keys as the cache holds them
-	keys   [][][]T // [band][past + L][D], keys as the band sees them
-	values [][]T   // [past + L][V]
+	cached [][]T   // [past + N][D], keys as the cache holds them
+	keys   [][][]T // [band][past + N][D], keys as the band sees them
+	values [][]T   // [past + N][V]
 }
 
 // load gathers past and new keys and values, and turns the keys.
@@ -94,8 +94,8 @@ func (g *head[T]) load() {
 		} else {
 			l := j - past
 			position = g.position(g.batch, l)
-			cached = vector[T](g.Key, row*g.Length+l, a.HeadSize)
-			value = vector[T](g.Value, row*g.Length+l, g.valueSize())
+			cached = vector[T](g.Key, row*g.newKeys()+l, a.HeadSize)
+			value = vector[T](g.Value, row*g.newKeys()+l, g.valueSize())
 			if a.Cache == rope.Rotated {
 				cached = times(a.KeyFactors, g.turned(cached, l, float64(position)))
 			}

@@ -79,6 +79,9 @@ def build(name, attention):
         if attention == "eager" or "scaled_dot_product" not in str(e):
             raise
         return build(name, "eager")
+    for part in m.modules():
+        if OLDER and hasattr(part, "_init_weight"):  # a table of sines is no weight
+            part._init_weight()
     m = randomise(m.float().eval())
     m = {"whisper-encoder": lambda m: m.get_encoder(), "whisper-decoder": lambda m: m.get_decoder(), "text": Text, "speech-decoder": SpeechDecoder}.get(a.head, lambda m: m)(m)
     return m

@@ -56,6 +56,7 @@ struct AttentionParams {
   bool raw_cache = false;  // keys are stored as they come, and rotated when read
   bool fast = false;       // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
+  bool cross = false;             // keys are those of another text, as many as that has
   int64_t window = 0;             // 0 means none
   int64_t first_keys = 0;         // so many first keys stay visible outside the window:
   bool first_keys_shown = false;  // of each row's keys that the mask shows; false: of all keys
@@ -75,6 +76,7 @@ template <typename T>
 struct AttentionArgs {
   int64_t batch = 0;
   int64_t length = 0;    // new tokens
+  int64_t new_keys = 0;  // rows of key and value: length, but for cross
   int64_t max_past = 0;  // cached tokens: of every row, or of the longest if row_past is given
   const int32_t* row_past = nullptr;  // [batch]: cached tokens of each row
   int64_t head_size = 0;
@@ -108,8 +110,8 @@ struct AttentionArgs {
   // Cached tokens of a row, which is also the index of its first new token.
   int64_t past(int64_t batch) const { return row_past == nullptr ? max_past : row_past[batch]; }
   // Keys of a row, cached and new.
-  int64_t total(int64_t batch) const { return past(batch) + length; }
-  int64_t max_total() const { return max_past + length; }
+  int64_t total(int64_t batch) const { return past(batch) + new_keys; }
+  int64_t max_total() const { return max_past + new_keys; }
 };
 
 // What the kernel asks of its host. Callbacks given to ParallelFor never throw.

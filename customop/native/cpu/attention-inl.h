@@ -203,11 +203,11 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const bool keep_values = args.present_value.data != nullptr;
   const bool whole = params.key_factors.empty() && (params.fast || params.raw_cache);
   const bool own = !keep_keys || !(kIsFloat<T> || whole);
-  const int64_t new_keys = args.batch * kv_heads * args.length * args.head_size;
-  const ScratchFloats own_keys(host, own ? static_cast<size_t>(new_keys) : 0);
-  if (own && new_keys != 0 && own_keys.data() == nullptr) return false;
-  const Rows<float> rotated{own_keys.data(), kv_heads * args.length * args.head_size,
-                            args.length * args.head_size, args.head_size};
+  const int64_t head = args.new_keys * args.head_size;
+  const int64_t all = args.batch * kv_heads * head;
+  const ScratchFloats own_keys(host, own ? static_cast<size_t>(all) : 0);
+  if (own && all != 0 && own_keys.data() == nullptr) return false;
+  const Rows<float> rotated{own_keys.data(), kv_heads * head, head, args.head_size};
   const Plan plan(params, args);
   // With one query block each key belongs to one task, which copies it while it
   // reads it; a past that shares present's memory stays or has been moved by then.

@@ -108,13 +108,13 @@ void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, 
   constexpr int64_t kFloatsPerTask = 1 << 14;
   const int64_t heads = params.kv_num_heads;
   const int64_t per_token = heads * std::max(args.head_size, args.v_head_size);
-  const int64_t tokens = args.batch * args.length;
+  const int64_t tokens = args.batch * args.new_keys;
   const int64_t tokens_per_task = std::max<int64_t>(1, kFloatsPerTask / per_token);
   ForEach(host, static_cast<size_t>(DivideUp(tokens, tokens_per_task)), [&](size_t task) {
     const int64_t begin = static_cast<int64_t>(task) * tokens_per_task;
     const int64_t end = std::min(tokens, begin + tokens_per_task);
     for (int64_t t = begin; t < end; ++t) {
-      for (int64_t head = 0; head < heads; ++head) body(t / args.length, head, t % args.length);
+      for (int64_t head = 0; head < heads; ++head) body(t / args.new_keys, head, t % args.new_keys);
     }
   });
 }

@@ -310,6 +310,24 @@ std::vector<int64_t> ReadPositionAxes(const NodeInfo& node, const AttentionParam
   return axes;
 }
 
+// Another text's keys have no place among the tokens of the queries.
+bool ReadCross(const NodeInfo& node, const AttentionParams& params) {
+  if (!Flag(node, spec::kAttrCross, spec::kDefaultCross)) return false;
+  if (params.causal || params.window > 0 || !params.frequencies.empty() || params.raw_cache ||
+      params.temperature.slope > 0) {
+    node.RefuseAttribute(spec::kAttrCross,
+                         " takes keys of another text, which need causal 0, and no window, "
+                         "frequencies, raw cache and temperature");
+  }
+  for (const auto input : {spec::kPastKey, spec::kPositionIds, spec::kDocumentIds}) {
+    if (node.HasInput(input)) {
+      node.RefuseAttribute(spec::kAttrCross, " takes keys of another text, which goes without ",
+                           spec::kInputNames[input]);
+    }
+  }
+  return true;
+}
+
 // A raw cache holds keys without factors, which are then the queries'.
 void ReadFactors(const NodeInfo& node, AttentionParams& params) {
   params.query_factors = FiniteFloats(node, spec::kAttrQueryFactors);
@@ -373,6 +391,7 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   CheckBands(node, params);
   params.position_axes = ReadPositionAxes(node, params);
   ReadFactors(node, params);
+  params.cross = ReadCross(node, params);
   return params;
 }
 

@@ -87,16 +87,18 @@ class Checker {
     args_.query = query.rows;
   }
 
-  void CheckLength(RotaryAttentionInput i, const Heads& heads) const {
-    if (heads.batch != args_.batch || heads.length != args_.length) {
-      Refuse(WithShape(i), " has batch ", heads.batch, " and length ", heads.length, ", but ",
-             WithShape(spec::kQuery), " has batch ", args_.batch, " and length ", args_.length);
+  void CheckRows(RotaryAttentionInput i, const Heads& rows, RotaryAttentionInput with,
+                 int64_t length) const {
+    if (rows.batch != args_.batch || rows.length != length) {
+      Refuse(WithShape(i), " has batch ", rows.batch, " and length ", rows.length, ", but ",
+             WithShape(with), " has batch ", args_.batch, " and length ", length);
     }
   }
 
   void CheckKey() {
     const Heads key = SplitHeads(spec::kKey, params_.kv_num_heads, spec::kAttrKvNumHeads);
-    CheckLength(spec::kKey, key);
+    args_.new_keys = params_.cross ? key.length : args_.length;
+    CheckRows(spec::kKey, key, spec::kQuery, args_.new_keys);
     if (key.channels != args_.head_size) {
       Refuse(WithShape(spec::kKey), " has head size ", key.channels, ", but ",
              WithShape(spec::kQuery), " has head size ", args_.head_size);
@@ -106,7 +108,7 @@ class Checker {
 
   void CheckValue() {
     const Heads value = SplitHeads(spec::kValue, params_.kv_num_heads, spec::kAttrKvNumHeads);
-    CheckLength(spec::kValue, value);
+    CheckRows(spec::kValue, value, params_.cross ? spec::kKey : spec::kQuery, args_.new_keys);
     args_.v_head_size = value.channels;
     args_.value = value.rows;
   }
@@ -133,7 +135,7 @@ class Checker {
     const Tensor& key = inputs_[spec::kPastKey];
     const Tensor& value = inputs_[spec::kPastValue];
     if (key.present != value.present) Refuse("past_key and past_value must be given together");
-    args_.present_rows = args_.length;
+    args_.present_rows = args_.new_keys;
     if (!key.present) return;
     if (key.shape.size() != 4) Refuse(WithShape(spec::kPastKey), " must have 4 dimensions");
     capacity_ = key.shape[2];
@@ -204,6 +206,9 @@ class Checker {
             capacity_ * channels, channels};
   }
 
+  // How many keys there are, in words.
+  const char* KeysText() const { return params_.cross ? "length of key" : "past + length"; }
+
   // Checks [batch or 1, columns] and gives the stride from row to row.
   int64_t RowStride(RotaryAttentionInput i, int64_t columns, const std::string& meaning) const {
     const auto& shape = inputs_[i].shape;
@@ -219,7 +224,7 @@ class Checker {
   // number that serves the longest row.
   int64_t KeyStride(RotaryAttentionInput i) const {
     if (!inputs_[spec::kCacheLength].present) {
-      return RowStride(i, args_.max_total(), "past + length");
+      return RowStride(i, args_.max_total(), KeysText());
     }
     const auto& shape = inputs_[i].shape;
     if (shape.size() == 2 && shape[1] >= args_.max_total()) return RowStride(i, shape[1], "any");
@@ -274,7 +279,7 @@ class Checker {
     if (!fits) {
       Refuse(WithShape(i), " does not broadcast to ", ShapeText(wanted),
              " (batch, num_heads, length, ",
-             any_width ? "largest cache_length + length or more" : "past + length", ") of ",
+             any_width ? "largest cache_length + length or more" : KeysText(), ") of ",
              WithShape(spec::kQuery),
              (inputs_[spec::kPastKey].present ? " and " + WithShape(spec::kPastKey) : ""));
     }

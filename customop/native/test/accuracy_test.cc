@@ -116,6 +116,33 @@ void DrawAxes(Call& call, std::mt19937 random) {
   }
 }
 
+// Keys of another text in some of the calls, which then have nothing that counts tokens.
+void DrawCross(Call& call, int64_t budget, std::mt19937 random) {
+  AttentionParams& p = call.params;
+  const int64_t keys = Pick(random, {0, 1, 5, 64, 129, 300, 1500});
+  if (random() % 6 != 0 ||
+      call.batch * p.num_heads * call.length * keys * call.head_size > budget) {
+    return;
+  }
+  p.cross = true;
+  p.causal = p.raw_cache = p.document_restart = false;
+  p.window = 0;
+  p.frequencies.clear();
+  p.bands = {Band{}};
+  p.temperature = {};
+  call.keys = keys;
+  call.past = 0;
+  call.row_past.clear();
+  call.capacity = -1;
+  call.in_place = false;
+  call.first_position = -1;
+  call.documents = 0;
+  for (std::vector<int64_t>* dims : {&call.bias_dims, &call.bias_before_dims}) {
+    if (!dims->empty() && dims->back() != 1) dims->back() = keys;
+  }
+  call.name += ", but " + std::to_string(keys) + " keys of another text";
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -179,6 +206,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     DrawMasks(call, random);
     DrawRaw(call, random);
     DrawTemperature(call, std::mt19937(seed + 7919));
+    DrawCross(call, budget, std::mt19937(seed + 31337));
     DrawAxes(call, std::mt19937(seed + 15487));
     return call;
   }
@@ -244,7 +272,7 @@ std::vector<Sample> DrawSamples(uint32_t seed, int64_t budget, Operands operands
   std::vector<Sample> samples;
   Call call = DrawCall(seed, budget);
   const int64_t rows = call.batch * call.params.num_heads * call.length;
-  const int64_t cost = rows * (call.past + call.length) * (call.head_size + call.v_head_size);
+  const int64_t cost = rows * (call.past + call.NewKeys()) * (call.head_size + call.v_head_size);
   for (int64_t drawn = 0; drawn < kRows || (drawn < kMoreRows && drawn / rows * cost < budget);
        drawn += rows) {
     Call again = call;

@@ -47,21 +47,21 @@ Prepared Prepare(const Call& c) {
   Prepared out;
   if (c.element == Element::kFloat16) out.element = kFloat16;
   if (c.element == Element::kBFloat16) out.element = kBFloat16;
-  const auto rows = [&](int64_t heads, int64_t size) {
-    return c.flat ? std::vector<int64_t>{c.batch, c.length, heads * size}
-                  : std::vector<int64_t>{c.batch, heads, c.length, size};
+  const auto rows = [&](int64_t heads, int64_t count, int64_t size) {
+    return c.flat ? std::vector<int64_t>{c.batch, count, heads * size}
+                  : std::vector<int64_t>{c.batch, heads, count, size};
   };
   const int64_t cached = c.capacity < 0 ? c.past : c.capacity;
-  out.Input("query", rows(p.num_heads, c.head_size), c.query, {});
-  out.Input("key", rows(p.kv_num_heads, c.head_size), c.key, {});
-  out.Input("value", rows(p.kv_num_heads, c.v_head_size), c.value, {});
+  out.Input("query", rows(p.num_heads, c.length, c.head_size), c.query, {});
+  out.Input("key", rows(p.kv_num_heads, c.NewKeys(), c.head_size), c.key, {});
+  out.Input("value", rows(p.kv_num_heads, c.NewKeys(), c.v_head_size), c.value, {});
   out.Input("past_key", {c.batch, p.kv_num_heads, cached, c.head_size}, c.past_key, {});
   out.Input("past_value", {c.batch, p.kv_num_heads, cached, c.v_head_size}, c.past_value, {});
   out.Input("position_ids",
             c.axes > 0 ? std::vector<int64_t>{c.axes, c.batch, c.length}
                        : std::vector<int64_t>{1, c.length},
             {}, c.positions);
-  out.Input("attention_mask", {c.batch, c.past + c.length}, {}, c.mask);
+  out.Input("attention_mask", {c.batch, c.past + c.NewKeys()}, {}, c.mask);
   out.Input("attention_bias", c.bias_dims, c.bias, {});
   out.Input("cache_length", {c.batch}, {}, {c.row_past.begin(), c.row_past.end()}, kInt32);
   out.Input("document_ids", {c.batch, c.past + c.length}, {}, c.ids);
@@ -78,7 +78,7 @@ Prepared Prepare(const Call& c) {
     starts.push_back(b.start);
     offsets.push_back(static_cast<float>(b.query_offset));
   }
-  const bool newest = c.axes > 0 || !p.query_factors.empty() || !p.key_factors.empty();
+  const bool newest = c.axes > 0 || p.cross || !p.query_factors.empty() || !p.key_factors.empty();
   const int64_t version = newest ? 6 : p.first_keys_shown ? 4 : 2;
   out.model.attributes = {IntAttribute("spec_version", version),
                           IntAttribute("num_heads", p.num_heads),
@@ -94,6 +94,8 @@ Prepared Prepare(const Call& c) {
                           IntAttribute("first_keys_shown", p.first_keys_shown)};
   if (newest) {
     out.model.attributes.push_back(IntsAttribute("position_axes", p.position_axes));
+    out.model.attributes.push_back(IntAttribute("causal", p.causal));
+    out.model.attributes.push_back(IntAttribute("cross", p.cross));
     out.model.attributes.push_back(FloatsAttribute("query_factors", p.query_factors));
     out.model.attributes.push_back(FloatsAttribute("key_factors", p.key_factors));
   }
@@ -210,6 +212,10 @@ void TestCalls(const std::string& library) {
         c.params.query_factors.push_back(0.5f + static_cast<float>(i) / 32);
         c.params.key_factors.push_back(2 - static_cast<float>(i) / 32);
       }
+    });
+    typed("keys of another text", [](Call& c) {
+      c.params.causal = false, c.params.cross = true, c.params.frequencies.clear();
+      c.past = 0, c.first_position = -1, c.length = 9, c.keys = 140, c.left_padding = 20;
     });
     typed("first keys that the mask shows", [](Call& c) {
       c.past = 300, c.length = 9, c.params.window = 40, c.left_padding = 60;

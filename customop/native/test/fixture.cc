@@ -73,8 +73,8 @@ void Call::Draw(uint32_t seed) {
   const int64_t heads = params.num_heads;
   const int64_t kv = params.kv_num_heads;
   query = draw(batch * heads * length * head_size, magnitude);
-  key = draw(batch * kv * length * head_size, magnitude);
-  value = draw(batch * kv * length * v_head_size, 1);
+  key = draw(batch * kv * NewKeys() * head_size, magnitude);
+  value = draw(batch * kv * NewKeys() * v_head_size, 1);
   past_key = draw(batch * kv * PastRows() * head_size, magnitude);
   past_value = draw(batch * kv * PastRows() * v_head_size, 1);
   // What stands behind the tokens must not matter.
@@ -96,7 +96,7 @@ void Call::Draw(uint32_t seed) {
   mask.clear();
   if (left_padding >= 0) {
     for (int64_t b = 0; b < batch; ++b) {
-      for (int64_t j = 0; j < past + length; ++j) mask.push_back(j >= (b + 1) * left_padding);
+      for (int64_t j = 0; j < past + NewKeys(); ++j) mask.push_back(j >= (b + 1) * left_padding);
     }
   }
   DrawMasks(seed);
@@ -168,7 +168,7 @@ void Call::AddMasks(AttentionArgs<float>& args) {
 AttentionArgs<float> Call::Args() {
   const int64_t heads = params.num_heads;
   const int64_t kv = params.kv_num_heads;
-  const int64_t total = past + length;
+  const int64_t total = past + NewKeys();
   if (in_place) {
     present_key = past_key;
     present_value = past_value;
@@ -182,13 +182,14 @@ AttentionArgs<float> Call::Args() {
   AttentionArgs<float> args;
   args.batch = batch;
   args.length = length;
+  args.new_keys = NewKeys();
   args.max_past = past;
   if (!row_past.empty()) args.row_past = row_past.data();
   args.head_size = head_size;
   args.v_head_size = v_head_size;
   args.query = rows(input(query), heads, length, head_size, flat);
-  args.key = rows(input(key), kv, length, head_size, flat);
-  args.value = rows(input(value), kv, length, v_head_size, flat);
+  args.key = rows(input(key), kv, NewKeys(), head_size, flat);
+  args.value = rows(input(value), kv, NewKeys(), v_head_size, flat);
   args.past_key = rows(input(in_place ? present_key : past_key), kv, PastRows(), head_size, false);
   args.past_value =
       rows(input(in_place ? present_value : past_value), kv, PastRows(), v_head_size, false);

@@ -46,6 +46,7 @@ struct Call {
   Element element =
       Element::kFloat;  // of the tensors; the vectors below hold its numbers as float32
   int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
+  int64_t keys = 0;               // of another text, where params.cross is set
   std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
   int64_t capacity = -1;          // rows of past and present buffers; -1: past grows to present
   bool in_place = false;          // with a capacity: past and present are one buffer
@@ -76,15 +77,17 @@ struct Call {
   // Whether all rows after the tokens of present_key and present_value are as
   // they must be: zero, or untouched where past and present are one buffer.
   bool RestIsRight() const;
+  // Rows of key and value.
+  int64_t NewKeys() const { return params.cross ? keys : length; }
 
  private:
   void DrawMasks(uint32_t seed);
   void DrawPositions(uint32_t seed);
   void AddMasks(AttentionArgs<float>& args);
   int64_t PastRows() const { return capacity < 0 ? past : capacity; }
-  int64_t PresentRows() const { return capacity < 0 ? past + length : capacity; }
+  int64_t PresentRows() const { return capacity < 0 ? past + NewKeys() : capacity; }
   int64_t Total(int64_t row) const {
-    return (row_past.empty() ? past : row_past[static_cast<size_t>(row)]) + length;
+    return (row_past.empty() ? past : row_past[static_cast<size_t>(row)]) + NewKeys();
   }
 };
 

@@ -46,6 +46,7 @@ bool RunAs(Call& call, Host& host) {
   AttentionArgs<T> args;
   args.batch = wide.batch;
   args.length = wide.length;
+  args.new_keys = wide.new_keys;
   args.max_past = wide.max_past;
   args.row_past = wide.row_past;
   args.head_size = wide.head_size;

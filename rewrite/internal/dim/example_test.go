@@ -10,7 +10,7 @@ import (
 // length and past, and the shape tells the layout.
 func Example() {
 	var shapes [][]int64
-	points := dim.SamplePoints(true)
+	points := dim.SamplePoints(true, false)
 	for _, pt := range points {
 		shapes = append(shapes, []int64{pt.B, 2, pt.P + pt.L, 16})
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 )
 
-// Extent is a size as a polynomial in batch B, length L and past P:
-// One + B·B + L·L + P·P + BL·B·L + BP·B·P.
-type Extent struct{ One, B, L, P, BL, BP int64 }
+// Extent is a size as a polynomial in batch B, length L, past P and source S:
+// One + B·B + L·L + P·P + S·S + BL·B·L + BP·B·P + BS·B·S.
+type Extent struct{ One, B, L, P, BL, BP, S, BS int64 }
 
 // At returns the size at a point.
 func (e Extent) At(p Point) int64 {
-	return e.One + e.B*p.B + e.L*p.L + e.P*p.P + e.BL*p.B*p.L + e.BP*p.B*p.P
+	return e.One + e.B*p.B + e.L*p.L + e.P*p.P + e.S*p.S + e.BL*p.B*p.L + e.BP*p.B*p.P + e.BS*p.B*p.S
 }
 
 // The sizes that the dimensions of inputs and hidden states most often have.
@@ -19,6 +19,7 @@ var (
 	LengthExtent = Extent{L: 1}
 	PastExtent   = Extent{P: 1}
 	TotalExtent  = Extent{L: 1, P: 1} // past + length: all keys
+	SourceExtent = Extent{S: 1}       // of another text
 )
 
 // ConstantExtent is the size n at every point.
@@ -33,7 +34,7 @@ func (e Extent) String() string {
 	for _, t := range []struct {
 		c    int64
 		name string
-	}{{e.B, "batch"}, {e.L, "length"}, {e.P, "past"}, {e.BL, "batch·length"}, {e.BP, "batch·past"}} {
+	}{{e.B, "batch"}, {e.L, "length"}, {e.P, "past"}, {e.BL, "batch·length"}, {e.BP, "batch·past"}, {e.S, "source"}, {e.BS, "batch·source"}} {
 		switch {
 		case t.c == 0:
 		case t.c == 1:

@@ -8,7 +8,7 @@ import (
 
 func drawExtent(t *rapid.T) Extent {
 	c := rapid.Int64Range(-1000, 1000)
-	return Extent{One: c.Draw(t, "one"), B: c.Draw(t, "B"), L: c.Draw(t, "L"), P: c.Draw(t, "P"), BL: c.Draw(t, "BL"), BP: c.Draw(t, "BP")}
+	return Extent{One: c.Draw(t, "one"), B: c.Draw(t, "B"), L: c.Draw(t, "L"), P: c.Draw(t, "P"), BL: c.Draw(t, "BL"), BP: c.Draw(t, "BP"), S: c.Draw(t, "S"), BS: c.Draw(t, "BS")}
 }
 
 func sampled(points []Point, f func(Point) int64) []int64 {
@@ -21,7 +21,7 @@ func sampled(points []Point, f func(Point) int64) []int64 {
 
 func TestFitExtentRecoversPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		points := SamplePoints(true)
+		points := SamplePoints(true, true)
 		want := drawExtent(t)
 		got, ok := FitExtent(points, sampled(points, want.At))
 		if !ok || got != want {
@@ -30,12 +30,12 @@ func TestFitExtentRecoversPolynomials(t *testing.T) {
 	})
 }
 
-// TestFitExtentWithoutPast: past stays 0 at every point, so nothing may be said of it.
+// TestFitExtentWithoutPast: past and source stay 0 at every point, so nothing may be said of them.
 func TestFitExtentWithoutPast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		points := SamplePoints(false)
+		points := SamplePoints(false, false)
 		want := drawExtent(t)
-		want.P, want.BP = 0, 0
+		want.P, want.BP, want.S, want.BS = 0, 0, 0, 0
 		got, ok := FitExtent(points, sampled(points, want.At))
 		if !ok || got != want {
 			t.Fatalf("%v became %v (%v)", want, got, ok)
@@ -46,9 +46,11 @@ func TestFitExtentWithoutPast(t *testing.T) {
 // TestFitExtentRefuses what is no polynomial of this form, the wrong value at
 // any one point included.
 func TestFitExtentRefuses(t *testing.T) {
-	points := SamplePoints(true)
+	points := SamplePoints(true, true)
 	for name, f := range map[string]func(p Point) int64{
 		"length squared":    func(p Point) int64 { return p.L * p.L },
+		"source squared":    func(p Point) int64 { return p.S * p.S },
+		"length · source":   func(p Point) int64 { return p.L * p.S },
 		"past squared":      func(p Point) int64 { return p.P * p.P },
 		"length · past":     func(p Point) int64 { return p.L * p.P },
 		"batch squared":     func(p Point) int64 { return p.B * p.B },
@@ -80,6 +82,7 @@ func TestExtentString(t *testing.T) {
 		"7":                            ConstantExtent(7),
 		"batch":                        BatchExtent,
 		"length + past":                TotalExtent,
+		"source + 2·batch·source":      {S: 1, BS: 2},
 		"-2·past + 4·batch·length + 1": {One: 1, P: -2, BL: 4},
 	} {
 		if got := e.String(); got != want {

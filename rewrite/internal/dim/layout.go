@@ -40,7 +40,7 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 		switch {
 		case e == BatchExtent && !batch:
 			ly.Axes[i], batch = BatchAxis, true
-		case e == LengthExtent || e == PastExtent || e == TotalExtent:
+		case e == LengthExtent || e == PastExtent || e == TotalExtent || e == SourceExtent:
 			if rows {
 				return Layout{}, fmt.Errorf("two of its dimensions follow the length: %v", dims)
 			}

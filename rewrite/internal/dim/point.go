@@ -2,12 +2,27 @@ package dim
 
 import "fmt"
 
-// Point is one choice of sizes: B rows of a batch, L new tokens (the length) and
-// P cached tokens (the past).
-type Point struct{ B, L, P int64 }
+// Point is one choice of sizes: B rows of a batch, L new tokens (the length),
+// P cached tokens (the past) and S tokens of another text (the source), 0 where the keys
+// are not those of one.
+type Point struct{ B, L, P, S int64 }
 
 // String is the point in words, for messages.
-func (p Point) String() string { return fmt.Sprintf("batch %d, length %d, past %d", p.B, p.L, p.P) }
+func (p Point) String() string {
+	text := fmt.Sprintf("batch %d, length %d, past %d", p.B, p.L, p.P)
+	if p.S > 0 {
+		text += fmt.Sprintf(", source %d", p.S)
+	}
+	return text
+}
+
+// Keys is how many keys a query may see: those of the source, or past and new ones.
+func (p Point) Keys() int64 {
+	if p.S > 0 {
+		return p.S
+	}
+	return p.P + p.L
+}
 
 // Over returns pt with its sizes replaced by the static sizes in p. A size of 0
 // in p is not static.
@@ -53,13 +68,20 @@ func OneIf(b bool) int64 {
 	return 0
 }
 
-// SamplePoints are the points at which shapes are measured: the first six
-// determine an extent, the others check it. Without a cache the past is 0.
-func SamplePoints(hasPast bool) []Point {
-	points := []Point{{2, 4, 6}, {2, 5, 6}, {2, 4, 7}, {3, 4, 6}, {3, 5, 6}, {3, 4, 7}, {1, 3, 2}, {4, 9, 11}, {2, 1, 5}}
-	if !hasPast {
-		for i := range points {
+// SamplePoints are the points at which shapes are measured: the first six, and the two
+// behind the rest that a source adds, determine an extent, the others check it. Without a
+// cache the past is 0, without another text the source.
+func SamplePoints(hasPast, hasSource bool) []Point {
+	points := []Point{{2, 4, 6, 8}, {2, 5, 6, 8}, {2, 4, 7, 8}, {3, 4, 6, 8}, {3, 5, 6, 8}, {3, 4, 7, 8}, {1, 3, 2, 5}, {4, 9, 11, 3}, {2, 1, 5, 12}}
+	if hasSource {
+		points = append(points, Point{2, 4, 6, 9}, Point{3, 4, 6, 9})
+	}
+	for i := range points {
+		if !hasPast {
 			points[i].P = 0
+		}
+		if !hasSource {
+			points[i].S = 0
 		}
 	}
 	return points

@@ -120,7 +120,7 @@ func (r *retyper) as(v string, to onnx.DataType) string {
 
 // note records the types of n's outputs.
 func (r *retyper) note(n *onnx.Node) {
-	for _, o := range n.Outputs {
-		r.types[o] = narrow.OutputType(n, r.types)
+	for i, o := range n.Outputs {
+		r.types[o] = narrow.OutputType(n, i, r.types)
 	}
 }

@@ -19,10 +19,10 @@ const (
 	paddingKinds
 )
 
-// Padding returns a padding mask [batch, past + length], 1 for tokens that are there. How
+// Padding returns a padding mask [batch, keys], 1 for tokens that are there. How
 // many are not is random. Kinds beyond the last begin again with the first.
 func Padding(rng *rand.Rand, pt dim.Point, kind PaddingKind) []int64 {
-	total := pt.L + pt.P
+	total := pt.Keys()
 	mask := slices.Repeat([]int64{1}, int(pt.B*total))
 	for b := range pt.B {
 		row := mask[b*total : (b+1)*total]

@@ -17,7 +17,7 @@ const listSuffix = "/rope-rewrite/list"
 // Dims returns how the size of every value inside a piece follows from batch
 // and length; a value whose size does not is left out. The boundaries are fed zeros.
 func (e *Evaluator) Dims(ctx context.Context, p *Piece) (map[string][]dim.Extent, error) {
-	points := dim.SamplePoints(e.Table.Past)
+	points := dim.SamplePoints(e.Table.Past, e.Table.Source)
 	samples, err := e.sampleDims(ctx, p, points)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 // box checks the indices of one ScatterND at several sizes.
 func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what, indices string) error {
 	var offset []int64
-	points := dim.SamplePoints(e.Table.Past)
+	points := dim.SamplePoints(e.Table.Past, e.Table.Source)
 	for i := 0; i < len(points); i++ {
 		results, err := loaded.Run(ctx, points[i], nil)
 		if err != nil {

@@ -23,7 +23,7 @@ func TotalOf(t *ShapeTable) dim.Extent {
 	return dim.LengthExtent
 }
 
-// ShapeTable says how sizes follow from batch, length and past: those that Shape nodes
+// ShapeTable says how sizes follow from batch, length, past and source: those that Shape nodes
 // give, those of graph inputs and those of the values that were asked for. MeasureShapes
 // makes it.
 type ShapeTable struct {
@@ -31,6 +31,7 @@ type ShapeTable struct {
 	Sizes  map[string][]dim.Extent // contents of the outputs of Shape and Size nodes
 	Dims   map[string][]dim.Extent // shapes of the values that were asked for
 	Past   bool                    // the model has a cache
+	Source bool                    // the model reads another text, of a length of its own
 	Static dim.Point               // the static sizes of the model; 0 for those that are open
 	Slots  *Slots                  // how caches of fixed size are written; nil where they grow
 	Scales map[string]bool         // values that the site's queries and keys are multiplied by, one number for each token
@@ -104,11 +105,13 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 		t := &ShapeTable{Inputs: inputs, Sizes: map[string][]dim.Extent{}, Dims: map[string][]dim.Extent{}, Past: usesPast(inputs), Refused: refused}
 		err := t.sample(ctx, session, m, values, wanted)
 		if err == nil {
+			if t, err = t.withSource(ctx, g, session, m, values, wanted); err != nil {
+				return nil, err
+			}
 			t.findStatic(g)
 			return t, nil
 		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-			errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) {
+		if ends(err) {
 			return nil, err // another reading of the inputs would fare no better
 		}
 		if failures = append(failures, err); len(failures) == maxReadings {
@@ -119,6 +122,12 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 		return nil, errors.New("the graph's inputs have shapes that no batch, length and past explain")
 	}
 	return nil, fmt.Errorf("ONNX Runtime runs the model's skeleton under none of %d readings of its input shapes, the first says: %w", len(failures), failures[0])
+}
+
+// ends reports whether an error is none of the model's.
+func ends(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied)
 }
 
 // usesPast reports whether a dimension of the inputs follows the past.
@@ -136,7 +145,7 @@ func usesPast(inputs map[string][]dim.Extent) bool {
 // sample runs the skeleton at the sample points and fills in the sizes that follow from
 // batch, length and past.
 func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx.Model, values, wanted []string) error {
-	points := dim.SamplePoints(t.Past)
+	points := dim.SamplePoints(t.Past, t.Source)
 	samples := map[string][][]int64{}
 	for _, pt := range points {
 		feeds := map[string]engine.Tensor{}

@@ -35,12 +35,15 @@ func (e *Evaluator) SteadySizes(ctx context.Context, at *onnx.Node, what string,
 		return graph.Refuse(at, "%s depends on sizes in a way that cannot be evaluated: %v", what, err)
 	}
 	defer loaded.Session.Close()
-	points := dim.SamplePoints(e.Table.Past)
+	points := dim.SamplePoints(e.Table.Past, e.Table.Source)
 	few := len(points)
 	for _, far := range []int64{dim.Longest, 20_011, 4_097} {
 		pt := dim.Point{B: 1, L: 1, P: far}
 		if !e.Table.Past {
 			pt = dim.Point{B: 1, L: far}
+		}
+		if e.Table.Source {
+			pt.S = far + 1
 		}
 		points = append(points, pt)
 	}

@@ -19,8 +19,8 @@ func (g *Graph) readElements() {
 		g.elements[name] = t.Type
 	}
 	for _, n := range g.Nodes {
-		for _, o := range n.Outputs {
-			g.elements[o] = narrow.OutputType(n, g.elements)
+		for i, o := range n.Outputs {
+			g.elements[o] = narrow.OutputType(n, i, g.elements)
 		}
 	}
 }

@@ -68,6 +68,10 @@ func (h *shapeHints) outputLength(n *onnx.Node) int {
 		if v := h.graph.Integers(n.Inputs[0]); len(v) == 1 && v[0] >= 0 && v[0] <= math.MaxInt32 {
 			return int(v[0])
 		}
+		// One number for each element of a list.
+		if of := h.graph.Producer[n.Inputs[0]]; of != nil && ir.Standard(of, "Shape") && h.rankOf(of.Inputs[0]) == 1 {
+			return h.length(of.Inputs[0])
+		}
 	case ir.Standard(n, "Reshape") && len(n.Inputs) == 2:
 		// Exporters reshape a value to [−1] also where it is a list already.
 		if t := h.graph.Constants[n.Inputs[1]]; t != nil && t.Len() == 1 && h.rankOf(n.Inputs[0]) <= 1 {

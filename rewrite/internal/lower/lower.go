@@ -164,6 +164,9 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}
 	setMask(op, extra.Documents, a.Mask)
+	if a.Cross {
+		op.Cross = 1
+	}
 	if op.PositionIDs == "" && op.AttentionMask != "" && a.Chunk == 0 && limited(a.Bands) {
 		op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
 	}

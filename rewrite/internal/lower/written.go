@@ -55,7 +55,7 @@ func Value(op customop.RotaryAttention, original rope.Attention) (rope.Attention
 		Heads: int(op.NumHeads), KVHeads: int(op.KVNumHeads), HeadSize: original.HeadSize,
 		Scale: float64(op.Scale), Softcap: float64(op.Softcap), Sinks: original.Sinks,
 		QueryFactors: wide(op.QueryFactors), KeyFactors: wide(op.KeyFactors),
-		Chunk: op.BandChunk,
+		Chunk: op.BandChunk, Cross: op.Cross == 1,
 		Encoding: rope.Encoding{
 			Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset),
 			ExactAngles: op.ExactAngles == 1, Precision: original.Encoding.Precision,
@@ -110,7 +110,7 @@ func sameSite(now, original rope.Attention) error {
 	if original.HeadSize == 0 {
 		return nil // nothing is known of it
 	}
-	if now.Heads != original.Heads || now.KVHeads != original.KVHeads || len(e.Frequencies) != len(o.Frequencies) || e.Layout != o.Layout || !slices.Equal(e.Axes, o.Axes) || e.Offset != o.Offset || now.Mask.Padding != original.Mask.Padding {
+	if now.Heads != original.Heads || now.KVHeads != original.KVHeads || len(e.Frequencies) != len(o.Frequencies) || e.Layout != o.Layout || !slices.Equal(e.Axes, o.Axes) || e.Offset != o.Offset || now.Mask.Padding != original.Mask.Padding || now.Cross != original.Cross {
 		return fmt.Errorf("the node is not the one that the model's record describes (%d heads, %d for keys, %d rotated channels; the record has %d, %d and %d)",
 			now.Heads, now.KVHeads, e.RotaryDim(), original.Heads, original.KVHeads, o.RotaryDim())
 	}

@@ -2,6 +2,8 @@ package measure
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -25,6 +27,9 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	}
 	if q.LengthDependent.Trained != k.LengthDependent.Trained {
 		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
+	}
+	if q.LengthDependent.NTK != k.LengthDependent.NTK {
+		return 0, graph.Refuse(s.ScoresMatMul, "beyond %d tokens the frequencies of query and key follow the length in different ways", k.LengthDependent.Trained)
 	}
 	if len(q.Axes) != len(k.Axes) {
 		return 0, graph.Refuse(s.ScoresMatMul, "one of query and key is turned by several positions of each token, the other by one")
@@ -94,9 +99,9 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		defer fed.Session.Close()
 	}
 	rotator := func(piece *eval.Loaded, position string, components int64) *rotation.Rotator {
-		return &rotation.Rotator{Loaded: piece, Cuts: b.Boundaries(), Out: out, In: from, To: to,
-			Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision(),
-			Tables: tables, Places: places, Position: position, Components: components}
+		r := rotatorOf(loaded, b, out, from, to)
+		r.Loaded, r.Tables, r.Places, r.Position, r.Components = piece, tables, places, position, components
+		return r
 	}
 	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
 		var m *rotation.Matrix
@@ -121,9 +126,13 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	m, err := r.Measure(ctx)
 	if err != nil && !search.Ended(err) {
 		if reached, e := rotator(fed, name, components).ByReach(ctx); e == nil {
-			m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained)
+			if m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained); err == nil && reached.NTK != 0 {
+				m.Encoding.LengthDependent = rope.LengthDependent{Trained: reached.Trained, NTK: reached.NTK}
+			}
 		} else if search.Ended(e) {
 			err = e
+		} else if other := (rotation.OtherFormula{}); errors.As(e, &other) {
+			err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)
 		}
 	}
 	if err != nil {

@@ -46,6 +46,9 @@ func (m *Measured) Rotary() bool { return len(m.Attention.Encoding.Frequencies) 
 // Site measures a site as a whole: values, scores, mask and rotation. It refuses a site
 // that computes anything that a rope.Attention does not express.
 func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, error) {
+	if s.Crosses {
+		return cross(ctx, ev, s)
+	}
 	if err := slotsKnown(ev.Table, s); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func checkProbabilities(ctx context.Context, ev *eval.Evaluator, s *site.Sized, 
 		return refusal
 	}
 	defer loaded.Session.Close()
-	if err := probabilitiesKept(ctx, loaded, in, out, ly.Softmax, ly.Sinks); err != nil {
+	if err := probabilitiesKept(ctx, loaded, in, out, ly.Softmax, ly.Sinks, ly.Cross); err != nil {
 		return graph.Refuse(s.Softmax, "its probabilities are changed before they are used: %v", err)
 	}
 	return ev.Steady(ctx, s.Softmax, "what follows the softmax", out, []string{in})
@@ -49,13 +49,16 @@ func softmaxAxis(m *onnx.Model, n *onnx.Node, rank int64) int64 {
 
 // probabilitiesKept checks that nothing happens to probabilities from in to out, except
 // that NaN becomes zero and the extra columns of sinks are dropped.
-func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, grid dim.Grid, extra int64) error {
+func probabilitiesKept(ctx context.Context, l *eval.Loaded, in, out string, grid dim.Grid, extra int64, cross bool) error {
 	pt := dim.Point{B: 2, L: 3, P: 2}
 	if !l.Table.Past {
 		pt = dim.Point{B: 2, L: 5}
 	}
 	pt = l.Table.Within(pt)
-	total := pt.L + pt.P
+	if cross {
+		pt.S = 4
+	}
+	total := pt.Keys()
 	dims := grid.Dims(pt.B, pt.L, total+extra)
 	rng := rand.New(rand.NewPCG(5, 6))
 	x := make([]float32, engine.Elements(dims))

@@ -38,7 +38,7 @@ func headMap(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, t
 
 // someHeads fills in headMap's result for the count heads from first on.
 func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, to dim.Layout, first, count int64, from []int64) error {
-	pt := dim.Point{B: count, L: 1, P: 1}
+	pt := dim.Point{B: count, L: 1, P: 1, S: 1}
 	if !l.Table.Past {
 		pt.P = 0
 	}
@@ -103,7 +103,7 @@ func grouped(from []int64, kvHeads int64) error {
 // repeatFactor returns the factor between a cached value and an operand. It returns an
 // error where they differ in more than this factor and the repetition of heads.
 func repeatFactor(ctx context.Context, l *eval.Loaded, cached, operand string, in, to dim.Layout) (float64, error) {
-	pt := dim.Point{B: 2, L: 3, P: 4}
+	pt := dim.Point{B: 2, L: 3, P: 4, S: 5}
 	if !l.Table.Past {
 		pt.P = 0
 	}

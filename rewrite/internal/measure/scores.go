@@ -31,7 +31,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		return nil, refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs)
+	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
 	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
@@ -78,15 +78,15 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx), consecutive: consecutive}, nil
 }
 
-// paddingInput returns the input that may be the padding mask, [batch, past + length], nil
-// where there is none, and the other inputs.
-func paddingInput(t *eval.ShapeTable, inputs []*onnx.ValueInfo) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
+// paddingInput returns the input that may be the padding mask, [batch, keys], nil where there
+// is none, and the other inputs.
+func paddingInput(t *eval.ShapeTable, inputs []*onnx.ValueInfo, keys dim.Extent) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
 	for _, v := range inputs {
 		dims := t.Inputs[v.Name]
 		if t.Slotted() && v.Name == t.Slots.Input.Name {
 			continue
 		}
-		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == eval.TotalOf(t) {
+		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == keys {
 			padding = v
 			continue
 		}

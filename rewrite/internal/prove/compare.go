@@ -28,6 +28,7 @@ type comparison struct {
 	measured             *measure.Measured
 	original, double, op *eval.Loaded
 	plain                *eval.Loaded  // the definition with every node's result rounded, as a plain implementation does; nil where the original is one
+	byReach              *byReach      // the op with the frequencies that the graph computes in a call; nil where they are known before
 	bias                 *score.Scorer // computes the model's own bias; nil without
 	rng                  *rand.Rand
 	proof                *Proof
@@ -89,6 +90,12 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		defer session.Close()
 		c.plain = &eval.Loaded{Session: session, Piece: definition, Table: ev.Table, Elem: onnx.Float}
 	}
+	if c.byReach, err = newByReach(ctx, ev, s, measured); err != nil {
+		return nil, graph.Refuse(s.Softmax, "the frequencies that it computes in each call cannot be compared: %v", err)
+	}
+	if c.byReach != nil {
+		defer c.byReach.Close()
+	}
 	if measured.Attention.Mask.Bias {
 		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 		if refusal != nil {
@@ -104,6 +111,12 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 	}
 	if err := c.judgeGroups(ctx); err != nil {
 		return nil, err
+	}
+	if c.byReach != nil {
+		if err := c.byReach.errs.Judge(); err != nil {
+			return nil, graph.Refuse(s.Softmax, "its frequencies do not follow dynamic NTK: %v", err)
+		}
+		c.proof.OriginalFrequencyError, c.proof.FrequencyError = c.byReach.errs.Largest()
 	}
 	return c.proof, nil
 }
@@ -220,12 +233,17 @@ func (c *comparison) severalRows(ctx context.Context, t trial, one trialErrors) 
 // errors of the results. original may be nil.
 func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded) (errs trialErrors, _ error) {
 	s := c.site
-	names := map[*eval.Loaded]string{c.original: "the site", c.double: "the site in float64", c.op: "the op", c.plain: "the site node by node"}
+	names := map[*eval.Loaded]string{c.original: "the site", c.double: "the site in float64", c.plain: "the site node by node"}
 	draws := t.draws(c.measured.Attention)
 	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
+		op, err := c.inCall(ctx, t, feeds)
+		if err != nil {
+			return errs, graph.Refuse(s.Softmax, "with %v: %v", t.pt, err)
+		}
+		names[op] = "the op"
 		var results [4]map[string]engine.Tensor
-		for i, run := range []*eval.Loaded{original, c.double, c.op, c.plain} {
+		for i, run := range []*eval.Loaded{original, c.double, op, c.plain} {
 			if run == nil {
 				continue
 			}

@@ -30,6 +30,13 @@ func definitionCalls(op customop.RotaryAttention, a rope.Attention) (list []call
 		p := ref.Problem{Attention: a, Batch: batch, Length: length, Past: past, ValueSize: a.HeadSize}
 		list = append(list, call{p, op, first, padding})
 	}
+	if a.Cross {
+		for _, sizes := range [][3]int{{1, 5, 3}, {2, 7, 40}, {3, 1, 9}, {2, 1, 1}} {
+			add(sizes[0], sizes[1], 0, 0, 1)
+			list[len(list)-1].Keys = sizes[2]
+		}
+		return list
+	}
 	add(1, 5, 0, 0, 0)
 	add(2, 7, 4, 0, 2)
 	add(3, 1, 9, 0, 3)
@@ -104,7 +111,11 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 		return wide
 	}
 	batch, length, heads, kv, size := int64(p.Batch), int64(p.Length), int64(a.Heads), int64(a.KVHeads), int64(a.HeadSize)
-	p.Query, p.Key, p.Value = tensor("query", batch, heads, length, size), tensor("key", batch, kv, length, size), tensor("value", batch, kv, length, size)
+	fresh := length
+	if a.Cross {
+		fresh = int64(p.Keys)
+	}
+	p.Query, p.Key, p.Value = tensor("query", batch, heads, length, size), tensor("key", batch, kv, fresh, size), tensor("value", batch, kv, fresh, size)
 	buffer := int64(p.Past)
 	if c.op.CacheLength != "" {
 		p.Pasts = c.pasts()
@@ -119,7 +130,7 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 	if c.op.PastKey != "" {
 		p.PastKey, p.PastValue = tensor("past_key", batch, kv, buffer, size), tensor("past_value", batch, kv, buffer, size)
 	}
-	width := int64(c.Past) + length
+	width := int64(c.Past) + fresh
 	past := func(b int) int {
 		if p.Pasts != nil {
 			return p.Pasts[b]
@@ -176,7 +187,11 @@ func (c call) paddingOf(b int) int {
 	if c.op.AttentionMask == "" {
 		return 0
 	}
-	return min(c.padding*b, c.Past+c.Length-1)
+	keys := c.Past + c.Length
+	if c.Attention.Cross {
+		keys = c.Keys
+	}
+	return min(c.padding*b, keys-1)
 }
 
 func wideInts(list []int) (out []int64) {

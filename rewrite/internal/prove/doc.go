@@ -14,7 +14,7 @@
 //
 // Start with Site in prove.go and Compare in compare.go. trials.go and lengthtracked.go
 // say what is tried, feeds.go makes the inputs, errors.go holds the rule, plain.go the
-// plain rotation. rows.go is about queries of padding that see no key: the op gives zeros
+// plain rotation, byreach.go frequencies that a graph computes in each call. rows.go is about queries of padding that see no key: the op gives zeros
 // for them and models give other numbers, so they are judged apart, and package unread
 // finds out whether the model needs them.
 package prove

@@ -15,7 +15,7 @@ import (
 )
 
 // trialFeeds returns the inputs of a trial, with hidden states in float32, and the padding
-// mask [batch, past + length] from which they were made.
+// mask [batch, keys] from which they were made.
 func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *measure.Measured, t trial) (feeds map[string]engine.Tensor, mask []int64) {
 	feeds = map[string]engine.Tensor{}
 	run := sizes(ev, t)
@@ -40,7 +40,10 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 	}
 	site.Feed(t.lengths, s, feeds)
 	mask = eval.Padding(rng, t.pt, t.padding)
-	total := t.pt.L + t.pt.P
+	total := t.pt.Keys()
+	if measured.Attention.Cross {
+		keepLast(mask, total)
+	}
 	if measured.Mask != nil {
 		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], run)
 		if dims[0] == 1 { // one row of padding for the whole batch
@@ -49,7 +52,7 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 			}
 		}
 		// This input is known to have an integer type.
-		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, score.Spread(mask, total, run.L+run.P)[:engine.Elements(dims)], dims...)
+		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, score.Spread(mask, total, run.Keys())[:engine.Elements(dims)], dims...)
 	}
 	for _, v := range measured.Others {
 		if v != measured.Position {

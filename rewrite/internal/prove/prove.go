@@ -23,6 +23,11 @@ type Proof struct {
 	OriginalError float64 `json:"original_error"` // of the original itself, in its own type
 	Cases         int     `json:"cases"`
 
+	// Where frequencies are computed anew in each call: how far the op's are off from the formula,
+	// relative to themselves, and how far the original's are. 0 for others.
+	FrequencyError         float64 `json:"frequency_error,omitzero"`
+	OriginalFrequencyError float64 `json:"original_frequency_error,omitzero"`
+
 	// Skipped counts the cases with several rows that the original itself does
 	// not run, for the reason SkippedWhy. Each was run with one row instead, and
 	// with several rows against float64 alone.
@@ -81,7 +86,7 @@ func apriori(result int, m *measure.Measured, t trial, epsilon float64) float64 
 	gain := a.Encoding.EffectiveGain()
 	queries, keys := gain*largestFactor(a.QueryFactors), gain*largestFactor(a.KeyFactors)
 	largest := largestNormal * t.magnitude
-	count := float64(t.pt.L + t.pt.P)
+	count := float64(t.pt.Keys())
 	switch result {
 	case output:
 		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude

@@ -31,7 +31,7 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	if result != output && m.Slots != nil {
 		return c.slotRows(result, t), nil
 	}
-	if result != output {
+	if result != output || m.Attention.Cross {
 		return func(int64) RowKind { return Compared }, nil
 	}
 	smp := score.Sample{Pt: t.pt, Mask: mask}

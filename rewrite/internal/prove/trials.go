@@ -37,8 +37,11 @@ const (
 // no tile size, several tiles, decode, prefill in chunks, batches, padding on either side
 // and in between, positions up to farthestPosition or the end of the model's table.
 func trials(m *measure.Measured) []trial {
-	if m.LengthTracked != nil {
+	switch {
+	case m.LengthTracked != nil:
 		return lengthTrackedTrials(m)
+	case m.Attention.Cross:
+		return crossTrials
 	}
 	last := min(farthestPosition, m.PositionLimit)
 	list := []trial{

@@ -8,44 +8,34 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// torch.export has no branch for LongRoPE: the graph chooses frequencies by the largest
-// position of a call. They are measured in calls of which one more token stands at a chosen
-// position, so that all others are turned by the frequencies that belong to it. (Dynamic NTK
-// computes them anew for every length, with an exponent that is rounded to float32. At far
-// positions that is another rotation than the op's, by more than the model's own rounding.)
+// torch.export has no branch for LongRoPE or dynamic NTK: the graph chooses or computes
+// frequencies by the largest position of a call. They are measured in calls of which one more
+// token stands at a chosen position, so that all others are turned by the frequencies that
+// belong to it.
 
 // Reached is a rotation that has other frequencies in calls that reach farther than some
-// number of positions.
+// number of positions: those of Far, or where NTK is not 0 others for every length, which
+// follow the formula of dynamic NTK (dynamicntk.go) with this factor.
 type Reached struct {
 	Near, Far *Matrix
 	Trained   int64 // that number
+	NTK       float64
 }
 
 // ByReach measures such a rotation. The error says what was found instead.
 func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
-	if r.Position == "" || r.Components > 0 || r.Precision != rope.Float32 || r.Loaded.Table.Static.L > 0 {
-		return nil, fmt.Errorf("its positions are no input of the graph in float32 with an open length")
-	}
-	limit, err := r.limit(ctx)
+	calls, err := r.Calls(ctx)
 	if err != nil {
 		return nil, err
 	}
-	first, err := r.upTo(1, 0).Measure(ctx) // which channels turn together
+	begin, err := calls.oneStep(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	if len(first.Encoding.Frequencies) == 0 {
-		return nil, fmt.Errorf("it turns no channels")
-	}
-	begin, err := r.oneStep(ctx, first, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	last, err := search.Largest(1, limit, func(n int64) (bool, error) {
-		t, err := r.oneStep(ctx, first, 0, 1, n)
+	last, err := search.Largest(1, calls.limit, func(n int64) (bool, error) {
+		t, err := calls.oneStep(ctx, n)
 		if err != nil {
 			return false, err
 		}
@@ -55,26 +45,31 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 	if err != nil {
 		return nil, err
 	}
-	if last >= limit {
-		return nil, fmt.Errorf("its frequencies are the same in calls up to position %d", limit)
+	if last >= calls.limit {
+		return nil, fmt.Errorf("its frequencies are the same in calls up to position %d", calls.limit)
 	}
 	out := &Reached{Trained: last + 1}
 	if out.Near, err = r.upTo(last, 0).Measure(ctx); err != nil {
 		return nil, err
 	}
-	if out.Far, err = r.upTo(limit, limit).Measure(ctx); err != nil {
+	if out.Far, err = r.upTo(calls.limit, calls.limit).Measure(ctx); err != nil {
 		return nil, err
 	}
 	for _, reach := range []int64{last + 1, last + 2, 2*last + 1, 3*last + 7, 10*last + 3, 50_000} {
-		if reach <= last || reach >= limit {
+		if reach <= last || reach >= calls.limit {
 			continue
 		}
 		other, err := r.upTo(reach, reach).Measure(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("in calls that reach position %d: %w", reach, err)
 		}
-		if !alike(out.Far, other) {
-			return nil, fmt.Errorf("calls that reach position %d turn by other frequencies than those that reach %d", reach, limit)
+		if !sameKind(out.Far, other) {
+			return nil, fmt.Errorf("calls that reach position %d turn otherwise than those that reach %d", reach, calls.limit)
+		}
+		if out.NTK == 0 && !slices.EqualFunc(out.Far.Encoding.Frequencies, other.Encoding.Frequencies, near) {
+			if out.NTK, err = calls.dynamicNTK(ctx, out.Near.Encoding, out.Trained); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil
@@ -88,10 +83,12 @@ func (r *Rotator) upTo(most, reach int64) *Rotator {
 	return &some
 }
 
-// alike reports whether two rotations are equal up to what measuring in short calls leaves.
-func alike(a, b *Matrix) bool {
+// sameKind reports whether two rotations are equal but for their frequencies, up to what
+// measuring in short calls leaves.
+func sameKind(a, b *Matrix) bool {
 	e, f := a.Encoding, b.Encoding
-	near := func(x, y float64) bool { return math.Abs(x-y) <= 16*ir.Float32eps*math.Abs(y) }
-	return e.Layout == f.Layout && e.Offset == f.Offset && slices.Equal(a.Order, b.Order) && near(a.Factor, b.Factor) &&
-		near(e.EffectiveGain(), f.EffectiveGain()) && slices.EqualFunc(e.Frequencies, f.Frequencies, near)
+	return e.Layout == f.Layout && e.Offset == f.Offset && len(e.Frequencies) == len(f.Frequencies) && slices.Equal(a.Order, b.Order) &&
+		near(a.Factor, b.Factor) && near(e.EffectiveGain(), f.EffectiveGain())
 }
+
+func near(x, y float64) bool { return math.Abs(x-y) <= 16*ir.Float32eps*math.Abs(y) }

@@ -11,6 +11,8 @@
 // all positions and all lengths, with an error that names the first difference. Where
 // frequencies change with the length, the error names that length (lengthdependent.go),
 // and where sizes change with the position, as xPos has it, it names by how much (decay.go).
+// Frequencies that follow the largest position of a call are measured by it (byreach.go,
+// calls.go): two lists, or the formula of dynamic NTK (dynamicntk.go).
 // In 16 bits frequencies are known roughly only; halfprecision.go finds what they are.
 //
 // Models without a cache and without a position input rotate each token by its index;

@@ -185,18 +185,23 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 	return fit, nil
 }
 
-// frequency returns the frequency of the pair of channels a and b. At each doubling of
-// the position it knows the angle up to full turns, and the last estimate gives their
-// number.
+// frequency returns the frequency of the pair of channels a and b.
 func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
+	return unwound(powers, func(k int) float64 { return math.Atan2(m[a][0][k][b], m[a][0][k][a]) })
+}
+
+// unwound returns the frequency that turns by angle(k), up to full turns, at the k-th of some
+// positions, each twice the one before. At each doubling it knows the angle up to full
+// turns, and the last estimate gives their number.
+func unwound(powers []int64, angle func(k int) float64) float64 {
 	omega := 0.0
 	for k, p := range powers {
 		if p == 0 {
 			continue
 		}
-		angle := math.Atan2(m[a][0][k][b], m[a][0][k][a])
-		turns := math.Round((omega*float64(p) - angle) / (2 * math.Pi))
-		omega = (angle + 2*math.Pi*turns) / float64(p)
+		turn := angle(k)
+		turns := math.Round((omega*float64(p) - turn) / (2 * math.Pi))
+		omega = (turn + 2*math.Pi*turns) / float64(p)
 	}
 	return float64(float32(omega))
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // LongRoPE and dynamic NTK use other frequencies from some length on. Where a condition
-// chooses between two tables, both are measured (package measure, conditional.go). Where
-// the frequencies are computed from the length, no encoding describes the site, and it is
-// kept. The reason names the length, and the frequencies up to it and beyond.
+// chooses between two tables, both are measured (package measure, conditional.go), and where
+// they follow the largest position of a call, by it (byreach.go). All else is kept, and the
+// reason names the length, and the frequencies up to it and beyond.
 
 // OnceForAll tells the user what to do with such a model.
 const OnceForAll = "LongRoPE and dynamic NTK do so: export the model with the frequencies that hold up to there, and give the method with --scaling"

@@ -169,7 +169,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 			if !sameNumbers(t.whole, far.list[i].rows(places, pt.B)) {
 				err := fmt.Errorf("%q is not the same with %v and with %d tokens", t.name, pt, far.limit+1)
 				if n := t.until(pt.L, far.limit+1, compute); n > 0 {
-					err = fmt.Errorf("%w, but up to %d; %s", err, n, OnceForAll)
+					err = fmt.Errorf("its table %q is another one in calls of more than %d tokens; %s", t.name, n, OnceForAll)
 				}
 				return nil, err
 			}

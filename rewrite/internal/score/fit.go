@@ -22,7 +22,7 @@ type Fit struct {
 // seesAsExpected returns an error if a key of the sample is visible and should not be, by
 // the fitted mask and bias, or the other way round.
 func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
-	total := smp.Pt.L + smp.Pt.P
+	total := smp.Pt.Keys()
 	for r := range smp.out {
 		h, b, i := s.place(smp.Pt, r)
 		keys := fit.Shown(smp, r, b, i)
@@ -118,7 +118,7 @@ func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 			fit.Sinks[h] = math.NaN()
 		}
 	}
-	total := smp.Pt.L + smp.Pt.P
+	total := smp.Pt.Keys()
 	for r := range smp.in {
 		h, b, i := s.place(smp.Pt, r)
 		keys := fit.Shown(smp, r, b, i)

@@ -114,7 +114,7 @@ type Keys struct {
 // Shown returns the keys that are visible to query i of row b of the batch, in a sample:
 // by the mask, and by the bias of the sample's row r of scores.
 func (f *Fit) Shown(smp Sample, r int, b, i int64) Keys {
-	total, own := smp.Pt.L+smp.Pt.P, smp.Pt.P+i
+	total, own := smp.Pt.Keys(), smp.Pt.P+i
 	k := Keys{to: total}
 	if f.Mask.Causal {
 		k.to = min(k.to, own+1)

@@ -65,13 +65,21 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 	if err := s.everyRow(ctx, fit, rng); err != nil {
 		return nil, err
 	}
-	if !(fit.Curve.Factor > 0) {
-		return nil, fmt.Errorf("scores are multiplied by %g", fit.Curve.Factor)
+	if err := s.positive(fit); err != nil {
+		return nil, err
 	}
 	if fit.Mask.Bias {
 		fit.Others = s.Others
 	}
 	return fit, nil
+}
+
+// positive returns an error for a curve that falls.
+func (s *Scorer) positive(fit *Fit) error {
+	if !(fit.Curve.Factor > 0) {
+		return fmt.Errorf("scores are multiplied by %g", fit.Curve.Factor)
+	}
+	return nil
 }
 
 // agrees returns an error if a sample differs from the fit.

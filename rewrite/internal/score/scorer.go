@@ -90,12 +90,12 @@ func (s *Scorer) zeros(pt dim.Point) ([]float32, error) {
 // dims returns the shape of the scores at a point.
 func (s *Scorer) dims(pt dim.Point) []int64 {
 	computed, sizes := s.sizes(pt)
-	return s.Fed.Dims(pt.B, computed, sizes.L+sizes.P)
+	return s.Fed.Dims(pt.B, computed, sizes.Keys())
 }
 
 // evaluate evaluates the piece on the scores x and returns what Rows does.
 func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given map[string]engine.Tensor) (in, out [][]float32, err error) {
-	total := pt.L + pt.P
+	total := pt.Keys()
 	computed, sizes := s.sizes(pt)
 	dims := s.dims(pt)
 	width := dims[len(dims)-1] // more than there are keys, where a buffer has unused rows
@@ -155,7 +155,7 @@ func (s *Scorer) given(rng *rand.Rand, pt dim.Point, mask []int64) (map[string]e
 			continue
 		}
 		dims := dim.Evaluate(s.Loaded.Table.Inputs[v.Name], sizes)
-		values := Spread(mask, pt.L+pt.P, sizes.L+sizes.P)
+		values := Spread(mask, pt.Keys(), sizes.Keys())
 		if v.Name != s.Mask {
 			values = Integers(rng, engine.Elements(dims), pt)
 		}

@@ -49,7 +49,7 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 		h.dataLeaves = h.dataLeaves && g.IsData(v)
 	}
 	sum := sha256.New()
-	fmt.Fprint(sum, t.Static, s.Turns)
+	fmt.Fprint(sum, t.Static, s.Turns, s.Crosses)
 	// Pieces between these values are measured, so all of them belong to the hash.
 	for _, v := range append([]string{s.Scores(), s.SoftmaxInput(), s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0],
 		s.Query.Operand, s.Key.Cached(), s.Key.Operand, s.Value.Cached(), s.Value.Operand}, s.Results()...) {

@@ -21,6 +21,7 @@ type Layouts struct {
 	Scores, Softmax               dim.Grid // of the product of query and key; of the softmax's input
 	Sinks                         int64    // how many columns the softmax's input has after the keys: 0 or 1
 	Cached                        bool     // the site reads past keys
+	Cross                         bool     // keys and values are those of another text
 	latent                        bool     // keys and values of all tokens are computed in every call, from cached latent states
 }
 
@@ -54,12 +55,15 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 			return nil, graph.Refuse(s.Softmax, "the shape of %q cannot be measured: %v", v, err)
 		}
 	}
-	ly := &Layouts{Cached: s.Past(), latent: s.Key.Shared != nil}
+	ly := &Layouts{Cached: s.Past(), Cross: s.Crosses, latent: s.Key.Shared != nil}
 	scores, total := t.Dims[s.Scores()], eval.TotalOf(t)
+	if s.Crosses {
+		total = dim.SourceExtent
+	}
 	if len(scores) > 2 && !slices.ContainsFunc(scores, func(e dim.Extent) bool { return !e.Constant() }) {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", scores)
 	}
-	if len(scores) == 4 && scores[2] == dim.LengthExtent && scores[3].L == 0 && !scores[3].Constant() {
+	if len(scores) == 4 && scores[2] == dim.LengthExtent && scores[3] != total && scores[3].L == 0 && !scores[3].Constant() {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of the call's tokens and the ones before them, as in cross-attention, which turns nothing by position", scores)
 	}
 	known := false
@@ -183,8 +187,12 @@ func (ly *Layouts) Check() error {
 	if width := dim.Saturated(heads, max(ly.Query.Channels, ly.Value.Channels)); width > MaxWidth {
 		return fmt.Errorf("%d heads of %d channels are more than the %d channels that are evaluated", heads, ly.Query.Channels, MaxWidth)
 	}
-	if rows := ly.Value.Rows; rows != dim.LengthExtent && !(ly.latent && rows == dim.TotalExtent) {
-		return fmt.Errorf("the value has %v tokens, %v were expected", rows, dim.LengthExtent)
+	rows := dim.LengthExtent
+	if ly.Cross {
+		rows = dim.SourceExtent
+	}
+	if have := ly.Value.Rows; have != rows && !(ly.latent && have == dim.TotalExtent) {
+		return fmt.Errorf("the value has %v tokens, %v were expected", have, rows)
 	}
 	if ly.Key.Heads != ly.Value.Heads {
 		return fmt.Errorf("the key has %d heads, the value %d", ly.Key.Heads, ly.Value.Heads)

@@ -111,6 +111,7 @@ type Site struct {
 	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
 	LengthTracked     *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 	Turns             bool                      // query and key enter it turned already (Turned)
+	Crosses           bool                      // keys and values are those of another text (Sized.Cross)
 }
 
 // Scores returns the product of query and key, before scale, softcap and mask.

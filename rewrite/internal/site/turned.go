@@ -17,7 +17,7 @@ import (
 // key as it is cached or as the scores read it. It is nil where there is no such value between
 // the nodes that the op replaces (latent attention, a fused op that turns by itself).
 func (s *Site) Turned() *Site {
-	if s.Key.Shared != nil || s.Turns {
+	if s.Key.Shared != nil || s.Turns || s.Crosses {
 		return nil
 	}
 	t := *s
@@ -37,21 +37,26 @@ func (s *Site) Turned() *Site {
 // cache. The values before that one stand in its place where they alone have the heads that
 // the cache or the value has.
 func turned(g *graph.Graph, b Branch) Branch {
-	links, _ := dominators(g, b.Cached(), b.Cache != nil)
-	values := make([]string, 0, len(links))
+	t := Branch{Operand: b.Operand, Cache: b.Cache}
+	if values := near(g, b.Cached(), b.Cache != nil); len(values) > 0 {
+		t.Boundary, t.rearrangements = values[0], values[1:]
+	}
+	return t
+}
+
+// near lists the values of the model that everything on the way to a value goes through, the
+// nearest first. A norm or temperature stays before them, with what it multiplies.
+func near(g *graph.Graph, value string, cached bool) (values []string) {
+	links, _ := dominators(g, value, cached)
 	for _, l := range links {
 		if l.scale != nil {
-			break // a norm or temperature stays before the site, with what it multiplies
+			break
 		}
 		if !g.Internal[l.value] {
 			values = append(values, l.value)
 		}
 	}
-	t := Branch{Operand: b.Operand, Cache: b.Cache}
-	if len(values) > 0 {
-		t.Boundary, t.rearrangements = values[0], values[1:]
-	}
-	return t
+	return values
 }
 
 // TurnedValues lists the values whose dimensions have to be measured beside SizedValues for

@@ -29,7 +29,8 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 	total := pt.L + pt.P
 	feeds := map[string]engine.Tensor{}
 	for _, v := range r.standIn.inputs {
-		dims := dim.Evaluate(r.table.Inputs[v.Name], pt)
+		extents := r.table.Inputs[v.Name]
+		dims := dim.Evaluate(extents, withSource(pt))
 		n, err := bound.Elements(dims)
 		if err != nil {
 			return nil, err
@@ -48,6 +49,8 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 			continue
 		case r.isMask(v, pt):
 			copy(values, mask)
+		case slices.Contains(extents, dim.SourceExtent):
+			values = slices.Repeat([]int64{1}, len(values))
 		case r.isPosition(v):
 			for i := range values {
 				b, row := int64(i)/pt.L%pt.B, int64(i)%pt.L
@@ -66,6 +69,12 @@ func (r *paddingTest) feeds(pt dim.Point, mask []int64, size float64) (map[strin
 	}
 	r.count(feeds, pt, mask)
 	return feeds, nil
+}
+
+// withSource gives a call a few tokens of another text, for models that read one.
+func withSource(pt dim.Point) dim.Point {
+	pt.S = 6
+	return pt
 }
 
 // states returns random numbers for a float input.
