@@ -77,6 +77,18 @@ func hiddenStateBiases() []lookalike {
 			is:     stateBias(true),
 		},
 		{
+			name: "a weight of each key in the bias of a fused op",
+			change: func(p *patient) {
+				layer := 0
+				p.fusedEach(func(n *onnx.Node) {
+					p.into(n, 5, func(v string) string { return p.op("Add", v, p.op("Sigmoid", p.stateOf(p.sites[layer]))) })
+					layer++
+				})
+			},
+			models: fusions,
+			is:     stateBias(true),
+		},
+		{
 			name: "a weight of each key before the mask",
 			change: func(p *patient) {
 				p.stateProducts(func(old, x string) string { return p.op("Mul", p.op("Add", p.op("Exp", x), old), p.float(2)) })
@@ -184,6 +196,20 @@ func hiddenStateBiases() []lookalike {
 			change: func(p *patient) {
 				for _, s := range p.sites {
 					p.into(s.Softmax, 0, func(old string) string { return p.op("Add", old, p.gate(s.Key.Cache.Present)) })
+				}
+			},
+			models: cached,
+			kept:   both(turned),
+		},
+		{
+			name: "what other heads' scores weigh", // a product with weights lies between
+			change: func(p *patient) {
+				mix := p.floats([]int64{4, 4}, 0, .5, 0, 0, 0, 0, .5, 0, 0, 0, 0, .5, .5, 0, 0, 0)
+				for _, s := range p.sites {
+					p.after(s.Scores(), func(old string) string {
+						others := p.op("MatMul", p.node("Transpose", []string{old}, onnx.IntsAttr("perm", 0, 2, 3, 1)), mix)
+						return p.op("Add", old, p.node("Transpose", []string{others}, onnx.IntsAttr("perm", 0, 3, 1, 2)))
+					})
 				}
 			},
 			models: cached,

@@ -43,6 +43,7 @@ func TestExports(t *testing.T) {
 		"hunyuan__ts17-cache":           {rewritten: 2, methods: 3}, // norms with weights behind the rotation
 		"qwen2_vl__ts17-cache":          {rewritten: 2, methods: 3}, // three positions for each token, in sections
 		"qwen3_vl__ts17-cache":          {rewritten: 2, methods: 3}, // and interleaved
+		"doge__ts17-cache":              {rewritten: 2, methods: 3}, // hidden states that are added to scores, from cached values
 		"bert__ts17":                    {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"gpt2__ts17-cache":              {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"bloom__ts17-cache":             {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},

@@ -64,6 +64,7 @@ class Architecture:
     rotary: bool = True
     values: dict = field(default_factory=dict)
     experts: str = "batched_mm"  # one loop over experts ("eager") is traced for one routing only
+    reference: str = ""  # the attention of the reference, where it is not the exported one's: "eager" for a model whose sdpa forgets causality
 
     def config(self, attention):
         config = AutoConfig.for_model(self.model_type, **(older(self.values) if OLDER else self.values))
@@ -72,9 +73,9 @@ class Architecture:
         return config
 
 
-def of(model_type, head="causal", rotary=True, base=SHAPE, without=(), experts=Architecture.experts, **values):
+def of(model_type, head="causal", rotary=True, base=SHAPE, without=(), experts=Architecture.experts, reference="", **values):
     merged = {k: v for k, v in {**base, **values}.items() if k not in without}
-    return Architecture(model_type, head, rotary, merged, experts)
+    return Architecture(model_type, head, rotary, merged, experts, reference)
 
 
 MLA = dict(q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
@@ -180,7 +181,7 @@ UNSEEN = {
                                  bos_token_id=1, eos_token_id=2, pad_token_id=0),
                attn_config=dict(kv_n_heads=2, clip_qkv=4.0, rope_theta=5e5), ffn_config=dict(ffn_hidden_size=32, moe_num_experts=4, moe_top_k=2), **rope(5e5)),
     "diffllama": of("diffllama", head_dim=HEAD, **rope()),
-    "doge": of("doge", keep_window_size=64, **rope()),
+    "doge": of("doge", keep_window_size=64, reference="eager", **rope()),
     "helium": of("helium", head_dim=HEAD, **rope()),
     "modernbert_decoder": of("modernbert-decoder", without=["num_key_value_heads"], local_attention=8, cls_token_id=1, sep_token_id=2,
                              layer_types=MIXED, **two_ropes(1e4, 1.6e5)),

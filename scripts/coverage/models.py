@@ -242,7 +242,9 @@ def reference(name, model, cached, positions):
     """What transformers computes in float64 (angles in float32, as always): one call, and a prefill with single tokens
     after it through its own cache."""
     x, out = inputs(name), {}
-    model = model.double()
+    model, other = model.double(), ARCHITECTURES[name].reference
+    if other:
+        exported, model.config._attn_implementation = model.config._attn_implementation, other
     causal = ARCHITECTURES[name].head in ("causal", "text")
     with torch.no_grad():
         for pad in ("", "_pad"):
@@ -262,4 +264,6 @@ def reference(name, model, cached, positions):
                 if out["decode" + pad][mask == 1].isnan().any():
                     out["decode" + pad] = out["logits" + pad]
     model.float()
+    if other:
+        model.config._attn_implementation = exported
     return {k: v.float().numpy() if v.is_floating_point() else v.numpy() for k, v in {**x, **out}.items()}

@@ -14,7 +14,7 @@ import (
 // for whole models, and the way to compare two models that may differ in their float32
 // rounding only (a mixture of experts magnifies that). The angles of rotations keep
 // their float32 rounding, which is part of what a model means. Ops for which ONNX
-// Runtime has no float64 kernel compute in float32: Gelu, fused norms and activations,
+// Runtime has no float64 kernel compute in float32: Gelu, Softplus, fused norms and activations,
 // and this project's own op. Float inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) {
 	g, err := graph.New(m)
@@ -42,7 +42,7 @@ func InFloat64(m *onnx.Model) (*onnx.Model, error) {
 	d := p.Double()
 	d.Graph.Inputs, d.Graph.Outputs = doubles(m.Graph.Inputs), doubles(m.Graph.Outputs)
 	for i, n := range slices.Clone(d.Graph.Nodes) {
-		if ir.Standard(n, "Erf", "Gelu") || n.Domain == "com.microsoft" || n.Domain == customop.Domain {
+		if ir.Standard(n, "Erf", "Gelu", "Softplus") || n.Domain == "com.microsoft" || n.Domain == customop.Domain {
 			inFloat32(d.Graph, n, i, g)
 		}
 	}
