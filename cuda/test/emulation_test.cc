@@ -12,6 +12,7 @@
 #include "check.h"
 #include "fixture.h"
 #include "non_finite_test.h"
+#include "products_test.h"
 #include "reference.h"
 
 namespace rope::test {
@@ -114,6 +115,7 @@ void TestExactWeights() {
 int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 1000000;
+  rope::cuda::test::TestProducts();
   rope::test::TestBehaviour("emulated");
   rope::test::TestNonFiniteNumbers("emulated");
   rope::test::TestExactKeepsMore();
