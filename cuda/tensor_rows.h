@@ -170,6 +170,7 @@ class TensorRows {
 
   ROPE_DEVICE static void Clear(State& state) {
     state.any_visible = 0;
+    state.weights = {};
     ROPE_UNROLL
     for (int m = 0; m < kOwnRows; ++m) {
       state.bases[m] = kNegativeInfinity;

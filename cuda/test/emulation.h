@@ -251,6 +251,7 @@ class EmulatedDevice : public Device<T> {
   void Upload(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 
+  bool HasWarpgroups() const override { return true; }
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
       using K = decltype(k);
