@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "element.h"
+#include "wgmma.h"
 
 namespace rope::cuda {
 
@@ -111,6 +112,68 @@ class DeviceBlock {
     }
   }
 
+  // Products of warpgroups. Each warpgroup multiplies in the order of its calls. A product reads
+  // shared memory as others wrote it, and called ShowToProducts, before a barrier; registers
+  // as they are at the call of BeginProducts. Until AwaitProducts says that it has ended, neither
+  // may be written.
+  ROPE_DEVICE void ShowToProducts() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+  ROPE_DEVICE void BeginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+  // step(warpgroup) in every warpgroup.
+  template <typename Step>
+  ROPE_DEVICE void ForWarpgroups(const Step& step) {
+    // The same in all threads of a warp, which the compiler does not see otherwise.
+    step(__shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kWarpgroupThreads, 0));
+  }
+  // d(thread) = a · b, or that added to d, in a warpgroup's threads.
+  template <typename T, int kColumns, typename D>
+  ROPE_DEVICE void MultiplyShared(int /*warpgroup*/, const D& d, uint64_t a, uint64_t b,
+                                  bool adds) {
+    WgmmaShared<T, kColumns>(d(static_cast<int>(threadIdx.x)), a, b, adds ? 1 : 0);
+  }
+  // d(thread) += a(thread) · b, with four pairs of a in registers.
+  template <typename T, int kColumns, typename D, typename A>
+  ROPE_DEVICE void MultiplyRegisters(int /*warpgroup*/, const D& d, const A& a, uint64_t b) {
+    const int thread = static_cast<int>(threadIdx.x);
+    WgmmaRegisters<T, kColumns>(d(thread), a(thread), b);
+  }
+
+  // What a warpgroup multiplied since the last call is one group; waits until at most kLeft of
+  // its groups are under way.
+  ROPE_DEVICE void EndProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+  template <int kLeft>
+  ROPE_DEVICE void AwaitProducts() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+  }
+
+  // Keeps the compiler from moving the making and the use of registers over this line: it does
+  // not know that products go on.
+  template <int kCount, typename Number>
+  ROPE_DEVICE static void Hold(Number* registers) {
+    ROPE_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (std::is_same_v<Number, float>) {
+        asm volatile("" : "+f"(registers[i])::"memory");
+      } else {
+        asm volatile("" : "+r"(registers[i])::"memory");
+      }
+    }
+  }
+
+  // Makes a number, which is not below zero, before what follows.
+  ROPE_DEVICE static void Settle(float number) {
+    if (number < 0.0f) __nanosleep(0);
+  }
+
+  // What is the same in all threads, said so that ptxas sees it: products in a branch that some
+  // threads might not take would wait for one another.
+  ROPE_DEVICE static bool Uniform(bool same) { return __any_sync(0xffffffffu, same) != 0; }
+
+  // The address that a place in shared memory has in descriptors.
+  ROPE_DEVICE uint32_t Address(int place) const {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) + static_cast<uint32_t>(place);
+  }
+
   // Makes each of the kCount values(thread) of kLanes neighbouring threads what combine
   // makes of all of them.
   template <int kLanes, int kCount, typename Values, typename Combine>
@@ -127,10 +190,6 @@ class DeviceBlock {
   }
 
  private:
-  ROPE_DEVICE uint32_t Address(int place) const {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) + static_cast<uint32_t>(place);
-  }
-
   float* shared_;
 };
 

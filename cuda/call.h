@@ -17,12 +17,13 @@ struct TileShape {
   int keys = 0;      // of a tile
   int channels = 0;  // of a head, at most
   int threads = 0;
-  bool tensor = false;     // products on tensor cores
-  bool residuals = false;  // also of the residuals, which 16 bits do not hold
+  bool tensor = false;      // products on tensor cores
+  bool residuals = false;   // also of the residuals, which 16 bits do not hold
+  bool warpgroups = false;  // by warpgroups of sm_90a
 
   constexpr bool operator==(const TileShape& o) const {
     return rows == o.rows && keys == o.keys && channels == o.channels && threads == o.threads &&
-           tensor == o.tensor && residuals == o.residuals;
+           tensor == o.tensor && residuals == o.residuals && warpgroups == o.warpgroups;
   }
 };
 

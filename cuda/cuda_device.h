@@ -79,6 +79,16 @@ class CudaDevice : public Device<T> {
     CheckCuda("copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
   }
 
+  bool HasWarpgroups() const override {
+    int device = 0, major = 0, minor = 0;
+    CheckCuda("cudaGetDevice", cudaGetDevice(&device));
+    CheckCuda("cudaDeviceGetAttribute",
+              cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    CheckCuda("cudaDeviceGetAttribute",
+              cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    return major == 9 && minor == 0;
+  }
+
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     const cudaError_t error = LaunchKernel(kernel, blocks, call, stream_);
     if (error == cudaSuccess) return;

@@ -7,6 +7,7 @@
 #include "plain_products.h"
 #include "tensor_kernel.h"
 #include "tile_shapes.h"
+#include "warpgroup_kernel.h"
 
 namespace rope::cuda {
 
@@ -29,6 +30,10 @@ void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
   if (kernel == Kernel::kMerge) return use(MergeKernel<T>());
   if (shape == kWidest) return use(Plain<T, kWidest>());
   if constexpr (sizeof(T) == 2) {
+    if (shape == kWarpgroups64) return use(WarpgroupKernel<T, kWarpgroups64>());
+    if (shape == kWarpgroups128) return use(WarpgroupKernel<T, kWarpgroups128>());
+    if (shape == kWarpgroupsResiduals64) return use(WarpgroupKernel<T, kWarpgroupsResiduals64>());
+    if (shape == kWarpgroupsResiduals128) return use(WarpgroupKernel<T, kWarpgroupsResiduals128>());
     if (shape == kTensorFew64) return use(TensorKernel<T, kTensorFew64>());
     if (shape == kTensorFew128) return use(TensorKernel<T, kTensorFew128>());
     if (shape == kTensorFew256) return use(TensorKernel<T, kTensorFew256>());

@@ -8,11 +8,20 @@
 
 namespace rope::cuda {
 
+// Only sm_90a has warpgroups; in code for other chips their kernels are empty, and not launched.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr bool kHasWarpgroups = true;
+#else
+constexpr bool kHasWarpgroups = false;
+#endif
+
 template <typename K, typename T>
 __global__ void __launch_bounds__(K::kThreads) Enter(const __grid_constant__ Call<T> call) {
-  extern __shared__ float shared[];
-  DeviceBlock block(shared);
-  K::Run(block, call);
+  if constexpr (kHasWarpgroups || !kNeedsWarpgroups<K>) {
+    extern __shared__ __align__(kSquareBytes) float shared[];
+    DeviceBlock block(shared);
+    K::Run(block, call);
+  }
 }
 
 template <typename T>

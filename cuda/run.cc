@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -30,6 +31,14 @@ template <typename T>
 bool InPlace(const Rows<const T>& past, const Rows<T>& present) {
   return past.data == present.data && past.batch_stride == present.batch_stride &&
          past.head_stride == present.head_stride;
+}
+
+// Kernels for warpgroups have not run on a GPU yet. Until one has shown that they are right, they
+// are asked for by the environment: 1, or 0 once they are the default.
+constexpr bool kWarpgroupsByDefault = false;
+bool WarpgroupsAsked() {
+  const char* asked = std::getenv("ROPE_CUDA_WARPGROUPS");
+  return asked == nullptr ? kWarpgroupsByDefault : std::strcmp(asked, "1") == 0;
 }
 
 template <typename T>
@@ -256,6 +265,13 @@ class Run {
     upload_.Add(sinks, call_.score.sinks);
   }
 
+  TileShape Shape(int64_t rows, int64_t channels) const {
+    if (sizeof(E) != 2) return ShapeFor(rows, channels);
+    return FitWarpgroups(rows, channels) && WarpgroupsAsked() && device_.HasWarpgroups()
+               ? WarpgroupShapeFor(channels, call_.residuals)
+               : TensorShapeFor(rows, channels, call_.residuals);
+  }
+
   // The spans of keys that each block of query rows visits, and into how many
   // splits they are cut. It follows from shapes and masks alone.
   void TakeSchedule() {
@@ -267,8 +283,7 @@ class Run {
     const int64_t rows = args_.length * params_.group();
     const int64_t channels = std::max(args_.head_size, args_.v_head_size);
     Schedule& schedule = call_.schedule;
-    schedule.shape =
-        sizeof(E) == 2 ? TensorShapeFor(rows, channels, call_.residuals) : ShapeFor(rows, channels);
+    schedule.shape = Shape(rows, channels);
     schedule.blocks = DivideUp(rows, schedule.shape.rows);
     BlockSpans<T> block_spans(params_, args_, positions_, padding_, first_keys_,
                               schedule.shape.keys);

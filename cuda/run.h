@@ -40,6 +40,8 @@ class Device {
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   virtual void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) = 0;
+  // Whether it can run kernels for warpgroups (warpgroup_kernel.h).
+  virtual bool HasWarpgroups() const = 0;
 };
 
 // Computes one run. Of the arguments, query, key, value, pasts, presents, output,

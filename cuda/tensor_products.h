@@ -98,21 +98,24 @@ class TensorProducts {
     }
   }
 
+  // sums = sums * corrections.
+  template <typename State>
+  ROPE_DEVICE static void Correct(State& state) {
+    ROPE_UNROLL
+    for (int p = 0; p < kParts; ++p) {
+      ROPE_UNROLL
+      for (int n = 0; n < kChannels / 8; ++n) {
+        ROPE_UNROLL
+        for (int i = 0; i < 4; ++i) state.sums[p][n][i] *= state.corrections[2 * p + i / 2];
+      }
+    }
+  }
+
   // sums = sums * corrections + weights · values.
   template <typename Block, typename States>
   ROPE_DEVICE static void Accumulate(Block& block, States& states, bool weight_residuals) {
     typename Block::template PerThread<Operands> operands;
-    block.Lanes([&](int t) {
-      auto& state = states[t];
-      ROPE_UNROLL
-      for (int p = 0; p < kParts; ++p) {
-        ROPE_UNROLL
-        for (int n = 0; n < kChannels / 8; ++n) {
-          ROPE_UNROLL
-          for (int i = 0; i < 4; ++i) state.sums[p][n][i] *= state.corrections[2 * p + i / 2];
-        }
-      }
-    });
+    block.Lanes([&](int t) { Correct(states[t]); });
     ROPE_UNROLL
     for (int k = 0; k < kKeys / 16; ++k) {
       ROPE_UNROLL

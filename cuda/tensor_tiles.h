@@ -5,6 +5,7 @@
 
 #include "scores.h"
 #include "tile_shapes.h"
+#include "wgmma.h"
 
 namespace rope::cuda {
 
@@ -16,10 +17,12 @@ ROPE_DEVICE bool StandsInChunks(const Rows<T>& rows, int64_t size) {
                                  kChunk)) == 0;
 }
 
-// Rows of numbers of type T, eight longer than a head: ldmatrix reads the same chunk of eight
-// rows at once, and rows of this length put the eight chunks into different banks. Zeros stand
-// behind the last row and the last channel. A float32 number that T does not hold stands as two
-// numbers of T: the rounded one, and its residual in a tile of residuals.
+// Rows of numbers of type T. ldmatrix reads the same chunk of eight rows at once: rows are eight
+// numbers longer than a head, which puts the eight chunks into different banks. Warpgroups read
+// rows in squares (wgmma.h), those of eight rows one after the other, and have two stages of
+// tiles: one is filled while the other is read. Zeros stand behind the last row and the last
+// channel. A float32 number that T does not hold stands as two numbers of T: the rounded one, and
+// its residual in a tile of residuals.
 template <typename T, const TileShape& kShape>
 class TensorTiles {
  public:
@@ -27,18 +30,22 @@ class TensorTiles {
   static constexpr int kRows = kShape.rows;
   static constexpr int kKeys = kShape.keys;
   static constexpr int kChannels = kShape.channels;
-  static constexpr int kPitch = static_cast<int>(sizeof(T)) * (kChannels + kChunk);  // in bytes
+  static constexpr bool kSquares = kShape.warpgroups;
+  static constexpr int kStages = kShape.warpgroups ? 2 : 1;
+  // Bytes of a row. In squares it is an eighth of eight rows.
+  static constexpr int kPitch = static_cast<int>(sizeof(T)) * (kChannels + (kSquares ? 0 : kChunk));
+  static constexpr int kTileBytes = kKeys * kPitch;
 
-  // Places in shared memory, in bytes.
+  // Places in shared memory, in bytes; those of tiles are stage 0's.
   static constexpr int kQueries = 0;
   static constexpr int kKeyTile = kQueries + kRows * kPitch;
-  static constexpr int kValueTile = kKeyTile + kKeys * kPitch;
-  static constexpr int kQueryResiduals = kValueTile + kKeys * kPitch;
+  static constexpr int kValueTile = kKeyTile + kStages * kTileBytes;
+  static constexpr int kQueryResiduals = kValueTile + kStages * kTileBytes;
   static constexpr int kKeyResiduals = kQueryResiduals + kRows * kPitch;
 
   static int64_t SharedFloats(const Call<T>& call) {
     const bool residuals = kShape.residuals && call.residuals;
-    return (residuals ? kKeyResiduals + kKeys * kPitch : kQueryResiduals) /
+    return (residuals ? kKeyResiduals + kStages * kTileBytes : kQueryResiduals) /
            static_cast<int64_t>(sizeof(float));
   }
 
@@ -86,16 +93,19 @@ class TensorTiles {
 
   // Starts to copy the keys of a tile, and their residuals.
   template <typename Block>
-  ROPE_DEVICE void CopyKeys(Block& block, Range tile) const {
-    CopyRows(block, kKeyTile, call_.cached_key, call_.new_key, tile, call_.head_size);
+  ROPE_DEVICE void CopyKeys(Block& block, Range tile, int stage = 0) const {
+    const int to = stage * kTileBytes;
+    CopyRows(block, kKeyTile + to, call_.cached_key, call_.new_key, tile, call_.head_size);
     if (!HaveResiduals(tile)) return;
-    CopyRows(block, kKeyResiduals, call_.cached_key, call_.new_key_residual, tile, call_.head_size);
+    CopyRows(block, kKeyResiduals + to, call_.cached_key, call_.new_key_residual, tile,
+             call_.head_size);
   }
 
   // Puts the keys of a tile there that CopyKeys does not take: one by one, rotated if raw.
   template <typename Block>
-  ROPE_DEVICE void StoreKeys(Block& block, Range tile, int32_t map) const {
-    const int residuals = HaveResiduals(tile) ? kKeyResiduals : -1;
+  ROPE_DEVICE void StoreKeys(Block& block, Range tile, int32_t map, int stage = 0) const {
+    const int to = stage * kTileBytes;
+    const int residuals = HaveResiduals(tile) ? kKeyResiduals + to : -1;
     block.Lanes([&](int thread) {
       ROPE_ROLLED
       for (int i = thread; i < kKeys * kChunks; i += kThreads) {
@@ -103,16 +113,17 @@ class TensorTiles {
         const int c = i % kChunks * kChunk;
         float numbers[kChunk] = {};
         if (key < tile.end && c < call_.head_size) KeyChunk(call_, task_, key, map, c, numbers);
-        StoreNumbers(block, thread, i, kKeyTile, residuals, numbers);
+        StoreNumbers(block, thread, i, kKeyTile + to, residuals, numbers);
       }
     });
   }
 
+  // Starts to copy the values of a tile; zeros stand where it has none.
   template <typename Block>
-  ROPE_DEVICE void StartValues(Block& block, Range tile) const {
+  ROPE_DEVICE void StartValues(Block& block, Range tile, int stage = 0) const {
+    const int to = kValueTile + stage * kTileBytes;
     if (copies_values_ && (call_.new_value.data == nullptr || !Straddles(tile))) {
-      return CopyRows(block, kValueTile, call_.cached_value, call_.new_value, tile,
-                      call_.v_head_size);
+      return CopyRows(block, to, call_.cached_value, call_.new_value, tile, call_.v_head_size);
     }
     block.Lanes([&](int thread) {
       ROPE_ROLLED
@@ -121,7 +132,7 @@ class TensorTiles {
         const int c = i % kChunks * kChunk;
         alignas(16) T chunk[kChunk] = {};
         if (key < tile.end) LoadChunk<T>(ValueRow(call_, task_, key), c, call_.v_head_size, chunk);
-        Store(block, thread, i, kValueTile, chunk);
+        Store(block, thread, i, to, chunk);
       }
     });
   }
@@ -129,8 +140,15 @@ class TensorTiles {
  private:
   static constexpr int kChunks = kChannels / kChunk;  // of a row
 
+  // Of a tile's i-th chunk. Eight rows further on it is 8 * kPitch more.
   ROPE_DEVICE static int PlaceOf(int i) {
-    return i / kChunks * kPitch + i % kChunks * kChunk * static_cast<int>(sizeof(T));
+    const int row = i / kChunks;
+    const int chunk = i % kChunks;
+    constexpr int kBytes = kChunk * static_cast<int>(sizeof(T));
+    if (!kSquares) return row * kPitch + chunk * kBytes;
+    constexpr int kAcross = kSquareRowBytes / kBytes;
+    return row / kSquareRows * (kSquareRows * kPitch) + chunk / kAcross * kSquareBytes +
+           row % kSquareRows * kSquareRowBytes + (chunk ^ row) % kAcross * kBytes;
   }
 
   ROPE_DEVICE bool Straddles(Range tile) const { return tile.begin < past_ && tile.end > past_; }
@@ -141,6 +159,7 @@ class TensorTiles {
                             const Rows<New>& new_rows, Range tile, int64_t size) const {
     static_assert(kThreads % kChunks == 0, "a thread has the same chunk of several rows");
     constexpr int kStep = kThreads / kChunks;
+    static_assert(!kSquares || kStep % kSquareRows == 0, "at the same place of several squares");
     const bool apart = new_rows.data != nullptr && tile.begin >= past_;
     const T* first = apart ? new_rows.At(task_.batch, task_.kv_head, tile.begin - past_)
                            : cached.At(task_.batch, task_.kv_head, tile.begin);

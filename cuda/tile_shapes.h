@@ -37,6 +37,19 @@ inline constexpr TileShape kTensor64 = OnTensorCores({128, 128, 64, 128});
 inline constexpr TileShape kTensor128 = OnTensorCores({128, 64, 128, 128});
 inline constexpr TileShape kTensor256 = OnTensorCores({64, 64, 256, 128});
 
+// The same by warpgroups, whose tiles of keys and values stand there twice: up to 160 KB of
+// shared memory, of which an sm_90 has 227.
+constexpr TileShape ByWarpgroups(TileShape shape) {
+  shape.warpgroups = true;
+  return shape;
+}
+inline constexpr TileShape kWarpgroups64 = ByWarpgroups(OnTensorCores({128, 128, 64, 256}));
+inline constexpr TileShape kWarpgroups128 = ByWarpgroups(OnTensorCores({128, 128, 128, 256}));
+inline constexpr TileShape kWarpgroupsResiduals64 =
+    ByWarpgroups(WithResiduals({128, 128, 64, 256}));
+inline constexpr TileShape kWarpgroupsResiduals128 =
+    ByWarpgroups(WithResiduals({128, 64, 128, 256}));
+
 // The largest head that the kernels take, of queries or of values.
 inline constexpr int64_t kMostChannels = kWidest.channels;
 
@@ -55,6 +68,15 @@ constexpr TileShape TensorShapeFor(int64_t rows, int64_t channels, bool residual
   if (rows <= kTensorFew64.rows) return of_width(kTensorFew64, kTensorFew128, kTensorFew256);
   if (residuals) return of_width(kTensorResiduals64, kTensorResiduals128, kTensorResiduals256);
   return of_width(kTensor64, kTensor128, kTensor256);
+}
+
+// Whether blocks of warpgroups take it: with fewer rows most of a block would be empty.
+constexpr bool FitWarpgroups(int64_t rows, int64_t channels) {
+  return channels <= kWarpgroups128.channels && 2 * rows > kWarpgroups128.rows;
+}
+constexpr TileShape WarpgroupShapeFor(int64_t channels, bool residuals) {
+  if (channels <= 64) return residuals ? kWarpgroupsResiduals64 : kWarpgroups64;
+  return residuals ? kWarpgroupsResiduals128 : kWarpgroups128;
 }
 
 }  // namespace rope::cuda

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "attention.h"
+#include "emulated_products.h"
 #include "run.h"
+#include "watch.h"
 
 namespace rope::cuda::test {
 
@@ -25,58 +27,6 @@ constexpr int64_t InOrder(int order, int64_t i, int64_t count) {
   const int64_t odd = count / 2;
   return i < odd ? 2 * i + 1 : 2 * (i - odd);
 }
-
-// Watches for what a GPU would do in any order: 16 bytes of shared memory that are
-// written while others may still read or write them, or read before a barrier
-// has shown what was written.
-class Watch {
- public:
-  explicit Watch(size_t bytes) : pieces_(bytes / 16 + 1) {}
-
-  [[noreturn]] static void Fail(const char* what) {
-    std::fprintf(stderr, "emulated block: %s\n", what);
-    std::abort();
-  }
-
-  void Barrier() { ++now_; }
-
-  void Write(int thread, int place, bool copies) {
-    Piece& piece = At(place);
-    if (piece.copies) Fail("writes where a copy is on its way");
-    if (piece.written == now_ && piece.writer != thread) Fail("two threads write in one step");
-    if (piece.read == now_ && piece.reader != thread / 32) Fail("writes what is still read");
-    piece.written = now_;
-    piece.writer = thread;
-    piece.copies = copies;
-  }
-  void Arrive(int thread, int place) {
-    At(place) = {now_, thread, At(place).read, At(place).reader, false};
-  }
-  void Read(int warp, int place) {
-    Piece& piece = At(place);
-    if (piece.copies) Fail("reads what is on its way");
-    if (piece.written == now_) Fail("reads what no barrier has shown");
-    // Two warps read: whoever writes is another one.
-    piece.reader = piece.read == now_ && piece.reader != warp ? -1 : warp;
-    piece.read = now_;
-  }
-
- private:
-  struct Piece {
-    int64_t written = -1;
-    int writer = -1;
-    int64_t read = -1;
-    int reader = -1;  // the warp; -1: several
-    bool copies = false;
-  };
-  Piece& At(int place) {
-    if (place % 16 != 0) Fail("16 bytes that are not aligned");
-    return pieces_.at(static_cast<size_t>(place / 16));
-  }
-
-  int64_t now_ = 0;
-  std::vector<Piece> pieces_;
-};
 
 // Steps in which some thread said yes, which are those that meet non-finite numbers.
 inline std::atomic<int64_t> g_non_finite_steps{0};
@@ -89,6 +39,7 @@ class EmulatedBlock {
         order_(order),
         shared_(shared.data()),
         watch_(shared.size() * sizeof(float)),
+        products_(watch_, shared),
         copies_(static_cast<size_t>(threads)) {}
 
   template <typename State>
@@ -98,7 +49,7 @@ class EmulatedBlock {
     State& operator[](int thread) { return states_[static_cast<size_t>(thread)]; }
 
    private:
-    static constexpr size_t kMostThreads = 128;
+    static constexpr size_t kMostThreads = 256;
     std::vector<State> states_;
   };
 
@@ -123,6 +74,7 @@ class EmulatedBlock {
 
   template <typename Step>
   void Lanes(const Step& step) {
+    products_.Touch();
     for (int i = 0; i < threads_; ++i) step(static_cast<int>(InOrder(order_, i, threads_)));
   }
 
@@ -212,8 +164,35 @@ class EmulatedBlock {
     }
   }
 
+  void ShowToProducts() { watch_.ShowToProducts(); }
+  void BeginProducts() { products_.Begin(); }
+  template <typename Step>
+  void ForWarpgroups(const Step& step) {
+    const int count = threads_ / kWarpgroupThreads;
+    for (int i = 0; i < count; ++i) step(static_cast<int>(InOrder(order_, i, count)));
+  }
+  template <typename T, int kColumns, typename D>
+  void MultiplyShared(int warpgroup, const D& d, uint64_t a, uint64_t b, bool adds) {
+    products_.Start<T>(warpgroup, kColumns, d, {a}, nullptr, b, adds);
+  }
+  template <typename T, int kColumns, typename D, typename A>
+  void MultiplyRegisters(int warpgroup, const D& d, const A& a, uint64_t b) {
+    products_.Start<T>(warpgroup, kColumns, d, {}, a, b, true);
+  }
+  void EndProducts() { products_.EndGroup(); }
+  template <int kLeft>
+  void AwaitProducts() {
+    products_.Await(kLeft);
+  }
+  template <int kCount, typename Number>
+  static void Hold(Number*) {}
+  static void Settle(float) {}
+  static bool Uniform(bool same) { return same; }
+  uint32_t Address(int place) const { return products_.Address(place); }
+
   template <int kLanes, int kCount, typename Values, typename Combine>
   void Reduce(const Values& values, const Combine& combine) {
+    products_.Touch();
     std::vector<float> before(static_cast<size_t>(threads_));
     for (int i = 0; i < kCount; ++i) {
       for (int lane = 1; lane < kLanes; lane *= 2) {
@@ -249,6 +228,7 @@ class EmulatedBlock {
   const int order_;
   float* const shared_;
   Watch watch_;
+  EmulatedProducts products_;
   std::vector<Copies> copies_;
 };
 
@@ -271,6 +251,7 @@ class EmulatedDevice : public Device<T> {
   void Upload(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 
+  bool HasWarpgroups() const override { return true; }
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
       using K = decltype(k);

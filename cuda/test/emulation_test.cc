@@ -12,6 +12,7 @@
 #include "check.h"
 #include "fixture.h"
 #include "non_finite_test.h"
+#include "products_test.h"
 #include "reference.h"
 
 namespace rope::test {
@@ -108,22 +109,63 @@ void TestExactWeights() {
   }
 }
 
+// Blocks of many rows over several tiles of two bands, cached keys and new ones, by the rule of
+// accuracy_test.h.
+void TestSeveralTiles(const std::string& name) {
+  for (int i = 0; i < 16; ++i) {
+    Call call;
+    call.element = i % 2 == 0 ? Element::kFloat16 : Element::kBFloat16;
+    call.params.fast = i / 2 % 2 == 0;
+    call.params.raw_cache = i / 4 % 2 == 0;
+    call.head_size = call.v_head_size = i / 8 == 0 ? 64 : 128;
+    call.name = name + ", two bands, case " + std::to_string(i);
+    call.params.num_heads = 2;
+    call.params.kv_num_heads = 1;
+    call.params.frequencies = Frequencies(call.head_size);
+    call.params.bands.push_back({200, 1, -100});
+    call.length = 100;
+    call.past = 500;
+    call.Draw(static_cast<uint32_t>(i + 1));
+    const auto truth = Reference<double>(call.params, call.Args());
+    const auto plain = Reference<float>(call.params, call.Args(), call.element, Operands::kPairs);
+    TestHost host(1);
+    Expect(call.Run(host), call.name + ": no memory");
+    const double error = Distance(call.OutputByHead(), truth.output);
+    const double allowed = 2 * Distance(plain.output, truth.output);
+    Expect(error <= allowed, call.name + ": error " + std::to_string(error * 1e6) +
+                                 "e-6, allowed " + std::to_string(allowed * 1e6) + "e-6");
+  }
+}
+
+// All of it, on one of the two ways in which 16-bit numbers are multiplied.
+void TestEverything(bool warpgroups, int cases, int64_t budget) {
+  setenv("ROPE_CUDA_WARPGROUPS", warpgroups ? "1" : "0", 1);
+  const char* name = warpgroups ? "emulated warpgroups" : "emulated";
+  TestBehaviour(name);
+  TestNonFiniteNumbers(name);
+  TestExactKeepsMore();
+  TestExactWeights();
+  TestSeveralTiles(name);
+  const int64_t steps = cuda::test::g_non_finite_steps;
+  // Blocks of warpgroups need many rows and keys to have several tiles.
+  TestAccuracy(
+      {name}, [](size_t) {}, warpgroups ? cases / 2 : cases, warpgroups ? 100 * budget : budget,
+      Operands::kPairs);
+  // Ordinary numbers need no second computation, which is slow.
+  Expect(cuda::test::g_non_finite_steps == steps,
+         std::string(name) + ": ordinary numbers are computed twice");
+}
+
 }  // namespace
 }  // namespace rope::test
 
 int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 1000000;
-  rope::test::TestBehaviour("emulated");
-  rope::test::TestNonFiniteNumbers("emulated");
-  rope::test::TestExactKeepsMore();
-  rope::test::TestExactWeights();
-  const int64_t steps = rope::cuda::test::g_non_finite_steps;
-  rope::test::TestAccuracy(
-      {"emulated"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
-  // Ordinary numbers need no second computation, which is slow.
-  rope::test::Expect(rope::cuda::test::g_non_finite_steps == steps,
-                     "emulated: ordinary numbers are computed twice");
+  rope::cuda::test::TestProducts();
+  for (const bool warpgroups : {true, false}) {
+    rope::test::TestEverything(warpgroups, cases, budget);
+  }
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }
