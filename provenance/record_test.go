@@ -26,7 +26,7 @@ func full() *provenance.Record {
 			Cache: "growing", Normed: [2]bool{true, false}, AfterRotation: "query normed", Unknown: 1e-3, Latent: true, Form: "inlined", Computes: &rope.Attention{Heads: 4, HeadSize: 16},
 			Proof: &provenance.Proof{MaxError: 1.1e-05, Cases: 9},
 			Original: rope.Attention{
-				Heads: 4, KVHeads: 2, HeadSize: 16, Scale: 0.3, Softcap: 30, Chunk: 7, Cache: rope.Raw,
+				Heads: 4, KVHeads: 2, HeadSize: 16, Scale: 0.3, Softcap: 30, Chunk: 7, Cache: rope.Raw, Cross: true,
 				Temperature: rope.Temperature{Offset: 1, Slope: 0.1, Start: 1, Group: 8},
 				Encoding: rope.Encoding{Frequencies: []float64{1, 0.1, 1.0 / 3}, Axes: []int{0, 2, 1}, Gain: 1.1, Layout: rope.Interleaved, Offset: 2, ExactAngles: true, Precision: rope.BFloat16,
 					LengthDependent: rope.LengthDependent{Trained: 64, Long: []float64{1, 2, 3}, NTK: 2, Linear: true}},
