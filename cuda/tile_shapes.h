@@ -72,7 +72,7 @@ constexpr TileShape TensorShapeFor(int64_t rows, int64_t channels, bool residual
 
 // Whether blocks of warpgroups take it: with fewer rows most of a block would be empty.
 constexpr bool FitWarpgroups(int64_t rows, int64_t channels) {
-  return channels <= kWarpgroups128.channels && 2 * rows > kWarpgroups128.rows;
+  return channels <= kWarpgroups128.channels && 2 * rows >= kWarpgroups128.rows;
 }
 constexpr TileShape WarpgroupShapeFor(int64_t channels, bool residuals) {
   if (channels <= 64) return residuals ? kWarpgroupsResiduals64 : kWarpgroups64;

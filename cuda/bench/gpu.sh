@@ -8,6 +8,9 @@
 # interruption. No step begins after SECONDS (540 if not given). Python with torch is used where there is one, compute-sanitizer
 # and onnxruntime-gpu likewise; a step that lacks them says so. Exit status 1 if a step failed or was not run.
 #
+# Prefills of 16-bit numbers are multiplied by mma; the steps few-warpgroups and wg-* look at the kernels for warpgroups
+# (wgmma), which are launched where ROPE_CUDA_WARPGROUPS is 1.
+#
 # `make gpu-rehearsal` goes through the same steps with the kernels emulated on the host (--emulated).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,6 +21,7 @@ logs=${1:?"name a folder for the logs"}
 seconds=${2:-540}
 began=$(date +%s)
 missing=0
+export ROPE_CUDA_WARPGROUPS=0 # but for the steps that ask for them
 mkdir -p "$logs"
 
 kernels=$BUILD/native/cuda/cuda_device_test
@@ -82,6 +86,13 @@ sanitize() { # tool
 	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 12 100000
 }
 
+warpgroups() { # command...: by the kernels for warpgroups. few-warpgroups, under timeout, shows that they end at all.
+	[ -n "$emulated" ] || [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)" = 9.0 ] ||
+		{ impossible "this card has no warpgroups: its compute capability is not 9.0"; return; }
+	[ "$1" = timeout ] || [ -e "$logs/few-warpgroups.passed" ] || { impossible "few-warpgroups has not passed"; return; }
+	(export ROPE_CUDA_WARPGROUPS=1 && "$@")
+}
+
 with() { # Python module, command...
 	module=$1
 	shift
@@ -97,10 +108,14 @@ onnxruntime() {
 
 step card card
 step few-kernels "$kernels" 20 200000
+step few-warpgroups warpgroups timeout 240 "$kernels" 20 $([ -n "$emulated" ] && echo 200000 || echo 20000000)
+step wg-memcheck warpgroups sanitize memcheck
 step memcheck sanitize memcheck
 step racecheck sanitize racecheck
 step kernels "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 4000000)
+step wg-kernels warpgroups "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 30000000)
 step steps with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
+step wg-speed with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
 step speed with torch python3 "$here/compare.py" --device $device "$bench"
 step provider onnxruntime
 step initcheck sanitize initcheck

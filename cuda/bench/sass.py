@@ -10,6 +10,9 @@ yardstick, is in a few of the files that a library is made of:
     cuobjdump -arch sm_90 -xelf all .../torch/lib/libtorch_cuda.so
     python3 cuda/bench/sass.py --kernels flash_fwd_kernel $(grep -l flash_fwd_kernel *.cubin)
 
+A warpgroup's HGMMA (wgmma.m64nNk16) counts as the N / 8 HMMA that each of its four warps would
+issue instead, and the shared memory that it reads as read by each to a quarter.
+
 For each kernel that has HMMA (mma.m16n8k16) the script prints its registers and its
 stack, a line for everything in it, and a line for each loop around HMMA, inner ones
 indented under outer ones: how many HMMA a warp issues in one pass, how many instructions
@@ -55,8 +58,8 @@ CLASSES = {
     "integer": "",
     "move": "MOV UMOV CS2R S2R S2UR R2UR",
     "predicate": "ISETP UISETP PLOP3 UPLOP3 P2R R2P",
-    "control": "BRA BRX JMP JMX BSSY BSYNC BREAK BMOV CALL RET EXIT NOP WARPSYNC YIELD",
-    "barrier": "BAR DEPBAR LDGDEPBAR MEMBAR ERRBAR FENCE SYNCS CCTL",
+    "control": "BRA BRX JMP JMX BSSY BSYNC BREAK BMOV CALL RET EXIT NOP NANOSLEEP WARPSYNC YIELD USETMAXREG",
+    "barrier": "BAR DEPBAR LDGDEPBAR MEMBAR ERRBAR FENCE SYNCS CCTL WARPGROUP",
 }
 CLASS_OF = {name: column for column, names in CLASSES.items() for name in names.split()}
 LINE = re.compile(r"\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?:@(?P<predicate>!?U?P\w+)\s+)?(?P<text>[^;]*?)\s*;")
@@ -67,7 +70,10 @@ class Instruction:
         self.address, self.predicate, self.text = int(address, 16), predicate, text
         self.name, *self.suffixes = text.split()[0].split(".")
         self.never = predicate == "!PT"  # padding in front of LDGSTS
-        self.hmma = self.name == "HMMA"
+        # How many products of 16 x 8 x 16 it is to a warp.
+        self.hmma = int(self.name == "HMMA")
+        if self.name == "HGMMA":
+            self.hmma = int(self.suffixes[0].split("x")[1]) // 8
 
     def column(self):
         """The class it counts in, but for HMMA, which the others are counted by."""
@@ -84,6 +90,9 @@ class Instruction:
         """What a warp moves: the 8 x 8 matrices of an LDSM, or a number for each of 32 threads."""
         if self.never:
             return 0
+        if self.name == "HGMMA":  # the 16 columns of one matrix, or of both, for the four warps
+            left = 64 if self.text.split()[2].startswith("gdesc") else 0
+            return (left + 8 * self.hmma) * 16 * 2 // 4
         if self.name == "LDSM":
             return 128 * int(self.suffixes[-1]) if self.suffixes[-1].isdigit() else 128
         sizes = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
@@ -91,6 +100,8 @@ class Instruction:
 
     def registers(self):
         """The registers that an LDSM writes, or that an HMMA (16816) multiplies."""
+        if self.name == "HGMMA":
+            return set()
         names = [int(n[1:]) if n != "RZ" else None for n in re.findall(r"\bR(?:Z|\d+)\b", self.text)]
         spans = [(names[0], self.bytes() // 128)] if self.name == "LDSM" else [(names[1], 4), (names[2], 2)]
         return {first + n for first, count in spans if first is not None for n in range(count)}
@@ -218,10 +229,10 @@ class Kernel:
         code = [i for block in blocks for i in self.blocks[block]]
         count = collections.Counter(i.column() for i in code)
         return {
-            "HMMA": count[None] + count["HMMA?"],
+            "HMMA": sum(i.hmma for i in code),
             "all": len(code),
             **{column: count[column] for column in CLASSES},
-            "B read": sum(i.bytes() for i in code if i.name in ("LDS", "LDSM")),
+            "B read": sum(i.bytes() for i in code if i.name in ("LDS", "LDSM", "HGMMA")),
             "lead": lead_of(code),
         }
 
@@ -236,7 +247,7 @@ def lead_of(code):
             for load in {pending[r] for r in i.registers() if r in pending}:
                 leads.append(hmma - load[1])
                 pending = {r: other for r, other in pending.items() if other != load}
-            hmma += 1
+            hmma += i.hmma
     return sum(leads) / max(1, len(leads))
 
 

@@ -45,7 +45,10 @@ class EmulatedBlock {
   template <typename State>
   class PerThread {
    public:
-    PerThread() : states_(kMostThreads) {}
+    PerThread() : states_(kMostThreads) {
+      // Registers hold anything: NaN shows it.
+      std::memset(static_cast<void*>(states_.data()), 0xff, states_.size() * sizeof(State));
+    }
     State& operator[](int thread) { return states_[static_cast<size_t>(thread)]; }
 
    private:

@@ -60,7 +60,7 @@ void TestExactKeepsMore() {
 // what is left is what weights lose.
 void TestExactWeights() {
   for (const Element element : {Element::kFloat16, Element::kBFloat16}) {
-    for (const int64_t length : {1, 40}) {
+    for (const int64_t length : {1, 40, 64}) {
       Call call;
       call.name =
           std::string("exact weights ") + NameOf(element) + ", length " + std::to_string(length);
