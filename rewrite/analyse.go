@@ -109,6 +109,9 @@ func (a *analyser) measureScope(ctx context.Context, eng engine.Engine, found []
 		if a.halves() {
 			values = append(values, f.site.TurnedValues()...)
 		}
+		if a.rotations {
+			values = append(values, f.site.UnroundedValues()...)
+		}
 		sites = append(sites, f.site)
 	}
 	table, err := a.shapes(ctx, eng, found[0].scope, ir.Unique(values))
@@ -208,11 +211,10 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 		if err != nil {
 			return nil, err
 		}
-		if o.err != nil && a.rotations && !s.Crosses && o.rotation == nil && o.notTurned == nil {
-			if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
-				return nil, ctx.Err()
+		if o.err != nil && a.rotations && !s.Crosses {
+			if s, o, err = a.rotationAlone(ctx, l, s, key, o, shared); err != nil {
+				return nil, err
 			}
-			a.outcomes.keep(key, o)
 		}
 		measured := a.note(f.index, s, o, seen[key.hash])
 		if measured == nil && a.halves() && o.rotates() {
@@ -231,6 +233,25 @@ func (a *analyser) measureSites(ctx context.Context, l *eval.Evaluator, found []
 		seen[key.hash] = true
 	}
 	return all, nil
+}
+
+// rotationAlone completes the outcome of a site that cannot be measured as a whole with what is
+// measured of its rotation alone, and returns the site of which that is.
+func (a *analyser) rotationAlone(ctx context.Context, l *eval.Evaluator, s *site.Sized, key outcomeKey, o outcome, shared map[string][32]byte) (*site.Sized, outcome, error) {
+	if u := s.Unrounded(); u != nil { // whose rotation the key of s says nothing of
+		s, key.hash = u, u.Hash(l.Graph, l.Table, shared)
+		if known, done := a.outcomes.of(key); done {
+			return s, known, nil
+		}
+	}
+	if o.rotation != nil || o.notTurned != nil {
+		return s, o, nil
+	}
+	if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
+		return s, o, ctx.Err()
+	}
+	a.outcomes.keep(key, o)
+	return s, o, nil
 }
 
 // scoresAlone measures and proves a kept site without its rotation, and returns it as it is then; what

@@ -87,6 +87,9 @@ func (b *onnxBackend) write(ctx context.Context, m *onnx.Model, p *plan, report 
 			bodies = append(bodies, p.changes[i])
 		case b.changes(&e):
 			layers = append(layers, e.plain())
+			if e.Site.Rounded {
+				report.warn("query and key are rounded to 8 bits behind the rotation, with ranges that were measured for the old angles: a channel may become up to √2 times as large as before, times the gain of the scaling, and is clipped there; rope-rewrite eval shows what that costs, and quantising the model after its scaling avoids it")
+			}
 		}
 	}
 	again := func(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {

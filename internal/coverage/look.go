@@ -14,6 +14,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // export is what export.py noted.
@@ -46,11 +47,12 @@ type Result struct {
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
 	Skipped      string         `json:"skipped,omitempty"` // why there is no export
 	Sites        int            `json:"sites"`
-	Rewritten    int            `json:"lifted"`           // as earlier runs kept it
-	Halves       int            `json:"halves,omitempty"` // sites whose scores alone are
-	Kept         map[string]int `json:"kept,omitempty"`   // why the other sites are not lifted, or not whole, and how many for each reason
-	None         string         `json:"none,omitempty"`   // what is said of a model without rotation
-	Error        string         `json:"error,omitempty"`  // why the rewriter ended
+	Rewritten    int            `json:"lifted"`              // as earlier runs kept it
+	Halves       int            `json:"halves,omitempty"`    // sites whose scores alone are
+	Rotations    int            `json:"rotations,omitempty"` // sites of which a scaling changes the rotation, and all else is kept
+	Kept         map[string]int `json:"kept,omitempty"`      // why the other sites are not lifted, or not whole, and how many for each reason
+	None         string         `json:"none,omitempty"`      // what is said of a model without rotation
+	Error        string         `json:"error,omitempty"`     // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
 	Alone        bool           `json:"alone,omitempty"`   // not run as a whole: export.py has no inputs for it
 	Wrong        string         `json:"wrong,omitempty"`   // how the patched model differs
@@ -101,13 +103,20 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 		return err
 	}
 	r.Kept = map[string]int{}
+	kept := false
 	for _, s := range report.Sites {
+		kept = kept || s.Status == rewrite.Kept
 		if s.ScoresOnly {
 			r.Halves++
 			r.Rewritten--
 		}
 		if s.Status == rewrite.Kept || s.ScoresOnly {
 			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
+		}
+	}
+	if kept {
+		if r.Rotations, err = rotations(ctx, path, worker); err != nil {
+			return err
 		}
 	}
 	if report.Rewritten() == 0 || r.Broken != "" {
@@ -133,6 +142,33 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 		return nil
 	}
 	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
+}
+
+// rotations counts the sites of which a scaling changes the rotation alone, in the model's own
+// nodes. It is none where the whole model is refused.
+func rotations(ctx context.Context, path, worker string) (count int, err error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	scaling, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=4")
+	if err != nil {
+		return 0, err
+	}
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}, LayerEdits: []rewrite.LayerEdit{rewrite.AllLayers(scaling)}, Target: rewrite.PlainONNX, AllowKept: true})
+	if refused := (*rewrite.EditError)(nil); errors.As(err, &refused) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range report.Sites {
+		if s.RotationOnly && s.Status == rewrite.Rewritten {
+			count++
+		}
+	}
+	return count, nil
 }
 
 // save writes a model into a folder of its own, which remove takes away.
@@ -163,6 +199,9 @@ func (r Result) Line() string {
 	text := fmt.Sprintf("%d of %d", r.Rewritten, r.Sites)
 	if r.Halves > 0 {
 		text += fmt.Sprintf(" and the scores of %d", r.Halves)
+	}
+	if r.Rotations > 0 {
+		text += fmt.Sprintf(" and the rotation of %d", r.Rotations)
 	}
 	if r.Rewritten+r.Halves > 0 && r.Broken == "" && !r.Alone {
 		text += fmt.Sprintf(", off by %.1e (%.1e before)", r.Patched, r.Noise)

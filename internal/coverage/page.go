@@ -22,8 +22,9 @@ func Page(results map[string]Result) string {
 	line("original is.")
 	line("")
 	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `½`: their scores")
-	line("are proven and rewritten; the model's own nodes turn query and key. `none`: no rotary attention (exit code 4). `·`: there is")
-	line("no such export, below. `–`: ONNX Runtime does not run the export.")
+	line("are proven and rewritten; the model's own nodes turn query and key. `◔`: the attention is kept, and with `--target onnx` a")
+	line("scaling changes its rotation alone. `none`: no rotary attention (exit code 4). `·`: there is no such export, below. `–`: ONNX")
+	line("Runtime does not run the export.")
 	line("`*`: its sites are proven as all are, but it was not run beside transformers: it takes other inputs (places in a cache of")
 	line("fixed size, an encoder's states).")
 	line("`≈`: it is off by more in some way of running, but by rounding alone: with everything but the op in float64, the two models")
@@ -176,6 +177,9 @@ func (r Result) cell(reasons *reasons) string {
 	if r.Halves > 0 {
 		text += " ½"
 	}
+	if r.Rotations > 0 {
+		text += " ◔"
+	}
 	if r.Rounded != "" {
 		text += " ≈"
 	}
@@ -193,9 +197,9 @@ func (r Result) cell(reasons *reasons) string {
 	return text
 }
 
-// Summary is the table in one sentence.
+// Summary is the table in a sentence, or two.
 func Summary(results map[string]Result) string {
-	sites, rewritten, exports, whole, wrong := 0, 0, 0, 0, 0
+	sites, rewritten, rotations, exports, whole, wrong := 0, 0, 0, 0, 0, 0
 	architectures, routes := map[string]bool{}, map[string]bool{}
 	for _, r := range results {
 		if r.Wrong != "" {
@@ -205,14 +209,18 @@ func Summary(results map[string]Result) string {
 			continue
 		}
 		exports++
-		sites, rewritten = sites+r.Sites, rewritten+r.Rewritten
+		sites, rewritten, rotations = sites+r.Sites, rewritten+r.Rewritten, rotations+r.Rotations
 		if r.Sites > 0 && r.Rewritten == r.Sites {
 			whole++
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
-	return fmt.Sprintf("%d of %d attention sites are measured and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
+	text := fmt.Sprintf("%d of %d attention sites are measured and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
 		rewritten, sites, whole, exports, len(architectures), len(routes), wrong)
+	if rotations > 0 {
+		text += fmt.Sprintf(" Of %d others the rotation alone is, and takes scalings.", rotations)
+	}
+	return text
 }
 
 // reasons are groups of sentences that differ in names and numbers only.

@@ -128,7 +128,7 @@ def int8(source, target, name):
 
 
 @derived("qdq8", ["ts17"], approximate=True)
-def qdq8(source, target, name):
+def qdq8(source, target, name, **more):
     """Weights and activations quantised with ranges measured beforehand."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
@@ -141,4 +141,20 @@ def qdq8(source, target, name):
             return self.rows.pop() if self.rows else None
 
     quantize_static(source, target, Reader(), quant_format=QuantFormat.QDQ, weight_type=QuantType.QInt8, per_channel=True,
-                    op_types_to_quantize=["MatMul", "Gemm"])
+                    op_types_to_quantize=["MatMul", "Gemm"], **more)
+
+
+@derived("qdq8-angles", ["ts17"], approximate=True)
+def qdq8_angles(source, target, name):
+    """The same with angles in float: in 8 bits, tokens behind those of the calibration have no positions of their own."""
+    model = onnx.load(source)
+    producers = {o: n for n in model.graph.node for o in n.output}
+    behind, products = [n.input[0] for n in model.graph.node if n.op_type in ("Cos", "Sin")], set()
+    while behind:
+        n = producers.pop(behind.pop(), None)
+        if n is not None:
+            behind.extend(n.input)
+            products |= {n.name} if n.op_type == "MatMul" else set()
+    if not products:
+        raise Skip("no product makes its angles: as +qdq8")
+    qdq8(source, target, name, nodes_to_exclude=sorted(products))

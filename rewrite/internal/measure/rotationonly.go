@@ -2,11 +2,13 @@ package measure
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -15,7 +17,8 @@ import (
 // Some attentions cannot be measured as a whole: their probabilities are changed, or
 // their scores depend on the number of tokens. Their rotation can often be measured all
 // the same. That is enough for methods that change frequencies and gain alone: with the
-// target PlainONNX these change the constants of the rotation and nothing around it.
+// target PlainONNX these change the constants of the rotation and nothing around it. Where
+// query and key are rounded behind it, it is measured up to there (site.Unrounded).
 
 // RotationAlone measures the rotation of a site whose attention cannot be measured as a
 // whole. The result has RotationOnly set, and no mask and no values.
@@ -59,5 +62,26 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 			return nil, nil, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
 		}
 	}
-	return branchRotation(ctx, ev, b, at, what, out, from, to)
+	m, position, err := branchRotation(ctx, ev, b, at, what, out, from, to)
+	if err != nil && ctx.Err() == nil {
+		if n := roundsAngles(ev.Graph, out, b.MeasuredFrom()); n != nil {
+			return nil, nil, graph.Refuse(n, "it rounds what turns the %s (positions, frequencies, angles or their tables), which is no rotation by position then; leave the nodes that compute cosines and sines out of the quantisation", what)
+		}
+	}
+	return m, position, err
+}
+
+// roundsAngles returns a node that rounds what turns a branch on the way from its boundaries,
+// nil where there is none.
+func roundsAngles(g *graph.Graph, out string, boundaries []string) (found *onnx.Node) {
+	g.Upstream([]string{out}, func(v string, n *onnx.Node) []string {
+		if n == nil || slices.Contains(boundaries, v) {
+			return nil
+		}
+		if ir.Standard(n, "QuantizeLinear") && !g.IsData(v) && g.Classes[v] != graph.ConstantClass {
+			found = n
+		}
+		return ir.Reads(n)
+	})
+	return found
 }

@@ -111,6 +111,7 @@ type Site struct {
 	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
 	LengthTracked     *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 	Turns             bool                      // query and key enter it turned already (Turned)
+	Rounded           bool                      // query and key are rounded between it and their product (Unrounded)
 	Crosses           bool                      // keys and values are those of another text (Sized.Cross)
 }
 
@@ -180,12 +181,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	if s.Key.Update() == nil {
 		s.Key = keysAsOutput(g, s.Key)
 	}
-	states := s.States()
-	for _, list := range [][]TokenScale{s.Query.Scales, s.Key.Scales} {
-		for i, scale := range list {
-			list[i].Norm = dependsOn(g, scale.Value, states)
-		}
-	}
+	s.findNorms()
 	if refusal := s.ownBias(); refusal != nil {
 		return nil, refusal
 	}

@@ -23,13 +23,19 @@ func Size(sites []*Site, of *eval.ShapeTable) ([]*Sized, *eval.ShapeTable) {
 	t := *of
 	t.Dims, t.Inputs, t.Sizes, t.Scales = maps.Clone(of.Dims), maps.Clone(of.Inputs), maps.Clone(of.Sizes), map[string]bool{}
 	list := make([]*Sized, len(sites))
-	for _, s := range sites {
+	read := func(s *Site) {
 		for _, b := range []Branch{s.Query, s.Key} {
 			for _, scale := range b.Scales {
 				t.Scales[scale.Value] = true
 			}
 		}
 		s.readStatic(&t)
+	}
+	for _, s := range sites {
+		read(s)
+		if u := s.Unrounded(); u != nil {
+			read(u)
+		}
 	}
 	readSlots(sites, &t)
 	for i, s := range sites {

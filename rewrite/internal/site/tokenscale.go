@@ -134,6 +134,16 @@ func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
 	return nodes, err
 }
 
+// findNorms says which factors of query and key are norms.
+func (s *Site) findNorms() {
+	states := s.States()
+	for _, list := range [][]TokenScale{s.Query.Scales, s.Key.Scales} {
+		for i, scale := range list {
+			list[i].Norm = dependsOn(s.Graph, scale.Value, states)
+		}
+	}
+}
+
 // dependsOn reports whether a value depends on one of the given hidden states.
 func dependsOn(g *graph.Graph, value string, states []string) (is bool) {
 	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
