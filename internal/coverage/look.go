@@ -152,7 +152,7 @@ func rotations(ctx context.Context, path, worker string) (count int, err error) 
 		return 0, err
 	}
 	defer m.Close()
-	scaling, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=4")
+	scaling, err := rope.ParseSpec(rope.ScalingAxis, "linear:factor=4,base=carried") // as one is asked for where a scaling is there already
 	if err != nil {
 		return 0, err
 	}
