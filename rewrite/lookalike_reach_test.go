@@ -21,7 +21,7 @@ import (
 func TestReachLookalikes(t *testing.T) {
 	testruntime.Require(t)
 	const ntk, longrope = "llama_dynamic__dynamo18", "phi3_longrope__dynamo18"
-	const counted, countedNTK = longrope + "-nocache", ntk + "-nocache"
+	const counted, countedNTK, half = longrope + "-nocache", ntk + "-nocache", longrope + "-fp16"
 	raised := func(trained int64, factor float64) func(rope.LengthDependent) bool {
 		return func(l rope.LengthDependent) bool { return l.Trained == trained && l.NTK == factor }
 	}
@@ -102,6 +102,12 @@ func TestReachLookalikes(t *testing.T) {
 				return p.op("Where", p.op("Equal", length, p.float(23)), p.op("Mul", old, p.float(1.5)), old)
 			})
 		}, nil},
+		{"LongRoPE in float16", half, func(*patient) {}, lists(16)},
+		{"the first position of all, float16", half, func(p *patient) { p.firstPosition() }, nil},
+		{"frequencies that go on changing, float16", half, func(p *patient) {
+			p.frequencies(func(old, length string) string { return p.op("Div", old, p.op("Max", length, p.float(16))) })
+		}, nil},
+		{"other ones for a single length, float16", half, func(p *patient) { p.atLength(23) }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

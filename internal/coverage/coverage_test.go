@@ -53,6 +53,7 @@ func TestExports(t *testing.T) {
 		"llama_dynamic__dynamo18":         {rewritten: 2}, // frequencies computed anew for every length
 		"phi3_longrope__dynamo18-nocache": {rewritten: 2}, // the same by the number of a call's tokens
 		"llama_dynamic__dynamo18-nocache": {rewritten: 2},
+		"phi3_longrope__dynamo18-fp16":    {rewritten: 2}, // two lists, cosines and sines in float16
 		"phi3_longrope__genai-fp32":       {rewritten: 2}, // tables chosen by the number of tokens
 		"gpt_neox_japanese__ts17-cache":   {rewritten: 2}, // scores with batch and heads in one dimension
 		"mixtral_loop__ts17":              {rewritten: 2}, // a loop over experts, written down for the tokens of its example

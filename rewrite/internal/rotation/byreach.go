@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // torch.export has no branch for LongRoPE or dynamic NTK: the graph chooses or computes
@@ -68,6 +69,12 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 		if reach <= last || reach >= calls.limit {
 			continue
 		}
+		if r.Precision != rope.Float32 {
+			if err := r.agrees(ctx, out.Far, reach); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		other, err := r.upTo(reach, reach).Measure(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("in calls that reach position %d: %w", reach, err)
@@ -109,6 +116,17 @@ func next(reach int64) int64 {
 		return reach + 1
 	}
 	return reach + reach/10
+}
+
+// agrees checks that a rotation which was measured in far calls is that of calls that reach a position.
+// In 16 bits short calls do not tell frequencies well enough to compare them with those of far ones.
+func (r *Rotator) agrees(ctx context.Context, far *Matrix, reach int64) error {
+	some := r.upTo(reach, reach)
+	some.order, some.factors, some.Angles = far.Order, far.Factors, far.Angles
+	if err := some.verify(ctx, far, reach); err != nil {
+		return fmt.Errorf("in calls that reach position %d: %w", reach, err)
+	}
+	return nil
 }
 
 // upTo returns a rotator of the same branch that evaluates positions up to most, in calls
