@@ -128,6 +128,27 @@ func TestAgainWithoutDynamicNTK(t *testing.T) {
 	}
 }
 
+// A model without a cache that takes its frequencies by the length of a call has positions only for
+// the op, which belong to no method: with and without them it is written again as from the original.
+func TestAgainCounted(t *testing.T) {
+	testruntime.Require(t)
+	original := filepath.Join(testdata, "coverage", "phi3_longrope__dynamo18-nocache", "model.onnx")
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name+".onnx") }
+	rewritten(t, original, file("identity"), rewrite.Options{}.Again(original))
+	for name, edit := range map[string]rope.Spec{
+		"first keys":   must(rope.ParseSpec(rope.MaskAxis, "first-keys:count=2,window=6,positions=cache")),
+		"another base": must(rope.ParseSpec(rope.ScalingAxis, "theta:rope_theta=5000,base=carried")),
+	} {
+		opts := rewrite.Options{Edits: []rope.Spec{edit}}
+		rewritten(t, original, file(name), opts.Again(original))
+		rewritten(t, file("identity"), file("again"), opts)
+		same(t, name, file("again"), file(name))
+		rewritten(t, file(name), file("restored"), rewrite.Options{Restore: true})
+		same(t, name+" taken back", file("restored"), file("identity"))
+	}
+}
+
 func same(t *testing.T, what, got, want string) {
 	t.Helper()
 	a, errA := os.ReadFile(got)

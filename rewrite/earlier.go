@@ -215,5 +215,5 @@ func SiteOf(r provenance.Site) Site {
 
 // binding returns what the op is lowered with once more.
 func (w *writtenOp) binding(f measure.Attention) lower.Binding {
-	return lower.Written(w.node, w.op, w.positions, f.Measured.Mask, w.record.Latent, w.record.Cache == fixedCacheName)
+	return lower.Written(w.node, w.op, w.positions, f.Measured.Mask, w.record.Latent, w.record.Cache == fixedCacheName, w.record.Original.Encoding.LengthDependent)
 }

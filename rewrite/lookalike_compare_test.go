@@ -212,6 +212,7 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		chunks []int64
 	}{
 		{0, []int64{24}},
+		{0, []int64{9}}, // which may be computed otherwise than a long call
 		{0, []int64{10, 14}},
 		{3, []int64{19, 1, 1, 1, 2}},
 		{max(farthest-30, 0), []int64{20, 3, 1}},

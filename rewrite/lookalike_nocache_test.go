@@ -118,7 +118,7 @@ func withoutCache() []lookalike {
 					return p.op("Mul", old, p.op("Where", many, p.float(0.5), p.float(1)))
 				})
 			},
-			kept: both("is another one in calls of more than 4096 tokens; LongRoPE"),
+			kept: both("its frequencies change with more than 4096 tokens, which is more than a proof can hold"),
 		},
 		{
 			name:   "angles that the row of the batch changes",

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -20,8 +21,12 @@ import (
 func TestReachLookalikes(t *testing.T) {
 	testruntime.Require(t)
 	const ntk, longrope = "llama_dynamic__dynamo18", "phi3_longrope__dynamo18"
+	const counted, countedNTK, half = longrope + "-nocache", ntk + "-nocache", longrope + "-fp16"
 	raised := func(trained int64, factor float64) func(rope.LengthDependent) bool {
 		return func(l rope.LengthDependent) bool { return l.Trained == trained && l.NTK == factor }
+	}
+	lists := func(trained int64) func(rope.LengthDependent) bool {
+		return func(l rope.LengthDependent) bool { return l.Trained == trained && len(l.Long) > 0 }
 	}
 	for _, c := range []struct {
 		name, export string
@@ -61,19 +66,48 @@ func TestReachLookalikes(t *testing.T) {
 		{"the largest position but one token more, dynamic NTK", ntk, func(p *patient) {
 			p.after(p.first("ReduceMax").Outputs[0], func(old string) string { return p.op("Add", old, p.int(1)) })
 		}, raised(15, 3.75)},
-		{"LongRoPE", longrope, func(*patient) {}, func(l rope.LengthDependent) bool { return l.Trained == 16 && len(l.Long) > 0 }},
+		{"LongRoPE", longrope, func(*patient) {}, lists(16)},
 		{"frequencies that go on changing", longrope, func(p *patient) {
 			p.frequencies(func(old, length string) string { return p.op("Div", old, p.op("Max", length, p.float(16))) })
 		}, nil},
-		{"other ones for a single length", longrope, func(p *patient) {
-			p.frequencies(func(old, length string) string {
-				return p.op("Where", p.op("Equal", length, p.float(23)), p.op("Mul", old, p.float(1.5)), old)
-			})
-		}, nil},
+		{"other ones for a single length", longrope, func(p *patient) { p.atLength(23) }, nil},
 		{"the first position of all, LongRoPE", longrope, func(p *patient) { p.firstPosition() }, nil},
 		{"the largest position but one token more", longrope, func(p *patient) {
 			p.after(p.first("ReduceMax").Outputs[0], func(old string) string { return p.op("Add", old, p.int(1)) })
-		}, func(l rope.LengthDependent) bool { return l.Trained == 15 && len(l.Long) > 0 }},
+		}, lists(15)},
+		{"LongRoPE without a cache", counted, func(*patient) {}, lists(16)},
+		{"one token more, without a cache", counted, func(p *patient) {
+			p.after(p.first("ReduceMax").Outputs[0], func(old string) string { return p.op("Add", old, p.int(1)) })
+		}, lists(15)},
+		{"a trained length of 3", counted, func(p *patient) { p.up(p.chosen().Inputs[0], "Greater").Inputs[1] = p.int(3) }, lists(3)},
+		{"a trained length of which no proof holds the calls", counted, func(p *patient) { p.up(p.chosen().Inputs[0], "Greater").Inputs[1] = p.int(1024) }, nil},
+		{"other ones for a single long call", counted, func(p *patient) { p.atLength(23) }, nil},
+		{"other ones for a single short call", counted, func(p *patient) { p.atLength(7) }, nil},
+		{"frequencies that go on changing, without a cache", counted, func(p *patient) {
+			p.frequencies(func(old, length string) string { return p.op("Div", old, p.op("Max", length, p.float(16))) })
+		}, nil},
+		{"by the tokens of all rows", counted, func(p *patient) {
+			p.after(p.first("ReduceMax").Outputs[0], func(string) string { return p.op("Mul", p.size("input_ids", 0), p.size("input_ids", 1)) })
+		}, nil},
+		{"by the tokens that are no padding", counted, func(p *patient) {
+			p.after(p.first("ReduceMax").Outputs[0], func(string) string {
+				return p.node("ReduceMax", []string{p.node("ReduceSum", []string{"attention_mask", p.ints(1)})}, onnx.IntAttr("keepdims", 0))
+			})
+		}, nil},
+		{"dynamic NTK without a cache", countedNTK, func(*patient) {}, raised(16, 4)},
+		{"another factor, without a cache", countedNTK, func(p *patient) { p.stretch(2.5, 16) }, raised(16, 2.5)},
+		{"another exponent, without a cache", countedNTK, func(p *patient) { p.exponent().Inputs[1] = p.float(1.333337) }, nil},
+		{"dynamic NTK, other ones for a single call", countedNTK, func(p *patient) {
+			p.computed(func(old, length string) string {
+				return p.op("Where", p.op("Equal", length, p.float(23)), p.op("Mul", old, p.float(1.5)), old)
+			})
+		}, nil},
+		{"LongRoPE in float16", half, func(*patient) {}, lists(16)},
+		{"the first position of all, float16", half, func(p *patient) { p.firstPosition() }, nil},
+		{"frequencies that go on changing, float16", half, func(p *patient) {
+			p.frequencies(func(old, length string) string { return p.op("Div", old, p.op("Max", length, p.float(16))) })
+		}, nil},
+		{"other ones for a single length, float16", half, func(p *patient) { p.atLength(23) }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +148,13 @@ func TestReachLookalikes(t *testing.T) {
 func (p *patient) frequencies(change func(old, length string) string) {
 	length := p.cast(p.first("ReduceMax").Outputs[0], onnx.Float)
 	p.after(p.chosen().Outputs[0], func(old string) string { return change(old, length) })
+}
+
+// atLength makes them others in calls with one largest position.
+func (p *patient) atLength(largest float32) {
+	p.frequencies(func(old, length string) string {
+		return p.op("Where", p.op("Equal", length, p.float(largest)), p.op("Mul", old, p.float(1.5)), old)
+	})
 }
 
 // base returns the Mul of an export of dynamic NTK that raises its base, and exponent the Pow
@@ -181,5 +222,57 @@ func TestReachOfPadding(t *testing.T) {
 		if failed := err != nil && strings.Contains(err.Error(), "a padded token has the largest position"); failed != c.fails || err != nil && !failed {
 			t.Errorf("padding at %d, a token at %d: %v", c.padding, c.last, err)
 		}
+	}
+}
+
+// TestReachOfPaddedRows: without a cache a model takes its frequencies by all tokens of a call. One
+// whose real tokens would take others ends with that reason.
+func TestReachOfPaddedRows(t *testing.T) {
+	testruntime.Require(t)
+	type call struct {
+		length  int
+		padding [][2]int // of each row: tokens at its beginning and at its end
+		fails   bool
+	}
+	for export, calls := range map[string][]call{
+		"phi3_longrope__dynamo18-nocache": {
+			{20, [][2]int{{0, 3}}, false}, // 17 tokens take the long list as well
+			{20, [][2]int{{0, 4}}, true},
+			{20, [][2]int{{0, 8}, {0, 9}}, true},
+			{20, [][2]int{{0, 8}, {12, 0}}, false},
+			{16, [][2]int{{0, 8}}, false},
+		},
+		"llama_dynamic__dynamo18-nocache": {
+			{20, [][2]int{{0, 3}}, true}, // each length has its own
+			{20, [][2]int{{0, 3}, {3, 0}}, false},
+			{16, [][2]int{{0, 3}}, false},
+		},
+	} {
+		t.Run(export, func(t *testing.T) {
+			m := openModel(t, filepath.Join(testdata, "coverage", export, "model.onnx"))
+			if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "model.onnx")
+			if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			r := load(t, local(t), m, path, false, nil)
+			for _, c := range calls {
+				var ids, mask []int64
+				for _, n := range c.padding {
+					for i := range c.length {
+						ids = append(ids, int64(5+i))
+						mask = append(mask, dim.OneIf(i >= n[0] && i < c.length-n[1]))
+					}
+				}
+				dims := []int64{int64(len(c.padding)), int64(c.length)}
+				_, err := r.session.Run(context.Background(), map[string]engine.Tensor{
+					"input_ids": engine.Int64s(ids, dims...), "attention_mask": engine.Int64s(mask, dims...)})
+				if failed := err != nil && strings.Contains(err.Error(), "a padded token has the largest position"); failed != c.fails || err != nil && !failed {
+					t.Errorf("padding %v in %d tokens: %v", c.padding, c.length, err)
+				}
+			}
+		})
 	}
 }

@@ -30,35 +30,38 @@ func TestExports(t *testing.T) {
 		methods   int    // that transformers was asked for (methods.py)
 		none      string // how a model without rotation tells positions apart
 	}{
-		"gemma3__ts17-cache":            {rewritten: 2, methods: 3}, // two bases, a window in one layer
-		"smollm3__ts17-cache":           {rewritten: 2, methods: 3}, // a layer without rotation
-		"falcon_new__ts17-cache":        {rewritten: 2},             // packed by groups of heads; keys are repeated before they are stored
-		"falcon_new__ts17":              {rewritten: 2},
-		"gpt_oss__ts17-cache":           {rewritten: 2},             // sinks
-		"deepseek_v3__ts17":             {rewritten: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
-		"deepseek_v3__dynamo18":         {rewritten: 2, methods: 3}, // a cache of latent states
-		"llama4__ts17-cache":            {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
-		"ministral3__ts17":              {rewritten: 2},             // a temperature by position behind the rotation
-		"modernbert__ts17":              {rewritten: 2},             // an encoder: two bases, a window to both sides in one layer
-		"exaone4__dynamo18+onnxscript":  {rewritten: 2},             // com.microsoft's ops by onnxscript, tables as long as a call's largest position
-		"hunyuan__ts17-cache":           {rewritten: 2, methods: 3}, // norms with weights behind the rotation
-		"qwen2_vl__ts17-cache":          {rewritten: 2, methods: 3}, // three positions for each token, in sections
-		"qwen3_vl__ts17-cache":          {rewritten: 2, methods: 3}, // and interleaved
-		"doge__ts17-cache":              {rewritten: 2, methods: 3}, // hidden states that are added to scores, from cached values
-		"bert__ts17":                    {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
-		"gpt2__ts17-cache":              {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
-		"bloom__ts17-cache":             {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
-		"mpt__ts17":                     {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
-		"t5__ts17":                      {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
-		"whisper_encoder__ts17":         {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
-		"phi3_longrope__dynamo18":       {rewritten: 2}, // frequencies by the largest position of a call: two lists
-		"llama_dynamic__dynamo18":       {rewritten: 2}, // frequencies computed anew for every length
-		"phi3_longrope__genai-fp32":     {rewritten: 2}, // tables chosen by the number of tokens
-		"gpt_neox_japanese__ts17-cache": {rewritten: 2}, // scores with batch and heads in one dimension
-		"mixtral_loop__ts17":            {rewritten: 2}, // a loop over experts, written down for the tokens of its example
-		"phi3__dynamo20-raw":            {rewritten: 2}, // a scale cast like the query
-		"llama__ts17+qdq8-angles":       {rotations: 2}, // query, key and probabilities in 8 bits, angles in float
-		"falcon_new__dynamo18-nocache":  {rewritten: 2}, // groups that interleave query, key and value, taken out by GatherND
+		"gemma3__ts17-cache":              {rewritten: 2, methods: 3}, // two bases, a window in one layer
+		"smollm3__ts17-cache":             {rewritten: 2, methods: 3}, // a layer without rotation
+		"falcon_new__ts17-cache":          {rewritten: 2},             // packed by groups of heads; keys are repeated before they are stored
+		"falcon_new__ts17":                {rewritten: 2},
+		"gpt_oss__ts17-cache":             {rewritten: 2},             // sinks
+		"deepseek_v3__ts17":               {rewritten: 2, methods: 3}, // keys put together of channels per head and rotated ones for all
+		"deepseek_v3__dynamo18":           {rewritten: 2, methods: 3}, // a cache of latent states
+		"llama4__ts17-cache":              {rewritten: 2, methods: 3}, // norms behind the rotation, chunks; a layer without rotation with a temperature
+		"ministral3__ts17":                {rewritten: 2},             // a temperature by position behind the rotation
+		"modernbert__ts17":                {rewritten: 2},             // an encoder: two bases, a window to both sides in one layer
+		"exaone4__dynamo18+onnxscript":    {rewritten: 2},             // com.microsoft's ops by onnxscript, tables as long as a call's largest position
+		"hunyuan__ts17-cache":             {rewritten: 2, methods: 3}, // norms with weights behind the rotation
+		"qwen2_vl__ts17-cache":            {rewritten: 2, methods: 3}, // three positions for each token, in sections
+		"qwen3_vl__ts17-cache":            {rewritten: 2, methods: 3}, // and interleaved
+		"bert__ts17":                      {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
+		"gpt2__ts17-cache":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
+		"bloom__ts17-cache":               {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
+		"mpt__ts17":                       {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
+		"t5__ts17":                        {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
+		"whisper_encoder__ts17":           {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
+		"phi3_longrope__dynamo18":         {rewritten: 2}, // frequencies by the largest position of a call: two lists
+		"llama_dynamic__dynamo18":         {rewritten: 2}, // frequencies computed anew for every length
+		"phi3_longrope__dynamo18-nocache": {rewritten: 2}, // the same by the number of a call's tokens
+		"llama_dynamic__dynamo18-nocache": {rewritten: 2},
+		"phi3_longrope__dynamo18-fp16":    {rewritten: 2},             // two lists, cosines and sines in float16
+		"phi3_longrope__genai-fp32":       {rewritten: 2},             // tables chosen by the number of tokens
+		"gpt_neox_japanese__ts17-cache":   {rewritten: 2},             // scores with batch and heads in one dimension
+		"mixtral_loop__ts17":              {rewritten: 2},             // a loop over experts, written down for the tokens of its example
+		"phi3__dynamo20-raw":              {rewritten: 2},             // a scale cast like the query
+		"falcon_new__dynamo18-nocache":    {rewritten: 2},             // groups that interleave query, key and value, taken out by GatherND
+		"doge__ts17-cache":                {rewritten: 2, methods: 3}, // hidden states that are added to scores, from cached values
+		"llama__ts17+qdq8-angles":         {rotations: 2},             // query, key and probabilities in 8 bits, angles in float
 	}
 	folders, err := filepath.Glob(filepath.Join(exports, "*__*"))
 	if err != nil || len(folders) != len(expected) {

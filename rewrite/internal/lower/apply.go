@@ -50,6 +50,7 @@ func applyTo(s *site.Scope, changes []Change) error {
 	removed := map[*onnx.Node]bool{}
 	made := map[string]bool{}                // by name: sites may share nodes and constants
 	inFront := map[*onnx.Node][]*onnx.Node{} // node of the model → new nodes to put in front of it
+	makeRoom(s, changes)
 	for _, c := range changes {
 		if c.Scope != s {
 			continue
@@ -80,4 +81,26 @@ func applyTo(s *site.Scope, changes []Change) error {
 		free = ir.Sweep(outer, map[*onnx.Node]bool{}, free)
 	}
 	return ir.Order(g)
+}
+
+// makeRoom takes out of a graph that was rewritten before what changes will write once more under
+// the same name: what sites share is not among the nodes that a change replaces.
+func makeRoom(s *site.Scope, changes []Change) {
+	again := map[string]bool{}
+	for _, c := range changes {
+		if c.Scope != s {
+			continue
+		}
+		for _, n := range c.Nodes {
+			again[n.Outputs[0]] = true
+		}
+		for _, t := range c.Constants {
+			again[t.Name] = true
+		}
+	}
+	replaced := func(n *onnx.Node) bool {
+		return slices.ContainsFunc(changes, func(c Change) bool { return slices.Contains(c.Site.Replaced, n) })
+	}
+	s.Graph.RemoveNodes(func(n *onnx.Node) bool { return len(n.Outputs) > 0 && again[n.Outputs[0]] && !replaced(n) })
+	s.Graph.RemoveInitializers(func(t *onnx.Tensor) bool { return again[t.Name] })
 }

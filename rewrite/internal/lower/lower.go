@@ -31,7 +31,7 @@ type Binding struct {
 	Slots          *measure.Slots // how the model's own buffers are written; nil where its cache grows
 	Bias           *Bias          // the model's own bias on the scores; nil without
 
-	trained int64 // of a model that itself takes other frequencies for calls of which a position is this or larger; 0 for most
+	ownLengths rope.LengthDependent // of a model that itself takes other frequencies in calls that reach farther; empty for most
 
 	QueryLayout, KeyLayout, ValueLayout, OutputLayout dim.Layout
 
@@ -68,7 +68,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 		return binding, err
 	}
 	if s.LengthTracked == nil {
-		binding.trained = m.Attention.Encoding.LengthDependent.Trained
+		binding.ownLengths = m.Attention.Encoding.LengthDependent
 	}
 	binding.PastKey, binding.PastValue = s.Key.Past(), s.Value.Past()
 	if c := s.Key.Update(); c != nil {
@@ -105,7 +105,14 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	} else {
 		op, after = connect(b, binding, a)
 	}
+	var tokens *counted
+	if binding.countsPadding(a) {
+		tokens = count(b, binding) // before what a method adds, so that a later edit finds it there
+	}
 	setValue(b, &op, a, extra)
+	if tokens != nil {
+		op.PositionIDs = tokens.byRealTokens(b, op.PositionIDs)
+	}
 	op.Precision = cmp.Or(binding.Precision, op.Precision)
 	node, err := op.Node(binding.Name)
 	if err != nil {

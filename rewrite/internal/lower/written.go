@@ -16,8 +16,9 @@ import (
 // Written returns the binding of an op that an earlier rewrite put into the model: it
 // keeps the inputs and outputs that do not depend on a method. positions is the value
 // with positions that the op read before any method changed them, "" for indices. own says
-// that the model itself has buffers of fixed size.
-func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *onnx.ValueInfo, latent, own bool) Binding {
+// that the model itself has buffers of fixed size; lengths are the frequencies by length that it had
+// before any edit.
+func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *onnx.ValueInfo, latent, own bool, lengths rope.LengthDependent) Binding {
 	kept := customop.RotaryAttention{
 		Query: op.Query, Key: op.Key, Value: op.Value, PastKey: op.PastKey, PastValue: op.PastValue,
 		PositionIDs: positions, AttentionMask: op.AttentionMask,
@@ -32,6 +33,9 @@ func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *
 		Output: op.Output, PresentKey: op.PresentKey, PresentValue: op.PresentValue,
 		Mask:    mask,
 		written: &kept,
+	}
+	if positions == "" {
+		binding.ownLengths = lengths
 	}
 	if op.TotalLength != "" {
 		kept.CacheLength, kept.TotalLength = op.CacheLength, op.TotalLength
@@ -148,7 +152,7 @@ func (binding Binding) positions(b *ir.Builder) string {
 	if len(binding.Position.Shape) == 1 {
 		at = b.AddAs("position_row", "Reshape", []string{at, b.Constant("one_row", 1, -1)})
 	}
-	if binding.trained > 0 && binding.Mask != nil {
+	if binding.ownLengths.Trained > 0 && binding.Mask != nil {
 		return byRealTokens(b, binding, at)
 	}
 	return at

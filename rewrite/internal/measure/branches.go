@@ -80,30 +80,18 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if b.Boundary == out { // it enters the site as it is used
 		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, nil, nil
 	}
-	loaded, refusal := ev.Open(ctx, at, "the rotation of its "+what, []string{out}, b.MeasuredFrom())
-	if refusal != nil {
-		return nil, nil, refusal
+	o, err := openBranch(ctx, ev, b, at, what, out)
+	if err != nil {
+		return nil, nil, err
 	}
-	defer loaded.Session.Close()
-	fed, places := loaded, int64(0)
-	var tables *rotation.Tables
-	switch {
-	case ev.Table.Past || len(loaded.Piece.Inputs) > 0:
-	case ev.Table.Static.L > 0:
-		places = ev.Table.Static.L
-	default:
-		var err error
-		if tables, fed, err = rotation.ByPlace(ctx, ev, at, "the rotation of its "+what, out, b.MeasuredFrom()); err != nil {
-			return nil, nil, err
-		}
-		defer fed.Session.Close()
-	}
+	defer o.close()
 	rotator := func(piece *eval.Loaded, position string, components int64) *rotation.Rotator {
-		r := rotatorOf(loaded, b, out, from, to)
-		r.Loaded, r.Tables, r.Places, r.Position, r.Components = piece, tables, places, position, components
+		r := rotatorOf(o.whole, b, out, from, to)
+		r.Loaded, r.Tables, r.Places, r.Position, r.Components = piece, o.tables, o.places, position, components
 		return r
 	}
-	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); err != nil || condition != "" {
+	changes := o.tables.Changes()
+	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); changes == nil && (err != nil || condition != "") {
 		var m *rotation.Matrix
 		if err == nil {
 			measure := func(side *eval.Loaded) (*rotation.Matrix, error) { return rotator(side, "", 0).Measure(ctx) }
@@ -114,7 +102,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		}
 		return m, nil, nil
 	}
-	position, components, err := positionInput(ev, at, what, loaded.Piece.Inputs)
+	position, components, err := positionInput(ev, at, what, o.whole.Piece.Inputs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,10 +110,12 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if position != nil {
 		name = position.Name
 	}
-	r := rotator(fed, name, components)
-	m, err := r.Measure(ctx)
+	var m *rotation.Matrix
+	if err = changes; err == nil {
+		m, err = rotator(o.fed, name, components).Measure(ctx)
+	}
 	if err != nil && !search.Ended(err) {
-		if reached, e := rotator(fed, name, components).ByReach(ctx); e == nil {
+		if reached, e := rotator(o.fed, name, components).ByReach(ctx); e == nil {
 			if m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained); err == nil && reached.NTK != 0 {
 				m.Encoding.LengthDependent = rope.LengthDependent{Trained: reached.Trained, NTK: reached.NTK}
 			}

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -17,18 +18,60 @@ func rotatorOf(loaded *eval.Loaded, b site.Branch, out string, from, to dim.Layo
 		Precision: loaded.Piece.Precision(), Angles: loaded.Piece.AnglePrecision()}
 }
 
-// QueryCalls opens the rotation of a site's queries by the largest position of a call, for a
-// measured site whose positions are a graph input. done closes it.
-func QueryCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, m *Measured) (calls *rotation.Calls, done func(), err error) {
-	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the rotation of its query", []string{s.Query.Operand}, s.Query.MeasuredFrom())
+// opened is a branch as it is evaluated.
+type opened struct {
+	whole  *eval.Loaded     // from its boundaries to its end
+	fed    *eval.Loaded     // what vectors are fed to: the same, or with rows of tables beside them
+	tables *rotation.Tables // these, where positions are indices; nil for others
+	places int64            // the static length of a model that turns tokens by their index; 0 for others
+}
+
+// openBranch opens a branch from its boundaries to out. The error is a refusal, which names the
+// node at; what is for its text.
+func openBranch(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string) (*opened, error) {
+	what = "the rotation of its " + what
+	loaded, refusal := ev.Open(ctx, at, what, []string{out}, b.MeasuredFrom())
 	if refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
-	r := rotatorOf(loaded, s.Query, s.Query.Operand, m.Layouts.Query, m.Layouts.QueryOperand)
-	r.Position = m.Position.Name
+	o := &opened{whole: loaded, fed: loaded}
+	switch {
+	case ev.Table.Past || len(loaded.Piece.Inputs) > 0:
+	case ev.Table.Static.L > 0:
+		o.places = ev.Table.Static.L
+	default:
+		var err error
+		if o.tables, o.fed, err = rotation.ByPlace(ctx, ev, at, what, out, b.MeasuredFrom()); err != nil {
+			loaded.Session.Close()
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (o *opened) close() {
+	o.whole.Session.Close()
+	if o.tables != nil {
+		o.fed.Session.Close()
+		o.tables.Close()
+	}
+}
+
+// QueryCalls opens the rotation of a site's queries by the largest position of a call, for a
+// measured site whose frequencies follow it. done closes it.
+func QueryCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, m *Measured) (calls *rotation.Calls, done func(), err error) {
+	o, err := openBranch(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := rotatorOf(o.whole, s.Query, s.Query.Operand, m.Layouts.Query, m.Layouts.QueryOperand)
+	r.Loaded, r.Tables = o.fed, o.tables
+	if m.Position != nil {
+		r.Position = m.Position.Name
+	}
 	if calls, err = r.Calls(ctx); err != nil {
-		loaded.Session.Close()
+		o.close()
 		return nil, nil, graph.Refuse(s.ScoresMatMul, "%v", err)
 	}
-	return calls, func() { loaded.Session.Close() }, nil
+	return calls, o.close, nil
 }

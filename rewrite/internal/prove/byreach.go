@@ -43,7 +43,7 @@ type calledOp struct{ given, formula *eval.Loaded }
 func newByReach(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *measure.Measured) (*byReach, error) {
 	a := measured.Attention
 	dependent := a.Encoding.LengthDependent
-	if dependent.NTK == 0 || measured.Position == nil {
+	if dependent.NTK == 0 {
 		return nil, nil
 	}
 	binding, err := lower.Bind(s, measured)
@@ -105,7 +105,10 @@ func (c *comparison) inCall(ctx context.Context, t trial, feeds map[string]engin
 	if c.byReach == nil {
 		return c.op, nil
 	}
-	length := int64(slices.Max(feeds[c.measured.Position.Name].Values())) + 1
+	length := t.tokens()
+	if p := c.measured.Position; p != nil {
+		length = int64(slices.Max(feeds[p.Name].Values())) + 1
+	}
 	if length <= c.byReach.trained {
 		return c.op, nil
 	}

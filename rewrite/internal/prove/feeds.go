@@ -45,6 +45,9 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		keepLast(mask, total)
 	}
 	if measured.Mask != nil {
+		if n := measured.Attention.Encoding.LengthDependent.Trained; n > 0 && measured.Position == nil && !measured.Layouts.Cached && total > n {
+			mask[total-1] = 1 // a call beyond the trained length of which every row ends with padding is refused (lower.Binding)
+		}
 		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], run)
 		if dims[0] == 1 { // one row of padding for the whole batch
 			for b := range t.pt.B {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // torch.export has no branch for LongRoPE or dynamic NTK: the graph chooses or computes
@@ -55,8 +56,23 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 	if out.Far, err = r.upTo(calls.limit, calls.limit).Measure(ctx); err != nil {
 		return nil, err
 	}
+	for reach := int64(1); reach <= last; reach = next(reach) {
+		t, err := calls.oneStep(ctx, reach)
+		if err != nil {
+			return nil, err
+		}
+		if _, is := begin.differs(t); is {
+			return nil, fmt.Errorf("calls that reach position %d turn otherwise than those that reach 1", reach)
+		}
+	}
 	for _, reach := range []int64{last + 1, last + 2, 2*last + 1, 3*last + 7, 10*last + 3, 50_000} {
 		if reach <= last || reach >= calls.limit {
+			continue
+		}
+		if r.Precision != rope.Float32 {
+			if err := r.agrees(ctx, out.Far, reach); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		other, err := r.upTo(reach, reach).Measure(ctx)
@@ -72,7 +88,45 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 			}
 		}
 	}
+	if out.NTK == 0 {
+		return out, calls.alikeBeyond(ctx, last)
+	}
 	return out, nil
+}
+
+// alikeBeyond returns an error if calls that reach farther than a position do not all turn alike.
+func (c *Calls) alikeBeyond(ctx context.Context, last int64) error {
+	far, err := c.oneStep(ctx, c.limit)
+	for reach := last + 1; err == nil && reach < c.limit; reach = next(reach) {
+		var t oneStep
+		if t, err = c.oneStep(ctx, reach); err != nil {
+			break
+		}
+		if _, is := far.differs(t); is {
+			err = fmt.Errorf("calls that reach position %d turn otherwise than those that reach %d", reach, c.limit)
+		}
+	}
+	return err
+}
+
+// next returns what is tried after the calls that reach a position: every short call, and then
+// some.
+func next(reach int64) int64 {
+	if reach < 512 {
+		return reach + 1
+	}
+	return reach + reach/10
+}
+
+// agrees checks that a rotation which was measured in far calls is that of calls that reach a position.
+// In 16 bits short calls do not tell frequencies well enough to compare them with those of far ones.
+func (r *Rotator) agrees(ctx context.Context, far *Matrix, reach int64) error {
+	some := r.upTo(reach, reach)
+	some.order, some.factors, some.Angles = far.Order, far.Factors, far.Angles
+	if err := some.verify(ctx, far, reach); err != nil {
+		return fmt.Errorf("in calls that reach position %d: %w", reach, err)
+	}
+	return nil
 }
 
 // upTo returns a rotator of the same branch that evaluates positions up to most, in calls

@@ -15,10 +15,11 @@ type Calls struct {
 	limit   int64   // the largest position
 }
 
-// Calls returns them. It is an error where positions are no input of their own, or have 16 bits.
+// Calls returns them. It is an error where positions are neither an input of their own nor the
+// indices of all tokens, or angles have 16 bits.
 func (r *Rotator) Calls(ctx context.Context) (*Calls, error) {
-	if r.Position == "" || r.Components > 0 || r.Precision != rope.Float32 || r.Loaded.Table.Static.L > 0 {
-		return nil, errors.New("its positions are no input of the graph in float32 with an open length")
+	if r.Position == "" && r.Tables.Changes() == nil || r.Components > 0 || r.Angles != rope.Float32 || r.Loaded.Table.Static.L > 0 {
+		return nil, errors.New("its positions are neither an input of the graph nor indices, with angles in float32 and an open length")
 	}
 	limit, err := r.limit(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ func (o OtherFormula) Unwrap() error { return o.error }
 // formula: the shortest decimal with which the rule holds at many lengths.
 func (c *Calls) dynamicNTK(ctx context.Context, own rope.Encoding, trained int64) (float64, error) {
 	found := map[int64][]float64{} // frequencies by length
-	for last := trained; last <= c.limit; last = max(last+1, last+last/10) {
+	for last := trained; last <= c.limit; last = next(last) {
 		some, err := c.Frequencies(ctx, last)
 		if err != nil {
 			return 0, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
@@ -120,36 +119,4 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g; %s", at, near.gain, far.gain, OnceForAll)
 	}
 	return nil
-}
-
-// until returns the number of tokens up to which a table's first few rows stay the same,
-// 0 where they do not depend on the number of tokens. compute makes the tables for a
-// point; most is the largest number of tokens.
-func (t table) until(few, most int64, compute func(dim.Point) (*Tables, error)) int64 {
-	rows := func(length int64) engine.Tensor {
-		some, err := compute(dim.Point{B: 1, L: length})
-		if err != nil {
-			return engine.Tensor{}
-		}
-		places := make([]int64, few)
-		for i := range places {
-			places[i] = int64(i)
-		}
-		for _, other := range some.list {
-			if other.name == t.name {
-				return other.rows(places, 1)
-			}
-		}
-		return engine.Tensor{}
-	}
-	near := rows(few)
-	same := func(length int64) (bool, error) {
-		far := rows(length)
-		return len(far.Data) == len(near.Data) && sameNumbers(near, far), nil
-	}
-	if is, _ := same(most); is {
-		return 0
-	}
-	n, _ := search.Largest(few, most, same)
-	return n
 }

@@ -32,7 +32,7 @@ type Rotator struct {
 	factors   []float64      // see Matrix.Factors; results are divided by them
 
 	most  int64 // the largest position that is evaluated; 0 where the graph says it
-	reach int64 // the position of one more token in every call, whose rotation is not looked at; 0 for none
+	reach int64 // the position of one more token in every call, whose rotation is not looked at; 0 for none. With tables: they are those of calls that reach it
 
 	Components int64 // how many positions a token has; 0 for one
 	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
@@ -73,7 +73,11 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 					return nil, fmt.Errorf("position %d is beyond %d, the last that the graph computes", p, r.Tables.limit)
 				}
 			}
-			for _, t := range r.Tables.list {
+			tables, err := r.Tables.in(ctx, max(slices.Max(positions[start:end]), r.reach)+1)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range tables.list {
 				feeds[t.name] = t.rows(positions[start:end], pt.B)
 			}
 		case r.Position == "":

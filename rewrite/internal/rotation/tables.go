@@ -13,7 +13,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // A model without a cache and without a position input rotates token i by what the graph
@@ -24,8 +23,9 @@ import (
 
 // Tables holds, for every token index, what a branch reads apart from hidden states.
 type Tables struct {
-	list  []table
-	limit int64 // the largest token index that the graph can compute
+	list   []table
+	limit  int64       // the largest token index that the graph can compute
+	byCall *callTables // where calls of other lengths have other rows; nil for most
 }
 
 // table is one value with a row for each token, or one for all.
@@ -88,6 +88,7 @@ func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out st
 	}
 	p, err := eval.Extract(e.Graph, []string{out}, slices.Concat(boundaries, factors))
 	if err != nil {
+		t.Close()
 		return nil, nil, graph.Refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
 	typed := make([]*onnx.ValueInfo, len(t.list))
@@ -96,14 +97,14 @@ func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out st
 	}
 	fed, refusal := e.OpenPiece(ctx, at, what, p.Fed(boundaries, typed...))
 	if refusal != nil {
+		t.Close()
 		return nil, nil, refusal
 	}
 	return t, fed, nil
 }
 
 // tablesOf computes values for every token index up to dim.Longest, or up to the end of
-// the graph's own tables. It checks that a row does not depend on the number of tokens or
-// the batch.
+// the graph's own tables. It checks that a row does not depend on the batch.
 func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables, error) {
 	if len(values) == 0 {
 		return &Tables{limit: dim.Longest}, nil
@@ -134,48 +135,12 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 	if err != nil {
 		return nil, err
 	}
-	defer loaded.Session.Close()
-	compute := func(pt dim.Point) (*Tables, error) {
-		results, err := loaded.Run(ctx, pt, nil)
-		if err != nil {
-			return nil, err
-		}
-		t := &Tables{limit: pt.L - 1}
-		for _, v := range values {
-			if want := dim.Evaluate(dims[v], pt); !slices.Equal(results[v].Dims, want) {
-				return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, results[v].Dims, pt, want)
-			}
-			t.list = append(t.list, table{v, dims[v], results[v]})
-		}
-		return t, nil
+	c := &callTables{loaded: loaded, values: values, dims: dims}
+	t, err := c.everywhere(ctx)
+	if err != nil || t.byCall == nil {
+		loaded.Session.Close()
 	}
-	far, err := search.Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return compute(dim.Point{B: 1, L: length}) })
-	if err != nil {
-		return nil, err
-	}
-	for _, pt := range []dim.Point{{B: 3, L: 1}, {B: 2, L: 5}, {B: 1, L: 4096}, {B: 1, L: 20_011}, {B: 1, L: 65_537}} {
-		if pt.L > far.limit {
-			continue
-		}
-		near, err := compute(pt)
-		if err != nil {
-			return nil, err
-		}
-		places := make([]int64, pt.L)
-		for i := range places {
-			places[i] = int64(i)
-		}
-		for i, t := range near.list {
-			if !sameNumbers(t.whole, far.list[i].rows(places, pt.B)) {
-				err := fmt.Errorf("%q is not the same with %v and with %d tokens", t.name, pt, far.limit+1)
-				if n := t.until(pt.L, far.limit+1, compute); n > 0 {
-					err = fmt.Errorf("its table %q is another one in calls of more than %d tokens; %s", t.name, n, OnceForAll)
-				}
-				return nil, err
-			}
-		}
-	}
-	return far, nil
+	return t, err
 }
 
 // sameNumbers reports whether two values of one shape are equal but for rounding: the last
