@@ -114,7 +114,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
-	if kept {
+	if kept && r.Broken == "" {
 		if r.Rotations, err = rotations(ctx, path, worker); err != nil {
 			return err
 		}
