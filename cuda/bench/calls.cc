@@ -50,7 +50,7 @@ bool Run(const BenchCall& c) {
 
   rope::AttentionArgs<T> args;
   args.batch = c.batch;
-  args.length = c.length;
+  args.length = args.new_keys = c.length;
   args.max_past = c.past;
   args.head_size = args.v_head_size = c.head_size;
   const auto rows = [&](auto* data, int64_t heads, int64_t count) {
