@@ -129,13 +129,6 @@ func TestRunRefusesCross(t *testing.T) {
 		{"key", zeros(1, 2, 7, 8), []string{"key [1, 2, 7, 8]", "query [2, 4, 5, 8]"}},
 		{"attention_mask", integers(ones(10), 2, 5), []string{"attention_mask [2, 5]", "[2, 7]", "length of key"}},
 	} {
-		in := feedsOf(p, false)
-		s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in[c.input] = c.bad
-		_, err = s.run(in)
-		refused(t, err, c.want...)
+		refuseInput(t, p, c)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
 // refused demands one sentence that holds the node's name and every wanted part.
@@ -258,25 +259,29 @@ func refuseInputs(t *testing.T, inputs map[string]badInput) {
 			a.Mask.Documents, a.Sinks = rope.AnchorDocument, []float64{0, 1, 2, 3}
 			p := packed(leftPadded(problem(a, batch, length, past), 0), 0, 4)
 			p.Bias, p.BiasBeforeSoftcap = biases(p, 1, 0), biases(p, 2, 0)
-			p = filled(p, 1)
-			in := feedsOf(p, false)
-			s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in[c.input] = c.bad
-			_, err = s.run(in)
-			refused(t, err, c.want...)
-
-			// The session is as good as before.
-			in = feedsOf(p, false)
-			got, err := s.run(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, p, false, got)
+			refuseInput(t, filled(p, 1), c)
 		})
 	}
+}
+
+// refuseInput runs a problem's node with a bad input. The session is as good as before then.
+func refuseInput(t *testing.T, p ref.Problem, c badInput) {
+	t.Helper()
+	in := feedsOf(p, false)
+	s, err := newSession(t, nodeOf(t, p), typesOf(in), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in[c.input] = c.bad
+	_, err = s.run(in)
+	refused(t, err, c.want...)
+
+	in = feedsOf(p, false)
+	got, err := s.run(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, p, false, got)
 }
 
 // Nothing in, nothing out: a call without new tokens keeps the cache, and a

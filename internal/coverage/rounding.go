@@ -6,7 +6,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -36,16 +35,7 @@ func (m measured) rounding(ctx context.Context, eng engine.Engine, original, pat
 
 // inFloat64 runs a model in float64.
 func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path string) ([]float64, error) {
-	model, err := onnx.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer model.Close()
-	double, err := rewrite.InFloat64(model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := decoder.OpenModel(ctx, eng, double, path, nil)
+	d, err := decoder.OpenChanged(ctx, eng, path, rewrite.InFloat64)
 	if err != nil {
 		return nil, err
 	}

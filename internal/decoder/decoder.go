@@ -100,6 +100,20 @@ func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path strin
 	return load(ctx, eng, m, path, always, more, true)
 }
 
+// OpenChanged loads what change makes of a model file, rewrite.InFloat64 for example, from memory.
+func OpenChanged(ctx context.Context, eng engine.Engine, path string, change func(*onnx.Model) (*onnx.Model, error)) (*Decoder, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	changed, err := change(m)
+	if err != nil {
+		return nil, err
+	}
+	return OpenModel(ctx, eng, changed, path, nil)
+}
+
 // load loads a model of which widen says whether it differs from the file.
 func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo, optimize bool) (*Decoder, error) {
 	d := &Decoder{path: path, Short: narrow.Has(m)}

@@ -97,16 +97,7 @@ const File = "mutant.onnx"
 
 // Exact is what a model gives when all but our op is computed in float64.
 func Exact(ctx context.Context, eng engine.Engine, path string) (Logits, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	double, err := rewrite.InFloat64(m)
-	if err != nil {
-		return nil, err
-	}
-	d, err := decoder.OpenModel(ctx, eng, double, path, nil)
+	d, err := decoder.OpenChanged(ctx, eng, path, rewrite.InFloat64)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 	})
 	for _, v := range ir.Unique(asked) {
 		if t := e.Graph.Constants[v]; t != nil { // the same at all sizes
-			if list := e.Graph.Integers(v); !isBox(t.Dims, list) {
+			if _, ok := BoxAt(t.Dims, e.Graph.Integers(v)); !ok {
 				return graph.Refuse(at, "%s writes to places (%q) that are not one block", what, v)
 			}
 			continue
@@ -80,20 +80,10 @@ func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 	return nil
 }
 
-// isBox reports whether constant indices of a ScatterND are one block.
-func isBox(dims, indices []int64) bool {
-	list := make([]float64, len(indices))
-	for i, x := range indices {
-		list[i] = float64(x)
-	}
-	_, ok := BoxAt(dims, list)
-	return ok
-}
-
 // BoxAt returns the index to which the first element of the updates goes, and whether
 // all others keep their distance from it. indices are those of a ScatterND, of the shape
 // dims.
-func BoxAt(dims []int64, indices []float64) (offset []int64, ok bool) {
+func BoxAt[N int64 | float64](dims []int64, indices []N) (offset []int64, ok bool) {
 	if len(dims) == 0 {
 		return nil, false
 	}

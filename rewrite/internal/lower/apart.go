@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -43,8 +42,8 @@ func (bias *Bias) apart(s *site.Sized) (*Bias, error) {
 		case n == nil || g.Constants[v] != nil || !given[v] && !g.Internal[v]:
 			names[v] = v
 		default:
-			for range n.Subgraphs() {
-				wrong = fmt.Errorf("the bias is computed by %s, which has a graph inside", ir.Label(n))
+			if err := copyable(n); err != nil {
+				wrong = err
 			}
 			needed[n] = true
 			return ir.Reads(n)

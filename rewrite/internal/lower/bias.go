@@ -65,8 +65,8 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		case n == nil || !inside[v] && !g.Internal[v] || g.Constants[v] != nil:
 			names[v] = v
 		default:
-			for range n.Subgraphs() {
-				wrong = fmt.Errorf("the bias is computed by %s, which has a graph inside", ir.Label(n))
+			if err := copyable(n); err != nil {
+				wrong = err
 			}
 			needed[n] = true
 			return ir.Reads(n)
@@ -90,6 +90,14 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 		bias.value = bias.Add("Cast", []string{bias.value}, onnx.IntAttr("to", int64(to)))
 	}
 	return bias, wrong
+}
+
+// copyable is an error for a node that cannot be written once more.
+func copyable(n *onnx.Node) error {
+	for range n.Subgraphs() {
+		return fmt.Errorf("the bias is computed by %s, which has a graph inside", ir.Label(n))
+	}
+	return nil
 }
 
 // copy writes nodes of the graph once more. names has what stands in the copies for values
