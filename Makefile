@@ -56,7 +56,7 @@ native: deps
 	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
 
 demo: build ## Rewrite a small real export and check it against its goldens (the first time about 2 min 45 s)
-	$(GO) run ./internal/cmd/demo
+	$(GO) run ./cmd/dev/demo
 
 test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)
 
@@ -66,7 +66,7 @@ test-go: export GOGC ?= 400
 test-go: export MALLOC_MMAP_THRESHOLD_ ?= 67108864
 test-go: export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 test-go: build
-	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./...
+	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./... ./cmd/dev/...
 
 test-native: native ## Run the kernel's tests, and the library under old and new ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
@@ -114,12 +114,12 @@ lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and
 	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
 	@! grep -n '#include "\.\./' $(CXX_FILES) || { echo "rope-rewrite: include these by name, from a folder that CMake gives the target"; exit 1; }
 	@for name in $$(sed -n 's/^.PHONY: //p' Makefile); do grep -q "^$$name:" Makefile || { echo "rope-rewrite: the Makefile has no rule for $$name"; exit 1; }; done
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet ./... ./cmd/dev/...
+	$(GO) tool staticcheck ./... ./cmd/dev/...
 
 generate: ## Write generated files anew
 	@sh scripts/need.sh $(GO)
-	$(GO) generate ./...
+	$(GO) generate ./... ./cmd/dev/...
 
 generate-check: ## Fail if a generated file is not what its source says
 	@sh scripts/need.sh $(GO) git
@@ -127,23 +127,23 @@ generate-check: ## Fail if a generated file is not what its source says
 
 VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
 smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=dynamo18: 95 MB)
-	$(GO) run ./internal/cmd/smollm2 --variant $(VARIANTS)
+	$(GO) run ./cmd/dev/smollm2 --variant $(VARIANTS)
 
 smollm2-targets: build ## Check what --target onnx and --target contrib make of the same exports
-	$(GO) run ./internal/cmd/smollm2 --targets --variant $(VARIANTS)
+	$(GO) run ./cmd/dev/smollm2 --targets --variant $(VARIANTS)
 
 bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/bench.json, build/bench.svg)
 	@sh scripts/build-native.sh $(BUILD)/native rope_bench -DCMAKE_BUILD_TYPE=Release
 	$(BUILD)/native/bench/rope_bench --library $(ROPE_OPS_LIBRARY) --json $(BUILD)/bench.json
-	$(GO) run ./internal/cmd/benchtable -plot $(BUILD)/bench.svg $(BUILD)/bench.json
+	$(GO) run ./cmd/dev/benchtable -plot $(BUILD)/bench.svg $(BUILD)/bench.json
 
 bench-count: native ## Count the kernel's instructions and compare with the recorded ones (needs valgrind)
 	@sh scripts/build-native.sh $(BUILD)/native rope_count -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/count-instructions.sh $(BUILD)/native/bench/rope_count customop/native/bench/instructions.txt
 
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
-	$(GO) run ./internal/cmd/smollm2 fetch --inline optimum
-	$(GO) run ./internal/cmd/benchrewrite build/smollm2/optimum/model.inline.onnx
+	$(GO) run ./cmd/dev/smollm2 fetch --inline optimum
+	$(GO) run ./cmd/dev/benchrewrite build/smollm2/optimum/model.inline.onnx
 
 bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; an hour or more)
 	@sh scripts/bench-sizes.sh
@@ -161,11 +161,11 @@ longrope-transformers: ## Show what transformers generates across LongRoPE's thr
 	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
-	$(GO) run ./internal/cmd/coverage -jobs $(JOBS) build/coverage
+	$(GO) run ./cmd/dev/coverage -jobs $(JOBS) build/coverage
 
 MUTANTS ?= 2000
 mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)
-	$(GO) run ./internal/cmd/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
+	$(GO) run ./cmd/dev/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
 
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh
@@ -174,19 +174,19 @@ docs: build ## Run every block of docs/using.md and docs/topics.md, also in Pyth
 	@sh scripts/docs.sh
 
 hosts-folders: build ## Run rewritten folders of SmolLM2 in ONNX Runtime GenAI and Optimum (fetches them once, 6 GB on disk)
-	$(GO) run ./internal/cmd/smollm2 fetch genai-fp32
-	$(GO) run ./internal/cmd/smollm2 fetch optimum
+	$(GO) run ./cmd/dev/smollm2 fetch genai-fp32
+	$(GO) run ./cmd/dev/smollm2 fetch optimum
 	@sh scripts/hosts/folders.sh
 
 dist: deps ## Build releases for five platforms from the last commit, in build/dist/out (fetches zig once, 101 MB)
 	@sh scripts/dist/dist.sh $(PLATFORMS)
 
 dist-check: build ## Look at what make dist built, and run what can be run here
-	$(GO) run ./internal/cmd/distcheck build/dist
+	$(GO) run ./cmd/dev/distcheck build/dist
 	@sh scripts/dist/run.sh
 
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
-	$(GO) run ./internal/cmd/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
+	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
 clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop/bundled/carry"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // carriedFolders is where the op library belongs that this program carries inside (package
@@ -51,7 +51,7 @@ func Unpack(folder string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(folder, LibraryFile())
-	if there, err := sidefile.Read(path, sidefile.Library); err == nil && bytes.Equal(there, library) {
+	if there, err := configfile.Read(path, configfile.Library); err == nil && bytes.Equal(there, library) {
 		return path, nil
 	}
 	return path, PlaceLibrary(path, library)

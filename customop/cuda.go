@@ -6,7 +6,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 const cudaLibraryAdvice = "build it with make cuda in the source tree, and set " + LibraryVariable +
@@ -32,7 +32,7 @@ func FindCUDALibrary(options Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, err := sidefile.Read(path, sidefile.Library)
+	content, err := configfile.Read(path, configfile.Library)
 	if err != nil {
 		return "", err
 	}

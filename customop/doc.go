@@ -17,4 +17,4 @@
 // The package knows neither ONNX files nor rotary mathematics.
 package customop
 
-//go:generate go run ../internal/cmd/genspec -root ..
+//go:generate go run ../cmd/dev/genspec -root ..

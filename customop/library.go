@@ -8,7 +8,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // LibraryVariable is the environment variable that names the op library.
@@ -90,7 +90,7 @@ var marker = regexp.MustCompile(`rope_ops version=([0-9A-Za-z.+-]+) spec=([0-9]+
 // InspectLibrary reads what the op library at a path says about itself, without
 // loading it.
 func InspectLibrary(path string) (LibraryInfo, error) {
-	content, err := sidefile.Read(path, sidefile.Library)
+	content, err := configfile.Read(path, configfile.Library)
 	if err != nil {
 		return LibraryInfo{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
@@ -34,7 +34,7 @@ func readGeneration(folder string) (g Generation, err error) {
 	}
 	for _, name := range []string{"config.json", "generation_config.json"} {
 		path := filepath.Join(folder, name)
-		b, err := sidefile.Read(path, sidefile.Config)
+		b, err := configfile.Read(path, configfile.Config)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

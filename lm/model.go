@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
@@ -176,7 +176,7 @@ func (m *Model) Begin(ctx context.Context, in Input) (Logits, error) {
 // genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have
 // it; "" where there is no such file.
 func genaiFile(folder string) (string, error) {
-	b, err := sidefile.Read(filepath.Join(folder, "genai_config.json"), sidefile.Config)
+	b, err := configfile.Read(filepath.Join(folder, "genai_config.json"), configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // inBFloat16 saves a float16 model with bfloat16 in its place, after a change.

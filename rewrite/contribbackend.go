@@ -8,7 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/contrib"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rope"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // rightPadded moves the padding of the second row, which the goldens have on the

@@ -9,7 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/head"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lastlogits"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -22,7 +22,7 @@ const LogitsPlacesInput = "logits_places"
 // the one that an input names.
 type lastLogitsFeature struct {
 	input  string // int64 [batch] or [1]
-	head   *head.Head
+	head   *lastlogits.Head
 	tokens onnx.Dim // of the logits, as they were
 }
 
@@ -38,8 +38,8 @@ func lastLogits(m *onnx.Model, o Options) (feature, error) {
 	if err := freeName(m, o.LogitsPlaces, what, remedy); err != nil {
 		return nil, err
 	}
-	if v := m.Opset(""); v < head.OldestOpset {
-		return nil, fmt.Errorf("the model is against version %d of the standard operators, and --logits last needs %d: give --opset %d too", v, head.OldestOpset, head.OldestOpset+1)
+	if v := m.Opset(""); v < lastlogits.OldestOpset {
+		return nil, fmt.Errorf("the model is against version %d of the standard operators, and --logits last needs %d: give --opset %d too", v, lastlogits.OldestOpset, lastlogits.OldestOpset+1)
 	}
 	return &lastLogitsFeature{input: o.LogitsPlaces}, nil
 }
@@ -71,7 +71,7 @@ func (f *lastLogitsFeature) check(ctx context.Context, r *request, report *Repor
 	if err != nil {
 		return err
 	}
-	if f.head, err = head.Find(g); err == nil {
+	if f.head, err = lastlogits.Find(g); err == nil {
 		err = f.head.Prove(ctx, eng, g)
 	}
 	if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func (e *earlier) undoLogits(m *onnx.Model) error {
 		if d.Setting("output").Kind() != rope.Word {
 			return errors.New("the model's record does not say which output has the logits; start from the original file")
 		}
-		return head.Undo(m, d.Setting("input").String(), d.Setting("output").String(), tokens)
+		return lastlogits.Undo(m, d.Setting("input").String(), d.Setting("output").String(), tokens)
 	}
 	return nil
 }

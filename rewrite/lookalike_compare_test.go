@@ -11,7 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -193,7 +193,7 @@ func compareModels(t testing.TB, eng engine.Engine, original, patched string, fa
 		model *onnx.Model
 		path  *string
 	}{{before, &original}, {after, &patched}} {
-		if narrow.Widen(x.model) {
+		if float16.Widen(x.model) {
 			epsilon = rope.Float16.Epsilon()
 			*x.path = filepath.Join(t.TempDir(), "wide.onnx")
 			if err := x.model.Save(*x.path, onnx.SaveOptions{}); err != nil {

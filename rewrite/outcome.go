@@ -12,9 +12,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/paddingreaders"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/unread"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -75,7 +75,7 @@ func (a *analyser) culprits(ctx context.Context, l *eval.Evaluator, of *site.Sco
 	}
 	found, err := remember(&a.outcomes.culprits, a.asked(of, places), func() (map[int]bool, error) {
 		a.say("looking for readers of padded tokens")
-		list, err := unread.Culprits(ctx, l, of, suspects)
+		list, err := paddingreaders.Culprits(ctx, l, of, suspects)
 		found := map[int]bool{}
 		for _, f := range list {
 			found[f.Index] = true

@@ -33,4 +33,4 @@
 // Package ref, below this one, computes an Attention in float64.
 package rope
 
-//go:generate go run ../internal/cmd/gendocs -o ../docs/methods.md
+//go:generate go run ../cmd/dev/gendocs -o ../docs/methods.md

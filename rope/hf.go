@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
 // ParseRopeParameters reads Hugging Face's rope_parameters (or older
@@ -205,7 +205,7 @@ func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
 			return m, nil
 		}
 	}
-	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, similar.Hint(ropeType, ropeTypes()), strings.Join(ropeTypes(), ", "))
+	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, suggest.Hint(ropeType, ropeTypes()), strings.Join(ropeTypes(), ", "))
 }
 
 // ropeTypes lists the values of rope_type.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
 // Axis is one of the independent directions in which an attention is edited.
@@ -92,7 +92,7 @@ func Lookup(axis Axis, name string) (Method, error) {
 	var names []string
 	var other *Method
 	for m := range Methods() {
-		if same := similar.Same(m.Name, name); m.Axis != axis {
+		if same := suggest.Same(m.Name, name); m.Axis != axis {
 			if same {
 				other = &m
 			}
@@ -133,7 +133,7 @@ func Suggest(word string) string {
 	for m := range Methods() {
 		names = append(names, m.Name)
 	}
-	return similar.Nearest(word, names)
+	return suggest.Nearest(word, names)
 }
 
 // title names the method in errors and warnings: "scaling yarn".
@@ -160,7 +160,7 @@ func (m Method) param(key string) (Param, error) {
 	if len(keys) == 0 {
 		return Param{}, fmt.Errorf("%s: unknown key %q: the method takes none", m.title(), key)
 	}
-	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, similar.Hint(key, keys), strings.Join(keys, ", "))
+	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, suggest.Hint(key, keys), strings.Join(keys, ", "))
 }
 
 // check says whether the value has the parameter's kind and obeys its rule.
@@ -175,7 +175,7 @@ func (p Param) check(v Value) error {
 		return fmt.Errorf("%s=%v %w", p.Name, v, err)
 	}
 	if p.Kind == Word && !slices.Contains(p.Words, v.text) {
-		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, similar.Hint(v.text, p.Words), strings.Join(p.Words, " or "))
+		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, suggest.Hint(v.text, p.Words), strings.Join(p.Words, " or "))
 	}
 	if p.Rule.allow == nil || v.share {
 		return nil

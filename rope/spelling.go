@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
 // What people type into specs: other spellings that are read, and shapes that are
@@ -64,7 +64,7 @@ func (p Param) read(text string) (Value, error) {
 	if p.Kind == Switch {
 		text = strings.ToLower(text)
 	}
-	if i := slices.IndexFunc(p.Words, func(w string) bool { return similar.Same(w, text) }); i >= 0 {
+	if i := slices.IndexFunc(p.Words, func(w string) bool { return suggest.Same(w, text) }); i >= 0 {
 		text = p.Words[i]
 	}
 	v, err := parseValue(p.Kind, text)
@@ -88,17 +88,17 @@ var otherNames = map[string]string{
 // meant says which of an axis' methods a name may be, as similar.Hint does.
 func meant(name string, names []string) string {
 	for other, ours := range otherNames {
-		if similar.Same(other, name) && slices.Contains(names, ours) {
+		if suggest.Same(other, name) && slices.Contains(names, ours) {
 			return fmt.Sprintf(" (did you mean %q?)", ours)
 		}
 	}
-	return similar.Hint(name, names)
+	return suggest.Hint(name, names)
 }
 
 // spelled returns the method's key that is meant, key itself if it has none such.
 func (m Method) spelled(key string) string {
 	for _, k := range m.keys() {
-		if similar.Same(k, key) {
+		if suggest.Same(k, key) {
 			return k
 		}
 	}

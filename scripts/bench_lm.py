@@ -3,7 +3,7 @@
 
     bench_lm.py SMOLLM2 FOLDER [--context N] [--tokens N] [--rounds N] [--threads N]
 
-SMOLLM2 is the built internal/cmd/smollm2, FOLDER holds a model of GenAI's builder (model.onnx, genai_config.json). Each
+SMOLLM2 is the built cmd/dev/smollm2, FOLDER holds a model of GenAI's builder (model.onnx, genai_config.json). Each
 contestant is a process of its own: a prompt of N tokens in one call, then single tokens, the best one each time. Times
 are those of the processor. The Python needs onnxruntime and onnxruntime-genai of the same version of ONNX Runtime.
 """

@@ -25,4 +25,4 @@ header=/usr/include/onnxruntime
 if [ -z "${ROPE_ORT_CXX:-}" ] && [ -f "$header/onnxruntime_cxx_api.h" ]; then ROPE_ORT_CXX=$header; fi
 export ROPE_ORT_CXX="${ROPE_ORT_CXX:-}" ROPE_PYTHON="$work/python/bin/python" ROPE_NODE_MODULES="$work/node_modules" PYTHONPATH="$work/package" PYTHONDONTWRITEBYTECODE=1
 cd "$root"
-go test -count=1 -v ./docs
+go test -count=1 -v ./cmd/internal/docblocks

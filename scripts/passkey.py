@@ -75,7 +75,7 @@ def main() -> None:
     p.add_argument("samples", type=pathlib.Path)
     p.add_argument("variant")
     p.add_argument("--library")
-    p.add_argument("--form", type=pathlib.Path, default=pathlib.Path(__file__).parents[1] / "internal/evaluation/forms/passkey.yaml")
+    p.add_argument("--form", type=pathlib.Path, default=pathlib.Path(__file__).parents[1] / "cmd/internal/evaluation/forms/passkey.yaml")
     p.add_argument("--most", type=int, default=10**9, help="longest prompt")
     p.add_argument("--each", type=int, default=10**9, help="samples of a length")
     a = p.parse_args()

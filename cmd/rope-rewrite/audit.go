@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/audit"
+	"github.com/rope-rewrite/rope-rewrite/audit"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 )
 
 func newDiff(c *common) *cobra.Command {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/capture"
-	"github.com/rope-rewrite/rope-rewrite/internal/drift"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/drift"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
+	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
 // drifting is what the drift command is asked for.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -52,7 +52,7 @@ func addRopeParameters(opts *rewrite.Options, text string) error {
 		if config := filepath.Join(text, "config.json"); exists(config) {
 			return fmt.Errorf("%s is a folder; name the file %s", text, config)
 		}
-		data, err = sidefile.Read(text, sidefile.Config)
+		data, err = configfile.Read(text, configfile.Config)
 		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 			return fmt.Errorf("%q is neither a JSON object nor a file that can be read: give {…}, or the path of a config.json", text)
 		}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -249,7 +249,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 		if f.path == "" {
 			continue
 		}
-		b, err := sidefile.Read(f.path, sidefile.Text)
+		b, err := configfile.Read(f.path, configfile.Text)
 		if err != nil {
 			return p, nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 )
 
 // evalColumns are how many lengths stand beside one another.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/modelfolder"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
-	"github.com/rope-rewrite/rope-rewrite/internal/modelfolder"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
 // layers is a selection such as 0-3,7.
@@ -45,7 +45,7 @@ func meantLayers(part string) string {
 	switch {
 	case strings.ContainsAny(part, ":="):
 		return "the layers stand last, behind the keys: NAME:KEY=VALUE@0-3,7"
-	case similar.Nearest(part, []string{"all"}) != "":
+	case suggest.Nearest(part, []string{"all"}) != "":
 		return "all layers are written as SPEC@all, and --layers is left out for them"
 	}
 	return "write for example 0-3,7 (the first layer is 0)"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -23,7 +23,7 @@ func newMethods(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var list []rope.Method
 			for m := range rope.Methods() {
-				if len(args) == 0 || similar.Same(m.Name, args[0]) {
+				if len(args) == 0 || suggest.Same(m.Name, args[0]) {
 					list = append(list, m)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -61,7 +61,7 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 			names = append(names, f.Name)
 		}
 	})
-	if i := slices.IndexFunc(names, func(n string) bool { return similar.Same(n, word) }); i >= 0 {
+	if i := slices.IndexFunc(names, func(n string) bool { return suggest.Same(n, word) }); i >= 0 {
 		return meant("write --%s, with two dashes", names[i])
 	}
 	for _, c := range append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...) {
@@ -71,17 +71,17 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 		}
 	}
 	for m := range rope.Methods() {
-		if similar.Same(m.Name, word) {
+		if suggest.Same(m.Name, word) {
 			return meant("%s is a method, write --%v %s", m.Name, m.Axis, m.Name)
 		}
 	}
-	if name := similar.Nearest(word, names); name != "" {
+	if name := suggest.Nearest(word, names); name != "" {
 		return meant("did you mean --%s?", name)
 	}
 	switch {
-	case similar.Same(word, "max-position-embeddings"), similar.Same(word, "max-length"), similar.Same(word, "context-length"):
+	case suggest.Same(word, "max-position-embeddings"), suggest.Same(word, "max-length"), suggest.Same(word, "context-length"):
 		return meant("the context that the model is meant for is --context TOKENS")
-	case similar.Same(word, "model"), similar.Same(word, "input"):
+	case suggest.Same(word, "model"), suggest.Same(word, "input"):
 		return meant("the model stands without a flag: rope-rewrite MODEL.onnx")
 	}
 	if example := methodWith(word); example != "" {
@@ -95,11 +95,11 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 func methodWith(key string, given ...string) string {
 	for _, anyOne := range []bool{false, true} {
 		for m := range rope.Methods() {
-			if !anyOne && !slices.ContainsFunc(given, func(name string) bool { return similar.Same(name, m.Name) }) {
+			if !anyOne && !slices.ContainsFunc(given, func(name string) bool { return suggest.Same(name, m.Name) }) {
 				continue
 			}
 			for _, p := range m.Params {
-				if similar.Same(p.Name, key) {
+				if suggest.Same(p.Name, key) {
 					return fmt.Sprintf("--%v %s:%s", m.Axis, m.Name, p.Name)
 				}
 			}
@@ -130,17 +130,17 @@ func otherFlag(flag, text string) error {
 	name, _, _ := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
 	for m := range rope.Methods() {
-		if m.Axis.String() == flag && similar.Same(m.Name, name) {
+		if m.Axis.String() == flag && suggest.Same(m.Name, name) {
 			return nil // words of other flags may be called the same
 		}
 	}
 	for _, c := range choices {
-		if c.flag != flag && slices.ContainsFunc(c.words, func(w string) bool { return similar.Same(w, name) }) {
+		if c.flag != flag && slices.ContainsFunc(c.words, func(w string) bool { return suggest.Same(w, name) }) {
 			return fmt.Errorf("%s is a value of --%s; write --%s %s", name, c.flag, c.flag, text)
 		}
 	}
 	for m := range rope.Methods() {
-		if m.Axis.String() != flag && similar.Same(m.Name, name) {
+		if m.Axis.String() != flag && suggest.Same(m.Name, name) {
 			return fmt.Errorf("%s is a method of --%v; write --%v %s", m.Name, m.Axis, m.Axis, text)
 		}
 	}
@@ -156,14 +156,14 @@ func choose(flag, text string) (string, error) {
 			continue
 		}
 		for _, w := range c.words {
-			if similar.Same(w, name) {
+			if suggest.Same(w, name) {
 				return w, nil
 			}
 		}
 		if err := otherFlag(flag, text); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%q: %s was expected%s", text, c.all, similar.Hint(name, c.words))
+		return "", fmt.Errorf("%q: %s was expected%s", text, c.all, suggest.Hint(name, c.words))
 	}
 	return "", fmt.Errorf("--%s has no words", flag)
 }
@@ -195,10 +195,10 @@ func misplaced(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if cmd == root && filepath.Ext(args[0]) == "" && !exists(args[0]) {
-		if similar.Same(args[0], "rewrite") {
+		if suggest.Same(args[0], "rewrite") {
 			return usageError("rewriting is what rope-rewrite does without a command: rope-rewrite MODEL.onnx")
 		}
-		if near := similar.Nearest(args[0], names); near != "" {
+		if near := suggest.Nearest(args[0], names); near != "" {
 			return usageError("%q is no command; did you mean %s?", args[0], near)
 		}
 	}
@@ -256,7 +256,7 @@ func nearFile(path string) string {
 			models = append(models, e.Name())
 		}
 	}
-	if name := similar.Nearest(filepath.Base(path), models); name != "" {
+	if name := suggest.Nearest(filepath.Base(path), models); name != "" {
 		return "; did you mean " + filepath.Join(filepath.Dir(path), name) + "?"
 	}
 	return ""

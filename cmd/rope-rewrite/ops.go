@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
@@ -20,7 +20,7 @@ func newOps(c *common) *cobra.Command {
 		Short: "Say where the op library is and what it knows, or install it",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("ops %s? path, version or install was expected%s", args[0], similar.Hint(args[0], []string{"path", "version", "install"}))
+				return usageError("ops %s? path, version or install was expected%s", args[0], suggest.Hint(args[0], []string{"path", "version", "install"}))
 			}
 			return usageError("ops what? path, version or install was expected")
 		},
@@ -91,7 +91,7 @@ func (c *common) copyLibrary(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := sidefile.Read(from, sidefile.Library)
+	data, err := configfile.Read(from, configfile.Library)
 	if err != nil {
 		return "", err
 	}

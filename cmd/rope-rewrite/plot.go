@@ -13,15 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/capture"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/evaluation"
-	"github.com/rope-rewrite/rope-rewrite/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
 // plotting is what the plot command is asked for.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/recipe"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
@@ -19,7 +19,7 @@ func (r *rewriteCommand) follow(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("recipe") {
 		return nil
 	}
-	data, err := sidefile.Read(r.recipe, sidefile.Config)
+	data, err := configfile.Read(r.recipe, configfile.Config)
 	if err != nil {
 		return err
 	}

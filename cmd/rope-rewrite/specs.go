@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/similar"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -76,7 +76,7 @@ func parseKV(text string, opts *rewrite.Options) error {
 				}
 				opts.CacheLength = value
 			default:
-				return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, similar.Hint(key, []string{"capacity", "input"}))
+				return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, suggest.Hint(key, []string{"capacity", "input"}))
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/triton"
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
-	"github.com/rope-rewrite/rope-rewrite/internal/triton"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -103,7 +103,7 @@ func (t *tritonCommand) write(m *onnx.Model, file string) (*tritonReport, error)
 		if err != nil {
 			return nil, err
 		}
-		if library, err = sidefile.Read(from, sidefile.Library); err != nil {
+		if library, err = configfile.Read(from, configfile.Library); err != nil {
 			return nil, err
 		}
 		at = path.Join(t.at, t.name, customop.LibraryFile())

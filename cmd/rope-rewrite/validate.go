@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/recipe"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 func newValidate(c *common) *cobra.Command {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // ownInputs are what a user feeds to validate, and where the page goes.
@@ -63,7 +63,7 @@ func (o *ownInputs) rows(model string, length int) (rows [][]int64, err error) {
 // textRows are a text's tokens and half as many, or those of each prompt.
 func (o *ownInputs) textRows(model string, length int) (rows [][]int64, err error) {
 	path := o.text + o.prompts // one of them is empty
-	b, err := sidefile.Read(path, sidefile.Text)
+	b, err := configfile.Read(path, configfile.Text)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // agreement shows how the logits agree, and what rounding alone does to those of the original.

@@ -13,10 +13,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
-	"github.com/rope-rewrite/rope-rewrite/internal/validate"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // validation runs the command's comparison on files that the command wrote.

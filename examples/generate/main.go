@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/built"
+	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
@@ -65,8 +65,8 @@ func run(ctx context.Context, o options) (err error) {
 		return errors.New("give -prompt TEXT, which the text starts with")
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := cmp.Or(o.runtime, built.Find(customop.RuntimeVariable))
-	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, built.Find(customop.LibraryVariable))
+	runtime := cmp.Or(o.runtime, buildfiles.Find(customop.RuntimeVariable))
+	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, buildfiles.Find(customop.LibraryVariable))
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/built"
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
@@ -71,8 +71,8 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		return err
 	}
 	// In the source tree the libraries are where make build leaves them.
-	runtime := built.Find(customop.RuntimeVariable)
-	library := built.Find(customop.LibraryVariable)
+	runtime := buildfiles.Find(customop.RuntimeVariable)
+	library := buildfiles.Find(customop.LibraryVariable)
 	if err := customop.InitRuntime(runtime); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func read(files []string) ([]string, error) {
 	}
 	var documents []string
 	for _, name := range files {
-		b, err := sidefile.Read(name, sidefile.Text)
+		b, err := configfile.Read(name, configfile.Text)
 		if err != nil {
 			return nil, err
 		}

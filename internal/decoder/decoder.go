@@ -8,7 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -38,7 +38,7 @@ type Step struct {
 
 // Open loads a model file.
 func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	return open(ctx, eng, path, narrow.Widen)
+	return open(ctx, eng, path, float16.Widen)
 }
 
 // OpenAsWritten loads a model file to be run without ONNX Runtime's graph optimisations: another
@@ -49,14 +49,14 @@ func OpenAsWritten(ctx context.Context, eng engine.Engine, path string) (*Decode
 		return nil, err
 	}
 	defer m.Close()
-	return load(ctx, eng, m, path, narrow.Widen, nil, false)
+	return load(ctx, eng, m, path, float16.Widen, nil, false)
 }
 
 // OpenRounded loads a model file in which every float32 number that a node computes is rounded once
 // more, at random: what rounding alone does to the model. Seeds draw other roundings.
 func OpenRounded(ctx context.Context, eng engine.Engine, path string, seed int) (*Decoder, error) {
 	return open(ctx, eng, path, func(m *onnx.Model) bool {
-		narrow.Widen(m)
+		float16.Widen(m)
 		roundAgain(m, seed)
 		return true
 	})
@@ -65,15 +65,15 @@ func OpenRounded(ctx context.Context, eng engine.Engine, path string, seed int) 
 // OpenWide loads a model file to be computed in float32 throughout, whatever
 // 16-bit types it has.
 func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	return open(ctx, eng, path, narrow.Retype)
+	return open(ctx, eng, path, float16.Retype)
 }
 
 // OpenEmulated loads a model file whose nodes in bfloat16 are computed in
 // float32, their outputs rounded: ONNX Runtime has no kernels for most of them.
 func OpenEmulated(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
 	return open(ctx, eng, path, func(m *onnx.Model) bool {
-		widened := narrow.Widen(m)
-		return narrow.Emulate(m, onnx.BFloat16) || widened
+		widened := float16.Widen(m)
+		return float16.Emulate(m, onnx.BFloat16) || widened
 	})
 }
 
@@ -93,8 +93,8 @@ func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.
 // as OpenEmulated has it.
 func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, more []*onnx.ValueInfo) (*Decoder, error) {
 	always := func(m *onnx.Model) bool {
-		narrow.Widen(m)
-		narrow.Emulate(m, onnx.BFloat16)
+		float16.Widen(m)
+		float16.Emulate(m, onnx.BFloat16)
 		return true
 	}
 	return load(ctx, eng, m, path, always, more, true)
@@ -116,7 +116,7 @@ func OpenChanged(ctx context.Context, eng engine.Engine, path string, change fun
 
 // load loads a model of which widen says whether it differs from the file.
 func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo, optimize bool) (*Decoder, error) {
-	d := &Decoder{path: path, Short: narrow.Has(m)}
+	d := &Decoder{path: path, Short: float16.Has(m)}
 	var err error
 	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -128,7 +128,7 @@ func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, wi
 	}
 	for i, in := range d.Inputs {
 		em.Inputs = append(em.Inputs, in.Name)
-		if narrow.Short(in.Type) {
+		if float16.Short(in.Type) {
 			d.Inputs[i].Type = onnx.Float // as widen makes it
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -70,7 +70,7 @@ func (r *rounder) graph(g *onnx.Graph, types map[string]onnx.DataType) {
 			r.graph(sub, types)
 		}
 		for i, o := range n.Outputs {
-			types[o] = narrow.OutputType(n, i, types)
+			types[o] = float16.OutputType(n, i, types)
 		}
 		nodes = append(nodes, n)
 		standard := n.Domain == "" || n.Domain == "ai.onnx"

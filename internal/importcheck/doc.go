@@ -1,9 +1,8 @@
-// Package importcheck holds the test that keeps the repository's packages from
-// depending upwards:
+// Package importcheck says what each folder of this repository may import, of its own packages
+// and of others. Its test keeps imports pointing one way:
 //
-//	rope  ←  rewrite  →  onnx
+//	cmd  →  validate, modeldiff, audit  →  rewrite  →  rope, onnx, customop  →  internal
+//	cmd  →  lm  →  onnx, customop  →  internal
 //
-// rope knows mathematics and onnx knows files, neither anything of ours besides
-// itself; customop knows kernels and neither of them. lm runs models and does not
-// rewrite them. Commands may know all.
+// Rules is the list. The table in CONTRIBUTING.md is made from it.
 package importcheck

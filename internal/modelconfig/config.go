@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -47,7 +47,7 @@ func Read(modelPath string) Config {
 // ReadFile reads a configuration. What keeps it from being read is in Unread,
 // which wraps fs.ErrNotExist if there is no such file.
 func ReadFile(path string) Config {
-	data, err := sidefile.Read(path, sidefile.Config)
+	data, err := configfile.Read(path, configfile.Config)
 	if err != nil {
 		return Config{Path: path, Unread: err}
 	}

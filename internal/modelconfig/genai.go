@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // GenAI is what genai_config.json beside a model says of its decoder. The zero
@@ -24,7 +24,7 @@ type GenAI struct {
 // nothing.
 func ReadGenAI(modelPath string) GenAI {
 	path := filepath.Join(filepath.Dir(modelPath), "genai_config.json")
-	data, err := sidefile.Read(path, sidefile.Config)
+	data, err := configfile.Read(path, configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return GenAI{}
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -55,7 +55,7 @@ func headSizeInGraph(g *onnx.Graph, past string) int64 {
 
 // headSizeInConfig reads it from a model's config.json.
 func headSizeInConfig(path string) (int64, error) {
-	b, err := sidefile.Read(path, sidefile.Config)
+	b, err := configfile.Read(path, configfile.Config)
 	if err != nil {
 		return 0, err
 	}

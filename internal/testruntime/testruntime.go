@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/built"
+	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
 )
 
 // TB is what is asked of a *testing.T, *testing.B or *rapid.T.
@@ -41,7 +41,7 @@ func Paths(t TB) (onnxruntime, library string) {
 // or has them skipped and says so where they are not built. Call it in TestMain
 // before m.Run.
 func Examples() {
-	if err := built.SetLibraries(); err != nil {
+	if err := buildfiles.SetLibraries(); err != nil {
 		fmt.Printf("examples are not run: %v\n", err)
 		flag.Set("test.skip", "^Example")
 	}
@@ -54,7 +54,7 @@ func path(t TB, variable string) string {
 	if named := os.Getenv(variable); named != "" {
 		return named
 	}
-	path := built.Path(variable)
+	path := buildfiles.Path(variable)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("not tested: %s is not set and %s does not exist; run make build", variable, path)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // Open reads the chat template of a model's folder, and the special tokens that it
@@ -95,7 +95,7 @@ func files(folder string) (map[string]string, string, error) {
 	}
 	named := map[string]string{}
 	for name, path := range paths {
-		data, err := sidefile.Read(path, sidefile.Config)
+		data, err := configfile.Read(path, configfile.Config)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -143,7 +143,7 @@ func specials(folder string, config map[string]json.RawMessage) (map[string]stri
 }
 
 func readJSON(path string, into any) error {
-	data, err := sidefile.Read(path, sidefile.Config)
+	data, err := configfile.Read(path, configfile.Config)
 	if err != nil {
 		return err
 	}

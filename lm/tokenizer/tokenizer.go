@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/sidefile"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // Tokenizer turns texts into the ids of tokens and back. Several goroutines can
@@ -29,7 +29,7 @@ func Open(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
 	}
-	b, err := sidefile.Read(path, sidefile.Text)
+	b, err := configfile.Read(path, configfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no tokenizer %s: copy the model's tokenizer.json there (%w)", path, fs.ErrNotExist)
 	}

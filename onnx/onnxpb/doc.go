@@ -4,4 +4,4 @@
 // here, because that would copy them.
 package onnxpb
 
-//go:generate go run ../../internal/cmd/genonnx onnx.proto
+//go:generate go run ../../cmd/dev/genonnx onnx.proto

@@ -49,7 +49,7 @@ javascript() { # package
 tokenizer() {
 	[ -f "$work/tokenizer/libtokenizers.a" ] && return
 	command -v cargo >/dev/null || { echo "needs cargo for its tokenizer"; return 1; }
-	source=$(cd "$here/hugot" && go mod download && go list -m -f '{{.Dir}}' github.com/daulet/tokenizers) || return
+	source=$(cd "$here/hugot" && GOWORK=off go mod download && GOWORK=off go list -m -f '{{.Dir}}' github.com/daulet/tokenizers) || return
 	rm -rf "$work/tokenizer"
 	cp -r "$source" "$work/tokenizer" && chmod -R u+w "$work/tokenizer" || return
 	sed -i "s|^tiktoken-rs = .*|tiktoken-rs = \"=$PIN_HOSTS_TIKTOKEN\"|" "$work/tokenizer/crates/tokenizers/Cargo.toml"
@@ -62,7 +62,7 @@ hugot() { # ort or go
 	program=$work/hugot-$1
 	version=$(sed -n 's|.*knights-analytics/hugot \(v[0-9.]*\).*|\1|p' "$here/hugot/go.mod")
 	if { [ "$1" = go ] || tokenizer; } >"$program.log" 2>&1 &&
-		(cd "$here/hugot" && CGO_LDFLAGS=-L$work/tokenizer go build -tags "$(echo "$1" | tr a-z A-Z)" -o "$program" .) >>"$program.log" 2>&1; then
+		(cd "$here/hugot" && CGO_LDFLAGS=-L$work/tokenizer GOWORK=off go build -tags "$(echo "$1" | tr a-z A-Z)" -o "$program" .) >>"$program.log" 2>&1; then
 		check "$python" "$here/hugot_pipeline.py" "$cases" "$(dirname "$ONNXRUNTIME_SHARED_LIBRARY_PATH")" "$program" "$1" "hugot $version ($1)"
 	else
 		none "hugot $version ($1)" "$program.log"

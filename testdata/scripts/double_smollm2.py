@@ -4,7 +4,7 @@
 
 It is what the errors of the export and of its rewrite are measured against: 16-bit and 4-bit weights (MatMulNBits) become
 the same numbers in float64, and so does every value between them. Inputs and outputs keep their types; the caches that
-are passed on are rounded to float32 by that. go run ./internal/cmd/smollm2 check --reference OUT.onnx uses it.
+are passed on are rounded to float32 by that. go run ./cmd/dev/smollm2 check --reference OUT.onnx uses it.
 """
 import sys
 

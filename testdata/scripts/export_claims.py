@@ -4,7 +4,7 @@
 
 Writes OUT/claims/NAME/{model.onnx,config.json,genai_config.json,golden.npz}. Runs where export_genai.py does. What stands
 in the graph is the builder's own doing: nothing is changed behind it. golden.npz is what transformers computes for the
-configuration, in float32. The tests of internal/audit read these models.
+configuration, in float32. The tests of audit read these models.
 """
 import argparse
 import contextlib

@@ -3,7 +3,7 @@ the rotation and the mean of squares of a norm stay float32, as they do there; i
 
     PYTHONPATH=BUILD/quantizer fp16_smollm2.py MODEL.onnx OUT.onnx
 
-go run ./internal/cmd/smollm2 fetch fp16 runs this.
+go run ./cmd/dev/smollm2 fetch fp16 runs this.
 """
 import sys
 

@@ -1,6 +1,6 @@
 """Goldens of SmolLM2-135M-Instruct under YaRN, from transformers in float32.
 
-    go run ./internal/cmd/smollm2 fetch && goldens_smollm2.py TESTDATA BUILD/smollm2
+    go run ./cmd/dev/smollm2 fetch && goldens_smollm2.py TESTDATA BUILD/smollm2
 
 Writes TESTDATA/smollm2/goldens.npz. For each variant VARIANT (weights as its export has them, rope_theta as its graph):
   ids [1, 256]          tokens of one text

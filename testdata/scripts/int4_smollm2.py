@@ -3,7 +3,7 @@
     PYTHONPATH=BUILD/quantizer int4_smollm2.py MODEL.onnx OUT.onnx
 
 Every MatMul with a constant weight becomes a com.microsoft MatMulNBits. scripts/fetch-quantizer.sh fetches what this
-imports; go run ./internal/cmd/smollm2 fetch int4 runs both.
+imports; go run ./cmd/dev/smollm2 fetch int4 runs both.
 """
 import logging
 import sys

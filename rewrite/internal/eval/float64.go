@@ -3,7 +3,7 @@ package eval
 import (
 	"fmt"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -101,7 +101,7 @@ func (r *retyper) add(n *onnx.Node) {
 	case ir.Standard(c, "Cast") && ir.IsFloat(onnx.DataType(c.Int("to", 0))):
 		c.SetAttribute(onnx.IntAttr("to", int64(to)))
 	case ir.Standard(c, "ConstantOfShape", "Constant"):
-		narrow.RetypeValue(c, to)
+		float16.RetypeValue(c, to)
 	}
 	r.nodes = append(r.nodes, c)
 	r.note(c)
@@ -121,6 +121,6 @@ func (r *retyper) as(v string, to onnx.DataType) string {
 // note records the types of n's outputs.
 func (r *retyper) note(n *onnx.Node) {
 	for i, o := range n.Outputs {
-		r.types[o] = narrow.OutputType(n, i, r.types)
+		r.types[o] = float16.OutputType(n, i, r.types)
 	}
 }

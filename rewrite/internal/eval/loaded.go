@@ -8,7 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -26,7 +26,7 @@ func (l *Loader) Session(ctx context.Context, m *onnx.Model, outputs []string) (
 	if err := Contain(m); err != nil {
 		return nil, err
 	}
-	narrow.Emulate(m, onnx.BFloat16)
+	float16.Emulate(m, onnx.BFloat16)
 	data, err := m.Marshal()
 	if err != nil {
 		return nil, err

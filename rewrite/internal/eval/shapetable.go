@@ -8,11 +8,11 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // TotalOf is the number of keys: past + length, or length in a model without a cache.
@@ -52,7 +52,7 @@ const dimsSuffix = "/rope-rewrite/dims"
 // values are computed from, and no others. It is an error if that does not run either.
 func MeasureShapes(ctx context.Context, eng engine.Engine, g *graph.Graph, values []string) (*ShapeTable, error) {
 	t, err := newSkeleton(g).measure(ctx, eng, values)
-	if err == nil || search.Ended(err) {
+	if err == nil || bisect.Ended(err) {
 		return t, err
 	}
 	part := newSkeleton(g)

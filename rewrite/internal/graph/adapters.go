@@ -2,16 +2,16 @@ package graph
 
 import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/groupquery"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/msmatmul"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/msrotary"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/multihead"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxattention"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxcast"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxeinsum"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/onnxrotary"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused/rmsnorm"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/groupquery"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/msmatmul"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/msrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/multihead"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/onnxattention"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/onnxcast"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/onnxeinsum"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/onnxrotary"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused/rmsnorm"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 

@@ -7,7 +7,7 @@
 // for meaning. The model is not changed, and no weight is read.
 //
 // Fused ops (GroupQueryAttention, RotaryEmbedding and others) are read through the
-// adapters of rewrite/fused. A Graph therefore has three views, with the same names of
+// adapters of rewrite/internal/fused. A Graph therefore has three views, with the same names of
 // values: Source has the nodes as the model has them, the Graph itself has fused ops
 // expanded into primitive nodes, and Definition has them expanded by the ops' whole
 // definitions.

@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -20,7 +20,7 @@ func (g *Graph) readElements() {
 	}
 	for _, n := range g.Nodes {
 		for i, o := range n.Outputs {
-			g.elements[o] = narrow.OutputType(n, i, g.elements)
+			g.elements[o] = float16.OutputType(n, i, g.elements)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 

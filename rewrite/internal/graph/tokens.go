@@ -3,7 +3,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 

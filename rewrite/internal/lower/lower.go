@@ -5,8 +5,8 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"

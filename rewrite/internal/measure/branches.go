@@ -7,12 +7,12 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -114,12 +114,12 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if err = changes; err == nil {
 		m, err = rotator(o.fed, name, components).Measure(ctx)
 	}
-	if err != nil && !search.Ended(err) {
+	if err != nil && !bisect.Ended(err) {
 		if reached, e := rotator(o.fed, name, components).ByReach(ctx); e == nil {
 			if m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained); err == nil && reached.NTK != 0 {
 				m.Encoding.LengthDependent = rope.LengthDependent{Trained: reached.Trained, NTK: reached.NTK}
 			}
-		} else if search.Ended(e) {
+		} else if bisect.Ended(e) {
 			err = e
 		} else if other := (rotation.OtherFormula{}); errors.As(e, &other) {
 			err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -138,7 +138,7 @@ func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, conditi
 	} else if always {
 		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice once for all before the rewrite", condition, dim.Longest+1)
 	}
-	if trained, err = search.Largest(1, dim.Longest+1, decoding); err != nil {
+	if trained, err = bisect.Largest(1, dim.Longest+1, decoding); err != nil {
 		return 0, first, err
 	}
 	return trained, first, byTokensAlone(trained, near)

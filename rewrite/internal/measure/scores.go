@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
@@ -54,7 +54,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		case err == nil:
 			defer chosen.Loaded.Session.Close()
 			sc = chosen
-		case search.Ended(err):
+		case bisect.Ended(err):
 			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 		default:
 			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be asked, and %w", err)

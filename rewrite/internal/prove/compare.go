@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/narrow"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -82,7 +82,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 	if c.precision == rope.Float16 || c.precision == rope.Float32 && ev.Graph.Definition != ev.Graph.Source {
 		// The original may be more exact than a plain implementation, see plain.go.
 		m := definition.Model(onnx.Float)
-		narrow.Emulate(m, onnx.Float16)
+		float16.Emulate(m, onnx.Float16)
 		session, err := ev.Session(ctx, m, definition.Outputs)
 		if err != nil {
 			return nil, graph.Refuse(s.Softmax, "the site does not load node by node: %v", err)

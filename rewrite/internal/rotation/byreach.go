@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -35,7 +35,7 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := search.Largest(1, calls.limit, func(n int64) (bool, error) {
+	last, err := bisect.Largest(1, calls.limit, func(n int64) (bool, error) {
 		t, err := calls.oneStep(ctx, n)
 		if err != nil {
 			return false, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // callTables computes the tables of calls of any length.
@@ -66,7 +66,7 @@ func (c *callTables) compute(ctx context.Context, pt dim.Point) (*Tables, error)
 // everywhere returns the tables for every token index, with what computes those of each length
 // where they differ.
 func (c *callTables) everywhere(ctx context.Context) (*Tables, error) {
-	far, err := search.Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return c.compute(ctx, dim.Point{B: 1, L: length}) })
+	far, err := bisect.Farthest(dim.Longest+1, func(length int64) (*Tables, error) { return c.compute(ctx, dim.Point{B: 1, L: length}) })
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (c *callTables) until(ctx context.Context, table int, few, most int64) (int
 	if err != nil {
 		return 0, err
 	}
-	return search.Largest(few, most, func(length int64) (bool, error) {
+	return bisect.Largest(few, most, func(length int64) (bool, error) {
 		far, err := c.compute(ctx, dim.Point{B: 1, L: length})
 		if err != nil {
 			return false, err

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -46,7 +46,7 @@ func (r *Rotator) explained(ctx context.Context, fit *Matrix, top int64) (*Matri
 		switch err := r.verify(ctx, &supposed, fit.Limit); {
 		case err == nil:
 			return &supposed, nil
-		case search.Ended(err):
+		case bisect.Ended(err):
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 	if !(low < high) || math.IsInf(high, 1) {
 		return rope.Encoding{}
 	}
-	base := search.Shortest(low, high)
+	base := bisect.Shortest(low, high)
 	for i, w := range e.Frequencies {
 		want := math.Pow(base, -float64(i)/pairs)
 		if math.Abs(w-want) > allowed[i] {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // LongRoPE and dynamic NTK use other frequencies from some length on. Where a condition
@@ -98,7 +98,7 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		if _, is := far.differs(oneStep{fit.Encoding.Frequencies, far.gain}); is && nearOther {
 			continue // the fit agrees with neither: the length is not the reason
 		}
-		most, err := search.Largest(low, high, func(n int64) (bool, error) {
+		most, err := bisect.Largest(low, high, func(n int64) (bool, error) {
 			t, err := by.oneStep(n)
 			if err != nil {
 				return false, err

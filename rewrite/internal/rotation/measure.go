@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -81,12 +81,12 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	}
 	fit.Limit, fit.Angles, fit.Order, fit.Factors = limit, r.Angles, r.order, r.factors
 	agreed, err := r.confirm(ctx, fit, powers[len(powers)-1])
-	if err != nil && !search.Ended(err) && r.Angles != rope.Float32 {
+	if err != nil && !bisect.Ended(err) && r.Angles != rope.Float32 {
 		// ONNX Runtime may compute angles in float32 and leave out the rounding to 16 bits.
 		r.Angles = rope.Float32
 		agreed, err = r.confirm(ctx, fit, powers[len(powers)-1])
 	}
-	if err != nil && !search.Ended(err) {
+	if err != nil && !bisect.Ended(err) {
 		if change := r.switches(ctx, fit); change != nil {
 			return nil, change
 		}
@@ -127,7 +127,7 @@ func (r *Rotator) limit(ctx context.Context) (int64, error) {
 	case r.Places > 0:
 		return r.Places - 1, nil
 	}
-	return search.Farthest(ir.TopPosition, func(p int64) (int64, error) { return p, probe(p) })
+	return bisect.Farthest(ir.TopPosition, func(p int64) (int64, error) { return p, probe(p) })
 }
 
 // top returns the largest position that is evaluated.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // Curve is what becomes of a score x: softcap·tanh(factor·x/softcap), or factor·x where
@@ -79,7 +79,7 @@ func (s *Scorer) fitCurve(fit *Fit, samples []Sample, large Sample) error {
 	}
 	// Somebody chose the softcap, so it is a number with few digits.
 	off := 4 * math.Max(ir.Float32eps, p.Epsilon()) * c.Softcap
-	c.Softcap = search.Shortest(c.Softcap-off, c.Softcap+off)
+	c.Softcap = bisect.Shortest(c.Softcap-off, c.Softcap+off)
 	for range 8 {
 		c.Factor *= line(small, c)
 	}

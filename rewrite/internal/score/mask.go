@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 )
 
 // Masked is the value below which a key counts as hidden. It is an absolute value: with
@@ -59,7 +59,7 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		return nil
 	}
 	// One row with as many keys as possible: the last query and all keys before it.
-	s.longest, err = search.Farthest(s.clamped(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
+	s.longest, err = bisect.Farthest(s.clamped(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
 		if err == nil {
 			out = rows

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/search"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -162,7 +162,7 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 			return nil, fmt.Errorf("%q is added to it, which would have as many columns as buffers have rows", s.Biases[0].Value)
 		}
 		fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
-		if err != nil && !search.Ended(err) {
+		if err != nil && !bisect.Ended(err) {
 			err = fmt.Errorf("scores are not those of a product to which %q is added: %w", s.Biases[0].Value, err)
 		}
 		return fit, err
@@ -170,7 +170,7 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	unlike := errors.New("it is made of more than a padding mask")
 	if len(s.Others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fitWith(ctx, &Fit{})
-		if err == nil || search.Ended(err) {
+		if err == nil || bisect.Ended(err) {
 			return fit, err
 		}
 		unlike = err
@@ -179,7 +179,7 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 		return nil, unlike // a bias would have as many columns as buffers have rows
 	}
 	fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
-	if err == nil || search.Ended(err) {
+	if err == nil || bisect.Ended(err) {
 		return fit, err
 	}
 	return nil, fmt.Errorf("%w; nor is it a bias on scores: %w", unlike, err)

@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Verdict says how a claim and the graph compare.
+type Verdict string
+
+// The verdicts.
+const (
+	Agrees      Verdict = "agrees"
+	Differs     Verdict = "differs"
+	NotClaimed  Verdict = "not claimed"
+	NotMeasured Verdict = "not measured" // Line.Why has the reason
+)
+
+// Line is one claim, for layers of which the same is true.
+type Line struct {
+	What     string  `json:"what"`     // Hugging Face's key, or what it would be
+	Layers   string  `json:"layers"`   // for example 0-29; "" where it concerns the whole model
+	Scope    string  `json:"scope"`    // the graph inside a node that the layers stand in; "" is the model's own
+	Claimed  string  `json:"claimed"`  // "" where nothing is claimed
+	From     string  `json:"from"`     // file and key of the claim
+	Measured string  `json:"measured"` // "" where it was not measured
+	Verdict  Verdict `json:"verdict"`
+	Why      string  `json:"why"`
+}
+
+// Report is what came of one model.
+type Report struct {
+	Model    string   `json:"model"`
+	Configs  []string `json:"configs"` // files that claims are from
+	Lines    []Line   `json:"lines"`
+	Repaired []string `json:"repaired"` // what a repair changed
+	Output   string   `json:"output"`   // file written, "" if none
+
+	Unmeasured int `json:"unmeasured"` // attention sites that could not be measured
+}
+
+// Count counts the lines with a verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for _, l := range r.Lines {
+		if l.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Options say how a model is audited.
+type Options struct {
+	Rewrite rewrite.Options // how it is evaluated
+	Config  string          // path of config.json; "" looks beside the model and in the folder above
+}
+
+// claims are what the files beside a model say.
+type claims struct {
+	config modelconfig.Config
+	genai  modelconfig.GenAI
+}
+
+func (o Options) claims(model string) claims {
+	c := claims{config: modelconfig.Read(model), genai: modelconfig.ReadGenAI(model)}
+	if o.Config != "" {
+		c.config = modelconfig.ReadFile(o.Config)
+	}
+	if c.genai.Unread == nil && !c.genai.Describes(model) {
+		c.genai = modelconfig.GenAI{}
+	}
+	return c
+}
+
+// paths lists the files that were read. The error says of a model why there is none.
+func (c claims) paths(model string) (paths []string, err error) {
+	for _, unread := range []error{c.config.Unread, c.genai.Unread} {
+		if unread != nil {
+			return nil, unread
+		}
+	}
+	for _, path := range []string{c.config.Path, c.genai.Path} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, &NoConfigError{model}
+	}
+	return paths, nil
+}
+
+// NoConfigError says that nothing beside a model claims anything.
+type NoConfigError struct{ Model string }
+
+func (e *NoConfigError) Error() string {
+	return fmt.Sprintf("no config.json in %s or the folder above it, and no genai_config.json that names %s; give --config FILE",
+		filepath.Dir(e.Model), filepath.Base(e.Model))
+}
+
+// Run audits a model. The error wraps rewrite.ErrNoAttention when it has no rotary
+// attention, is a *NoConfigError when nothing is claimed, or says what kept it from
+// being looked at.
+func Run(ctx context.Context, path string, opts Options) (*Report, error) {
+	r, _, err := run(ctx, path, opts)
+	return r, err
+}
+
+// subject is a model with what is claimed of it.
+type subject struct {
+	claims claims
+	survey *Survey
+}
+
+func run(ctx context.Context, path string, opts Options) (*Report, *subject, error) {
+	s := &subject{claims: opts.claims(path)}
+	r := &Report{Model: path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
+	var err error
+	if r.Configs, err = s.claims.paths(path); err != nil {
+		return r, s, err
+	}
+	m, err := onnx.Open(path)
+	if err != nil {
+		return r, s, err
+	}
+	defer m.Close()
+	if s.survey, err = Look(ctx, m, opts.Rewrite); err != nil {
+		return r, s, err
+	}
+	s.judge(r)
+	return r, s, nil
+}
+
+// judge fills the lines.
+func (s *subject) judge(r *Report) {
+	var lines []sited
+	for i, site := range s.survey.Sites {
+		if site.Attention == nil || site.RotationOnly {
+			r.Unmeasured++
+		}
+		for _, l := range s.site(site) {
+			lines = append(lines, sited{l, i, site})
+		}
+	}
+	r.Lines = append(together(lines), s.positions()...)
+}
+
+// sited is a line of one site.
+type sited struct {
+	Line
+	index int
+	site  Site
+}
+
+// together makes one line of equal ones of several layers, in the order of claims.
+func together(lines []sited) (all []Line) {
+	var order []string
+	for _, l := range lines {
+		if !slices.Contains(order, l.What) {
+			order = append(order, l.What)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b sited) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.What), slices.Index(order, b.What)), cmp.Compare(a.index, b.index))
+	})
+	for i := 0; i < len(lines); {
+		same := func(j int) bool { return lines[j].Line == lines[i].Line && lines[j].site.Scope == lines[i].site.Scope }
+		var places []int
+		rest := slices.Clone(lines[:0:0])
+		j := i
+		for ; j < len(lines) && lines[j].What == lines[i].What; j++ {
+			if same(j) {
+				places = append(places, lines[j].site.Place)
+			} else {
+				rest = append(rest, lines[j])
+			}
+		}
+		first := lines[i]
+		copy(lines[j-len(rest):j], rest)
+		i = j - len(rest)
+		first.Line.Layers, first.Line.Scope = ranges.Text(places), first.site.Scope
+		all = append(all, first.Line)
+	}
+	return all
+}

@@ -1,0 +1,195 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// RefusedError says why a model cannot be repaired.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "not repaired: " + e.Reason }
+
+// Repair audits a model and, where it differs from its configuration, opens it once
+// more, rewrites it by what the configuration says and hands it to save. Layers that
+// agree keep their meaning. The report's Repaired lists what was changed; it is empty
+// where nothing differs, and nothing is saved then.
+//
+// The error is one of Run's or of rewrite.Rewrite's, or a *RefusedError: something
+// differs that no method changes, or the rewritten model still differs.
+func Repair(ctx context.Context, path string, opts Options, save func(*onnx.Model) error) (*Report, error) {
+	r, s, err := run(ctx, path, opts)
+	if err != nil || r.Count(Differs) == 0 {
+		return r, err
+	}
+	edits, err := s.edits(r, opts.Rewrite.Target)
+	if err != nil {
+		return r, err
+	}
+	m, err := onnx.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer m.Close()
+	o := opts.Rewrite
+	o.LayerEdits, o.Context = edits, s.context(edits)
+	done, err := rewrite.Rewrite(ctx, m, o)
+	if err != nil {
+		return r, err
+	}
+	if err := s.mended(ctx, m, opts); err != nil {
+		return r, err
+	}
+	if err := save(m); err != nil {
+		return r, err
+	}
+	r.Repaired = done.Edits
+	return r, nil
+}
+
+// mended audits the rewritten model.
+func (s *subject) mended(ctx context.Context, m *onnx.Model, opts Options) error {
+	seen, err := Look(ctx, m, opts.Rewrite)
+	if err != nil {
+		return err
+	}
+	again := &Report{}
+	(&subject{claims: s.claims, survey: seen}).judge(again)
+	for _, l := range again.Lines {
+		if l.Verdict == Differs {
+			return &RefusedError{fmt.Sprintf("after it was rewritten %s of layers %s is still %s, and %s says %s", l.What, l.Layers, l.Measured, l.From, l.Claimed)}
+		}
+	}
+	return nil
+}
+
+// edits returns the methods that make of the sites that differ what is claimed.
+func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, error) {
+	if s.survey.Fused {
+		return nil, &RefusedError{"it was rewritten already; start from the original file"}
+	}
+	var reasons []string
+	for _, l := range r.Lines {
+		if why := unmendable(l, target); l.Verdict == Differs && why != "" {
+			reasons = append(reasons, fmt.Sprintf("%s is %s and claimed to be %s: %s", l.What, l.Measured, l.Claimed, why))
+		}
+	}
+	sites := map[string][]int{} // by the method
+	specs := map[string]rope.Spec{}
+	var order []string
+	for i, site := range s.survey.Sites {
+		for _, spec := range s.editsOf(site) {
+			key := spec.Axis.String() + " " + spec.String()
+			if sites[key] == nil {
+				order = append(order, key)
+			}
+			sites[key], specs[key] = append(sites[key], i), spec
+		}
+	}
+	if len(reasons) > 0 {
+		return nil, &RefusedError{strings.Join(reasons, "; ")}
+	}
+	var edits []rewrite.LayerEdit
+	for _, key := range order {
+		which := sites[key]
+		where := "layers " + ranges.Text(which)
+		if len(which) == 1 {
+			where = fmt.Sprintf("layer %d", which[0])
+		}
+		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: where})
+	}
+	if len(edits) == 0 && target == rewrite.PlainONNX {
+		return nil, &RefusedError{"nothing of it can be changed with the target onnx"}
+	}
+	return edits, nil
+}
+
+// unmendable says why what differs cannot be changed, "" where it can.
+func unmendable(l Line, target rewrite.Target) string {
+	switch l.What {
+	case "rope_theta", "rope_scaling", "attention_factor":
+		if l.Measured == "no rotation" || l.Claimed == "no rotation" {
+			return "no method makes a layer turn, or not turn, query and key"
+		}
+		return ""
+	case "sliding_window":
+		if l.Measured == "none" {
+			return ""
+		}
+		return "keys that the graph hides stay hidden; a mask can only hide more. Export it again"
+	case "max_position_embeddings":
+		if target != rewrite.PlainONNX && l.Measured != "" {
+			return "" // the op computes angles and reads no table
+		}
+		return "its tables end; leave the target onnx out"
+	case "context_length":
+		return "the files disagree; correct one of them"
+	}
+	return "no method changes it. Export it again"
+}
+
+// editsOf returns the methods for one site, none where it agrees.
+func (s *subject) editsOf(site Site) (specs []rope.Spec) {
+	differs := map[string]bool{}
+	for _, l := range s.site(site) {
+		differs[l.What] = differs[l.What] || l.Verdict == Differs
+	}
+	layer, _ := s.layer(site)
+	if differs["rope_theta"] || differs["rope_scaling"] || differs["attention_factor"] {
+		specs = append(specs, s.scaling(site, layer))
+	}
+	if differs["sliding_window"] {
+		window := rope.Integer(s.claims.config.Window(layer).Value)
+		specs = append(specs, rope.Spec{Axis: rope.MaskAxis, Name: "sliding-window", Params: map[string]rope.Value{"window": window}})
+	}
+	return specs
+}
+
+// scaling is the claimed scaling, on the claimed base.
+func (s *subject) scaling(site Site, layer int) rope.Spec {
+	claim := s.claims.config.Rotation(layer)
+	carried, base := s.carried(*site.Attention, layer)
+	if claim.Theta.Given() {
+		base = claim.Theta.Value
+	}
+	spec := byRun(claim.Scaling)
+	if spec.Name == "" {
+		spec = rope.Spec{Axis: rope.ScalingAxis, Name: "theta"}
+	}
+	if base != 0 {
+		spec = with(spec, "rope_theta", rope.Number(base))
+	}
+	if carried.Name != "" {
+		spec = with(spec, "base", rope.Text("original"))
+	}
+	return spec
+}
+
+// context is what the edits need to know of the model. A longer context than the
+// trained one is told only where a scaling takes its factor from that.
+func (s *subject) context(edits []rewrite.LayerEdit) rope.Context {
+	c := s.claims.config.Context(0)
+	for _, e := range edits {
+		m, err := rope.Lookup(e.Spec.Axis, e.Spec.Name)
+		takes := func(p rope.Param) bool { return p.Stretches && p.Default.Kind() == rope.Absent }
+		if err == nil && slices.ContainsFunc(m.Params, takes) && e.Spec.Params["factor"].Kind() == rope.Absent {
+			return c
+		}
+	}
+	c.Length = 0
+	return c
+}
+
+// IsRefused says whether an error says why a model cannot be repaired.
+func IsRefused(err error) bool {
+	refused := (*RefusedError)(nil)
+	return errors.As(err, &refused)
+}

@@ -1,0 +1,227 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// rotation compares how a site turns query and key.
+func (s *subject) rotation(site Site, layer int) []Line {
+	claim := s.claims.config.Rotation(layer)
+	theta, scaling := Line{What: "rope_theta"}, Line{What: "rope_scaling"}
+	if claim.Theta.Given() {
+		theta.Claimed, theta.From = short(claim.Theta.Value), s.claims.from(claim.Theta.Key)
+	}
+	switch key := claim.ScalingKey; {
+	case key == "" && claim.Theta.Given():
+		scaling.Claimed, scaling.From = "none", s.claims.from(claim.Theta.Key)+" alone"
+	case key != "":
+		scaling.Claimed, scaling.From = scalingText(claim.Scaling), s.claims.from(key)
+	}
+	if claim.None {
+		theta.Claimed, theta.From = "no rotation", s.claims.from(claim.NoneKey)
+		scaling.Claimed, scaling.From = "", ""
+	}
+	if claim.Unread != nil {
+		scaling.Claimed = "unread"
+	}
+	if site.Attention == nil {
+		return []Line{unmeasured(theta, site), unmeasured(scaling, site)}
+	}
+	e := site.Attention.Encoding
+	if len(e.Frequencies) == 0 || claim.None {
+		return []Line{still(theta, len(e.Frequencies) == 0, claim)}
+	}
+	carried, base := s.carried(*site.Attention, layer)
+	expected, err := s.expected(site, claim)
+	matches := err == nil && sameFrequencies(expected.Encoding, e)
+	switch {
+	case base != 0:
+		theta.Measured = short(base)
+		theta = judged(theta, equal(base, claim.Theta.Value))
+	case matches:
+		theta.Measured = theta.Claimed
+		theta = judged(theta, true)
+	default:
+		theta = unmeasured(theta, Site{Reason: "the frequencies follow no base, and no scaling that is recognised"})
+	}
+	scaling.Measured = measuredScaling(e, carried, base)
+	switch {
+	case claim.Unread != nil:
+		scaling.Verdict, scaling.Why = NotMeasured, claim.Unread.Error()
+	case err != nil:
+		scaling.Verdict, scaling.Why = NotMeasured, err.Error()
+	default:
+		scaling = judged(scaling, matches)
+		if scaling.Verdict == Agrees {
+			scaling.Measured = scaling.Claimed
+		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && equalLists(expected.Encoding.Frequencies, e.Frequencies) {
+			scaling.Why = fmt.Sprintf("the graph keeps the frequencies of up to %d tokens for every length", expected.Encoding.LengthDependent.Trained)
+		}
+	}
+	lines := []Line{theta, scaling}
+	if gain := gainLine(*site.Attention, expected, scaling, err); gain.What != "" && claim.Unread == nil {
+		lines = append(lines, gain)
+	}
+	return append(lines, s.rotated(site)...)
+}
+
+// still compares a layer of which graph or configuration turn nothing.
+func still(l Line, turnsNot bool, claim modelconfig.Rotation) Line {
+	l.Measured = "a rotation"
+	if turnsNot {
+		l.Measured = "no rotation"
+	}
+	if claim.NoneKey == "" {
+		l.Verdict, l.Why = NotClaimed, "no key says which layers turn query and key"
+		return l
+	}
+	return judged(l, turnsNot == claim.None)
+}
+
+// rotated compares how many channels turn, and which of them together.
+func (s *subject) rotated(site Site) []Line {
+	c, e := s.claims.config, site.Attention.Encoding
+	width := Line{What: "rotary_dim", Measured: fmt.Sprint(e.RotaryDim())}
+	if n := c.RotaryDim(); n.Given() {
+		width.Claimed, width.From = short(n.Value), s.claims.from(n.Key)
+	}
+	layout := Line{What: "rotary layout", Measured: layoutText(e.Layout == rope.Interleaved)}
+	if key, interleaved := c.Interleaved(); key != "" {
+		layout.Claimed, layout.From = layoutText(interleaved), s.claims.from(key)
+	}
+	return []Line{judged(width, width.Claimed == width.Measured), judged(layout, layout.Claimed == layout.Measured)}
+}
+
+// carried returns the scaling that the graph's frequencies show, if any, and their
+// base before it; 0 where they follow none.
+func (s *subject) carried(a rope.Attention, layer int) (rope.Spec, float64) {
+	if base, ok := a.Encoding.Base(); ok {
+		return rope.Spec{}, base
+	}
+	if spec, base, ok := rope.Recognise(a, s.claims.config.Context(layer)); ok {
+		return spec, base
+	}
+	return rope.Spec{}, 0
+}
+
+// expected returns what the claimed scaling makes of the claimed base, or where no
+// base is claimed of the graph's. A base that differs is no matter of the scaling:
+// where that alone differs the graph's is taken.
+func (s *subject) expected(site Site, claim modelconfig.Rotation) (rope.Attention, error) {
+	if claim.Unread != nil {
+		return rope.Attention{}, claim.Unread
+	}
+	a, layer := *site.Attention, site.Place
+	_, base := s.carried(a, layer)
+	bases := []float64{claim.Theta.Value, base}
+	var first rope.Attention
+	err := errors.New("neither the graph's base is known nor one claimed")
+	for _, theta := range slices.DeleteFunc(bases, func(x float64) bool { return x == 0 }) {
+		got, failed := scaled(a, theta, claim.Scaling, s.claims.config.Context(layer))
+		if failed != nil {
+			return rope.Attention{}, failed
+		}
+		if err != nil {
+			first, err = got, nil
+		}
+		if sameFrequencies(got.Encoding, a.Encoding) {
+			return got, nil
+		}
+	}
+	return first, err
+}
+
+// scaled returns an attention that turns as many pairs as a, by the powers of a base
+// and with a scaling.
+func scaled(a rope.Attention, theta float64, scaling rope.Spec, c rope.Context) (rope.Attention, error) {
+	pairs := len(a.Encoding.Frequencies)
+	plain := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * pairs, Encoding: rope.Encoding{Frequencies: make([]float64, pairs)}}
+	base := rope.Spec{Axis: rope.ScalingAxis, Name: "theta", Params: map[string]rope.Value{"rope_theta": rope.Number(theta)}}
+	c.Theta = theta
+	plain, _, err := base.Apply(plain, c)
+	if err != nil || scaling.Name == "" {
+		return plain, err
+	}
+	got, _, err := byRun(scaling).Apply(plain, c)
+	return got, err
+}
+
+// byRun returns a scaling that depends on the length so that each call's counts, as
+// in transformers.
+func byRun(scaling rope.Spec) rope.Spec {
+	m, err := rope.Lookup(rope.ScalingAxis, scaling.Name)
+	if err != nil || !m.ByLength {
+		return scaling
+	}
+	return with(scaling, "length", rope.Text("run"))
+}
+
+// with returns a spec with a parameter.
+func with(spec rope.Spec, key string, value rope.Value) rope.Spec {
+	spec.Params = maps.Clone(spec.Params)
+	if spec.Params == nil {
+		spec.Params = map[string]rope.Value{}
+	}
+	spec.Params[key] = value
+	return spec
+}
+
+// sameFrequencies compares how fast pairs turn, in calls of every length. Which way
+// they turn is the graph's own.
+func sameFrequencies(a, b rope.Encoding) bool {
+	b = b.WithSenses(b.Senses())
+	x, y := a.LengthDependent, b.LengthDependent
+	return equalLists(a.Frequencies, b.Frequencies) && x.Trained == y.Trained && equalLists(x.Long, y.Long) && equal(x.NTK, y.NTK) && x.Linear == y.Linear
+}
+
+func equalLists(a, b []float64) bool { return slices.EqualFunc(a, b, equal) }
+
+// measuredScaling says what scaled the frequencies of a graph.
+func measuredScaling(e rope.Encoding, carried rope.Spec, base float64) string {
+	switch {
+	case e.LengthDependent.NTK > 0:
+		return fmt.Sprintf("dynamic NTK with factor %g beyond %d tokens", e.LengthDependent.NTK, e.LengthDependent.Trained)
+	case e.LengthDependent.Trained > 0:
+		return fmt.Sprintf("other frequencies beyond %d tokens", e.LengthDependent.Trained)
+	case carried.Name != "":
+		return carried.String()
+	case base == 0:
+		return "none that is recognised"
+	}
+	return "none"
+}
+
+// gainLine compares the gain on query and key; its What is "" where graph and
+// configuration have none. Without a cache a gain shows in the scale of the score.
+func gainLine(a, expected rope.Attention, scaling Line, unknown error) Line {
+	want, have := expected.Encoding.EffectiveGain(), a.Encoding.EffectiveGain()
+	if unknown != nil || want == 1 && have == 1 {
+		return Line{}
+	}
+	l := Line{What: "attention_factor", Measured: short(have), Claimed: short(want), From: scaling.From}
+	if inScale := a.EffectiveScale() / (rope.Attention{HeadSize: a.HeadSize}).EffectiveScale(); a.HeadSize > 0 && have == 1 && equal(inScale, want*want) {
+		l.Measured = short(want)
+		return judged(l, true)
+	}
+	return judged(l, equal(want, have))
+}
+
+func scalingText(spec rope.Spec) string {
+	if spec.Name == "" {
+		return "none"
+	}
+	return spec.String()
+}
+
+func layoutText(interleaved bool) string {
+	if interleaved {
+		return "interleaved"
+	}
+	return "half"
+}

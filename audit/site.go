@@ -1,0 +1,225 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// near is how far two numbers may be apart, relatively, that are the same: models in
+// 16 bits keep frequencies to three digits.
+const near = 1e-3
+
+func equal(a, b float64) bool { return math.Abs(a-b) <= near*max(math.Abs(a), math.Abs(b)) }
+
+// from names a key and its file.
+func (c claims) from(key string) string { return filepath.Base(c.config.Path) + ": " + key }
+
+// site compares one site with what is claimed of its layer.
+func (s *subject) site(site Site) (lines []Line) {
+	layer, known := s.layer(site)
+	lines = s.rotation(site, layer)
+	lines = append(lines, s.window(site, layer))
+	if !known {
+		for i := range lines {
+			if l := &lines[i]; l.Verdict == Differs || l.Verdict == Agrees {
+				l.Verdict, l.Why = NotMeasured, s.unknownLayer(site)
+			}
+		}
+	}
+	return append(lines, s.shape(site)...)
+}
+
+// layer returns which layer a site is. It is not known where there are others than
+// the configuration has, and these do not all claim the same.
+func (s *subject) layer(site Site) (layer int, known bool) {
+	layers := s.claims.config.Layers()
+	if layers == 0 || s.sitesBeside(site) == layers {
+		return site.Place, true
+	}
+	c := s.claims.config
+	for i := range layers {
+		if !reflect.DeepEqual(c.Rotation(i), c.Rotation(0)) || c.Window(i) != c.Window(0) {
+			return site.Place, false
+		}
+	}
+	return 0, true
+}
+
+// sitesBeside counts the sites of the graph that a site stands in.
+func (s *subject) sitesBeside(site Site) (count int) {
+	for _, other := range s.survey.Sites {
+		if other.Scope == site.Scope {
+			count++
+		}
+	}
+	return count
+}
+
+func (s *subject) unknownLayer(site Site) string {
+	return fmt.Sprintf("the graph has %d attentions and %s names %d layers, each with claims of its own: which is which is not known",
+		s.sitesBeside(site), filepath.Base(s.claims.config.Path), s.claims.config.Layers())
+}
+
+// unmeasured is the line of a claim whose site could not be measured.
+func unmeasured(l Line, site Site) Line {
+	l.Verdict, l.Why = NotMeasured, site.Reason
+	if l.Claimed == "" {
+		l.Verdict = NotClaimed
+	}
+	return l
+}
+
+// judged sets the verdict of a line that was measured.
+func judged(l Line, agrees bool) Line {
+	switch {
+	case l.Claimed == "":
+		l.Verdict = NotClaimed
+	case agrees:
+		l.Verdict = Agrees
+	default:
+		l.Verdict = Differs
+	}
+	return l
+}
+
+// window compares the window of a site.
+func (s *subject) window(site Site, layer int) Line {
+	w := s.claims.config.Window(layer)
+	l := Line{What: "sliding_window"}
+	if w.Key != "" {
+		l.From, l.Claimed = s.claims.from(w.Key), windowText(w.Value)
+	}
+	if w.Unread != "" {
+		l.Claimed, l.Verdict, l.Why = "another kind of mask", NotMeasured, w.Unread
+		return l
+	}
+	if site.Attention == nil || site.RotationOnly {
+		return unmeasured(l, site)
+	}
+	have := site.Attention.Mask.Window
+	l.Measured = windowText(have)
+	positions := int64(s.claims.config.Positions().Value)
+	switch {
+	case w.Some && have == 0 && s.windowed(site):
+		l.Verdict, l.Why = NotClaimed, l.From+" does not say which layers have it"
+		return l
+	case w.Value != have && w.Value > 0 && have == 0 && positions > 0 && w.Value >= positions:
+		l.Why = fmt.Sprintf("a window of %d hides nothing within the %d positions of the model", w.Value, positions)
+		return judged(l, true)
+	}
+	return judged(l, w.Value == have)
+}
+
+// windowed says whether another site beside this one has a window.
+func (s *subject) windowed(site Site) bool {
+	for _, other := range s.survey.Sites {
+		if other.Scope == site.Scope && other.Attention != nil && other.Attention.Mask.Window > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func windowText(n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}
+
+// shape compares what has nothing to do with positions.
+func (s *subject) shape(site Site) (lines []Line) {
+	c, a := s.claims.config, site.Attention
+	if a == nil {
+		a = &rope.Attention{}
+	}
+	add := func(l Line, agrees bool, measured bool) {
+		if site.Attention == nil || site.RotationOnly || !measured {
+			l.Measured = ""
+			lines = append(lines, unmeasured(l, site))
+			return
+		}
+		lines = append(lines, judged(l, agrees))
+	}
+	if n := c.Softcap(); n.Given() || a.Softcap != 0 {
+		l := Line{What: "attn_logit_softcapping", Measured: softcapText(a.Softcap)}
+		if n.Given() {
+			l.Claimed, l.From = softcapText(n.Value), s.claims.from(n.Key)
+		}
+		add(l, equal(n.Value, a.Softcap), true)
+	}
+	if sinks, given := c.Sinks(); sinks || site.HasSinks {
+		l := Line{What: "sinks", Measured: yesNo(site.HasSinks)}
+		if given {
+			l.Claimed, l.From = yesNo(sinks), s.claims.from("model_type")
+		}
+		add(l, sinks == site.HasSinks, true)
+	}
+	if n := c.Scale(); n.Given() && (a.Scale != 0 || a.HeadSize > 0) {
+		gain := a.Encoding.EffectiveGain()
+		have := a.EffectiveScale()
+		if e, err := s.expected(site, c.Rotation(site.Place)); err == nil && gain == 1 {
+			gain = e.Encoding.EffectiveGain() // without a cache it may stand in the scale
+		}
+		add(Line{What: "score scale", Claimed: short(n.Value), From: s.claims.from(n.Key), Measured: short(have)},
+			equal(n.Value, have) || equal(n.Value*gain*gain, have), true)
+	}
+	for _, n := range []struct {
+		what     string
+		claims   [2]modelconfig.Number
+		measured int
+	}{
+		{"num_attention_heads", [2]modelconfig.Number{c.Heads(), s.claims.genai.Heads}, a.Heads},
+		{"num_key_value_heads", [2]modelconfig.Number{c.KVHeads(), s.claims.genai.KVHeads}, a.KVHeads},
+		{"head_dim", [2]modelconfig.Number{c.HeadSize(), s.claims.genai.HeadSize}, a.HeadSize},
+	} {
+		for _, claim := range s.numbers(n.claims[0], n.claims[1]) {
+			claim.What, claim.Measured = n.what, fmt.Sprint(n.measured)
+			add(claim, claim.Claimed == claim.Measured, n.measured > 0)
+		}
+	}
+	return lines
+}
+
+// numbers returns a line for what the two files claim: one where they claim the same.
+func (s *subject) numbers(config, genai modelconfig.Number) (lines []Line) {
+	if config.Given() {
+		lines = append(lines, Line{Claimed: short(config.Value), From: s.claims.from(config.Key)})
+	}
+	if !genai.Given() {
+		return lines
+	}
+	from := "genai_config.json: " + genai.Key
+	if len(lines) == 1 && lines[0].Claimed == short(genai.Value) {
+		lines[0].From += " and " + from
+		return lines
+	}
+	return append(lines, Line{Claimed: short(genai.Value), From: from})
+}
+
+func softcapText(c float64) string {
+	if c == 0 {
+		return "none"
+	}
+	return short(c)
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// short writes a number with six digits, whole ones in full.
+func short(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.6g", x)
+}

@@ -1,0 +1,79 @@
+// Gendocs writes docs/methods.md from the table of methods in package rope.
+//
+//	go run ./cmd/dev/gendocs -o docs/methods.md
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func main() {
+	out := flag.String("o", "", "file to write; standard output if empty")
+	flag.Parse()
+	text := []byte(methods())
+	var err error
+	if *out == "" {
+		_, err = os.Stdout.Write(text)
+	} else {
+		err = os.WriteFile(*out, text, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gendocs:", err)
+		os.Exit(1)
+	}
+}
+
+const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do not edit. -->
+
+# Methods
+
+A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis; ` + "`rope-rewrite methods`" + `
+lists them, ` + "`rope-rewrite methods NAME`" + ` says what stands here. Keys are Hugging Face's where it has them;
+` + "`--rope-parameters`" + ` takes its dictionary, or the whole config.json with it, for the methods marked so.
+Unknown keys, wrong types and values out of range are errors; the case of names and keys does not matter. Numbers of
+tokens may be written with k or M, 1024 and 1024²: ` + "`8k`" + ` is 8192, ` + "`128K`" + ` is 131072. No other number takes
+them. Where it says so, a share of the context that the model is meant for (` + "`--context`" + `) may stand: ` + "`L/3`" + ` is
+a third of it.
+
+n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i its frequency in the graph (radians per
+position), L0 the trained context, p a token's position, d the distance from a query back to a key.
+`
+
+// methods renders the whole page.
+func methods() string {
+	var page strings.Builder
+	page.WriteString(head)
+	axis := ""
+	for m := range rope.Methods() {
+		if m.Axis.String() != axis {
+			axis = m.Axis.String()
+			fmt.Fprintf(&page, "\n## --%s\n", axis)
+		}
+		page.WriteString(method(m))
+	}
+	return page.String()
+}
+
+func method(m rope.Method) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "\n### %s\n\n%s\n\n", m.Name, m.Doc)
+	fmt.Fprintf(&s, "- Formula: %s\n", m.Formula)
+	fmt.Fprintf(&s, "- Source: %s\n", m.Source)
+	fmt.Fprintf(&s, "- Use: %s\n", strings.Join(m.Labels(), "; "))
+	if m.HF {
+		fmt.Fprintf(&s, "- Hugging Face: `rope_type` `%s`\n", m.Name)
+	}
+	if len(m.Params) == 0 {
+		return s.String()
+	}
+	s.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
+	for _, p := range m.Params {
+		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", p.Name, p.Values(), p.Default, p.Doc)
+	}
+	return s.String()
+}

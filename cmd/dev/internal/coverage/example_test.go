@@ -1,0 +1,16 @@
+package coverage_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/dev/internal/coverage"
+)
+
+func ExampleLook() {
+	r := coverage.Look(context.Background(), "../../../../testdata/coverage/gemma3__ts17-cache", os.Args[0])
+	fmt.Printf("%d of %d sites\n", r.Rewritten, r.Sites)
+	// Output:
+	// 2 of 2 sites
+}

@@ -1,0 +1,68 @@
+package mutant_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/dev/internal/mutant"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+func TestMain(m *testing.M) {
+	rewrite.ServeIfWorker()
+	os.Exit(m.Run())
+}
+
+// exports are of ten kinds: exporters, layouts, element types, windows, fused attention.
+var exports = []string{
+	"cohere__dynamo18", "gemma3_text__dynamo18", "gpt_neox__optimum", "gptj__ts17", "llama__dynamo18-fp16",
+	"llama__dynamo23", "llama__genai-fp32", "llama__optimum", "llama__ts17", "qwen3__dynamo18",
+}
+
+// each is how many mutants of an export are made, of which ONNX Runtime runs about a third.
+const each = 100
+
+// TestMutants makes a thousand mutants; make mutants makes more.
+func TestMutants(t *testing.T) {
+	testruntime.Require(t)
+	worker := []string{os.Args[0]}
+	for i, name := range exports {
+		t.Run(name, func(t *testing.T) {
+			eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer eng.Close()
+			judged := 0
+			for seed := range uint64(each) {
+				m, err := onnx.Open("../../../../testdata/models/" + name + "/model.onnx")
+				if err != nil {
+					t.Fatal(err)
+				}
+				what, ok := mutant.Change(m, rand.New(rand.NewPCG(seed, uint64(i))))
+				if !ok {
+					t.Fatalf("seed %d: nothing could be changed", seed)
+				}
+				v, why, err := mutant.Judge(context.Background(), eng, m, t.TempDir(), worker)
+				m.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v == mutant.Wrong {
+					t.Errorf("seed %d: %s: %s", seed, what, why)
+				}
+				if v.Judged() {
+					judged++
+				}
+			}
+			if judged < each/10 {
+				t.Errorf("%d of %d mutants were judged", judged, each)
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package diagram
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// Named is an attention with a name for a legend.
+type Named struct {
+	Name string
+	rope.Attention
+}
+
+// errNoRotation is what figures of a rotation say of an attention without one.
+var errNoRotation = errors.New("the attention has no rotation, and there is nothing to draw")
+
+// Wavelengths draws how many tokens each pair of channels takes for one turn, 2π divided by its
+// frequency, for some attentions, against the length that the model was trained on (0 leaves that
+// out). A pair that does not turn is left out. Frequencies that depend on the length are those of
+// the longest, context.
+func Wavelengths(list []Named, trained, context int64) (figure.Lines, error) {
+	f := figure.Lines{Title: "Wavelength of each channel pair", XLabel: "channel pair", YLabel: "tokens per turn", LogY: true, TokensY: true}
+	for _, a := range list {
+		s := figure.Series{Name: a.Name}
+		for i, omega := range a.Encoding.At(context).Frequencies {
+			if omega != 0 {
+				s.X, s.Y = append(s.X, float64(i)), append(s.Y, 2*math.Pi/math.Abs(omega))
+			}
+		}
+		if len(s.X) == 0 {
+			return f, fmt.Errorf("%s: %w", a.Name, errNoRotation)
+		}
+		f.Series = append(f.Series, s)
+	}
+	if trained > 0 {
+		f.Marks = []figure.Mark{{Name: "trained length " + figure.Tokens(float64(trained)), Y: float64(trained)}}
+	}
+	return f, nil
+}
+
+// cells is how many rows and columns a matrix has at most.
+const cells = 256
+
+// Positions draws at which distance the rotation sees each key of length tokens, hidden keys left
+// out: the relative-position matrix, as in An et al., "Why Does the Effective Context Length of
+// LLMs Fall Short?" (2024), figure 4.
+func Positions(a rope.Attention, length int) (figure.Matrix, error) {
+	m := figure.Matrix{Title: "Distance at which a query sees a key", XLabel: "key", YLabel: "query", Length: float64(length)}
+	see, err := ref.Sight(a, nil, length)
+	if err != nil {
+		return m, err
+	}
+	m.Values = sampled(length, func(query, key int) float64 {
+		if distance, visible := see(query, key); visible {
+			return distance
+		}
+		return math.NaN()
+	})
+	return m, nil
+}
+
+// Visibility draws who sees whom: a class for the tokens of the query's own document, of the
+// anchor, of other documents, and of readers. documents are the tokens' ids; nil are tokens of
+// one document.
+func Visibility(a rope.Attention, documents []int64, length int) (figure.Matrix, error) {
+	m := figure.Matrix{Title: "Keys that a query sees", XLabel: "key", YLabel: "query", Length: float64(length)}
+	see, err := ref.Sight(a, documents, length)
+	if err != nil {
+		return m, err
+	}
+	names := [...]string{"own document", "anchor", "other document", "reader"}
+	class := func(query, key int) int {
+		switch {
+		case documents == nil:
+			return 0
+		case documents[key] == 0:
+			return 1
+		case documents[key] < 0:
+			return 3
+		case documents[key] != documents[query]:
+			return 2
+		}
+		return 0
+	}
+	last := 0
+	m.Values = sampled(length, func(query, key int) float64 {
+		if _, visible := see(query, key); !visible {
+			return math.NaN()
+		}
+		last = max(last, class(query, key))
+		return float64(class(query, key))
+	})
+	if m.Classes = names[:last+1]; documents == nil {
+		m.Classes = []string{"visible"}
+	}
+	return m, nil
+}
+
+// sampled is a matrix of length tokens by length, of which so many are taken as a picture shows.
+func sampled(length int, value func(query, key int) float64) [][]float64 {
+	n := min(length, cells)
+	rows := make([][]float64, n)
+	for i := range rows {
+		for j := range n {
+			rows[i] = append(rows[i], value(at(i, n, length), at(j, n, length)))
+		}
+	}
+	return rows
+}
+
+// at is the token in the middle of one of n equal parts.
+func at(part, n, length int) int { return (2*part + 1) * length / (2 * n) }
+
+// Decay draws by distance the mean, over the channel pairs, of |S_j| = |Σ_{i<j} e^{i m θ_i}|, which
+// bounds the score of a query and a key at distance m (Su et al., RoFormer, 2021, section 3.4.3,
+// equations 35 to 37), as a share of its value at distance 0. A map of positions moves the
+// distance first. The bound swings from token to token: each point is the mean of a step of
+// distances, and steps grow by an eighth.
+func Decay(list []Named, length int) (figure.Lines, error) {
+	f := figure.Lines{Title: "Upper bound of the score by distance", XLabel: "tokens between query and key", YLabel: "share of distance 0", TokensX: true, LogX: true}
+	for _, a := range list {
+		plain := a.Attention
+		plain.Mask = rope.Mask{Causal: true}
+		see, err := ref.Sight(plain, nil, length)
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", a.Name, err)
+		}
+		frequencies := a.Encoding.At(int64(length)).Frequencies
+		if len(frequencies) == 0 {
+			return f, fmt.Errorf("%s: %w", a.Name, errNoRotation)
+		}
+		s := figure.Series{Name: a.Name}
+		whole := bound(frequencies, 0)
+		for from := 1; from < length; {
+			to := min(max(from+1, from*9/8), length)
+			sum, step := 0.0, max(1, (to-from)/cells)
+			count := 0.0
+			for d := from; d < to; d += step {
+				distance, _ := see(length-1, length-1-d)
+				sum, count = sum+bound(frequencies, distance)/whole, count+1
+			}
+			s.X, s.Y = append(s.X, float64(from+to-1)/2), append(s.Y, sum/count)
+			from = to
+		}
+		f.Series = append(f.Series, s)
+	}
+	return f, nil
+}
+
+// bound is the mean of |S_j| at a distance.
+func bound(frequencies []float64, distance float64) float64 {
+	var re, im, sum float64
+	for _, omega := range frequencies {
+		sin, cos := math.Sincos(distance * omega)
+		re, im = re+cos, im+sin
+		sum += math.Hypot(re, im)
+	}
+	return sum / float64(len(frequencies))
+}

@@ -1,0 +1,168 @@
+package diagram_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+)
+
+// attention is a causal one whose pairs turn once in 8 and in 64 tokens.
+func attention() rope.Attention {
+	return rope.Attention{
+		Heads: 2, KVHeads: 1, HeadSize: 4, Mask: rope.Mask{Causal: true},
+		Encoding: rope.Encoding{Frequencies: []float64{2 * math.Pi / 8, -2 * math.Pi / 64}},
+	}
+}
+
+func edited(t *testing.T, axis rope.Axis, spec string) rope.Attention {
+	t.Helper()
+	s, err := rope.ParseSpec(axis, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := s.Apply(attention(), rope.Context{Original: 64, Length: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestWavelengths(t *testing.T) {
+	f, err := diagram.Wavelengths([]diagram.Named{{Name: "before", Attention: attention()}, {Name: "after", Attention: edited(t, rope.ScalingAxis, "linear:factor=2")}}, 64, 128)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]float64{{8, 64}, {16, 128}} {
+		if got := f.Series[i].Y; !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5*b }) {
+			t.Errorf("%s: %v, want %v", f.Series[i].Name, got, want)
+		}
+	}
+	if len(f.Marks) != 1 || f.Marks[0].Y != 64 {
+		t.Errorf("the trained length is %+v", f.Marks)
+	}
+	if _, err := diagram.Wavelengths([]diagram.Named{{Name: "nope", Attention: rope.Attention{}}}, 0, 0); err == nil {
+		t.Error("an attention without a rotation was drawn")
+	}
+}
+
+// STRING of shift 4 and window 2, written by hand from the paper's rule.
+func TestPositions(t *testing.T) {
+	m, err := diagram.Positions(edited(t, rope.PositionsAxis, "string:shift=4,window=2"), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := math.NaN()
+	want := [][]float64{
+		{0, n, n, n, n, n, n},
+		{1, 0, n, n, n, n, n},
+		{2, 1, 0, n, n, n, n},
+		{3, 2, 1, 0, n, n, n},
+		{2, 3, 2, 1, 0, n, n},
+		{3, 2, 3, 2, 1, 0, n},
+		{4, 3, 2, 3, 2, 1, 0},
+	}
+	same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+	for i, row := range m.Values {
+		if !slices.EqualFunc(row, want[i], same) {
+			t.Errorf("query %d: %v, want %v", i, row, want[i])
+		}
+	}
+	if m, err = diagram.Positions(attention(), 10000); err != nil || len(m.Values) != 256 || m.Values[255][0] != 9980-19 {
+		t.Errorf("of 10,000 tokens %d rows are drawn, the farthest at %g, %v", len(m.Values), m.Values[255][0], err)
+	}
+}
+
+func TestVisibility(t *testing.T) {
+	m, err := diagram.Visibility(edited(t, rope.MaskAxis, "anchor"), []int64{0, 1, 1, 2, 2, -1}, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, row := range m.Values {
+		for _, v := range row {
+			if math.IsNaN(v) {
+				text += "."
+				continue
+			}
+			text += fmt.Sprint(v)
+		}
+		text += "\n"
+	}
+	if want := "1.....\n10....\n100...\n1..0..\n1..00.\n122223\n"; text != want {
+		t.Errorf("who sees whom:\n%s\nwant\n%s", text, want)
+	}
+	if _, err := diagram.Visibility(edited(t, rope.MaskAxis, "anchor"), []int64{0, 1}, 3); err == nil {
+		t.Error("two document ids for three tokens were accepted")
+	}
+}
+
+// By hand: at distance 4 of the 8 and 64 of a turn the first pair is turned by half a turn, the
+// second by a sixteenth backwards.
+func TestDecay(t *testing.T) {
+	f, err := diagram.Decay([]diagram.Named{{Name: "plain", Attention: attention()}}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := math.Hypot(-1+math.Cos(math.Pi/8), -math.Sin(math.Pi/8))
+	want := (1 + sum) / 2 / 1.5
+	i := slices.Index(f.Series[0].X, 4)
+	if i < 0 || math.Abs(f.Series[0].Y[i]-want) > 1e-12 {
+		t.Errorf("at distance 4: %v %v, want %g", f.Series[0].X, f.Series[0].Y, want)
+	}
+}
+
+// Keys that are all alike get the same weight: a query at place i gives 1/(i + 1) to each.
+func TestAttended(t *testing.T) {
+	a := attention()
+	a.Encoding.Frequencies = []float64{0, 0}
+	const n = 6
+	p := ref.Problem{Attention: a, Batch: 1, Length: n, Query: make([]float64, 2*n*4), Key: make([]float64, n*4), Value: make([]float64, n*4)}
+	f, err := diagram.Attended(3, p, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range f.Series[0].X {
+		want, count := 0.0, 0.0
+		for q := int(x) - 1; q < n; q++ {
+			want, count = want+1/float64(q+1), count+1
+		}
+		if got := f.Series[0].Y[i]; math.Abs(got-want/count) > 1e-12 {
+			t.Errorf("at distance %g: %g, want %g", x-1, got, want/count)
+		}
+	}
+	if _, err := diagram.Attended(3, p, 2); err == nil {
+		t.Error("a head that the layer has not was drawn")
+	}
+}
+
+func Example() {
+	s, err := rope.ParseSpec(rope.PositionsAxis, "string:shift=4,window=2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, _, err := s.Apply(attention(), rope.Context{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := diagram.Positions(a, 8)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var b bytes.Buffer
+	if err := m.Write(&b, "png", figure.Light); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the last query sees the first key at", m.Values[7][0], "and the picture is a PNG:", bytes.HasPrefix(b.Bytes(), []byte("\x89PNG")))
+	// Output: the last query sees the first key at 5 and the picture is a PNG: true
+}

@@ -1,0 +1,215 @@
+package evaluation
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+)
+
+// Title is a variant and what was done to its model.
+type Title struct {
+	Name    string
+	Methods []string
+}
+
+// picture is what can be drawn.
+type picture interface {
+	Write(w io.Writer, format string, theme figure.Theme) error
+}
+
+// named is a picture with the beginning of its files' names.
+type named struct {
+	name  string
+	about string
+	picture
+}
+
+// WriteReport writes results.json, pictures as PNG and SVG for light and dark pages, and
+// report.html, which holds all of it.
+func WriteReport(folder string, results []byte, s Summary, variants []Title) error {
+	if err := replace(filepath.Join(folder, "results.json"), results); err != nil {
+		return err
+	}
+	page := struct {
+		Variants []Title
+		Pictures []shown
+		Cells    []Cell
+		Readings []Reading
+	}{variants, nil, OverDepths(s.Cells), s.Readings}
+	for _, p := range pictures(s, variants) {
+		of := shown{About: p.about}
+		for _, theme := range []figure.Theme{figure.Light, figure.Dark} {
+			for _, format := range []string{"png", "svg"} {
+				var b bytes.Buffer
+				if err := p.Write(&b, format, theme); err != nil {
+					return err
+				}
+				if err := replace(filepath.Join(folder, fmt.Sprintf("%s-%v.%s", p.name, theme, format)), b.Bytes()); err != nil {
+					return err
+				}
+				if format == "svg" {
+					url := template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+					if theme == figure.Light {
+						of.Light = url
+					} else {
+						of.Dark = url
+					}
+				}
+			}
+		}
+		page.Pictures = append(page.Pictures, of)
+	}
+	var b bytes.Buffer
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"tokens": Tokens, "percent": func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
+		"number": func(x float64) string { return fmt.Sprintf("%.4g", x) },
+	}).Parse(reportPage)
+	if err != nil {
+		return err
+	}
+	if err := t.Execute(&b, page); err != nil {
+		return err
+	}
+	return replace(filepath.Join(folder, "report.html"), b.Bytes())
+}
+
+// shown is a picture within the page.
+type shown struct {
+	About       string
+	Light, Dark template.URL
+}
+
+//go:embed report.html
+var reportPage string
+
+// replace writes a file as a whole.
+func replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".rope-rewrite-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// pictures are a heat map for each task and variant with several depths, one of variants by
+// lengths for each task, and the curves of perplexity.
+func pictures(s Summary, variants []Title) (list []named) {
+	var names, short []string
+	for _, v := range variants {
+		names, short = append(names, v.Name), append(short, ShortName(v.Name))
+	}
+	var tasks []string
+	for _, c := range s.Cells {
+		if !slices.Contains(tasks, c.Task) {
+			tasks = append(tasks, c.Task)
+		}
+	}
+	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
+	for _, task := range tasks {
+		table := func(cells []Cell, rows []string, row func(Cell) int) figure.HeatMap {
+			lengths := lengthsOf(cells)
+			h := figure.HeatMap{XLabel: "tokens", Y: rows, High: 1, Text: percent, Values: make([][]float64, len(rows))}
+			for _, l := range lengths {
+				h.X = append(h.X, Tokens(l))
+			}
+			for i := range h.Values {
+				h.Values[i] = slices.Repeat([]float64{math.NaN()}, len(lengths))
+			}
+			for _, c := range cells {
+				if i := row(c); i >= 0 {
+					h.Values[i][slices.Index(lengths, c.Length)] = c.Rate
+				}
+			}
+			return h
+		}
+		of := slices.DeleteFunc(slices.Clone(s.Cells), func(c Cell) bool { return c.Task != task })
+		h := table(OverDepths(of), short, func(c Cell) int { return slices.Index(names, c.Variant) })
+		h.Title = task + ": share found"
+		list = append(list, named{task, h.Title, h})
+		depths := depthsOf(of)
+		if len(depths) < 2 {
+			continue
+		}
+		var rows []string
+		for _, d := range depths {
+			rows = append(rows, percent(d))
+		}
+		for i, name := range names {
+			cells := slices.DeleteFunc(slices.Clone(of), func(c Cell) bool { return c.Variant != name })
+			h := table(cells, rows, func(c Cell) int { return slices.Index(depths, c.Depth) })
+			h.Title, h.YLabel = task+", "+short[i]+": share found", "depth"
+			list = append(list, named{task + "-" + fileName(short[i]), h.Title, h})
+		}
+	}
+	if len(s.Curves) > 0 {
+		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves)})
+	}
+	return list
+}
+
+// curves draws the perplexity by position.
+func curves(list []Curve) figure.Lines {
+	l := figure.Lines{Title: "perplexity by position", XLabel: "tokens", YLabel: "perplexity", TokensX: true, LogY: true}
+	for _, c := range list {
+		s := figure.Series{Name: ShortName(c.Variant), Y: c.Perplexity}
+		for i := range c.Perplexity {
+			s.X = append(s.X, (float64(i)+0.5)*float64(c.Block))
+		}
+		l.Series = append(l.Series, s)
+	}
+	return l
+}
+
+func lengthsOf(cells []Cell) (list []int) {
+	for _, c := range cells {
+		list = append(list, c.Length)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func depthsOf(cells []Cell) (list []float64) {
+	for _, c := range cells {
+		list = append(list, c.Depth)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// ShortName is a variant's name without the axes of its methods.
+func ShortName(name string) string {
+	return strings.NewReplacer("scaling ", "", "positions ", "", "mask ", "").Replace(name)
+}
+
+// fileName leaves of a name what any file may be called.
+func fileName(name string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r < 128 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.", r) {
+			return r
+		}
+		return '-'
+	}, name), "-.")
+}

@@ -1,0 +1,166 @@
+package evaluation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+func TestMain(m *testing.M) {
+	engine.ServeIfWorker()
+	testruntime.Examples()
+	os.Exit(m.Run())
+}
+
+const model = "../../../testdata/models/llama__optimum/model.onnx"
+
+// tokenBytes is what a token takes in the model's cache: two layers of keys and values, of two
+// heads of 16.
+const tokenBytes = 2 * 2 * 2 * 16 * 4
+
+// variants are the model as it is, and one whose frequencies depend on the length of a call.
+func variants(t *testing.T) ([]evaluation.Variant, lm.Options) {
+	library := testruntime.Require(t)
+	runtime, _ := testruntime.Paths(t)
+	patch := rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}
+	dynamic, err := rope.ParseSpec(rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=64,length=run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scaled := patch
+	scaled.Edits = []rope.Spec{dynamic}
+	return []evaluation.Variant{
+		{Name: "none", Model: model, Patch: patch, AsIs: true},
+		{Name: "dynamic", Model: model, Patch: scaled},
+	}, lm.Options{Threads: 1, OpsLibrary: library, Folder: "../../../testdata/lm", Require: true}
+}
+
+func plan() evaluation.Plan {
+	return evaluation.Plan{
+		Tasks: []string{"passkey", "kv", evaluation.Perplexity}, Lengths: []int{400, 500}, Depths: []float64{0.3, 0.7},
+		Samples: 2, Seed: 1, Windows: 2, Text: strings.Repeat("A text that says little, again and again. ", 40),
+	}
+}
+
+// run evaluates, and returns the samples without their times.
+func run(t *testing.T, p evaluation.Plan, v []evaluation.Variant, o evaluation.Options) (samples []evaluation.Sample, err error) {
+	t.Helper()
+	o.Sample = func(s evaluation.Sample) error {
+		s.Seconds = 0
+		samples = append(samples, s)
+		return nil
+	}
+	return samples, evaluation.Run(context.Background(), p, v, o)
+}
+
+// What is shared by trials changes no answer: with too little memory for it, and in other pieces,
+// every sample is the same. One that was computed before is not computed again.
+func TestRun(t *testing.T) {
+	v, options := variants(t)
+	samples, err := run(t, plan(), v, evaluation.Options{Model: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*2*2*2*2 + 2 + 2*2; len(samples) != want { // dynamic's windows are computed for each length
+		t.Errorf("%d samples, want %d", len(samples), want)
+	}
+	answers := map[string]bool{}
+	for _, s := range samples {
+		answers[s.Answer] = true
+	}
+	if len(answers) < 10 {
+		t.Errorf("only %d answers are different: the test shows nothing", len(answers))
+	}
+	little := plan()
+	little.Memory = 2 * 500 * tokenBytes // the cache of 500 tokens twice, and no more
+	pieces := options
+	pieces.Chunk = 64
+	alone, err := run(t, little, v[:1], evaluation.Options{Model: pieces})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range alone {
+		if w := samples[i]; s.Answer != w.Answer || s.Variant != w.Variant || s.Index != w.Index {
+			t.Errorf("%s, %s of %d tokens: the answer is %q, and %q where trials share", s.Variant, s.Task, s.Length, s.Answer, w.Answer)
+		}
+	}
+	rest, err := run(t, plan(), v, evaluation.Options{Model: options, Done: samples[:20]})
+	if err != nil || len(rest) != len(samples)-20 {
+		t.Errorf("%d samples are computed again of %d, %v", len(rest), len(samples)-20, err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	v, options := variants(t)
+	for want, change := range map[string]func(*evaluation.Plan){
+		"no task":                        func(p *evaluation.Plan) { p.Tasks = nil },
+		"unknown task \"passky\"":        func(p *evaluation.Plan) { p.Tasks = []string{"passky"} },
+		"samples: numbers above":         func(p *evaluation.Plan) { p.SamplesAt = map[int]int{400: 0} },
+		"lengths:":                       func(p *evaluation.Plan) { p.Lengths = []int{0} },
+		"depths:":                        func(p *evaluation.Plan) { p.Depths = []float64{1.5} },
+		"samples and windows":            func(p *evaluation.Plan) { p.Samples = 0 },
+		"a text, and none is given":      func(p *evaluation.Plan) { p.Text = "" },
+		"the text has 7 tokens":          func(p *evaluation.Plan) { p.Tasks, p.Text = []string{evaluation.Perplexity}, "A text." },
+		"100 tokens are too few":         func(p *evaluation.Plan) { p.Lengths = []int{100} },
+		"caches may take 0.0 MB":         func(p *evaluation.Plan) { p.Memory = 1000 },
+		"haystack: a text was expected,": func(p *evaluation.Plan) { p.Forms = map[string]evaluation.Form{"passkey": {Needle: "{key}"}} },
+	} {
+		p := plan()
+		change(&p)
+		if _, err := run(t, p, v[:1], evaluation.Options{Model: options}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	stop := errors.New("full")
+	err := evaluation.Run(context.Background(), plan(), v[:1], evaluation.Options{Model: options, Sample: func(evaluation.Sample) error { return stop }})
+	if !errors.Is(err, stop) {
+		t.Errorf("%v, want %v", err, stop)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := evaluation.Run(ctx, plan(), v, evaluation.Options{Model: options}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+}
+
+// The perplexity of a window is that of ONNX Runtime's own logits, by numpy (testdata/perplexity.py).
+func TestPerplexity(t *testing.T) {
+	v, options := variants(t)
+	b, err := os.ReadFile("testdata/perplexity.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		Text     string
+		Length   int
+		Surprise [][]float64
+	}
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{golden.Length}, Depths: []float64{0}, Samples: 1, Windows: len(golden.Surprise), Text: golden.Text}
+	samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(samples) != len(golden.Surprise) {
+		t.Fatalf("%d windows, want %d", len(samples), len(golden.Surprise))
+	}
+	for i, want := range golden.Surprise {
+		if !slices.EqualFunc(samples[i].LogLoss, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
+			t.Errorf("window %d: %v, want %v", i, samples[i].LogLoss, want)
+		}
+	}
+}

@@ -1,4 +1,0 @@
-// Package similar finds the name that somebody meant who mistyped it:
-//
-//	fmt.Errorf("unknown method %q%s", word, similar.Hint(word, names))
-package similar

@@ -1,0 +1,27 @@
+package modeldiff_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+func ExampleRun() {
+	d, err := modeldiff.Run(context.Background(), "../testdata/models/llama__genai-fp32/model.onnx",
+		"../testdata/claims/qwen2__genai-window/model.onnx", rewrite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range d.Sites {
+		fmt.Println(c.Name)
+		fmt.Println("A", c.A)
+		fmt.Println("B", c.B)
+	}
+	// Output:
+	// layer 1
+	// A 4 heads, 2 for keys, rotary 16 half, theta 10000, score scale 0.25, causal
+	// B 4 heads, 2 for keys, rotary 16 half, theta 10000, score scale 0.25, causal + window 8
+}

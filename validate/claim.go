@@ -1,0 +1,277 @@
+package validate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
+	"github.com/rope-rewrite/rope-rewrite/validate/capture"
+)
+
+// Claim compares a patched model with what its record says that it computes: each layer's output
+// with a float64 reference of the layer's method, on the query, key and value that the layer read.
+type Claim struct {
+	Methods []provenance.Edit `json:"methods"` // that change the meaning, and the original does not have
+	Changes bool              `json:"changes"` // the original has other methods, or none
+	Layers  []Layer           `json:"layers"`
+	Skipped []string          `json:"skipped"` // attentions that were not compared, with the reason
+	Holds   bool              `json:"holds"`   // every layer that was compared does, and the ops are those of the record
+}
+
+// Layer is one attention of a Claim.
+type Layer struct {
+	Layer int     `json:"layer"`
+	Node  string  `json:"node"`
+	Shape []int   `json:"shape"` // of the output: batch, heads, length, value size
+	Error float64 `json:"error"` // root mean square of the difference from the reference
+	Plain float64 `json:"plain"` // the same of a plain implementation, rounded to the output's type
+	Holds bool    `json:"holds"` // the error is at most twice that of the plain one
+	Worst Worst   `json:"worst"`
+}
+
+// Worst is the number that is the farthest off.
+type Worst struct {
+	Row, Head, Token, Channel int
+	Position                  int64
+	Got, Want                 float64
+}
+
+// claim compares layer by layer. A model without ops, written for other hosts, gives what the
+// op would compute in it: build makes that model of the original.
+func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.Options, error)) error {
+	path, options := v.patched, capture.Options{}
+	m, err := onnx.Open(path)
+	if err != nil {
+		return err
+	}
+	_, _, err = rewrite.ReadOps(m)
+	m.Close()
+	switch {
+	case v.record.OpSpec == 0:
+		path = v.original
+		if options.Rewrite, err = build(); err != nil {
+			return err
+		}
+	case err != nil: // its ops are not even those of the record
+		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
+		return nil
+	}
+	model, err := capture.Open(ctx, v.eng, path, options)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	var skipped reasons
+	for _, k := range model.Kept {
+		skipped.add(k.Layer, k.Reason)
+	}
+	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
+	s := model.Random(length, length, 17)
+	run, err := model.Run(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, l := range run.Layers {
+		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
+		if err != nil {
+			skipped.add(l.Layer, fmt.Sprintf("what it claims cannot be computed anew: %v", err))
+			continue
+		}
+		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
+			for _, real := range s.Mask { // the op does not read what the original did
+				l.KeyMask = append(l.KeyMask, real != 0)
+			}
+		}
+		checked, err := compareLayer(l, claimed)
+		if err != nil {
+			return fmt.Errorf("layer %d: %w", l.Layer, err)
+		}
+		c.Layers = append(c.Layers, checked)
+		c.Holds = c.Holds && checked.Holds
+	}
+	c.Skipped = append(c.Skipped, skipped.texts()...)
+	return nil
+}
+
+// reasons are why layers are not compared; many share one.
+type reasons struct {
+	list   []string
+	layers map[string][]int
+}
+
+func (r *reasons) add(layer int, reason string) {
+	if r.layers == nil {
+		r.layers = map[string][]int{}
+	}
+	if r.layers[reason] == nil {
+		r.list = append(r.list, reason)
+	}
+	r.layers[reason] = append(r.layers[reason], layer)
+}
+
+func (r *reasons) texts() (list []string) {
+	for _, reason := range r.list {
+		name := "layer"
+		if len(r.layers[reason]) > 1 {
+			name = "layers"
+		}
+		list = append(list, fmt.Sprintf("%s %s: %s", name, ranges.Text(r.layers[reason]), reason))
+	}
+	return list
+}
+
+// recordOf opens a model and reads its record; nil where it has none that can be read, which
+// then claims nothing.
+func recordOf(path string) (*provenance.Record, *onnx.Model, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := provenance.Read(m)
+	if err != nil {
+		return nil, m, nil
+	}
+	return r, m, nil
+}
+
+// methods are the edits of a record that change the meaning.
+func methods(r *provenance.Record) (list []provenance.Edit) {
+	if r == nil {
+		return nil
+	}
+	for _, e := range r.Edits {
+		if _, changes := axisOf(e); changes {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// axisOf is the axis of an edit that changes the meaning.
+func axisOf(e provenance.Edit) (rope.Axis, bool) {
+	for _, axis := range []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis} {
+		if e.What == axis.String() {
+			return axis, true
+		}
+	}
+	return 0, false
+}
+
+// claimedBy is what a layer computes by the record: what was measured of the original, with the
+// recorded methods. What the record does not tell, such as how the cache stands, is the node's.
+func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attention, error) {
+	at := slices.IndexFunc(r.Sites, func(s provenance.Site) bool { return slices.Contains(s.Layers, layer) })
+	if at < 0 {
+		return now, fmt.Errorf("the record has no site of it")
+	}
+	a := r.Sites[at].Original
+	for _, e := range r.Edits {
+		axis, changes := axisOf(e)
+		if !changes || !slices.Contains(e.Layers, layer) {
+			continue
+		}
+		spec, err := rope.ParseSpec(axis, e.Given)
+		if err != nil {
+			return now, err
+		}
+		if spec.Params == nil {
+			spec.Params = map[string]rope.Value{}
+		}
+		for _, s := range e.Settings {
+			if s.From != rope.FromContext && s.From != rope.Configuration {
+				continue
+			}
+			// Through its text: JSON does not tell an integer from another number, parameters do.
+			one, err := rope.ParseSpec(axis, spec.Name+":"+s.Name+"="+s.Value.String())
+			if err != nil {
+				return now, err
+			}
+			spec.Params[s.Name] = one.Params[s.Name]
+		}
+		if a, _, err = spec.Apply(a, rope.Context{Original: r.Configuration.Trained}); err != nil {
+			return now, err
+		}
+	}
+	// Rounded angles are the exporter's arithmetic, not its meaning.
+	precision := now.Encoding.Precision
+	now.Encoding, now.Bands, now.Chunk, now.Drawn = a.Encoding, a.Bands, a.Chunk, a.Drawn
+	now.Encoding.Precision = precision
+	now.Scale, now.Softcap, now.Temperature = a.EffectiveScale(), a.Softcap, a.Temperature
+	padding, bias := now.Mask.Padding, now.Mask.Bias
+	now.Mask = a.Mask
+	now.Mask.Padding, now.Mask.Bias = padding || a.Mask.Padding, bias
+	return now, nil
+}
+
+// compareLayer runs the reference of what is claimed on what the layer read.
+func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
+	p := l.Problem
+	p.Attention = claimed
+	want, err := ref.Run(p)
+	if err != nil {
+		return Layer{}, err
+	}
+	plain, err := ref.RunFloat32(p)
+	if err != nil {
+		return Layer{}, err
+	}
+	if len(l.Output) != len(want.Output) {
+		return Layer{}, fmt.Errorf("it gives %d numbers, and its method %d", len(l.Output), len(want.Output))
+	}
+	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
+	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}
+	precision := typeOf(l.Output)
+	worst := -1.0
+	count := 0.0
+	for i, got := range l.Output {
+		token := i / size % p.Length
+		row := i / (size * p.Length * claimed.Heads)
+		if p.KeyMask != nil && !claimed.Cross && !fed(p, row, token) {
+			continue // what padding gives has no meaning
+		}
+		count++
+		off := got - want.Output[i]
+		c.Error += off * off
+		by := precision.Round(plain.Output[i]) - want.Output[i]
+		c.Plain += by * by
+		if math.Abs(off) > worst {
+			worst = math.Abs(off)
+			c.Worst = Worst{Row: row, Head: i / (size * p.Length) % claimed.Heads, Token: token, Channel: i % size, Got: got, Want: want.Output[i], Position: int64(token)}
+			if p.Positions != nil {
+				c.Worst.Position = p.Positions[row*p.Length+token]
+			}
+		}
+	}
+	c.Error, c.Plain = math.Sqrt(c.Error/max(count, 1)), math.Sqrt(c.Plain/max(count, 1))
+	c.Holds = c.Error <= 2*c.Plain
+	return c, nil
+}
+
+// fed reports whether a new token is no padding.
+func fed(p ref.Problem, row, token int) bool {
+	past := p.Past
+	if p.Pasts != nil {
+		past = p.Pasts[row]
+	}
+	width := len(p.KeyMask) / p.Batch
+	return p.KeyMask[row*width+past+token]
+}
+
+// typeOf is the narrowest type that holds all numbers as they are: an output of 16 bits was
+// rounded, whatever type it comes in.
+func typeOf(numbers []float64) rope.Precision {
+	for _, p := range []rope.Precision{rope.BFloat16, rope.Float16} {
+		if !slices.ContainsFunc(numbers, func(x float64) bool { return p.Round(x) != x }) {
+			return p
+		}
+	}
+	return rope.Float32
+}

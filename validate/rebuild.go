@@ -1,0 +1,198 @@
+package validate
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/float16"
+	"github.com/rope-rewrite/rope-rewrite/internal/version"
+	"github.com/rope-rewrite/rope-rewrite/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+)
+
+// readRecords reads what the models' records say. That of the patched model counts where it is of
+// this original.
+func (v *validation) readRecords() error {
+	var graphs [2]string // of the original, and of the one that the patched model's record names
+	for i, f := range []struct {
+		path string
+		into **provenance.Record
+	}{{v.original, &v.before}, {v.patched, &v.record}} {
+		record, m, err := recordOf(f.path)
+		switch {
+		case record != nil:
+			graphs[i] = record.Graph
+		case err == nil && i == 0:
+			graph := m.Digest()
+			graphs[i] = hex.EncodeToString(graph[:])
+		}
+		if m != nil {
+			m.Close()
+		}
+		if err != nil {
+			return err
+		}
+		*f.into = record
+	}
+	if v.record != nil && graphs[0] != graphs[1] {
+		v.note(fmt.Sprintf("The patched model's record is of another original (SHA-256 of its graph %.12s…, here %.12s…), so the logits alone are compared.", graphs[1], graphs[0]))
+		v.record = nil
+	}
+	return nil
+}
+
+// compareRecord compares the patched model with what its record says: its graph with that of the
+// original rewritten anew, its logits with those of that model, each attention with a reference.
+func (v *validation) compareRecord(ctx context.Context) error {
+	r := v.result
+	c := &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true}
+	c.Changes = !reflect.DeepEqual(methods(v.before), methods(v.record))
+	if c.Changes {
+		c.Methods = append(c.Methods, methods(v.record)...)
+	}
+	r.Claim = c
+	if v.opts.Again != nil {
+		v.opts.Progress("rewriting the original as the record says")
+		if err := v.compareRebuilt(ctx); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.note(fmt.Sprintf("The original could not be rewritten as the record says: %v.", err))
+		}
+	}
+	v.opts.Progress("layer by layer")
+	if err := v.claim(ctx, c, func() (rewrite.Options, error) { return v.again(rewrite.Ops) }); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.note(fmt.Sprintf("Its layers could not be looked at one by one: %v.", err))
+	}
+	return nil
+}
+
+// compareRebuilt rewrites the original as the record says and compares.
+func (v *validation) compareRebuilt(ctx context.Context) error {
+	m, err := v.rebuild(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r := v.result
+	if r.Rebuilt, err = v.compareGraphs(m); err != nil {
+		return err
+	}
+	if !r.Claim.Changes || r.Rebuilt.Altered || r.Rebuilt.confirmed() && v.record.Target == string(rewrite.Ops) {
+		return nil
+	}
+	return v.compareExpected(ctx, m)
+}
+
+// again are the options that make of the original what the record says, for a target; "" is the
+// record's.
+func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
+	if v.opts.Again == nil {
+		return rewrite.Options{}, fmt.Errorf("no rewriter was given")
+	}
+	options, err := v.opts.Again(v.record)
+	if err != nil {
+		return options, err
+	}
+	options.AllowKept = len(v.record.Kept) > 0
+	if target != "" {
+		options.Target, options.NoDefinition = target, true
+	}
+	return options, nil
+}
+
+// rebuild rewrites the original as the record says, in memory.
+func (v *validation) rebuild(ctx context.Context, target rewrite.Target) (*onnx.Model, error) {
+	options, err := v.again(target)
+	if err != nil {
+		return nil, err
+	}
+	m, err := onnx.Open(v.original)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := rewrite.Rewrite(ctx, m, options); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// compareGraphs compares the patched model's graph with that of the rebuilt model.
+func (v *validation) compareGraphs(m *onnx.Model) (*Rebuilt, error) {
+	patched, err := onnx.Open(v.patched)
+	if err != nil {
+		return nil, err
+	}
+	defer patched.Close()
+	if len(definition.Of(patched)) == 0 {
+		definition.Remove(m) // a model may go without
+	}
+	first, err := modeldiff.Compare(m, patched, func(int64) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	r := &Rebuilt{First: first}
+	written := v.record.Tool == version.This().String()
+	r.Altered = first != nil && !first.Ops && written
+	if first != nil && !r.Altered {
+		by := "after a rewrite by this version"
+		if !written {
+			by = fmt.Sprintf("by rope-rewrite %s, and this is %s", v.record.Tool, version.This())
+		}
+		v.note(fmt.Sprintf("The graph is not the one that its record describes (%s; written %s), so it is compared on these inputs alone.", first.What, by))
+	}
+	return r, nil
+}
+
+// compareExpected compares the patched model's logits with those of the original to which the record's
+// methods were given. m is that model as the patched one was written.
+func (v *validation) compareExpected(ctx context.Context, m *onnx.Model) error {
+	if v.record.Target != string(rewrite.Ops) {
+		ops, err := v.rebuild(ctx, rewrite.Ops)
+		if err != nil {
+			return err
+		}
+		defer ops.Close()
+		m = ops
+	}
+	open := func(wide bool) ([][]float64, error) {
+		c := *m // what is loaded is changed
+		c.Graph = m.Graph.Clone()
+		if wide {
+			float16.Retype(&c)
+		}
+		logits, _, err := v.run(ctx, v.original, func(ctx context.Context, eng engine.Engine, path string) (*decoder.Decoder, error) {
+			return decoder.OpenModel(ctx, eng, &c, path, nil)
+		}, true)
+		return logits, err
+	}
+	logits, err := open(false)
+	if err != nil {
+		return err
+	}
+	var wide [][]float64
+	if v.result.Short {
+		if wide, err = open(true); err != nil {
+			return err
+		}
+	}
+	for i, own := range logits {
+		e := &Expected{Difference: distance(v.sequences[i], own, v.logits[i])}
+		if wide != nil {
+			e.ExpectedError, e.PatchedError = distance(v.sequences[i], own, wide[i]), distance(v.sequences[i], v.logits[i], wide[i])
+		}
+		v.result.Cases[i].Expected = e
+	}
+	return nil
+}

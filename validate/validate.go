@@ -1,0 +1,275 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
+	"github.com/rope-rewrite/rope-rewrite/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Case is one way of running both models.
+type Case struct {
+	Name       string  `json:"name"`
+	Difference float64 `json:"difference"` // largest, of logits
+	Range      float64 `json:"range"`      // largest minus smallest logit of the original
+
+	// Of a model in 16 bits: how far the two are from the original computed in
+	// float32; 0 of others.
+	OriginalError float64 `json:"original_error,omitempty"`
+	PatchedError  float64 `json:"patched_error,omitempty"`
+
+	Measures
+	// Rounding is how far the original is off from itself, as a share of the range, when it is
+	// computed otherwise: without graph optimisations, and with every number rounded once more at
+	// random. It is 0 where that could not be run.
+	Rounding float64 `json:"rounding,omitempty"`
+
+	// Expected compares the patched model with the original to which its methods were given; nil
+	// where it has none, or where that is the same graph.
+	Expected *Expected `json:"expected,omitempty"`
+}
+
+// Expected compares a patched model with the model that its record describes.
+type Expected struct {
+	Difference float64 `json:"difference"` // largest, of logits
+
+	// Of a model in 16 bits: how far the described and the patched model are from the described
+	// one computed in float32.
+	ExpectedError float64 `json:"expected_error,omitempty"`
+	PatchedError  float64 `json:"patched_error,omitempty"`
+}
+
+// Share is the difference as a share of the range.
+func (c Case) Share() float64 { return c.Difference / c.Range }
+
+// Result is what a comparison found.
+type Result struct {
+	Original  string   `json:"original"`
+	Patched   string   `json:"patched"`
+	Cases     []Case   `json:"cases"`
+	Tolerance float64  `json:"tolerance,omitempty"` // of the range, where one was given
+	Rounding  float64  `json:"rounding,omitempty"`  // largest of the cases
+	Same      bool     `json:"same"`                // the logits are the original's
+	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model may err by twice what the original does
+	Notes     []string `json:"notes"`               // what the comparison does not show
+
+	Verdict Verdict `json:"verdict"`
+
+	// Claim is what the patched model's record says, compared layer by layer; nil where it has
+	// no record.
+	Claim *Claim `json:"claim,omitempty"`
+
+	// Rebuilt compares the patched model's graph with that of the original, rewritten anew as the
+	// record says; nil where that could not be done.
+	Rebuilt *Rebuilt `json:"rebuilt,omitempty"`
+}
+
+// Rebuilt says in which place two graphs first differ; First is nil where they do not.
+type Rebuilt struct {
+	First *modeldiff.First `json:"first"`
+
+	// Altered says that the file was changed after the rewrite: what it holds is not what this
+	// version of rope-rewrite writes, in the same nodes.
+	Altered bool `json:"altered"`
+}
+
+// confirmed reports whether the patched model is, node for node and weight for weight, what its
+// record says.
+func (r *Rebuilt) confirmed() bool { return r != nil && r.First == nil }
+
+// Options says what is fed. The zero value is what the command does.
+type Options struct {
+	Length    int64        // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
+	Rows      [][]int64    // the tokens of the user's own texts, a row each; nil draws some
+	Tolerance float64      // largest allowed difference as a share of the range; 0 means twice what rounding does to the original
+	Progress  func(string) // told what is being done; may be nil
+
+	// Again gives the options that make what a record says of the original. Without it the
+	// graphs are not compared, and a method is not shown.
+	Again func(*provenance.Record) (rewrite.Options, error)
+}
+
+const (
+	DefaultLength = 64
+	MinLength     = 8 // for a prefill, chunks and single tokens to differ
+)
+
+// Run compares two model files.
+func Run(ctx context.Context, eng engine.Engine, original, patched string, opts Options) (*Result, error) {
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	v := &validation{eng: eng, original: original, patched: patched, opts: opts}
+	v.result = &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Notes: []string{}}
+	opts.Progress("loading both models")
+	if err := v.readRecords(); err != nil {
+		return nil, err
+	}
+	if err := v.look(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.compare(ctx); err != nil {
+		return nil, err
+	}
+	if v.record != nil {
+		if err := v.compareRecord(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.rounding(ctx); err != nil {
+		return nil, err
+	}
+	v.result.Verdict = v.result.verdict()
+	return v.result, nil
+}
+
+// validation is one comparison on its way.
+type validation struct {
+	eng               engine.Engine
+	original, patched string
+	opts              Options
+	emulated          bool // ONNX Runtime has no kernels of the models' 16-bit type
+
+	kinds       []kind
+	sequences   []decoder.Sequence // of the kinds
+	own, logits [][]float64        // of the original and of the patched model, of each kind
+
+	before, record *provenance.Record // of the models; nil where there is none
+	result         *Result
+}
+
+// look loads both models once, refuses those that cannot be compared, and decides what is fed.
+func (v *validation) look(ctx context.Context) error {
+	first, err := decoder.Open(ctx, v.eng, v.original)
+	second := first
+	if err == nil {
+		defer first.Close()
+		second, err = decoder.Open(ctx, v.eng, v.patched)
+	}
+	if err != nil && ctx.Err() == nil {
+		as := err
+		if first, err = decoder.OpenEmulated(ctx, v.eng, v.original); err != nil || !first.Short {
+			return as
+		}
+		defer first.Close()
+		v.emulated = true
+		v.note("ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
+		second, err = decoder.OpenEmulated(ctx, v.eng, v.patched)
+	}
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	v.result.Short = first.Short
+	switch {
+	case first.Cached() != second.Cached():
+		return errors.New("one model has a key-value cache and the other has not")
+	case first.Vocabulary != second.Vocabulary:
+		return fmt.Errorf("the models have vocabularies of %d and %d tokens", first.Vocabulary, second.Vocabulary)
+	}
+	return v.feeds(first, second)
+}
+
+// feeds decides what is fed, and in how many calls.
+func (v *validation) feeds(first, second *decoder.Decoder) error {
+	longest := int64(0)
+	for i, row := range v.opts.Rows {
+		longest = max(longest, int64(len(row)))
+		for _, t := range row {
+			if n := first.Vocabulary; t < 0 || n > 0 && t >= n {
+				return fmt.Errorf("row %d has the token %d, and the model's are 0 to %d", i, t, n-1)
+			}
+		}
+	}
+	length := max(v.opts.Length, longest)
+	if length == 0 {
+		length = DefaultLength
+	}
+	if fixed := first.Length; fixed > 0 {
+		if v.opts.Rows != nil {
+			return fmt.Errorf("%s takes %d tokens in each call, no fewer and no more; rows of one's own cannot be fed to it", v.original, fixed)
+		}
+		v.fixed(first, fixed)
+		return nil
+	}
+	if length < MinLength {
+		return fmt.Errorf("a length of %d is too short to compare prefill and decode; at least %d is needed", length, MinLength)
+	}
+	for i, d := range []*decoder.Decoder{first, second} {
+		if c := d.Capacity; c > 0 && c < length {
+			return fmt.Errorf("%s has a cache of %d tokens, and sequences of %d are fed; give --length %d or rewrite it with a larger capacity", []string{v.original, v.patched}[i], c, length, c)
+		}
+	}
+	if first.Takes(signature.Documents) || second.Takes(signature.Documents) {
+		v.note("Every row is fed as one document, in which a mask over documents hides nothing. What it does to several documents was not run.")
+	}
+	v.kinds = kinds(length, first.Cached())
+	if second.Capacity > 0 {
+		v.kinds = append(v.kinds, kind{name: "rows of different length", chunks: v.kinds[len(v.kinds)-1].chunks, ragged: true})
+	}
+	// GroupQueryAttention counts tokens, so padding on the left would end the call.
+	whole := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked && v.opts.Rows == nil
+	if whole {
+		v.note("The rows have no padding, which a model for GroupQueryAttention does not take on the left.")
+	}
+	for i, k := range v.kinds {
+		s := first.Random(k.chunks[0], length, uint64(i))
+		if whole {
+			for j := range s.Mask {
+				s.Mask[j], s.Positions[j] = 1, int64(j)%length
+			}
+		}
+		if v.opts.Rows != nil {
+			s = first.Padded(v.opts.Rows, k.chunks[0])
+		}
+		v.sequences = append(v.sequences, s)
+	}
+	return nil
+}
+
+// fixed is what a model is fed that takes so many tokens in each call: one call, and where its cache
+// grows or is counted also calls that follow.
+func (v *validation) fixed(d *decoder.Decoder, length int64) {
+	calls := []int64{1}
+	if d.Cached() && d.Filled() == 0 {
+		calls = append(calls, max(2, MinLength/length))
+	}
+	for i, n := range calls {
+		v.kinds = append(v.kinds, kind{name: fmt.Sprintf("%d calls of %d tokens", n, length), chunks: slices.Repeat([]int64{length}, int(n))})
+		v.sequences = append(v.sequences, d.Random(length, n*length, uint64(i)))
+	}
+	if v.opts.Length > 0 && v.opts.Length != length {
+		v.note(fmt.Sprintf("The model takes %d tokens in each call, so that is what was fed.", length))
+	}
+}
+
+func (v *validation) note(text string) { v.result.Notes = append(v.result.Notes, text) }
+
+type kind struct {
+	name   string
+	chunks []int64
+	ragged bool // the patched model, whose cache is fixed, gets its rows without padding
+}
+
+// kinds are the ways of running: token by token at most sixteen steps, so that
+// long comparisons end.
+func kinds(length int64, cached bool) []kind {
+	list := []kind{{name: "prefill", chunks: []int64{length}}}
+	if cached {
+		first := length / 3
+		steps := min(length/2, 16)
+		list = append(list,
+			kind{name: "prefill in two chunks", chunks: []int64{first, length - first}},
+			kind{name: fmt.Sprintf("prefill, then %d single tokens", steps),
+				chunks: slices.Concat([]int64{length - steps}, slices.Repeat([]int64{1}, int(steps)))})
+	}
+	return list
+}
