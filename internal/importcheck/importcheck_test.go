@@ -35,6 +35,7 @@ var rules = []rule{
 	{"rewrite/fused", []string{"rope", "onnx", "internal", "rewrite/internal/ir"}, "an adapter knows one fused op, not what is done with it; it writes nodes with the builder of the rewriter (ir), which knows no attention"},
 	{"rewrite/contrib", []string{"onnx", "customop", "rewrite/definition", "rewrite/internal/ir"}, "it is the op in nodes of ONNX Runtime: it knows neither models nor mathematics"},
 	{"rewrite/definition", []string{"onnx", "customop", "rewrite/internal/ir"}, "a definition is the op's specification in nodes of a graph: it knows neither models nor mathematics"},
+	{"lm/chat/jinja", nil, "lm/chat/jinja is a language by itself, which others import: it knows neither chats nor files"},
 	{"lm/chat", []string{"internal/sidefile"}, "lm/chat makes a text of a conversation: it knows files, and neither models nor tokenizers"},
 	{"lm/sample", nil, "lm/sample chooses among numbers and knows nothing else"},
 	{"lm/tokenizer", []string{"internal/sidefile"}, "lm/tokenizer turns texts into ids, whatever model they are for"},
@@ -67,7 +68,7 @@ func TestDependenciesPointDownwards(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"rope", "onnx", "customop", "lm", "provenance", "rewrite", "rewrite/fused", "rewrite/definition", "rewrite/contrib"} {
+	for _, folder := range []string{"rope", "onnx", "customop", "lm", "provenance", "rewrite", "rewrite/fused", "rewrite/definition", "rewrite/contrib", "lm/chat/jinja"} {
 		if !seen[folder] {
 			t.Errorf("no package was found in %s", folder)
 		}
@@ -104,6 +105,9 @@ func TestRules(t *testing.T) {
 		{"rewrite", "cmd/rope-rewrite", false},
 		{"rewrite", "lm", false},
 		{"lm", "onnx", true},
+		{"lm/chat", "lm/chat/jinja", true},
+		{"lm/chat/jinja", "lm/chat", false},
+		{"lm/chat/jinja", "internal/sidefile", false},
 		{"lm", "rewrite", false},
 		{"lm", "internal/signature", true},
 		{"lm", "internal/engine", false},
