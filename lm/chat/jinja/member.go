@@ -32,7 +32,7 @@ func (m *machine) member(v any, name string) (any, bool) {
 	case *loopValue:
 		return v.attribute(m, name), true
 	case *namespace:
-		return v.values.Get(name)
+		return v.values.get(name)
 	case string:
 		if call, ok := textMethods[name]; ok {
 			return method(func(m *machine, given passed) any { m.made(v); return call(m, v, given) }, true)
@@ -82,7 +82,7 @@ var dictMethods = map[string]func(d *Dict, given passed) any{
 		if _, ok := keyOf(a[0]); !ok && !is[undefined](a[0]) {
 			failf("get with a %s is not supported", typeName(a[0]))
 		}
-		if found, ok := d.Get(a[0]); ok {
+		if found, ok := d.get(a[0]); ok {
 			return found
 		}
 		if a[1] == (absent{}) {

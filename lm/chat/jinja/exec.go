@@ -108,7 +108,7 @@ func (f *frame) assign(to target, value any) {
 		if !ok {
 			failf("%s is no namespace, so its attribute %s cannot be set", to.name, to.attribute)
 		}
-		ns.values.Set(to.attribute, value)
+		ns.values.set(to.attribute, value)
 	default:
 		f.scope.values[to.name] = value
 	}

@@ -21,7 +21,7 @@ type Template struct {
 }
 
 // Parse reads a template. What Jinja has and this package does not is an error
-// that names it.
+// that names it, here or, if it cannot be seen yet, when the template is rendered.
 func Parse(source string) (t *Template, err error) {
 	defer recoverTo(&err)
 	if len(source) > MaxTemplate {
@@ -45,6 +45,8 @@ type parser struct {
 	depth   int
 	nodes   int
 	loops   int             // for blocks around, which break and continue may leave
+	branch  bool            // the body that is read is a branch of an if
+	late    bool            // a filter that does not exist is found when it is used
 	reads   map[string]bool // in a macro, the names that are read
 	filters map[string]valueFilter
 	tests   map[string]valueTest
@@ -114,9 +116,32 @@ func (p *parser) deeper() func() {
 	return func() { p.depth-- }
 }
 
+// lately reads an expression of a statement. Jinja looks for a filter when a
+// template is read, and in a branch of an if when it is used.
+func (p *parser) lately(read func() expression) expression {
+	p.late = p.branch
+	defer func() { p.late = false }()
+	return read()
+}
+
+// branchBlock reads the body of a branch of an if.
+func (p *parser) branchBlock(ends ...string) *block {
+	outer := p.branch
+	p.branch = true
+	defer func() { p.branch = outer }()
+	return p.statements(ends)
+}
+
 // block reads statements up to a tag with one of the names, of which it has read
 // the begin but not the name, or to the end.
 func (p *parser) block(ends ...string) *block {
+	outer := p.branch
+	p.branch = false
+	defer func() { p.branch = outer }()
+	return p.statements(ends)
+}
+
+func (p *parser) statements(ends []string) *block {
 	defer p.deeper()()
 	b := &block{}
 	for {
@@ -128,7 +153,7 @@ func (p *parser) block(ends ...string) *block {
 			}
 		case kindVariableBegin:
 			p.at++
-			of := p.tuple(tupleOptions{})
+			of := p.lately(func() expression { return p.tuple(tupleOptions{}) })
 			p.expectKind(kindVariableEnd)
 			b.statements = append(b.statements, output{t.line, of})
 		case kindBlockBegin:

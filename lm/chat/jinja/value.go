@@ -7,10 +7,10 @@ import (
 )
 
 // Values of templates are Go's nil (None), bool, int64, float64 and string, and
-// the types below. Lists, tuples and dictionaries are never changed once made:
-// the sandbox of transformers forbids it, too.
+// the types below. Lists, tuples and dictionaries are never changed while a
+// template is rendered: the sandbox of transformers forbids it, too.
 type (
-	// List is a list.
+	// List is a list of Python: what FromJSON makes of an array.
 	List  []any
 	tuple []any
 	// undefined is the value of a name, an attribute or a key that does not exist.
@@ -30,9 +30,10 @@ type (
 	namespace struct{ values *Dict }
 )
 
-// Dict is a dictionary in the order in which its keys were added. Keys are texts,
-// numbers, bools and nil.
+// Dict is a dictionary of Python, in the order in which its keys were added: what
+// FromJSON makes of an object. The zero value is empty and ready to use.
 type Dict struct {
+	// Within a template keys are numbers, bools and nil, too.
 	keys   []any
 	values []any
 	index  map[any]int
@@ -54,8 +55,17 @@ func keyOf(k any) (any, bool) {
 	return nil, false
 }
 
-// Set adds or changes a value; a changed one keeps its place.
-func (d *Dict) Set(key, value any) {
+// Set adds or changes a value; a changed one keeps its place. Values are those that
+// Template.Render takes.
+func (d *Dict) Set(key string, value any) { d.set(key, value) }
+
+// Get returns the value of a key, and whether there is one.
+func (d *Dict) Get(key string) (any, bool) { return d.get(key) }
+
+// Len is the number of keys.
+func (d *Dict) Len() int { return len(d.keys) }
+
+func (d *Dict) set(key, value any) {
 	k, ok := keyOf(key)
 	if !ok {
 		failf("a %s as the key of a dictionary is not supported", typeName(key))
@@ -71,8 +81,7 @@ func (d *Dict) Set(key, value any) {
 	d.keys, d.values = append(d.keys, key), append(d.values, value)
 }
 
-// Get returns the value of a key.
-func (d *Dict) Get(key any) (any, bool) {
+func (d *Dict) get(key any) (any, bool) {
 	k, ok := keyOf(key)
 	if !ok {
 		return nil, false
@@ -83,9 +92,6 @@ func (d *Dict) Get(key any) (any, bool) {
 	}
 	return d.values[i], true
 }
-
-// Len is the number of keys.
-func (d *Dict) Len() int { return len(d.keys) }
 
 func (d *Dict) items() List {
 	items := make(List, len(d.keys))
@@ -237,7 +243,7 @@ func (m *machine) equal(a, b any) bool {
 			return false
 		}
 		for i, k := range a.keys {
-			if other, ok := b.Get(k); !ok || !m.equal(a.values[i], other) {
+			if other, ok := b.get(k); !ok || !m.equal(a.values[i], other) {
 				return false
 			}
 		}

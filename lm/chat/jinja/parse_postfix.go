@@ -1,5 +1,7 @@
 package jinja
 
+import "slices"
+
 func (p *parser) postfix(e expression) expression {
 	for {
 		switch {
@@ -47,8 +49,12 @@ func (p *parser) arguments() arguments {
 	p.expect(kindOperator, "(")
 	p.until(")", func() {
 		switch {
-		case p.is(kindOperator, "*"), p.is(kindOperator, "**"):
-			p.fail("arguments with %s are not supported", p.now().text)
+		case p.is(kindOperator, "*"):
+			p.fail("arguments with * are not supported")
+		case a.spread != nil:
+			p.fail("an argument stands behind one with **")
+		case p.operator("**"):
+			a.spread = p.expression()
 		case p.now().kind == kindName && p.ahead().kind == kindOperator && p.ahead().text == "=":
 			a.names = append(a.names, p.next().text)
 			p.at++
@@ -94,8 +100,8 @@ func (p *parser) chain(of expression, first bool) *filter {
 		if p.is(kindOperator, ".") {
 			p.fail("filters with a dot are not supported")
 		}
-		if _, ok := p.filters[f.name]; !ok {
-			p.fail("the filter %q is not supported", f.name)
+		if _, ok := p.filters[f.name]; !ok && !p.late && !slices.Contains(unsupportedFilters, f.name) {
+			p.fail("there is no filter %q", f.name)
 		}
 		if p.is(kindOperator, "(") {
 			f.with = p.arguments()

@@ -12,7 +12,7 @@ func (m *machine) attribute(v any, name string) any {
 		return found
 	}
 	if d, ok := v.(*Dict); ok {
-		if found, ok := d.Get(name); ok {
+		if found, ok := d.get(name); ok {
 			return found
 		}
 	}
@@ -33,7 +33,7 @@ func (m *machine) item(v, key any) any {
 	case undefined:
 		failf("%s is not defined, and it has no items", v.name)
 	case *Dict:
-		if found, ok := v.Get(key); ok {
+		if found, ok := v.get(key); ok {
 			return found
 		}
 	case List:

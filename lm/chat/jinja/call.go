@@ -36,8 +36,32 @@ func (f *frame) given(a arguments) passed {
 	for _, e := range a.keywords {
 		g.keywords = append(g.keywords, e.eval(f))
 	}
+	if a.spread != nil {
+		g.spread(a.spread.eval(f))
+	}
 	f.spend(len(g.values) + len(g.keywords))
 	return g
+}
+
+// spread adds the arguments that stand behind **.
+func (a *passed) spread(v any) {
+	d, ok := v.(*Dict)
+	if !ok {
+		failf("** needs a dict, and this is a %s", typeName(v))
+	}
+	a.names = slices.Clone(a.names)
+	for i, key := range d.keys {
+		name, ok := key.(string)
+		switch {
+		case !ok:
+			failf("** needs names, and a key of the dict is a %s", typeName(key))
+		case name == "caller" || strings.HasPrefix(name, "_"): // Jinja has uses of its own for them
+			failf("an argument named %s behind ** is not supported", name)
+		case slices.Contains(a.names, name):
+			failf("the argument %s is given twice", name)
+		}
+		a.names, a.keywords = append(a.names, name), append(a.keywords, d.values[i])
+	}
 }
 
 func (a passed) onlyValues(what string) {
@@ -109,11 +133,11 @@ func (m *machine) callMacro(c *macroValue, given passed) string {
 	}
 	named := &Dict{}
 	for i, name := range given.names {
-		named.Set(name, given.keywords[i])
+		named.set(name, given.keywords[i])
 	}
 	set := make([]bool, len(c.parameters))
 	for i, name := range c.parameters {
-		keyword, ok := named.Get(name)
+		keyword, ok := named.get(name)
 		switch {
 		case i < len(given.values) && ok:
 			failf("the argument %s of the macro %s is given twice", name, c.name)
@@ -126,7 +150,7 @@ func (m *machine) callMacro(c *macroValue, given passed) string {
 	others := &Dict{}
 	for i, name := range given.names {
 		if !slices.Contains(c.parameters, name) {
-			others.Set(name, given.keywords[i])
+			others.set(name, given.keywords[i])
 		}
 	}
 	switch {

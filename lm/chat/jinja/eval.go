@@ -48,7 +48,7 @@ func (e *dictionary) eval(f *frame) any {
 	f.spend(len(e.keys))
 	for i, key := range e.keys {
 		k := key.eval(f)
-		d.Set(k, e.values[i].eval(f))
+		d.set(k, e.values[i].eval(f))
 	}
 	return d
 }
@@ -142,7 +142,7 @@ func (m *machine) contains(in, v any) bool {
 		if _, ok := keyOf(v); !ok && !is[undefined](v) {
 			failf("a %s is looked for in a dict, which is not supported", typeName(v))
 		}
-		_, ok := in.Get(v)
+		_, ok := in.get(v)
 		return ok
 	case view:
 		if _, ok := keyOf(v); in.kind == "dict_keys" && !ok && !is[undefined](v) {
@@ -191,7 +191,11 @@ func (f *frame) filtered(e *filter, begin any) any {
 	} else if e.of != nil {
 		value = e.of.eval(f)
 	}
-	return f.filters[e.name](f.machine, value, f.given(e.with))
+	apply, ok := f.filters[e.name]
+	if !ok {
+		failf("the filter %q is not supported", e.name)
+	}
+	return apply(f.machine, value, f.given(e.with))
 }
 
 func (e *test) eval(f *frame) any {

@@ -45,14 +45,14 @@ func (p *parser) conditional(line int) statement {
 	for {
 		test := p.tuple(tupleOptions{noChoice: true})
 		p.expectKind(kindBlockEnd)
-		body := p.block("elif", "else", "endif")
+		body := p.branchBlock("elif", "else", "endif")
 		c.branches = append(c.branches, branch{line, test, body})
 		switch end := p.next(); end.text {
 		case "elif":
 			line = end.line
 		case "else":
 			p.expectKind(kindBlockEnd)
-			c.otherwise = p.block("endif")
+			c.otherwise = p.branchBlock("endif")
 			p.expect(kindName, "endif")
 			return c
 		default:
@@ -91,7 +91,7 @@ func (p *parser) loop(line int) statement {
 func (p *parser) set(line int) statement {
 	to := p.target(tupleOptions{attributes: true})
 	if p.operator("=") {
-		return set{line, to, p.tuple(tupleOptions{})}
+		return set{line, to, p.lately(func() expression { return p.tuple(tupleOptions{}) })}
 	}
 	var f *filter
 	if p.is(kindOperator, "|") {

@@ -39,6 +39,7 @@ type (
 		values   []expression
 		names    []string
 		keywords []expression
+		spread   expression // behind **; may be nil
 	}
 	call struct {
 		of   expression

@@ -54,9 +54,19 @@ func (m *machine) arithmetic(operator string, a, b any) any {
 func (m *machine) join(a, b any) any {
 	switch x := a.(type) {
 	case string:
-		if y, ok := b.(string); ok {
+		switch y := b.(type) {
+		case string:
 			m.spend((len(x) + len(y)) / 16)
 			return x + y
+		case markup:
+			return m.joinSafe(safe(x), y)
+		}
+	case markup:
+		switch y := b.(type) {
+		case string:
+			return m.joinSafe(x, safe(y))
+		case markup:
+			return m.joinSafe(x, y)
 		}
 	case List:
 		if y, ok := b.(List); ok {
@@ -71,6 +81,16 @@ func (m *machine) join(a, b any) any {
 	}
 	failf("+ of a %s and a %s is not possible", typeName(a), typeName(b))
 	return nil
+}
+
+func (m *machine) joinSafe(a, b markup) markup { return markup(m.made(string(a + b))) }
+
+// safe is a text that is joined with one marked as safe. Python escapes it for HTML.
+func safe(s string) markup {
+	if strings.ContainsAny(s, `&<>"'`) {
+		failf("+ of a text marked as safe and one with a letter of HTML is not supported")
+	}
+	return markup(s)
 }
 
 func (m *machine) repeat(v any, n int64) any {

@@ -171,8 +171,8 @@ func unique(m *machine, v any, given passed) any {
 	var kept []any
 	for _, one := range m.iterate(v) {
 		key := folded(get(one), caseCounts)
-		if _, ok := seen.Get(key); !ok {
-			seen.Set(key, nil)
+		if _, ok := seen.get(key); !ok {
+			seen.set(key, nil)
 			kept = append(kept, one)
 		}
 	}

@@ -59,13 +59,13 @@ func newDict(what string, given passed) *Dict {
 			failf("%s of a %s is not supported", what, typeName(given.values[0]))
 		}
 		for i, k := range from.keys {
-			d.Set(k, from.values[i])
+			d.set(k, from.values[i])
 		}
 	default:
 		failf("%s takes one value, and %d are given", what, len(given.values))
 	}
 	for i, name := range given.names {
-		d.Set(name, given.keywords[i])
+		d.set(name, given.keywords[i])
 	}
 	return d
 }

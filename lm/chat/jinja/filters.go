@@ -11,6 +11,11 @@ import (
 
 type valueFilter = func(m *machine, v any, given passed) any
 
+// unsupportedFilters are those of Jinja that are refused where they are used:
+// templates have them in branches that few conversations reach.
+var unsupportedFilters = strings.Fields("attr batch center e escape filesizeformat forceescape format groupby pprint random slice " +
+	"striptags truncate urlencode urlize wordcount wordwrap xmlattr")
+
 // newFilters gives the filters of Jinja that are supported.
 func newFilters() map[string]valueFilter {
 	return map[string]valueFilter{

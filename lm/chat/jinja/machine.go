@@ -2,15 +2,17 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Limits of one rendering. A conversation of a megabyte takes about a
-// million.
+// Limits of one rendering.
 const (
-	// MaxSteps bounds what a rendering does: a step is a node that is evaluated, a
-	// value that is copied, or 16 bytes of text that are made.
+	// MaxSteps bounds what a rendering does, and with it what a text may have: a step
+	// is a node that is evaluated, a value that is copied, or 16 bytes of text that are
+	// made. A conversation of a megabyte takes about a million.
 	MaxSteps = 10_000_000
 	// maxDepth bounds how deep macros, recursive loops and values are in one another.
 	maxDepth = 100
@@ -40,9 +42,18 @@ type frame struct {
 	out   *strings.Builder
 }
 
-// Render renders with variables, whose values are those that FromJSON gives.
-// Now is the time that strftime_now tells.
-func (t *Template) Render(variables *Dict, now time.Time) (result string, err error) {
+// Render renders with the variables of these names. Now is the time that
+// strftime_now tells.
+//
+// A variable may be nil, a bool, an int, an int64, a float64, a string, a List or
+// []any, a *Dict or map[string]any, and hold the same. The keys of a Go map are
+// sorted; a *Dict keeps its order. FromJSON makes such values of everything else
+// that encoding/json writes. Values are read, and never changed.
+//
+// The error of a template that refuses its variables by raise_exception wraps
+// ErrRaised. Every other one says in one sentence what is not supported or what
+// Python would refuse as well.
+func (t *Template) Render(variables map[string]any, now time.Time) (result string, err error) {
 	m := &machine{now: now, line: 1, globals: newGlobals(), filters: t.filters, tests: t.tests}
 	defer func() {
 		if err != nil {
@@ -51,8 +62,8 @@ func (t *Template) Render(variables *Dict, now time.Time) (result string, err er
 	}()
 	defer recoverTo(&err)
 	top := &scope{values: map[string]any{}}
-	for i, key := range variables.keys {
-		top.values[key.(string)] = variables.values[i]
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		top.values[name] = m.given(variables[name])
 	}
 	f := &frame{machine: m, scope: top, out: &strings.Builder{}}
 	f.inner(nil, nil).run(t.body)

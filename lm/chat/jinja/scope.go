@@ -165,14 +165,17 @@ func walk(e expression, visit func(expression)) {
 		all(e.of)
 		all(e.with.values...)
 		all(e.with.keywords...)
+		all(e.with.spread)
 	case *test:
 		all(e.of)
 		all(e.with.values...)
 		all(e.with.keywords...)
+		all(e.with.spread)
 	case *call:
 		all(e.of)
 		all(e.with.values...)
 		all(e.with.keywords...)
+		all(e.with.spread)
 	case *attribute:
 		all(e.of)
 	case *item:

@@ -129,7 +129,8 @@ func quoted(text string) string {
 	return b.String()
 }
 
-// IsSpace is Python's str.isspace of a character.
+// IsSpace reports whether Python's str.strip trims a character: what unicode.IsSpace
+// has, and U+001C to U+001F.
 func IsSpace(r rune) bool {
 	return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f
 }

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// FromJSON reads a value as Python's json.loads does: in the order of its keys,
-// whole numbers as integers.
+// FromJSON reads a value for a template as Python's json.loads does: objects keep
+// the order of their keys, and whole numbers are integers. It gives nil, a bool, an
+// int64, a float64, a string, a List or a *Dict.
 func FromJSON(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -61,7 +62,7 @@ func fromJSON(d *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			object.Set(key, v)
+			object.set(key, v)
 		}
 		_, err = d.Token()
 		return object, err
@@ -102,7 +103,7 @@ func toJSON(m *machine, v any, given passed) any {
 		if text, ok := a[1].(string); ok {
 			w.indent = text
 		} else {
-			w.indent = strings.Repeat(" ", int(min(max(m.integer("indent", a[1]), 0), 100)))
+			w.indent = m.repeat(" ", m.integer("indent", a[1])).(string)
 		}
 	}
 	if a[2] != (absent{}) && a[2] != nil {
