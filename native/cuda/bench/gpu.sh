@@ -1,8 +1,8 @@
 #!/bin/sh
 # gpu.sh runs on a GPU what no machine without one can show, the cheapest and most telling step first.
 #
-#     make gpu                              builds and runs
-#     sh cuda/bench/gpu.sh LOGS [SECONDS]   only runs: what make gpu built elsewhere may be carried here, no network is needed
+#     make gpu                                     builds and runs
+#     sh native/cuda/bench/gpu.sh LOGS [SECONDS]   only runs: what make gpu built elsewhere may be carried here, no network is needed
 #
 # LOGS keeps what each step said (STEP.log) and which passed (STEP.passed): the same command goes on after an
 # interruption. No step begins after SECONDS (540 if not given). Python with torch is used where there is one, compute-sanitizer
@@ -14,7 +14,7 @@
 # `make gpu-rehearsal` goes through the same steps with the kernels emulated on the host (--emulated).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-: "${BUILD:=$here/../../build}"
+: "${BUILD:=$here/../../../build}"
 emulated=
 [ "${1:-}" = --emulated ] && emulated=yes && shift
 logs=${1:?"name a folder for the logs"}

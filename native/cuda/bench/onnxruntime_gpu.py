@@ -1,7 +1,7 @@
 """Runs the op under ONNX Runtime's CUDA execution provider.
 
     make cuda
-    python3 cuda/bench/onnxruntime_gpu.py build/librope_ops_cuda.so
+    python3 native/cuda/bench/onnxruntime_gpu.py build/librope_ops_cuda.so
 
 Needs the Python packages onnx, numpy and onnxruntime-gpu (with the CUDA libraries
 that it wants). For float32, float16 and bfloat16 it compares a prefill and decoding
@@ -9,7 +9,7 @@ steps with the CPU's op of the same library, then times decoding with a cache of
 fixed capacity whose tensors stay on the GPU, beside the same with host tensors,
 which ONNX Runtime copies there and back.
 
-    python3 cuda/bench/onnxruntime_gpu.py --provider CPUExecutionProvider build/librope_ops_cuda.so
+    python3 native/cuda/bench/onnxruntime_gpu.py --provider CPUExecutionProvider build/librope_ops_cuda.so
 
 does all of it on the CPU: it checks this script, and no kernel of CUDA.
 """

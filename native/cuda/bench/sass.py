@@ -1,14 +1,14 @@
 """Counts what a kernel's loops issue beside their tensor core instructions.
 
     make cuda
-    python3 cuda/bench/sass.py build/native/cuda/launch_f16.o
+    python3 native/cuda/bench/sass.py build/native/cuda/launch_f16.o
 
 Needs no GPU, only cuobjdump with nvdisasm beside it, from a CUDA toolkit or from the
 Python package triton (--cuobjdump says where it is). torch's FlashAttention-2, the
 yardstick, is in a few of the files that a library is made of:
 
     cuobjdump -arch sm_90 -xelf all .../torch/lib/libtorch_cuda.so
-    python3 cuda/bench/sass.py --kernels flash_fwd_kernel $(grep -l flash_fwd_kernel *.cubin)
+    python3 native/cuda/bench/sass.py --kernels flash_fwd_kernel $(grep -l flash_fwd_kernel *.cubin)
 
 A warpgroup's HGMMA (wgmma.m64nNk16) counts as the N / 8 HMMA that each of its four warps would
 issue instead, and the shared memory that it reads as read by each to a quarter.

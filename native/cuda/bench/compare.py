@@ -1,13 +1,13 @@
 """Times the CUDA kernels, without ONNX Runtime, beside torch on the same GPU.
 
     make cuda-bench
-    python3 cuda/bench/compare.py build/librope_cuda_bench.so
+    python3 native/cuda/bench/compare.py build/librope_cuda_bench.so
 
 Needs torch with CUDA. Prints one line for each case: milliseconds of both, their
 ratio, the goal, and the largest difference from torch in float32 (relative to the
 output's largest number, beside torch's own in the same precision).
 
-    python3 cuda/bench/compare.py --device cpu build/native/cuda_test/librope_cuda_bench_emulated.so
+    python3 native/cuda/bench/compare.py --device cpu build/native/cuda_test/librope_cuda_bench_emulated.so
 
 runs small cases on the kernels emulated on the host: it checks this script and the
 kernels' results, and times nothing.
