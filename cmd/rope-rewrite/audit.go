@@ -110,94 +110,66 @@ func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path strin
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		return &exitError{exitNoAttention, fmt.Errorf("%s: %w", path, err)}
 	}
-	if err != nil && (len(report.Lines) == 0 || !audit.IsRefused(err)) {
+	refused := (*audit.RefusedError)(nil)
+	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	refused := err
 	if len(report.Repaired) > 0 {
 		report.Output = output
 	}
 	if err := a.show(cmd, report, func(w *writer) { a.text(w, report) }); err != nil {
 		return err
 	}
-	switch {
-	case refused != nil:
+	if refused != nil {
 		return &exitError{exitDiffers, refused}
-	case report.Output != "":
-		return nil
 	}
-	return verdictOf([]*audit.Report{report})
+	return outcome(report.Outcome(), errReported)
 }
 
-// folder audits the models in a folder. Those without a configuration or rotary
-// attention are named: an encoder may stand beside its decoder.
+// folder audits the models in a folder, and names those that were not.
 func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
-	paths, err := audit.Models(folder)
+	progress := newProgress(cmd.ErrOrStderr())
+	defer progress.done()
+	opts.Rewrite.Progress = progress.say
+	report, err := audit.RunFolder(ctx, folder, opts)
+	progress.done()
 	if err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	var reports []*audit.Report
-	var skipped []skippedModel
-	failed := 0
-	for i, path := range paths {
-		opts.Rewrite.Progress = func(what string) { progress.say(fmt.Sprintf("%d of %d: %s", i+1, len(paths), what)) }
-		report, err := audit.Run(ctx, path, opts)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory):
-			return err
-		case err == nil:
-			reports = append(reports, report)
-			continue
-		case !audit.IsUnclaimed(err) && !errors.Is(err, rewrite.ErrNoAttention):
-			failed++
-		}
-		skipped = append(skipped, skippedModel{path, sentence(err)})
+	for i, s := range report.Skipped {
+		report.Skipped[i].Why = sentence(s.Err)
 	}
-	progress.done()
-	all := struct {
-		Models  []*audit.Report `json:"models"`
-		Skipped []skippedModel  `json:"skipped"`
-	}{append([]*audit.Report{}, reports...), append([]skippedModel{}, skipped...)}
-	err = a.show(cmd, all, func(w *writer) {
-		for _, r := range reports {
+	err = a.show(cmd, report, func(w *writer) {
+		for _, r := range report.Models {
 			a.text(w, r)
 			w.line("")
 		}
-		for _, s := range skipped {
+		for _, s := range report.Skipped {
 			w.line("%s", wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
 		}
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case failed > 0:
-		return &exitError{exitFailed, fmt.Errorf("%d of %d models could not be audited", failed, len(paths))}
-	case len(reports) == 0:
-		return &exitError{exitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)}
 	}
-	return verdictOf(reports)
+	why := errReported
+	switch report.Outcome() {
+	case audit.SomeFailed:
+		why = fmt.Errorf("%d of %d models could not be audited", report.Failed(), len(report.Models)+len(report.Skipped))
+	case audit.Nothing:
+		why = fmt.Errorf("no model in %s has rotary attention and a configuration", folder)
+	}
+	return outcome(report.Outcome(), why)
 }
 
-type skippedModel struct {
-	Model string `json:"model"`
-	Why   string `json:"why"`
-}
-
-// verdictOf is the exit code of audits.
-func verdictOf(reports []*audit.Report) error {
-	unmeasured := false
-	for _, r := range reports {
-		if r.Count(audit.Differs) > 0 {
-			return &exitError{exitDiffers, errReported}
-		}
-		unmeasured = unmeasured || r.Unmeasured > 0
+// outcome is the exit code of audits.
+func outcome(o audit.Outcome, why error) error {
+	code := map[audit.Outcome]int{
+		audit.SomeFailed: exitFailed, audit.Nothing: exitNoAttention, audit.SomeDiffer: exitDiffers, audit.SomeUnmeasured: exitPartial,
+	}[o]
+	if code == 0 {
+		return nil
 	}
-	if unmeasured {
-		return &exitError{exitPartial, errReported}
-	}
-	return nil
+	return &exitError{code, why}
 }
 
 // text prints a report as a table.

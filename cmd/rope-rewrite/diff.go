@@ -33,7 +33,7 @@ and without weights. Exit code 0 when nothing differs, 5 when something does.`,
 				progress := newProgress(cmd.ErrOrStderr())
 				defer progress.done()
 				opts.Progress = progress.say
-				d, err := modeldiff.Run(ctx, args[0], args[1], opts)
+				d, err := modeldiff.Run(ctx, args[0], args[1], modeldiff.Options{Rewrite: opts})
 				progress.done()
 				if err != nil {
 					return err
@@ -53,7 +53,7 @@ and without weights. Exit code 0 when nothing differs, 5 when something does.`,
 }
 
 // difference prints a diff: lines that begin with A are the first model's.
-func difference(w *writer, d *modeldiff.Diff) {
+func difference(w *writer, d *modeldiff.Report) {
 	w.line("%s", wrap("A "+d.A, "  "))
 	w.line("%s", wrap("B "+d.B, "  "))
 	for _, part := range []struct {

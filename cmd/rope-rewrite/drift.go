@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/drift"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
-	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
 // drifting is what the drift command is asked for.
@@ -59,37 +56,19 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	eng, err := engine.NewWorker(engine.Config{Runtime: d.runtime, Library: d.library}, options.Worker[0])
-	if err != nil {
-		return err
-	}
-	defer eng.Close()
 	progress := newProgress(cmd.ErrOrStderr())
 	defer progress.done()
 	options.Progress = progress.say
-	m, err := capture.Open(cmd.Context(), eng, path, capture.Options{Rewrite: options})
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if tokens == nil {
-		tokens = randomTokens(m.Vocabulary, int64(d.length))
-	}
-	opts := drift.Options{Tokens: tokens, Progress: progress.say}
+	opts := drift.Options{Rewrite: options, Tokens: tokens, Length: int(d.length)}
 	for _, s := range d.shifts {
 		opts.Shifts = append(opts.Shifts, int64(s))
 	}
-	r, err := drift.Run(cmd.Context(), eng, m, opts)
+	r, err := drift.Run(cmd.Context(), path, opts)
 	progress.done()
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
-	if d.json {
-		return printJSON(cmd.OutOrStdout(), r)
-	}
-	w := &writer{out: cmd.OutOrStdout()}
-	showDrift(w, r)
-	return w.err
+	return d.show(cmd, r, func(w *writer) { showDrift(w, r) })
 }
 
 // tokens are those of the text; nil where there is none.
@@ -118,17 +97,6 @@ func textTokens(path, model string, length int) ([]int64, error) {
 		return nil, fmt.Errorf("--text: %s has %d tokens, and %d are measured; give a longer text or --length %d", path, len(ids), length, len(ids))
 	}
 	return ids[:length], nil
-}
-
-func randomTokens(vocabulary, length int64) (ids []int64) {
-	if vocabulary == 0 {
-		vocabulary = 100
-	}
-	rng := rand.New(rand.NewPCG(3, 0))
-	for range length {
-		ids = append(ids, rng.Int64N(vocabulary))
-	}
-	return ids
 }
 
 func showDrift(w *writer, r *drift.Result) {

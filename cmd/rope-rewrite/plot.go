@@ -16,8 +16,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -283,21 +281,12 @@ func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.NewWorker(engine.Config{Runtime: p.runtime, Library: p.library}, options.Worker[0])
-	if err != nil {
-		return nil, err
-	}
-	defer eng.Close()
-	m, err := capture.Open(cmd.Context(), eng, path, capture.Options{Rewrite: options})
+	m, err := capture.Open(cmd.Context(), path, capture.Options{Rewrite: options})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	s := decoder.Sequence{Batch: 1, Length: int64(len(tokens)), IDs: tokens, Mask: slices.Repeat([]int64{1}, len(tokens))}
-	for i := range tokens {
-		s.Positions = append(s.Positions, int64(i))
-	}
-	run, err := m.Run(cmd.Context(), s)
+	run, err := m.Run(cmd.Context(), capture.Tokens(tokens...))
 	if err != nil {
 		return nil, err
 	}

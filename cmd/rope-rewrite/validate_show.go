@@ -13,7 +13,7 @@ import (
 )
 
 // agreement shows how the logits agree, and what rounding alone does to those of the original.
-func agreement(w *writer, r *validate.Result) {
+func agreement(w *writer, r *validate.Report) {
 	w.line("")
 	w.line("%-31s %9s %9s %7s %7s %10s", "", "mean", "KL, nats", "top-1", "top-5", "rounding")
 	for _, c := range r.Cases {
@@ -32,7 +32,7 @@ func agreement(w *writer, r *validate.Result) {
 }
 
 // claimed is the verdict on a model that was given another meaning.
-func claimed(w *writer, r *validate.Result) {
+func claimed(w *writer, r *validate.Report) {
 	w.line("")
 	if len(r.Claim.Methods) == 0 {
 		w.line("Its record says that the original's methods were taken back.")
@@ -66,7 +66,7 @@ func claimed(w *writer, r *validate.Result) {
 }
 
 // asClaimed says what was seen of a model that has its methods.
-func asClaimed(r *validate.Result) string {
+func asClaimed(r *validate.Report) string {
 	text := "AS CLAIMED"
 	if n := len(r.Claim.Layers); n > 0 {
 		text += fmt.Sprintf(": each of %d attentions computes its method, by a float64 reference on what it read", n)
@@ -107,7 +107,7 @@ func offLayers(w *writer, c *validate.Claim) {
 
 // consequences are what methods do to short rows: where they change nothing, the logits must be
 // the original's.
-func consequences(r *validate.Result) (list []string) {
+func consequences(r *validate.Report) (list []string) {
 	for _, m := range r.Claim.Methods {
 		name, _, _ := strings.Cut(m.Given, ":")
 		switch {
@@ -124,7 +124,7 @@ func consequences(r *validate.Result) (list []string) {
 var validatePage string
 
 // writeValidation writes the comparison as one page.
-func writeValidation(path string, r *validate.Result) error {
+func writeValidation(path string, r *validate.Report) error {
 	t, err := template.New("validate").Funcs(template.FuncMap{
 		"method":  func(m provenance.Edit) string { return methodText(m) },
 		"title":   func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },

@@ -31,7 +31,7 @@ var Rules = []Rule{
 	{"examples", "programs to start from", []string{All}, nil},
 
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
-	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "rope", "onnx", "internal"}, nil},
+	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "lm", "rope", "onnx", "internal"}, nil},
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
 	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
 
