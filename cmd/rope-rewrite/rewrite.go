@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -16,7 +17,7 @@ import (
 
 // rewriteCommand is rope-rewrite MODEL.onnx and rope-rewrite FOLDER.
 type rewriteCommand struct {
-	*common
+	*cli.Common
 	output         string
 	scaling        []string
 	positions      []string
@@ -30,7 +31,7 @@ type rewriteCommand struct {
 	definition     string
 	opset          int
 	ropeParameters string
-	context        tokenCount
+	context        cli.TokenCount
 	layers         string
 	exactAngles    bool
 	base           string
@@ -39,9 +40,9 @@ type rewriteCommand struct {
 	allowPartial   bool
 	recipe         string
 	force          bool
-	weights        weights
+	weights        cli.Weights
 	helpAll        bool
-	limits         limits
+	limits         cli.Limits
 }
 
 func (r *rewriteCommand) flags(cmd *cobra.Command) {
@@ -69,9 +70,9 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an output that exists")
-	r.weights.flag(f)
+	r.weights.Flag(f)
 	f.BoolVar(&r.helpAll, "help-all", false, "every command and flag")
-	r.limits.flags(cmd)
+	r.limits.Flags(cmd)
 }
 
 func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
@@ -83,13 +84,13 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	work := r.rewrite
-	if isFolder(path) {
+	if cli.IsFolder(path) {
 		work = r.folder
 	}
-	return r.limits.within(cmd, &opts, func(ctx context.Context) error { return work(ctx, cmd, path, opts, selections) })
+	return r.limits.Within(cmd, &opts, func(ctx context.Context) error { return work(ctx, cmd, path, opts, selections) })
 }
 
-func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []selection) error {
+func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []cli.Selection) error {
 	start := time.Now()
 	output := r.output
 	if output == "" {
@@ -105,49 +106,49 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 	}
 	defer model.Close()
 	if !r.dryRun {
-		if err := checkOutput(output, path, r.force); err != nil {
+		if err := cli.CheckOutput(output, path, r.force); err != nil {
 			return err
 		}
-		if cmd.Flags().Changed("weights") && sameFolder(output, path) {
-			return usageError("--weights says how weights come to another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
+		if cmd.Flags().Changed("weights") && cli.SameFolder(output, path) {
+			return cli.Usage("--weights says how weights come to another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
 		}
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	opts.Progress = progress.say
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Progress = progress.Say
 	report, err := rewrite.Rewrite(ctx, model, opts)
 	if errors.Is(err, rewrite.ErrNoAttention) {
-		progress.done()
-		return r.none(cmd, report, fmt.Errorf("%w; nothing written", err))
+		progress.Done()
+		return r.NoAttention(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
 	partial := errors.Is(err, rewrite.ErrPartial)
 	if partial && opts.FixedCapacity > 0 {
-		progress.done()
+		progress.Done()
 		return r.partial(cmd, report, err)
 	}
 	if err != nil && !partial { // the summary says what is kept
 		return err
 	}
-	if err := checkLayers(selections, len(report.Sites)); err != nil {
+	if err := cli.CheckLayers(selections, len(report.Sites)); err != nil {
 		return err
 	}
 	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && opts.Target.Name() != rewrite.Contrib { // whose tables go by it
-		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+methodFlags()+")")
+		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+cli.MethodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {
-		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
-		if err := save(model, output, opts, progress, ctx.Err); err != nil {
+		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.Link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
+		if err := cli.Save(model, output, opts, progress, ctx.Err); err != nil {
 			return err
 		}
 		report.Output = output
 	}
 	report.Seconds = time.Since(start).Seconds() // opening and writing included
-	progress.done()
-	if err := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { r.summary(w, report) }); err != nil {
+	progress.Done()
+	if err := r.ShowReport(cmd, report, func(w *cli.Writer) { r.summary(w, report) }); err != nil {
 		return err
 	}
 	if report.Unproven() > 0 {
-		return &exitError{exitPartial, errReported}
+		return cli.Exit(cli.ExitPartial, cli.ErrReported)
 	}
 	return nil
 }
@@ -155,26 +156,16 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 // partial reports a model of which not enough could be rewritten, whatever is
 // allowed.
 func (r *rewriteCommand) partial(cmd *cobra.Command, report *rewrite.Report, err error) error {
-	if printed := r.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, func(w *writer) { sites(w, report) }); printed != nil {
+	if printed := r.ShowReport(cmd, report, func(w *cli.Writer) { cli.Sites(w, report) }); printed != nil {
 		return printed
 	}
-	return &exitError{exitPartial, fmt.Errorf("%w; nothing written", err)}
-}
-
-// none reports a model without rotary attention.
-func (c *common) none(cmd *cobra.Command, report *rewrite.Report, err error) error {
-	if c.json {
-		if err := printJSON(cmd.OutOrStdout(), report); err != nil {
-			return err
-		}
-	}
-	return &exitError{exitNoAttention, fmt.Errorf("%s: %w", report.Model, err)}
+	return cli.Exit(cli.ExitPartial, fmt.Errorf("%w; nothing written", err))
 }
 
 // options turns the flags into what the rewriter takes, and returns which layers
 // they name.
-func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, selections []selection, err error) {
-	if opts, err = r.common.options(); err != nil {
+func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, selections []cli.Selection, err error) {
+	if opts, err = r.Common.Options(); err != nil {
 		return opts, nil, err
 	}
 	given := cmd.Flags().Changed
@@ -185,29 +176,29 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.AllowKept = r.allowPartial
 	switch {
 	case given("context") && r.context < 1:
-		return opts, nil, usageError("--context %d: a number of tokens above 0 was expected", r.context)
+		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
 	case given("opset") && r.opset < 1:
-		return opts, nil, usageError("--opset %d: a version of ONNX's standard operators was expected, such as 18", r.opset)
+		return opts, nil, cli.Usage("--opset %d: a version of ONNX's standard operators was expected, such as 18", r.opset)
 	case given("scaling") && given("rope-parameters"):
-		return opts, nil, usageError("--scaling and --rope-parameters are two ways to say the same; give one")
+		return opts, nil, cli.Usage("--scaling and --rope-parameters are two ways to say the same; give one")
 	case given("output") && r.output == "":
-		return opts, nil, usageError("-o: the name of a file was expected")
+		return opts, nil, cli.Usage("-o: the name of a file was expected")
 	}
 	for _, f := range []struct {
 		axis  rope.Axis
 		texts []string
 	}{{rope.ScalingAxis, r.scaling}, {rope.PositionsAxis, r.positions}, {rope.MaskAxis, r.mask}} {
 		for _, text := range f.texts {
-			selected, err := addEdit(&opts, f.axis, text)
+			selected, err := cli.AddEdit(&opts, f.axis, text)
 			if err != nil {
-				return opts, nil, usageError("--%s", flagged(f.axis.String(), err))
+				return opts, nil, cli.Usage("--%s", flagged(f.axis.String(), err))
 			}
-			selections = append(selections, selection{fmt.Sprintf("--%v %s", f.axis, text), selected})
+			selections = append(selections, cli.Selection{Given: fmt.Sprintf("--%v %s", f.axis, text), Layers: selected})
 		}
 	}
 	if given("rope-parameters") {
-		if err := addRopeParameters(&opts, r.ropeParameters); err != nil {
-			return opts, nil, usageError("--%s", flagged("rope-parameters", err))
+		if err := cli.AddRopeParameters(&opts, r.ropeParameters); err != nil {
+			return opts, nil, cli.Usage("--%s", flagged("rope-parameters", err))
 		}
 	}
 	if err := r.words(given, &opts); err != nil {
@@ -215,29 +206,29 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	}
 	if given("documents") {
 		if err := parseDocuments(r.documents, &opts); err != nil {
-			return opts, nil, usageError("--documents %w", err)
+			return opts, nil, cli.Usage("--documents %w", err)
 		}
 	}
 	if given("kv") {
 		if err := parseKV(r.kv, &opts); err != nil {
-			return opts, nil, usageError("--kv %w", err)
+			return opts, nil, cli.Usage("--kv %w", err)
 		}
 	}
 	if given("logits") {
 		if err := parseLogits(r.logits, &opts); err != nil {
-			return opts, nil, usageError("--logits %w", err)
+			return opts, nil, cli.Usage("--logits %w", err)
 		}
 	}
 	if opts.FixedCapacity > 0 && (given("layers") || r.allowPartial) {
-		return opts, nil, usageError("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
+		return opts, nil, cli.Usage("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
 	}
 	if given("layers") {
-		selected, err := parseLayers(r.layers)
+		selected, err := cli.ParseLayers(r.layers)
 		if err != nil {
-			return opts, nil, usageError("--layers: %w", err)
+			return opts, nil, cli.Usage("--layers: %w", err)
 		}
-		opts.Layers = selected.has
-		selections = append(selections, selection{"--layers", selected})
+		opts.Layers = selected.Has
+		selections = append(selections, cli.Selection{Given: "--layers", Layers: selected})
 	}
 	return opts, selections, nil
 }
@@ -262,9 +253,9 @@ func (r *rewriteCommand) words(given func(string) bool, opts *rewrite.Options) e
 		if !given(f.flag) {
 			continue
 		}
-		word, err := choose(f.flag, f.text)
+		word, err := cli.Choose(f.flag, f.text)
 		if err != nil {
-			return usageError("--%s %w", f.flag, err)
+			return cli.Usage("--%s %w", f.flag, err)
 		}
 		f.take(word)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -15,7 +16,7 @@ import (
 // parseDocuments reads input, input:NAME, separator:TOKEN or separator:TOKEN,ends
 // into opts.
 func parseDocuments(text string, opts *rewrite.Options) error {
-	kind, err := choose("documents", text)
+	kind, err := cli.Choose("documents", text)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func parseDocuments(text string, opts *rewrite.Options) error {
 
 // parseKV reads growing, or fixed:capacity=N and its options, into opts.
 func parseKV(text string, opts *rewrite.Options) error {
-	kind, err := choose("kv", text)
+	kind, err := cli.Choose("kv", text)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func parseKV(text string, opts *rewrite.Options) error {
 
 // parseLogits reads all, last or last:input=NAME into opts.
 func parseLogits(text string, opts *rewrite.Options) error {
-	kind, err := choose("logits", text)
+	kind, err := cli.Choose("logits", text)
 	if err != nil {
 		return err
 	}
@@ -105,12 +106,4 @@ func parseLogits(text string, opts *rewrite.Options) error {
 		opts.LogitsPlaces = rewrite.LogitsPlacesInput
 	}
 	return nil
-}
-
-// targets lists what the flag of that name takes.
-func targets() (list []string) {
-	for _, t := range rewrite.Targets() {
-		list = append(list, string(t))
-	}
-	return list
 }

@@ -7,20 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // validateCommand is rope-rewrite validate.
 type validateCommand struct {
-	*common
-	length             tokenCount
+	*cli.Common
+	length             cli.TokenCount
 	tolerance          float64
 	text, prompts, npz string
 	html               string
 }
 
-func newValidate(c *common) *cobra.Command {
-	v := &validateCommand{common: c, length: validate.DefaultLength}
+func newValidate(c *cli.Common) *cobra.Command {
+	v := &validateCommand{Common: c, length: validate.DefaultLength}
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Run two models on the same inputs and compare their logits",
@@ -40,7 +41,7 @@ Exit code 0 when the patched model is the same, or what its record says; 1 when
 it is not; 6 when that could not be seen.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+				return cli.Usage("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
 			}
 			return nil
 		},
@@ -60,9 +61,9 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	given := cmd.Flags().Changed
 	switch {
 	case v.length < validate.MinLength:
-		return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", v.length, validate.MinLength)
+		return cli.Usage("--length %d: at least %d tokens are needed to compare prefill and decode", v.length, validate.MinLength)
 	case given("tolerance") && !(v.tolerance > 0):
-		return usageError("--tolerance %g: a number above 0 was expected", v.tolerance)
+		return cli.Usage("--tolerance %g: a number above 0 was expected", v.tolerance)
 	}
 	opts := validate.Options{Tolerance: v.tolerance}
 	if given("length") {
@@ -75,18 +76,18 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	if opts.Rows != nil {
 		opts.Length = 0
 	}
-	if opts.Rewrite, err = v.options(); err != nil {
+	if opts.Rewrite, err = v.Options(); err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	opts.Rewrite.Progress = progress.say
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Rewrite.Progress = progress.Say
 	report, err := validate.Run(cmd.Context(), args[0], args[1], opts)
-	progress.done()
+	progress.Done()
 	if err != nil {
 		return err
 	}
-	if err := v.show(cmd, report, func(w *writer) { verdict(w, report) }); err != nil {
+	if err := v.Show(cmd, report, func(w *cli.Writer) { verdict(w, report) }); err != nil {
 		return err
 	}
 	if v.html != "" {
@@ -96,9 +97,9 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case report.Verdict == validate.NotShown:
-		return &exitError{exitNotShown, errReported}
+		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
 	case !report.Verdict.Holds():
-		return &exitError{exitFailed, errReported}
+		return cli.Exit(cli.ExitFailed, cli.ErrReported)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (v *validateCommand) rows(model string, length int) ([][]int64, error) {
 	given := slices.DeleteFunc([]string{v.text, v.prompts, v.npz}, func(s string) bool { return s == "" })
 	switch {
 	case len(given) > 1:
-		return nil, usageError("--text, --prompts and --npz are three kinds of input; give one")
+		return nil, cli.Usage("--text, --prompts and --npz are three kinds of input; give one")
 	case v.text != "":
 		return validate.ReadText(v.text, model, length)
 	case v.prompts != "":
@@ -124,22 +125,22 @@ func (v *validateCommand) rows(model string, length int) ([][]int64, error) {
 	return rows, err
 }
 
-func verdict(w *writer, r *validate.Report) {
+func verdict(w *cli.Writer, r *validate.Report) {
 	if r.Short {
-		w.line("%-31s %10s %10s %11s %11s", "", "difference", "share of", "original's", "patched's")
-		w.line("%-31s %10s %10s %11s %11s", "", "", "range", "error", "error")
+		w.Line("%-31s %10s %10s %11s %11s", "", "difference", "share of", "original's", "patched's")
+		w.Line("%-31s %10s %10s %11s %11s", "", "", "range", "error", "error")
 	} else {
-		w.line("%-34s %12s %14s", "", "difference", "share of range")
+		w.Line("%-34s %12s %14s", "", "difference", "share of range")
 	}
 	for _, c := range r.Cases {
 		if r.Short {
-			w.line("%-31s %10.2e %10.1e %11.2e %11.2e", c.Name, c.Difference, c.Share(), c.OriginalError, c.PatchedError)
+			w.Line("%-31s %10.2e %10.1e %11.2e %11.2e", c.Name, c.Difference, c.Share(), c.OriginalError, c.PatchedError)
 		} else {
-			w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
+			w.Line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
 		}
 	}
 	for _, note := range r.Notes {
-		w.line("%s", wrap(note, ""))
+		w.Line("%s", cli.Wrap(note, ""))
 	}
 	agreement(w, r)
 	graph(w, r)
@@ -156,34 +157,34 @@ func verdict(w *writer, r *validate.Report) {
 	}
 	switch {
 	case r.Verdict == validate.Same:
-		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
 	case r.Verdict == validate.NotShown:
-		w.line("%s", wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
 	case r.Same:
-		w.line("%s", wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
+		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
 	default:
-		w.line("%s", wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
 	}
 	if r.Claim != nil {
 		offLayers(w, r.Claim)
 		switch {
 		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
 		case r.Verdict == validate.NotShown:
-			w.line("%s", wrap("Every attention computes what its record says.", ""))
+			w.Line("%s", cli.Wrap("Every attention computes what its record says.", ""))
 		default:
-			w.line("%s", wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
+			w.Line("%s", cli.Wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
 		}
 	}
 }
 
 // graph names the first place in which the file is not what a rewrite of the original gives.
-func graph(w *writer, r *validate.Report) {
+func graph(w *cli.Writer, r *validate.Report) {
 	switch {
 	case r.Rebuilt == nil:
 	case r.Rebuilt.First == nil:
-		w.line("%s", wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
 	case r.Rebuilt.Altered:
-		w.line("%s", wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
+		w.Line("%s", cli.Wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
 	}
 }

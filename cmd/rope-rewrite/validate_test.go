@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -31,7 +32,7 @@ func newValidation(t *testing.T) *validation {
 	runtime, library := testruntime.Paths(t)
 	t.Setenv(customop.RuntimeVariable, runtime)
 	t.Setenv(customop.LibraryVariable, library)
-	worker, err := self()
+	worker, err := cli.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
