@@ -22,19 +22,11 @@ type rewriteCommand struct {
 	scaling        []string
 	positions      []string
 	mask           []string
-	documents      string
-	kv             string
-	logits         string
-	cache          string
-	precision      string
-	target         string
-	definition     string
 	opset          int
 	ropeParameters string
 	context        cli.TokenCount
 	layers         string
 	exactAngles    bool
-	base           string
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
@@ -52,20 +44,20 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, SPEC@all for all, also those with a window of which others have none, and the flag may be repeated")
 	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
-	f.StringVar(&r.documents, "documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
-	f.StringVar(&r.kv, "kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
-	f.StringVar(&r.logits, "logits", "", "logits of `all` tokens of a call, or of the last of each row alone: the model then takes, if it is fed, the int64 input "+rewrite.LogitsPlacesInput+" [batch] with another token's place (last:input=NAME names it)")
-	f.StringVar(&r.cache, "cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
-	f.StringVar(&r.precision, "precision", "", "products of 16-bit queries and keys: `exact` keeps rotated ones in float32, fast rounds them to the model's type first; rope-rewrite drift shows the difference")
-	f.StringVar(&r.target, "target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
-	f.StringVar(&r.definition, "definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
+	f.String("documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
+	f.String("kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
+	f.String("logits", "", "logits of `all` tokens of a call, or of the last of each row alone: the model then takes, if it is fed, the int64 input "+rewrite.LogitsPlacesInput+" [batch] with another token's place (last:input=NAME names it)")
+	f.String("cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
+	f.String("precision", "", "products of 16-bit queries and keys: `exact` keeps rotated ones in float32, fast rounds them to the model's type first; rope-rewrite drift shows the difference")
+	f.String("target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
+	f.String("definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
 	f.IntVar(&r.opset, "opset", 0, "raise the model to version `N` of ONNX's standard operators first, for a host that wants it or for the op's definition (16 bits need 15)")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
 	f.StringVar(&r.recipe, "recipe", "", "take from `FILE`, in YAML, what is asked for (rope-rewrite inspect --recipe writes one); flags beside it count before it")
 	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
-	f.StringVar(&r.base, "base", "", "of a model that was rewritten before: start from the `original` values (the default), or from the carried ones, on top of the earlier methods")
+	f.String("base", "", "of a model that was rewritten before: start from the `original` values (the default), or from the carried ones, on top of the earlier methods")
 	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
 	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
@@ -201,22 +193,12 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, cli.Usage("--%s", flagged("rope-parameters", err))
 		}
 	}
-	if err := r.words(given, &opts); err != nil {
-		return opts, nil, err
-	}
-	if given("documents") {
-		if err := parseDocuments(r.documents, &opts); err != nil {
-			return opts, nil, cli.Usage("--documents %w", err)
+	for _, flag := range []string{"cache", "precision", "base", "definition", "target", "documents", "kv", "logits"} {
+		if !given(flag) {
+			continue
 		}
-	}
-	if given("kv") {
-		if err := parseKV(r.kv, &opts); err != nil {
-			return opts, nil, cli.Usage("--kv %w", err)
-		}
-	}
-	if given("logits") {
-		if err := parseLogits(r.logits, &opts); err != nil {
-			return opts, nil, cli.Usage("--logits %w", err)
+		if err := cli.SetWord(&opts, flag, cmd.Flags().Lookup(flag).Value.String()); err != nil {
+			return opts, nil, cli.Usage("--%s %w", flag, err)
 		}
 	}
 	if opts.FixedCapacity > 0 && (given("layers") || r.allowPartial) {
@@ -231,35 +213,6 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		selections = append(selections, cli.Selection{Given: "--layers", Layers: selected})
 	}
 	return opts, selections, nil
-}
-
-// words reads the flags that take one of a few words.
-func (r *rewriteCommand) words(given func(string) bool, opts *rewrite.Options) error {
-	_, setting, set := strings.Cut(r.target, ":")
-	for _, f := range []struct {
-		flag, text string
-		take       func(word string)
-	}{
-		{"cache", r.cache, func(word string) { opts.RawCache = word == "raw" }},
-		{"precision", r.precision, func(word string) { opts.Precision = word }},
-		{"base", r.base, func(word string) { opts.Carried = word == "carried" }},
-		{"definition", r.definition, func(word string) { opts.NoDefinition = word == "none" }},
-		{"target", r.target, func(word string) {
-			if opts.Target = rewrite.Target(word); set {
-				opts.Target += rewrite.Target(":" + setting)
-			}
-		}},
-	} {
-		if !given(f.flag) {
-			continue
-		}
-		word, err := cli.Choose(f.flag, f.text)
-		if err != nil {
-			return cli.Usage("--%s %w", f.flag, err)
-		}
-		f.take(word)
-	}
-	return nil
 }
 
 // flagged puts a flag's name before an error that may begin with it already:
