@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/triton"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
@@ -19,9 +20,9 @@ import (
 
 // tritonCommand is rope-rewrite triton.
 type tritonCommand struct {
-	*common
+	*cli.Common
 	repository, name, at string
-	weights              weights
+	weights              cli.Weights
 }
 
 // tritonReport is what it prints as JSON.
@@ -32,28 +33,28 @@ type tritonReport struct {
 	Weights []onnx.PlacedFile `json:"weights"`
 }
 
-func newTriton(c *common) *cobra.Command {
-	t := &tritonCommand{common: c}
+func newTriton(c *cli.Common) *cobra.Command {
+	t := &tritonCommand{Common: c}
 	cmd := &cobra.Command{
 		Use:   "triton MODEL -o REPOSITORY",
 		Short: "Put a model into a repository of Triton Inference Server",
 		Long: `Puts a model, or the one of a folder, into a model repository of Triton Inference
 Server: REPOSITORY/NAME/config.pbtxt with every input and output, the model as
 version 1, and the op library where the model has the op.`,
-		Args: oneModel,
+		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&t.repository, "output", "o", "", "the model `REPOSITORY`; it is made where it is missing")
 	f.StringVar(&t.name, "name", "", "`NAME` of the model in the repository (default: that of its folder)")
 	f.StringVar(&t.at, "at", "/models", "`PATH` at which the server sees the repository")
-	t.weights.flag(f)
+	t.weights.Flag(f)
 	return cmd
 }
 
 func (t *tritonCommand) run(cmd *cobra.Command, model string) error {
 	if t.repository == "" {
-		return usageError("where to? Name a model repository with -o REPOSITORY")
+		return cli.Usage("where to? Name a model repository with -o REPOSITORY")
 	}
 	file, err := modelIn(model)
 	if err != nil {
@@ -65,7 +66,7 @@ func (t *tritonCommand) run(cmd *cobra.Command, model string) error {
 		}
 	}
 	if t.name != filepath.Base(t.name) || strings.HasPrefix(t.name, ".") {
-		return usageError("--name %q: a name was expected, without folders", t.name)
+		return cli.Usage("--name %q: a name was expected, without folders", t.name)
 	}
 	m, err := onnx.Open(file)
 	if err != nil {
@@ -76,12 +77,12 @@ func (t *tritonCommand) run(cmd *cobra.Command, model string) error {
 	if err != nil {
 		return err
 	}
-	return t.show(cmd, report, func(w *writer) {
+	return t.Show(cmd, report, func(w *cli.Writer) {
 		for _, name := range report.Files {
-			w.line("%s", name)
+			w.Line("%s", name)
 		}
-		placed(w, report.Weights)
-		w.line("%s", wrap(fmt.Sprintf("Start the server with --model-repository=%s where it sees %s.", t.at, t.repository), "  "))
+		cli.Placed(w, report.Weights)
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Start the server with --model-repository=%s where it sees %s.", t.at, t.repository), "  "))
 	})
 }
 
@@ -89,17 +90,17 @@ func (t *tritonCommand) run(cmd *cobra.Command, model string) error {
 // watches the repository takes the model when it is there.
 func (t *tritonCommand) write(m *onnx.Model, file string) (*tritonReport, error) {
 	folder := filepath.Join(t.repository, t.name)
-	if exists(folder) {
+	if _, err := os.Stat(folder); err == nil {
 		return nil, fmt.Errorf("%s exists; remove it, or give another --name", folder)
 	}
-	v := &opsVersions{}
-	if err := v.ask(file); err != nil {
+	v := &cli.OpsVersions{}
+	if err := v.Ask(file); err != nil {
 		return nil, err
 	}
 	var library []byte
 	at := ""
 	if v.Nodes > 0 {
-		from, err := customop.FindLibrary(customop.Options{Library: t.library})
+		from, err := customop.FindLibrary(customop.Options{Library: t.Library})
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (t *tritonCommand) write(m *onnx.Model, file string) (*tritonReport, error)
 		return nil, err
 	}
 	model := filepath.Join(folder, "1", "model.onnx")
-	if err := m.Save(model, onnx.SaveOptions{Link: t.weights.link, Placed: func(file onnx.PlacedFile) { r.Weights = append(r.Weights, file) }}); err != nil {
+	if err := m.Save(model, onnx.SaveOptions{Link: t.weights.Link, Placed: func(file onnx.PlacedFile) { r.Weights = append(r.Weights, file) }}); err != nil {
 		return nil, err
 	}
 	r.Files = append(r.Files, model)
@@ -135,7 +136,7 @@ func (t *tritonCommand) write(m *onnx.Model, file string) (*tritonReport, error)
 
 // modelIn is the model itself, or the one that a folder holds.
 func modelIn(name string) (string, error) {
-	if !isFolder(name) {
+	if !cli.IsFolder(name) {
 		return name, nil
 	}
 	models, err := filepath.Glob(filepath.Join(name, "*.onnx"))
@@ -150,7 +151,7 @@ func modelIn(name string) (string, error) {
 	}
 	whole := filepath.Join(name, "model.onnx")
 	if _, err := os.Stat(whole); errors.Is(err, fs.ErrNotExist) {
-		return "", usageError("%s has %d models; name the one to serve", name, len(models))
+		return "", cli.Usage("%s has %d models; name the one to serve", name, len(models))
 	}
 	return whole, nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -32,17 +32,27 @@ it proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
   rope-rewrite COMMAND --help  the flags of one
   rope-rewrite doctor          what is installed, what is missing, what to do`
 
+// Dress gives the command its help, and its sentences for what is typed by mistake.
+func Dress(root *cobra.Command) {
+	root.SetFlagErrorFunc(FlagError)
+	root.SetGlobalNormalizationFunc(sameName)
+	root.SetUsageFunc(usage)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
+	root.DisableSuggestions = true // misplaced knows more
+	root.CompletionOptions.HiddenDefaultCmd = true
+}
+
 // help prints the first screen, or a command's description and flags.
 func help(cmd *cobra.Command) {
 	if cmd == cmd.Root() {
 		fmt.Fprintln(cmd.OutOrStdout(), firstScreen)
 		return
 	}
-	allHelp(cmd)
+	AllHelp(cmd)
 }
 
-// allHelp prints a command's description, its commands and its flags.
-func allHelp(cmd *cobra.Command) error {
+// AllHelp prints a command's description, its commands and its flags.
+func AllHelp(cmd *cobra.Command) error {
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short
@@ -56,14 +66,14 @@ func allHelp(cmd *cobra.Command) error {
 // usage prints what follows a command's description in its help, within the
 // width that every terminal has.
 func usage(cmd *cobra.Command) error {
-	w := &writer{out: cmd.OutOrStdout()}
-	w.line("Usage:")
+	w := &Writer{out: cmd.OutOrStdout()}
+	w.Line("Usage:")
 	line := func(c *cobra.Command) string {
 		c.DisableFlagsInUseLine = true // each says itself which flags matter
 		return c.UseLine()
 	}
 	if cmd.Runnable() {
-		w.line("  %s", line(cmd))
+		w.Line("  %s", line(cmd))
 	}
 	var commands []*cobra.Command
 	for _, c := range cmd.Commands() {
@@ -72,27 +82,27 @@ func usage(cmd *cobra.Command) error {
 		}
 	}
 	for _, c := range commands {
-		w.line("  %s", line(c))
+		w.Line("  %s", line(c))
 	}
 	if len(commands) > 0 {
-		w.line("\nCommands:")
+		w.Line("\nCommands:")
 	}
 	for _, c := range commands {
-		w.line("%s", wrap(fmt.Sprintf("  %-10s %s", c.Name(), c.Short), "             "))
+		w.Line("%s", Wrap(fmt.Sprintf("  %-10s %s", c.Name(), c.Short), "             "))
 	}
 	for _, part := range []struct {
 		title string
 		flags *pflag.FlagSet
 	}{{"Flags", cmd.LocalFlags()}, {"Flags of every command", cmd.InheritedFlags()}} {
 		if part.flags.HasAvailableFlags() {
-			w.line("\n%s:\n%s", part.title, strings.TrimRight(part.flags.FlagUsagesWrapped(width), "\n"))
+			w.Line("\n%s:\n%s", part.title, strings.TrimRight(part.flags.FlagUsagesWrapped(Width), "\n"))
 		}
 	}
 	return w.err
 }
 
-// methodFlags lists the flags that take a method: "--scaling, --positions and --mask".
-func methodFlags() string {
+// MethodFlags lists the flags that take a method: "--scaling, --positions and --mask".
+func MethodFlags() string {
 	var flags []string
 	for m := range rope.Methods() {
 		if flag := "--" + m.Axis.String(); !slices.Contains(flags, flag) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/modelfolder"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -28,7 +29,7 @@ type folderReport struct {
 }
 
 // folder rewrites the models of a folder into a new one.
-func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []selection) error {
+func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []cli.Selection) error {
 	start := time.Now()
 	output := r.output
 	if output == "" {
@@ -39,12 +40,12 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 			return err
 		}
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	opts.Progress = progress.say
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Progress = progress.Say
 	folder, err := modelfolder.Prepare(ctx, path, opts)
 	if errors.Is(err, modelfolder.ErrNoModel) {
-		return &exitError{exitNoAttention, fmt.Errorf("%s: %w; nothing written", path, err)}
+		return cli.Exit(cli.ExitNoAttention, fmt.Errorf("%s: %w; nothing written", path, err))
 	}
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 		if f.Report == nil {
 			continue
 		}
-		if err := checkLayers(selections, len(f.Report.Sites)); err != nil {
+		if err := cli.CheckLayers(selections, len(f.Report.Sites)); err != nil {
 			return err
 		}
 		for _, w := range f.Report.Warnings {
@@ -63,38 +64,27 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 		}
 	}
 	if !r.dryRun && !folder.Unproven() {
-		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.link, Progress: progress.say}); err != nil {
+		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.Link, Progress: progress.Say}); err != nil {
 			return err
 		}
 		report.Output = output
 	}
 	report.Files, report.Seconds = folder.Files, time.Since(start).Seconds()
-	progress.done()
-	if err := r.printFolder(cmd, &report); err != nil {
+	progress.Done()
+	if !r.JSON {
+		cli.Warn(cmd, report.Warnings)
+	}
+	if err := r.Show(cmd, &report, func(w *cli.Writer) { r.folderTable(w, &report) }); err != nil {
 		return err
 	}
 	if folder.Unproven() {
-		return &exitError{exitPartial, errReported}
+		return cli.Exit(cli.ExitPartial, cli.ErrReported)
 	}
 	return nil
 }
 
-func (r *rewriteCommand) printFolder(cmd *cobra.Command, report *folderReport) error {
-	if r.json {
-		return printJSON(cmd.OutOrStdout(), report)
-	}
-	var warnings []string
-	for _, w := range report.Warnings {
-		warnings = append(warnings, wrap("warning: "+w, "  "))
-	}
-	(&writer{out: cmd.ErrOrStderr()}).list(warnings)
-	w := &writer{out: cmd.OutOrStdout()}
-	r.folderTable(w, report)
-	return w.err
-}
-
 // folderTable says what becomes of each file.
-func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
+func (r *rewriteCommand) folderTable(w *cli.Writer, report *folderReport) {
 	const most = 32
 	column := 0
 	for _, f := range report.Files {
@@ -110,10 +100,10 @@ func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
 				name = ""
 			}
 			if len(name) > column {
-				w.line("%s", name)
+				w.Line("%s", name)
 				name = ""
 			}
-			w.line("%s", wrap(fmt.Sprintf("%-*s  %s", column, name, text), indent))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("%-*s  %s", column, name, text), indent))
 		}
 		switch f.What {
 		case modelfolder.Linked, modelfolder.Cloned, modelfolder.Copied:
@@ -124,19 +114,19 @@ func (r *rewriteCommand) folderTable(w *writer, report *folderReport) {
 		}
 	}
 	if len(report.Left) > 0 {
-		w.line("%s", wrap("Left out: "+strings.Join(report.Left, ", ")+".", "  "))
+		w.Line("%s", cli.Wrap("Left out: "+strings.Join(report.Left, ", ")+".", "  "))
 	}
 	if len(edits) > 0 {
-		w.line("%s", wrap("Methods: "+strings.Join(edits, ", ")+".", "  "))
+		w.Line("%s", cli.Wrap("Methods: "+strings.Join(edits, ", ")+".", "  "))
 	}
 	switch {
 	case report.Output != "":
-		w.line("%s", wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
-		placed(w, files)
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
+		cli.Placed(w, files)
 	case r.dryRun:
-		w.line("Dry run: nothing written.")
+		w.Line("Dry run: nothing written.")
 	default:
-		w.line("%s", wrap("Nothing written: every site must be proven, or give --allow-partial.", "  "))
+		w.Line("%s", cli.Wrap("Nothing written: every site must be proven, or give --allow-partial.", "  "))
 	}
 }
 
@@ -174,7 +164,7 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 
 // short is a change without what is too long for a line.
 func short(c modelconfig.Change) string {
-	const most = 2 * width // dictionaries of LongRoPE have a number for each pair of channels
+	const most = 2 * cli.Width // dictionaries of LongRoPE have a number for each pair of channels
 	if text := []rune(c.String()); len(text) > most {
 		return string(text[:most]) + "…"
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// addEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
-func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error) {
+// AddEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
+func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error) {
 	text, where, some := strings.Cut(text, "@")
 	if err := otherFlag(axis.String(), text); err != nil {
 		return nil, err
@@ -35,17 +35,17 @@ func addEdit(opts *rewrite.Options, axis rope.Axis, text string) (layers, error)
 		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
 		return nil, nil
 	}
-	selected, err := parseLayers(where)
+	selected, err := ParseLayers(where)
 	if err != nil {
 		return nil, err
 	}
-	opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: selected.has, Where: "layers " + where})
+	opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: selected.Has, Where: "layers " + where})
 	return selected, nil
 }
 
-// addRopeParameters takes the dictionary itself, or a config.json that holds it, or the name
+// AddRopeParameters takes the dictionary itself, or a config.json that holds it, or the name
 // of a file with either.
-func addRopeParameters(opts *rewrite.Options, text string) error {
+func AddRopeParameters(opts *rewrite.Options, text string) error {
 	data := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
@@ -72,4 +72,24 @@ func addRopeParameters(opts *rewrite.Options, text string) error {
 		opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: byType[name], Type: name, Where: name + " layers"})
 	}
 	return nil
+}
+
+// AddMethod reads "AXIS SPEC", or several with semicolons between.
+func AddMethod(opts *rewrite.Options, text string) error {
+	for part := range strings.SplitSeq(text, ";") {
+		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
+		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
+		if !found || at < 0 {
+			return fmt.Errorf(`%q: none, or a method such as "scaling yarn:factor=2" or "positions string" was expected`, text)
+		}
+		if _, err := AddEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// methodAxes are those that a method can be given on.
+func methodAxes() []rope.Axis {
+	return []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// methods prints what was done, with every parameter.
-func methods(w *writer, edits []provenance.Edit) {
+// Methods prints what was done, with every parameter.
+func Methods(w *Writer, edits []provenance.Edit) {
 	var lines []string
 	for _, d := range edits {
-		lines = append(lines, wrap("  "+methodText(d), "    "))
+		lines = append(lines, Wrap("  "+MethodText(d), "    "))
 	}
 	if len(lines) > 0 {
-		w.line("Methods:")
+		w.Line("Methods:")
 	}
-	w.list(lines)
+	w.List(lines)
 }
 
 // sources says of parameters where their values came from; given ones need no word.
@@ -34,22 +34,22 @@ var sources = []struct {
 	{rope.Default, "by default "},
 }
 
-// methodText is one edit: "scaling yarn on layers 0-29: factor 4; by default …".
-func methodText(d provenance.Edit) string {
+// MethodText is one edit: "scaling yarn on layers 0-29: factor 4; by default …".
+func MethodText(d provenance.Edit) string {
 	name, _, _ := strings.Cut(d.Given, ":")
 	var parts []string
 	for _, source := range sources {
 		var list []string
 		for _, s := range d.Settings {
 			if s.From == source.from {
-				list = append(list, s.Name+" "+valueText(s.Value))
+				list = append(list, s.Name+" "+ValueText(s.Value))
 			}
 		}
 		if len(list) > 0 {
 			parts = append(parts, source.text+strings.Join(list, ", "))
 		}
 	}
-	text := d.What + " " + name + " on " + layersText(d.Layers)
+	text := d.What + " " + name + " on " + LayersText(d.Layers)
 	if d.Note != "" {
 		text += ", those without a window, " + d.Note
 	}
@@ -59,8 +59,8 @@ func methodText(d provenance.Edit) string {
 	return text + ": " + strings.Join(parts, "; ")
 }
 
-// valueText shortens lists: there is one number for each pair of channels.
-func valueText(v rope.Value) string {
+// ValueText shortens lists: there is one number for each pair of channels.
+func ValueText(v rope.Value) string {
 	list := v.Numbers()
 	if v.Kind() == rope.Reals && len(list) > 4 {
 		return fmt.Sprintf("[%g;%g;…;%g] (%d numbers)", list[0], list[1], list[len(list)-1], len(list))
@@ -71,8 +71,8 @@ func valueText(v rope.Value) string {
 	return v.String()
 }
 
-// layersText is "layer 3" or "layers 0-3,7".
-func layersText(list []int) string {
+// LayersText is "layer 3" or "layers 0-3,7".
+func LayersText(list []int) string {
 	if len(list) == 1 {
 		return "layer " + ranges.Text(list)
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// limits are the flags that stop a command that takes too much.
-type limits struct {
+// Limits are the flags that stop a command that takes too much.
+type Limits struct {
 	seconds float64
 	memory  string
 }
@@ -23,29 +23,30 @@ type limits struct {
 // leastMemory is what ONNX Runtime and the smallest model take.
 const leastMemory = 512 << 20
 
-func (l *limits) flags(cmd *cobra.Command) {
+// Flags adds them to a command.
+func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Float64Var(&l.seconds, "max-seconds", 0, "stop, with nothing written, after so many `SECONDS`")
 	f.StringVar(&l.memory, "max-memory", "", "stop, with nothing written, when this program or its evaluating process needs more than `SIZE`, for example 800MB or 4GB, beside the model's file")
 }
 
 // bytes returns what --max-memory says, 0 when it is not given.
-func (l *limits) bytes() (uint64, error) {
+func (l *Limits) bytes() (uint64, error) {
 	if l.memory == "" {
 		return 0, nil
 	}
-	size, err := parseSize(l.memory)
+	size, err := ParseSize(l.memory)
 	if err != nil {
-		return 0, usageError("--max-memory %w", err)
+		return 0, Usage("--max-memory %w", err)
 	}
 	if size < leastMemory {
-		return 0, usageError("--max-memory %s: ONNX Runtime and a small model take some of it; at least %dMB were expected", l.memory, leastMemory>>20)
+		return 0, Usage("--max-memory %s: ONNX Runtime and a small model take some of it; at least %dMB were expected", l.memory, leastMemory>>20)
 	}
 	return uint64(size), nil
 }
 
-// parseSize reads a number of bytes such as 800MB or 4GB.
-func parseSize(text string) (float64, error) {
+// ParseSize reads a number of bytes such as 800MB or 4GB.
+func ParseSize(text string) (float64, error) {
 	number, unit := text, ""
 	if len(number) > 2 {
 		number, unit = text[:len(text)-2], strings.ToUpper(text[len(text)-2:])
@@ -58,15 +59,15 @@ func parseSize(text string) (float64, error) {
 	return size, nil
 }
 
-// within runs work under the limits, and says which one ended it.
-func (l *limits) within(cmd *cobra.Command, opts *rewrite.Options, work func(context.Context) error) (err error) {
+// Within runs work under the limits, and says which one ended it.
+func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(context.Context) error) (err error) {
 	if opts.Memory, err = l.bytes(); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("max-seconds") {
 		if !(l.seconds > 0 && l.seconds < math.MaxInt64/1e9) {
-			return usageError("--max-seconds %g: a number above 0 was expected", l.seconds)
+			return Usage("--max-seconds %g: a number above 0 was expected", l.seconds)
 		}
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, time.Duration(l.seconds*1e9))

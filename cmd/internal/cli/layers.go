@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
-// layers is a selection such as 0-3,7.
-type layers []span
+// Layers is a selection such as 0-3,7.
+type Layers []span
 
 type span struct{ first, last int }
 
-func parseLayers(text string) (layers, error) {
-	var list layers
+// ParseLayers reads numbers and ranges with commas between.
+func ParseLayers(text string) (Layers, error) {
+	var list Layers
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
 		first, err := strconv.Atoi(from)
@@ -51,7 +52,8 @@ func meantLayers(part string) string {
 	return "write for example 0-3,7 (the first layer is 0)"
 }
 
-func (l layers) has(layer int) bool {
+// Has reports whether a layer is selected.
+func (l Layers) Has(layer int) bool {
 	for _, s := range l {
 		if s.first <= layer && layer <= s.last {
 			return true
@@ -60,19 +62,19 @@ func (l layers) has(layer int) bool {
 	return false
 }
 
-// selection is a choice of layers with where it was made, for example
+// Selection is a choice of layers with where it was made, for example
 // "--scaling yarn:factor=4@0-3".
-type selection struct {
-	given  string
-	layers layers
+type Selection struct {
+	Given  string
+	Layers Layers
 }
 
-// checkLayers refuses selections of layers that a model of so many does not have.
-func checkLayers(selections []selection, count int) error {
+// CheckLayers refuses selections of layers that a model of so many does not have.
+func CheckLayers(selections []Selection, count int) error {
 	for _, s := range selections {
-		for _, part := range s.layers {
+		for _, part := range s.Layers {
 			if part.last >= count {
-				return usageError("%s: there is no layer %d; the model's are 0 to %d", s.given, part.last, count-1)
+				return Usage("%s: there is no layer %d; the model's are 0 to %d", s.Given, part.last, count-1)
 			}
 		}
 	}

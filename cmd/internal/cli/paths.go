@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// self is this program, as the child process that evaluates.
-func self() (string, error) {
+// Self is this program, as the child process that evaluates.
+func Self() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("models are evaluated in a child process, and this program does not find its own file to start one: %w", err)
@@ -19,9 +19,9 @@ func self() (string, error) {
 	return path, nil
 }
 
-// checkOutput refuses an output that could not be written, before any work.
+// CheckOutput refuses an output that could not be written, before any work.
 // What onnx.Model.Save finds out later, it refuses too.
-func checkOutput(output, input string, force bool) error {
+func CheckOutput(output, input string, force bool) error {
 	link, err := os.Lstat(output)
 	if errors.Is(err, fs.ErrNotExist) {
 		folder := filepath.Dir(output)
@@ -54,17 +54,17 @@ func errExists(output string) error {
 	return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
 }
 
-// sameFolder says whether two files are, or would be, in one folder.
-func sameFolder(a, b string) bool {
+// SameFolder says whether two files are, or would be, in one folder.
+func SameFolder(a, b string) bool {
 	x, errX := os.Stat(filepath.Dir(a))
 	y, errY := os.Stat(filepath.Dir(b))
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// save writes the model; an interrupt ends it and leaves nothing behind.
-func save(m *onnx.Model, output string, opts onnx.SaveOptions, p *progress, interrupted func() error) error {
+// Save writes the model; an interrupt ends it and leaves nothing behind.
+func Save(m *onnx.Model, output string, opts onnx.SaveOptions, p *Progress, interrupted func() error) error {
 	opts.Progress = func(written, total int64) error {
-		p.say(fmt.Sprintf("writing %d of %d MB", written>>20, total>>20))
+		p.Say(fmt.Sprintf("writing %d of %d MB", written>>20, total>>20))
 		return interrupted()
 	}
 	err := m.Save(output, opts)
@@ -74,8 +74,8 @@ func save(m *onnx.Model, output string, opts onnx.SaveOptions, p *progress, inte
 	return err
 }
 
-// isFolder says whether a path is a folder.
-func isFolder(path string) bool {
+// IsFolder says whether a path is a folder.
+func IsFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,29 +14,30 @@ import (
 	"golang.org/x/term"
 )
 
-// width is what text is broken at: every terminal has so many columns.
-const width = 80
+// Width is what text is broken at: every terminal has so many columns.
+const Width = 80
 
-// writer prints and remembers the first error.
-type writer struct {
+// Writer prints and remembers the first error.
+type Writer struct {
 	out io.Writer
 	err error
 }
 
-func (w *writer) line(format string, args ...any) {
+// Line prints a line.
+func (w *Writer) Line(format string, args ...any) {
 	if w.err == nil {
 		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
 	}
 }
 
-// list prints lines of which there may be as many as a model has nodes.
-func (w *writer) list(lines []string) {
+// List prints lines of which there may be as many as a model has nodes.
+func (w *Writer) List(lines []string) {
 	const most = 64
 	for _, line := range lines[:min(len(lines), most)] {
-		w.line("%s", line)
+		w.Line("%s", line)
 	}
 	if more := len(lines) - most; more > 0 {
-		w.line("  … and %d more of these; --json shows them.", more)
+		w.Line("  … and %d more of these; --json shows them.", more)
 	}
 }
 
@@ -44,16 +45,16 @@ func (w *writer) list(lines []string) {
 type plain struct{ out io.Writer }
 
 func (p plain) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(p.out, quote(string(b))); err != nil {
+	if _, err := io.WriteString(p.out, Quote(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// quote writes as \u001b, which JSON reads back, what a terminal would act on or
+// Quote writes as \u001b, which JSON reads back, what a terminal would act on or
 // what would change how other text looks: control characters, those that turn the
 // direction of writing, and bytes that are no UTF-8 (\xff). Line breaks stay.
-func quote(text string) string {
+func Quote(text string) string {
 	var out strings.Builder
 	for i, r := range text {
 		switch {
@@ -87,9 +88,9 @@ var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^
 // brief leaves of a text what a reader of the screen needs.
 func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
 
-// wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
+// Wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
 // the width.
-func wrap(text, indent string) string { return broken(brief(quote(text)), indent) }
+func Wrap(text, indent string) string { return broken(brief(Quote(text)), indent) }
 
 // broken breaks a text at the width; lines after the first begin with indent.
 // Spaces before the text and those that align its first words stay.
@@ -101,7 +102,7 @@ func broken(text, indent string) string {
 		n := len([]rune(word))
 		switch {
 		case i == 0:
-		case n > 0 && column+1+n > width && filled:
+		case n > 0 && column+1+n > Width && filled:
 			out.WriteString("\n" + indent)
 			column = len(indent)
 		default:
@@ -115,9 +116,9 @@ func broken(text, indent string) string {
 	return out.String()
 }
 
-// progress shows on a terminal what is being done, once the work has taken
+// Progress shows on a terminal what is being done, once the work has taken
 // longer than a second. Its zero value shows nothing.
-type progress struct {
+type Progress struct {
 	out io.Writer // nil where nothing is shown
 
 	mu    sync.Mutex
@@ -127,31 +128,33 @@ type progress struct {
 	ended bool
 }
 
-func newProgress(stderr io.Writer) *progress {
+// NewProgress shows work where stderr is a terminal.
+func NewProgress(stderr io.Writer) *Progress {
 	if p, ok := stderr.(plain); ok {
 		stderr = p.out // it moves the cursor
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return showAfter(stderr, time.Second)
 	}
-	return &progress{}
+	return &Progress{}
 }
 
-func showAfter(out io.Writer, delay time.Duration) *progress {
-	p := &progress{out: out}
+func showAfter(out io.Writer, delay time.Duration) *Progress {
+	p := &Progress{out: out}
 	p.timer = time.AfterFunc(delay, p.due)
 	return p
 }
 
 // due is called when the work has taken long enough to be shown.
-func (p *progress) due() {
+func (p *Progress) due() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = true
 	p.show()
 }
 
-func (p *progress) say(what string) {
+// Say says what is being done now.
+func (p *Progress) Say(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doing = what
@@ -159,15 +162,15 @@ func (p *progress) say(what string) {
 }
 
 // show writes over the line before; p.mu is held.
-func (p *progress) show() {
+func (p *Progress) show() {
 	if p.shown && !p.ended && p.doing != "" {
-		text := []rune(strings.ReplaceAll(quote(p.doing), "\n", " ") + " …")
-		fmt.Fprintf(p.out, "\r\x1b[K%s", string(text[:min(len(text), width-1)]))
+		text := []rune(strings.ReplaceAll(Quote(p.doing), "\n", " ") + " …")
+		fmt.Fprintf(p.out, "\r\x1b[K%s", string(text[:min(len(text), Width-1)]))
 	}
 }
 
-// done clears the line; nothing is shown afterwards.
-func (p *progress) done() {
+// Done clears the line; nothing is shown afterwards.
+func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
