@@ -75,7 +75,7 @@ its methods.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	c.flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newTriton(c), newManuals())
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals())
 	return root
 }
 
