@@ -59,7 +59,7 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*M
 		return nil, fmt.Errorf("%s: none of its %d attentions can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
 	}
 	more := c.attach(m)
-	if c.Decoder, err = decoder.OpenModel(ctx, eng, m, path, more); err != nil {
+	if c.Decoder, err = decoder.Open(ctx, eng, path, decoder.Options{Model: m, Outputs: more}); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -141,7 +141,7 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 		return 0, err
 	}
 	defer remove()
-	d, err := decoder.Open(ctx, eng, path)
+	d, err := decoder.Open(ctx, eng, path, decoder.Options{})
 	if err != nil {
 		return 0, err
 	}
