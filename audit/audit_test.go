@@ -211,7 +211,7 @@ func TestNotCompared(t *testing.T) {
 func TestNothingClaimed(t *testing.T) {
 	t.Parallel()
 	_, err := audit.Run(context.Background(), filepath.Join(testdata, "models", "llama__ts17-static-cache", "model.onnx"), options(t))
-	if !audit.IsUnclaimed(err) {
+	if !errors.As(err, new(*audit.NoConfigError)) {
 		t.Errorf("a model without a configuration: %v", err)
 	}
 }

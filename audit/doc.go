@@ -2,6 +2,17 @@
 // beside it claim: config.json of Hugging Face and genai_config.json of ONNX Runtime
 // GenAI. Exporters lose scalings, bases and windows without a word.
 //
-// Start with Run, which gives a line for each claim. Repair writes into the model what
-// the configuration says, where methods of package rope can.
+// Start with Run, which gives a line for each claim; RunFolder does so for all models of a
+// folder. Outcome is what that comes to. Repair writes into the model what the configuration
+// says, where methods of package rope can.
+//
+//	report, err := audit.Run(ctx, "model.onnx", audit.Options{})
+//	for _, line := range report.Lines {
+//		if line.Verdict == audit.Differs { … }
+//	}
+//
+// Look measures without a configuration: what each attention of a model computes.
+//
+// audit.go makes lines of what is claimed and measured, survey.go measures, site.go, rotation.go
+// and positions.go compare, repair.go repairs.
 package audit

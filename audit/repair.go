@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,10 +185,4 @@ func (s *subject) context(edits []rewrite.LayerEdit) rope.Context {
 	}
 	c.Length = 0
 	return c
-}
-
-// IsRefused says whether an error says why a model cannot be repaired.
-func IsRefused(err error) bool {
-	refused := (*RefusedError)(nil)
-	return errors.As(err, &refused)
 }

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -165,7 +166,7 @@ func TestRepairRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, _, err := repair(t, beside(t, filepath.Join(testdata, "models", c.model), c.change), c.target)
-			if !audit.IsRefused(err) || !strings.Contains(err.Error(), c.want) {
+			if !errors.As(err, new(*audit.RefusedError)) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want a refusal that says %q", err, c.want)
 			}
 			if _, err := os.Stat(out); err == nil {
@@ -187,7 +188,7 @@ func TestRepairRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "..", "config.json"), text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = repair(t, out, ""); !audit.IsRefused(err) || !strings.Contains(err.Error(), "rewritten already") {
+	if _, _, err = repair(t, out, ""); !errors.As(err, new(*audit.RefusedError)) || !strings.Contains(err.Error(), "rewritten already") {
 		t.Errorf("a second repair: %v", err)
 	}
 }

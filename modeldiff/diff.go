@@ -11,9 +11,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// Diff says in what two models differ. Its lists hold what differs, and are empty
+// Report says in what two models differ. Its lists hold what differs, and are empty
 // where nothing does.
-type Diff struct {
+type Report struct {
 	A string `json:"a"`
 	B string `json:"b"`
 
@@ -51,10 +51,14 @@ type Count struct {
 	B  int    `json:"b"`
 }
 
-// Run compares two models, evaluated as opts say; its Progress is told what is done.
-// The error says what kept one from being read.
-func Run(ctx context.Context, a, b string, opts rewrite.Options) (*Diff, error) {
-	d := &Diff{A: a, B: b, Notes: []string{}}
+// Options says how models are compared. The zero value evaluates them in this process.
+type Options struct {
+	Rewrite rewrite.Options // the libraries and the worker that evaluate; its Progress is told what is done
+}
+
+// Run compares two model files. The error says what kept one from being read.
+func Run(ctx context.Context, a, b string, opts Options) (*Report, error) {
+	d := &Report{A: a, B: b, Notes: []string{}}
 	var models [2]*onnx.Model
 	for i, path := range []string{a, b} {
 		info, err := os.Stat(path)
@@ -77,8 +81,8 @@ func Run(ctx context.Context, a, b string, opts rewrite.Options) (*Diff, error) 
 	d.Methods = changes(d.methods(models[0]), d.methods(models[1]))
 	var err error
 	d.Weights, err = compareWeights(models[0], models[1], func(read int64) error {
-		if opts.Progress != nil {
-			opts.Progress(fmt.Sprintf("comparing weights, %d MB read", read>>20))
+		if opts.Rewrite.Progress != nil {
+			opts.Rewrite.Progress(fmt.Sprintf("comparing weights, %d MB read", read>>20))
 		}
 		return ctx.Err()
 	})
@@ -88,7 +92,7 @@ func Run(ctx context.Context, a, b string, opts rewrite.Options) (*Diff, error) 
 	if n := len(d.Weights.Unread); n > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d weights are not compared: %s", n, d.Weights.Unread[0].Why))
 	}
-	if err := d.compareSites(ctx, models, opts); err != nil { // the last: what is measured may be inlined
+	if err := d.compareSites(ctx, models, opts.Rewrite); err != nil { // the last: what is measured may be inlined
 		return d, err
 	}
 	d.Same = d.Graph && !d.Weights.differ() && len(d.Methods)+len(d.Sites)+len(d.Nodes)+len(d.Inputs)+len(d.Outputs)+len(d.Opsets)+len(d.Metadata) == 0
@@ -96,7 +100,7 @@ func Run(ctx context.Context, a, b string, opts rewrite.Options) (*Diff, error) 
 }
 
 // compareSites compares what the attentions of two models compute.
-func (d *Diff) compareSites(ctx context.Context, models [2]*onnx.Model, opts rewrite.Options) error {
+func (d *Report) compareSites(ctx context.Context, models [2]*onnx.Model, opts rewrite.Options) error {
 	var texts [2][]entry
 	for i, m := range models {
 		seen, err := audit.Look(ctx, m, opts)

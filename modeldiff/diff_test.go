@@ -24,10 +24,10 @@ func TestMain(m *testing.M) {
 
 const models = "../testdata/models"
 
-func diff(t *testing.T, a, b string) *modeldiff.Diff {
+func diff(t *testing.T, a, b string) *modeldiff.Report {
 	t.Helper()
 	testruntime.Require(t)
-	d, err := modeldiff.Run(context.Background(), a, b, rewrite.Options{})
+	d, err := modeldiff.Run(context.Background(), a, b, modeldiff.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

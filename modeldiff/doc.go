@@ -1,6 +1,12 @@
 // Package modeldiff says in what two models differ: methods and attention sites, nodes
 // by op, inputs and outputs, weights, bytes.
 //
-// Start with Run. Weights are compared by digest and read a piece at a time; those
-// that are the same bytes of one file are not read at all.
+// Start with Run, whose Report lists what differs, and says Same where nothing does. Weights are
+// compared by digest and read a piece at a time; those that are the same bytes of one file are
+// not read at all.
+//
+//	report, err := modeldiff.Run(ctx, "a.onnx", "b.onnx", modeldiff.Options{})
+//	for _, change := range report.Sites { … } // what attentions compute
+//
+// Compare finds the first place in which two graphs do not compute the same.
 package modeldiff

@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func ExampleRun() {
 	d, err := modeldiff.Run(context.Background(), "../testdata/models/llama__genai-fp32/model.onnx",
-		"../testdata/claims/qwen2__genai-window/model.onnx", rewrite.Options{})
+		"../testdata/claims/qwen2__genai-window/model.onnx", modeldiff.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -75,7 +75,7 @@ func metadata(m *onnx.Model) (out []entry) {
 
 // methods lists what a rewrite was asked for, by the record that it left, with every
 // parameter as it was used.
-func (d *Diff) methods(m *onnx.Model) (out []entry) {
+func (d *Report) methods(m *onnx.Model) (out []entry) {
 	record, err := provenance.Read(m)
 	if errors.Is(err, provenance.ErrNone) {
 		return nil

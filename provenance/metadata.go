@@ -107,8 +107,10 @@ func Write(m *onnx.Model, r *Record) error {
 }
 
 // Layers counts the attentions of the model.
-func (r *Record) Layers() int {
-	n := len(r.Kept)
+func (r *Record) Layers() int { return len(r.Kept) + r.Rewritten() }
+
+// Rewritten counts those that were rewritten.
+func (r *Record) Rewritten() (n int) {
 	for _, s := range r.Sites {
 		n += len(s.Layers)
 	}

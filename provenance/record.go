@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"strings"
+
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -50,6 +52,23 @@ type Edit struct {
 
 // String returns the edit as it was asked for: "scaling yarn:factor=4".
 func (e Edit) String() string { return e.What + " " + e.Given }
+
+// Spec returns the method with what it was given and with what it took from the configuration
+// of the original: what to ask for to get the same without that configuration.
+func (e Edit) Spec() string {
+	name, _, _ := strings.Cut(e.Given, ":")
+	var list []string
+	for _, s := range e.Settings {
+		switch s.From {
+		case rope.Given, rope.Configuration:
+			list = append(list, s.Name+"="+s.Value.String())
+		}
+	}
+	if len(list) == 0 {
+		return name
+	}
+	return name + ":" + strings.Join(list, ",")
+}
 
 // Setting is a parameter by its name, the zero value where there is none.
 func (e Edit) Setting(name string) rope.Value {

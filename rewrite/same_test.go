@@ -17,8 +17,7 @@ func samePatched(t *testing.T, original string, m *onnx.Model, length int64) {
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eng := local(t)
-	result, err := validate.Run(context.Background(), eng, original, patched, validate.Options{Length: length})
+	result, err := validate.Run(context.Background(), original, patched, validate.Options{Length: length, LogitsOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,10 +44,10 @@ type Worst struct {
 	Got, Want                 float64
 }
 
-// claim compares layer by layer. A model without ops, written for other hosts, gives what the
-// op would compute in it: build makes that model of the original.
-func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.Options, error)) error {
-	path, options := v.patched, capture.Options{}
+// claim compares layer by layer. Of a model without ops, written for other hosts, it compares what
+// the op would compute in the original, rewritten anew.
+func (v *validation) claim(ctx context.Context, c *Claim) error {
+	path, options := v.patched, capture.Options{Rewrite: machine(v.opts.Rewrite)}
 	m, err := onnx.Open(path)
 	if err != nil {
 		return err
@@ -57,14 +57,14 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 	switch {
 	case v.record.OpSpec == 0:
 		path = v.original
-		if options.Rewrite, err = build(); err != nil {
+		if options.Rewrite, err = v.again(rewrite.Ops); err != nil {
 			return err
 		}
 	case err != nil: // its ops are not even those of the record
 		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
 		return nil
 	}
-	model, err := capture.Open(ctx, v.eng, path, options)
+	model, err := capture.Open(ctx, path, options)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 		skipped.add(k.Layer, k.Reason)
 	}
 	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
-	s := model.Random(length, length, 17)
-	run, err := model.Run(ctx, s)
+	in := model.Random(length, 17)
+	run, err := model.Run(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (v *validation) claim(ctx context.Context, c *Claim, build func() (rewrite.
 			continue
 		}
 		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
-			for _, real := range s.Mask { // the op does not read what the original did
+			for _, real := range in.Mask { // the op does not read what the original did
 				l.KeyMask = append(l.KeyMask, real != 0)
 			}
 		}

@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/validate"
@@ -36,7 +34,6 @@ func edits(t *testing.T, axis rope.Axis, spec string) []rope.Spec {
 
 // A model with a method is measured by what it claims, and not by the original.
 func TestAsClaimed(t *testing.T) {
-	eng := worker(t)
 	for name, c := range map[string]struct {
 		model   string
 		options rewrite.Options
@@ -53,12 +50,7 @@ func TestAsClaimed(t *testing.T) {
 		"16 bits":              {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
 	} {
 		original := path(c.model)
-		again := func(*provenance.Record) (rewrite.Options, error) {
-			c.options.Runtime, c.options.Library = testruntime.Paths(t)
-			c.options.Worker = []string{os.Args[0]}
-			return c.options, nil
-		}
-		result, err := validate.Run(context.Background(), eng, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40, Again: again})
+		result, err := run(t, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -79,7 +71,6 @@ func TestAsClaimed(t *testing.T) {
 
 // A fault in a layer of a model with a method is named; one in a model without shows the layer, too.
 func TestNotAsClaimed(t *testing.T) {
-	eng := worker(t)
 	original := path("llama__optimum")
 	yarn := edited(t, original, rewriter(t, rewrite.Options{Edits: edits(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=32")}))
 	same := edited(t, original, rewriter(t, rewrite.Options{}))
@@ -121,7 +112,7 @@ func TestNotAsClaimed(t *testing.T) {
 			nodes[1].SetAttribute(onnx.FloatAttr("scale", nodes[1].Float("scale", 0)*1.05))
 		}, validate.Different, 1},
 	} {
-		result, err := validate.Run(context.Background(), eng, original, edited(t, c.patched, last(c.change)), validate.Options{Length: 40})
+		result, err := run(t, original, edited(t, c.patched, last(c.change)), validate.Options{Length: 40})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -143,31 +134,19 @@ func TestNotAsClaimed(t *testing.T) {
 
 // The user's own tokens are fed, rows of unequal length among them.
 func TestRows(t *testing.T) {
-	eng := worker(t)
 	for _, name := range []string{"llama__optimum", "llama__genai-fp32"} {
 		original := path(name)
 		patched := edited(t, original, rewriter(t, rewrite.Options{}))
 		rows := [][]int64{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {5, 4, 3, 2, 1, 9, 8, 7, 6}, {7, 7, 7, 7, 7, 7, 7, 7, 7, 7}}
-		result, err := validate.Run(context.Background(), eng, original, patched, validate.Options{Rows: rows})
+		result, err := run(t, original, patched, validate.Options{Rows: rows})
 		if err != nil || result.Verdict != validate.Same {
 			t.Errorf("%s: %+v, %v", name, result, err)
 		}
 	}
-	_, err := validate.Run(context.Background(), eng, path("llama__optimum"), path("llama__optimum"), validate.Options{Rows: [][]int64{{1, 2, 3, 4, 5, 6, 7, 8, 5000}}})
+	_, err := run(t, path("llama__optimum"), path("llama__optimum"), validate.Options{Rows: [][]int64{{1, 2, 3, 4, 5, 6, 7, 8, 5000}}})
 	if err == nil || err.Error() != "row 0 has the token 5000, and the model's are 0 to 127" {
 		t.Errorf("%v", err)
 	}
-}
-
-func worker(t *testing.T) engine.Engine {
-	t.Helper()
-	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close() })
-	return eng
 }
 
 // frequencies are those of a patched model's first layer.

@@ -87,7 +87,7 @@ func (v *validation) rounding(ctx context.Context) error {
 		if altered := r.Rebuilt != nil && r.Rebuilt.Altered; i > 0 && (r.Same && r.expected() || r.Short || altered) {
 			return nil
 		}
-		v.opts.Progress("rounding of the original")
+		v.progress("rounding of the original")
 		other, _, err := v.run(ctx, v.original, as, false)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -128,7 +128,7 @@ func (n *notRun) Unwrap() error { return n.error }
 
 func (v *validation) feed(ctx context.Context, d *decoder.Decoder, patched bool) (logits [][]float64, alone []error, err error) {
 	for i, k := range v.kinds {
-		v.opts.Progress(k.name)
+		v.progress(k.name)
 		var out []float64
 		var why error
 		if patched && k.ragged {

@@ -56,17 +56,15 @@ func (v *validation) compareRecord(ctx context.Context) error {
 		c.Methods = append(c.Methods, methods(v.record)...)
 	}
 	r.Claim = c
-	if v.opts.Again != nil {
-		v.opts.Progress("rewriting the original as the record says")
-		if err := v.compareRebuilt(ctx); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			v.note(fmt.Sprintf("The original could not be rewritten as the record says: %v.", err))
+	v.progress("rewriting the original as the record says")
+	if err := v.compareRebuilt(ctx); err != nil {
+		if ctx.Err() != nil {
+			return err
 		}
+		v.note(fmt.Sprintf("The original could not be rewritten as the record says: %v.", err))
 	}
-	v.opts.Progress("layer by layer")
-	if err := v.claim(ctx, c, func() (rewrite.Options, error) { return v.again(rewrite.Ops) }); err != nil {
+	v.progress("layer by layer")
+	if err := v.claim(ctx, c); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -95,14 +93,10 @@ func (v *validation) compareRebuilt(ctx context.Context) error {
 // again are the options that make of the original what the record says, for a target; "" is the
 // record's.
 func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
-	if v.opts.Again == nil {
-		return rewrite.Options{}, fmt.Errorf("no rewriter was given")
-	}
-	options, err := v.opts.Again(v.record)
+	options, err := again(v.record, machine(v.opts.Rewrite))
 	if err != nil {
 		return options, err
 	}
-	options.AllowKept = len(v.record.Kept) > 0
 	if target != "" {
 		options.Target, options.NoDefinition = target, true
 	}

@@ -50,8 +50,8 @@ type Expected struct {
 // Share is the difference as a share of the range.
 func (c Case) Share() float64 { return c.Difference / c.Range }
 
-// Result is what a comparison found.
-type Result struct {
+// Report is what a comparison found.
+type Report struct {
 	Original  string   `json:"original"`
 	Patched   string   `json:"patched"`
 	Cases     []Case   `json:"cases"`
@@ -85,16 +85,18 @@ type Rebuilt struct {
 // record says.
 func (r *Rebuilt) confirmed() bool { return r != nil && r.First == nil }
 
-// Options says what is fed. The zero value is what the command does.
+// Options says what is compared, and on what. The zero value does what the command does, in this
+// process.
 type Options struct {
-	Length    int64        // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
-	Rows      [][]int64    // the tokens of the user's own texts, a row each; nil draws some
-	Tolerance float64      // largest allowed difference as a share of the range; 0 means twice what rounding does to the original
-	Progress  func(string) // told what is being done; may be nil
+	// Rewrite has the libraries and the worker that run both models; a worker keeps a hostile
+	// graph from ending this process. Its Progress is told what is being done. What methods are
+	// compared the models' records say.
+	Rewrite rewrite.Options
 
-	// Again gives the options that make what a record says of the original. Without it the
-	// graphs are not compared, and a method is not shown.
-	Again func(*provenance.Record) (rewrite.Options, error)
+	Length     int64     // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
+	Rows       [][]int64 // the tokens of the user's own texts, a row each (ReadText, ReadPrompts, ReadArrays); nil draws some
+	Tolerance  float64   // largest allowed difference as a share of the range; 0 means twice what rounding does to the original
+	LogitsOnly bool      // do not compare the patched model with what its record says: a method is then not shown
 }
 
 const (
@@ -102,14 +104,21 @@ const (
 	MinLength     = 8 // for a prefill, chunks and single tokens to differ
 )
 
-// Run compares two model files.
-func Run(ctx context.Context, eng engine.Engine, original, patched string, opts Options) (*Result, error) {
-	if opts.Progress == nil {
-		opts.Progress = func(string) {}
+// Run compares two model files. The error says what kept them from being compared; what the
+// comparison found is the report's Verdict.
+func Run(ctx context.Context, original, patched string, opts Options) (*Report, error) {
+	r := opts.Rewrite
+	eng, err := engine.Open(engine.Config{Runtime: r.Runtime, Library: r.Library}, r.Worker)
+	if err != nil {
+		return nil, err
 	}
-	v := &validation{eng: eng, original: original, patched: patched, opts: opts}
-	v.result = &Result{Original: original, Patched: patched, Tolerance: opts.Tolerance, Notes: []string{}}
-	opts.Progress("loading both models")
+	defer eng.Close()
+	v := &validation{eng: eng, original: original, patched: patched, opts: opts, progress: r.Progress}
+	if v.progress == nil {
+		v.progress = func(string) {}
+	}
+	v.result = &Report{Original: original, Patched: patched, Tolerance: opts.Tolerance, Notes: []string{}}
+	v.progress("loading both models")
 	if err := v.readRecords(); err != nil {
 		return nil, err
 	}
@@ -119,7 +128,7 @@ func Run(ctx context.Context, eng engine.Engine, original, patched string, opts 
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
-	if v.record != nil {
+	if v.record != nil && !opts.LogitsOnly {
 		if err := v.compareRecord(ctx); err != nil {
 			return nil, err
 		}
@@ -136,6 +145,7 @@ type validation struct {
 	eng               engine.Engine
 	original, patched string
 	opts              Options
+	progress          func(string)
 	emulated          bool // ONNX Runtime has no kernels of the models' 16-bit type
 
 	kinds       []kind
@@ -143,7 +153,7 @@ type validation struct {
 	own, logits [][]float64        // of the original and of the patched model, of each kind
 
 	before, record *provenance.Record // of the models; nil where there is none
-	result         *Result
+	result         *Report
 }
 
 // look loads both models once, refuses those that cannot be compared, and decides what is fed.

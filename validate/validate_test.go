@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -18,12 +17,20 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	engine.ServeIfWorker()
+	rewrite.ServeIfWorker()
 	testruntime.Examples()
 	os.Exit(m.Run())
 }
 
 func path(name string) string { return filepath.Join("../testdata/models", name, "model.onnx") }
+
+// run compares two models in a worker.
+func run(t *testing.T, original, patched string, o validate.Options) (*validate.Report, error) {
+	t.Helper()
+	o.Rewrite.Runtime, o.Rewrite.Library = testruntime.Paths(t)
+	o.Rewrite.Worker = []string{os.Args[0]}
+	return validate.Run(context.Background(), original, patched, o)
+}
 
 // edited saves a model after a change and returns the new file.
 func edited(t *testing.T, from string, change func(*onnx.Model) error) string {
@@ -59,11 +66,6 @@ func TestRun(t *testing.T) {
 	}
 	original := path("llama__optimum")
 	patched := edited(t, original, patch())
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
 	for _, c := range []struct {
 		name    string
 		patched string
@@ -82,7 +84,7 @@ func TestRun(t *testing.T) {
 		})), false},
 		{"blind to padding", edited(t, patched, each(func(n *onnx.Node) { n.Inputs[6] = "" })), false},
 	} {
-		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
+		result, err := run(t, original, c.patched, validate.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -104,11 +106,6 @@ func TestRun(t *testing.T) {
 // TestRunShort: of a model in 16 bits the yardstick is its own arithmetic.
 func TestRunShort(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
 	for _, name := range []string{"llama__dynamo18-fp16", "llama__genai-fp16"} {
 		original := path(name)
 		patched := edited(t, original, func(m *onnx.Model) error {
@@ -125,7 +122,7 @@ func TestRunShort(t *testing.T) {
 				n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.05))
 			})), false},
 		} {
-			result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{Length: 48})
+			result, err := run(t, original, c.patched, validate.Options{Length: 48})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,12 +151,6 @@ func each(change func(*onnx.Node)) func(*onnx.Model) error {
 }
 
 func TestRunRefuses(t *testing.T) {
-	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
 	llama := path("llama__optimum")
 	for _, c := range []struct {
 		name, patched string
@@ -186,7 +177,7 @@ func TestRunRefuses(t *testing.T) {
 			return nil
 		}), 0, "NaN"},
 	} {
-		_, err := validate.Run(context.Background(), eng, llama, c.patched, validate.Options{Length: c.length})
+		_, err := run(t, llama, c.patched, validate.Options{Length: c.length})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -196,7 +187,7 @@ func TestRunRefuses(t *testing.T) {
 // TestRunRowByRow: an original that ONNX Runtime runs at batch 1 only.
 func TestRunRowByRow(t *testing.T) {
 	original := path("llama__dynamo23-nocache")
-	twoRuns(t, original, func(_ engine.Engine, result *validate.Result) {
+	twoRuns(t, original, func(result *validate.Report) {
 		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "one row at a time only") {
 			t.Errorf("the notes are %q", result.Notes)
 		}
@@ -205,18 +196,13 @@ func TestRunRowByRow(t *testing.T) {
 
 // twoRuns compares an original with its rewrite, which is the same, and with one of another scale,
 // which is not. look looks at each result.
-func twoRuns(t *testing.T, original string, look func(eng engine.Engine, result *validate.Result)) {
+func twoRuns(t *testing.T, original string, look func(result *validate.Report)) {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
 	patched := edited(t, original, func(m *onnx.Model) error {
 		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
 		return err
 	})
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
 	for _, c := range []struct {
 		patched string
 		same    bool
@@ -224,14 +210,14 @@ func twoRuns(t *testing.T, original string, look func(eng engine.Engine, result 
 		{patched, true},
 		{edited(t, patched, each(func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.01)) })), false},
 	} {
-		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
+		result, err := run(t, original, c.patched, validate.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if result.Same != c.same {
 			t.Errorf("same is %v, of %+v", result.Same, result.Cases)
 		}
-		look(eng, result)
+		look(result)
 	}
 }
 
@@ -254,7 +240,7 @@ func TestRunOtherwise(t *testing.T) {
 			onnx.NewNode("Add", []string{"all_logits", "zero_logits"}, []string{"logits"}))
 		return nil
 	})
-	twoRuns(t, original, func(eng engine.Engine, result *validate.Result) {
+	twoRuns(t, original, func(result *validate.Report) {
 		if len(result.Cases) != 2 {
 			t.Errorf("compared in %d ways: %+v", len(result.Cases), result.Cases)
 		}
@@ -262,7 +248,7 @@ func TestRunOtherwise(t *testing.T) {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 		// A patched model that does not run what the original runs is no such case.
-		if _, err := validate.Run(context.Background(), eng, path("llama__optimum"), original, validate.Options{}); err == nil || !strings.Contains(err.Error(), "single tokens") {
+		if _, err := run(t, path("llama__optimum"), original, validate.Options{}); err == nil || !strings.Contains(err.Error(), "single tokens") {
 			t.Errorf("a patched model that runs no single tokens: %v", err)
 		}
 	})

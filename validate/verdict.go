@@ -15,7 +15,7 @@ const (
 // Holds reports whether the patched model is what it should be.
 func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
 
-func (r *Result) verdict() Verdict {
+func (r *Report) verdict() Verdict {
 	altered := r.Rebuilt != nil && r.Rebuilt.Altered
 	if r.Claim == nil || !r.Claim.Changes {
 		switch {
@@ -41,7 +41,7 @@ func (r *Result) verdict() Verdict {
 
 // expected reports whether the logits are those of the model that the record describes, where they
 // were compared.
-func (r *Result) expected() bool {
+func (r *Report) expected() bool {
 	for _, c := range r.Cases {
 		if e := c.Expected; e != nil && !r.within(e.Difference/c.Range, e.ExpectedError, e.PatchedError) {
 			return false
@@ -51,7 +51,7 @@ func (r *Result) expected() bool {
 }
 
 // same applies the rule to all cases.
-func (r *Result) same() bool {
+func (r *Report) same() bool {
 	for _, c := range r.Cases {
 		if !r.within(c.Share(), c.OriginalError, c.PatchedError) {
 			return false
@@ -63,7 +63,7 @@ func (r *Result) same() bool {
 // within is the rule: a difference, as a share of the range, of at most twice what rounding alone does
 // to the original. Of a model in 16 bits the error may be at most twice the other's own. A tolerance
 // that was given counts in place of both.
-func (r *Result) within(share, own, patched float64) bool {
+func (r *Report) within(share, own, patched float64) bool {
 	if r.Tolerance > 0 {
 		return share <= r.Tolerance
 	}

@@ -10,23 +10,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // auditCommand is rope-rewrite audit.
 type auditCommand struct {
-	*common
+	*cli.Common
 	config string
 	repair bool
 	output string
 	target string
 	force  bool
-	limits limits
+	limits cli.Limits
 }
 
-func newAudit(c *common) *cobra.Command {
-	a := &auditCommand{common: c}
+func newAudit(c *cli.Common) *cobra.Command {
+	a := &auditCommand{Common: c}
 	command := &cobra.Command{
 		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
 		Short: "Compare what the graph computes with what config.json claims",
@@ -38,7 +39,7 @@ Exit code 0 when nothing differs, 5 when something does, 3 when an attention
 could not be measured, 4 when there is no rotary attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError("one model or folder is audited; got %d", len(args))
+				return cli.Usage("one model or folder is audited; got %d", len(args))
 			}
 			return nil
 		},
@@ -51,19 +52,19 @@ could not be measured, 4 when there is no rotary attention.`,
 	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
 	f.StringVar(&a.target, "target", "", "what a repair writes: `ops` or onnx, as for a rewrite")
 	f.BoolVar(&a.force, "force", false, "replace an output that exists")
-	a.limits.flags(command)
+	a.limits.Flags(command)
 	return command
 }
 
 func (a *auditCommand) run(cmd *cobra.Command, path string) error {
-	opts, err := a.options()
+	opts, err := a.Options()
 	if err != nil {
 		return err
 	}
 	if a.target != "" {
-		target, err := choose("target", a.target)
+		target, err := cli.Choose("target", a.target)
 		if err != nil {
-			return usageError("--target %w", err)
+			return cli.Usage("--target %w", err)
 		}
 		opts.Target = rewrite.Target(target)
 	}
@@ -72,14 +73,14 @@ func (a *auditCommand) run(cmd *cobra.Command, path string) error {
 	case err != nil:
 		return err
 	case !a.repair && (a.output != "" || a.target != "" || a.force):
-		return usageError("-o, --target and --force are for what --repair writes; give --repair too")
+		return cli.Usage("-o, --target and --force are for what --repair writes; give --repair too")
 	case a.repair && info.IsDir():
-		return usageError("--repair takes one model, and %s is a folder", path)
+		return cli.Usage("--repair takes one model, and %s is a folder", path)
 	}
 	if opts, err = opts.FindLibraries(); err != nil {
 		return err
 	}
-	return a.limits.within(cmd, &opts, func(ctx context.Context) error {
+	return a.limits.Within(cmd, &opts, func(ctx context.Context) error {
 		if info.IsDir() {
 			return a.folder(ctx, cmd, path, audit.Options{Rewrite: opts, Config: a.config})
 		}
@@ -89,9 +90,9 @@ func (a *auditCommand) run(cmd *cobra.Command, path string) error {
 
 // model audits one model, and repairs it.
 func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path string, opts audit.Options) error {
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	opts.Rewrite.Progress = progress.say
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Rewrite.Progress = progress.Say
 	output := a.output
 	if output == "" {
 		output = rewrite.DefaultOutput(path)
@@ -99,129 +100,103 @@ func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path strin
 	var report *audit.Report
 	var err error
 	if a.repair {
-		if err := checkOutput(output, path, a.force); err != nil {
+		if err := cli.CheckOutput(output, path, a.force); err != nil {
 			return err
 		}
-		report, err = audit.Repair(ctx, path, opts, func(m *onnx.Model) error { return save(m, output, onnx.SaveOptions{Force: a.force}, progress, ctx.Err) })
+		report, err = audit.Repair(ctx, path, opts, func(m *onnx.Model) error {
+			return cli.Save(m, output, onnx.SaveOptions{Force: a.force}, progress, ctx.Err)
+		})
 	} else {
 		report, err = audit.Run(ctx, path, opts)
 	}
-	progress.done()
+	progress.Done()
 	if errors.Is(err, rewrite.ErrNoAttention) {
-		return &exitError{exitNoAttention, fmt.Errorf("%s: %w", path, err)}
+		return cli.Exit(cli.ExitNoAttention, fmt.Errorf("%s: %w", path, err))
 	}
-	if err != nil && (len(report.Lines) == 0 || !audit.IsRefused(err)) {
+	refused := (*audit.RefusedError)(nil)
+	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	refused := err
 	if len(report.Repaired) > 0 {
 		report.Output = output
 	}
-	if err := a.show(cmd, report, func(w *writer) { a.text(w, report) }); err != nil {
+	if err := a.Show(cmd, report, func(w *cli.Writer) { a.text(w, report) }); err != nil {
 		return err
 	}
-	switch {
-	case refused != nil:
-		return &exitError{exitDiffers, refused}
-	case report.Output != "":
-		return nil
+	if refused != nil {
+		return cli.Exit(cli.ExitDiffers, refused)
 	}
-	return verdictOf([]*audit.Report{report})
+	return outcome(report.Outcome(), cli.ErrReported)
 }
 
-// folder audits the models in a folder. Those without a configuration or rotary
-// attention are named: an encoder may stand beside its decoder.
+// folder audits the models in a folder, and names those that were not.
 func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
-	paths, err := audit.Models(folder)
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Rewrite.Progress = progress.Say
+	report, err := audit.RunFolder(ctx, folder, opts)
+	progress.Done()
 	if err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
-	var reports []*audit.Report
-	var skipped []skippedModel
-	failed := 0
-	for i, path := range paths {
-		opts.Rewrite.Progress = func(what string) { progress.say(fmt.Sprintf("%d of %d: %s", i+1, len(paths), what)) }
-		report, err := audit.Run(ctx, path, opts)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory):
-			return err
-		case err == nil:
-			reports = append(reports, report)
-			continue
-		case !audit.IsUnclaimed(err) && !errors.Is(err, rewrite.ErrNoAttention):
-			failed++
-		}
-		skipped = append(skipped, skippedModel{path, sentence(err)})
+	for i, s := range report.Skipped {
+		report.Skipped[i].Why = cli.Sentence(s.Err)
 	}
-	progress.done()
-	all := struct {
-		Models  []*audit.Report `json:"models"`
-		Skipped []skippedModel  `json:"skipped"`
-	}{append([]*audit.Report{}, reports...), append([]skippedModel{}, skipped...)}
-	err = a.show(cmd, all, func(w *writer) {
-		for _, r := range reports {
+	err = a.Show(cmd, report, func(w *cli.Writer) {
+		for _, r := range report.Models {
 			a.text(w, r)
-			w.line("")
+			w.Line("")
 		}
-		for _, s := range skipped {
-			w.line("%s", wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
+		for _, s := range report.Skipped {
+			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
 		}
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case failed > 0:
-		return &exitError{exitFailed, fmt.Errorf("%d of %d models could not be audited", failed, len(paths))}
-	case len(reports) == 0:
-		return &exitError{exitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)}
 	}
-	return verdictOf(reports)
+	why := cli.ErrReported
+	switch report.Outcome() {
+	case audit.SomeFailed:
+		why = fmt.Errorf("%d of %d models could not be audited", report.Failed(), len(report.Models)+len(report.Skipped))
+	case audit.Nothing:
+		why = fmt.Errorf("no model in %s has rotary attention and a configuration", folder)
+	}
+	return outcome(report.Outcome(), why)
 }
 
-type skippedModel struct {
-	Model string `json:"model"`
-	Why   string `json:"why"`
-}
-
-// verdictOf is the exit code of audits.
-func verdictOf(reports []*audit.Report) error {
-	unmeasured := false
-	for _, r := range reports {
-		if r.Count(audit.Differs) > 0 {
-			return &exitError{exitDiffers, errReported}
-		}
-		unmeasured = unmeasured || r.Unmeasured > 0
+// outcome is the exit code of audits.
+func outcome(o audit.Outcome, why error) error {
+	code := map[audit.Outcome]int{
+		audit.SomeFailed: cli.ExitFailed, audit.Nothing: cli.ExitNoAttention, audit.SomeDiffer: cli.ExitDiffers, audit.SomeUnmeasured: cli.ExitPartial,
+	}[o]
+	if code == 0 {
+		return nil
 	}
-	if unmeasured {
-		return &exitError{exitPartial, errReported}
-	}
-	return nil
+	return cli.Exit(code, why)
 }
 
 // text prints a report as a table.
-func (a *auditCommand) text(w *writer, r *audit.Report) {
-	w.line("%s", wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
-	w.line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
+func (a *auditCommand) text(w *cli.Writer, r *audit.Report) {
+	w.Line("%s", cli.Wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
+	w.Line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
 	var rows []string
 	for _, l := range r.Lines {
 		rows = append(rows, row(l))
 	}
-	w.list(rows)
+	w.List(rows)
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Agrees, audit.Differs, audit.NotClaimed, audit.NotMeasured} {
 		if n := r.Count(v); n > 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d", v, n))
 		}
 	}
-	w.line("%s", wrap(strings.Join(parts, ", ")+".", "  "))
+	w.Line("%s", cli.Wrap(strings.Join(parts, ", ")+".", "  "))
 	switch {
 	case r.Output != "":
-		w.line("%s", wrap("Repaired by "+strings.Join(r.Repaired, ", ")+".", "  "))
-		w.line("%s", wrap("Wrote "+r.Output+", which agrees.", "  "))
+		w.Line("%s", cli.Wrap("Repaired by "+strings.Join(r.Repaired, ", ")+".", "  "))
+		w.Line("%s", cli.Wrap("Wrote "+r.Output+", which agrees.", "  "))
 	case a.repair && r.Count(audit.Differs) == 0:
-		w.line("Nothing differs, so nothing was written.")
+		w.Line("Nothing differs, so nothing was written.")
 	}
 }
 
@@ -251,7 +226,7 @@ func row(l audit.Line) string {
 		below = append(below, l.Why)
 	}
 	for _, b := range below {
-		text += "\n" + wrap("      "+b, "        ")
+		text += "\n" + cli.Wrap("      "+b, "        ")
 	}
-	return quote(text)
+	return cli.Quote(text)
 }

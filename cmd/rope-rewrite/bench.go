@@ -13,13 +13,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 )
 
 // benchmark is what the bench command is asked for.
 type benchmark struct {
-	*common
-	lengths tokenList
-	tokens  tokenCount
+	*cli.Common
+	lengths cli.TokenList
+	tokens  cli.TokenCount
 	rounds  int
 	threads int
 }
@@ -35,8 +37,8 @@ type timing struct {
 	Peak       int64   `json:"peak_bytes"` // largest resident memory of the process; 0 where the system does not tell
 }
 
-func newBench(c *common) *cobra.Command {
-	b := &benchmark{common: c}
+func newBench(c *cli.Common) *cobra.Command {
+	b := &benchmark{Common: c}
 	cmd := &cobra.Command{
 		Use:   "bench ORIGINAL.onnx PATCHED.onnx [--lengths N,N,...]",
 		Short: "Time two language models: first token, later tokens, memory",
@@ -46,14 +48,14 @@ second after it, and the largest resident memory. A cache of fixed capacity
 stays in place; one that grows is handed from call to call.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("two models are timed, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+				return cli.Usage("two models are timed, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
 	f := cmd.Flags()
-	b.lengths, b.tokens = tokenList{512, 2048}, 16
+	b.lengths, b.tokens = cli.TokenList{512, 2048}, 16
 	f.Var(&b.lengths, "lengths", "`TOKENS` of the prompts, with commas")
 	f.Var(&b.tokens, "tokens", "`TOKENS` timed one by one after each prompt")
 	f.IntVar(&b.rounds, "rounds", 3, "`TIMES` that each model runs, of which the median counts")
@@ -64,18 +66,18 @@ stays in place; one that grows is handed from call to call.`,
 func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	switch {
 	case len(b.lengths) == 0 || slices.Min(b.lengths) < 1:
-		return usageError("--lengths: numbers of tokens above 0 were expected")
+		return cli.Usage("--lengths: numbers of tokens above 0 were expected")
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
-		return usageError("--tokens and --rounds must be above 0, and --threads not below")
+		return cli.Usage("--tokens and --rounds must be above 0, and --threads not below")
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
 	var all []timing
 	for _, length := range b.lengths {
 		rounds := make([][]timing, len(models))
 		for round := range b.rounds {
 			for i, model := range models {
-				progress.say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
+				progress.Say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
 				t, err := b.probe(cmd.Context(), model, int(length))
 				if err != nil {
 					return err
@@ -87,12 +89,13 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 			all = append(all, medians(r))
 		}
 	}
-	progress.done()
-	if b.json {
-		return printJSON(cmd.OutOrStdout(), all)
-	}
-	w := &writer{out: cmd.OutOrStdout()}
-	w.line("%8s %-10s %14s %8s %12s %8s %12s", "tokens", "model", "first token", "", "tokens/s", "", "peak memory")
+	progress.Done()
+	return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
+}
+
+// timings prints a table, patched models below their originals.
+func timings(w *cli.Writer, all []timing) {
+	w.Line("%8s %-10s %14s %8s %12s %8s %12s", "tokens", "model", "first token", "", "tokens/s", "", "peak memory")
 	for i, t := range all {
 		name, first, later := "original", "", ""
 		if i%2 == 1 {
@@ -100,9 +103,8 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 			name = "patched"
 			first, later = fmt.Sprintf("%.2fx", before.FirstToken/t.FirstToken), fmt.Sprintf("%.2fx", before.Token/t.Token)
 		}
-		w.line("%8d %-10s %12.3f s %8s %12.1f %8s %9.0f MB", t.Length, name, t.FirstToken, first, 1/t.Token, later, float64(t.Peak)/1e6)
+		w.Line("%8d %-10s %12.3f s %8s %12.1f %8s %9.0f MB", t.Length, name, t.FirstToken, first, 1/t.Token, later, float64(t.Peak)/1e6)
 	}
-	return w.err
 }
 
 // medians takes the median of each figure; of the memory the largest.
@@ -129,11 +131,11 @@ func medians(rounds []timing) timing {
 // probe times a model once, in a process of its own: its memory is to be
 // measured, and a model that ends ONNX Runtime must not end this command.
 func (b *benchmark) probe(ctx context.Context, model string, length int) (t timing, err error) {
-	program, err := self()
+	program, err := cli.Self()
 	if err != nil {
 		return t, err
 	}
-	args := []string{"bench-probe", model, "--onnxruntime=" + b.runtime, "--ops-library=" + b.library,
+	args := []string{"bench-probe", model, "--onnxruntime=" + b.Runtime, "--ops-library=" + b.Library,
 		fmt.Sprintf("--length=%d", length), fmt.Sprintf("--tokens=%d", b.tokens), fmt.Sprintf("--threads=%d", b.threads)}
 	command := exec.CommandContext(ctx, program, args...)
 	if _, err := command.StdinPipe(); err != nil { // which the probe waits on, to end with this process
@@ -143,7 +145,7 @@ func (b *benchmark) probe(ctx context.Context, model string, length int) (t timi
 	command.Stderr = stderr
 	out, err := command.Output()
 	if err != nil {
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitFailed {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == cli.ExitFailed {
 			text := strings.TrimPrefix(strings.Join(strings.Fields(stderr.String()), " "), "rope-rewrite: ")
 			return t, errors.New(text)
 		}

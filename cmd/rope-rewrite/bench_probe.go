@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // newBenchProbe is the process that bench starts for each model.
-func newBenchProbe(c *common) *cobra.Command {
+func newBenchProbe(c *cli.Common) *cobra.Command {
 	var length, tokens, threads int
 	cmd := &cobra.Command{
 		Use:    "bench-probe MODEL",
@@ -25,7 +26,7 @@ func newBenchProbe(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			go func() {
 				io.Copy(io.Discard, os.Stdin) // the parent's end is closed when that ends, however it does
-				os.Exit(exitFailed)
+				os.Exit(cli.ExitFailed)
 			}()
 			t, err := timeModel(c, args[0], length, tokens, threads)
 			if err != nil {
@@ -41,12 +42,12 @@ func newBenchProbe(c *common) *cobra.Command {
 	return cmd
 }
 
-func timeModel(c *common, model string, length, tokens, threads int) (t timing, err error) {
-	if err := customop.InitRuntime(c.runtime); err != nil {
+func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timing, err error) {
+	if err := customop.InitRuntime(c.Runtime); err != nil {
 		return t, err
 	}
 	// A model that ran by its definition would be timed as if that were its speed.
-	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.library, Require: true})
+	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.Library, Require: true})
 	if err != nil {
 		return t, err
 	}

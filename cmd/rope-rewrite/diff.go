@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 )
 
-func newDiff(c *common) *cobra.Command {
-	var limits limits
+func newDiff(c *cli.Common) *cobra.Command {
+	var limits cli.Limits
 	command := &cobra.Command{
 		Use:   "diff A.onnx B.onnx",
 		Short: "Say in what two models differ: methods, sites, nodes, inputs, weights",
@@ -20,71 +21,71 @@ same bytes of one file is not read), bytes. Works on models that others wrote,
 and without weights. Exit code 0 when nothing differs, 5 when something does.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("two models are compared, A.onnx and B.onnx; got %d", len(args))
+				return cli.Usage("two models are compared, A.onnx and B.onnx; got %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts, err := c.options()
+			opts, err := c.Options()
 			if err != nil {
 				return err
 			}
-			return limits.within(cmd, &opts, func(ctx context.Context) error {
-				progress := newProgress(cmd.ErrOrStderr())
-				defer progress.done()
-				opts.Progress = progress.say
-				d, err := modeldiff.Run(ctx, args[0], args[1], opts)
-				progress.done()
+			return limits.Within(cmd, &opts, func(ctx context.Context) error {
+				progress := cli.NewProgress(cmd.ErrOrStderr())
+				defer progress.Done()
+				opts.Progress = progress.Say
+				d, err := modeldiff.Run(ctx, args[0], args[1], modeldiff.Options{Rewrite: opts})
+				progress.Done()
 				if err != nil {
 					return err
 				}
-				if err := c.show(cmd, d, func(w *writer) { difference(w, d) }); err != nil {
+				if err := c.Show(cmd, d, func(w *cli.Writer) { difference(w, d) }); err != nil {
 					return err
 				}
 				if !d.Same {
-					return &exitError{exitDiffers, errReported}
+					return cli.Exit(cli.ExitDiffers, cli.ErrReported)
 				}
 				return nil
 			})
 		},
 	}
-	limits.flags(command)
+	limits.Flags(command)
 	return command
 }
 
 // difference prints a diff: lines that begin with A are the first model's.
-func difference(w *writer, d *modeldiff.Diff) {
-	w.line("%s", wrap("A "+d.A, "  "))
-	w.line("%s", wrap("B "+d.B, "  "))
+func difference(w *cli.Writer, d *modeldiff.Report) {
+	w.Line("%s", cli.Wrap("A "+d.A, "  "))
+	w.Line("%s", cli.Wrap("B "+d.B, "  "))
 	for _, part := range []struct {
 		title string
 		list  []modeldiff.Change
 	}{{"method", d.Methods}, {"attention", d.Sites}, {"input", d.Inputs}, {"output", d.Outputs}, {"operator set", d.Opsets}, {"metadata", d.Metadata}, {"weight", d.Weights.Changed}} {
-		w.list(alike(part.title, part.list))
+		w.List(alike(part.title, part.list))
 	}
 	var nodes []string
 	for _, n := range d.Nodes {
-		nodes = append(nodes, wrap(fmt.Sprintf("  %-40s %7d %7d  %+d", n.Op, n.A, n.B, n.B-n.A), "    "))
+		nodes = append(nodes, cli.Wrap(fmt.Sprintf("  %-40s %7d %7d  %+d", n.Op, n.A, n.B, n.B-n.A), "    "))
 	}
 	if len(nodes) > 0 {
-		w.line("nodes %44s %7s", "A", "B")
+		w.Line("nodes %44s %7s", "A", "B")
 	}
-	w.list(nodes)
+	w.List(nodes)
 	if len(nodes) == 0 && !d.Graph {
-		w.line("%s", wrap("nodes: as many of each op; attributes, names, wiring, order, or where external data lies differ", "  "))
+		w.Line("%s", cli.Wrap("nodes: as many of each op; attributes, names, wiring, order, or where external data lies differ", "  "))
 	}
 	weights := d.Weights
-	w.line("%s", wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
+	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
 		weights.Same, len(weights.Changed), len(weights.Renamed), len(weights.OnlyA), len(weights.OnlyB), float64(weights.Read)/1e6), "  "))
-	w.line("%s", wrap(fmt.Sprintf("bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1]), "  "))
+	w.Line("%s", cli.Wrap(fmt.Sprintf("bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1]), "  "))
 	for _, note := range d.Notes {
-		w.line("%s", wrap(note, "  "))
+		w.Line("%s", cli.Wrap(note, "  "))
 	}
 	if d.Same {
-		w.line("SAME.")
+		w.Line("SAME.")
 		return
 	}
-	w.line("DIFFERENT.")
+	w.Line("DIFFERENT.")
 }
 
 // alike writes changes, those from and to the same in one entry.
@@ -103,7 +104,7 @@ func alike(title string, list []modeldiff.Change) (lines []string) {
 		if more := len(names[c]) - 1; more > 0 {
 			who += fmt.Sprintf(" and %d more", more)
 		}
-		lines = append(lines, wrap(title+" "+who, "    ")+"\n"+side("A", c.A)+"\n"+side("B", c.B))
+		lines = append(lines, cli.Wrap(title+" "+who, "    ")+"\n"+side("A", c.A)+"\n"+side("B", c.B))
 	}
 	return lines
 }
@@ -112,5 +113,5 @@ func side(name, text string) string {
 	if text == "" {
 		text = "-"
 	}
-	return wrap("  "+name+" "+text, "      ")
+	return cli.Wrap("  "+name+" "+text, "      ")
 }

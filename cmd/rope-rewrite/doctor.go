@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
@@ -15,12 +16,12 @@ import (
 
 // diagnosis is what doctor found.
 type diagnosis struct {
-	OK      bool         `json:"ok"`
-	Runtime foundRuntime `json:"onnxruntime"`
-	Library foundLibrary `json:"ops_library"`
-	Runs    bool         `json:"runs"`            // a model of one op runs and gives what it must
-	Model   *opsVersions `json:"model,omitempty"` // what the model needs that was given
-	Advice  []string     `json:"advice"`          // what is missing or wrong, with what to do; empty where all is well
+	OK      bool             `json:"ok"`
+	Runtime foundRuntime     `json:"onnxruntime"`
+	Library foundLibrary     `json:"ops_library"`
+	Runs    bool             `json:"runs"`            // a model of one op runs and gives what it must
+	Model   *cli.OpsVersions `json:"model,omitempty"` // what the model needs that was given
+	Advice  []string         `json:"advice"`          // what is missing or wrong, with what to do; empty where all is well
 }
 
 type lookedAt struct {
@@ -39,7 +40,7 @@ type foundLibrary struct {
 	customop.LibraryInfo
 }
 
-func newDoctor(c *common) *cobra.Command {
+func newDoctor(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor [MODEL.onnx]",
 		Short: "Say what is installed, whether it works, and what to do where not",
@@ -51,51 +52,47 @@ else 1.`,
 			if len(args) == 0 {
 				return nil
 			}
-			return misplaced(cmd, args)
+			return cli.Misplaced(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			worker, err := self()
+			worker, err := cli.Self()
 			if err != nil {
 				return err
 			}
-			d := c.diagnose(cmd.Context(), worker)
+			d := diagnose(c, cmd.Context(), worker)
 			if len(args) > 0 {
 				if err := d.ask(args[0]); err != nil {
 					return err
 				}
 			}
-			if c.json {
-				err = printJSON(cmd.OutOrStdout(), d)
-			} else {
-				w := &writer{out: cmd.OutOrStdout()}
-				d.say(w)
-				err = w.err
+			if err := c.Show(cmd, d, d.say); err != nil {
+				return err
 			}
-			if err == nil && !d.OK {
-				err = &exitError{exitFailed, errReported}
+			if !d.OK {
+				return cli.Exit(cli.ExitFailed, cli.ErrReported)
 			}
-			return err
+			return nil
 		},
 	}
 }
 
 // diagnose looks for both libraries and tries them. The worker is the program
 // that loads them, which they may end.
-func (c *common) diagnose(ctx context.Context, worker string) *diagnosis {
+func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	d := &diagnosis{Advice: []string{}}
-	d.Runtime.Looked = looked(customop.RuntimePlaces(c.runtime), "--onnxruntime")
-	d.Library.Looked = looked(customop.LibraryPlaces(customop.Options{Library: c.library}), "--ops-library")
+	d.Runtime.Looked = looked(customop.RuntimePlaces(c.Runtime), "--onnxruntime")
+	d.Library.Looked = looked(customop.LibraryPlaces(customop.Options{Library: c.Library}), "--ops-library")
 	var err error
-	if d.Runtime.Path, err = customop.FindRuntime(c.runtime); err != nil {
-		d.advise(brieflyMissing(err))
+	if d.Runtime.Path, err = customop.FindRuntime(c.Runtime); err != nil {
+		d.advise(cli.BrieflyMissing(err))
 	} else if eng, err := engine.NewWorker(engine.Config{Runtime: d.Runtime.Path}, worker); err != nil {
 		d.advise(err)
 	} else {
 		d.Runtime.Version = eng.Version()
 		eng.Close()
 	}
-	if d.Library.Path, err = customop.FindLibrary(customop.Options{Library: c.library}); err != nil {
-		d.advise(brieflyMissing(err))
+	if d.Library.Path, err = customop.FindLibrary(customop.Options{Library: c.Library}); err != nil {
+		d.advise(cli.BrieflyMissing(err))
 	} else if d.Library.LibraryInfo, err = customop.InspectLibrary(d.Library.Path); err != nil {
 		d.advise(fmt.Errorf("%w; build it with make build", err))
 	} else if d.Library.SpecVersion < customop.SpecVersion {
@@ -114,8 +111,8 @@ func (c *common) diagnose(ctx context.Context, worker string) *diagnosis {
 
 // ask says what computes a model here.
 func (d *diagnosis) ask(path string) error {
-	d.Model = &opsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
-	if err := d.Model.ask(path); err != nil {
+	d.Model = &cli.OpsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
+	if err := d.Model.Ask(path); err != nil {
 		return err
 	}
 	m := d.Model
@@ -130,14 +127,6 @@ func (d *diagnosis) ask(path string) error {
 }
 
 func (d *diagnosis) advise(err error) { d.Advice = append(d.Advice, err.Error()) }
-
-// brieflyMissing leaves out the folders, which are listed already.
-func brieflyMissing(err error) error {
-	if missing, ok := err.(*customop.NotFoundError); ok {
-		return fmt.Errorf("%s was not found: %s", missing.Library, missing.Advice)
-	}
-	return err
-}
 
 // looked lists places, the path that a flag gives under the flag's name.
 func looked(places []customop.Place, flag string) []lookedAt {
@@ -201,11 +190,11 @@ func tryOp(ctx context.Context, worker, runtime, library string) error {
 	return nil
 }
 
-func (d *diagnosis) say(w *writer) {
+func (d *diagnosis) say(w *cli.Writer) {
 	v := version.This()
-	w.line("rope-rewrite %s for %s", v.Version, v.System)
+	w.Line("rope-rewrite %s for %s", v.Version, v.System)
 	say := func(title string, looked []lookedAt, state string) {
-		w.line("\n%s", title)
+		w.Line("\n%s", title)
 		for i, p := range looked {
 			found := p.Path
 			switch {
@@ -217,10 +206,10 @@ func (d *diagnosis) say(w *writer) {
 			default:
 				found = "nothing"
 			}
-			w.line("%s", wrap(fmt.Sprintf("  %s: %s", p.Where, found), "    "))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("  %s: %s", p.Where, found), "    "))
 		}
 		if state != "" {
-			w.line("  %s", state)
+			w.Line("  %s", state)
 		}
 	}
 	state := ""
@@ -234,27 +223,27 @@ func (d *diagnosis) say(w *writer) {
 	}
 	say("Op library", d.Library.Looked, state)
 	if d.Runs {
-		w.line("\nTogether\n  a model of one op runs")
+		w.Line("\nTogether\n  a model of one op runs")
 	}
 	if m := d.Model; m != nil {
-		w.line("\n%s", m.Model)
+		w.Line("\n%s", m.Model)
 		switch {
 		case m.Nodes == 0:
-			w.line("  has no op of rope-rewrite: it needs no op library")
+			w.Line("  has no op of rope-rewrite: it needs no op library")
 		case d.Runs && m.Needs <= m.SpecVersion:
-			w.line("  the op library computes its %d ops (specification %d)", m.Nodes, m.Needs)
+			w.Line("  the op library computes its %d ops (specification %d)", m.Nodes, m.Needs)
 		}
 		if m.Nodes > 0 && m.Defined {
-			w.line("%s", wrap("  carries the op's definition: a host without the op library computes it by that, slower and with memory for the square of the length; customop.Require refuses such a host", "    "))
+			w.Line("%s", cli.Wrap("  carries the op's definition: a host without the op library computes it by that, slower and with memory for the square of the length; customop.Require refuses such a host", "    "))
 		} else if m.Nodes > 0 {
-			w.line("%s", wrap("  carries no definition of the op: it does not run without the op library", "    "))
+			w.Line("%s", cli.Wrap("  carries no definition of the op: it does not run without the op library", "    "))
 		}
 	}
-	w.line("")
+	w.Line("")
 	for _, advice := range d.Advice {
-		w.line("%s", wrap("To do: "+advice, "  "))
+		w.Line("%s", cli.Wrap("To do: "+advice, "  "))
 	}
 	if d.OK {
-		w.line("All is well.")
+		w.Line("All is well.")
 	}
 }

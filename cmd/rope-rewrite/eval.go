@@ -14,25 +14,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // evalCommand is rope-rewrite eval MODEL.
 type evalCommand struct {
-	*common
+	*cli.Common
 	tasks    []string
-	lengths  tokenList
+	lengths  cli.TokenList
 	depths   string
 	samples  sampleCount
 	windows  int
 	methods  []string
-	context  tokenCount
+	context  cli.TokenCount
 	text     string
 	haystack string
 	forms    []string
@@ -66,8 +65,8 @@ type evalCheck struct {
 	Found   string `json:"found"`
 }
 
-func newEval(c *common) *cobra.Command {
-	e := &evalCommand{common: c}
+func newEval(c *cli.Common) *cobra.Command {
+	e := &evalCommand{Common: c}
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
 		Short: "Measure what methods do: does the model find what a long text hides?",
@@ -85,7 +84,7 @@ perplexity (of --text). With -o, samples are written as they come, and --resume
 goes on with them. Exit code 1 when a --check does not hold.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errNoModel
+				return cli.ErrNoModel
 			}
 			return nil
 		},
@@ -93,7 +92,7 @@ goes on with them. Exit code 1 when a --check does not hold.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	e.lengths = tokenList{2048, 4096, 8192, 16384}
+	e.lengths = cli.TokenList{2048, 4096, 8192, 16384}
 	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, with commas: "+strings.Join(evaluation.TaskNames(), ", "))
 	f.Var(&e.lengths, "lengths", "`TOKENS` of prompts and windows, with commas")
 	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, as 30% or 10%,90%")
@@ -127,16 +126,16 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := customop.InitRuntime(e.runtime); err != nil {
+	if err := customop.InitRuntime(e.Runtime); err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr())
-	defer progress.done()
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
 	result := &evalResult{Seed: e.seed}
 	var samples []evaluation.Sample
 	options := evaluation.Options{
-		Model:    lm.Options{Threads: e.threads, OpsLibrary: e.library, Require: true},
-		Progress: progress.say,
+		Model:    lm.Options{Threads: e.threads, OpsLibrary: e.Library, Require: true},
+		Progress: progress.Say,
 		Sample:   func(s evaluation.Sample) error { samples = append(samples, s); return nil },
 		Methods: func(v evaluation.Variant, methods []provenance.Edit) {
 			if !slices.ContainsFunc(result.Variants, func(r evalVariant) bool { return r.Name == v.Name }) {
@@ -154,7 +153,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		options.Sample = func(s evaluation.Sample) error { samples = append(samples, s); return journal.Add(s) }
 	}
 	failed := evaluation.Run(cmd.Context(), plan, variants, options)
-	progress.done()
+	progress.Done()
 	if failed != nil && len(samples) == 0 {
 		return failed
 	}
@@ -165,7 +164,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	if err := e.write(result, plan); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := e.show(cmd, result, func(w *writer) { evalTables(w, result) }); err != nil {
+	if err := e.Show(cmd, result, func(w *cli.Writer) { evalTables(w, result) }); err != nil {
 		return errors.Join(failed, err)
 	}
 	if failed != nil && e.output != "" {
@@ -175,7 +174,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		return failed
 	}
 	if slices.ContainsFunc(result.Checks, func(c evalCheck) bool { return !c.Holds }) {
-		return &exitError{exitFailed, errReported}
+		return cli.Exit(cli.ExitFailed, cli.ErrReported)
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
 		if task, file, _ := strings.Cut(f, "="); file == "-" {
 			b, err := evaluation.BuiltinForm(task)
 			if err != nil {
-				return false, usageError("--form %s: a task with a prompt was expected: passkey, needles, kv or variables", f)
+				return false, cli.Usage("--form %s: a task with a prompt was expected: passkey, needles, kv or variables", f)
 			}
 			_, err = cmd.OutOrStdout().Write(b)
 			return true, err
@@ -214,31 +213,31 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
 	for _, l := range e.lengths {
 		if l < 1 || l > math.MaxInt32 {
-			return p, nil, usageError("--lengths %d: numbers of tokens above 0 were expected", l)
+			return p, nil, cli.Usage("--lengths %d: numbers of tokens above 0 were expected", l)
 		}
 		p.Lengths = append(p.Lengths, int(l))
 	}
 	slices.Sort(p.Lengths)
 	if p.Depths, err = parseDepths(e.depths); err != nil {
-		return p, nil, usageError("--depths %w", err)
+		return p, nil, cli.Usage("--depths %w", err)
 	}
 	switch {
 	case e.windows < 1 || e.threads < 0:
-		return p, nil, usageError("--windows must be above 0, and --threads not below")
+		return p, nil, cli.Usage("--windows must be above 0, and --threads not below")
 	case e.resume && e.output == "":
-		return p, nil, usageError("--resume goes on with what is in a folder; name it with -o")
+		return p, nil, cli.Usage("--resume goes on with what is in a folder; name it with -o")
 	case slices.Contains(e.tasks, evaluation.Perplexity) && e.text == "":
-		return p, nil, usageError("perplexity is measured on a text; name a file with --text")
+		return p, nil, cli.Usage("perplexity is measured on a text; name a file with --text")
 	}
 	for length := range e.samples.at {
 		if !slices.Contains(p.Lengths, length) {
-			return p, nil, usageError("--samples: %d is none of --lengths", length)
+			return p, nil, cli.Usage("--samples: %d is none of --lengths", length)
 		}
 	}
 	if e.memory != "" {
-		size, err := parseSize(e.memory)
+		size, err := cli.ParseSize(e.memory)
 		if err != nil {
-			return p, nil, usageError("--memory %w", err)
+			return p, nil, cli.Usage("--memory %w", err)
 		}
 		p.Memory = int64(size)
 	}
@@ -258,14 +257,14 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	for _, f := range e.forms {
 		task, file, found := strings.Cut(f, "=")
 		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
-			return p, nil, usageError("--form %q: TASK=FILE was expected, TASK one of passkey, needles, kv and variables", f)
+			return p, nil, cli.Usage("--form %q: TASK=FILE was expected, TASK one of passkey, needles, kv and variables", f)
 		}
 		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
 			return p, nil, err
 		}
 	}
 	if err := p.Check(); err != nil {
-		return p, nil, usageError("%w", err)
+		return p, nil, cli.Usage("%w", err)
 	}
 	for _, text := range e.checks {
 		c, err := evaluation.ParseCheck(text)
@@ -273,7 +272,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 			err = c.In(p)
 		}
 		if err != nil {
-			return p, nil, usageError("--check %w", err)
+			return p, nil, cli.Usage("--check %w", err)
 		}
 		checks = append(checks, c)
 	}
@@ -304,7 +303,7 @@ func parseDepths(text string) (list []float64, err error) {
 
 // variants are the models with each of the methods.
 func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err error) {
-	base, err := e.options()
+	base, err := e.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -332,37 +331,17 @@ func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err 
 				}
 			}
 			if !v.AsIs {
-				if err := addMethod(&v.Patch, method); err != nil {
-					return nil, usageError("--method %w", err)
+				if err := cli.AddMethod(&v.Patch, method); err != nil {
+					return nil, cli.Usage("--method %w", err)
 				}
 			}
 			if slices.ContainsFunc(list, func(w evaluation.Variant) bool { return w.Name == v.Name }) {
-				return nil, usageError("%q is evaluated twice; give each model another name, and each method once", v.Name)
+				return nil, cli.Usage("%q is evaluated twice; give each model another name, and each method once", v.Name)
 			}
 			list = append(list, v)
 		}
 	}
 	return list, nil
-}
-
-// addMethod reads "AXIS SPEC", or several with semicolons between.
-func addMethod(opts *rewrite.Options, text string) error {
-	for part := range strings.SplitSeq(text, ";") {
-		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
-		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
-		if !found || at < 0 {
-			return fmt.Errorf(`%q: none, or a method such as "scaling yarn:factor=2" or "positions string" was expected`, text)
-		}
-		if _, err := addEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// methodAxes are those that a method can be given on.
-func methodAxes() []rope.Axis {
-	return []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis}
 }
 
 // journal opens the file of samples in the output folder.

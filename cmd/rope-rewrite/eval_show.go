@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 )
 
@@ -13,12 +14,12 @@ import (
 const evalColumns = 5
 
 // evalTables shows what was found: a table for each task, variants by lengths.
-func evalTables(w *writer, r *evalResult) {
+func evalTables(w *cli.Writer, r *evalResult) {
 	var names []string
 	for _, v := range r.Variants {
 		names = append(names, v.Name)
 		for _, m := range v.Methods {
-			w.line("%s", wrap(methodText(m), "  "))
+			w.Line("%s", cli.Wrap(cli.MethodText(m), "  "))
 		}
 	}
 	type key struct {
@@ -52,19 +53,19 @@ func evalTables(w *writer, r *evalResult) {
 	for _, task := range tasks {
 		for from := 0; from < len(lengths); from += evalColumns {
 			some := lengths[from:min(from+evalColumns, len(lengths))]
-			w.line("")
-			w.line("%s", task)
+			w.Line("")
+			w.Line("%s", task)
 			head := fmt.Sprintf("%-20s", "")
 			for _, l := range some {
 				head += fmt.Sprintf("%12s", evaluation.Tokens(l))
 			}
-			w.line("%s", head)
+			w.Line("%s", head)
 			for _, name := range names {
 				line := fmt.Sprintf("%-20s", shortName(name, 20))
 				for _, l := range some {
 					line += fmt.Sprintf("%12s", tables[task][key{name, l}])
 				}
-				w.line("%s", strings.TrimRight(line, " "))
+				w.Line("%s", strings.TrimRight(line, " "))
 			}
 		}
 	}
@@ -73,7 +74,7 @@ func evalTables(w *writer, r *evalResult) {
 		if !c.Holds {
 			verdict = "DOES NOT HOLD"
 		}
-		w.line("%s", wrap(fmt.Sprintf("%s %s for %s: %s.", c.Check, verdict, c.Variant, c.Found), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("%s %s for %s: %s.", c.Check, verdict, c.Variant, c.Found), "  "))
 	}
 }
 
@@ -92,14 +93,14 @@ func (e *evalCommand) write(r *evalResult, plan evaluation.Plan) error {
 		return nil
 	}
 	var b bytes.Buffer
-	if err := printJSON(&b, r); err != nil {
+	if err := cli.PrintJSON(&b, r); err != nil {
 		return err
 	}
 	var titles []evaluation.Title
 	for _, v := range r.Variants {
 		t := evaluation.Title{Name: v.Name}
 		for _, m := range v.Methods {
-			t.Methods = append(t.Methods, methodText(m))
+			t.Methods = append(t.Methods, cli.MethodText(m))
 		}
 		titles = append(titles, t)
 	}

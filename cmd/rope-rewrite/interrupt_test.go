@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 )
 
@@ -38,8 +39,8 @@ func TestInterruptEndsWhatDoesNotReact(t *testing.T) {
 		never := time.AfterFunc(time.Minute, func() { command.Process.Kill() })
 		err = command.Wait()
 		never.Stop()
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-			t.Errorf("%v: %v, exit code %d was expected", signal, err, exitInterrupted)
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitInterrupted {
+			t.Errorf("%v: %v, exit code %d was expected", signal, err, cli.ExitInterrupted)
 		}
 		if said := fmt.Sprint(command.Stderr); said != "rope-rewrite: interrupted\n" {
 			t.Errorf("%v: said %q", signal, said)
@@ -66,7 +67,7 @@ func TestProbeEndsWithItsParent(t *testing.T) {
 	never := time.AfterFunc(time.Minute, func() { command.Process.Kill() })
 	err = command.Wait()
 	never.Stop()
-	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Errorf("%v, exit code %d was expected", err, exitFailed)
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitFailed {
+		t.Errorf("%v, exit code %d was expected", err, cli.ExitFailed)
 	}
 }

@@ -6,17 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-func newMethods(c *common) *cobra.Command {
+func newMethods(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "methods [NAME]",
 		Short: "List the methods, or say what one does and takes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("one method at a time, got %d: %q", len(args), args)
+				return cli.Usage("one method at a time, got %d: %q", len(args), args)
 			}
 			return nil
 		},
@@ -32,59 +33,55 @@ func newMethods(c *common) *cobra.Command {
 				if name := rope.Suggest(args[0]); name != "" {
 					nearest = fmt.Sprintf(" (did you mean %q?)", name)
 				}
-				return usageError("there is no method %q%s; rope-rewrite methods lists what there is", args[0], nearest)
+				return cli.Usage("there is no method %q%s; rope-rewrite methods lists what there is", args[0], nearest)
 			}
-			if c.json {
-				return printJSON(cmd.OutOrStdout(), describeMethods(list))
-			}
-			w := &writer{out: cmd.OutOrStdout()}
-			if len(args) == 0 {
-				listMethods(w, list)
-			}
-			for _, m := range list {
-				if len(args) == 1 {
+			return c.Show(cmd, describeMethods(list), func(w *cli.Writer) {
+				if len(args) == 0 {
+					listMethods(w, list)
+					return
+				}
+				for _, m := range list {
 					showMethod(w, m)
 				}
-			}
-			return w.err
+			})
 		},
 	}
 }
 
 // listMethods prints one line for each method.
-func listMethods(w *writer, list []rope.Method) {
+func listMethods(w *cli.Writer, list []rope.Method) {
 	axis := ""
 	for _, m := range list {
 		if name := m.Axis.String(); name != axis {
 			if axis != "" {
-				w.line("")
+				w.Line("")
 			}
 			axis = name
-			w.line("--%s", axis)
+			w.Line("--%s", axis)
 		}
 		first, _, _ := strings.Cut(m.Doc, ". ")
-		w.line("%s", wrap(fmt.Sprintf("  %-20s %s", m.Name, strings.TrimSuffix(first, ".")), strings.Repeat(" ", 23)))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("  %-20s %s", m.Name, strings.TrimSuffix(first, ".")), strings.Repeat(" ", 23)))
 	}
-	w.line("")
-	w.line("rope-rewrite methods NAME says more; docs/methods.md has all of it.")
+	w.Line("")
+	w.Line("rope-rewrite methods NAME says more; docs/methods.md has all of it.")
 }
 
-func showMethod(w *writer, m rope.Method) {
-	w.line("--%v %s", m.Axis, m.Name)
-	w.line("%s", wrap(m.Doc, ""))
-	w.line("")
-	w.line("%s", wrap("Formula: "+m.Formula, "  "))
-	w.line("%s", wrap("Source:  "+m.Source, "  "))
-	w.line("%s", wrap("Use:     "+strings.Join(m.Labels(), "; "), "  "))
+func showMethod(w *cli.Writer, m rope.Method) {
+	w.Line("--%v %s", m.Axis, m.Name)
+	w.Line("%s", cli.Wrap(m.Doc, ""))
+	w.Line("")
+	w.Line("%s", cli.Wrap("Formula: "+m.Formula, "  "))
+	w.Line("%s", cli.Wrap("Source:  "+m.Source, "  "))
+	w.Line("%s", cli.Wrap("Use:     "+strings.Join(m.Labels(), "; "), "  "))
 	if len(m.Params) > 0 {
-		w.line("\nKeys:")
+		w.Line("\nKeys:")
 	}
 	for _, p := range m.Params {
 		text := fmt.Sprintf("  %s=  %s: %s", p.Name, p.Values(), p.Doc)
 		if p.Default.Kind() != rope.Absent {
 			text += fmt.Sprintf(" (default %v)", p.Default)
 		}
-		w.line("%s", wrap(text, "      "))
+		w.Line("%s", cli.Wrap(text, "      "))
 	}
 }
 

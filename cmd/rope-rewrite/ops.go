@@ -7,38 +7,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
-	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
-func newOps(c *common) *cobra.Command {
+func newOps(c *cli.Common) *cobra.Command {
 	ops := &cobra.Command{
 		Use:   "ops path|version|install",
 		Short: "Say where the op library is and what it knows, or install it",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("ops %s? path, version or install was expected%s", args[0], suggest.Hint(args[0], []string{"path", "version", "install"}))
+				return cli.Usage("ops %s? path, version or install was expected%s", args[0], suggest.Hint(args[0], []string{"path", "version", "install"}))
 			}
-			return usageError("ops what? path, version or install was expected")
+			return cli.Usage("ops what? path, version or install was expected")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args lets nothing through
 	}
 	ops.AddCommand(
 		&cobra.Command{
-			Use: "path", Short: "Print the path of the op library", Args: noArgs,
+			Use: "path", Short: "Print the path of the op library", Args: cli.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				path, err := customop.FindLibrary(customop.Options{Library: c.library})
+				path, err := customop.FindLibrary(customop.Options{Library: c.Library})
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return printJSON(cmd.OutOrStdout(), map[string]string{"path": path})
-				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
-				return err
+				return c.Show(cmd, map[string]string{"path": path}, func(w *cli.Writer) { w.Line("%s", path) })
 			},
 		},
 		&cobra.Command{
@@ -48,19 +43,19 @@ func newOps(c *common) *cobra.Command {
 				if len(args) == 0 {
 					return nil
 				}
-				return misplaced(cmd, args)
+				return cli.Misplaced(cmd, args)
 			},
-			RunE: func(cmd *cobra.Command, args []string) error { return c.opsVersion(cmd, args) },
+			RunE: func(cmd *cobra.Command, args []string) error { return opsVersion(c, cmd, args) },
 		},
 		&cobra.Command{
 			Use: "install DIR", Short: "Write the op library into a folder, for hosts that load it from there",
 			Args: func(_ *cobra.Command, args []string) error {
 				if len(args) != 1 {
-					return usageError("ops install takes one folder; write rope-rewrite ops install DIR")
+					return cli.Usage("ops install takes one folder; write rope-rewrite ops install DIR")
 				}
 				return nil
 			},
-			RunE: func(cmd *cobra.Command, args []string) error { return c.opsInstall(cmd, args[0]) },
+			RunE: func(cmd *cobra.Command, args []string) error { return opsInstall(c, cmd, args[0]) },
 		},
 	)
 	return ops
@@ -68,26 +63,26 @@ func newOps(c *common) *cobra.Command {
 
 // opsInstall writes the library that this command carries, else the one that it finds, into a
 // folder.
-func (c *common) opsInstall(cmd *cobra.Command, folder string) error {
+func opsInstall(c *cli.Common, cmd *cobra.Command, folder string) error {
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is no folder", folder)
 	}
 	var path string
 	var err error
-	if c.library == "" && customop.Carries() {
+	if c.Library == "" && customop.Carries() {
 		path, err = customop.Unpack(folder)
 	} else {
-		path, err = c.copyLibrary(folder)
+		path, err = copyLibrary(c, folder)
 	}
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, map[string]string{"path": path}, func(w *writer) { w.line("%s", path) })
+	return c.Show(cmd, map[string]string{"path": path}, func(w *cli.Writer) { w.Line("%s", path) })
 }
 
 // copyLibrary copies the library that is found into a folder.
-func (c *common) copyLibrary(folder string) (string, error) {
-	from, err := customop.FindLibrary(customop.Options{Library: c.library})
+func copyLibrary(c *cli.Common, folder string) (string, error) {
+	from, err := customop.FindLibrary(customop.Options{Library: c.Library})
 	if err != nil {
 		return "", err
 	}
@@ -107,19 +102,8 @@ func (c *common) copyLibrary(folder string) (string, error) {
 	return path, customop.PlaceLibrary(path, data)
 }
 
-// opsVersions is what ops version --json prints.
-type opsVersions struct {
-	customop.LibraryInfo
-	Writes int    `json:"writes"`          // newest specification that this command writes
-	Model  string `json:"model,omitempty"` // as it was given
-	Nodes  int    `json:"nodes,omitempty"` // of the op in the model
-	Needs  int    `json:"needs,omitempty"` // specification that a library must know to run the model; 0 if it has no such node
-
-	Defined bool `json:"defined,omitempty"` // the model carries the op's definition, by which it runs without a library
-}
-
-func (c *common) opsVersion(cmd *cobra.Command, args []string) error {
-	path, err := customop.FindLibrary(customop.Options{Library: c.library})
+func opsVersion(c *cli.Common, cmd *cobra.Command, args []string) error {
+	path, err := customop.FindLibrary(customop.Options{Library: c.Library})
 	if err != nil {
 		return err
 	}
@@ -127,70 +111,38 @@ func (c *common) opsVersion(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	v := opsVersions{LibraryInfo: info, Writes: customop.SpecVersion}
+	v := cli.OpsVersions{LibraryInfo: info, Writes: customop.SpecVersion}
 	if len(args) > 0 {
-		if err := v.ask(args[0]); err != nil {
+		if err := v.Ask(args[0]); err != nil {
 			return err
 		}
 	}
-	if c.json {
-		if err := printJSON(cmd.OutOrStdout(), v); err != nil {
-			return err
-		}
-	} else {
-		w := &writer{out: cmd.OutOrStdout()}
-		v.say(w)
-		if w.err != nil {
-			return w.err
-		}
-	}
-	if v.Needs > v.SpecVersion {
-		return &exitError{exitFailed, errReported}
-	}
-	return nil
-}
-
-// ask counts the op's nodes of a model and what they need.
-func (v *opsVersions) ask(path string) error {
-	model, err := onnx.Open(path)
-	if err != nil {
+	if err := c.Show(cmd, v, func(w *cli.Writer) { sayVersions(w, v) }); err != nil {
 		return err
 	}
-	defer model.Close()
-	v.Model = path
-	count := func(g *onnx.Graph) {
-		for n := range g.AllNodes() {
-			if n.Domain == customop.Domain {
-				v.Nodes++
-				v.Needs = max(v.Needs, int(n.Int("spec_version", 1)))
-			}
-		}
-	}
-	count(model.Graph)
-	v.Defined = definition.Of(model) != nil
-	for _, f := range model.Functions {
-		count(&onnx.Graph{Nodes: f.Nodes})
+	if v.Needs > v.SpecVersion {
+		return cli.Exit(cli.ExitFailed, cli.ErrReported)
 	}
 	return nil
 }
 
-func (v *opsVersions) say(w *writer) {
-	w.line("%s", v.Path)
-	w.line("%s", wrap(fmt.Sprintf("library %s, op specifications 1 to %d; this command writes 1 to %d, for each model the oldest that says what it needs", v.Version, v.SpecVersion, v.Writes), "  "))
+func sayVersions(w *cli.Writer, v cli.OpsVersions) {
+	w.Line("%s", v.Path)
+	w.Line("%s", cli.Wrap(fmt.Sprintf("library %s, op specifications 1 to %d; this command writes 1 to %d, for each model the oldest that says what it needs", v.Version, v.SpecVersion, v.Writes), "  "))
 	switch {
 	case v.Model == "":
 	case v.Nodes == 0:
-		w.line("%s", wrap(v.Model+" needs no op library: it has no op of rope-rewrite.", "  "))
+		w.Line("%s", cli.Wrap(v.Model+" needs no op library: it has no op of rope-rewrite.", "  "))
 	case v.Needs > v.SpecVersion:
-		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer one, or rewrite the original with the command that belongs to this one.", v.Model, v.Needs), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer one, or rewrite the original with the command that belongs to this one.", v.Model, v.Needs), "  "))
 	default:
-		w.line("%s", wrap(fmt.Sprintf("%s needs specification %d: this library runs it.", v.Model, v.Needs), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("%s needs specification %d: this library runs it.", v.Model, v.Needs), "  "))
 	}
 	switch {
 	case v.Nodes == 0:
 	case v.Defined:
-		w.line("%s", wrap("Without any library it runs by the definition that it carries, slower and with memory for the square of the length.", "  "))
+		w.Line("%s", cli.Wrap("Without any library it runs by the definition that it carries, slower and with memory for the square of the length.", "  "))
 	default:
-		w.line("%s", wrap("It carries no definition of its op, so it does not run without a library.", "  "))
+		w.Line("%s", cli.Wrap("It carries no definition of its op, so it does not run without a library.", "  "))
 	}
 }

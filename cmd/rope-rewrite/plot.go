@@ -13,11 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -26,14 +25,14 @@ import (
 
 // plotting is what the plot command is asked for.
 type plotting struct {
-	*common
+	*cli.Common
 	methods   []string
 	output    string
 	theme     string
 	theta     float64
 	rotaryDim int
-	trained   tokenCount
-	length    tokenCount
+	trained   cli.TokenCount
+	length    cli.TokenCount
 	documents string
 	layer     int
 	head      int
@@ -47,8 +46,8 @@ type figured interface {
 
 var plotKinds = []string{"frequencies", "positions", "mask", "decay", "attention"}
 
-func newPlot(c *common) *cobra.Command {
-	p := &plotting{common: c, trained: 8192}
+func newPlot(c *cli.Common) *cobra.Command {
+	p := &plotting{Common: c, trained: 8192}
 	cmd := &cobra.Command{
 		Use:   "plot KIND METHOD|MODEL -o FILE.png",
 		Short: "Draw what a method means, or what a model does",
@@ -62,10 +61,10 @@ or of a model, with --method of what the method would make of it:
   attention    of a model and a --text: the weight that a layer gives by distance`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("what to draw, and of which method or model? Write for example: plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
+				return cli.Usage("what to draw, and of which method or model? Write for example: plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
-				return usageError("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
+				return cli.Usage("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
 			}
 			return nil
 		},
@@ -90,19 +89,19 @@ or of a model, with --method of what the method would make of it:
 func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	switch {
 	case p.output == "":
-		return usageError("where to? Name a picture with -o FILE.png or -o FILE.svg")
+		return cli.Usage("where to? Name a picture with -o FILE.png or -o FILE.svg")
 	case p.theme != "light" && p.theme != "dark":
-		return usageError("--theme %q: light or dark was expected", p.theme)
+		return cli.Usage("--theme %q: light or dark was expected", p.theme)
 	case p.rotaryDim < 2 || p.rotaryDim%2 != 0:
-		return usageError("--rotary-dim %d: an even number above 0 was expected", p.rotaryDim)
+		return cli.Usage("--rotary-dim %d: an even number above 0 was expected", p.rotaryDim)
 	case !(p.theta > 1):
-		return usageError("--theta %g: a number above 1 was expected", p.theta)
+		return cli.Usage("--theta %g: a number above 1 was expected", p.theta)
 	case p.trained < 1 || p.length < 0:
-		return usageError("--trained-length must be above 0, and --length not below")
+		return cli.Usage("--trained-length must be above 0, and --length not below")
 	}
 	format, err := figure.Format(p.output)
 	if err != nil {
-		return usageError("-o %w", err)
+		return cli.Usage("-o %w", err)
 	}
 	var f figured
 	if kind == "attention" {
@@ -124,7 +123,7 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	if err := os.WriteFile(p.output, b.Bytes(), 0o666); err != nil {
 		return err
 	}
-	return p.show(cmd, map[string]string{"output": p.output}, func(w *writer) { w.line("Wrote %s.", p.output) })
+	return p.Show(cmd, map[string]string{"output": p.output}, func(w *cli.Writer) { w.Line("Wrote %s.", p.output) })
 }
 
 // meaning draws what attentions mean before and after methods.
@@ -164,18 +163,18 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	needed := a.Mask.Documents != rope.NoDocuments || a.Mask.Restart
 	if p.documents == "" {
 		if needed {
-			return nil, usageError("the mask goes by documents: give the tokens of each, such as --documents 64,64,128")
+			return nil, cli.Usage("the mask goes by documents: give the tokens of each, such as --documents 64,64,128")
 		}
 		return nil, nil
 	}
 	if !needed {
-		return nil, usageError("--documents: the mask does not go by documents; --method \"mask anchor\" does, for example")
+		return nil, cli.Usage("--documents: the mask does not go by documents; --method \"mask anchor\" does, for example")
 	}
 	ids := []int64{0}
 	for i, part := range strings.Split(p.documents, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 || n > 1<<20 {
-			return nil, usageError("--documents %q: numbers of tokens above 0, with commas, were expected", p.documents)
+			return nil, cli.Usage("--documents %q: numbers of tokens above 0, with commas, were expected", p.documents)
 		}
 		ids = append(ids, slices.Repeat([]int64{int64(i + 1)}, n)...)
 	}
@@ -198,7 +197,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		before, methods = diagram.Named{Name: filepath.Base(of), Attention: a}, p.methods
 	} else {
 		if len(p.methods) > 0 {
-			return nil, usageError("--method is for models; write the method in the place of %q", of)
+			return nil, cli.Usage("--method is for models; write the method in the place of %q", of)
 		}
 		methods = []string{of}
 		pairs := p.rotaryDim / 2
@@ -215,8 +214,8 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 	list := []diagram.Named{before}
 	for _, method := range methods {
 		var opts rewrite.Options
-		if err := addMethod(&opts, method); err != nil {
-			return nil, usageError("%w", err)
+		if err := cli.AddMethod(&opts, method); err != nil {
+			return nil, cli.Usage("%w", err)
 		}
 		after := diagram.Named{Name: evaluation.ShortName(method), Attention: before.Attention}
 		for _, spec := range opts.Edits {
@@ -238,7 +237,7 @@ func isModel(of string) bool {
 
 // modelAttention is what a layer of a model computes.
 func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attention, error) {
-	opts, err := p.options()
+	opts, err := p.Options()
 	if err != nil {
 		return rope.Attention{}, err
 	}
@@ -255,7 +254,7 @@ func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attent
 		return rope.Attention{}, err
 	}
 	if p.layer < 0 || p.layer >= len(report.Sites) {
-		return rope.Attention{}, usageError("--layer %d: %s has %d attentions, from 0 on", p.layer, path, len(report.Sites))
+		return rope.Attention{}, cli.Usage("--layer %d: %s has %d attentions, from 0 on", p.layer, path, len(report.Sites))
 	}
 	s := report.Sites[p.layer]
 	if s.Attention == nil {
@@ -268,42 +267,33 @@ func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attent
 func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
 	switch {
 	case p.text == "":
-		return nil, usageError("attention is drawn on a text; name a file with --text")
+		return nil, cli.Usage("attention is drawn on a text; name a file with --text")
 	case len(p.methods) > 0:
-		return nil, usageError("attention is that of the model as it is; rewrite it first, and leave --method out")
+		return nil, cli.Usage("attention is that of the model as it is; rewrite it first, and leave --method out")
 	}
 	if p.length == 0 {
 		p.length = 512
 	}
-	tokens, err := textTokens(p.text, path, int(p.length))
+	tokens, err := cli.TextTokens(p.text, path, int(p.length))
 	if err != nil {
 		return nil, err
 	}
-	options, err := p.options()
+	options, err := p.Options()
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.NewWorker(engine.Config{Runtime: p.runtime, Library: p.library}, options.Worker[0])
-	if err != nil {
-		return nil, err
-	}
-	defer eng.Close()
-	m, err := capture.Open(cmd.Context(), eng, path, capture.Options{Rewrite: options})
+	m, err := capture.Open(cmd.Context(), path, capture.Options{Rewrite: options})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	s := decoder.Sequence{Batch: 1, Length: int64(len(tokens)), IDs: tokens, Mask: slices.Repeat([]int64{1}, len(tokens))}
-	for i := range tokens {
-		s.Positions = append(s.Positions, int64(i))
-	}
-	run, err := m.Run(cmd.Context(), s)
+	run, err := m.Run(cmd.Context(), capture.Tokens(tokens...))
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(run.Layers, func(l capture.Layer) bool { return l.Layer == p.layer })
 	if i < 0 {
-		return nil, usageError("--layer %d: the model has no attention of that number that can be captured; inspect lists them", p.layer)
+		return nil, cli.Usage("--layer %d: the model has no attention of that number that can be captured; inspect lists them", p.layer)
 	}
 	return diagram.Attended(p.layer, run.Layers[i].Problem, p.head)
 }

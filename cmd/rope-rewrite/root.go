@@ -3,34 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// common are the flags of every command.
-type common struct {
-	runtime string
-	library string
-	json    bool
-}
-
-func (c *common) flags(cmd *cobra.Command) {
-	f := cmd.PersistentFlags()
-	f.StringVar(&c.runtime, "onnxruntime", "", "`PATH` of the ONNX Runtime library (environment: "+customop.RuntimeVariable+")")
-	f.StringVar(&c.library, "ops-library", "", "`PATH` of the op library librope_ops (environment: "+customop.LibraryVariable+")")
-	f.BoolVar(&c.json, "json", false, "print one JSON object on stdout instead of text")
-}
-
-// options are the part of the rewriter's options that every command shares:
-// models are evaluated in a child process, which a hostile graph may end.
-func (c *common) options() (rewrite.Options, error) {
-	worker, err := self()
-	return rewrite.Options{Runtime: c.runtime, Library: c.library, Worker: []string{worker}}, err
-}
-
 func newRoot() *cobra.Command {
-	c := &common{}
-	r := &rewriteCommand{common: c}
+	c := &cli.Common{}
+	r := &rewriteCommand{Common: c}
 	root := &cobra.Command{
 		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...",
 		Short:   "Give an exported ONNX model longer and better context",
@@ -56,44 +35,20 @@ its methods.`,
 			if r.helpAll {
 				return nil
 			}
-			return oneModel(cmd, args)
+			return cli.OneModel(cmd, args)
 		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
-				return allHelp(cmd)
+				return cli.AllHelp(cmd)
 			}
 			return r.run(cmd, args[0])
 		},
 	}
-	root.SetFlagErrorFunc(flagError)
-	root.SetGlobalNormalizationFunc(sameName)
-	root.SetUsageFunc(usage)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
-	root.DisableSuggestions = true // misplaced knows more
-	root.CompletionOptions.HiddenDefaultCmd = true
-	c.flags(root)
+	cli.Dress(root)
+	c.Flags(root)
 	r.flags(root)
 	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals())
 	return root
-}
-
-// errNoModel is what the command says when it is not told what to work on.
-var errNoModel = usageError("which model? Give the path of an .onnx file, or of a folder with some")
-
-// oneModel accepts exactly one model.
-func oneModel(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errNoModel
-	}
-	return misplaced(cmd, args)
-}
-
-// noArgs accepts nothing.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError("%s takes nothing more, got %q", cmd.CommandPath(), args)
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -75,14 +76,14 @@ func TestScripts(t *testing.T) {
 func expect(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	if code, said := execute(ts, args[1:]); code != want {
+	if code, said := runCommand(ts, args[1:]); code != want {
 		ts.Fatalf("exit code %d, want %d\n%s", code, want, said)
 	}
 }
 
-// execute runs the command, and returns its exit code and all that it says, of
+// runCommand runs the command, and returns its exit code and all that it says, of
 // which every line must fit the screen.
-func execute(ts *testscript.TestScript, args []string) (code int, said string) {
+func runCommand(ts *testscript.TestScript, args []string) (code int, said string) {
 	err := ts.Exec("rope-rewrite", args...)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		code = exit.ExitCode()
@@ -91,7 +92,7 @@ func execute(ts *testscript.TestScript, args []string) (code int, said string) {
 	}
 	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
 	said = stdout + stderr
-	if quote(said) != said {
+	if cli.Quote(said) != said {
 		ts.Fatalf("a terminal would act on what is shown: %q", said)
 	}
 	if strings.Contains(strings.Join(args, " "), "--json") {
@@ -122,7 +123,7 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		command, found := strings.CutPrefix(line, "$ rope-rewrite")
 		switch {
 		case found:
-			code, said := execute(ts, words(command))
+			code, said := runCommand(ts, words(command))
 			fmt.Fprintf(&out, "%s%s[%d]\n", line, said, code)
 			skip = true
 		case strings.HasPrefix(line, "#") || line == "\n" && strings.HasSuffix(out.String(), "]\n"):

@@ -1,21 +1,27 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
-func newValidate(c *common) *cobra.Command {
-	var opts validate.Options
-	var length tokenCount
-	var own ownInputs
+// validateCommand is rope-rewrite validate.
+type validateCommand struct {
+	*cli.Common
+	length             cli.TokenCount
+	tolerance          float64
+	text, prompts, npz string
+	html               string
+}
+
+func newValidate(c *cli.Common) *cobra.Command {
+	v := &validateCommand{Common: c, length: validate.DefaultLength}
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Run two models on the same inputs and compare their logits",
@@ -35,91 +41,106 @@ Exit code 0 when the patched model is the same, or what its record says; 1 when
 it is not; 6 when that could not be seen.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+				return cli.Usage("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("length") {
-				opts.Length = int64(length)
-			}
-			switch {
-			case length < validate.MinLength:
-				return usageError("--length %d: at least %d tokens are needed to compare prefill and decode", length, validate.MinLength)
-			case cmd.Flags().Changed("tolerance") && !(opts.Tolerance > 0):
-				return usageError("--tolerance %g: a number above 0 was expected", opts.Tolerance)
-			}
-			var err error
-			given := 0
-			if cmd.Flags().Changed("length") {
-				given = int(length)
-			}
-			if opts.Rows, err = own.rows(args[0], given); err != nil {
-				return err
-			}
-			if opts.Rows != nil {
-				opts.Length = 0
-			}
-			worker, err := self()
-			if err != nil {
-				return err
-			}
-			eng, err := engine.NewWorker(engine.Config{Runtime: c.runtime, Library: c.library}, worker)
-			if err != nil {
-				return err
-			}
-			defer eng.Close()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.done()
-			opts.Progress = progress.say
-			opts.Again = c.again
-			result, err := validate.Run(cmd.Context(), eng, args[0], args[1], opts)
-			progress.done()
-			if err != nil {
-				return err
-			}
-			if c.json {
-				err = printJSON(cmd.OutOrStdout(), result)
-			} else {
-				w := &writer{out: cmd.OutOrStdout()}
-				verdict(w, result)
-				err = w.err
-			}
-			if err == nil && own.html != "" {
-				err = writeValidation(own.html, result)
-			}
-			switch {
-			case err == nil && result.Verdict == validate.NotShown:
-				err = &exitError{exitNotShown, errReported}
-			case err == nil && !result.Verdict.Holds():
-				err = &exitError{exitFailed, errReported}
-			}
-			return err
-		},
+		RunE: v.run,
 	}
-	length = validate.DefaultLength
-	cmd.Flags().Var(&length, "length", "`TOKENS` of the sequences")
-	own.flags(cmd)
-	cmd.Flags().Float64Var(&opts.Tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, in place of what rounding does to the original")
+	f := cmd.Flags()
+	f.Var(&v.length, "length", "`TOKENS` of the sequences")
+	f.StringVar(&v.text, "text", "", "`FILE` of a text to compare on, by the model's tokenizer.json: its first --length tokens, and half as many in a second row")
+	f.StringVar(&v.prompts, "prompts", "", "`FILE` with a prompt in each line: rows of different length, padded")
+	f.StringVar(&v.npz, "npz", "", "`FILE` of NumPy arrays named as the model's inputs: input_ids, and attention_mask where there is padding")
+	f.StringVar(&v.html, "html", "", "write the comparison to `FILE` as a page, too")
+	f.Float64Var(&v.tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, in place of what rounding does to the original")
 	return cmd
 }
 
-func verdict(w *writer, r *validate.Result) {
+func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed
+	switch {
+	case v.length < validate.MinLength:
+		return cli.Usage("--length %d: at least %d tokens are needed to compare prefill and decode", v.length, validate.MinLength)
+	case given("tolerance") && !(v.tolerance > 0):
+		return cli.Usage("--tolerance %g: a number above 0 was expected", v.tolerance)
+	}
+	opts := validate.Options{Tolerance: v.tolerance}
+	if given("length") {
+		opts.Length = int64(v.length)
+	}
+	var err error
+	if opts.Rows, err = v.rows(args[0], int(opts.Length)); err != nil {
+		return err
+	}
+	if opts.Rows != nil {
+		opts.Length = 0
+	}
+	if opts.Rewrite, err = v.Options(); err != nil {
+		return err
+	}
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	opts.Rewrite.Progress = progress.Say
+	report, err := validate.Run(cmd.Context(), args[0], args[1], opts)
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	if err := v.Show(cmd, report, func(w *cli.Writer) { verdict(w, report) }); err != nil {
+		return err
+	}
+	if v.html != "" {
+		if err := writeValidation(v.html, report); err != nil {
+			return err
+		}
+	}
+	switch {
+	case report.Verdict == validate.NotShown:
+		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
+	case !report.Verdict.Holds():
+		return cli.Exit(cli.ExitFailed, cli.ErrReported)
+	}
+	return nil
+}
+
+// rows are the tokens of the user's own inputs, nil where there are none. They are cut at a
+// length, unless it is 0.
+func (v *validateCommand) rows(model string, length int) ([][]int64, error) {
+	given := slices.DeleteFunc([]string{v.text, v.prompts, v.npz}, func(s string) bool { return s == "" })
+	switch {
+	case len(given) > 1:
+		return nil, cli.Usage("--text, --prompts and --npz are three kinds of input; give one")
+	case v.text != "":
+		return validate.ReadText(v.text, model, length)
+	case v.prompts != "":
+		return validate.ReadPrompts(v.prompts, model, length)
+	case v.npz == "":
+		return nil, nil
+	}
+	rows, err := validate.ReadArrays(v.npz, length)
+	if archive := (*validate.ArchiveError)(nil); errors.As(err, &archive) {
+		err = fmt.Errorf("--npz %w", err)
+	}
+	return rows, err
+}
+
+func verdict(w *cli.Writer, r *validate.Report) {
 	if r.Short {
-		w.line("%-31s %10s %10s %11s %11s", "", "difference", "share of", "original's", "patched's")
-		w.line("%-31s %10s %10s %11s %11s", "", "", "range", "error", "error")
+		w.Line("%-31s %10s %10s %11s %11s", "", "difference", "share of", "original's", "patched's")
+		w.Line("%-31s %10s %10s %11s %11s", "", "", "range", "error", "error")
 	} else {
-		w.line("%-34s %12s %14s", "", "difference", "share of range")
+		w.Line("%-34s %12s %14s", "", "difference", "share of range")
 	}
 	for _, c := range r.Cases {
 		if r.Short {
-			w.line("%-31s %10.2e %10.1e %11.2e %11.2e", c.Name, c.Difference, c.Share(), c.OriginalError, c.PatchedError)
+			w.Line("%-31s %10.2e %10.1e %11.2e %11.2e", c.Name, c.Difference, c.Share(), c.OriginalError, c.PatchedError)
 		} else {
-			w.line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
+			w.Line("%-34s %12.2e %14.1e", c.Name, c.Difference, c.Share())
 		}
 	}
 	for _, note := range r.Notes {
-		w.line("%s", wrap(note, ""))
+		w.Line("%s", cli.Wrap(note, ""))
 	}
 	agreement(w, r)
 	graph(w, r)
@@ -136,48 +157,34 @@ func verdict(w *writer, r *validate.Result) {
 	}
 	switch {
 	case r.Verdict == validate.Same:
-		w.line("%s", wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
 	case r.Verdict == validate.NotShown:
-		w.line("%s", wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
 	case r.Same:
-		w.line("%s", wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
+		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
 	default:
-		w.line("%s", wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
 	}
 	if r.Claim != nil {
 		offLayers(w, r.Claim)
 		switch {
 		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
 		case r.Verdict == validate.NotShown:
-			w.line("%s", wrap("Every attention computes what its record says.", ""))
+			w.Line("%s", cli.Wrap("Every attention computes what its record says.", ""))
 		default:
-			w.line("%s", wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
+			w.Line("%s", cli.Wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
 		}
 	}
 }
 
 // graph names the first place in which the file is not what a rewrite of the original gives.
-func graph(w *writer, r *validate.Result) {
+func graph(w *cli.Writer, r *validate.Report) {
 	switch {
 	case r.Rebuilt == nil:
 	case r.Rebuilt.First == nil:
-		w.line("%s", wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
 	case r.Rebuilt.Altered:
-		w.line("%s", wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
+		w.Line("%s", cli.Wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
 	}
-}
-
-// again gives the options that make what a record says, as the flags of its recipe do.
-func (c *common) again(record *provenance.Record) (rewrite.Options, error) {
-	r := &rewriteCommand{common: c}
-	cmd := &cobra.Command{}
-	r.flags(cmd)
-	for _, f := range recipe.Of(record).Flags {
-		if err := cmd.Flags().Set(f.Name, f.Value); err != nil {
-			return rewrite.Options{}, err
-		}
-	}
-	options, _, err := r.options(cmd)
-	return options, err
 }

@@ -8,65 +8,66 @@ import (
 	"os"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // agreement shows how the logits agree, and what rounding alone does to those of the original.
-func agreement(w *writer, r *validate.Result) {
-	w.line("")
-	w.line("%-31s %9s %9s %7s %7s %10s", "", "mean", "KL, nats", "top-1", "top-5", "rounding")
+func agreement(w *cli.Writer, r *validate.Report) {
+	w.Line("")
+	w.Line("%-31s %9s %9s %7s %7s %10s", "", "mean", "KL, nats", "top-1", "top-5", "rounding")
 	for _, c := range r.Cases {
 		rounding := ""
 		if c.Rounding > 0 {
 			rounding = fmt.Sprintf("%.1e", c.Rounding)
 		}
-		w.line("%-31s %9.1e %9.1e %6.1f%% %6.1f%% %10s", c.Name, c.Mean, c.KL, 100*c.Top1, 100*c.Top5, rounding)
+		w.Line("%-31s %9.1e %9.1e %6.1f%% %6.1f%% %10s", c.Name, c.Mean, c.KL, 100*c.Top1, 100*c.Top5, rounding)
 	}
 	for _, c := range r.Cases {
 		if c.First >= 0 {
-			w.line("%s", wrap(fmt.Sprintf("%s: the first token whose greedy successor differs stands at %d.", c.Name, c.First), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the first token whose greedy successor differs stands at %d.", c.Name, c.First), ""))
 		}
 	}
-	w.line("%s", wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
+	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
 }
 
 // claimed is the verdict on a model that was given another meaning.
-func claimed(w *writer, r *validate.Result) {
-	w.line("")
+func claimed(w *cli.Writer, r *validate.Report) {
+	w.Line("")
 	if len(r.Claim.Methods) == 0 {
-		w.line("Its record says that the original's methods were taken back.")
+		w.Line("Its record says that the original's methods were taken back.")
 	} else {
-		w.line("It has methods that the original does not have:")
+		w.Line("It has methods that the original does not have:")
 	}
 	for _, m := range r.Claim.Methods {
-		w.line("%s", wrap("  "+methodText(m), "    "))
+		w.Line("%s", cli.Wrap("  "+cli.MethodText(m), "    "))
 	}
 	for _, s := range consequences(r) {
-		w.line("%s", wrap(s, ""))
+		w.Line("%s", cli.Wrap(s, ""))
 	}
 	offLayers(w, r.Claim)
 	switch {
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
-		w.line("%s", wrap("NOT SHOWN: on these inputs the logits are the original's. They are too short for the methods to show; feed longer ones with --length.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. They are too short for the methods to show; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
-		w.line("%s", wrap("NOT SHOWN: what stands outside the attention layers could not be compared.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: what stands outside the attention layers could not be compared.", ""))
 	case r.Verdict == validate.AsClaimed:
-		w.line("%s", wrap(asClaimed(r), ""))
+		w.Line("%s", cli.Wrap(asClaimed(r), ""))
 		if r.Same {
-			w.line("%s", wrap("SAME: on these inputs the logits are the original's, too.", ""))
+			w.Line("%s", cli.Wrap("SAME: on these inputs the logits are the original's, too.", ""))
 		}
 	case !r.Claim.Holds:
-		w.line("%s", wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
 	case r.Rebuilt != nil && r.Rebuilt.Altered:
-		w.line("%s", wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
-		w.line("%s", wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))
 	}
 }
 
 // asClaimed says what was seen of a model that has its methods.
-func asClaimed(r *validate.Result) string {
+func asClaimed(r *validate.Report) string {
 	text := "AS CLAIMED"
 	if n := len(r.Claim.Layers); n > 0 {
 		text += fmt.Sprintf(": each of %d attentions computes its method, by a float64 reference on what it read", n)
@@ -84,35 +85,35 @@ func asClaimed(r *validate.Result) string {
 }
 
 // offLayers names the first attention that does not compute what it claims, and what was skipped.
-func offLayers(w *writer, c *validate.Claim) {
+func offLayers(w *cli.Writer, c *validate.Claim) {
 	wrong := 0
 	for _, l := range c.Layers {
 		if l.Holds {
 			continue
 		}
 		if wrong++; wrong == 1 {
-			w.line("%s", wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: by %.1e, where a plain implementation is off by %.1e. Of its output %v the worst number is of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: by %.1e, where a plain implementation is off by %.1e. Of its output %v the worst number is of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
 				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel, l.Worst.Got, l.Worst.Want), "  "))
 		}
 	}
 	if wrong > 1 {
-		w.line("%d of %d attentions are off.", wrong, len(c.Layers))
+		w.Line("%d of %d attentions are off.", wrong, len(c.Layers))
 	}
 	var skipped []string
 	for _, s := range c.Skipped {
-		skipped = append(skipped, wrap("Not compared: "+s, "  "))
+		skipped = append(skipped, cli.Wrap("Not compared: "+s, "  "))
 	}
-	w.list(skipped)
+	w.List(skipped)
 }
 
 // consequences are what methods do to short rows: where they change nothing, the logits must be
 // the original's.
-func consequences(r *validate.Result) (list []string) {
+func consequences(r *validate.Report) (list []string) {
 	for _, m := range r.Claim.Methods {
 		name, _, _ := strings.Cut(m.Given, ":")
 		switch {
 		case m.What == "positions" && name == "string":
-			list = append(list, fmt.Sprintf("STRING changes nothing in rows of at most %s tokens.", valueText(m.Setting("shift"))))
+			list = append(list, fmt.Sprintf("STRING changes nothing in rows of at most %s tokens.", cli.ValueText(m.Setting("shift"))))
 		case m.What == "scaling" && name == "yarn":
 			list = append(list, "YaRN changes rows of every length.")
 		}
@@ -124,9 +125,9 @@ func consequences(r *validate.Result) (list []string) {
 var validatePage string
 
 // writeValidation writes the comparison as one page.
-func writeValidation(path string, r *validate.Result) error {
+func writeValidation(path string, r *validate.Report) error {
 	t, err := template.New("validate").Funcs(template.FuncMap{
-		"method":  func(m provenance.Edit) string { return methodText(m) },
+		"method":  func(m provenance.Edit) string { return cli.MethodText(m) },
 		"title":   func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },
 		"e":       func(x float64) string { return fmt.Sprintf("%.1e", x) },
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },

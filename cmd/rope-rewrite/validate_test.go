@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
@@ -22,24 +23,20 @@ import (
 // validation runs the command's comparison on files that the command wrote.
 type validation struct {
 	*testing.T
-	eng    engine.Engine
-	common common
-	models map[string]string // what was rewritten already
+	options rewrite.Options
+	models  map[string]string // what was rewritten already
 }
 
 func newValidation(t *testing.T) *validation {
 	v := &validation{T: t, models: map[string]string{}}
-	v.common.runtime, v.common.library = testruntime.Paths(t)
-	t.Setenv(customop.RuntimeVariable, v.common.runtime)
-	t.Setenv(customop.LibraryVariable, v.common.library)
-	worker, err := self()
+	runtime, library := testruntime.Paths(t)
+	t.Setenv(customop.RuntimeVariable, runtime)
+	t.Setenv(customop.LibraryVariable, library)
+	worker, err := cli.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.eng, err = engine.NewWorker(engine.Config{Runtime: v.common.runtime, Library: v.common.library, Threads: 1}, worker); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.eng.Close() })
+	v.options = rewrite.Options{Runtime: runtime, Library: library, Worker: []string{worker}}
 	return v
 }
 
@@ -75,8 +72,8 @@ func (v *validation) changed(path string, change func(*onnx.Model)) string {
 	return out
 }
 
-func (v *validation) validate(original, patched string, length int64) (*validate.Result, error) {
-	return validate.Run(context.Background(), v.eng, model(original), patched, validate.Options{Length: length, Again: v.common.again})
+func (v *validation) validate(original, patched string, length int64) (*validate.Report, error) {
+	return validate.Run(context.Background(), model(original), patched, validate.Options{Rewrite: v.options, Length: length})
 }
 
 // nodes are those of an op.

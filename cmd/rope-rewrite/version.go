@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
@@ -26,24 +27,24 @@ type versionOf struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func newVersion(c *common) *cobra.Command {
+func newVersion(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this command and of what it finds to work with",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := c.versions()
-			return c.show(cmd, v, v.say)
+			v := findVersions(c)
+			return c.Show(cmd, v, v.say)
 		},
 	}
 }
 
-func (c *common) versions() *versions {
+func findVersions(c *cli.Common) *versions {
 	v := &versions{Info: version.This(), Carried: customop.Carries(), Specs: [2]int{1, customop.SpecVersion}}
-	v.Runtime = c.runtimeVersion()
-	path, err := customop.FindLibrary(customop.Options{Library: c.library})
+	v.Runtime = runtimeVersion(c)
+	path, err := customop.FindLibrary(customop.Options{Library: c.Library})
 	if err != nil {
-		v.Library.Problem = brieflyMissing(err).Error()
+		v.Library.Problem = cli.BrieflyMissing(err).Error()
 		return v
 	}
 	v.Library.Path = path
@@ -59,13 +60,13 @@ func (c *common) versions() *versions {
 }
 
 // runtimeVersion asks ONNX Runtime in a process of its own, which it may end.
-func (c *common) runtimeVersion() (of versionOf) {
-	path, err := customop.FindRuntime(c.runtime)
+func runtimeVersion(c *cli.Common) (of versionOf) {
+	path, err := customop.FindRuntime(c.Runtime)
 	if err != nil {
-		return versionOf{Problem: brieflyMissing(err).Error()}
+		return versionOf{Problem: cli.BrieflyMissing(err).Error()}
 	}
 	of.Path = path
-	worker, err := self()
+	worker, err := cli.Self()
 	if err != nil {
 		of.Problem = err.Error()
 		return of
@@ -80,20 +81,20 @@ func (c *common) runtimeVersion() (of versionOf) {
 	return of
 }
 
-func (v *versions) say(w *writer) {
+func (v *versions) say(w *cli.Writer) {
 	text := v.String()
 	if v.Revision == "" {
 		text += " (revision unknown)"
 	}
-	w.line("rope-rewrite %s", text)
-	w.line("writes op specifications 1 to %d", v.SpecVersion)
-	w.line("built with %s for %s", v.Go, v.System)
+	w.Line("rope-rewrite %s", text)
+	w.Line("writes op specifications 1 to %d", v.SpecVersion)
+	w.Line("built with %s for %s", v.Go, v.System)
 	found := func(what string, of versionOf, more string) {
 		if of.Problem != "" {
-			w.line("%s", wrap(of.Problem, "  "))
+			w.Line("%s", cli.Wrap(of.Problem, "  "))
 			return
 		}
-		w.line("%s", wrap(what+" "+of.Version+more+": "+of.Path, "  "))
+		w.Line("%s", cli.Wrap(what+" "+of.Version+more+": "+of.Path, "  "))
 	}
 	found("ONNX Runtime", v.Runtime, "")
 	more := ""

@@ -19,6 +19,7 @@ const All = "everything"
 // Rules are all folders with packages. The longest folder that a package lies in counts.
 var Rules = []Rule{
 	{"cmd/rope-rewrite", "the command line: one file per sub-command", []string{All}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "internal/configfile", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{"cmd/internal/diagram", "pictures of a method: what is drawn", []string{"cmd/internal/figure", "rope"}, nil},
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},
@@ -30,7 +31,7 @@ var Rules = []Rule{
 	{"examples", "programs to start from", []string{All}, nil},
 
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
-	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "rope", "onnx", "internal"}, nil},
+	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "lm", "rope", "onnx", "internal"}, nil},
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
 	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
 
@@ -41,7 +42,8 @@ var Rules = []Rule{
 	{"rewrite/internal/fused/fusedtest", "cases that the tests of all fused ops run", []string{"rewrite/internal/fused", "rope", "onnx", "internal"}, nil},
 
 	{"lm", "running a language model: its signature, its cache", []string{"onnx", "customop", "internal/signature", "internal/configfile"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
-	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, []string{"golang.org/x/text"}},
+	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, nil},
+	{"lm/chat/jinja", "chat templates as Python's Jinja2 renders them, for any Go program", nil, []string{"golang.org/x/text"}},
 	{"lm/sample", "choosing tokens", nil, nil},
 	{"lm/tokenizer", "texts as ids and back", []string{"internal/configfile"}, []string{"github.com/dlclark/regexp2", "github.com/rivo/uniseg", "golang.org/x/text"}},
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -20,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	engine.ServeIfWorker()
+	rewrite.ServeIfWorker()
 	testruntime.Examples()
 	os.Exit(m.Run())
 }
@@ -32,13 +30,8 @@ func model(name string) string {
 func open(t *testing.T, path string, options rewrite.Options) *capture.Model {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close() })
 	options.Runtime, options.Library, options.Worker = runtime, library, []string{os.Args[0]}
-	m, err := capture.Open(context.Background(), eng, path, capture.Options{Rewrite: options})
+	m, err := capture.Open(context.Background(), path, capture.Options{Rewrite: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +100,7 @@ func TestReferenceAgrees(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := open(t, model(c.name), rewrite.Options{})
-			run, err := m.Run(context.Background(), m.Random(20, 20, 1))
+			run, err := m.Run(context.Background(), m.Random(20, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,16 +125,16 @@ func TestPatchedAndCached(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := open(t, patched(t, c.options), rewrite.Options{})
 			ctx := context.Background()
-			step := decoder.Step{Batch: 1, Length: 19, Mask: ones(19)}
-			for i := range step.Length {
-				step.IDs, step.Positions = append(step.IDs, i*7%100), append(step.Positions, i)
+			in := capture.Tokens(make([]int64, 19)...)
+			for i := range in.IDs {
+				in.IDs[i] = int64(i) * 7 % 100
 			}
-			first, err := m.Step(ctx, step)
+			first, err := m.Run(ctx, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			check(t, first.Layers, rope.Float32)
-			next, err := m.Step(ctx, decoder.Step{Batch: 1, Length: 1, IDs: []int64{5}, Mask: ones(20), Positions: []int64{19}, Cache: first.Cache})
+			next, err := m.Run(ctx, capture.Input{Batch: 1, Length: 1, IDs: []int64{5}, Mask: ones(20), Positions: []int64{19}, Cache: first.Cache})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +162,7 @@ func TestWithoutRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, bare, rewrite.Options{})
-	run, err := c.Run(context.Background(), c.Random(20, 20, 1))
+	run, err := c.Run(context.Background(), c.Random(20, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,12 +203,7 @@ func ones(n int) []int64 {
 // What is not captured is said: attention inside the branches of an If.
 func TestKeptIsSaid(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
-	_, err = capture.Open(context.Background(), eng, model("gpt_neox__dynamo18-merged"),
+	_, err := capture.Open(context.Background(), model("gpt_neox__dynamo18-merged"),
 		capture.Options{Rewrite: rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}})
 	if err == nil || !strings.Contains(err.Error(), "outside the model's own graph") {
 		t.Errorf("got %v, want that its attentions stand in branches", err)

@@ -7,8 +7,8 @@
 // What these nodes read and give is then given out of the model as well, and the model runs
 // as it would otherwise. Sites that cannot be rewritten are named in Model.Kept.
 //
-//	m, err := capture.Open(ctx, eng, "model.onnx", capture.Options{})
-//	run, err := m.Run(ctx, sequence)
+//	m, err := capture.Open(ctx, "model.onnx", capture.Options{})
+//	run, err := m.Run(ctx, capture.Tokens(1, 2, 3))
 //	for _, layer := range run.Layers {
 //		result, err := ref.Run(layer.Problem) // result.Output is layer.Output, but for rounding
 //	}

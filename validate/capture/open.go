@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,20 +12,32 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// Options says how a model that is not patched is rewritten in memory.
+// Options says how a model is run, and how one that is not patched is rewritten in memory.
 type Options struct {
-	// Rewrite has the libraries and the worker to measure and prove with, and methods where
-	// what they make of the model is to be captured; the zero value gives no method.
+	// Rewrite has the libraries and the worker to run, measure and prove with, and methods where
+	// what they make of the model is to be captured; the zero value runs in this process and
+	// gives no method.
 	Rewrite rewrite.Options
 }
 
 // Model is a loaded model whose attentions give out what they read.
 type Model struct {
-	*decoder.Decoder
 	Ops  []rewrite.Op   // the captured sites, in the order of the layers
 	Kept []rewrite.Site // sites that are not captured, with the reason
 
-	taps []tap // of Ops
+	Vocabulary    int64 // tokens that the model knows; 0 where it does not tell
+	Length        int64 // tokens of each call; 0 takes any number
+	Capacity      int64 // tokens that its cache holds; 0 for one that grows, or none
+	LengthTracked bool  // the cache has a length for each row, and padding stands on the right
+
+	engine  engine.Engine
+	decoder *decoder.Decoder
+	taps    []tap // of Ops
+}
+
+// Close ends the model and what runs it.
+func (m *Model) Close() error {
+	return errors.Join(m.decoder.Close(), m.engine.Close())
 }
 
 // tap names the outputs that give what an op reads and gives; "" for what it does not have.
@@ -37,32 +50,45 @@ type tap struct {
 var integers = []int{positionIDs, attentionMask, cacheLength, documentIDs}
 
 // Open loads a model. One without any op is rewritten in memory first; the file is not
-// touched. The error says so where no attention can be captured.
-func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*Model, error) {
-	m, err := onnx.Open(path)
+// touched. The error says so where no attention can be captured. The caller closes the model.
+func Open(ctx context.Context, path string, opts Options) (*Model, error) {
+	r := opts.Rewrite
+	eng, err := engine.Open(engine.Config{Runtime: r.Runtime, Library: r.Library}, r.Worker)
 	if err != nil {
 		return nil, err
 	}
+	c := &Model{engine: eng}
+	if err := c.load(ctx, path, opts); err != nil {
+		return nil, errors.Join(err, eng.Close())
+	}
+	return c, nil
+}
+
+func (c *Model) load(ctx context.Context, path string, opts Options) error {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return err
+	}
 	defer m.Close()
-	c := &Model{}
 	if c.Ops, c.Kept, err = rewrite.ReadOps(m); err != nil {
 		r := opts.Rewrite
 		r.AllowKept, r.NoDefinition = true, true
 		if _, err := rewrite.Rewrite(ctx, m, r); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		if c.Ops, c.Kept, err = rewrite.ReadOps(m); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(c.Ops) == 0 {
-		return nil, fmt.Errorf("%s: none of its %d attentions can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
+		return fmt.Errorf("%s: none of its %d attentions can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
 	}
 	more := c.attach(m)
-	if c.Decoder, err = decoder.Open(ctx, eng, path, decoder.Options{Model: m, Outputs: more}); err != nil {
-		return nil, err
+	if c.decoder, err = decoder.Open(ctx, c.engine, path, decoder.Options{Model: m, Outputs: more}); err != nil {
+		return err
 	}
-	return c, nil
+	c.Vocabulary, c.Length, c.Capacity, c.LengthTracked = c.decoder.Vocabulary, c.decoder.Length, c.decoder.Capacity, c.decoder.LengthTracked
+	return nil
 }
 
 // attach adds nodes that give out what the ops read and give, and returns their outputs.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
@@ -19,31 +18,53 @@ type Layer struct {
 	Output []float64 // [Batch, Heads, Length, ValueSize]
 }
 
-// Run is one call of a model.
+// Input is what a model is fed in one call.
+type Input struct {
+	Batch, Length int64
+	IDs           []int64 // [Batch, Length]
+	Mask          []int64 // [Batch, past + Length], 0 for padding
+	Positions     []int64 // [Batch, Length] or [axes, Batch, Length]
+	Documents     []int64 // [Batch, past + Length]; nil puts every token into document 1
+	Cache         Cache   // of the call before; the zero value for the first
+}
+
+// Tokens is the input of one row without padding, in one call.
+func Tokens(ids ...int64) Input {
+	in := Input{Batch: 1, Length: int64(len(ids)), IDs: ids}
+	for i := range in.Length {
+		in.Mask, in.Positions = append(in.Mask, 1), append(in.Positions, i)
+	}
+	return in
+}
+
+// Random draws rows of so many tokens: two, the second padded, or as many as the model takes.
+func (m *Model) Random(length int64, seed uint64) Input {
+	s := m.decoder.Random(length, length, seed)
+	return Input{Batch: s.Batch, Length: s.Length, IDs: s.IDs, Mask: s.Mask, Positions: s.Positions, Documents: s.Documents}
+}
+
+// Cache is what a call leaves to the next one.
+type Cache struct{ tensors decoder.Cache }
+
+// Run is what one call gave.
 type Run struct {
-	Layers []Layer       // those of Model.Ops
-	Logits engine.Tensor // [Batch, Length, vocabulary], or the last token's [Batch, 1, vocabulary]
-	Cache  decoder.Cache // for the next call
+	Layers []Layer // those of Model.Ops
+	Cache  Cache   // for the next call
 }
 
-// Run runs the model on whole sequences, in one call.
-func (c *Model) Run(ctx context.Context, s decoder.Sequence) (*Run, error) {
-	return c.Step(ctx, decoder.Step{Batch: s.Batch, Length: s.Length, IDs: s.IDs, Mask: s.Mask, Documents: s.Documents, Positions: s.Positions})
-}
-
-// Step runs one call of the model, with the cache of the call before where there was one.
-func (c *Model) Step(ctx context.Context, s decoder.Step) (*Run, error) {
-	out, err := c.All(ctx, s)
+// Run runs one call of the model.
+func (m *Model) Run(ctx context.Context, in Input) (*Run, error) {
+	out, err := m.decoder.All(ctx, decoder.Step{Batch: in.Batch, Length: in.Length, IDs: in.IDs, Mask: in.Mask, Positions: in.Positions, Documents: in.Documents, Cache: in.Cache.tensors})
 	if err != nil {
 		return nil, err
 	}
-	run := &Run{Logits: out[c.Logits], Cache: c.Present(out)}
-	for i, op := range c.Ops {
-		p, err := problem(op, c.taps[i], out)
+	run := &Run{Cache: Cache{m.decoder.Present(out)}}
+	for i, op := range m.Ops {
+		p, err := problem(op, m.taps[i], out)
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", op.Layer, err)
 		}
-		output := out[c.taps[i].output]
+		output := out[m.taps[i].output]
 		run.Layers = append(run.Layers, Layer{Layer: op.Layer, Node: op.Node.Name, Problem: p, Output: heads(output, p.Attention.Heads)})
 	}
 	return run, nil

@@ -85,7 +85,7 @@ func (d *demo) run(ctx context.Context) error {
 
 	fmt.Fprintf(d.out, "%-7s %-31s %-16s %-10s  ≤ %.0e\n", "method", "run", "compared with", "difference", bound)
 	for _, name := range d.names {
-		if err := d.model(ctx, eng, name); err != nil {
+		if err := d.model(ctx, eng, self, name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

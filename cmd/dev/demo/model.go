@@ -17,14 +17,17 @@ import (
 )
 
 // model rewrites one export three times and compares what comes out.
-func (d *demo) model(ctx context.Context, eng engine.Engine, name string) error {
+func (d *demo) model(ctx context.Context, eng engine.Engine, worker, name string) error {
 	original := filepath.Join(d.models, name, "model.onnx")
 	patched, proven, err := d.rewrite(ctx, original, name+".onnx")
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\n%s: %d of %d attention sites proven equal\n", name, proven.Rewritten(), len(proven.Sites))
-	same, err := validate.Run(ctx, eng, original, patched, validate.Options{})
+	same, err := validate.Run(ctx, original, patched, validate.Options{
+		Rewrite:    rewrite.Options{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}},
+		LogitsOnly: true,
+	})
 	if err != nil {
 		return err
 	}

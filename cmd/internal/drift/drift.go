@@ -1,21 +1,23 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
-// Options says what is measured. Tokens and Shifts must be given.
+// Options says what is measured. Shifts must be given, and Tokens or Length.
 type Options struct {
-	Tokens   []int64 // one row; two at least
-	Shifts   []int64 // of all positions, each compared with none
-	Progress func(string)
+	Rewrite rewrite.Options // the libraries and the worker that run the model; its Progress is told what is done
+	Tokens  []int64         // one row, two at least; nil draws some
+	Length  int             // of the drawn ones
+	Shifts  []int64         // of all positions, each compared with none
 }
 
 // Row is the drift in one arithmetic at one shift.
@@ -46,25 +48,43 @@ type Result struct {
 // Run measures the drift of a model's attentions. The control are normal numbers with the
 // mean square that the layer's own queries and keys have: what is different of those is then
 // not their size.
-func Run(ctx context.Context, eng engine.Engine, m *capture.Model, opts Options) (*Result, error) {
-	progress := opts.Progress
+func Run(ctx context.Context, model string, opts Options) (*Result, error) {
+	m, err := capture.Open(ctx, model, capture.Options{Rewrite: opts.Rewrite})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	eng, err := engine.Open(engine.Config{Runtime: opts.Rewrite.Runtime, Library: opts.Rewrite.Library}, opts.Rewrite.Worker)
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	r, err := measure(ctx, eng, m, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", model, err)
+	}
+	return r, nil
+}
+
+// measure does so for a loaded model; eng runs the op by itself.
+func measure(ctx context.Context, eng engine.Engine, m *capture.Model, opts Options) (*Result, error) {
+	progress := opts.Rewrite.Progress
 	if progress == nil {
 		progress = func(string) {}
 	}
 	progress("running the model")
-	length := int64(len(opts.Tokens))
-	if m.Capacity > 0 && m.Capacity < length {
+	tokens := opts.Tokens
+	if tokens == nil {
+		tokens = random(m.Vocabulary, opts.Length)
+	}
+	if length := int64(len(tokens)); m.Capacity > 0 && m.Capacity < length {
 		return nil, fmt.Errorf("its cache holds %d tokens, and %d are fed; give --length %d", m.Capacity, length, m.Capacity)
 	}
-	s := decoder.Sequence{Batch: 1, Length: length, IDs: opts.Tokens}
-	for i := range length {
-		s.Mask, s.Positions = append(s.Mask, 1), append(s.Positions, i)
-	}
-	run, err := m.Run(ctx, s)
+	run, err := m.Run(ctx, capture.Tokens(tokens...))
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Tokens: len(opts.Tokens), Layers: []int{}, Left: []Left{}}
+	r := &Result{Tokens: len(tokens), Layers: []int{}, Left: []Left{}}
 	for _, k := range m.Kept {
 		r.Left = append(r.Left, Left{k.Layer, k.Reason})
 	}
@@ -101,6 +121,15 @@ func Run(ctx context.Context, eng engine.Engine, m *capture.Model, opts Options)
 	}
 	r.Advice = advice(r.Op)
 	return r, nil
+}
+
+// random draws tokens.
+func random(vocabulary int64, length int) (ids []int64) {
+	rng := rand.New(rand.NewPCG(3, 0))
+	for range length {
+		ids = append(ids, rng.Int64N(cmp.Or(vocabulary, 100)))
+	}
+	return ids
 }
 
 // layer adds what one layer drifts to the rows.

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/drift"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
-	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
 func TestMain(m *testing.M) {
-	engine.ServeIfWorker()
+	rewrite.ServeIfWorker()
 	testruntime.Examples()
 	os.Exit(m.Run())
 }
@@ -132,19 +130,9 @@ func added(p ref.Problem, x []float64, shift int64) []float64 {
 // only a cache of un-rotated keys from the next token.
 func TestModel(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
-	ctx := context.Background()
-	eng, err := engine.NewWorker(engine.Config{Runtime: runtime, Library: library, Threads: 1}, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
-	m, err := capture.Open(ctx, eng, "../../../testdata/models/llama__optimum/model.onnx",
-		capture.Options{Rewrite: rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	r, err := drift.Run(ctx, eng, m, drift.Options{Tokens: []int64{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, Shifts: []int64{0, 16}})
+	r, err := drift.Run(context.Background(), "../../../testdata/models/llama__optimum/model.onnx", drift.Options{
+		Rewrite: rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}},
+		Tokens:  []int64{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, Shifts: []int64{0, 16}})
 	if err != nil {
 		t.Fatal(err)
 	}

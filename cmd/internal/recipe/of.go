@@ -3,7 +3,6 @@ package recipe
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -23,8 +22,8 @@ func Of(r *provenance.Record) *Recipe {
 		case "angles":
 			add("exact-angles", "true")
 		case rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String():
-			spec := specOf(e)
-			if len(e.Layers) < rewritten(r) && e.Note == "" {
+			spec := e.Spec()
+			if len(e.Layers) < r.Rewritten() && e.Note == "" {
 				spec += "@" + ranges.Text(e.Layers)
 			}
 			add(e.What, spec)
@@ -51,28 +50,4 @@ func Of(r *provenance.Record) *Recipe {
 		add("layers", ranges.Text(layers))
 	}
 	return out
-}
-
-// rewritten counts the attentions that a rewrite changed.
-func rewritten(r *provenance.Record) (n int) {
-	for _, s := range r.Sites {
-		n += len(s.Layers)
-	}
-	return n
-}
-
-// specOf is the method with what it was given, and with what it took from the configuration.
-func specOf(e provenance.Edit) string {
-	name, _, _ := strings.Cut(e.Given, ":")
-	var list []string
-	for _, s := range e.Settings {
-		switch s.From {
-		case rope.Given, rope.Configuration:
-			list = append(list, s.Name+"="+s.Value.String())
-		}
-	}
-	if len(list) == 0 {
-		return name
-	}
-	return name + ":" + strings.Join(list, ",")
 }

@@ -1,0 +1,46 @@
+package audit
+
+// Outcome is what audits come to.
+type Outcome string
+
+// The outcomes, the gravest of several first.
+const (
+	SomeFailed     Outcome = "failed"       // a model of the folder could not be audited
+	Nothing        Outcome = "nothing"      // no model of the folder has rotary attention and a configuration
+	SomeDiffer     Outcome = "differs"      // a claim differs from the graph
+	SomeUnmeasured Outcome = "not measured" // an attention could not be measured; what was measured agrees
+	AllAgree       Outcome = "agrees"       // nothing differs, or it was repaired
+)
+
+// Outcome is what an audit or a repair comes to.
+func (r *Report) Outcome() Outcome {
+	switch {
+	case len(r.Repaired) > 0:
+		return AllAgree
+	case r.Count(Differs) > 0:
+		return SomeDiffer
+	case r.Unmeasured > 0:
+		return SomeUnmeasured
+	}
+	return AllAgree
+}
+
+// Outcome is the gravest of all models.
+func (r *FolderReport) Outcome() Outcome {
+	switch {
+	case r.Failed() > 0:
+		return SomeFailed
+	case len(r.Models) == 0:
+		return Nothing
+	}
+	outcome := AllAgree
+	for _, m := range r.Models {
+		switch m.Outcome() {
+		case SomeDiffer:
+			return SomeDiffer
+		case SomeUnmeasured:
+			outcome = SomeUnmeasured
+		}
+	}
+	return outcome
+}

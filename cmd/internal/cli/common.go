@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Common are the flags of every command.
+type Common struct {
+	Runtime string
+	Library string
+	JSON    bool
+}
+
+// Flags adds them to the root command.
+func (c *Common) Flags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.Runtime, "onnxruntime", "", "`PATH` of the ONNX Runtime library (environment: "+customop.RuntimeVariable+")")
+	f.StringVar(&c.Library, "ops-library", "", "`PATH` of the op library librope_ops (environment: "+customop.LibraryVariable+")")
+	f.BoolVar(&c.JSON, "json", false, "print one JSON object on stdout instead of text")
+}
+
+// Options are the part of the rewriter's options that every command shares:
+// models are evaluated in a child process, which a hostile graph may end.
+func (c *Common) Options() (rewrite.Options, error) {
+	worker, err := Self()
+	return rewrite.Options{Runtime: c.Runtime, Library: c.Library, Worker: []string{worker}}, err
+}
+
+// ShowReport writes a report as JSON or as text; warnings of the text form go to stderr.
+func (c *Common) ShowReport(cmd *cobra.Command, report *rewrite.Report, text func(*Writer)) error {
+	if !c.JSON {
+		Warn(cmd, report.Warnings)
+	}
+	return c.Show(cmd, report, text)
+}
+
+// Warn writes warnings to stderr.
+func Warn(cmd *cobra.Command, warnings []string) {
+	var lines []string
+	for _, w := range warnings {
+		lines = append(lines, Wrap("warning: "+w, "  "))
+	}
+	(&Writer{out: cmd.ErrOrStderr()}).List(lines)
+}
+
+// Show writes a result as JSON or as text.
+func (c *Common) Show(cmd *cobra.Command, value any, text func(*Writer)) error {
+	if c.JSON {
+		return PrintJSON(cmd.OutOrStdout(), value)
+	}
+	w := &Writer{out: cmd.OutOrStdout()}
+	text(w)
+	return w.err
+}
+
+// PrintJSON writes a value as one indented object.
+func PrintJSON(stdout io.Writer, value any) error {
+	encoder := json.NewEncoder(stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// NoAttention reports a model without rotary attention.
+func (c *Common) NoAttention(cmd *cobra.Command, report *rewrite.Report, err error) error {
+	if c.JSON {
+		if err := PrintJSON(cmd.OutOrStdout(), report); err != nil {
+			return err
+		}
+	}
+	return Exit(ExitNoAttention, fmt.Errorf("%s: %w", report.Model, err))
+}

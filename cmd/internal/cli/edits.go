@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// AddEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
+func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error) {
+	text, where, some := strings.Cut(text, "@")
+	if err := otherFlag(axis.String(), text); err != nil {
+		return nil, err
+	}
+	spec, err := rope.ParseSpec(axis, text)
+	if err != nil {
+		return nil, err
+	}
+	if !some {
+		if slices.ContainsFunc(opts.Edits, func(s rope.Spec) bool { return s.Axis == axis }) {
+			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
+		}
+		opts.Edits = append(opts.Edits, spec)
+		return nil, nil
+	}
+	if strings.EqualFold(where, "all") {
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
+		return nil, nil
+	}
+	selected, err := ParseLayers(where)
+	if err != nil {
+		return nil, err
+	}
+	opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: selected.Has, Where: "layers " + where})
+	return selected, nil
+}
+
+// AddRopeParameters takes the dictionary itself, or a config.json that holds it, or the name
+// of a file with either.
+func AddRopeParameters(opts *rewrite.Options, text string) error {
+	data := []byte(text)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		var err error
+		if config := filepath.Join(text, "config.json"); exists(config) {
+			return fmt.Errorf("%s is a folder; name the file %s", text, config)
+		}
+		data, err = configfile.Read(text, configfile.Config)
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+			return fmt.Errorf("%q is neither a JSON object nor a file that can be read: give {…}, or the path of a config.json", text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	byType, err := rope.ParseLayerRopeParameters(data)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(byType)) {
+		if name == "" {
+			opts.Edits = append(opts.Edits, byType[name])
+			continue
+		}
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: byType[name], Type: name, Where: name + " layers"})
+	}
+	return nil
+}
+
+// AddMethod reads "AXIS SPEC", or several with semicolons between.
+func AddMethod(opts *rewrite.Options, text string) error {
+	for part := range strings.SplitSeq(text, ";") {
+		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
+		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
+		if !found || at < 0 {
+			return fmt.Errorf(`%q: none, or a method such as "scaling yarn:factor=2" or "positions string" was expected`, text)
+		}
+		if _, err := AddEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// methodAxes are those that a method can be given on.
+func methodAxes() []rope.Axis {
+	return []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis}
+}

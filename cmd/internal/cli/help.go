@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// firstScreen is what the command says of itself on one screen of 80 × 24.
+const firstScreen = `Gives an exported ONNX language model longer and better context.
+
+  twice the context            rope-rewrite model.onnx --scaling yarn:factor=2
+  a folder, as hubs have it    rope-rewrite FOLDER --scaling yarn:factor=2
+  the same meaning, one op     rope-rewrite model.onnx
+  without training             rope-rewrite model.onnx --positions string \
+                                 --context 16k
+  only the nearest keys        rope-rewrite model.onnx \
+                                 --mask sliding-window:window=4k
+  what is in a model           rope-rewrite inspect model.onnx
+  is it still the same         rope-rewrite validate model.onnx model.rope.onnx
+
+It writes model.rope.onnx, or FOLDER.rope, beside what it reads, and only what
+it proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
+
+  rope-rewrite methods [NAME]  every method, or one with its keys
+  rope-rewrite --help-all      every command and flag
+  rope-rewrite COMMAND --help  the flags of one
+  rope-rewrite doctor          what is installed, what is missing, what to do`
+
+// Dress gives the command its help, and its sentences for what is typed by mistake.
+func Dress(root *cobra.Command) {
+	root.SetFlagErrorFunc(FlagError)
+	root.SetGlobalNormalizationFunc(sameName)
+	root.SetUsageFunc(usage)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
+	root.DisableSuggestions = true // misplaced knows more
+	root.CompletionOptions.HiddenDefaultCmd = true
+}
+
+// help prints the first screen, or a command's description and flags.
+func help(cmd *cobra.Command) {
+	if cmd == cmd.Root() {
+		fmt.Fprintln(cmd.OutOrStdout(), firstScreen)
+		return
+	}
+	AllHelp(cmd)
+}
+
+// AllHelp prints a command's description, its commands and its flags.
+func AllHelp(cmd *cobra.Command) error {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", text); err != nil {
+		return err
+	}
+	return cmd.Usage()
+}
+
+// usage prints what follows a command's description in its help, within the
+// width that every terminal has.
+func usage(cmd *cobra.Command) error {
+	w := &Writer{out: cmd.OutOrStdout()}
+	w.Line("Usage:")
+	line := func(c *cobra.Command) string {
+		c.DisableFlagsInUseLine = true // each says itself which flags matter
+		return c.UseLine()
+	}
+	if cmd.Runnable() {
+		w.Line("  %s", line(cmd))
+	}
+	var commands []*cobra.Command
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			commands = append(commands, c)
+		}
+	}
+	for _, c := range commands {
+		w.Line("  %s", line(c))
+	}
+	if len(commands) > 0 {
+		w.Line("\nCommands:")
+	}
+	for _, c := range commands {
+		w.Line("%s", Wrap(fmt.Sprintf("  %-10s %s", c.Name(), c.Short), "             "))
+	}
+	for _, part := range []struct {
+		title string
+		flags *pflag.FlagSet
+	}{{"Flags", cmd.LocalFlags()}, {"Flags of every command", cmd.InheritedFlags()}} {
+		if part.flags.HasAvailableFlags() {
+			w.Line("\n%s:\n%s", part.title, strings.TrimRight(part.flags.FlagUsagesWrapped(Width), "\n"))
+		}
+	}
+	return w.err
+}
+
+// MethodFlags lists the flags that take a method: "--scaling, --positions and --mask".
+func MethodFlags() string {
+	var flags []string
+	for m := range rope.Methods() {
+		if flag := "--" + m.Axis.String(); !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	last := len(flags) - 1
+	return strings.Join(flags[:last], ", ") + " and " + flags[last]
+}

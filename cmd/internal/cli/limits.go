@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Limits are the flags that stop a command that takes too much.
+type Limits struct {
+	seconds float64
+	memory  string
+}
+
+// leastMemory is what ONNX Runtime and the smallest model take.
+const leastMemory = 512 << 20
+
+// Flags adds them to a command.
+func (l *Limits) Flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Float64Var(&l.seconds, "max-seconds", 0, "stop, with nothing written, after so many `SECONDS`")
+	f.StringVar(&l.memory, "max-memory", "", "stop, with nothing written, when this program or its evaluating process needs more than `SIZE`, for example 800MB or 4GB, beside the model's file")
+}
+
+// bytes returns what --max-memory says, 0 when it is not given.
+func (l *Limits) bytes() (uint64, error) {
+	if l.memory == "" {
+		return 0, nil
+	}
+	size, err := ParseSize(l.memory)
+	if err != nil {
+		return 0, Usage("--max-memory %w", err)
+	}
+	if size < leastMemory {
+		return 0, Usage("--max-memory %s: ONNX Runtime and a small model take some of it; at least %dMB were expected", l.memory, leastMemory>>20)
+	}
+	return uint64(size), nil
+}
+
+// ParseSize reads a number of bytes such as 800MB or 4GB.
+func ParseSize(text string) (float64, error) {
+	number, unit := text, ""
+	if len(number) > 2 {
+		number, unit = text[:len(text)-2], strings.ToUpper(text[len(text)-2:])
+	}
+	scale := map[string]float64{"MB": 1 << 20, "GB": 1 << 30}[unit]
+	size, err := strconv.ParseFloat(number, 64)
+	if size *= scale; err != nil || scale == 0 || !(size > 0 && size < 1<<50) {
+		return 0, fmt.Errorf("%q: a size such as 800MB or 4GB was expected", text)
+	}
+	return size, nil
+}
+
+// Within runs work under the limits, and says which one ended it.
+func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(context.Context) error) (err error) {
+	if opts.Memory, err = l.bytes(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if cmd.Flags().Changed("max-seconds") {
+		if !(l.seconds > 0 && l.seconds < math.MaxInt64/1e9) {
+			return Usage("--max-seconds %g: a number above 0 was expected", l.seconds)
+		}
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Duration(l.seconds*1e9))
+		defer stop()
+	}
+	err = work(ctx)
+	switch {
+	case errors.Is(err, rewrite.ErrMemory):
+		return fmt.Errorf("more memory is needed than the %s of --max-memory, so nothing was written; give more", l.memory)
+	case err != nil && ctx.Err() != nil && cmd.Context().Err() == nil:
+		return fmt.Errorf("it took longer than the %g seconds of --max-seconds, so nothing was written; give more", l.seconds)
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// What is typed by mistake, and what to write instead.
+
+// sameName lets flags be written in any case, and with _ in the place of -.
+func sameName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	return pflag.NormalizedName(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
+}
+
+// FlagError says in a sentence what is wrong with a flag.
+func FlagError(cmd *cobra.Command, err error) error {
+	unknown, lacks, invalid := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil), (*pflag.InvalidValueError)(nil)
+	switch {
+	case errors.As(err, &unknown):
+		if word := unknown.GetSpecifiedShortnames(); word != "" {
+			return unknownFlag(cmd, "-", word)
+		}
+		return unknownFlag(cmd, "--", unknown.GetSpecifiedName())
+	case errors.As(err, &lacks):
+		what, _ := pflag.UnquoteUsage(lacks.GetFlag())
+		return Usage("--%s lacks its value; write --%s %s", lacks.GetFlag().Name, lacks.GetFlag().Name, what)
+	case errors.As(err, &invalid):
+		name, value := invalid.GetFlag().Name, invalid.GetValue()
+		switch invalid.GetFlag().Value.Type() {
+		case "bool":
+			return Usage("--%s=%s: the flag stands alone, without a value", name, value)
+		case "float64":
+			return Usage("--%s %q: a number was expected", name, value)
+		case "int":
+			return Usage("--%s %q: a whole number was expected", name, value)
+		}
+		return Usage("--%s %q %w", name, value, errors.Unwrap(invalid))
+	}
+	return Exit(ExitUsage, err)
+}
+
+// unknownFlag says what a flag that the command does not have was probably meant to be.
+func unknownFlag(cmd *cobra.Command, dashes, word string) error {
+	word, _, _ = strings.Cut(word, "=")
+	meant := func(format string, args ...any) error {
+		return Usage("unknown flag %s%s; %s", dashes, word, fmt.Sprintf(format, args...))
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if i := slices.IndexFunc(names, func(n string) bool { return suggest.Same(n, word) }); i >= 0 {
+		return meant("write --%s, with two dashes", names[i])
+	}
+	for _, c := range append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...) {
+		if f := c.Flags().Lookup(word); f != nil {
+			use, _, _ := strings.Cut(c.UseLine(), " [")
+			return Usage("--%s is no flag of this command, but one of %s", f.Name, use)
+		}
+	}
+	for m := range rope.Methods() {
+		if suggest.Same(m.Name, word) {
+			return meant("%s is a method, write --%v %s", m.Name, m.Axis, m.Name)
+		}
+	}
+	if name := suggest.Nearest(word, names); name != "" {
+		return meant("did you mean --%s?", name)
+	}
+	switch {
+	case suggest.Same(word, "max-position-embeddings"), suggest.Same(word, "max-length"), suggest.Same(word, "context-length"):
+		return meant("the context that the model is meant for is --context TOKENS")
+	case suggest.Same(word, "model"), suggest.Same(word, "input"):
+		return meant("the model stands without a flag: rope-rewrite MODEL.onnx")
+	}
+	if example := methodWith(word); example != "" {
+		return meant("it is a key of methods, for example %s=…", example)
+	}
+	return Usage("unknown flag %s%s; rope-rewrite --help-all lists all", dashes, word)
+}
+
+// methodWith returns the first method that has a key, with its flag, up to the
+// key; "" if there is none. Methods that are given already come first.
+func methodWith(key string, given ...string) string {
+	for _, anyOne := range []bool{false, true} {
+		for m := range rope.Methods() {
+			if !anyOne && !slices.ContainsFunc(given, func(name string) bool { return suggest.Same(name, m.Name) }) {
+				continue
+			}
+			for _, p := range m.Params {
+				if suggest.Same(p.Name, key) {
+					return fmt.Sprintf("--%v %s:%s", m.Axis, m.Name, p.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// nearFile says which model in the folder of a missing file has a name like it,
+// as a clause.
+func nearFile(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	var models []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".onnx" {
+			models = append(models, e.Name())
+		}
+	}
+	if name := suggest.Nearest(filepath.Base(path), models); name != "" {
+		return "; did you mean " + filepath.Join(filepath.Dir(path), name) + "?"
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// patience is how long the work may take to end by itself after an interrupt.
+// Writing ends at once and removes what it began; what only computes need not.
+const patience = 500 * time.Millisecond
+
+// Interruptible runs f. Ctrl-C or SIGTERM cancels its context, and ends the
+// process if that has not ended f soon; a second one does so wherever it is.
+func Interruptible(f func(context.Context) int) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	over := context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(patience)
+		time.AfterFunc(patience/5, func() { os.Exit(ExitInterrupted) }) // nobody may be reading what is said
+		complain(os.Stderr, "interrupted", false)
+		os.Exit(ExitInterrupted)
+	})
+	defer over()
+	return f(ctx)
+}
+
+// Execute runs one command line and returns its exit code.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetOut(plain{stdout})
+	root.SetErr(plain{stderr})
+	err := guard(func() error { return root.ExecuteContext(ctx) })
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		complain(stderr, "interrupted; no model was written", false)
+		return ExitInterrupted
+	}
+	code := ExitFailed
+	if coded := (*exitError)(nil); errors.As(err, &coded) {
+		code = coded.code
+	}
+	// A method that does not fit the model is wrong usage too, but then the
+	// sentence says what to give, not the help.
+	unfit := (*rewrite.EditError)(nil)
+	if errors.As(err, &unfit) {
+		code = ExitUsage
+	}
+	if err.Error() != "" {
+		json, _ := root.PersistentFlags().GetBool("json")
+		complain(stderr, Sentence(err), json)
+	}
+	switch {
+	case len(args) == 0:
+		fmt.Fprintf(stderr, "\n%s\n", firstScreen)
+	case code == ExitUsage && unfit == nil:
+		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
+	}
+	return code
+}
+
+// errCutShort stands for the fault that reading a mapped file gives when the
+// file lost bytes meanwhile.
+var errCutShort = errors.New("the model's file became shorter while it was read, so nothing was written; wait until it is complete and start again")
+
+// guard runs f, which reads mapped files, and returns errCutShort where it
+// would otherwise end the process with a bus error.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface {
+			runtime.Error
+			Addr() uintptr
+		}:
+			err = errCutShort
+		default:
+			panic(p)
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Width is what text is broken at: every terminal has so many columns.
+const Width = 80
+
+// Writer prints and remembers the first error.
+type Writer struct {
+	out io.Writer
+	err error
+}
+
+// Line prints a line.
+func (w *Writer) Line(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
+	}
+}
+
+// List prints lines of which there may be as many as a model has nodes.
+func (w *Writer) List(lines []string) {
+	const most = 64
+	for _, line := range lines[:min(len(lines), most)] {
+		w.Line("%s", line)
+	}
+	if more := len(lines) - most; more > 0 {
+		w.Line("  … and %d more of these; --json shows them.", more)
+	}
+}
+
+// plain passes on what it is given, quoted.
+type plain struct{ out io.Writer }
+
+func (p plain) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.out, Quote(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Quote writes as \u001b, which JSON reads back, what a terminal would act on or
+// what would change how other text looks: control characters, those that turn the
+// direction of writing, and bytes that are no UTF-8 (\xff). Line breaks stay.
+func Quote(text string) string {
+	var out strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&out, `\x%02x`, text[i])
+		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// shorten leaves of a text its beginning and its end, eight lines or so. The end
+// is longer: it says what is wrong with that which the beginning names.
+func shorten(text string) string {
+	const first, last, allowed = 240, 360, 100 // the last are for what is said of the rest
+	runes := []rune(text)
+	left := len(runes) - first - last
+	if left <= allowed {
+		return text
+	}
+	return fmt.Sprintf("%s … (%d characters are left out; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
+}
+
+// place is where in its own sources ONNX Runtime says that an error arose: file,
+// line and the function's signature, which tell its users nothing.
+var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?\s*`)
+
+// brief leaves of a text what a reader of the screen needs.
+func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
+
+// Wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
+// the width.
+func Wrap(text, indent string) string { return broken(brief(Quote(text)), indent) }
+
+// broken breaks a text at the width; lines after the first begin with indent.
+// Spaces before the text and those that align its first words stay.
+func broken(text, indent string) string {
+	var out strings.Builder
+	column := 0
+	filled := false // a word stands on this line
+	for i, word := range strings.Split(strings.ReplaceAll(text, "\n", " "), " ") {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case n > 0 && column+1+n > Width && filled:
+			out.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			out.WriteByte(' ')
+			column++
+		}
+		out.WriteString(word)
+		column += n
+		filled = filled || n > 0
+	}
+	return out.String()
+}
+
+// Progress shows on a terminal what is being done, once the work has taken
+// longer than a second. Its zero value shows nothing.
+type Progress struct {
+	out io.Writer // nil where nothing is shown
+
+	mu    sync.Mutex
+	timer *time.Timer
+	doing string
+	shown bool
+	ended bool
+}
+
+// NewProgress shows work where stderr is a terminal.
+func NewProgress(stderr io.Writer) *Progress {
+	if p, ok := stderr.(plain); ok {
+		stderr = p.out // it moves the cursor
+	}
+	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return showAfter(stderr, time.Second)
+	}
+	return &Progress{}
+}
+
+func showAfter(out io.Writer, delay time.Duration) *Progress {
+	p := &Progress{out: out}
+	p.timer = time.AfterFunc(delay, p.due)
+	return p
+}
+
+// due is called when the work has taken long enough to be shown.
+func (p *Progress) due() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = true
+	p.show()
+}
+
+// Say says what is being done now.
+func (p *Progress) Say(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doing = what
+	p.show()
+}
+
+// show writes over the line before; p.mu is held.
+func (p *Progress) show() {
+	if p.shown && !p.ended && p.doing != "" {
+		text := []rune(strings.ReplaceAll(Quote(p.doing), "\n", " ") + " …")
+		fmt.Fprintf(p.out, "\r\x1b[K%s", string(text[:min(len(text), Width-1)]))
+	}
+}
+
+// Done clears the line; nothing is shown afterwards.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.shown && !p.ended {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	p.ended = true
+}

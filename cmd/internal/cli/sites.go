@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Replaced reports whether sites are written in other nodes than the op.
+func Replaced(report *rewrite.Report) bool {
+	return slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
+}
+
+// Sites prints the sites, runs of equal ones together.
+func Sites(w *Writer, report *rewrite.Report) {
+	proven := 0
+	worst, original, cases := 0.0, 0.0, 0
+	frequencies, originals := 0.0, 0.0 // errors of those that are computed anew in each call
+	for _, s := range report.Sites {
+		if s.Proof != nil {
+			proven++
+			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
+			frequencies, originals = max(frequencies, s.Proof.FrequencyError), max(originals, s.Proof.OriginalFrequencyError)
+		}
+	}
+	switch {
+	case report.Again && report.Record != nil && Replaced(report):
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites were proven equal when they were rewritten (rope-rewrite %s), into other nodes than the model's own.", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
+	case report.Again && report.Record != nil:
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites hold the op, proven equal when they were rewritten (rope-rewrite %s).", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
+	case report.Again:
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention sites hold the op already.", report.Model, len(report.Sites)), "  "))
+	default:
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
+	}
+	var lines []string
+	for i := 0; i < len(report.Sites); {
+		first := report.Sites[i]
+		last := i
+		for last+1 < len(report.Sites) && DescribeSite(report.Sites[last+1]) == DescribeSite(first) {
+			last++
+		}
+		name := "layer " + ranges.Span(i, last)
+		if last > i {
+			name = "layers " + ranges.Span(i, last)
+		}
+		lines = append(lines, Wrap("  "+name+": "+DescribeSite(first), "    "))
+		i = last + 1
+	}
+	w.List(lines)
+	if cases > 0 {
+		w.Line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
+		w.Line("own: %.1e).", original)
+		if frequencies > 0 {
+			w.Line("%s", Wrap(fmt.Sprintf("It was compared with the frequencies that the original has in each call. From their formula these are off by up to %.1e of themselves, the op's by %.1e.", originals, frequencies), ""))
+		}
+		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Proof != nil && s.Proof.PaddedDiffer }) {
+			w.Line("%s", Wrap("Queries of padded tokens that see no key get zeros. The original gives them something else, and it was tried that no other token depends on that.", ""))
+		}
+		for _, s := range report.Sites {
+			if s.Proof != nil && s.Proof.Skipped > 0 {
+				w.Line("%s", Wrap(fmt.Sprintf("%d of these were run with one row in place of several, as ONNX Runtime runs the original no other way: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
+				break
+			}
+		}
+	}
+}
+
+// DescribeSite says what a site is, or why it is kept.
+func DescribeSite(s rewrite.Site) string {
+	if s.Scope != "" {
+		where := s.Scope
+		s.Scope = ""
+		return "in " + where + ": " + DescribeSite(s)
+	}
+	if s.Proof == nil && !s.RotationOnly && s.Status == rewrite.Kept {
+		return "kept: " + s.Reason
+	}
+	text := fmt.Sprintf("%d heads", s.Heads)
+	if s.KVHeads != s.Heads {
+		text += fmt.Sprintf(" (%d for keys)", s.KVHeads)
+	}
+	if s.HeadSize > 0 { // an op alone does not say it
+		text += fmt.Sprintf(" of %d", s.HeadSize)
+	}
+	text += ", "
+	switch {
+	case s.CrossAttention:
+		text += "cross-attention without rotation"
+	case s.ScoresOnly:
+		text += "turned by the model's own nodes"
+	case s.RotaryDim == 0:
+		text += "no rotation"
+	case s.Theta != 0:
+		text += fmt.Sprintf("rotary %d %s, theta %g", s.RotaryDim, s.Layout, s.Theta)
+		if s.Scaling != "" {
+			text += " (carries " + s.Scaling + " already)"
+		}
+	default:
+		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
+	}
+	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
+		text += ", pairs that turn the other way"
+	}
+	if s.Attention != nil {
+		switch l := s.Attention.Encoding.LengthDependent; {
+		case l.NTK > 0:
+			text += fmt.Sprintf(", dynamic NTK (factor %g) in calls beyond %d tokens", l.NTK, l.Trained)
+		case l.Trained > 0:
+			text += fmt.Sprintf(", others beyond %d tokens", l.Trained)
+		}
+	}
+	if s.Attention != nil && s.Attention.Encoding.Axes != nil {
+		text += ", " + s.Attention.Encoding.DescribeAxes()
+	}
+	if s.AfterRotation != "" {
+		text += ", " + s.AfterRotation
+	}
+	if s.RotationOnly {
+		return text + "; its rotation alone is changed, the attention stays: " + s.Reason
+	}
+	cache := s.Cache
+	if cache == "none" {
+		cache = "no"
+	}
+	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
+	switch {
+	case s.Status == rewrite.Kept:
+		text += "; kept: " + s.Reason
+	case s.CrossAttention:
+		text += "; scalings, position maps, masks and --kv leave it as it is"
+	case s.ScoresOnly:
+		text += "; masks and caches can be changed, the rotation cannot: " + s.Reason
+	}
+	return text
+}
+
+// Kilobytes says how large something small is.
+func Kilobytes(bytes int) string { return fmt.Sprintf("%.1f KB", float64(bytes)/1000) }

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// wordFlag is a flag, beside the methods', that takes one of a few words, some with more behind
+// a colon.
+type wordFlag struct {
+	flag, all string // all is what is expected
+	words     []word
+}
+
+// word is one of them. set reads it with the rest of the value: a colon and what stands behind it,
+// or "". An errWrong becomes the sentence in wrong.
+type word struct {
+	name  string
+	set   func(o *rewrite.Options, rest string) error
+	wrong string
+}
+
+var errWrong = errors.New("it is written in another way")
+
+// wordFlags are all of them. A new flag of words is a line here.
+func wordFlags() []wordFlag {
+	return []wordFlag{
+		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", setDocuments, "input, input:NAME or separator:TOKEN was expected"},
+			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"}}},
+		{"kv", "growing or fixed:capacity=N", []word{{"growing", nothing, "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", setFixed, ""}}},
+		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
+		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Carried = true; return nil }}}},
+		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.RawCache = true; return nil }}}},
+		{"precision", "exact or fast", []word{{name: "exact", set: setPrecision("exact")}, {name: "fast", set: setPrecision("fast")}}},
+		{"target", strings.Join(wordFlag{words: targets()}.names(), " or "), targets()},
+		{"definition", "function or none", []word{{name: "function"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.NoDefinition = true; return nil }}}},
+		{"weights", "copy or link", []word{{name: "copy"}, {name: "link"}}},
+	}
+}
+
+// targets are those of package rewrite, which reads what stands behind the colon.
+func targets() (list []word) {
+	for _, t := range rewrite.Targets() {
+		list = append(list, word{name: string(t), set: func(o *rewrite.Options, rest string) error {
+			o.Target = t + rewrite.Target(rest)
+			return nil
+		}})
+	}
+	return list
+}
+
+func nothing(_ *rewrite.Options, rest string) error {
+	if rest != "" {
+		return errWrong
+	}
+	return nil
+}
+
+func setDocuments(o *rewrite.Options, rest string) error {
+	if rest == ":" {
+		return errWrong
+	}
+	o.Documents = cmp.Or(strings.TrimPrefix(rest, ":"), rewrite.DocumentsInput)
+	return nil
+}
+
+func setSeparator(o *rewrite.Options, rest string) error {
+	token, ends := strings.CutSuffix(strings.TrimPrefix(rest, ":"), ",ends")
+	id, err := strconv.ParseInt(token, 10, 64)
+	if err != nil || id < 0 {
+		return errWrong
+	}
+	o.Separator = &rewrite.Separator{Token: id, Ends: ends}
+	return nil
+}
+
+func setPlaces(o *rewrite.Options, rest string) error {
+	name, named := strings.CutPrefix(rest, ":input=")
+	if rest != "" && (!named || name == "") {
+		return errWrong
+	}
+	o.LogitsPlaces = cmp.Or(name, rewrite.LogitsPlacesInput)
+	return nil
+}
+
+func setPrecision(name string) func(*rewrite.Options, string) error {
+	return func(o *rewrite.Options, _ string) error { o.Precision = name; return nil }
+}
+
+func setFixed(o *rewrite.Options, rest string) error {
+	given := map[string]bool{}
+	for item := range strings.SplitSeq(strings.TrimPrefix(rest, ":"), ",") {
+		key, value, valued := strings.Cut(item, "=")
+		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+		_, err := rope.ParseTokens(key)
+		switch {
+		case rest == "":
+		case err == nil && !valued:
+			return fmt.Errorf("%q is not key=value; write fixed:capacity=%s", key, key)
+		case given[key]:
+			return fmt.Errorf("%s is given twice", key)
+		case key == "capacity":
+			if o.FixedCapacity, err = rope.ParseTokens(value); err != nil || o.FixedCapacity < 1 || o.FixedCapacity > math.MaxInt32 {
+				return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected, for example 8192 or 8k", value, math.MaxInt32)
+			}
+		case key == "input" && value == "":
+			return errors.New("input=: the name of the new input for the cache's lengths was expected")
+		case key == "input":
+			o.CacheLength = value
+		default:
+			return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, suggest.Hint(key, []string{"capacity", "input"}))
+		}
+		given[key] = true
+	}
+	if o.FixedCapacity == 0 {
+		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
+	}
+	return nil
+}
+
+// find is the word of a flag with a name, nil where it has none.
+func (f wordFlag) find(name string) *word {
+	for i := range f.words {
+		if suggest.Same(f.words[i].name, name) {
+			return &f.words[i]
+		}
+	}
+	return nil
+}
+
+func (f wordFlag) names() (list []string) {
+	for _, w := range f.words {
+		list = append(list, w.name)
+	}
+	return list
+}
+
+// otherFlag says, as an error, to which other flag a value belongs; nil if to none.
+func otherFlag(flag, text string) error {
+	name, _, _ := strings.Cut(text, ":")
+	name = strings.TrimSpace(name)
+	for m := range rope.Methods() {
+		if m.Axis.String() == flag && suggest.Same(m.Name, name) {
+			return nil // words of other flags may be called the same
+		}
+	}
+	for _, f := range wordFlags() {
+		if f.flag != flag && f.find(name) != nil {
+			return fmt.Errorf("%s is a value of --%s; write --%s %s", name, f.flag, f.flag, text)
+		}
+	}
+	for m := range rope.Methods() {
+		if m.Axis.String() != flag && suggest.Same(m.Name, name) {
+			return fmt.Errorf("%s is a method of --%v; write --%v %s", m.Name, m.Axis, m.Axis, text)
+		}
+	}
+	return nil
+}
+
+// choose returns which of a flag's words stands in text, before a colon.
+func choose(flag, text string) (*word, error) {
+	name, _, _ := strings.Cut(text, ":")
+	name = strings.TrimSpace(name)
+	flags := wordFlags()
+	f := flags[slices.IndexFunc(flags, func(f wordFlag) bool { return f.flag == flag })]
+	if w := f.find(name); w != nil {
+		return w, nil
+	}
+	if err := otherFlag(flag, text); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
+}
+
+// Choose returns the word that a flag is given, before a colon.
+func Choose(flag, text string) (string, error) {
+	w, err := choose(flag, text)
+	if err != nil {
+		return "", err
+	}
+	return w.name, nil
+}
+
+// SetWord reads the value of a flag that takes words into options.
+func SetWord(o *rewrite.Options, flag, text string) error {
+	w, err := choose(flag, text)
+	if err != nil || w.set == nil {
+		return err
+	}
+	before, _, _ := strings.Cut(text, ":")
+	if err = w.set(o, strings.TrimPrefix(text, before)); errors.Is(err, errWrong) {
+		return fmt.Errorf("%q: %s", text, w.wrong)
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// What flags of words set, and what they refuse.
+func TestSetWord(t *testing.T) {
+	for _, c := range []struct {
+		flag, text string
+		want       rewrite.Options
+	}{
+		{"documents", "input", rewrite.Options{Documents: rewrite.DocumentsInput}},
+		{"documents", "INPUT:ids", rewrite.Options{Documents: "ids"}},
+		{"documents", "separator:3", rewrite.Options{Separator: &rewrite.Separator{Token: 3}}},
+		{"documents", "separator:3,ends", rewrite.Options{Separator: &rewrite.Separator{Token: 3, Ends: true}}},
+		{"kv", "growing", rewrite.Options{}},
+		{"kv", "fixed:capacity=8k", rewrite.Options{FixedCapacity: 8192}},
+		{"kv", "fixed: Input=n, capacity=64", rewrite.Options{FixedCapacity: 64, CacheLength: "n"}},
+		{"logits", "all", rewrite.Options{}},
+		{"logits", "last", rewrite.Options{LogitsPlaces: rewrite.LogitsPlacesInput}},
+		{"logits", "last:input=at", rewrite.Options{LogitsPlaces: "at"}},
+		{"base", "carried", rewrite.Options{Carried: true}},
+		{"cache", "raw", rewrite.Options{RawCache: true}},
+		{"precision", "exact", rewrite.Options{Precision: "exact"}},
+		{"precision", "fast", rewrite.Options{Precision: "fast"}},
+		{"definition", "none", rewrite.Options{NoDefinition: true}},
+		{"target", "onnx", rewrite.Options{Target: rewrite.PlainONNX}},
+		{"target", "contrib:onnxruntime=1.22", rewrite.Options{Target: "contrib:onnxruntime=1.22"}},
+		{"target", "contrib:", rewrite.Options{Target: "contrib:"}}, // which package rewrite refuses
+	} {
+		var got rewrite.Options
+		if err := SetWord(&got, c.flag, c.text); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("--%s %s: %v, %+v", c.flag, c.text, err, got)
+		}
+	}
+	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"
+	for _, c := range []struct{ flag, text, want string }{
+		{"documents", "input:", `"input:": input, input:NAME or separator:TOKEN was expected`},
+		{"documents", "separator", `"separator": ` + expectSeparator},
+		{"documents", "separator:-1", `"separator:-1": ` + expectSeparator},
+		{"documents", "separator:", `"separator:": ` + expectSeparator},
+		{"kv", "growing:8k", `"growing:8k": growing takes no keys; for a cache of N tokens write fixed:capacity=N`},
+		{"kv", "growing:", `"growing:": growing takes no keys; for a cache of N tokens write fixed:capacity=N`},
+		{"kv", "fixed", "fixed: how many tokens? Write fixed:capacity=8k"},
+		{"kv", "fixed:", `unknown key ""; keys: capacity, input`},
+		{"kv", "fixed:8k", `"8k" is not key=value; write fixed:capacity=8k`},
+		{"kv", "fixed:input=n", "fixed: how many tokens? Write fixed:capacity=8k"},
+		{"kv", "fixed:capacity=0", `capacity="0": a number of tokens from 1 to 2147483647 was expected, for example 8192 or 8k`},
+		{"kv", "fixed:capacity=8,capacity=9", "capacity is given twice"},
+		{"kv", "fixed:capacity=8,input=", "input=: the name of the new input for the cache's lengths was expected"},
+		{"kv", "fixed:capcity=8", `unknown key "capcity" (did you mean "capacity"?); keys: capacity, input`},
+		{"kv", "last", "last is a value of --logits; write --logits last"},
+		{"kv", "yarn:factor=2", "yarn is a method of --scaling; write --scaling yarn:factor=2"},
+		{"logits", "all:1", `"all:1": all takes no keys`},
+		{"logits", "last:", `"last:": last or last:input=NAME was expected`},
+		{"logits", "last:input=", `"last:input=": last or last:input=NAME was expected`},
+		{"logits", "last:at", `"last:at": last or last:input=NAME was expected`},
+		{"cache", "row", `"row": rotated or raw was expected (did you mean "raw"?)`},
+		{"target", "cuda", `"cuda": ops or onnx or contrib was expected`},
+	} {
+		if err := SetWord(&rewrite.Options{}, c.flag, c.text); err == nil || err.Error() != c.want {
+			t.Errorf("--%s %s: %v, want %s", c.flag, c.text, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// summary says what a rewrite did.
+func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
+	cli.Sites(w, report)
+	switch {
+	case report.Record != nil:
+		cli.Methods(w, report.Record.Edits)
+		forms(w, report)
+	case len(report.Edits) > 0:
+		w.Line("%s", cli.Wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
+	}
+	if o := report.OperatorSet; o != nil {
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Raised from version %d of the standard operators to %d; nodes written in another way: %d.", o.From, o.To, o.Converted), "  "))
+	}
+	if d := report.Definition; d != nil && len(d.Ops) > 0 {
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it runs by the definition that it carries (%s), slower than with it.", cli.Kilobytes(d.Bytes)), ""))
+	}
+	switch {
+	case report.Output != "":
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Wrote %s in %.1f s.", report.Output, report.Seconds), "  "))
+		cli.Placed(w, report.Weights)
+	case r.dryRun:
+		w.Line("Dry run: nothing written.")
+	case report.Rewritten() == 0:
+		w.Line("Nothing written.")
+	default:
+		w.Line("Nothing written: every site must be proven, or give --allow-partial.")
+	}
+	if len(report.Edits) == 0 && report.Rewritten() > 0 {
+		flags := cli.MethodFlags()
+		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.ScoresOnly }) {
+			flags = "--" + rope.MaskAxis.String()
+		}
+		w.Line("%s", cli.Wrap("The meaning is kept. It can be changed with "+flags+"; rope-rewrite methods lists how.", ""))
+	}
+}
+
+// forms says how the sites are written where that is not the op.
+func forms(w *cli.Writer, report *rewrite.Report) {
+	type key struct {
+		form   rewrite.Form
+		reason string
+	}
+	layers := map[key][]int{}
+	var keys []key
+	for _, s := range report.Sites {
+		if s.Form == "" {
+			continue
+		}
+		k := key{s.Form, s.FormReason}
+		if layers[k] == nil {
+			keys = append(keys, k)
+		}
+		layers[k] = append(layers[k], s.Layer)
+	}
+	for _, k := range keys {
+		switch where := ranges.Text(layers[k]); k.form {
+		case rewrite.OwnNodes:
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s keep the nodes of the model, where methods change constants and masks alone.", where), ""))
+		case rewrite.Inlined:
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are the body of the op in plain ONNX operators: %s.", where, k.reason), ""))
+		case rewrite.GroupQuery:
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are com.microsoft.GroupQueryAttention.", where), ""))
+		}
+	}
+	if keys != nil {
+		w.Line("The model needs no library.")
+	}
+}

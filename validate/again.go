@@ -1,0 +1,83 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// machine are the libraries and the worker of options.
+func machine(o rewrite.Options) rewrite.Options {
+	return rewrite.Options{Runtime: o.Runtime, Library: o.Library, Worker: o.Worker}
+}
+
+// again adds to options what makes of an original the model that a record describes.
+func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
+	o.Context.Length = r.Configuration.Context
+	o.Target = rewrite.Target(r.Target)
+	o.AllowKept = len(r.Kept) > 0
+	if o.AllowKept {
+		var layers []int
+		for _, s := range r.Sites {
+			layers = append(layers, s.Layers...)
+		}
+		o.Layers = func(layer int) bool { return slices.Contains(layers, layer) }
+	}
+	for _, e := range r.Edits {
+		if err := addEdit(&o, e, r.Rewritten()); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// addEdit adds one edit of a record, whose rewrite changed so many layers.
+func addEdit(o *rewrite.Options, e provenance.Edit, rewritten int) (err error) {
+	if axis, ok := axisOf(e); ok {
+		return addMethod(o, axis, e, rewritten)
+	}
+	switch e.What {
+	case "angles":
+		o.ExactAngles = true
+	case "cache":
+		o.RawCache = e.Given == "raw"
+	case "precision":
+		o.Precision = e.Given
+	case "documents":
+		if token := e.Setting("token"); token.Kind() != rope.Absent {
+			o.Separator = &rewrite.Separator{Token: token.Integer(), Ends: strings.HasSuffix(e.Given, ",ends")}
+		} else {
+			o.Documents = e.Setting("input").String()
+		}
+	case "kv":
+		o.FixedCapacity, o.CacheLength = e.Setting("capacity").Integer(), e.Setting("input").String()
+	case "logits":
+		o.LogitsPlaces = e.Setting("input").String()
+	case "opset":
+		o.OperatorSet, err = strconv.ParseInt(e.Given, 10, 64)
+	default:
+		return fmt.Errorf("its record has an edit of %s, which this version does not know", e.What)
+	}
+	return err
+}
+
+// addMethod adds a method for all layers, or for those that have it.
+func addMethod(o *rewrite.Options, axis rope.Axis, e provenance.Edit, rewritten int) error {
+	spec, err := rope.ParseSpec(axis, e.Spec())
+	if err != nil {
+		return err
+	}
+	if len(e.Layers) == rewritten || e.Note != "" {
+		o.Edits = append(o.Edits, spec)
+		return nil
+	}
+	has := func(layer int) bool { return slices.Contains(e.Layers, layer) }
+	o.LayerEdits = append(o.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: has, Where: "layers " + ranges.Text(e.Layers)})
+	return nil
+}
