@@ -54,7 +54,7 @@ func off(t *testing.T, path, goldens string) (worst float64) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	d, err := decoder.Open(context.Background(), eng, path)
+	d, err := decoder.Open(context.Background(), eng, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func open(t *testing.T, path string) *decoder.Decoder {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), local(t), path)
+	d, err := decoder.Open(context.Background(), local(t), path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestGoldensCounted(t *testing.T) {
 		"then decode":    append([]int64{32}, slices.Repeat([]int64{1}, 16)...),
 	}
 	worst := func(t *testing.T, path, key string) (off float64) {
-		d, err := decoder.Open(context.Background(), local(t), path)
+		d, err := decoder.Open(context.Background(), local(t), path, decoder.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,7 +199,7 @@ func TestGoldens(t *testing.T) {
 				if m.golden == "plain" {
 					eng = worker(t)
 				}
-				d, err := decoder.Open(context.Background(), eng, patched)
+				d, err := decoder.Open(context.Background(), eng, patched, decoder.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -229,7 +229,7 @@ func TestGoldens(t *testing.T) {
 // worstOf returns how far a model is from its plain golden at most.
 func worstOf(t *testing.T, path, architecture string) float64 {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), local(t), path)
+	d, err := decoder.Open(context.Background(), local(t), path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (h host) open(t *testing.T, path string, opts rewrite.Options) *decoder.Dec
 	t.Helper()
 	opts.Target = h.target
 	patched, _ := patch(t, path, opts)
-	d, err := decoder.Open(t.Context(), h.engine(local(t)), patched)
+	d, err := decoder.Open(t.Context(), h.engine(local(t)), patched, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestLongRoPE(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := decoder.Open(context.Background(), local(t), path)
+		d, err := decoder.Open(context.Background(), local(t), path, decoder.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

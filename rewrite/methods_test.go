@@ -340,7 +340,7 @@ func (r *methodRun) open(t *testing.T, path string) opened {
 
 func (r *methodRun) openWith(t *testing.T, eng engine.Engine, path string) *decoder.Decoder {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), eng, path)
+	d, err := decoder.Open(context.Background(), eng, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestTargetContrib(t *testing.T) {
 // openPlainly opens a model without the op library.
 func openPlainly(t *testing.T, path string) *decoder.Decoder {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), unregistered{local(t)}, path)
+	d, err := decoder.Open(context.Background(), unregistered{local(t)}, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func behindNorms(t *testing.T, target rewrite.Target) {
 		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		d, err := decoder.Open(context.Background(), local(t), path)
+		d, err := decoder.Open(context.Background(), local(t), path, decoder.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
