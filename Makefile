@@ -25,7 +25,7 @@ export ORT_DISABLE_TELEMETRY ?= 1
 MAKEFLAGS += --no-print-directory
 GO ?= go
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '\.pb\.go$$')
-CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'customop/native/*.h' 'customop/native/*.cc' 'customop/native/*.c' 'cuda/*.h' 'cuda/*.cc' 'cuda/*.cu' 'cuda/*.cuh' | grep -v '\.gen\.h$$')
+CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'native/*.h' 'native/*.cc' 'native/*.c' 'native/*.cu' 'native/*.cuh' | grep -v '\.gen\.h$$')
 
 # All that a first build needs is named at once, before anything is fetched.
 tools := $(GO) g++ cmake
@@ -94,18 +94,18 @@ check-cuda: cuda ## Check that the CUDA library loads and registers, and run its
 	@sh scripts/build-native.sh $(BUILD)/native cuda_check -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
 	ctest --test-dir $(BUILD)/native --output-on-failure --label-regex cuda
 
-cuda-bench: cuda ## Build build/librope_cuda_bench.so for cuda/bench/compare.py, which wants torch and a GPU
+cuda-bench: cuda ## Build build/librope_cuda_bench.so for native/cuda/bench/compare.py, which wants torch and a GPU
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
 	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
 
 gpu: cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
 	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
-	@sh cuda/bench/gpu.sh $(BUILD)/gpu
+	@sh native/cuda/bench/gpu.sh $(BUILD)/gpu
 
 gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)
 	@sh scripts/build-native.sh $(BUILD)/native cuda_emulation_test -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench_emulated -DCMAKE_BUILD_TYPE=Release
-	@sh cuda/bench/gpu.sh --emulated $(BUILD)/gpu-rehearsal
+	@sh native/cuda/bench/gpu.sh --emulated $(BUILD)/gpu-rehearsal
 
 lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and staticcheck
 	@sh scripts/need.sh $(GO) git
@@ -139,7 +139,7 @@ bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/be
 
 bench-count: native ## Count the kernel's instructions and compare with the recorded ones (needs valgrind)
 	@sh scripts/build-native.sh $(BUILD)/native rope_count -DCMAKE_BUILD_TYPE=Release
-	@sh scripts/count-instructions.sh $(BUILD)/native/bench/rope_count customop/native/bench/instructions.txt
+	@sh scripts/count-instructions.sh $(BUILD)/native/bench/rope_count native/bench/instructions.txt
 
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
 	$(GO) run ./cmd/dev/smollm2 fetch --inline optimum

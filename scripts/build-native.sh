@@ -21,7 +21,10 @@ headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go li
 
 # CMake prints a page when nothing changes; it is of interest only on failure.
 mkdir -p "$directory"
-if ! cmake -S "$root/customop/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" -DROPE_BUILD_TESTS=ON \
+# A folder that was configured for sources elsewhere, which CMake refuses, begins anew.
+sources=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$directory/CMakeCache.txt" 2>/dev/null || true)
+[ "${sources:-$root/native}" -ef "$root/native" ] || rm -rf "$directory/CMakeCache.txt" "$directory/CMakeFiles"
+if ! cmake -S "$root/native" -B "$directory" -DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" -DROPE_BUILD_TESTS=ON \
 	-DOLD_ONNXRUNTIMES="${BUILD:-$root/build}/onnxruntime-old" -DOLD_ONNXRUNTIME_VERSIONS="$(echo $PIN_OLD_ONNXRUNTIMES | tr ' ' ';')" "$@" >"$directory/configure.log" 2>&1; then
 	cat "$directory/configure.log" >&2
 	exit 1

@@ -43,7 +43,8 @@ var Rules = []Rule{
 	{"rewrite/internal/fused/fusedtest", "cases that the tests of all fused ops run", []string{"rewrite/internal/fused", "rope", "onnx", "internal"}, nil},
 
 	{"lm", "running a language model: its signature, its cache", []string{"onnx", "customop", "internal/signature", "internal/configfile"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
-	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, []string{"golang.org/x/text"}},
+	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, nil},
+	{"lm/chat/jinja", "chat templates as Python's Jinja2 renders them, for any Go program", nil, []string{"golang.org/x/text"}},
 	{"lm/sample", "choosing tokens", nil, nil},
 	{"lm/tokenizer", "texts as ids and back", []string{"internal/configfile"}, []string{"github.com/dlclark/regexp2", "github.com/rivo/uniseg", "golang.org/x/text"}},
 

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rope-rewrite/rope-rewrite/lm/chat/internal/jinja"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
 // ErrRaised is wrapped by the error of a template that refuses a conversation by
@@ -71,7 +71,7 @@ func newVariant(text string) *variant {
 
 // Parse reads a template. Specials are the texts of the special tokens by their
 // names in tokenizer_config.json, as bos_token. What Jinja has and this package
-// does not is an error that names it.
+// does not is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
 	v := newVariant(text)
 	if v.err != nil {
@@ -123,10 +123,10 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	return text, nil
 }
 
-func (t *Template) variables(messages []Message, o Options) (*jinja.Dict, error) {
-	d := &jinja.Dict{}
-	for _, name := range slices.Sorted(maps.Keys(t.specials)) {
-		d.Set(name, t.specials[name])
+func (t *Template) variables(messages []Message, o Options) (map[string]any, error) {
+	d := map[string]any{}
+	for name, text := range t.specials {
+		d[name] = text
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Variables)) {
 		switch name {
@@ -137,7 +137,7 @@ func (t *Template) variables(messages []Message, o Options) (*jinja.Dict, error)
 		if err != nil {
 			return nil, fmt.Errorf("the variable %s: %w", name, err)
 		}
-		d.Set(name, v)
+		d[name] = v
 	}
 	all := jinja.List{}
 	for i, m := range messages {
@@ -147,10 +147,10 @@ func (t *Template) variables(messages []Message, o Options) (*jinja.Dict, error)
 		}
 		all = append(all, v)
 	}
-	d.Set("messages", all)
+	d["messages"] = all
 	for name, given := range map[string][]any{"tools": o.Tools, "documents": o.Documents} {
 		if given == nil {
-			d.Set(name, nil)
+			d[name] = nil
 			continue
 		}
 		list := jinja.List{}
@@ -164,9 +164,9 @@ func (t *Template) variables(messages []Message, o Options) (*jinja.Dict, error)
 			}
 			list = append(list, v)
 		}
-		d.Set(name, list)
+		d[name] = list
 	}
-	d.Set("add_generation_prompt", o.AddGenerationPrompt)
+	d["add_generation_prompt"] = o.AddGenerationPrompt
 	return d, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/lm/chat/internal/jinja"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
 // tag marks the end of the message that is continued, as transformers does it.
@@ -13,12 +13,12 @@ const tag = "CONTINUE_FINAL_MESSAGE_TAG "
 
 // mark puts the tag behind the last message's content, or behind its last part
 // that is a text, and returns what it stands behind.
-func mark(variables *jinja.Dict, template string) (string, error) {
+func mark(variables map[string]any, template string) (string, error) {
 	if !strings.Contains(template, "content") {
 		return "", errors.New("the chat template reads no content, so the last message cannot be continued")
 	}
-	messages, _ := variables.Get("messages")
-	last := messages.(jinja.List)[len(messages.(jinja.List))-1].(*jinja.Dict)
+	messages := variables["messages"].(jinja.List)
+	last := messages[len(messages)-1].(*jinja.Dict)
 	content, _ := last.Get("content")
 	switch content := content.(type) {
 	case string:

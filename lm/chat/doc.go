@@ -12,13 +12,9 @@
 // # What is rendered
 //
 // Templates are in Jinja, with what transformers adds to it: raise_exception,
-// strftime_now, tojson, break, continue and generation. The part of Jinja that chat
-// templates use is here: its tags but those that read other templates, most filters
-// and tests, macros, namespaces, slices, and the methods of Python's texts, lists and
-// dictionaries. Values print as Python prints them.
-//
-// Anything else is an error that names it, when the template is read if it can be
-// seen then. A text that is rendered is the one that transformers gives.
+// strftime_now, tojson, break, continue and generation. Package jinja, which renders
+// them, lists what is supported; anything else is an error that names it. A text that
+// is rendered is the one that transformers gives.
 //
 // A template is a program of strangers: it reads nothing but the conversation, and
 // it is stopped after a bounded number of steps.

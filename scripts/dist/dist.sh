@@ -51,7 +51,7 @@ for name in $wanted; do
 	# Paths of this machine must not reach the bytes.
 	flags="-ffile-prefix-map=$src=. -ffile-prefix-map=$HWY_DIR=highway -ffile-prefix-map=$headers=onnxruntime"
 	rm -rf "$dist/native-$name"
-	cmake -S "$src/customop/native" -B "$dist/native-$name" -DCMAKE_SYSTEM_NAME="$3" -DCMAKE_SYSTEM_PROCESSOR="$4" \
+	cmake -S "$src/native" -B "$dist/native-$name" -DCMAKE_SYSTEM_NAME="$3" -DCMAKE_SYSTEM_PROCESSOR="$4" \
 		-DCMAKE_C_COMPILER="$here/cc.sh" -DCMAKE_CXX_COMPILER="$here/cxx.sh" -DCMAKE_BUILD_TYPE=Release \
 		-DCMAKE_CXX_FLAGS="$flags" -DCMAKE_C_FLAGS="$flags" -DCMAKE_SHARED_LINKER_FLAGS=-s \
 		-DHWY_DIR="$HWY_DIR" -DORT_INCLUDE_DIR="$headers" >"$dist/native-$name.log" 2>&1 &&

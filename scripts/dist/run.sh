@@ -127,7 +127,7 @@ if "$dist/linux_arm64/rope-rewrite" version >/dev/null 2>&1; then
 	if [ -d "$dist/native-linux_arm64" ]; then
 		ZIG=$(echo "$dist"/zig/lib/python3*/site-packages/ziglang/zig)
 		export ZIG ZIG_TARGET=aarch64-linux-gnu.2.28 ZIG_GLOBAL_CACHE_DIR="$dist/zig-cache" ZIG_LOCAL_CACHE_DIR="$dist/zig-cache"
-		step "arm64: the kernels' tests build" sh -c "cmake -S '$dist/src/customop/native' -B '$dist/native-linux_arm64' -DROPE_BUILD_TESTS=ON && cmake --build '$dist/native-linux_arm64' --target kernel_test --parallel ${JOBS:-2}"
+		step "arm64: the kernels' tests build" sh -c "cmake -S '$dist/src/native' -B '$dist/native-linux_arm64' -DROPE_BUILD_TESTS=ON && cmake --build '$dist/native-linux_arm64' --target kernel_test --parallel ${JOBS:-2}"
 		step "arm64: the kernels' tests" "$dist/native-linux_arm64/test/kernel_test" 40 1000000
 	fi
 else

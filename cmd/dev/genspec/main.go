@@ -27,7 +27,7 @@ type file struct {
 }
 
 var files = []file{
-	{path: "customop/native/op/spec.gen.h", template: "header.tmpl"},
+	{path: "native/op/spec.gen.h", template: "header.tmpl"},
 	{path: "customop/rotaryattention_gen.go", template: "builder.tmpl", tidy: format.Source},
 	{path: "docs/ops.md", template: "page.tmpl"},
 }

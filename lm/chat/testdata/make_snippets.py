@@ -393,6 +393,33 @@ a<tab>{% if true %} b{% endif %}
 {{ n if n else 'z' }}{{ nil or 'w' }}{{ nil if nil is not none else 'v' }}
 {%if yes%}tight{%endif%}{{n}}{{-n}}{%-if no-%}x{%-else-%}y{%-endif-%}
 {{ 'caf\u0065\u0301' | length }} {{ '👨‍👩‍👧' | length }} {{ '👋🏽'[0] }} {{ '👋a'[1:] }}
+{{ dict({'a': 1}, **{'b': 2}) }} {{ dict(**d) }} {% set ns = namespace(**{'x': 1}) %}{{ ns.x }} {{ dict(a=1, **{}) }}
+{% macro m(a, b=2) %}{{ a }}{{ b }}{{ kwargs }}{% endmacro %}{{ m(1, **{'b': 3}) }} {{ m(**{'a': 1, 'c': 4}) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(a=1, **{'a': 2}) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(**missing) }}
+{{ dict(**xs) }}
+{{ dict(**{1: 2}) }}
+{{ dict(**{'a': 1}, b=2) }}
+{{ dict(**{'a': 1}, **{'b': 2}) }}
+{{ s|trim(**{'chars': ' '}) }}| {{ '42' is eq(**{}) }}
+{% macro m() %}{{ kwargs }}{% endmacro %}{{ m(**{'x': n}) }}{% set n = 5 %}{{ m(**{'x': n}) }}
+{% if no %}{{ s|nope }}{% set x = s|nope|upper %}{% elif yes %}y{% else %}{{ s|nope }}{% endif %}
+{% if yes %}{{ s|nope }}{% endif %}
+{% if no %}{% for x in xs %}{{ x|nope }}{% endfor %}{% endif %}
+{% if no %}{% for x in xs %}{% if x %}{{ x|nope }}{% endif %}{% endfor %}{% endif %}ok
+{% if no %}{% for x in xs|nope %}{% endfor %}{% endif %}ok
+{% if no %}{% filter nope %}{% endfilter %}{% endif %}ok
+{% if no %}{% set x | nope %}{% endset %}{% endif %}ok
+{% if no %}{% macro m(a=s|nope) %}{% endmacro %}{% endif %}ok
+{% if no %}x{% endif %}{{ s|nope }}
+{{ s|nope if no else 1 }}
+{% for x in empty %}{{ '%c'|format(x) }}{{ x|batch(2) }}{% endfor %}ok
+{{ 'a' + ('b'|safe) }} {{ ('b'|safe) + 'c' }} {{ ('b<'|safe) + ('>c'|safe) }} {{ ('[' + (d|length|string|safe) + ']')|trim }}
+{{ '<' + ('b'|safe) }}
+{{ ('b'|safe) + '"' }}
+{{ ('b'|safe) + 1 }}
+{{ {'a': 1}|tojson(indent=-1) }} {{ {'a': 1}|tojson(indent=100)|length }}
+{{ [1]|tojson(indent=101)|length }}
 """.strip("\n").split("\n")
 
 # Those of several lines: whitespace around blocks, comments and line ends.

@@ -1,0 +1,123 @@
+#!/bin/sh
+# gpu.sh runs on a GPU what no machine without one can show, the cheapest and most telling step first.
+#
+#     make gpu                                     builds and runs
+#     sh native/cuda/bench/gpu.sh LOGS [SECONDS]   only runs: what make gpu built elsewhere may be carried here, no network is needed
+#
+# LOGS keeps what each step said (STEP.log) and which passed (STEP.passed): the same command goes on after an
+# interruption. No step begins after SECONDS (540 if not given). Python with torch is used where there is one, compute-sanitizer
+# and onnxruntime-gpu likewise; a step that lacks them says so. Exit status 1 if a step failed or was not run.
+#
+# Prefills of 16-bit numbers are multiplied by mma; the steps few-warpgroups and wg-* look at the kernels for warpgroups
+# (wgmma), which are launched where ROPE_CUDA_WARPGROUPS is 1.
+#
+# `make gpu-rehearsal` goes through the same steps with the kernels emulated on the host (--emulated).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+: "${BUILD:=$here/../../../build}"
+emulated=
+[ "${1:-}" = --emulated ] && emulated=yes && shift
+logs=${1:?"name a folder for the logs"}
+seconds=${2:-540}
+began=$(date +%s)
+missing=0
+export ROPE_CUDA_WARPGROUPS=0 # but for the steps that ask for them
+mkdir -p "$logs"
+
+kernels=$BUILD/native/cuda/cuda_device_test
+bench=$BUILD/librope_cuda_bench.so
+library=$BUILD/librope_ops_cuda.so
+device=cuda
+provider=CUDAExecutionProvider
+if [ -n "$emulated" ]; then
+	kernels=$BUILD/native/cuda_test/cuda_emulation_test
+	bench=$BUILD/native/cuda_test/librope_cuda_bench_emulated.so
+	library=$BUILD/librope_ops.so
+	device=cpu
+	provider=CPUExecutionProvider
+fi
+
+step() { # name, command...
+	name=$1
+	shift
+	if [ -e "$logs/$name.passed" ]; then
+		printf '%-14s passed before\n' "$name"
+		return
+	fi
+	if [ $(($(date +%s) - began)) -ge "$seconds" ]; then
+		printf '%-14s not begun: %s s are over\n' "$name" "$seconds"
+		missing=1
+		return
+	fi
+	start=$(date +%s)
+	"$@" >"$logs/$name.log" 2>&1
+	code=$?
+	took=$(($(date +%s) - start))
+	case $code in
+	0)
+		touch "$logs/$name.passed"
+		printf '%-14s passed, %s s: %s\n' "$name" "$took" "$(tail -n 1 "$logs/$name.log")"
+		;;
+	77)
+		printf '%-14s not possible here: %s\n' "$name" "$(tail -n 1 "$logs/$name.log")"
+		missing=1
+		;;
+	*)
+		printf '%-14s FAILED with %s, %s s: %s\n' "$name" "$code" "$took" "$(tail -n 1 "$logs/$name.log")"
+		missing=1
+		;;
+	esac
+}
+
+impossible() { # reason
+	echo "$1"
+	return 77
+}
+
+card() {
+	[ -z "$emulated" ] || { uname -srm; return; }
+	nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit --format=csv,noheader || return
+	python3 -c 'import torch; print("torch", torch.__version__, torch.cuda.get_device_name())'
+}
+
+sanitize() { # tool
+	[ -z "$emulated" ] || { impossible "kernels on the host are watched by make check-native"; return; }
+	command -v compute-sanitizer >/dev/null || { impossible "compute-sanitizer is missing"; return; }
+	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 12 100000
+}
+
+warpgroups() { # command...: by the kernels for warpgroups. few-warpgroups, under timeout, shows that they end at all.
+	[ -n "$emulated" ] || [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)" = 9.0 ] ||
+		{ impossible "this card has no warpgroups: its compute capability is not 9.0"; return; }
+	[ "$1" = timeout ] || [ -e "$logs/few-warpgroups.passed" ] || { impossible "few-warpgroups has not passed"; return; }
+	(export ROPE_CUDA_WARPGROUPS=1 && "$@")
+}
+
+with() { # Python module, command...
+	module=$1
+	shift
+	python3 -c "import $module" 2>/dev/null || { impossible "python3 has no $module"; return; }
+	"$@"
+}
+
+onnxruntime() {
+	python3 -c "import onnxruntime as o, sys; sys.exit('$provider' not in o.get_available_providers())" 2>/dev/null ||
+		{ impossible "python3 has no onnxruntime with the $provider"; return; }
+	python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
+}
+
+step card card
+step few-kernels "$kernels" 20 200000
+step few-warpgroups warpgroups timeout 240 "$kernels" 20 $([ -n "$emulated" ] && echo 200000 || echo 20000000)
+step wg-memcheck warpgroups sanitize memcheck
+step memcheck sanitize memcheck
+step racecheck sanitize racecheck
+step kernels "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 4000000)
+step wg-kernels warpgroups "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 30000000)
+step steps with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
+step wg-speed with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
+step speed with torch python3 "$here/compare.py" --device $device "$bench"
+step provider onnxruntime
+step initcheck sanitize initcheck
+step synccheck sanitize synccheck
+exit $missing
