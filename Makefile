@@ -126,7 +126,7 @@ generate-check: ## Fail if a generated file is not what its source says
 	@sh scripts/generate-check.sh
 
 VARIANTS ?= optimum,dynamo18,dynamo23,genai-fp32,int4,fp16
-smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (153 MB; VARIANTS=dynamo18: 95 MB)
+smollm2: build ## Fetch SmolLM2-135M-Instruct and check the rewrite of its exports (170 MB; VARIANTS=dynamo18: 110 MB)
 	$(GO) run ./cmd/dev/smollm2 --variant $(VARIANTS)
 
 smollm2-targets: build ## Check what --target onnx and --target contrib make of the same exports
@@ -135,7 +135,7 @@ smollm2-targets: build ## Check what --target onnx and --target contrib make of 
 bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/bench.json, build/bench.svg)
 	@sh scripts/build-native.sh $(BUILD)/native rope_bench -DCMAKE_BUILD_TYPE=Release
 	$(BUILD)/native/bench/rope_bench --library $(ROPE_OPS_LIBRARY) --json $(BUILD)/bench.json
-	$(GO) run ./cmd/dev/benchtable -plot $(BUILD)/bench.svg $(BUILD)/bench.json
+	$(GO) run ./cmd/dev/measure table --plot $(BUILD)/bench.svg $(BUILD)/bench.json
 
 bench-count: native ## Count the kernel's instructions and compare with the recorded ones (needs valgrind)
 	@sh scripts/build-native.sh $(BUILD)/native rope_count -DCMAKE_BUILD_TYPE=Release
@@ -143,7 +143,7 @@ bench-count: native ## Count the kernel's instructions and compare with the reco
 
 bench-rewrite: build ## Time the rewrite of a 652 MB file beside cp, and its memory
 	$(GO) run ./cmd/dev/smollm2 fetch --inline optimum
-	$(GO) run ./cmd/dev/benchrewrite build/smollm2/optimum/model.inline.onnx
+	$(GO) run ./cmd/dev/measure rewrite build/smollm2/optimum/model.inline.onnx
 
 bench-sizes: build ## Rewrite and run models of the shapes of 1B and 7B (needs 10 GB of memory, 4 GB on disk; an hour or more)
 	@sh scripts/bench-sizes.sh
@@ -192,4 +192,4 @@ clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
-	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit $(BUILD)/hosts
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts

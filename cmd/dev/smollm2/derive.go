@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,14 +29,30 @@ const (
 	referenceProgram = "testdata/scripts/double_smollm2.py"
 )
 
-// python says where the packages are that the programs import.
+// python runs programs with pinned packages.
 type python struct {
-	fetch string // script that puts them into site
-	site  string
+	fetch string // script that puts the packages of a name into a folder of that name
+	build string // where those folders are
 }
 
 // usualPython is the one of this repository.
-var usualPython = python{fetch: "scripts/fetch-quantizer.sh", site: "build/quantizer"}
+var usualPython = python{fetch: "scripts/fetch-python.sh", build: "build"}
+
+// run runs a program with the named packages, which are fetched once.
+func (p python) run(ctx context.Context, log io.Writer, packages, program string, args ...string) error {
+	fetch := exec.CommandContext(ctx, "sh", p.fetch, packages)
+	fetch.Stdout, fetch.Stderr = log, log
+	if err := fetch.Run(); err != nil {
+		return fmt.Errorf("fetch Python packages by %s %s: %w", p.fetch, packages, err)
+	}
+	command := exec.CommandContext(ctx, "python3", append([]string{program}, args...)...)
+	command.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(p.build, packages), "PYTHONDONTWRITEBYTECODE=1")
+	command.Stdout, command.Stderr = log, log
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("make %s by %s: %w", args[len(args)-1], program, err)
+	}
+	return nil
+}
 
 // derive makes a derived variant and its reference anew if its source or a
 // program changed.
@@ -64,11 +81,6 @@ func (f *fetcher) derive(ctx context.Context, name string) error {
 }
 
 func (f *fetcher) runDerivation(ctx context.Context, d derivation, from, folder string) error {
-	fetch := exec.CommandContext(ctx, "sh", f.python.fetch)
-	fetch.Stdout, fetch.Stderr = f.log, f.log
-	if err := fetch.Run(); err != nil {
-		return fmt.Errorf("fetch Python packages by %s: %w", f.python.fetch, err)
-	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -99,11 +111,8 @@ func (f *fetcher) runProgram(ctx context.Context, program, model, out string) er
 		}
 	}
 	fmt.Fprintf(f.log, "Making %s ...\n", out)
-	command := exec.CommandContext(ctx, "python3", program, model, out)
-	command.Env = append(os.Environ(), "PYTHONPATH="+f.python.site, "PYTHONDONTWRITEBYTECODE=1")
-	command.Stdout, command.Stderr = f.log, f.log
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("make %s by %s: %w", out, program, err)
+	if err := f.python.run(ctx, f.log, "quantizer", program, model, out); err != nil {
+		return err
 	}
 	return os.Chmod(data, 0o644) // Python leaves it to its owner
 }

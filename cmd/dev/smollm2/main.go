@@ -13,7 +13,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	p := pipeline{
-		fetch: fetcher{source: "testdata/smollm2", out: "build/smollm2", script: "scripts/fetch-wheel.sh", python: usualPython},
+		fetch: newFetcher(),
 		check: settings{tokens: 64, length: 2048, work: "build/smollm2", texts: "testdata/smollm2"},
 	}
 	root := &cobra.Command{

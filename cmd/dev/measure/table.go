@@ -1,17 +1,13 @@
-// Command benchtable prints what rope_bench measured as a table, and draws it:
-// how long each way to do a work takes beside ONNX Runtime's GroupQueryAttention.
-//
-//	go run ./cmd/dev/benchtable [-plot build/bench.svg] build/bench.json
 package main
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
@@ -43,29 +39,31 @@ type row struct {
 	Threaded   float64 `json:"gain_of_threads"` // time on the fewest threads / this
 }
 
-func main() {
-	drawing := flag.String("plot", "", "SVG `FILE` to draw")
-	flag.Parse()
-	if err := run(os.Stdout, flag.Args(), *drawing); err != nil {
-		fmt.Fprintln(os.Stderr, "benchtable:", err)
-		os.Exit(1)
+func tableCommand() *cobra.Command {
+	var drawing string
+	command := &cobra.Command{
+		Use:   "table BENCH.json",
+		Short: "Print what rope_bench measured beside ONNX Runtime's GroupQueryAttention, and draw it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return printTable(command.OutOrStdout(), args[0], drawing)
+		},
 	}
+	command.Flags().StringVar(&drawing, "plot", "", "SVG `FILE` to draw")
+	return command
 }
 
-func run(out io.Writer, files []string, drawing string) error {
-	if len(files) != 1 {
-		return fmt.Errorf("one JSON file of rope_bench is read; got %d", len(files))
-	}
-	text, err := os.ReadFile(files[0])
+func printTable(out io.Writer, file, drawing string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	m := measured{}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return fmt.Errorf("%s: %w", files[0], err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	if len(m.Rows) == 0 {
-		return fmt.Errorf("%s holds no rows", files[0])
+		return fmt.Errorf("%s holds no rows", file)
 	}
 	if err := table(out, m); err != nil {
 		return err

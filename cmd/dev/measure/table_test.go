@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	}
 	out := &bytes.Buffer{}
 	drawing := filepath.Join(folder, "bench.svg")
-	if err := run(out, []string{file}, drawing); err != nil {
+	if err := printTable(out, file, drawing); err != nil {
 		t.Fatal(err)
 	}
 	if want := "| prefill | 2 | RotaryAttention | 1 | 150.0 | 75 % | 10.00 | 50 % | 1.25 | 1.00 | 1.90 |"; !strings.Contains(out.String(), want) {
@@ -34,7 +34,7 @@ func TestNothingToShow(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"rows": []}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(&bytes.Buffer{}, []string{file}, ""); err == nil || !strings.Contains(err.Error(), "no rows") {
+	if err := printTable(&bytes.Buffer{}, file, ""); err == nil || !strings.Contains(err.Error(), "no rows") {
 		t.Errorf("an empty file: %v", err)
 	}
 }

@@ -1,16 +1,8 @@
-// Command manynodes measures what a rewrite takes of graphs that have far more
-// nodes or heads than exporters write, and what ONNX Runtime takes to load them.
-//
-//	go run ./cmd/dev/manynodes [-profile FOLDER] plain=100000 softmaxes=20000 angles=50000 masks=20000 layers=1000 heads=4096
-//
-// Each line gives processor time and the largest resident memory: of ONNX
-// Runtime loading the model, of the rewriter's own process, and of its worker.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -18,11 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -51,21 +43,23 @@ var graphs = map[string]func(n int64) largemodel.Llama{
 	},
 }
 
-func main() {
-	rewrite.ServeIfWorker()
-	child := flag.String("child", "", "do this with one model and print JSON (the command starts this)")
-	profile := flag.String("profile", "", "folder for profiles of processor time")
-	flag.Parse()
-	var err error
-	if *child != "" {
-		err = runChild(*child, flag.Arg(0), *profile)
-	} else {
-		err = measure(flag.Args(), *profile)
+func nodesCommand() *cobra.Command {
+	var child string
+	command := &cobra.Command{
+		Use:   "nodes KIND=NUMBER...",
+		Short: "Measure rewrites of graphs with far more nodes or heads than exporters write",
+		Long: `Each line gives processor time and the largest resident memory: of ONNX Runtime
+loading the model, of the rewriter's own process, and of its worker.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if child != "" {
+				return runChild(child, args[0])
+			}
+			return measureNodes(args)
+		},
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "manynodes:", err)
-		os.Exit(1)
-	}
+	command.Flags().StringVar(&child, "child", "", "load or rewrite one model and print JSON (the command starts this)")
+	return command
 }
 
 // usage is what one process took.
@@ -76,19 +70,19 @@ type usage struct {
 
 func (u usage) String() string { return fmt.Sprintf("%.1f s, %d MB", u.Seconds, u.Bytes>>20) }
 
-// result is what a child process says.
-type result struct {
+// outcome is what a child process says.
+type outcome struct {
 	Nodes, Sites, Rewritten int
 	Reason                  string // of the first site that is kept, or the error
 	Own, Worker             usage
 }
 
-func measure(names []string, profile string) error {
+func measureNodes(names []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "manynodes")
+	folder, err := os.MkdirTemp("", "nodes")
 	if err != nil {
 		return err
 	}
@@ -104,9 +98,9 @@ func measure(names []string, profile string) error {
 		if err != nil {
 			return err
 		}
-		var load, rewritten result
-		for action, to := range map[string]*result{"load": &load, "rewrite": &rewritten} {
-			command := exec.Command(self, "-child", action, "-profile", profile, path)
+		var load, rewritten outcome
+		for action, to := range map[string]*outcome{"load": &load, "rewrite": &rewritten} {
+			command := exec.Command(self, "nodes", "--child", action, path)
 			command.Stderr = os.Stderr
 			output, err := command.Output()
 			if err != nil {
@@ -129,26 +123,15 @@ func measure(names []string, profile string) error {
 	return nil
 }
 
-func runChild(action, path, profile string) error {
-	var r result
+func runChild(action, path string) error {
+	var r outcome
 	debug.SetGCPercent(50) // as cmd/rope-rewrite does
-	if profile != "" {
-		file, err := os.Create(filepath.Join(profile, action+".pprof"))
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-	}
 	var err error
 	if action == "load" {
 		err = load(path)
 	} else {
 		err = r.rewrite(path)
 	}
-	pprof.StopCPUProfile()
 	if err != nil {
 		r.Reason = err.Error()
 	}
@@ -175,7 +158,7 @@ func load(path string) error {
 	return err
 }
 
-func (r *result) rewrite(path string) error {
+func (r *outcome) rewrite(path string) error {
 	m, err := onnx.Open(path)
 	if err != nil {
 		return err
