@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -74,7 +75,7 @@ func off(t *testing.T, path, goldens string) (worst float64) {
 // and computes what transformers does for it, which the export did not.
 func TestRepairIsWhatTransformersComputes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name   string
 		target rewrite.Target
 	}{
@@ -83,7 +84,7 @@ func TestRepairIsWhatTransformersComputes(t *testing.T) {
 		{"llama__genai-yarn", rewrite.Ops},
 		{"llama__genai-yarn", rewrite.PlainONNX},
 		{"mistral__genai-window", rewrite.Ops},
-	} {
+	}, 2) {
 		t.Run(c.name+"/"+string(c.target), func(t *testing.T) {
 			t.Parallel()
 			claims := filepath.Join(testdata, "claims", c.name)

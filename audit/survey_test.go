@@ -12,7 +12,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-
 func of(t *testing.T, path string) (*audit.Survey, error) {
 	t.Helper()
 	testruntime.Require(t)

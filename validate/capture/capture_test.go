@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -93,7 +94,7 @@ func distance(a, b []float64) float64 {
 // The reference, run on what was captured, gives what was captured: with grouped heads,
 // partial rotation, interleaved pairs, windows, norms, 16 bits, and padding on the left or right.
 func TestReferenceAgrees(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name      string
 		layers    int
 		precision rope.Precision
@@ -104,7 +105,7 @@ func TestReferenceAgrees(t *testing.T) {
 		{"gemma3_text__dynamo18", 0, rope.Float32}, // windows
 		{"llama__dynamo18-fp16", 2, rope.Float16},
 		{"llama__genai-fp32", 2, rope.Float32}, // GroupQueryAttention, padding on the right
-	} {
+	}, 3) {
 		t.Run(c.name, func(t *testing.T) {
 			m := open(t, model(c.name), rewrite.Options{})
 			run, err := m.Run(context.Background(), m.Random(20, 20, 1))
