@@ -68,14 +68,17 @@ test-go test-go-all: export GOGC ?= 400
 test-go test-go-all: export MALLOC_MMAP_THRESHOLD_ ?= 67108864
 test-go test-go-all: export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 test-go: build
-	$(gotest) -short $(gopackages)
-	@echo "$$(grep -c '"Action":"skip".*"Test":' $(BUILD)/tests.json) tests were skipped, most of them samples: make test-all leaves nothing out"
+	$(gotest) -short $(packages)
+	@awk 'match($$0, /left to make test-all: [0-9]+ of/) { split(substr($$0, RSTART), word); cases += word[5] } \
+		/left to make test-all: [^0-9]/ { more++ } \
+		END { printf "%d cases, and %d tests or the rest of them, are left to make test-all.\n", cases, more }' $(BUILD)/tests.json
 
 test-go-all: build
-	$(gotest) $(gopackages)
+	$(gotest) $(packages)
 
-gotest = $(GO) tool gotestsum --format pkgname --no-color --jsonfile $(BUILD)/tests.json -- -timeout 40m
-gopackages = ./... ./cmd/dev/...
+# Of the tests of one package, most wait for a process that evaluates: one package more than there are cores runs at a time.
+gotest = $(GO) tool gotestsum --format pkgname --no-color --jsonfile $(BUILD)/tests.json -- -timeout 40m -p $(shell expr $(JOBS) + 1)
+packages = ./... ./cmd/dev/...
 
 # What make test leaves to make test-all: old runtimes, sanitizers, CUDA's kernels on the host, CPUs without vectors.
 test-native: native ## Run the kernel's tests, and the op library in ONNX Runtime
@@ -204,7 +207,7 @@ record: build ## Write what the command makes of every test model to build/recor
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
 	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/cuda-toolkit $(BUILD)/hosts

@@ -118,7 +118,7 @@ func TestRepairIsWhatTransformersComputes(t *testing.T) {
 func TestRepairs(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		model  string
 		change keys
 		want   []string
@@ -128,7 +128,7 @@ func TestRepairs(t *testing.T) {
 		"a base of one layer":   {"gemma3_text__dynamo18", keys{"rope_parameters": keys{"full_attention": keys{"rope_theta": 10000, "rope_type": "default"}, "sliding_attention": keys{"rope_theta": 20000, "rope_type": "default"}}}, []string{"scaling theta:rope_theta=20000 on layer 0"}},
 		"a base and a window":   {"llama__dynamo18", keys{"sliding_window": 16, "use_sliding_window": true, "max_window_layers": 1, "rope_parameters": keys{"rope_theta": 500, "rope_type": "default"}}, []string{"scaling theta:rope_theta=500 on layers 0-1", "mask sliding-window:window=16 on layer 1"}},
 		"tables that are short": {"llama__genai-fp32", keys{"max_position_embeddings": 4096}, []string{}},
-	} {
+	}, 2) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := beside(t, filepath.Join(testdata, "models", c.model), c.change)

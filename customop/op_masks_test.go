@@ -201,7 +201,7 @@ func biasCases(everything ref.Problem) map[string]ref.Problem {
 }
 
 func TestMasksAgainstReference(t *testing.T) {
-	for name, p := range testsample.OfMap(t, maskCases(), 40) {
+	for name, p := range testsample.OfMap(t, maskCases(), 25) {
 		t.Run(name, func(t *testing.T) {
 			for _, flat := range []bool{false, true} {
 				settle(t, p, flat)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -64,7 +65,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name    string
 		patched string
 		same    bool
@@ -81,7 +82,7 @@ func TestRun(t *testing.T) {
 			n.SetAttribute(onnx.FloatsAttr("frequencies", f...))
 		})), false},
 		{"blind to padding", edited(t, patched, each(func(n *onnx.Node) { n.Inputs[6] = "" })), false},
-	} {
+	}, 3) {
 		result, err := validate.Run(context.Background(), eng, original, c.patched, validate.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)

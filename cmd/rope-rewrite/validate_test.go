@@ -273,7 +273,7 @@ func TestDamaged(t *testing.T) {
 			n := nodes(m, "RotaryAttention")[1]
 			n.SetAttribute(onnx.FloatAttr("softcap", 1e-30))
 		}, "another softcap"},
-	}, 10) {
+	}, 6) {
 		t.Run(c.name, func(t *testing.T) {
 			patched := v.changed(v.rewrite(c.model, c.flags), c.damage)
 			r, err := v.validate(c.model, patched, 24)
@@ -332,7 +332,7 @@ func TestHonest(t *testing.T) {
 		{"llama__optimum", "--layers 0", validate.Same},
 		{"llama__dynamo23", yarn, validate.AsClaimed},
 		{"gptj__ts17", "", validate.Same},
-	}, 6) {
+	}, 4) {
 		t.Run(c.model+" "+c.flags, func(t *testing.T) {
 			r, err := v.validate(c.model, v.rewrite(c.model, c.flags), 24)
 			if err != nil {

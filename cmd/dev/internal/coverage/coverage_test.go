@@ -68,7 +68,7 @@ func TestExports(t *testing.T) {
 	if err != nil || len(folders) != len(expected) {
 		t.Fatalf("%d exports (%v), %d were expected", len(folders), err, len(expected))
 	}
-	for _, folder := range testsample.Of(t, folders, 8) {
+	for _, folder := range testsample.Of(t, folders, 6) {
 		name := filepath.Base(folder)
 		t.Run(name, func(t *testing.T) {
 			want := expected[name]

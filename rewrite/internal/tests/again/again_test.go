@@ -77,7 +77,7 @@ func TestAgain(t *testing.T) {
 	for _, name := range testsample.Of(t, []string{
 		"llama__optimum", "gemma3_text__dynamo18", "llama__genai-fp16", "gpt_neox__dynamo18-fusions", "llama__ts17-fixed",
 		"cohere__dynamo18", "gpt_neox__dynamo18-merged", "gptj__ts17", "llama__dynamo18-nocache", "llama__optimum-int8", "llama__ts17", "qwen3__dynamo23",
-	}, 2) {
+	}, 1) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			original := filepath.Join("..", "..", "..", "..", "testdata", "models", name, "model.onnx")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -21,7 +22,7 @@ import (
 func TestLastLogits(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		model  string
 		target rewrite.Target
 		opts   rewrite.Options
@@ -40,7 +41,7 @@ func TestLastLogits(t *testing.T) {
 		{model: "cohere__dynamo18"},
 		{model: "gptj__ts17"},
 		{model: "gemma3_text__dynamo18", target: rewrite.PlainONNX},
-	} {
+	}, 4) {
 		name := strings.Join([]string{c.model, string(c.target)}, " ")
 		if c.opts.FixedCapacity > 0 {
 			name += " fixed"

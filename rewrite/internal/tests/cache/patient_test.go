@@ -10,5 +10,3 @@ import (
 type patient struct{ *kit.Patient }
 
 func newPatient(t testing.TB, name string) *patient { return &patient{kit.NewPatient(t, name)} }
-
-func patientAt(t testing.TB, path string) *patient { return &patient{kit.PatientAt(t, path)} }

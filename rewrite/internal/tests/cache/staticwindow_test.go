@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 )
@@ -21,7 +22,7 @@ import (
 func TestWindowInFixedCache(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for _, export := range []string{"gemma3_text__dynamo23", "gemma3_text__dynamo18"} {
+	for _, export := range testsample.Of(t, []string{"gemma3_text__dynamo23", "gemma3_text__dynamo18"}, 1) {
 		s := padded(52, 9)
 		g := kit.Golden{Sequence: s}
 		steps := slices.Concat([]int64{windowPrefill}, slices.Repeat([]int64{1}, int(s.Length-windowPrefill)))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -27,7 +28,7 @@ func TestCarriedScaling(t *testing.T) {
 		llama3 = "llama3:factor=4,original_max_position_embeddings=16,low_freq_factor=1,high_freq_factor=4"
 		linear = "linear:factor=2"
 	)
-	for _, c := range []struct{ export, carried, spec, golden string }{
+	for _, c := range testsample.Of(t, []struct{ export, carried, spec, golden string }{
 		{"llama__dynamo18", yarn, yarn4 + ",base=original", "yarn4"},
 		{"llama__dynamo18-nocache", yarn, yarn4 + ",base=original", "yarn4"}, // its gain is a part of the scale
 		{"gpt_neox__optimum", yarn, yarn4 + ",base=original", "yarn4"},       // a part of each head is turned
@@ -35,7 +36,7 @@ func TestCarriedScaling(t *testing.T) {
 		{"qwen3__dynamo23", linear, yarn4 + ",base=original", "yarn4"},
 		{"llama__optimum", llama3, "theta:rope_theta=500000,base=original", "theta500k"},
 		{"llama__dynamo18", linear, linear + ",base=carried", "linear4"},
-	} {
+	}, 2) {
 		t.Run(c.export+"/"+c.carried+"/"+c.spec, func(t *testing.T) {
 			architecture, _, _ := strings.Cut(c.export, "__")
 			carrying, _ := kit.Patch(t, kit.Model(c.export), rewrite.Options{Target: rewrite.PlainONNX, Context: rope.Context{Length: 64}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, c.carried)}})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -17,10 +18,10 @@ func TestSeparator(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	const export = "llama__dynamo18-nocache"
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		mask string
 		ends bool
-	}{{"intra-document", false}, {"intra-document", true}, {"anchor", false}, {"anchor", true}, {"intra-document-reset", false}} {
+	}{{"intra-document", false}, {"intra-document", true}, {"anchor", false}, {"anchor", true}, {"intra-document-reset", false}}, 2) {
 		masks := kit.Edits(t, []string{"mask " + c.mask})
 		byHand, _ := kit.Patch(t, kit.Model(export), rewrite.Options{Edits: masks, Documents: rewrite.DocumentsInput})
 		want := kit.Open(t, byHand)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -20,7 +21,7 @@ import (
 func TestTargetContrib(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		export string
 		edits  []string
 	}{
@@ -33,7 +34,7 @@ func TestTargetContrib(t *testing.T) {
 		{"llama__genai-fp32", []string{"scaling yarn:factor=4,original_max_position_embeddings=16", "mask sliding-window:window=8"}},
 		{"qwen3__optimum", nil},        // norms before the rotation
 		{"gemma3_text__dynamo18", nil}, // some layers with a window
-	} {
+	}, 3) {
 		opts := rewrite.Options{Edits: kit.Edits(t, c.edits), Context: rope.Context{Length: 64}}
 		byOp, _ := kit.Patch(t, kit.Model(c.export), opts)
 		opts.Target = rewrite.Contrib
