@@ -35,7 +35,7 @@ class Package(unittest.TestCase):
 
     def test_the_meaning_is_kept(self):
         report = rope_rewrite.rewrite(MODEL, self.out)
-        self.assertEqual([s["status"] for s in report["sites"]], ["rewritten"] * 2)
+        self.assertEqual([s["status"] for s in report["layers"]], ["rewritten"] * 2)
         want = logits(MODEL, False)
         for library in (True, False):  # the op, and its definition
             np.testing.assert_allclose(logits(self.out, library), want, atol=1e-3)

@@ -52,7 +52,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	v, err := r.within(ctx, r.rewrite)
 	report := r.report(v)
-	if err == nil && !opts.AllowKept {
+	if err == nil && !opts.AllowUnchanged {
 		err = report.partial()
 	}
 	if err == nil {
@@ -88,7 +88,7 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 // within runs stages within the limits of the options, and says which of their errors is the caller's.
 func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (values, error) {
 	o := r.opts
-	eng := &sharedengine.Engine{Runtime: o.Runtime, Library: o.Library, Worker: o.Worker, Memory: o.Memory, Open: o.open}
+	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory}
 	defer eng.Close()
 	limited, end := eng.Limited(ctx)
 	defer end()
@@ -120,7 +120,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 	if err := fallback.Remove(ctx, s.model, eng); err != nil {
 		return s, err
 	}
-	if n := r.opts.OperatorSet; n != 0 {
+	if n := r.opts.Output.OperatorSet; n != 0 {
 		raised, err := opset.Raise(s.model, n)
 		switch {
 		case err != nil:
@@ -180,7 +180,7 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 
 func (r *request) job(eng *sharedengine.Engine, v values) backend.Job {
 	return backend.Job{Model: v.source.model, Analysis: v.analysis, Plan: v.plan, Engine: eng,
-		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.NoDefinition, Analysed: r.analysis()}
+		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
 }
 
 // result is what came of writing.

@@ -90,7 +90,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 	w.List(shown)
 	holdsOps := report.Again && !cli.Replaced(report)
 	if holdsOps {
-		carries(w, report.Definition)
+		carries(w, report.Fallback)
 	}
 	if report.Record == nil {
 		if !report.Again && report.Rewritten() > 0 {
@@ -106,7 +106,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 }
 
 // carries says whether a rewritten model runs without the op library.
-func carries(w *cli.Writer, d *rewrite.Definition) {
+func carries(w *cli.Writer, d *rewrite.Fallback) {
 	if d == nil {
 		w.Line("It carries no definition of its op, so it runs only with the op library.")
 		return
@@ -145,7 +145,7 @@ func printRecipe(cmd *cobra.Command, path string) error {
 	}
 	wanted := recipe.Of(record)
 	if record.OpSpec > 0 && len(definition.Of(model)) == 0 { // the record does not tell it
-		wanted.Flags = append(wanted.Flags, recipe.Flag{Name: "definition", Value: "none"})
+		wanted.Flags = append(wanted.Flags, recipe.Flag{Name: "fallback", Value: "none"})
 	}
 	text, err := wanted.Text()
 	if err != nil {

@@ -50,7 +50,7 @@ func TestRecipes(t *testing.T) {
 		"--cache raw",
 		"--precision fast",
 		"--exact-angles",
-		"--definition none",
+		"--fallback none",
 		"--layers 1 " + yarn,
 	}, 3) {
 		t.Run(flags, func(t *testing.T) { roundTrip(t, command, "llama__optimum", flags) })

@@ -14,7 +14,7 @@ import (
 // The keys that --json promises.
 var (
 	reportKeys    = []string{"edits", "model", "output", "seconds", "sites", "warnings"}
-	sometimesKeys = []string{"again", "definition", "opset", "record", "weights"}
+	sometimesKeys = []string{"again", "fallback", "opset", "record", "weights"}
 	siteKeys      = []string{"cache", "head_size", "heads", "kv_heads", "layer", "layout", "mask", "node", "op",
 		"proof", "reason", "rotary_dim", "status", "theta"}
 	proofKeys = []string{"cases", "max_error"}

@@ -50,7 +50,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.String("cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
 	f.String("precision", "", "products of 16-bit queries and keys: `exact` keeps rotated ones in float32, fast rounds them to the model's type first; rope-rewrite drift shows the difference")
 	f.String("target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
-	f.String("definition", "", "`function` gives the model, beside the fused op, the op's definition in plain ONNX operators, with which it runs where the op library is missing; none leaves it out")
+	f.String("fallback", "", "`KIND`: functions (the default) gives the model, beside the fused op, the op in standard ONNX operators, with which it runs where the op library is missing; none leaves it out")
 	f.IntVar(&r.opset, "opset", 0, "raise the model to version `N` of ONNX's standard operators first, for a host that wants it or for the op's definition (16 bits need 15)")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
@@ -114,7 +114,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		return r.NoAttention(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
 	partial := errors.Is(err, rewrite.ErrPartial)
-	if partial && opts.FixedCapacity > 0 {
+	if partial && opts.Cache.Capacity > 0 {
 		progress.Done()
 		return r.partial(cmd, report, err)
 	}
@@ -162,10 +162,10 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	}
 	given := cmd.Flags().Changed
 	opts.Context.Length = int64(r.context)
-	opts.ExactAngles = r.exactAngles
-	opts.Restore = r.restore
-	opts.OperatorSet = int64(r.opset)
-	opts.AllowKept = r.allowPartial
+	opts.Numerics.ExactAngles = r.exactAngles
+	opts.Earlier.Restore = r.restore
+	opts.Output.OperatorSet = int64(r.opset)
+	opts.AllowUnchanged = r.allowPartial
 	switch {
 	case given("context") && r.context < 1:
 		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
@@ -193,7 +193,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, cli.Usage("--%s", flagged("rope-parameters", err))
 		}
 	}
-	for _, flag := range []string{"cache", "precision", "base", "definition", "target", "documents", "kv", "logits"} {
+	for _, flag := range []string{"cache", "precision", "base", "fallback", "target", "documents", "kv", "logits"} {
 		if !given(flag) {
 			continue
 		}
@@ -201,7 +201,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, cli.Usage("--%s %w", flag, err)
 		}
 	}
-	if opts.FixedCapacity > 0 && (given("layers") || r.allowPartial) {
+	if opts.Cache.Capacity > 0 && (given("layers") || r.allowPartial) {
 		return opts, nil, cli.Usage("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
 	}
 	if given("layers") {

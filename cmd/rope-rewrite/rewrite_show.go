@@ -24,7 +24,7 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 	if o := report.OperatorSet; o != nil {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("Raised from version %d of the standard operators to %d; nodes written in another way: %d.", o.From, o.To, o.Converted), "  "))
 	}
-	if d := report.Definition; d != nil && len(d.Ops) > 0 {
+	if d := report.Fallback; d != nil && len(d.Ops) > 0 {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it runs by the definition that it carries (%s), slower than with it.", cli.Kilobytes(d.Bytes)), ""))
 	}
 	switch {

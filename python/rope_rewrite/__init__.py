@@ -86,7 +86,7 @@ def rewrite(
     cache: Literal["rotated", "raw"] | None = None,
     precision: Literal["exact", "fast"] | None = None,
     target: str | None = None,
-    definition: Literal["function", "none"] | None = None,
+    fallback: Literal["functions", "none"] | None = None,
     opset: int | None = None,
     rope_parameters: Mapping[str, Any] | None = None,
     context: int | str | None = None,
@@ -108,7 +108,7 @@ def rewrite(
     arguments = [os.fspath(model)]
     flags: dict[str, Any] = {
         "output": output, "scaling": scaling, "positions": positions, "mask": mask, "documents": documents, "kv": kv,
-        "logits": logits, "cache": cache, "precision": precision, "target": target, "definition": definition, "opset": opset,
+        "logits": logits, "cache": cache, "precision": precision, "target": target, "fallback": fallback, "opset": opset,
         "rope-parameters": None if rope_parameters is None else json.dumps(dict(rope_parameters)), "context": context,
         "layers": layers, "base": base, "recipe": recipe,
     }

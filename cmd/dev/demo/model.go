@@ -25,7 +25,7 @@ func (d *demo) model(ctx context.Context, eng engine.Engine, worker, name string
 	}
 	fmt.Fprintf(d.out, "\n%s: %d of %d attention sites proven equal\n", name, proven.Rewritten(), len(proven.Sites))
 	same, err := validate.Run(ctx, original, patched, validate.Options{
-		Rewrite:    rewrite.Options{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}},
+		Rewrite:    rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}}},
 		LogitsOnly: true,
 	})
 	if err != nil {

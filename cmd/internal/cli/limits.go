@@ -61,7 +61,7 @@ func ParseSize(text string) (float64, error) {
 
 // Within runs work under the limits, and says which one ended it.
 func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(context.Context) error) (err error) {
-	if opts.Memory, err = l.bytes(); err != nil {
+	if opts.Evaluation.Memory, err = l.bytes(); err != nil {
 		return err
 	}
 	ctx := cmd.Context()

@@ -75,7 +75,7 @@ func DescribeSite(s rewrite.Site) string {
 		s.Scope = ""
 		return "in " + where + ": " + DescribeSite(s)
 	}
-	if s.Proof == nil && !s.RotationOnly && s.Status == rewrite.Kept {
+	if s.Proof == nil && !s.RotationOnly && s.Status == rewrite.Unchanged {
 		return "kept: " + s.Reason
 	}
 	text := fmt.Sprintf("%d heads", s.Heads)
@@ -127,7 +127,7 @@ func DescribeSite(s rewrite.Site) string {
 	}
 	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
 	switch {
-	case s.Status == rewrite.Kept:
+	case s.Status == rewrite.Unchanged:
 		text += "; kept: " + s.Reason
 	case s.CrossAttention:
 		text += "; scalings, position maps, masks and --kv leave it as it is"

@@ -38,11 +38,11 @@ func wordFlags() []wordFlag {
 			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"}}},
 		{"kv", "growing or fixed:capacity=N", []word{{"growing", nothing, "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", setFixed, ""}}},
 		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
-		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Carried = true; return nil }}}},
-		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.RawCache = true; return nil }}}},
+		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
+		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
 		{"precision", "exact or fast", []word{{name: "exact", set: setPrecision("exact")}, {name: "fast", set: setPrecision("fast")}}},
 		{"target", strings.Join(wordFlag{words: targets()}.names(), " or "), targets()},
-		{"definition", "function or none", []word{{name: "function"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.NoDefinition = true; return nil }}}},
+		{"fallback", "functions or none", []word{{name: "functions"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.Output.NoFallback = true; return nil }}}},
 		{"weights", "copy or link", []word{{name: "copy"}, {name: "link"}}},
 	}
 }
@@ -69,7 +69,7 @@ func setDocuments(o *rewrite.Options, rest string) error {
 	if rest == ":" {
 		return errWrong
 	}
-	o.Documents = cmp.Or(strings.TrimPrefix(rest, ":"), rewrite.DocumentsInput)
+	o.Documents.Input = cmp.Or(strings.TrimPrefix(rest, ":"), rewrite.DocumentsInput)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func setSeparator(o *rewrite.Options, rest string) error {
 	if err != nil || id < 0 {
 		return errWrong
 	}
-	o.Separator = &rewrite.Separator{Token: id, Ends: ends}
+	o.Documents.Separator = &rewrite.Separator{Token: id, Ends: ends}
 	return nil
 }
 
@@ -93,7 +93,7 @@ func setPlaces(o *rewrite.Options, rest string) error {
 }
 
 func setPrecision(name string) func(*rewrite.Options, string) error {
-	return func(o *rewrite.Options, _ string) error { o.Precision = name; return nil }
+	return func(o *rewrite.Options, _ string) error { o.Numerics.Precision = name; return nil }
 }
 
 func setFixed(o *rewrite.Options, rest string) error {
@@ -109,19 +109,19 @@ func setFixed(o *rewrite.Options, rest string) error {
 		case given[key]:
 			return fmt.Errorf("%s is given twice", key)
 		case key == "capacity":
-			if o.FixedCapacity, err = rope.ParseTokens(value); err != nil || o.FixedCapacity < 1 || o.FixedCapacity > math.MaxInt32 {
+			if o.Cache.Capacity, err = rope.ParseTokens(value); err != nil || o.Cache.Capacity < 1 || o.Cache.Capacity > math.MaxInt32 {
 				return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected, for example 8192 or 8k", value, math.MaxInt32)
 			}
 		case key == "input" && value == "":
 			return errors.New("input=: the name of the new input for the cache's lengths was expected")
 		case key == "input":
-			o.CacheLength = value
+			o.Cache.LengthInput = value
 		default:
 			return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, suggest.Hint(key, []string{"capacity", "input"}))
 		}
 		given[key] = true
 	}
-	if o.FixedCapacity == 0 {
+	if o.Cache.Capacity == 0 {
 		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
 	}
 	return nil

@@ -118,7 +118,7 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 			f.add(File{Path: s.path, What: Configured, Changes: text.Changes}, line{data: text.Bytes()})
 		}
 		if beside := path.Join(path.Dir(s.path), library); namesLibrary(text, library) {
-			if err := f.addLibrary(beside, opts.Library); err != nil {
+			if err := f.addLibrary(beside, opts.Evaluation.Library); err != nil {
 				return err
 			}
 			now.Added = append(now.Added, beside)

@@ -94,7 +94,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 		if say != nil {
 			opts.Progress = func(what string) { say(s.path + ": " + what) }
 		}
-		if opts.Configuration, err = earlier.configuration(folder, s.path); err != nil {
+		if opts.Source.Configuration, err = earlier.configuration(folder, s.path); err != nil {
 			return nil, err
 		}
 		if err := f.rewriteModel(ctx, s, opts); err != nil {
@@ -102,7 +102,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 		}
 	}
 	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unproven }) {
-		if opts.Restore {
+		if opts.Earlier.Restore {
 			return nil, errors.New("there is nothing to restore: no model of the folder has a record of an earlier rewrite")
 		}
 		return nil, ErrNoModel
@@ -126,7 +126,7 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	if err != nil {
 		return err
 	}
-	if opts.Restore {
+	if opts.Earlier.Restore {
 		if _, err := provenance.Read(model); errors.Is(err, provenance.ErrNone) {
 			return model.Close()
 		}

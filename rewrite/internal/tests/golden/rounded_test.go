@@ -221,7 +221,7 @@ func TestRoundedOtherwise(t *testing.T) {
 				t.Errorf("error %v; the model should stay as it is", err)
 			}
 			for i, s := range report.Sites {
-				if s.Status != rewrite.Kept || !strings.Contains(s.Reason, c.why) {
+				if s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, c.why) {
 					t.Errorf("layer %d is %s: %s; %q was expected", i, s.Status, s.Reason, c.why)
 				}
 			}

@@ -31,7 +31,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 	}
 	defer m.Close()
 	proofs := 0
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library, WithoutWeights: true, Progress: func(what string) {
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Source: rewrite.Source{WithoutWeights: true}, Progress: func(what string) {
 		if strings.HasPrefix(what, "proving") {
 			proofs++
 		}
@@ -68,7 +68,7 @@ func TestWeightsBeyondTwoGigabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}})
 	if err != nil || report.Rewritten() != 2 {
 		t.Fatal(report.Rewritten(), err)
 	}

@@ -236,7 +236,7 @@ func TestFixedSizes(t *testing.T) {
 			}
 			path := p.Saved()
 			m := kit.OpenModel(t, path)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestFixedSizes(t *testing.T) {
 				switch {
 				case c.kept == "" && s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
-				case c.kept != "" && (s.Status != rewrite.Kept && !s.ScoresOnly || !strings.Contains(s.Reason, c.kept)):
+				case c.kept != "" && (s.Status != rewrite.Unchanged && !s.ScoresOnly || !strings.Contains(s.Reason, c.kept)):
 					t.Errorf("layer %d is %s, its reason %q lacks %q", s.Layer, s.Status, s.Reason, c.kept)
 				}
 			}

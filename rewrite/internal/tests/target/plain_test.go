@@ -28,7 +28,7 @@ func TestTargetONNXMasks(t *testing.T) {
 			t.Run(name+"/"+c.mask+"/"+c.golden, func(t *testing.T) {
 				opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, c.mask)}, Target: rewrite.PlainONNX}
 				if c.documents != "" {
-					opts.Documents = rewrite.DocumentsInput
+					opts.Documents.Input = rewrite.DocumentsInput
 				}
 				path, _ := kit.Patch(t, kit.Model(name), opts)
 				kit.NoCustomNodes(t, path)
