@@ -1,5 +1,5 @@
-# `make demo` shows what the tool does, `make test` runs every test; `make help`
-# lists the rest. Everything that is fetched or built goes into build/.
+# `make demo` shows what the tool does, `make test` tests it, `make test-all` tests all of
+# it; `make help` lists the rest. Everything that is fetched or built goes into build/.
 
 BUILD := $(CURDIR)/build
 JOBS  ?= $(shell nproc 2>/dev/null || echo 2)
@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-go test-native check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -58,17 +58,35 @@ native: deps
 demo: build ## Rewrite a small real export and check it against its goldens (the first time about 2 min 45 s)
 	$(GO) run ./cmd/dev/demo
 
-test: test-native test-go ## Run every test (fetches three older ONNX Runtimes once, 47 MB)
+test: test-native test-go ## Run the tests, of long lists of cases a sample (8 min on two cores with empty caches, then 5)
+
+test-all: test-native-all test-go-all ## Run every test, also under older ONNX Runtimes (fetched once, 47 MB; 25 min)
 
 # The tests' heaps are small: collected as often as a large model needs it, they take two thirds more time.
 # Nor need processes that evaluate small models give memory back after every call.
-test-go: export GOGC ?= 400
-test-go: export MALLOC_MMAP_THRESHOLD_ ?= 67108864
-test-go: export MALLOC_TRIM_THRESHOLD_ ?= 268435456
+test-go test-go-all: export GOGC ?= 400
+test-go test-go-all: export MALLOC_MMAP_THRESHOLD_ ?= 67108864
+test-go test-go-all: export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 test-go: build
-	$(GO) tool gotestsum --format pkgname --no-color -- -timeout 40m ./... ./cmd/dev/...
+	$(gotest) -short $(packages)
+	@awk 'match($$0, /left to make test-all: [0-9]+ of/) { split(substr($$0, RSTART), word); cases += word[5] } \
+		/left to make test-all: [^0-9]/ { more++ } \
+		END { printf "%d cases, and %d tests or the rest of them, are left to make test-all.\n", cases, more }' $(BUILD)/tests.json
 
-test-native: native ## Run the kernel's tests, and the library under old and new ONNX Runtimes
+test-go-all: build
+	$(gotest) $(packages)
+
+# Of the tests of one package, most wait for a process that evaluates: one package more than there are cores runs at a time.
+gotest = $(GO) tool gotestsum --format pkgname --no-color --jsonfile $(BUILD)/tests.json -- -timeout 40m -p $(shell expr $(JOBS) + 1)
+packages = ./... ./cmd/dev/...
+
+# What make test leaves to make test-all: old runtimes, sanitizers, CUDA's kernels on the host, CPUs without vectors.
+test-native: native ## Run the kernel's tests, and the op library in ONNX Runtime
+	@sh scripts/build-native.sh $(BUILD)/native kernel_test -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/build-native.sh $(BUILD)/native plain_library_test -DCMAKE_BUILD_TYPE=Release
+	ctest --test-dir $(BUILD)/native --output-on-failure --tests-regex '^(kernel_test|library_test_newest)$$' --parallel $(JOBS)
+
+test-native-all: native ## Run all native tests, also under AddressSanitizer and old ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
 	@sh scripts/build-native.sh $(BUILD)/native all -DCMAKE_BUILD_TYPE=Release
 	ctest --test-dir $(BUILD)/native --output-on-failure --label-exclude cuda --parallel $(JOBS)
@@ -189,7 +207,7 @@ record: build ## Write what the command makes of every test model to build/recor
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
 	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -60,7 +61,7 @@ func TestExportsAgree(t *testing.T) {
 	if len(paths) < 25 {
 		t.Errorf("only %d exports have a configuration", len(paths))
 	}
-	for _, path := range append(paths, testdata+"/claims/qwen2__genai-window/config.json") {
+	for _, path := range testsample.Of(t, append(paths, testdata+"/claims/qwen2__genai-window/config.json"), 8) {
 		folder := filepath.Dir(path)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +144,7 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
 	parameters := func(k keys) keys { return keys{"rope_parameters": k} }
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		model  string
 		change keys
 		more   []string // files beside the model
@@ -174,7 +175,7 @@ func TestClaims(t *testing.T) {
 			[]string{"head_dim 0-1: 32, 16", "max_position_embeddings : 8192, tables of 64", "context_length : 8192, "}},
 		"genai_config.json of another model": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "decoder.onnx", "head_size": 32}}}`}, []string{}},
 		"inside text_config":                 {"llama__dynamo18", keys{"rope_parameters": nil, "text_config": keys{"rope_theta": 5000}}, nil, []string{"rope_theta 0-1: 5000, 10000"}},
-	} {
+	}, 8) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := beside(t, filepath.Join(testdata, "models", c.model), c.change, c.more...)

@@ -14,6 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -54,7 +55,7 @@ func off(t *testing.T, path, goldens string) (worst float64) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	d, err := decoder.Open(context.Background(), eng, path)
+	d, err := decoder.Open(context.Background(), eng, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func off(t *testing.T, path, goldens string) (worst float64) {
 // and computes what transformers does for it, which the export did not.
 func TestRepairIsWhatTransformersComputes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name   string
 		target rewrite.Target
 	}{
@@ -84,7 +85,7 @@ func TestRepairIsWhatTransformersComputes(t *testing.T) {
 		{"llama__genai-yarn", rewrite.Ops},
 		{"llama__genai-yarn", rewrite.PlainONNX},
 		{"mistral__genai-window", rewrite.Ops},
-	} {
+	}, 2) {
 		t.Run(c.name+"/"+string(c.target), func(t *testing.T) {
 			t.Parallel()
 			claims := filepath.Join(testdata, "claims", c.name)
@@ -118,7 +119,7 @@ func TestRepairIsWhatTransformersComputes(t *testing.T) {
 func TestRepairs(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		model  string
 		change keys
 		want   []string
@@ -128,7 +129,7 @@ func TestRepairs(t *testing.T) {
 		"a base of one layer":   {"gemma3_text__dynamo18", keys{"rope_parameters": keys{"full_attention": keys{"rope_theta": 10000, "rope_type": "default"}, "sliding_attention": keys{"rope_theta": 20000, "rope_type": "default"}}}, []string{"scaling theta:rope_theta=20000 on layer 0"}},
 		"a base and a window":   {"llama__dynamo18", keys{"sliding_window": 16, "use_sliding_window": true, "max_window_layers": 1, "rope_parameters": keys{"rope_theta": 500, "rope_type": "default"}}, []string{"scaling theta:rope_theta=500 on layers 0-1", "mask sliding-window:window=16 on layer 1"}},
 		"tables that are short": {"llama__genai-fp32", keys{"max_position_embeddings": 4096}, []string{}},
-	} {
+	}, 2) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := beside(t, filepath.Join(testdata, "models", c.model), c.change)

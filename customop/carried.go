@@ -60,20 +60,5 @@ func Unpack(folder string) (path string, err error) {
 // PlaceLibrary writes a library at a path. It appears at once and complete, so that a process that
 // has another one loaded from there keeps that.
 func PlaceLibrary(path string, library []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".unpacking-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(library)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(file.Name(), 0o755)
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
+	return configfile.Write(path, library, 0o755)
 }

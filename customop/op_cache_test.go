@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -246,7 +247,7 @@ func TestFixedCacheAgainstReference(t *testing.T) {
 		a.Mask = rope.Mask{Causal: true, Documents: rope.AnchorDocument, Restart: true, Start: 1}
 		a.Sinks, a.Softcap = []float64{1, 2, 3, 4}, 5
 	})
-	for name, f := range map[string]fixed{
+	for name, f := range testsample.OfMap(t, map[string]fixed{
 		"documents":          {rows: documented(fixedRows(problem(rules, 1, 29, 0), 50, 3, 0)), capacity: 80},
 		"documents, decode":  {rows: documented(fixedRows(problem(rules, 1, 1, 0), 50, 600)), capacity: 640, wider: 9},
 		"first keys":         {rows: fixedRows(streaming, 90, 3), capacity: 131},
@@ -274,7 +275,7 @@ func TestFixedCacheAgainstReference(t *testing.T) {
 		"mask, wide":         {rows: holed(fixedRows(decode, 50, 3, 0)), capacity: 80, wider: 1},
 		"mask over capacity": {rows: holed(fixedRows(chunk, 50, 3, 0)), capacity: 80, wider: 77},
 		"odd sizes":          {rows: fixedRows(odd, 11, 2), capacity: 19},
-	} {
+	}, 9) {
 		t.Run(name, func(t *testing.T) {
 			f.settle(t, false)
 			f.settle(t, true)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -36,7 +37,7 @@ func rawMaps() map[string]rope.Attention {
 }
 
 func TestRawCacheAgainstReference(t *testing.T) {
-	for name, a := range rawMaps() {
+	for name, a := range testsample.OfMap(t, rawMaps(), 2) {
 		for call, p := range map[string]ref.Problem{
 			"prefill":            problem(a, 3, 131, 0),
 			"decode":             problem(a, 3, 1, 131),
@@ -189,7 +190,7 @@ func TestFrequenciesByTotalLength(t *testing.T) {
 // In 16 bits raw keys are as the cache has them, and all that is turned stays
 // in float32: only the output is rounded.
 func TestHalfPrecisionRaw(t *testing.T) {
-	for name, a := range rawMaps() {
+	for name, a := range testsample.OfMap(t, rawMaps(), 2) {
 		for call, shape := range map[string]ref.Problem{"prefill": problem(a, 1, 90, 0), "chunk": problem(a, 2, 29, 101), "decode": problem(a, 2, 1, 131)} {
 			t.Run(name+", "+call, func(t *testing.T) {
 				for _, h := range []halfType{float16, bfloat16} {

@@ -106,7 +106,7 @@ func reference(t *testing.T, path, library string, tokens []int64) (rows [][]flo
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	d, err := decoder.Open(context.Background(), eng, path)
+	d, err := decoder.Open(context.Background(), eng, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

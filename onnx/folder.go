@@ -112,7 +112,7 @@ func (f *folder) open(location string) (*os.File, error) {
 	dir := filepath.Dir(f.model)
 	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(location)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("external data %q is missing beside %s: %w", location, f.model, fs.ErrNotExist)
+		return nil, &FileError{f.model, fmt.Errorf("external data %q is missing beside %s: %w", location, f.model, fs.ErrNotExist)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("external data %q: %w", location, err)

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
@@ -34,6 +36,15 @@ type Opset struct {
 func (f *Function) Size() int {
 	c, _ := encode(f)
 	return int(c.size)
+}
+
+// Clone returns a copy that can be changed without changing f. Tensor contents are shared.
+func (f *Function) Clone() *Function {
+	c := *f
+	c.Inputs, c.Outputs, c.AttributeNames = slices.Clone(f.Inputs), slices.Clone(f.Outputs), slices.Clone(f.AttributeNames)
+	c.Attributes, c.Nodes, c.ValueInfo = cloneAll(f.Attributes), cloneAll(f.Nodes), cloneAll(f.ValueInfo)
+	c.Opsets = slices.Clone(f.Opsets)
+	return &c
 }
 
 func (f *Function) origin() source { return f.src }

@@ -40,6 +40,26 @@ type entry struct{ key, value string }
 // versions that every model must tell.
 func New() *Model { return &Model{Graph: &Graph{}} }
 
+// Clone returns a copy that can be changed without changing m. Contents of tensors, training
+// information and the file are shared: the copy is of use until m is closed, and needs no Close.
+func (m *Model) Clone() *Model {
+	c := *m
+	c.file = nil
+	c.Graph = m.Graph.Clone()
+	c.Functions = cloneAll(m.Functions)
+	c.opsets, c.metadata = slices.Clone(m.opsets), slices.Clone(m.metadata)
+	return &c
+}
+
+// Assign makes m what c is, a changed copy of it. c is not to be used any more.
+func (m *Model) Assign(c *Model) {
+	file, graph := m.file, m.Graph
+	*m = *c
+	m.file = file
+	*graph = *c.Graph // whoever holds the graph sees what became of it
+	m.Graph = graph
+}
+
 // Opsets returns the operator sets that the model imports.
 func (m *Model) Opsets() []Opset { return slices.Clone(m.opsets) }
 

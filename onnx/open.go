@@ -11,8 +11,25 @@ import (
 // Open maps the model at path and reads its structure. Weights are neither
 // copied nor decoded, and external data is not looked for before a tensor's
 // contents are asked for. The model must be closed; the file must not be
-// changed before that.
+// changed before that. The error is a *FileError.
 func Open(path string) (*Model, error) {
+	m, err := open(path)
+	if err != nil {
+		return nil, &FileError{path, err}
+	}
+	return m, nil
+}
+
+// FileError is an error about a model's file. Its text names the file.
+type FileError struct {
+	Path string
+	Err  error // in whose text Path stands
+}
+
+func (e *FileError) Error() string { return e.Err.Error() }
+func (e *FileError) Unwrap() error { return e.Err }
+
+func open(path string) (*Model, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

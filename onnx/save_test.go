@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
@@ -231,6 +232,7 @@ func TestModelsOverTheFormatsLimit(t *testing.T) {
 
 // The data of this model is larger than the format's limit; the file is sparse.
 func TestLargeExternalData(t *testing.T) {
+	testsample.All(t, "it copies 3 GB")
 	const size = 3 << 30
 	dir := t.TempDir()
 	data := write(t, filepath.Join(dir, "w.bin"), nil)

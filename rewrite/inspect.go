@@ -6,104 +6,140 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fallback"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Inspect says what is in a model: its sites, measured and proven as Rewrite does it, or,
 // of a model that Rewrite wrote, its record and what its ops compute as they stand.
-// External data may be missing. m may be changed and is not to be saved.
+// External data may be missing. Of the options, those count that say how a model is evaluated, and
+// Target, which says what of a site is of use. m is not changed.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	carried := definitionOf(m)
-	foreign := withoutDefinition(ctx, m, opts)
+	start := time.Now()
+	e, err := earlier.Read(m)
+	if err != nil {
+		return newReport(m), err
+	}
+	report, err := inspect(ctx, m, opts, e)
+	report.Definition = (*Definition)(fallback.Of(m))
+	if e != nil {
+		report.Record = e.Record
+	}
+	report.Seconds = time.Since(start).Seconds()
+	return report, err
+}
+
+func inspect(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrite) (*Report, error) {
+	if e != nil && e.HoldsOps() {
+		return inspectOps(ctx, m, opts, e)
+	}
+	if e != nil {
+		if _, ok := e.First(func(s provenance.Site) bool { return !lower.Form(s.Form).Told() }); ok {
+			return ofRecord(m, e), nil
+		}
+	}
+	opts, err := opts.FindLibraries()
+	if err != nil {
+		return newReport(m), err
+	}
+	r, err := newInspection(m, opts, e)
+	if err != nil {
+		return newReport(m), err
+	}
+	v, err := r.within(ctx, func(ctx context.Context, eng *sharedengine.Engine) (v values, err error) {
+		if v.source, err = r.prepare(ctx, eng); err != nil {
+			return v, err
+		}
+		if v.analysis, err = r.analyse(ctx, eng, v.source); err != nil {
+			return v, err
+		}
+		v.plan = &plan.Plan{Warnings: r.methods.Compare(v.analysis)}
+		return v, nil
+	})
+	return r.report(v), err
+}
+
+// inspectOps reports the ops of a model as they stand.
+func inspectOps(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrite) (*Report, error) {
+	copied := m.Clone()
+	eng := &sharedengine.Engine{Runtime: opts.Runtime, Library: opts.Library, Worker: opts.Worker, Memory: opts.Memory, Open: opts.open}
+	defer eng.Close()
+	foreign := fallback.Remove(ctx, copied, eng)
 	if ctx.Err() != nil {
 		return newReport(m), ctx.Err()
 	}
-	report, err := inspectGraphs(ctx, m, opts)
-	report.Definition = carried
+	report, err := ofOps(m, copied, e)
 	if foreign != nil {
 		report.warn(foreign.Error())
 	}
 	return report, err
 }
 
-func inspectGraphs(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
-	e, err := readEarlier(m)
-	if err != nil {
-		return newReport(m), err
-	}
-	if e != nil && e.holdsOps() {
-		return e.inspect(m)
-	}
-	if e != nil {
-		if _, ok := e.first(func(s provenance.Site) bool { return !Form(s.Form).told() }); ok {
-			return e.inspectRecord(m), nil
-		}
-	}
-	opts.inspect, opts.AllowKept, opts.WithoutWeights = true, true, true
-	report, err := Rewrite(ctx, m, opts)
-	if e != nil {
-		report.Record = e.record
-	}
-	return report, err
-}
-
-// inspect reports the ops of a model as they stand.
-func (e *earlier) inspect(m *onnx.Model) (*Report, error) {
-	start := time.Now()
+// ofOps makes the report of a copy of a model without its fallback.
+func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	report := newReport(m)
-	report.Again, report.Record = true, e.record
-	if e.record == nil {
+	report.Again = true
+	if e.Record == nil {
 		report.warn("the model has no record of what it was before; it cannot be rewritten again or restored, start from the original file for that")
-		return report, e.inspectOps(report)
+		return report, report.ofUnrecorded(e)
 	}
-	if err := e.usable(); err != nil {
+	if err := e.Usable(); err != nil {
 		report.warn(err.Error())
-		return report, e.inspectOps(report)
+		return report, report.ofUnrecorded(e)
 	}
-	list, err := e.read(m)
+	list, err := e.OpsByLayer(copied)
 	if err != nil {
 		report.warn(err.Error())
-		return report, e.inspectOps(report)
+		return report, report.ofUnrecorded(e)
 	}
 	for layer, w := range list {
 		if w == nil {
-			report.Sites = append(report.Sites, e.kept(layer))
+			report.Sites = append(report.Sites, unchangedBefore(e, layer))
 			continue
 		}
-		s := w.site()
-		s.value(w.now)
-		s.Mask = w.now.Mask.String()
-		s.Cache = cacheOf(w.op, s.Cache)
+		s := SiteOf(*w.Record)
+		s.Node, s.ScoresOnly = w.Name(), w.Turned()
+		s.value(w.Now)
+		s.Mask, s.Cache = w.Now.Mask.String(), lower.CacheOfOp(w.Op, s.Cache)
 		report.Sites = append(report.Sites, s)
 	}
-	e.complete(report)
-	report.Seconds = time.Since(start).Seconds()
+	report.complete(e)
 	return report, nil
 }
 
-// complete adds to a report of the record's sites what does not depend on how they are written.
-func (e *earlier) complete(report *Report) {
-	for _, d := range e.record.Edits {
-		report.Edits = append(report.Edits, d.String())
-	}
-	report.number()
-	report.carried(e.fill(rope.Context{}))
+// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
+func unchangedBefore(e *earlier.Rewrite, layer int) Site {
+	k := e.Unchanged(layer)
+	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Kept, Reason: k.Reason}
 }
 
-// inspectRecord reports what the record says of a model whose sites are written in nodes
-// that are not measured.
-func (e *earlier) inspectRecord(m *onnx.Model) *Report {
-	report := newReport(m)
-	report.Again, report.Record = true, e.record
-	for layer := range e.record.Layers() {
-		report.Sites = append(report.Sites, e.kept(layer))
+// complete adds to a report of a record's sites what does not depend on how they are written.
+func (r *Report) complete(e *earlier.Rewrite) {
+	for _, d := range e.Record.Edits {
+		r.Edits = append(r.Edits, d.String())
 	}
-	for _, s := range e.record.Sites {
+	for i := range r.Sites {
+		r.Sites[i].Layer = i
+		r.Sites[i].carries(e.Fill(rope.Context{}))
+	}
+}
+
+// ofRecord reports what the record says of a model whose sites are written in nodes
+// that are not measured.
+func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
+	report := newReport(m)
+	report.Again = true
+	for layer := range e.Record.Layers() {
+		report.Sites = append(report.Sites, unchangedBefore(e, layer))
+	}
+	for _, s := range e.Record.Sites {
 		for _, layer := range s.Layers {
 			site := SiteOf(s)
 			if s.Computes != nil {
@@ -113,14 +149,14 @@ func (e *earlier) inspectRecord(m *onnx.Model) *Report {
 			report.Sites[layer] = site
 		}
 	}
-	e.complete(report)
+	report.complete(e)
 	report.warn("this is what the record of the model says: the nodes that an earlier rewrite put there are not measured")
 	return report
 }
 
-// inspectOps reports ops of which no record says more.
-func (e *earlier) inspectOps(report *Report) error {
-	for _, n := range e.ops {
+// ofUnrecorded reports ops of which no record says more.
+func (r *Report) ofUnrecorded(e *earlier.Rewrite) error {
+	for layer, n := range e.Ops {
 		op, err := definition.Read(n)
 		if err != nil {
 			return fmt.Errorf("it cannot be read: %w", err)
@@ -129,26 +165,12 @@ func (e *earlier) inspectOps(report *Report) error {
 		if err != nil {
 			return err
 		}
-		s := Site{Node: n.Name, Op: n.OpType, Status: Rewritten, Mask: a.Mask.String(), Cache: cacheOf(op, "none")}
+		s := Site{Node: n.Name, Layer: layer, Op: n.OpType, Status: Rewritten, Mask: a.Mask.String(), Cache: lower.CacheOfOp(op, lower.NoCache)}
 		s.value(a)
-		report.Sites = append(report.Sites, s)
-		if op.Precision == fastPrecision && !slices.Contains(report.Edits, "precision fast") {
-			report.Edits = append(report.Edits, "precision fast")
+		r.Sites = append(r.Sites, s)
+		if op.Precision == plan.Fast && !slices.Contains(r.Edits, "precision fast") {
+			r.Edits = append(r.Edits, "precision fast")
 		}
 	}
-	report.number()
 	return nil
-}
-
-// cacheOf says what kind of cache an op has.
-func cacheOf(op customop.RotaryAttention, otherwise string) string {
-	switch {
-	case op.TotalLength != "":
-		return "counted"
-	case op.CacheLength != "":
-		return fixedCacheName
-	case op.PastKey != "":
-		return "growing"
-	}
-	return otherwise
 }

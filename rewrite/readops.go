@@ -7,6 +7,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -25,38 +27,36 @@ type Op struct {
 // that stayed as they were, with the reason, and those inside branches of the model. A
 // model without any op is an error.
 func ReadOps(m *onnx.Model) (ops []Op, kept []Site, err error) {
-	e, err := readEarlier(m)
+	e, err := earlier.Read(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	if e == nil || !e.holdsOps() {
+	if e == nil || !e.HoldsOps() {
 		return nil, nil, fmt.Errorf("%s has no node of %s; rewrite it first, without --target", m.Path, customop.Domain)
 	}
-	if e.usable() != nil {
-		return e.unrecorded(m)
+	if e.Usable() != nil {
+		return unrecorded(m, e)
 	}
-	list, err := e.read(m)
+	list, err := e.OpsByLayer(m)
 	if err != nil {
 		return nil, nil, err
 	}
 	for layer, w := range list {
 		switch {
 		case w == nil:
-			k := e.kept(layer)
-			k.Layer = layer
-			kept = append(kept, k)
-		case w.scope.Where != "":
-			kept = append(kept, inside(layer, w.node, w.scope.Where))
+			kept = append(kept, unchangedBefore(e, layer))
+		case w.Scope.Where != "":
+			kept = append(kept, inside(layer, w.Node, w.Scope.Where))
 		default:
-			ops = append(ops, Op{Layer: layer, Node: w.node, Op: w.op, Attention: w.now})
+			ops = append(ops, Op{Layer: layer, Node: w.Node, Op: w.Op, Attention: w.Now})
 		}
 	}
 	return ops, kept, nil
 }
 
 // unrecorded returns the ops of a model whose record is missing or does not fit them.
-func (e *earlier) unrecorded(m *onnx.Model) (ops []Op, kept []Site, err error) {
-	for layer, n := range e.ops {
+func unrecorded(m *onnx.Model, e *earlier.Rewrite) (ops []Op, kept []Site, err error) {
+	for layer, n := range e.Ops {
 		if !slices.Contains(m.Graph.Nodes, n) {
 			kept = append(kept, inside(layer, n, "a branch"))
 			continue
@@ -87,3 +87,12 @@ func NewNode(op customop.RotaryAttention, name string) (*onnx.Node, error) {
 	}
 	return ir.FromCustom(n), nil
 }
+
+// InFloat64 returns a model that computes what m does in float64: what models are
+// held against, and where two of them are compared whose float32 roundings alone
+// may differ (a mixture of experts magnifies them). The angles of rotations keep
+// their float32 rounding, which belongs to a model's meaning. What ONNX Runtime
+// has no kernel in float64 for computes in float32: Gelu, Softplus, fused norms and
+// activations, and this project's own op. Inputs and outputs that were floats
+// become doubles.
+func InFloat64(m *onnx.Model) (*onnx.Model, error) { return eval.InFloat64(m) }

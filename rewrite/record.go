@@ -6,36 +6,33 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // record returns what is to be said of the rewrite in the model's metadata. before are
 // the inputs and outputs as they were.
-func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueInfo) *provenance.Record {
+func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenance.Record {
+	known := r.methods.Context
 	out := &provenance.Record{
 		Tool:          version.This().String(),
 		Target:        string(cmp.Or(r.opts.Target, Ops)),
 		Graph:         hex.EncodeToString(r.digest[:]),
-		Configuration: provenance.Configuration{Trained: r.opts.Context.Original, Theta: r.opts.Context.Theta, Context: r.opts.Context.Length},
-		Edits:         r.recordedEdits(p, report),
+		Configuration: provenance.Configuration{Trained: known.Original, Theta: known.Theta, Context: known.Length},
+		Edits:         r.recordedEdits(v),
 	}
-	out.AddedInputs, out.Buffers = changedShapes(r.model, before)
+	out.AddedInputs, out.Buffers = changedShapes(v.source.model, before)
 	merged := map[siteKey]int{}
-	for i, e := range p.sites {
-		s := r.recordedSite(e, report.Sites[e.layer])
+	for _, e := range v.plan.Sites {
+		s := r.recordedSite(e, siteOf(v.analysis.Sites[e.Layer]))
 		s.Ops, s.PositionIDs = nil, nil
-		if op, node := opOf(p.changes[i]); op != nil && e.form == "" {
+		if op, node := e.Change.Op(); op != nil && e.Form == "" {
 			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
-			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.binding.Positions()}
+			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.Binding.Positions()}
 			if s.PositionIDs[0] == op.PositionIDs {
 				s.PositionIDs = nil
 			}
@@ -45,61 +42,50 @@ func (r *request) record(report *Report, p *plan, before map[string]*onnx.ValueI
 		}
 		out.Sites = merge(out.Sites, s, merged)
 	}
-	for _, s := range report.Sites {
-		if s.Status == Kept {
+	for _, s := range v.analysis.Sites {
+		if s.Unchanged != "" {
 			out.Kept = append(out.Kept, provenance.Kept{Layer: s.Layer, Node: s.Node, Scope: s.Scope, Op: s.Op, Reason: s.Reason})
 		}
 	}
 	if r.earlier != nil {
-		r.earlier.keep(out, r.carried)
+		r.keepEarlier(out)
 	}
 	return out
 }
 
-// keep gives a new record what the earlier one knows of the original model, and the context of
+// keepEarlier gives a new record what the earlier one knows of the original model, and the context of
 // methods that are carried on.
-func (e *earlier) keep(out *provenance.Record, carried bool) {
+func (r *request) keepEarlier(out *provenance.Record) {
+	was := r.earlier.Record
 	context := out.Configuration.Context
-	if carried {
-		context = cmp.Or(context, e.record.Configuration.Context)
+	if r.methods.Carried {
+		context = cmp.Or(context, was.Configuration.Context)
 	}
-	out.Graph, out.Configuration = e.record.Graph, e.record.Configuration
+	out.Graph, out.Configuration = was.Graph, was.Configuration
 	out.Configuration.Context = context
-	if e.holdsOps() {
-		out.Kept = e.record.Kept
+	if r.earlier.HoldsOps() {
+		out.Kept = was.Kept
 	}
-}
-
-// opOf returns the op that a change puts in, nil where the model's own nodes stay.
-func opOf(c lower.Change) (*customop.RotaryAttention, *onnx.Node) {
-	for _, n := range c.Nodes {
-		if site.IsOp(n) {
-			if op, err := definition.Read(n); err == nil { // it was written a moment ago
-				return &op, n
-			}
-		}
-	}
-	return nil, nil
 }
 
 // recordedSite returns what was measured of one site, before any edit.
-func (r *request) recordedSite(e edited, s Site) provenance.Site {
-	if e.written != nil {
-		w := *e.written.record
-		w.Layers, w.Nodes, w.Form, w.Computes = []int{e.layer}, []string{s.Node}, string(e.form), e.computes()
+func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
+	if e.Written != nil {
+		w := *e.Written.Record
+		w.Layers, w.Nodes, w.Form, w.Computes = []int{e.Layer}, []string{s.Node}, string(e.Form), computes(e)
 		return w
 	}
 	out := provenance.Site{
-		Layers: []int{e.layer}, Nodes: []string{s.Node}, Scope: s.Scope,
+		Layers: []int{e.Layer}, Nodes: []string{s.Node}, Scope: s.Scope,
 		Op: s.Op, Original: e.Measured.Attention, Cache: s.Cache,
 		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
 		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,
-		Form:   string(e.form), Computes: e.computes(),
+		Form:   string(e.Form), Computes: computes(e),
 		Proof: s.Proof,
 	}
 	if r.earlier != nil {
-		if original := r.earlier.original(s); original != nil {
+		if original := r.earlier.Original(s.Layer, s.Node); original != nil {
 			out.Original = *original
 		}
 	}
@@ -107,11 +93,11 @@ func (r *request) recordedSite(e edited, s Site) provenance.Site {
 }
 
 // computes is what a site computes, for the record, where its nodes will not tell it.
-func (e *edited) computes() *rope.Attention {
-	if e.form.told() {
+func computes(e *plan.Site) *rope.Attention {
+	if e.Form.Told() {
 		return nil
 	}
-	a := e.want
+	a := e.Want
 	return &a
 }
 
@@ -144,7 +130,7 @@ var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rop
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
-func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
+func (r *request) recordedEdits(v values) []provenance.Edit {
 	var list []provenance.Edit
 	add := func(d provenance.Edit, layer int) {
 		for i := range list {
@@ -156,42 +142,42 @@ func (r *request) recordedEdits(p *plan, report *Report) []provenance.Edit {
 		d.Layers = []int{layer}
 		list = append(list, d)
 	}
-	if r.carried {
-		for _, d := range r.earlier.record.Edits {
+	if r.methods.Carried {
+		for _, d := range r.earlier.Record.Edits {
 			if slices.Contains(kinds[:3], d.What) { // the rest is seen of this rewrite itself
 				list = append(list, d)
 			}
 		}
 	}
-	for i, e := range p.sites {
-		for _, d := range e.applied {
-			add(d, e.layer)
+	for _, e := range v.plan.Sites {
+		for _, d := range e.Applied {
+			add(d, e.Layer)
 		}
-		if e.want.Encoding.ExactAngles {
-			add(provenance.Edit{What: "angles", Given: "exact"}, e.layer)
+		if e.Want.Encoding.ExactAngles {
+			add(provenance.Edit{What: "angles", Given: "exact"}, e.Layer)
 		}
-		if e.want.Cache == rope.Raw && e.Measured.Layouts.Cached {
-			add(provenance.Edit{What: "cache", Given: "raw"}, e.layer)
+		if e.IsRaw() {
+			add(provenance.Edit{What: "cache", Given: "raw"}, e.Layer)
 		}
-		if e.isFast(p.changes[i]) {
-			add(provenance.Edit{What: "precision", Given: fastPrecision}, e.layer)
+		if e.IsFast() {
+			add(provenance.Edit{What: "precision", Given: plan.Fast}, e.Layer)
 		}
-		for _, d := range p.features {
-			if !e.want.Cross {
-				add(d, e.layer)
+		for _, f := range v.plan.Features {
+			if !e.Want.Cross {
+				add(f.Edit, e.Layer)
 			}
 		}
-		if n := r.opts.OperatorSet; n > 0 {
-			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(n, 10)}, e.layer)
+		if raised := v.source.raised; raised != nil {
+			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(raised.To, 10)}, e.Layer)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b provenance.Edit) int {
 		return cmp.Compare(slices.Index(kinds, a.What), slices.Index(kinds, b.What))
 	})
 	for i, d := range list {
-		for _, text := range report.Edits {
-			if rest, ok := strings.CutPrefix(text, d.String()+onUnwindowed); ok {
-				list[i].Note = rest
+		for _, e := range v.plan.Edits {
+			if e.What == d.String() && e.Note != "" {
+				list[i].Note = e.Note
 			}
 		}
 	}

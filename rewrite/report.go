@@ -7,9 +7,9 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -25,17 +25,11 @@ const (
 type Form string
 
 const (
-	OwnNodes Form = "own nodes" // the model's own, with what was asked for in them
-	Inlined  Form = "inlined"   // the op's body in plain ONNX operators
+	OwnNodes Form = Form(lower.OwnNodes) // the model's own, with what was asked for in them
+	Inlined  Form = Form(lower.Inlined)  // the op's body in plain ONNX operators
 
-	GroupQuery Form = "GroupQueryAttention" // ONNX Runtime's op
+	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op
 )
-
-// told reports whether what a site computes can be read or measured where it is written so.
-func (f Form) told() bool { return f != Inlined }
-
-// replaced reports whether other nodes than the op stand where the model's own were.
-func (f Form) replaced() bool { return f == Inlined || f == GroupQuery }
 
 // Report says what was found and done.
 type Report struct {
@@ -125,6 +119,22 @@ type Site struct {
 	skipped bool // it was not asked for
 }
 
+// OperatorSet says that the model was raised to a newer version of the standard operators.
+type OperatorSet struct {
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
+	Converted int   `json:"converted"` // nodes that are written in another way now
+}
+
+// Definition says whether the model carries its op in plain ONNX operators, for runtimes
+// without the op library (package rewrite/definition).
+type Definition struct {
+	Ops      []string `json:"ops"`                 // names of the op that are defined; none where Reason says why
+	Bytes    int      `json:"bytes"`               // that the functions take in the file
+	MaxError float64  `json:"max_error,omitempty"` // of the functions against float64, relative to the largest number of a result
+	Reason   string   `json:"reason,omitempty"`    // why there is none
+}
+
 // Proof says how the op compared with the original on random inputs.
 type Proof = provenance.Proof
 
@@ -157,31 +167,6 @@ func (r *Report) count(is func(Site) bool) int {
 	return n
 }
 
-// keep notes a site that was refused before it was delimited.
-func (r *Report) keep(where string, refusal *graph.Refusal) {
-	r.Sites = append(r.Sites, Site{Node: refusal.Node, Scope: where, Op: refusal.Op, Status: Kept, Reason: refusal.Reason})
-}
-
-// number gives the sites their places.
-func (r *Report) number() {
-	for i := range r.Sites {
-		r.Sites[i].Layer = i
-	}
-}
-
-// carried notes by which methods the frequencies of the sites are scaled already.
-func (r *Report) carried(known rope.Context) {
-	for i := range r.Sites {
-		s := &r.Sites[i]
-		if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
-			continue
-		}
-		if spec, base, ok := rope.Recognise(*s.Attention, known); ok {
-			s.Theta, s.Scaling = base, spec.String()
-		}
-	}
-}
-
 func (r *Report) warn(warnings ...string) {
 	for _, w := range warnings {
 		if !slices.Contains(r.Warnings, w) {
@@ -206,23 +191,85 @@ func (s *Site) value(a rope.Attention) {
 }
 
 // describe fills in what was measured of a site.
-func (s *Site) describe(of *site.Sized, l *measure.Measured) {
-	s.value(l.Attention)
-	s.Unknown = l.Unknown
-	s.RotationOnly, s.ScoresOnly = l.RotationOnly, l.Turned
-	if l.RotationOnly {
+func (s *Site) describe(a *measure.Attention) {
+	m := a.Measured
+	s.value(m.Attention)
+	s.Unknown = m.Unknown
+	s.RotationOnly, s.ScoresOnly = m.RotationOnly, m.Turned
+	if m.RotationOnly {
 		return
 	}
-	s.AfterRotation = strings.Join(slices.DeleteFunc([]string{of.AfterRotation(), l.Attention.DescribeFactors()}, func(text string) bool { return text == "" }), ", ")
-	s.Mask = l.Attention.Mask.String()
-	s.Cache = "none"
-	if l.Layouts.Cached {
-		s.Cache = "growing"
+	s.AfterRotation = strings.Join(slices.DeleteFunc([]string{a.Site.AfterRotation(), m.Attention.DescribeFactors()}, func(text string) bool { return text == "" }), ", ")
+	s.Mask, s.Cache = m.Attention.Mask.String(), lower.CacheOf(m)
+}
+
+// carries notes by which method the frequencies of the site are scaled already.
+func (s *Site) carries(known rope.Context) {
+	if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
+		return
 	}
-	if l.LengthTracked != nil {
-		s.Cache = "counted"
+	if spec, base, ok := rope.Recognise(*s.Attention, known); ok {
+		s.Theta, s.Scaling = base, spec.String()
 	}
-	if l.Slots != nil {
-		s.Cache = fixedCacheName
+}
+
+// siteOf returns the report of a site as it was before any edit.
+func siteOf(of analysis.Site) Site {
+	var s Site
+	switch {
+	case of.Written != nil:
+		s = SiteOf(*of.Written.Record)
+		s.ScoresOnly = of.Written.Turned()
+	case of.Attention != nil:
+		s.describe(of.Attention)
+		s.ScoresOnly = s.ScoresOnly && of.Unchanged != analysis.PaddingRead
 	}
+	s.Node, s.Scope, s.Layer, s.Op, s.Status, s.Proof, s.Reason = of.Node, of.Scope, of.Layer, of.Op, Rewritten, of.Proof, of.Reason
+	if of.Unchanged != "" {
+		s.Status, s.skipped = Kept, of.Unchanged == analysis.NotAsked
+	}
+	return s
+}
+
+// report makes the report of what was done.
+func (r *request) report(v values) *Report {
+	out := newReport(r.model)
+	if v.analysis != nil {
+		out.Again = v.analysis.Again
+		for _, s := range v.analysis.Sites {
+			out.Sites = append(out.Sites, siteOf(s))
+		}
+		out.warn(v.analysis.Warnings...)
+	}
+	if v.plan != nil {
+		for i := range out.Sites {
+			out.Sites[i].carries(r.methods.Context)
+		}
+		for _, s := range v.plan.Sites {
+			out.Sites[s.Layer].Form, out.Sites[s.Layer].FormReason = Form(s.Form), s.FormReason
+		}
+		for _, e := range v.plan.Edits {
+			out.Edits = append(out.Edits, e.String())
+		}
+		out.warn(v.plan.Warnings...)
+	}
+	if v.result != nil {
+		out.warn(v.result.Warnings...)
+		out.Definition, out.Record = (*Definition)(v.result.Fallback), v.result.record
+	}
+	out.warn(r.warnings...)
+	if v.source != nil {
+		out.OperatorSet = v.source.raised
+		out.warn(v.source.warnings...)
+	}
+	return out
+}
+
+// SiteOf returns what a record says of a site, as it was before any edit, in the words
+// of a report. The site stands for all layers of the record's.
+func SiteOf(r provenance.Site) Site {
+	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
+		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: r.Cache, Mask: r.Original.Mask.String()}
+	s.value(r.Original)
+	return s
 }

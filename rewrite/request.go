@@ -1,151 +1,232 @@
 package rewrite
 
 import (
-	"context"
+	"cmp"
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/backend"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/feature"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// request is what the options ask for of one model, checked as far as that is
-// possible before anything of the model is run.
+// request is what the options ask for of one model, checked as far as that is possible before anything
+// of the model is run. It never changes, and neither does the model by it.
 type request struct {
+	model    *onnx.Model // as it came
 	opts     Options
-	model    *onnx.Model
-	config   modelConfig
-	backend  backend
-	features []feature
+	digest   [sha256.Size]byte // of the model's graph, for the record
+	earlier  *earlier.Rewrite  // what an earlier rewrite left; nil for most models
+	target   backend.Target
+	methods  plan.Methods
+	features feature.Asked
+	warnings []string
 
-	digest  [sha256.Size]byte  // of the model's graph, as it came
-	earlier *earlier           // what an earlier rewrite left; nil for most models
-	carried bool               // sites start from what the earlier rewrite made of them
-	written map[int]*writtenOp // its ops, by layer
-
-	analyser *analyser // that found the sites; nil where an earlier rewrite's record tells them
+	inspection bool // nothing but a look at the model is asked for
 }
 
-// backend writes what sites become.
-type backend interface {
-	// takes says whether the backend can do what the options ask for.
-	takes(Options) error
-	// keepsAttention says that the model's own attention stays: a site whose rotation
-	// alone can be measured is of use, and padded tokens get what they got before.
-	keepsAttention() bool
-	// bind decides how each site is written, and readies it for that.
-	bind(context.Context, *request, []*edited) error
-	// lower writes the site's edited value.
-	lower(*edited) (lower.Change, error)
-	// write changes the model. What the features make comes after it.
-	write(context.Context, *onnx.Model, *plan, *Report) error
-	// finish completes the model behind the features.
-	finish(context.Context, *request, *plan, *Report) error
-	// text names the backend where it is not the usual one.
-	text() string
-}
-
-// feature is what a rewrite adds to a model beside the edits of its sites.
-type feature interface {
-	// edit is the feature as report and record say it.
-	edit() provenance.Edit
-	// check refuses a model by what came of its sites, and proves what the feature needs
-	// of the rest.
-	check(context.Context, *request, *Report) error
-	// site adds the feature to a site that was bound.
-	site(*onnx.Model, *edited) error
-	// planned refuses what was planned, before the model is changed.
-	planned([]lower.Change) error
-	// finish changes the model, after its sites were written.
-	finish(*onnx.Model, []lower.Change) error
-}
-
-// newRequest checks what the options ask for. It gives a model that was rewritten
-// before its own inputs and outputs back.
-func newRequest(m *onnx.Model, opts Options, digest [sha256.Size]byte) (*request, error) {
-	r := &request{opts: opts, model: m, config: readConfig(m.Path, opts.Configuration), digest: digest}
-	if err := r.startAgain(); err != nil {
-		return nil, err
+// newRequest checks what the options ask for.
+func newRequest(m *onnx.Model, opts Options) (*request, error) {
+	r := &request{model: m, opts: opts, digest: m.Digest(), features: opts.features()}
+	if err := r.loadable(); err != nil {
+		return r, err
 	}
-	opts = r.opts
-	if err := opts.checkPrecision(); err != nil {
-		return nil, err
-	}
-	for _, of := range []func(*onnx.Model, Options) (feature, error){documents, fixedCache, lastLogits} {
-		f, err := of(m, opts)
-		if err != nil {
-			return nil, err
+	if err := r.check(); err != nil {
+		if errors.Is(err, ErrNoAttention) {
+			return r, err
 		}
-		if f != nil {
-			r.features = append(r.features, f)
-		}
+		return r, &EditError{Layer: WholeModel, Err: err}
 	}
-	var err error
-	if r.backend, err = opts.Target.newBackend(); err != nil {
-		return nil, err
-	}
-	if err := r.backend.takes(opts); err != nil {
-		return nil, err
-	}
-	if err := oneOfEachAxis(opts.Edits); err != nil {
-		return nil, err
-	}
-	if r.earlier != nil {
-		r.opts.Context = r.earlier.fill(opts.Context)
-	}
-	r.opts.Context = r.config.Fill(r.opts.Context)
 	return r, nil
 }
 
-// check refuses a model by what was measured of it.
-func (r *request) check(ctx context.Context, report *Report) error {
-	for _, f := range r.features {
-		if err := f.check(ctx, r, report); err != nil {
-			return err
+// newInspection asks for nothing but a look at the model.
+func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, error) {
+	opts.WithoutWeights, opts.OperatorSet = true, 0
+	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Configuration), Earlier: e, Carried: e != nil}}
+	if err := r.loadable(); err != nil {
+		return r, err
+	}
+	var err error
+	if r.target, err = backend.Of(string(opts.Target)); err != nil {
+		return r, &EditError{Layer: WholeModel, Err: err}
+	}
+	r.methods.Context = r.known()
+	return r, nil
+}
+
+// loadable refuses a model that no runtime loads: pieces of it could be measured
+// all the same, and "proven equal" would be said of what cannot run. Where
+// weights may be missing it warns of the first that is.
+func (r *request) loadable() error {
+	if err := r.model.CheckValues(); err != nil {
+		return fmt.Errorf("%w; no runtime loads it, export it again", err)
+	}
+	for err := range r.model.UnreadableData() {
+		switch {
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w; no runtime loads the model, copy or export it again", err)
+		case !r.opts.WithoutWeights:
+			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.WithoutWeights in Go, looks at a model without its weights", err)
+		case r.warnings == nil:
+			r.warnings = []string{fmt.Sprintf("%v; the model can be looked at without it, but nothing runs it like this", err)}
 		}
+	}
+	// Operator sets stand behind the graph: a file may end before them and look whole.
+	if len(r.model.Opsets()) == 0 {
+		return fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", r.model.Path)
 	}
 	return nil
 }
 
-// write changes the model as planned.
-func (r *request) write(ctx context.Context, m *onnx.Model, p *plan, report *Report) error {
-	if text := r.backend.text(); text != "" {
-		if r.backend.keepsAttention() && !p.replaces() && len(report.Edits) == 0 {
-			return nil // nothing is asked of it
-		}
-		report.Edits = append(report.Edits, text)
+// check checks what is asked for against the model and what an earlier rewrite left in it.
+func (r *request) check() (err error) {
+	if r.earlier, err = earlier.Read(r.model); err != nil {
+		return err
 	}
-	before := shapesOf(m)
-	if len(p.changes) > 0 {
-		for _, f := range r.features {
-			if err := f.planned(p.changes); err != nil {
-				return &EditError{Layer: WholeModel, Err: err}
+	carried := false
+	if r.earlier == nil {
+		if r.opts.Restore {
+			return errors.New("there is nothing to restore: the model has no record of an earlier rewrite")
+		}
+	} else {
+		if err := r.earlier.Usable(); err != nil {
+			return err
+		}
+		if err := r.checkAgain(); err != nil {
+			return err
+		}
+		if carried = r.opts.carries(); carried {
+			if err := r.carryFeatures(); err != nil {
+				return err
 			}
 		}
 	}
-	if err := r.backend.write(ctx, m, p, report); err != nil || len(p.changes) == 0 {
+	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Precision) {
+		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Precision)
+	}
+	opset := max(r.model.Opset(""), r.opts.OperatorSet)
+	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {
 		return err
 	}
-	for _, f := range r.features {
-		if err := f.finish(m, p.changes); err != nil {
-			return &EditError{Layer: WholeModel, Err: err}
-		}
-	}
-	if r.opts.inspect {
-		return nil // nothing is kept of it
-	}
-	if err := r.backend.finish(ctx, r, p, report); err != nil {
+	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
 		return err
 	}
-	report.Record = r.record(report, p, before)
-	return provenance.Write(m, report.Record)
+	if err := r.target.Accepts(backend.Options{Precision: r.opts.Precision}); err != nil {
+		return err
+	}
+	if err := plan.OneOfEachAxis(r.opts.Edits); err != nil {
+		return err
+	}
+	r.methods = r.opts.methods()
+	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Configuration)
+	r.methods.Earlier, r.methods.Carried, r.methods.Restored = r.earlier, carried, r.opts.Restore
+	r.methods.OwnMasks = r.target.Keeps
+	r.methods.Context = r.known()
+	return nil
 }
 
-// named returns a value by its name, nil where there is none.
-func named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
-	if i := slices.IndexFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name }); i >= 0 {
-		return list[i]
+// known is what methods need to know of the model: what the caller says, then what an earlier rewrite
+// knew, then config.json.
+func (r *request) known() rope.Context {
+	known := r.opts.Context
+	if r.earlier != nil && r.earlier.Record != nil && !r.inspection {
+		known = r.earlier.Fill(known)
+	}
+	return r.methods.Config.Fill(known)
+}
+
+// checkAgain refuses what cannot be asked of a model that was rewritten before.
+func (r *request) checkAgain() error {
+	o, e := r.opts, r.earlier
+	edits := len(o.Edits)+len(o.LayerEdits) > 0
+	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.LogitsPlaces != "" || o.RawCache || o.ExactAngles || o.Precision != ""
+	switch {
+	case o.Restore && (edits || features || o.carries()):
+		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
+	case o.Restore && !e.HoldsOps():
+		return fmt.Errorf("the target %s changed nodes of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
+	case !o.Restore && !edits && !features:
+		return errors.New("the model was rewritten before; give a method, or --restore to take the earlier ones back")
+	case !e.HoldsOps():
+		return nil
+	case o.Layers != nil:
+		return errors.New("the model was rewritten before, and its other layers cannot be left as they are; give single layers their method with SPEC@LAYERS")
+	case o.carries() && slices.ContainsFunc(e.Record.Edits, drawsPositions):
+		return errors.New("the random positions of the earlier rewrite cannot be carried on; leave base away and give all methods again")
 	}
 	return nil
 }
+
+// drawsPositions reports whether an edit gives tokens positions that are drawn.
+func drawsPositions(d provenance.Edit) bool {
+	spec, err := rope.ParseSpec(rope.PositionsAxis, d.Given)
+	return d.What == rope.PositionsAxis.String() && err == nil && spec.Name == "randomized"
+}
+
+// carryFeatures adds what the earlier rewrite gave the model beside the edits of its sites.
+func (r *request) carryFeatures() (err error) {
+	f := &r.features
+	for _, d := range r.earlier.Record.Edits {
+		switch {
+		case d.What == "documents" && f.Documents == "" && f.Separator == nil:
+			if name := d.Setting("input"); name.Kind() == rope.Word {
+				f.Documents = name.String()
+			} else if f.Separator, err = feature.ParseSeparator(d.Given); err != nil {
+				return err
+			}
+		case d.What == "kv" && f.FixedCapacity == 0:
+			f.FixedCapacity, f.CacheLength = d.Setting("capacity").Integer(), d.Setting("input").String()
+		case d.What == "logits" && f.LogitsPlaces == "":
+			f.LogitsPlaces = d.Setting("input").String()
+		}
+	}
+	return nil
+}
+
+// analysis says what of the sites is of use.
+func (r *request) analysis() analysis.Options {
+	onlyMasks := r.methods.OnlyMasks()
+	return analysis.Options{
+		Layers: r.opts.Layers, OnlyMasks: onlyMasks, KeepsAttention: r.target.Keeps,
+		ScoresAlone: !r.target.Keeps && !r.opts.RawCache && (len(r.methods.All()) == 0 || onlyMasks),
+		DumpSites:   r.opts.DumpSites, Progress: r.opts.Progress,
+	}
+}
+
+// checkLayers refuses methods of layers that the model does not have.
+func (r *request) checkLayers(a *analysis.Analysis) error {
+	if err := r.methods.CheckLayers(len(a.Sites)); err != nil {
+		return &EditError{Layer: WholeModel, Err: err}
+	}
+	return nil
+}
+
+// methods are the methods that the options ask for.
+func (o Options) methods() plan.Methods {
+	m := plan.Methods{Edits: o.Edits, ExactAngles: o.ExactAngles, RawCache: o.RawCache, Precision: o.Precision}
+	for _, e := range o.LayerEdits {
+		m.LayerEdits = append(m.LayerEdits, plan.LayerEdit(e))
+	}
+	if o.Restore {
+		m.Precision = plan.Exact
+	}
+	return m
+}
+
+// features are the features that the options ask for.
+func (o Options) features() feature.Asked {
+	return feature.Asked{Documents: o.Documents, Separator: (*feature.Separator)(o.Separator),
+		FixedCapacity: o.FixedCapacity, CacheLength: cmp.Or(o.CacheLength, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
+}
+
+// carries reports whether methods are to start from what the model carries.
+func (o Options) carries() bool { return o.Carried || o.methods().Carry() }

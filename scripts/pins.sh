@@ -12,7 +12,7 @@ PIN_ONNXRUNTIME_PYTHON=3.13
 PIN_ONNXRUNTIME_SHA256_x86_64=74a6a52994616c4d18b33db1e13c226333a70a6ba07480a5cab9c2a50dff1430
 PIN_ONNXRUNTIME_SHA256_aarch64=dcaedc50333876f3829ab966b242147f0e548229e29c36fe44622ecf748c25ee
 
-# Older ONNX Runtimes that the op library is tested under (make test-native, 47 MB in all).
+# Older ONNX Runtimes that the op library is tested under (make test-native-all, 47 MB in all).
 # The wheel of 1.18 has no libonnxruntime.so; that of ONNX Runtime GenAI 0.3.0 brings 1.18.0,
 # for x86_64 only.
 PIN_OLD_ONNXRUNTIMES="1.18.0 1.23.2 1.24.4"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -34,7 +35,7 @@ func edits(t *testing.T, axis rope.Axis, spec string) []rope.Spec {
 
 // A model with a method is measured by what it claims, and not by the original.
 func TestAsClaimed(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		model   string
 		options rewrite.Options
 	}{
@@ -48,7 +49,7 @@ func TestAsClaimed(t *testing.T) {
 		"anchor":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.MaskAxis, "anchor"), Documents: rewrite.DocumentsInput}},
 		"raw cache":            {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2"), RawCache: true}},
 		"16 bits":              {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
-	} {
+	}, 3) {
 		original := path(c.model)
 		result, err := run(t, original, edited(t, original, rewriter(t, c.options)), validate.Options{Length: 40})
 		if err != nil {
@@ -87,7 +88,7 @@ func TestNotAsClaimed(t *testing.T) {
 			return nil
 		}
 	}
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		patched string
 		change  func(nodes []*onnx.Node)
 		verdict validate.Verdict
@@ -111,7 +112,7 @@ func TestNotAsClaimed(t *testing.T) {
 		"without a method, scaled": {same, func(nodes []*onnx.Node) {
 			nodes[1].SetAttribute(onnx.FloatAttr("scale", nodes[1].Float("scale", 0)*1.05))
 		}, validate.Different, 1},
-	} {
+	}, 3) {
 		result, err := run(t, original, edited(t, c.patched, last(c.change)), validate.Options{Length: 40})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

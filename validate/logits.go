@@ -17,20 +17,15 @@ const roundings = 8
 // fewRoundings is how many are enough to see that methods make more of a difference than rounding.
 const fewRoundings = 3
 
-type opener func(context.Context, engine.Engine, string) (*decoder.Decoder, error)
-
 // compare runs both models, one after the other, so that one at a time is in memory, and measures
 // how their logits differ.
 func (v *validation) compare(ctx context.Context) error {
-	open := decoder.Open
-	if v.emulated {
-		open = decoder.OpenEmulated
-	}
-	own, alone, err := v.run(ctx, v.original, open, false)
+	as := decoder.Options{Emulated: v.emulated}
+	own, alone, err := v.run(ctx, v.original, as, false)
 	for unrun := (*notRun)(nil); errors.As(err, &unrun) && len(v.kinds) > 1; {
 		v.note(fmt.Sprintf("%s: the original itself does not run so, and that was not compared (%v).", v.kinds[unrun.kind].name, unrun.error))
 		v.kinds, v.sequences = slices.Delete(v.kinds, unrun.kind, unrun.kind+1), slices.Delete(v.sequences, unrun.kind, unrun.kind+1)
-		own, alone, err = v.run(ctx, v.original, open, false)
+		own, alone, err = v.run(ctx, v.original, as, false)
 	}
 	if err != nil {
 		return err
@@ -40,7 +35,7 @@ func (v *validation) compare(ctx context.Context) error {
 			v.note(fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", v.kinds[i].name, why))
 		}
 	}
-	if v.logits, _, err = v.run(ctx, v.patched, open, true); err != nil {
+	if v.logits, _, err = v.run(ctx, v.patched, as, true); err != nil {
 		return err
 	}
 	r := v.result
@@ -63,7 +58,7 @@ func (v *validation) compare(ctx context.Context) error {
 		r.Cases = append(r.Cases, c)
 	}
 	if r.Short {
-		wide, _, err := v.run(ctx, v.original, decoder.OpenWide, false)
+		wide, _, err := v.run(ctx, v.original, decoder.Options{Wide: true}, false)
 		if err != nil {
 			return err
 		}
@@ -80,13 +75,11 @@ func (v *validation) compare(ctx context.Context) error {
 // where that does not explain the differences, with every number rounded once more at random.
 func (v *validation) rounding(ctx context.Context) error {
 	r, own := v.result, v.own
-	ways := []opener{decoder.OpenAsWritten}
+	ways := []decoder.Options{{AsWritten: true}}
 	for seed := range roundings {
-		ways = append(ways, func(ctx context.Context, eng engine.Engine, path string) (*decoder.Decoder, error) {
-			return decoder.OpenRounded(ctx, eng, path, seed)
-		})
+		ways = append(ways, decoder.Options{Change: decoder.Rounded(seed)})
 	}
-	for i, open := range ways {
+	for i, as := range ways {
 		r.Same = r.same()
 		if i > fewRoundings && r.Claim != nil && r.Claim.Changes && r.expected() {
 			return nil // methods make the difference
@@ -95,7 +88,7 @@ func (v *validation) rounding(ctx context.Context) error {
 			return nil
 		}
 		v.progress("rounding of the original")
-		other, _, err := v.run(ctx, v.original, open, false)
+		other, _, err := v.run(ctx, v.original, as, false)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -116,8 +109,8 @@ func (v *validation) rounding(ctx context.Context) error {
 
 // run gives a model's logits of each kind. alone says why it ran row by row, where it did; the patched
 // model may not.
-func (v *validation) run(ctx context.Context, path string, open opener, patched bool) (logits [][]float64, alone []error, err error) {
-	d, err := open(ctx, v.eng, path)
+func (v *validation) run(ctx context.Context, path string, as decoder.Options, patched bool) (logits [][]float64, alone []error, err error) {
+	d, err := decoder.Open(ctx, v.eng, path, as)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"reflect"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -163,12 +161,7 @@ func (v *validation) compareExpected(ctx context.Context, m *onnx.Model) error {
 	open := func(wide bool) ([][]float64, error) {
 		c := *m // what is loaded is changed
 		c.Graph = m.Graph.Clone()
-		if wide {
-			float16.Retype(&c)
-		}
-		logits, _, err := v.run(ctx, v.original, func(ctx context.Context, eng engine.Engine, path string) (*decoder.Decoder, error) {
-			return decoder.OpenModel(ctx, eng, &c, path, nil)
-		}, true)
+		logits, _, err := v.run(ctx, v.original, decoder.Options{Model: &c, Wide: wide}, true)
 		return logits, err
 	}
 	logits, err := open(false)

@@ -158,21 +158,21 @@ type validation struct {
 
 // look loads both models once, refuses those that cannot be compared, and decides what is fed.
 func (v *validation) look(ctx context.Context) error {
-	first, err := decoder.Open(ctx, v.eng, v.original)
+	first, err := decoder.Open(ctx, v.eng, v.original, decoder.Options{})
 	second := first
 	if err == nil {
 		defer first.Close()
-		second, err = decoder.Open(ctx, v.eng, v.patched)
+		second, err = decoder.Open(ctx, v.eng, v.patched, decoder.Options{})
 	}
 	if err != nil && ctx.Err() == nil {
 		as := err
-		if first, err = decoder.OpenEmulated(ctx, v.eng, v.original); err != nil || !first.Short {
+		if first, err = decoder.Open(ctx, v.eng, v.original, decoder.Options{Emulated: true}); err != nil || !first.Short {
 			return as
 		}
 		defer first.Close()
 		v.emulated = true
 		v.note("ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
-		second, err = decoder.OpenEmulated(ctx, v.eng, v.patched)
+		second, err = decoder.Open(ctx, v.eng, v.patched, decoder.Options{Emulated: true})
 	}
 	if err != nil {
 		return err

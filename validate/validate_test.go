@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -66,7 +67,7 @@ func TestRun(t *testing.T) {
 	}
 	original := path("llama__optimum")
 	patched := edited(t, original, patch())
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name    string
 		patched string
 		same    bool
@@ -83,7 +84,7 @@ func TestRun(t *testing.T) {
 			n.SetAttribute(onnx.FloatsAttr("frequencies", f...))
 		})), false},
 		{"blind to padding", edited(t, patched, each(func(n *onnx.Node) { n.Inputs[6] = "" })), false},
-	} {
+	}, 3) {
 		result, err := run(t, original, c.patched, validate.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)

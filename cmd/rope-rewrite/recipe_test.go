@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 )
 
 // The recipe of a model that was rewritten makes the same bytes of its original, whatever it was
@@ -27,7 +28,7 @@ func TestRecipes(t *testing.T) {
 		return stdout.Bytes()
 	}
 	const yarn = "--scaling yarn:factor=4,original_max_position_embeddings=32"
-	for _, flags := range []string{
+	for _, flags := range testsample.Of(t, []string{
 		"",
 		yarn,
 		yarn + "@1",
@@ -51,15 +52,15 @@ func TestRecipes(t *testing.T) {
 		"--exact-angles",
 		"--definition none",
 		"--layers 1 " + yarn,
-	} {
+	}, 3) {
 		t.Run(flags, func(t *testing.T) { roundTrip(t, command, "llama__optimum", flags) })
 	}
-	for name, flags := range map[string]string{
+	for name, flags := range testsample.OfMap(t, map[string]string{
 		"llama__dynamo18-fp16":    "--precision fast --opset 18 " + yarn,
 		"llama__dynamo18-nocache": "--mask intra-document-reset --documents separator:3,ends",
 		"gemma3_text__dynamo18":   "--scaling linear:factor=2",
 		"llama__genai-fp32":       yarn,
-	} {
+	}, 1) {
 		t.Run(name, func(t *testing.T) { roundTrip(t, command, name, flags) })
 	}
 	t.Run("carried", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -189,7 +190,7 @@ const (
 // differs is named.
 func TestDamaged(t *testing.T) {
 	v := newValidation(t)
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name, model, flags string
 		damage             func(*onnx.Model)
 		first              string // in the place that is named; "" where the nodes are others
@@ -269,7 +270,7 @@ func TestDamaged(t *testing.T) {
 			n := nodes(m, "RotaryAttention")[1]
 			n.SetAttribute(onnx.FloatAttr("softcap", 1e-30))
 		}, "another softcap"},
-	} {
+	}, 6) {
 		t.Run(c.name, func(t *testing.T) {
 			patched := v.changed(v.rewrite(c.model, c.flags), c.damage)
 			r, err := v.validate(c.model, patched, 24)
@@ -292,7 +293,7 @@ func TestDamaged(t *testing.T) {
 // An honest model is what it should be.
 func TestHonest(t *testing.T) {
 	v := newValidation(t)
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		model, flags string
 		verdict      validate.Verdict
 	}{
@@ -328,7 +329,7 @@ func TestHonest(t *testing.T) {
 		{"llama__optimum", "--layers 0", validate.Same},
 		{"llama__dynamo23", yarn, validate.AsClaimed},
 		{"gptj__ts17", "", validate.Same},
-	} {
+	}, 4) {
 		t.Run(c.model+" "+c.flags, func(t *testing.T) {
 			r, err := v.validate(c.model, v.rewrite(c.model, c.flags), 24)
 			if err != nil {

@@ -36,103 +36,65 @@ type Step struct {
 	Pasts         []int64 // [Batch], how many tokens a fixed cache holds; nil is the mask's width − Length
 }
 
-// Open loads a model file.
-func Open(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	return open(ctx, eng, path, float16.Widen)
+// Options say what is loaded, and how it is computed. The zero value is a model file as it is.
+type Options struct {
+	// Model is loaded in the place of the file, beside which its weights lie. It is changed.
+	Model *onnx.Model
+	// Change, rewrite.InFloat64 or Rounded for example, gives what is loaded in the model's place.
+	Change func(*onnx.Model) (*onnx.Model, error)
+	// Outputs of a Model, float32 or integers, that All returns beside its own.
+	Outputs []*onnx.ValueInfo
+	// Wide computes in float32 throughout, whatever 16-bit types the model has.
+	Wide bool
+	// Emulated computes nodes in bfloat16 in float32 and rounds their outputs: ONNX Runtime has no
+	// kernels for most of them. Models that are not loaded from their file are always computed so.
+	Emulated bool
+	// AsWritten leaves ONNX Runtime's graph optimisations out: another order of the same arithmetic.
+	AsWritten bool
 }
 
-// OpenAsWritten loads a model file to be run without ONNX Runtime's graph optimisations: another
-// order of the same arithmetic.
-func OpenAsWritten(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, err
+// Open loads a model file, or what opts has in its place.
+func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*Decoder, error) {
+	m := opts.Model
+	if m == nil {
+		file, err := onnx.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		m = file
 	}
-	defer m.Close()
-	return load(ctx, eng, m, path, float16.Widen, nil, false)
-}
-
-// OpenRounded loads a model file in which every float32 number that a node computes is rounded once
-// more, at random: what rounding alone does to the model. Seeds draw other roundings.
-func OpenRounded(ctx context.Context, eng engine.Engine, path string, seed int) (*Decoder, error) {
-	return open(ctx, eng, path, func(m *onnx.Model) bool {
-		float16.Widen(m)
-		roundAgain(m, seed)
-		return true
-	})
-}
-
-// OpenWide loads a model file to be computed in float32 throughout, whatever
-// 16-bit types it has.
-func OpenWide(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	return open(ctx, eng, path, float16.Retype)
-}
-
-// OpenEmulated loads a model file whose nodes in bfloat16 are computed in
-// float32, their outputs rounded: ONNX Runtime has no kernels for most of them.
-func OpenEmulated(ctx context.Context, eng engine.Engine, path string) (*Decoder, error) {
-	return open(ctx, eng, path, func(m *onnx.Model) bool {
-		widened := float16.Widen(m)
-		return float16.Emulate(m, onnx.BFloat16) || widened
-	})
-}
-
-// open loads a model file that widen changes first.
-func open(ctx context.Context, eng engine.Engine, path string, widen func(*onnx.Model) bool) (*Decoder, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	return load(ctx, eng, m, path, widen, nil, true)
-}
-
-// OpenModel loads a model as it stands in memory, which gives the values more, float32 or
-// integers, beside its own outputs (All returns them). path is the file that it came from:
-// weights in files of their own lie beside it. m is changed. Nodes in bfloat16 are computed
-// as OpenEmulated has it.
-func OpenModel(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, more []*onnx.ValueInfo) (*Decoder, error) {
-	always := func(m *onnx.Model) bool {
-		float16.Widen(m)
-		float16.Emulate(m, onnx.BFloat16)
-		return true
-	}
-	return load(ctx, eng, m, path, always, more, true)
-}
-
-// OpenChanged loads what change makes of a model file, rewrite.InFloat64 for example, from memory.
-func OpenChanged(ctx context.Context, eng engine.Engine, path string, change func(*onnx.Model) (*onnx.Model, error)) (*Decoder, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	changed, err := change(m)
-	if err != nil {
-		return nil, err
-	}
-	return OpenModel(ctx, eng, changed, path, nil)
-}
-
-// load loads a model of which widen says whether it differs from the file.
-func load(ctx context.Context, eng engine.Engine, m *onnx.Model, path string, widen func(*onnx.Model) bool, more []*onnx.ValueInfo, optimize bool) (*Decoder, error) {
-	d := &Decoder{path: path, Short: float16.Has(m)}
 	var err error
+	if opts.Change != nil {
+		if m, err = opts.Change(m); err != nil {
+			return nil, err
+		}
+	}
+	d := &Decoder{path: path, Short: float16.Has(m)}
 	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: optimize, Library: m.Opset(customop.Domain) > 0}
-	for _, v := range more {
+	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: !opts.AsWritten, Library: m.Opset(customop.Domain) > 0}
+	for _, v := range opts.Outputs {
 		m.Graph.AddOutput(v)
 		em.Outputs = append(em.Outputs, v.Name)
 	}
 	for i, in := range d.Inputs {
 		em.Inputs = append(em.Inputs, in.Name)
 		if float16.Short(in.Type) {
-			d.Inputs[i].Type = onnx.Float // as widen makes it
+			d.Inputs[i].Type = onnx.Float // as the model is widened below
 		}
 	}
-	if widen(m) {
+	widen := float16.Widen
+	if opts.Wide {
+		widen = float16.Retype
+	}
+	unlike := opts.Model != nil || opts.Change != nil // the file
+	changed := widen(m)
+	if unlike || opts.Emulated {
+		changed = float16.Emulate(m, onnx.BFloat16) || changed
+	}
+	if unlike || changed {
 		if em.Bytes, err = m.Marshal(); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -179,7 +141,7 @@ func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error)
 	return all, cache, nil
 }
 
-// All evaluates one step and returns every output by its name, those that OpenModel was
+// All evaluates one step and returns every output by its name, those that Open was
 // asked for among them. A model that gives the logits of one token per row gives the last's.
 func (d *Decoder) All(ctx context.Context, s Step) (map[string]engine.Tensor, error) {
 	return d.outputs(ctx, s, []int64{s.Length - 1})

@@ -40,7 +40,7 @@ func worker(t *testing.T) engine.Engine {
 
 func open(t *testing.T, eng engine.Engine, path string) *decoder.Decoder {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), eng, path)
+	d, err := decoder.Open(context.Background(), eng, path, decoder.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Close()
-		if _, err := decoder.Open(context.Background(), &fakeSession{}, path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := decoder.Open(context.Background(), &fakeSession{}, path, decoder.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

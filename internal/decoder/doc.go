@@ -6,6 +6,6 @@
 // (GroupQueryAttention, as ONNX Runtime GenAI's builder writes it) has no
 // position_ids and takes padding on the right of the first call.
 //
-//	d, err := decoder.Open(ctx, eng, "model.onnx")
+//	d, err := decoder.Open(ctx, eng, "model.onnx", decoder.Options{})
 //	logits, cache, err := d.Run(ctx, decoder.Step{Batch: 1, Length: 3, IDs: ids, Mask: mask, Positions: positions})
 package decoder

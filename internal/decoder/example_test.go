@@ -18,7 +18,7 @@ func Example() {
 		return
 	}
 	defer eng.Close()
-	d, err := decoder.Open(ctx, eng, "../../testdata/models/llama__optimum/model.onnx")
+	d, err := decoder.Open(ctx, eng, "../../testdata/models/llama__optimum/model.onnx", decoder.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -131,6 +131,9 @@ func TestStages(t *testing.T) {
 		{"rewrite/internal/fused/msrotary", "rewrite/internal/ir", true},
 		{"rewrite/internal/unheard", "rewrite/internal/dim", false},
 		{"rewrite", "rewrite/internal/plainonnx", true},
+		{"rewrite/internal/tests/kit", "rewrite", true},
+		{"rewrite/internal/tests/kit", "rewrite/internal/measure", true},
+		{"rewrite/internal/measure", "rewrite/internal/tests/kit", false},
 	} {
 		if got := Downwards(c.from, c.to); got != c.want {
 			t.Errorf("%s imports %s: downwards %v, want %v", c.from, c.to, got, c.want)

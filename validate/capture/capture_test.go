@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -86,7 +87,7 @@ func distance(a, b []float64) float64 {
 // The reference, run on what was captured, gives what was captured: with grouped heads,
 // partial rotation, interleaved pairs, windows, norms, 16 bits, and padding on the left or right.
 func TestReferenceAgrees(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name      string
 		layers    int
 		precision rope.Precision
@@ -97,7 +98,7 @@ func TestReferenceAgrees(t *testing.T) {
 		{"gemma3_text__dynamo18", 0, rope.Float32}, // windows
 		{"llama__dynamo18-fp16", 2, rope.Float16},
 		{"llama__genai-fp32", 2, rope.Float32}, // GroupQueryAttention, padding on the right
-	} {
+	}, 3) {
 		t.Run(c.name, func(t *testing.T) {
 			m := open(t, model(c.name), rewrite.Options{})
 			run, err := m.Run(context.Background(), m.Random(20, 1))

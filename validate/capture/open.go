@@ -84,7 +84,7 @@ func (c *Model) load(ctx context.Context, path string, opts Options) error {
 		return fmt.Errorf("%s: none of its %d attentions can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
 	}
 	more := c.attach(m)
-	if c.decoder, err = decoder.OpenModel(ctx, c.engine, m, path, more); err != nil {
+	if c.decoder, err = decoder.Open(ctx, c.engine, path, decoder.Options{Model: m, Outputs: more}); err != nil {
 		return err
 	}
 	c.Vocabulary, c.Length, c.Capacity, c.LengthTracked = c.decoder.Vocabulary, c.decoder.Length, c.decoder.Capacity, c.decoder.LengthTracked

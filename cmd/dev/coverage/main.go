@@ -75,7 +75,11 @@ func run(ctx context.Context, folder string, only []string, unfinished bool, job
 	if err := os.WriteFile(kept, data, 0o666); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, []byte(coverage.Page(results)), 0o666); err != nil {
+	page, err := coverage.Page(results)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, []byte(page), 0o666); err != nil {
 		return err
 	}
 	fmt.Println(coverage.Summary(results) + " " + out + " has the table.")

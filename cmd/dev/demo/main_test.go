@@ -14,6 +14,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 )
 
 func TestMain(m *testing.M) {
@@ -57,7 +58,7 @@ func TestDemo(t *testing.T) {
 func TestDamage(t *testing.T) {
 	var screen bytes.Buffer
 	d := newDemo(t, &screen)
-	for _, key := range []string{"yarn4", "string_pad"} {
+	for _, key := range testsample.Of(t, []string{"yarn4", "string_pad"}, 1) {
 		screen.Reset()
 		d.checked, d.off = 0, 0
 		d.goldens = damaged(t, key)

@@ -52,7 +52,7 @@ func (d *demo) model(ctx context.Context, eng engine.Engine, worker, name string
 // compare runs a patched model in prefill and token by token on what a golden
 // was made from.
 func (d *demo) compare(ctx context.Context, eng engine.Engine, path, method, key, with string) error {
-	model, err := decoder.Open(ctx, eng, path)
+	model, err := decoder.Open(ctx, eng, path, decoder.Options{})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
@@ -350,5 +351,5 @@ func writeJSON(path string, stdout io.Writer, value any) error {
 		_, err = stdout.Write(b)
 		return err
 	}
-	return writeFile(path, b)
+	return configfile.Write(path, b, 0o644)
 }

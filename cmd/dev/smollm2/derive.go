@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // derivation says how a variant is made from another one.
@@ -72,7 +74,7 @@ func (f *fetcher) derive(ctx context.Context, name string) error {
 		if err := f.runDerivation(ctx, d, from, folder); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(folder, stampName(graphFile)), []byte(stamp)); err != nil {
+		if err := configfile.Write(filepath.Join(folder, stampName(graphFile)), []byte(stamp), 0o644); err != nil {
 			return err
 		}
 	}
@@ -95,7 +97,7 @@ func (f *fetcher) runDerivation(ctx context.Context, d derivation, from, folder 
 		if err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(folder, name), b); err != nil {
+		if err := configfile.Write(filepath.Join(folder, name), b, 0o644); err != nil {
 			return err
 		}
 	}
@@ -106,7 +108,7 @@ func (f *fetcher) runDerivation(ctx context.Context, d derivation, from, folder 
 func (f *fetcher) runProgram(ctx context.Context, program, model, out string) error {
 	data := out + ".data"
 	for _, path := range []string{out, data} { // Python's onnx appends to a data file that exists
-		if err := ignoreAbsent(os.Remove(path)); err != nil {
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}

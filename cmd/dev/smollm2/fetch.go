@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -125,7 +124,7 @@ func (f *fetcher) variant(ctx context.Context, name string) error {
 		if err := f.make(ctx, folder, inputs); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(folder, stampName(graphFile)), []byte(stamp)); err != nil {
+		if err := configfile.Write(filepath.Join(folder, stampName(graphFile)), []byte(stamp), 0o644); err != nil {
 			return err
 		}
 	}
@@ -133,7 +132,7 @@ func (f *fetcher) variant(ctx context.Context, name string) error {
 		if err := makeInline(folder); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(folder, stampName(inlineFile)), []byte(stamp)); err != nil {
+		if err := configfile.Write(filepath.Join(folder, stampName(inlineFile)), []byte(stamp), 0o644); err != nil {
 			return err
 		}
 	}
@@ -182,7 +181,7 @@ func (f *fetcher) make(ctx context.Context, folder string, inputs map[string]str
 		if err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(folder, name), b); err != nil {
+		if err := configfile.Write(filepath.Join(folder, name), b, 0o644); err != nil {
 			return err
 		}
 	}
@@ -295,45 +294,4 @@ func stamped(folder, file, stamp string) bool {
 	}
 	b, err := os.ReadFile(filepath.Join(folder, stampName(file)))
 	return err == nil && string(b) == stamp
-}
-
-func writeFile(path string, content []byte) error {
-	return atomically(path, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
-}
-
-// atomically writes a file beside path and moves it there when it is complete.
-func atomically(path string, write func(io.Writer) error) (err error) {
-	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			part.Close()
-			err = errors.Join(err, ignoreAbsent(os.Remove(part.Name())))
-		}
-	}()
-	if err = write(part); err != nil {
-		return err
-	}
-	if err = part.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = part.Sync(); err != nil {
-		return err
-	}
-	if err = part.Close(); err != nil {
-		return err
-	}
-	return os.Rename(part.Name(), path)
-}
-
-func ignoreAbsent(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

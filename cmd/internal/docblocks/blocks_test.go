@@ -16,6 +16,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 )
 
 // block is one block of code, with what a comment before it says.
@@ -81,6 +82,7 @@ func TestUsing(t *testing.T) {
 }
 
 func TestTopics(t *testing.T) {
+	testsample.All(t, "TestUsing runs blocks of the same kinds")
 	p := newPlace(t)
 	p.copy("models/llama__dynamo18/model.onnx", "model.onnx")
 	p.copy("models/llama__dynamo18/config.json", "config.json")

@@ -8,12 +8,12 @@ import (
 	"html/template"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
 // Title is a variant and what was done to its model.
@@ -37,7 +37,7 @@ type named struct {
 // WriteReport writes results.json, pictures as PNG and SVG for light and dark pages, and
 // report.html, which holds all of it.
 func WriteReport(folder string, results []byte, s Summary, variants []Title) error {
-	if err := replace(filepath.Join(folder, "results.json"), results); err != nil {
+	if err := configfile.Write(filepath.Join(folder, "results.json"), results, 0o644); err != nil {
 		return err
 	}
 	page := struct {
@@ -54,7 +54,7 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 				if err := p.Write(&b, format, theme); err != nil {
 					return err
 				}
-				if err := replace(filepath.Join(folder, fmt.Sprintf("%s-%v.%s", p.name, theme, format)), b.Bytes()); err != nil {
+				if err := configfile.Write(filepath.Join(folder, fmt.Sprintf("%s-%v.%s", p.name, theme, format)), b.Bytes(), 0o644); err != nil {
 					return err
 				}
 				if format == "svg" {
@@ -80,7 +80,7 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 	if err := t.Execute(&b, page); err != nil {
 		return err
 	}
-	return replace(filepath.Join(folder, "report.html"), b.Bytes())
+	return configfile.Write(filepath.Join(folder, "report.html"), b.Bytes(), 0o644)
 }
 
 // shown is a picture within the page.
@@ -91,28 +91,6 @@ type shown struct {
 
 //go:embed report.html
 var reportPage string
-
-// replace writes a file as a whole.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".rope-rewrite-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
 
 // pictures are a heat map for each task and variant with several depths, one of variants by
 // lengths for each task, and the curves of perplexity.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -99,10 +98,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 			return nil, err
 		}
 		if err := f.rewriteModel(ctx, s, opts); err != nil {
-			if !strings.Contains(err.Error(), s.path) {
-				err = fmt.Errorf("%s: %w", s.path, err)
-			}
-			return nil, err
+			return nil, named(s.path, err)
 		}
 	}
 	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unproven }) {
@@ -150,6 +146,14 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	}
 	f.add(File{Path: s.path, What: Rewritten, Report: report}, line{model: model})
 	return nil
+}
+
+// named puts the model's name before an error of its rewrite, unless that names the file already.
+func named(name string, err error) error {
+	if file := (*onnx.FileError)(nil); errors.As(err, &file) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // Unproven reports whether a model lacks what it was to have.

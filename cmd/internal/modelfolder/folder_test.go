@@ -417,6 +417,42 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
+// An error of a model names it once.
+func TestErrorsNameTheModel(t *testing.T) {
+	for _, c := range []struct {
+		name, weights, method, want string
+	}{
+		{"no model", "", "", "model.onnx: this is an empty file"},
+		{"weights that are missing", "weights.bin", "", `tensor "model.embed_tokens.weight": external data "weights.bin" is missing beside `},
+		{"a method that does not fit", "", "mask anchor", "model.onnx: layer 0: the mask goes by document ids"},
+	} {
+		folder := t.TempDir()
+		var methods []string
+		switch {
+		case c.method != "":
+			put(t, folder, "llama__optimum/model.onnx")
+			methods = append(methods, c.method)
+		case c.weights != "":
+			outside(t, filepath.Join(models, "llama__optimum/model.onnx"), filepath.Join(folder, "model.onnx"), c.weights)
+			if err := os.Remove(filepath.Join(folder, c.weights)); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			write(t, folder, "model.onnx", "")
+		}
+		f, err := modelfolder.Prepare(context.Background(), folder, options(t, methods...))
+		if err == nil {
+			f.Close()
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		text := strings.TrimPrefix(err.Error(), folder+string(filepath.Separator))
+		if !strings.HasPrefix(text, c.want) || strings.Count(text, "model.onnx") != 1 {
+			t.Errorf("%s: %v, want %s and the model's name once", c.name, err, c.want)
+		}
+	}
+}
+
 func TestNothingToRestore(t *testing.T) {
 	opts := options(t)
 	opts.Restore = true

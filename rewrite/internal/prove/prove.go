@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -17,28 +18,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Proof is what a comparison of the original site and the op found.
-type Proof struct {
-	MaxError      float64 `json:"max_error"`      // of the op against the original in float64
-	OriginalError float64 `json:"original_error"` // of the original itself, in its own type
-	Cases         int     `json:"cases"`
-
-	// Where frequencies are computed anew in each call: how far the op's are off from the formula,
-	// relative to themselves, and how far the original's are. 0 for others.
-	FrequencyError         float64 `json:"frequency_error,omitzero"`
-	OriginalFrequencyError float64 `json:"original_frequency_error,omitzero"`
-
-	// Skipped counts the cases with several rows that the original itself does
-	// not run, for the reason SkippedWhy. Each was run with one row instead, and
-	// with several rows against float64 alone.
-	Skipped    int    `json:"skipped"`
-	SkippedWhy string `json:"skipped_why"`
-
-	// PaddedDiffer says that queries of padded tokens that see no key get
-	// something else from the op than from the original. The site is then
-	// rewritten only if no other token was seen to depend on them.
-	PaddedDiffer bool `json:"padded_differ"`
-}
+// Proof says how the op compared with the original on random inputs.
+type Proof = provenance.Proof
 
 // Site tests on random inputs that the op computes what the site does. The op's error
 // against the site in float64 must be at most twice the error of the original itself,

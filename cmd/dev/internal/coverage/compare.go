@@ -67,7 +67,7 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 	defer eng.Close()
 	var models [2]*decoder.Decoder
 	for i, path := range []string{original, patched} {
-		if models[i], err = decoder.Open(ctx, eng, path); err != nil {
+		if models[i], err = decoder.Open(ctx, eng, path, decoder.Options{}); err != nil {
 			if i == 0 {
 				r.Broken = err.Error()
 				return nil

@@ -141,7 +141,7 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 		return 0, err
 	}
 	defer remove()
-	d, err := decoder.Open(ctx, eng, path)
+	d, err := decoder.Open(ctx, eng, path, decoder.Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -171,9 +171,9 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 	return farthest, nil
 }
 
-// methodTable writes how far patched models are from transformers with each
+// methodGrid is how far patched models are from transformers with each
 // method: the farthest of an architecture's exports.
-func methodTable(line func(string, ...any), results map[string]Result) {
+func methodGrid(results map[string]Result) grid {
 	type cell struct {
 		off     float64
 		exports int
@@ -188,21 +188,8 @@ func methodTable(line func(string, ...any), results map[string]Result) {
 			rows[r.Architecture][method], columns[method] = cell{max(c.off, off), c.exports + 1}, true
 		}
 	}
-	if len(rows) == 0 {
-		return
-	}
 	methods := slices.Sorted(maps.Keys(columns))
-	line("")
-	line("## With a method")
-	line("")
-	line("Every float32 export of the first table whose sites are all proven is patched with each scaling, and its logits are compared")
-	line("with those of transformers with that scaling in float64, in one call and token by token, in a batch and alone, with and")
-	line("without padding: the largest difference, and of how many exports. It may be %.0e, or twice that of an export of the", methodTolerance)
-	line("model with the scaling (mixtures of experts round more). `@all` scales every layer; without it a layer with a window stays")
-	line("as it is where others have none, as in transformers (measured where its configuration has parameters for each).")
-	line("")
-	line("| | %s |", strings.Join(methods, " | "))
-	line("|---%s|", strings.Repeat("|:-:", len(methods)))
+	g := grid{Heads: methods}
 	for _, architecture := range slices.Sorted(maps.Keys(rows)) {
 		cells := []string{architecture}
 		for _, method := range methods {
@@ -212,6 +199,7 @@ func methodTable(line func(string, ...any), results map[string]Result) {
 				cells = append(cells, "·")
 			}
 		}
-		line("| %s |", strings.Join(cells, " | "))
+		g.Rows = append(g.Rows, cells)
 	}
+	return g
 }

@@ -2,96 +2,62 @@ package coverage
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 )
 
+//go:embed page.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join}).Parse(pageText))
+
+// grid is a table of the page.
+type grid struct {
+	Title string
+	Heads []string // without the first, which is empty
+	Rows  [][]string
+}
+
 // Page is docs/coverage.md, from results by ARCHITECTURE__ROUTE.
-func Page(results map[string]Result) string {
-	var out strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
-	line("# Coverage")
-	line("")
-	line("%s", Summary(results))
-	line("Written by `make coverage` from small exports with random weights (`scripts/coverage`): every export is rewritten")
-	line("without a method, and the patched model is run beside the original in one call, in two, and token by token, alone and")
-	line("in a batch, with and without padding on the left. It may be off from transformers in float64 by at most twice what the")
-	line("original is.")
-	line("")
-	line("`2/2`: two of two attention sites are measured and proven. A letter names why the others are kept, below. `½`: their scores")
-	line("are proven and rewritten; the model's own nodes turn query and key. `◔`: the attention is kept, and with `--target onnx` a")
-	line("scaling changes its rotation alone. `none`: no rotary attention (exit code 4). `·`: there is no such export, below. `–`: ONNX")
-	line("Runtime does not run the export.")
-	line("`*`: its sites are proven as all are, but it was not run beside transformers: it takes other inputs (places in a cache of")
-	line("fixed size, an encoder's states).")
-	line("`≈`: it is off by more in some way of running, but by rounding alone: with everything but the op in float64, the two models")
-	line("differ by less than half of the original's own rounding. `WRONG` would be an error of this project.")
-	reasons := newReasons(results)
-	for _, t := range tables(results) {
-		line("")
-		line("## %s", t.title)
-		line("")
-		line("| | %s |", strings.Join(t.heads, " | "))
-		line("|---%s|", strings.Repeat("|:-:", len(t.heads)))
-		for _, architecture := range t.architectures {
-			cells := []string{architecture}
-			for _, route := range t.routes {
-				r, ok := results[architecture+"__"+route]
-				if !ok {
-					cells = append(cells, "")
-					continue
-				}
-				cells = append(cells, r.cell(reasons))
-			}
-			line("| %s |", strings.Join(cells, " | "))
-		}
-	}
-	methodTable(line, results)
-	line("")
-	line("## Why sites are kept")
-	line("")
-	for _, reason := range reasons.order {
-		line("- **%s** (%d sites of %d exports) %s", reasons.letter(reason), reasons.sites[reason], len(reasons.exports[reason]), reasons.example[reason])
-	}
-	line("")
-	for i, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(results)), func(name string) bool { return results[name].Rounded == "" }) {
-		if i == 0 {
-			line("## Off by rounding")
-			line("")
-		}
-		line("- %s: %s", name, results[name].Rounded)
-	}
-	line("")
-	line("## Models without rotation")
-	line("")
-	said := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(results)) {
-		if text := strings.TrimPrefix(results[name].None, "no rotary attention in the model: "); text != "" {
-			said[text] = append(said[text], name)
-		}
-	}
-	for _, text := range slices.Sorted(maps.Keys(said)) {
-		line("- %s: %s", grouped(said[text]), text)
-	}
-	line("")
-	line("## Exports that do not exist or do not run")
-	line("")
-	missing := map[string][]string{}
+func Page(results map[string]Result) (string, error) {
+	page := struct {
+		Summary                string
+		Tables                 []grid
+		Methods                grid
+		Tolerance              float64
+		Kept                   *reasons
+		Rounded, None, Missing []string
+	}{Summary: Summary(results), Methods: methodGrid(results), Tolerance: methodTolerance, Kept: newReasons(results)}
+	page.Tables = grids(results, page.Kept)
+	none, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		r := results[name]
+		if r.Rounded != "" {
+			page.Rounded = append(page.Rounded, name+": "+r.Rounded)
+		}
+		if text := strings.TrimPrefix(r.None, "no rotary attention in the model: "); text != "" {
+			none[text] = append(none[text], name)
+		}
 		if why := cmp.Or(r.Skipped, r.Broken, r.Error, r.Wrong); why != "" && !strings.HasPrefix(why, "there is no ") {
 			missing[shape(why)] = append(missing[shape(why)], name)
 		}
 	}
+	for _, text := range slices.Sorted(maps.Keys(none)) {
+		page.None = append(page.None, grouped(none[text])+": "+text)
+	}
 	for _, why := range slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
 		return cmp.Or(len(missing[b])-len(missing[a]), strings.Compare(a, b))
 	}) {
-		line("- %s: %s", grouped(missing[why]), why)
+		page.Missing = append(page.Missing, grouped(missing[why])+": "+why)
 	}
-	return out.String()
+	var out strings.Builder
+	err := pageTemplate.Execute(&out, page)
+	return out.String(), err
 }
 
 // grouped names exports shortly: architectures that share their routes stand
@@ -115,33 +81,34 @@ func grouped(names []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// table is a part of the page: architectures by routes.
-type table struct {
-	title         string
-	architectures []string
-	routes        []string
-	heads         []string // how the routes are called there
-}
-
-// tables are what exporters write, what is made of each of their routes, and
-// models without rotation.
-func tables(results map[string]Result) []table {
-	of := func(title, source string, belongs func(r Result) bool) table {
-		t := table{title: title}
+// grids are what exporters write, what is made of each of their routes, and
+// models without rotation: architectures by routes.
+func grids(results map[string]Result, reasons *reasons) []grid {
+	of := func(title, source string, belongs func(r Result) bool) grid {
+		architectures, routes := map[string]bool{}, map[string]bool{}
 		for _, r := range results {
 			if belongs(r) {
-				t.architectures, t.routes = append(t.architectures, r.Architecture), append(t.routes, r.Route)
+				architectures[r.Architecture], routes[r.Route] = true, true
 			}
 		}
-		slices.Sort(t.architectures)
-		slices.Sort(t.routes)
-		t.architectures, t.routes = slices.Compact(t.architectures), slices.Compact(t.routes)
-		for _, route := range t.routes {
-			t.heads = append(t.heads, strings.TrimPrefix(route, source))
+		g := grid{Title: title}
+		for _, route := range slices.Sorted(maps.Keys(routes)) {
+			g.Heads = append(g.Heads, strings.TrimPrefix(route, source))
 		}
-		return t
+		for _, architecture := range slices.Sorted(maps.Keys(architectures)) {
+			row := []string{architecture}
+			for _, route := range slices.Sorted(maps.Keys(routes)) {
+				cell := ""
+				if r, ok := results[architecture+"__"+route]; ok {
+					cell = r.cell(reasons)
+				}
+				row = append(row, cell)
+			}
+			g.Rows = append(g.Rows, row)
+		}
+		return g
 	}
-	list := []table{of("As exported", "", func(r Result) bool { return r.Rotary && !strings.Contains(r.Route, "+") })}
+	list := []grid{of("As exported", "", func(r Result) bool { return r.Rotary && !strings.Contains(r.Route, "+") })}
 	sources := map[string]bool{}
 	for _, r := range results {
 		if source, _, changed := strings.Cut(r.Route, "+"); changed {
@@ -155,7 +122,7 @@ func tables(results map[string]Result) []table {
 		}))
 	}
 	list = append(list, of("Architectures without rotation", "", func(r Result) bool { return !r.Rotary && r.Skipped == "" }))
-	return slices.DeleteFunc(list, func(t table) bool { return len(t.routes) == 0 })
+	return slices.DeleteFunc(list, func(g grid) bool { return len(g.Rows) == 0 })
 }
 
 func (r Result) cell(reasons *reasons) string {
@@ -188,7 +155,7 @@ func (r Result) cell(reasons *reasons) string {
 	}
 	var letters []string
 	for reason := range r.Kept {
-		letters = append(letters, reasons.letter(shape(reason)))
+		letters = append(letters, reasons.Letter(shape(reason)))
 	}
 	slices.Sort(letters)
 	if len(letters) > 0 {
@@ -225,36 +192,36 @@ func Summary(results map[string]Result) string {
 
 // reasons are groups of sentences that differ in names and numbers only.
 type reasons struct {
-	order   []string // by exports, the most first
-	sites   map[string]int
-	exports map[string][]string
-	example map[string]string
+	Order   []string // by exports, the most first
+	Sites   map[string]int
+	Exports map[string][]string
+	Example map[string]string
 }
 
 func newReasons(results map[string]Result) *reasons {
-	s := &reasons{sites: map[string]int{}, exports: map[string][]string{}, example: map[string]string{}}
+	s := &reasons{Sites: map[string]int{}, Exports: map[string][]string{}, Example: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		if results[name].Broken != "" { // what keeps these is that ONNX Runtime does not run them
 			continue
 		}
 		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {
 			group := shape(reason)
-			if s.example[group] == "" {
-				s.example[group] = fmt.Sprintf("%s (%s)", reason, name)
-				s.order = append(s.order, group)
+			if s.Example[group] == "" {
+				s.Example[group] = fmt.Sprintf("%s (%s)", reason, name)
+				s.Order = append(s.Order, group)
 			}
-			s.sites[group] += results[name].Kept[reason]
-			if !slices.Contains(s.exports[group], name) {
-				s.exports[group] = append(s.exports[group], name)
+			s.Sites[group] += results[name].Kept[reason]
+			if !slices.Contains(s.Exports[group], name) {
+				s.Exports[group] = append(s.Exports[group], name)
 			}
 		}
 	}
-	slices.SortStableFunc(s.order, func(a, b string) int { return len(s.exports[b]) - len(s.exports[a]) })
+	slices.SortStableFunc(s.Order, func(a, b string) int { return len(s.Exports[b]) - len(s.Exports[a]) })
 	return s
 }
 
-func (s *reasons) letter(reason string) string {
-	i := slices.Index(s.order, reason)
+func (s *reasons) Letter(reason string) string {
+	i := slices.Index(s.Order, reason)
 	if i < 26 {
 		return string(rune('a' + i))
 	}

@@ -35,7 +35,7 @@ func (m measured) rounding(ctx context.Context, eng engine.Engine, original, pat
 
 // inFloat64 runs a model in float64.
 func (m measured) inFloat64(ctx context.Context, eng engine.Engine, path string) ([]float64, error) {
-	d, err := decoder.OpenChanged(ctx, eng, path, rewrite.InFloat64)
+	d, err := decoder.Open(ctx, eng, path, decoder.Options{Change: rewrite.InFloat64})
 	if err != nil {
 		return nil, err
 	}

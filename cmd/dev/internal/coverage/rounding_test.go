@@ -17,7 +17,7 @@ import (
 // though both be off by little.
 func TestRounding(t *testing.T) {
 	testruntime.Require(t)
-	folder := filepath.Join("..", "..", "testdata", "coverage", "smollm3__ts17-cache")
+	folder := filepath.Join("..", "..", "..", "..", "testdata", "coverage", "smollm3__ts17-cache")
 	original := filepath.Join(folder, "model.onnx")
 	truth, err := readTruth(filepath.Join(folder, "reference.npz"))
 	if err != nil {

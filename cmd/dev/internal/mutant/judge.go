@@ -97,7 +97,7 @@ const File = "mutant.onnx"
 
 // Exact is what a model gives when all but our op is computed in float64.
 func Exact(ctx context.Context, eng engine.Engine, path string) (Logits, error) {
-	d, err := decoder.OpenChanged(ctx, eng, path, rewrite.InFloat64)
+	d, err := decoder.Open(ctx, eng, path, decoder.Options{Change: rewrite.InFloat64})
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ const length = 21
 // first call where the cache tracks the length of each row). It returns the logits
 // of the other tokens.
 func logits(ctx context.Context, eng engine.Engine, path string) (Logits, error) {
-	d, err := decoder.Open(ctx, eng, path)
+	d, err := decoder.Open(ctx, eng, path, decoder.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/dev/internal/mutant"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -24,14 +25,12 @@ var exports = []string{
 	"llama__dynamo23", "llama__genai-fp32", "llama__optimum", "llama__ts17", "qwen3__dynamo18",
 }
 
-// each is how many mutants of an export are made, of which ONNX Runtime runs about a third.
-const each = 100
-
 // TestMutants makes a thousand mutants; make mutants makes more.
 func TestMutants(t *testing.T) {
 	testruntime.Require(t)
 	worker := []string{os.Args[0]}
-	for i, name := range exports {
+	each := testsample.Times(t, 100, 10) // mutants of an export, of which ONNX Runtime runs about a third
+	for i, name := range testsample.Of(t, exports, 4) {
 		t.Run(name, func(t *testing.T) {
 			eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
 			if err != nil {

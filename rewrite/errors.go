@@ -1,0 +1,63 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fallback"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/feature"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// ErrNoAttention says that a model has no rotary attention.
+var ErrNoAttention = site.ErrNoAttention
+
+// ErrPartial says that attention sites that were asked for stay as they are: the
+// model lacks there what it was to have.
+var ErrPartial = errors.New("not every attention could be rewritten")
+
+// ErrMemory says that the work needs more memory than Options.Memory allows.
+var ErrMemory = sharedengine.ErrMemory
+
+// ErrForeignDefinition says that a model defines the op by a function that computes
+// something else than the op.
+var ErrForeignDefinition = fallback.ErrForeign
+
+// EditError says that what was asked for does not fit what was measured, or
+// lacks a parameter.
+type EditError struct {
+	Layer int // WholeModel when it is no matter of one layer
+	Err   error
+}
+
+// WholeModel is the Layer of what concerns all of them.
+const WholeModel = plan.WholeModel
+
+func (e *EditError) Error() string {
+	if e.Layer == WholeModel {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("layer %d: %v", e.Layer, e.Err)
+}
+
+func (e *EditError) Unwrap() error { return e.Err }
+
+// partialError is an ErrPartial in words of its own.
+type partialError struct{ error }
+
+func (e partialError) Is(target error) bool { return target == ErrPartial }
+
+// public returns an error of a stage as callers see it.
+func public(err error) error {
+	var layer *plan.LayerError
+	var unchanged *feature.UnchangedError
+	switch {
+	case errors.As(err, &layer):
+		return &EditError{layer.Layer, layer.Err}
+	case errors.As(err, &unchanged):
+		return partialError{unchanged}
+	}
+	return err
+}

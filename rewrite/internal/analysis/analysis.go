@@ -1,0 +1,129 @@
+package analysis
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// Kind says by which rule a site stays unchanged. "" is a site that can be rewritten.
+type Kind string
+
+const (
+	NotDelimited Kind = "not delimited"         // where the attention begins and ends is not seen
+	SharesCache  Kind = "shares its cache"      // another site reads or writes the same cache
+	NotMeasured  Kind = "not measured"          // what it computes is not seen
+	NotProven    Kind = "not proven"            // the op computes something else
+	NotRotary    Kind = "not rotary"            // it turns neither query nor key by position
+	NotAsked     Kind = "not asked for"         // the caller chose other layers
+	CrossAlone   Kind = "cross-attention alone" // no rotary attention stands beside it
+	PaddingRead  Kind = "padding is read"       // other tokens depend on queries of padded ones
+	Earlier      Kind = "earlier rewrite"       // an earlier rewrite left it unchanged
+)
+
+// Analysis is what was seen of a model's attention.
+type Analysis struct {
+	Sites    []Site // in the graph's order
+	Warnings []string
+
+	// OpUnfit says why the op cannot take the place of a proven site, by layer. It is filled
+	// where the model's own attention may stay (Options.KeepsAttention).
+	OpUnfit map[int]string
+
+	Again bool // the sites hold the op of an earlier rewrite, and were proven then
+}
+
+// Site is one attention.
+type Site struct {
+	Layer int    // its place among the sites
+	Node  string // its core, as the exporter named it
+	Scope string // the graph inside a node that it stands in; "" is the model's own
+	Op    string // what the exporter wrote the core as
+
+	Attention *measure.Attention // what was measured; nil where nothing was
+	Proof     *prove.Proof       // nil where it was not proven
+	Written   *earlier.Op        // the op of an earlier rewrite that it is; nil for most
+
+	Unchanged Kind
+	Reason    string // why it stays unchanged, or why its rotation or scores alone are known
+}
+
+// Unproven reports whether a site was asked for and cannot be rewritten.
+func (s Site) Unproven() bool { return s.Unchanged != "" && s.Unchanged != NotAsked }
+
+// leave makes a site stay unchanged.
+func (s *Site) leave(kind Kind, reason string) { s.Unchanged, s.Proof, s.Reason = kind, nil, reason }
+
+// Editable returns the sites that can be rewritten.
+func (a *Analysis) Editable() (list []*Site) {
+	for i := range a.Sites {
+		if s := &a.Sites[i]; s.Unchanged == "" {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Measured returns the sites of which something was measured, those among them that are not asked for.
+func (a *Analysis) Measured() (list []*Site) {
+	for i := range a.Sites {
+		if s := &a.Sites[i]; s.Attention != nil && s.Unchanged != CrossAlone {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Rewritable reports whether any site can be rewritten.
+func (a *Analysis) Rewritable() bool {
+	return slices.ContainsFunc(a.Sites, func(s Site) bool { return s.Unchanged == "" })
+}
+
+func (a *Analysis) warn(w string) {
+	if !slices.Contains(a.Warnings, w) {
+		a.Warnings = append(a.Warnings, w)
+	}
+}
+
+// refuse notes a site that was refused before it was delimited.
+func (a *Analysis) refuse(where string, refusal *graph.Refusal) {
+	a.Sites = append(a.Sites, Site{Node: refusal.Node, Scope: where, Op: refusal.Op, Unchanged: NotDelimited, Reason: refusal.Reason})
+}
+
+// add notes a site of which nothing is known yet.
+func (a *Analysis) add(part *site.Scope, c site.Candidate, kind Kind, reason string) {
+	a.Sites = append(a.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Unchanged: kind, Reason: reason})
+}
+
+// number gives the sites their places.
+func (a *Analysis) number() {
+	for i := range a.Sites {
+		a.Sites[i].Layer = i
+	}
+}
+
+// OfEarlier returns the sites of a model that holds the ops of an earlier rewrite.
+func OfEarlier(m *onnx.Model, e *earlier.Rewrite) (*Analysis, error) {
+	list, err := e.OpsByLayer(m)
+	if err != nil {
+		return &Analysis{}, err
+	}
+	a := &Analysis{Again: true}
+	for layer, w := range list {
+		if w == nil {
+			k := e.Unchanged(layer)
+			a.Sites = append(a.Sites, Site{Node: k.Node, Scope: k.Scope, Op: k.Op, Unchanged: Earlier, Reason: k.Reason})
+			continue
+		}
+		f := w.Attention()
+		a.Sites = append(a.Sites, Site{Node: w.Name(), Scope: w.Record.Scope, Op: w.Record.Op, Attention: &f, Proof: w.Record.Proof, Written: w, Reason: w.Record.Reason})
+	}
+	a.number()
+	return a, nil
+}

@@ -1,0 +1,157 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// Options say what is of use.
+type Options struct {
+	Layers         func(int) bool // the sites that are asked for; nil is all
+	OnlyMasks      bool           // masks alone will be changed: attention that turns nothing is of use too
+	KeepsAttention bool           // the model's own attention may stay: a rotation alone is of use
+	ScoresAlone    bool           // no rotation will be changed: the scores alone are of use
+	DumpSites      string         // folder for sites that are delimited and cannot be measured; "" writes none
+	Progress       func(string)   // may be nil
+}
+
+// rotationAlone reports whether a rotation alone is of use.
+func (o Options) rotationAlone() bool { return o.KeepsAttention && !o.OnlyMasks }
+
+// Found is a model whose sites are delimited.
+type Found struct {
+	Analysis
+	delimited []delimited
+	engine    *sharedengine.Engine
+	opts      Options
+}
+
+// delimited is a site with its place among the sites.
+type delimited struct {
+	index int
+	scope *site.Scope
+	site  *site.Site
+}
+
+func (f *Found) say(format string, args ...any) {
+	if f.opts.Progress != nil {
+		f.opts.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// Find looks for the sites of a model and delimits them. The error is site.ErrNoAttention when there
+// are none that are of use; the sites that were found are told all the same.
+func Find(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts Options) (*Found, error) {
+	f := &Found{engine: engine, opts: opts}
+	f.say("reading the graph")
+	parts, err := site.Scopes(m)
+	if err != nil {
+		return f, err
+	}
+	if err := f.notTurning(ctx, parts); err != nil {
+		return f, err
+	}
+	for _, part := range parts {
+		f.delimit(part)
+		if ctx.Err() != nil {
+			return f, ctx.Err()
+		}
+	}
+	if len(f.Sites) == 0 {
+		return f, f.unseen(m, parts)
+	}
+	f.keepShared()
+	f.number()
+	return f, nil
+}
+
+// delimit finds the attentions of a scope, and delimits those that can be.
+func (f *Found) delimit(part *site.Scope) {
+	for _, c := range part.Found {
+		s, refusal := part.Delimit(c)
+		if refusal != nil {
+			f.refuse(part.Where, refusal)
+			continue
+		}
+		f.add(part, c, NotMeasured, "")
+		f.delimited = append(f.delimited, delimited{len(f.Sites) - 1, part, s})
+	}
+}
+
+// keepShared leaves sites that share a cache unchanged.
+func (f *Found) keepShared() {
+	var sites []*site.Site
+	for _, d := range f.delimited {
+		sites = append(sites, d.site)
+	}
+	refused := site.SharesCache(sites)
+	var rest []delimited
+	for _, d := range f.delimited {
+		if refusal := refused[d.site]; refusal != nil {
+			f.Sites[d.index].leave(SharesCache, refusal.Error())
+			continue
+		}
+		rest = append(rest, d)
+	}
+	f.delimited = rest
+}
+
+// unseen says of a model in which no attention was found that it has none, or
+// notes what may be one.
+func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
+	if first, calls := ir.FunctionCalls(m); calls > 0 {
+		f.refuse("", graph.Refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, graph.InlineThem))
+		return nil
+	}
+	for _, part := range parts {
+		if n := site.RotatingNode(part.View); n != nil {
+			n = part.View.AsWritten(n)
+			f.refuse(part.Where, graph.Refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it has no softmax over products of hidden states", site.ErrNoAttention)
+}
+
+// notTurning returns an error that says how a model tells positions apart of which
+// no attention can turn query and key; such attentions may be asked to change
+// their masks alone.
+func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
+	var still *site.NonRotary
+	var first *site.Scope
+	for _, part := range parts {
+		if len(part.Found) == 0 {
+			continue
+		}
+		some := site.FindNonRotary(part.View, part.Found)
+		if some == nil || f.opts.OnlyMasks {
+			return nil
+		}
+		if first == nil {
+			first, still = part, some
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	for _, part := range parts {
+		for _, c := range part.Found {
+			f.add(part, c, NotRotary, notTurned)
+		}
+	}
+	f.number()
+	eng, err := f.engine.Get()
+	if err != nil {
+		eng = nil // a typed nil would make the interface non-nil
+	}
+	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", site.ErrNoAttention, len(f.Sites), measure.ExplainPositions(ctx, first.View, eng, still))
+}
+
+const notTurned = "it turns neither query nor key by position"

@@ -1,0 +1,174 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// Measure measures and proves the sites that were delimited. The error is site.ErrNoAttention when none
+// turns query and key by position and that was of need, or what ends the analysis.
+func (f *Found) Measure(ctx context.Context) (*Analysis, error) {
+	m := &measurer{Found: f, proving: true, outcomes: map[[32]byte]outcome{}}
+	err := m.measure(ctx)
+	return &f.Analysis, err
+}
+
+// MeasureAgain measures the sites of the given layers in a model whose constants were changed since it
+// was analysed: the sites are where they were. It returns what was measured by layer, and why the
+// others could not be.
+func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts Options, layers map[int]bool) (map[int]*measure.Measured, func(int) string, error) {
+	f := &Found{engine: engine, opts: opts}
+	f.say("reading the graph")
+	parts, err := site.Scopes(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, part := range parts {
+		f.delimit(part)
+	}
+	f.keepShared()
+	again := &measurer{Found: f, only: layers, outcomes: map[[32]byte]outcome{}}
+	if err := again.measure(ctx); err != nil {
+		return nil, nil, err
+	}
+	measured := map[int]*measure.Measured{}
+	for i, s := range f.Sites {
+		if s.Attention != nil {
+			measured[i] = s.Attention.Measured
+		}
+	}
+	return measured, func(i int) string { return f.Sites[i].Reason }, nil
+}
+
+// measurer measures the sites of a model.
+type measurer struct {
+	*Found
+	proving  bool                 // sites are proven too
+	only     map[int]bool         // the layers that are measured; nil is all
+	outcomes map[[32]byte]outcome // by the hash of a site's structure
+}
+
+func (m *measurer) measure(ctx context.Context) error {
+	if len(m.delimited) == 0 {
+		return nil
+	}
+	eng, err := m.engine.Get()
+	if err != nil {
+		return err
+	}
+	for rest := m.delimited; len(rest) > 0; {
+		some := rest[:1]
+		for len(some) < len(rest) && rest[len(some)].scope == rest[0].scope {
+			some = rest[:len(some)+1]
+		}
+		rest = rest[len(some):]
+		if err := m.scope(ctx, eng, some); err != nil {
+			return err
+		}
+	}
+	measured := m.Measured()
+	rotary := len(measured) < len(m.Sites) || slices.ContainsFunc(measured, (*Site).besideRotary) // a site that was not measured may be
+	if !rotary && !m.opts.OnlyMasks {
+		for i := range m.Sites {
+			m.Sites[i].Unchanged, m.Sites[i].Reason = NotRotary, notTurned
+		}
+		return fmt.Errorf("%w: none of its %d attention sites turns query and key by position", site.ErrNoAttention, len(m.delimited))
+	}
+	m.crossBesideRotary(measured)
+	return nil
+}
+
+// besideRotary reports whether a site turns query and key by position, or its model does before it.
+func (s *Site) besideRotary() bool {
+	return s.Attention.Measured.Rotary() || s.Attention.Measured.Turned
+}
+
+// crossBesideRotary leaves cross-attention unchanged in a model of which no other attention is rewritten.
+func (m *measurer) crossBesideRotary(measured []*Site) {
+	if slices.ContainsFunc(measured, (*Site).besideRotary) {
+		return
+	}
+	for _, s := range measured {
+		if s.Unchanged == "" && s.Attention.Measured.Attention.Cross {
+			s.leave(CrossAlone, "it is cross-attention, which is rewritten beside attention that turns query and key by position, and no such one is")
+		}
+	}
+}
+
+// scope measures and proves the sites of one scope.
+func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimited) error {
+	g := found[0].scope.View
+	var values []string
+	var sites []*site.Site
+	for _, d := range found {
+		values = append(append(values, d.site.SizedValues()...), d.site.CrossValues()...)
+		if m.opts.ScoresAlone {
+			values = append(values, d.site.TurnedValues()...)
+		}
+		if m.opts.rotationAlone() {
+			values = append(values, d.site.UnroundedValues()...)
+		}
+		sites = append(sites, d.site)
+	}
+	m.say("measuring shapes")
+	table, err := eval.MeasureShapes(ctx, eng, g, ir.Unique(values))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, d := range found {
+			m.Sites[d.index].Reason = fmt.Sprintf("the shapes of the graph could not be measured: %v", err)
+		}
+		return nil
+	}
+	sized, table := site.Size(sites, table)
+	if s := table.SizesSentence(); s != "" {
+		m.warn(s)
+	}
+	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
+	if err := m.sites(ctx, l, found, sized); err != nil {
+		return err
+	}
+	m.leaveUnasked()
+	if !m.proving {
+		return nil
+	}
+	refused, err := m.paddedRead(ctx, l, found)
+	if err != nil {
+		return err
+	}
+	if m.opts.KeepsAttention { // the model's own attention may stay
+		if m.OpUnfit == nil {
+			m.OpUnfit = map[int]string{}
+		}
+		maps.Copy(m.OpUnfit, refused)
+		return nil
+	}
+	for i, why := range refused {
+		s := &m.Sites[i]
+		if s.Attention.Measured.Turned {
+			why = s.Reason + "; nor can its scores alone be rewritten: " + why
+		}
+		s.leave(PaddingRead, why)
+	}
+	return nil
+}
+
+// leaveUnasked leaves the sites unchanged that were not asked for.
+func (m *measurer) leaveUnasked() {
+	for i := range m.Sites {
+		if m.opts.Layers != nil && !m.opts.Layers(i) {
+			m.Sites[i].Unchanged, m.Sites[i].Reason = NotAsked, "not among the layers asked for"
+		}
+	}
+}

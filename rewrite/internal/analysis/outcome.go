@@ -1,0 +1,200 @@
+package analysis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/paddingreaders"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// outcome is what came of measuring and proving a site.
+type outcome struct {
+	measured *measure.Measured
+	proof    *prove.Proof
+	err      error
+
+	rotation  *measure.Measured // of an attention that cannot be measured, once it was asked for
+	notTurned error             // why there is none
+}
+
+// sites measures and proves every site of a scope, once per structure.
+func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimited, sized []*site.Sized) error {
+	seen := map[[32]byte]bool{} // of earlier layers
+	shared := map[string][32]byte{}
+	for i, d := range found {
+		if m.only != nil && !m.only[d.index] {
+			continue
+		}
+		s := sized[i]
+		if cross := s.Cross(); cross != nil {
+			s = cross
+		}
+		key := s.Hash(l.Graph, l.Table, shared)
+		o, err := m.outcome(ctx, l, s, key, func() { m.say("proving attention %d of %d", i+1, len(found)) })
+		if err != nil {
+			return err
+		}
+		if o.err != nil && m.opts.rotationAlone() && !s.Crosses {
+			if s, o, err = m.rotationAlone(ctx, l, s, key, o, shared); err != nil {
+				return err
+			}
+		}
+		measured := m.note(d.index, s, o, seen[key])
+		if measured == nil && m.opts.ScoresAlone && o.rotates() {
+			if s, measured, err = m.scoresAlone(ctx, l, d.index, s, shared); err != nil {
+				return err
+			}
+		}
+		if measured != nil {
+			m.Sites[d.index].Attention = &measure.Attention{Index: d.index, Scope: d.scope, Site: s, Measured: measured}
+		}
+		if refusal := o.refusal(); refusal != nil && !seen[key] && m.opts.DumpSites != "" {
+			if err := dumpSite(l, m.opts.DumpSites, d.index, sized[i], refusal); err != nil {
+				return fmt.Errorf("writing the kept site at %s: %w", refusal.Node, err)
+			}
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// outcome measures a site and proves it, or returns what came of one with the same key. starts
+// is called before it is measured. The error is one that ends the analysis; what keeps the site
+// alone is a part of the outcome.
+func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, starts func()) (o outcome, _ error) {
+	if o, done := m.outcomes[key]; done {
+		return o, nil
+	}
+	starts()
+	o.measured, o.err = measure.Site(ctx, l, s)
+	if o.err == nil && m.proving {
+		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
+	}
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	if o.err != nil && o.refusal() == nil {
+		return o, o.err
+	}
+	m.outcomes[key] = o
+	return o, nil
+}
+
+// rotationAlone completes the outcome of a site that cannot be measured as a whole with what is
+// measured of its rotation alone, and returns the site of which that is.
+func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, o outcome, shared map[string][32]byte) (*site.Sized, outcome, error) {
+	if u := s.Unrounded(); u != nil { // whose rotation the key of s says nothing of
+		s, key = u, u.Hash(l.Graph, l.Table, shared)
+		if known, done := m.outcomes[key]; done {
+			return s, known, nil
+		}
+	}
+	if o.rotation != nil || o.notTurned != nil {
+		return s, o, nil
+	}
+	if o.rotation, o.notTurned = measure.RotationAlone(ctx, l, s); ctx.Err() != nil {
+		return s, o, ctx.Err()
+	}
+	m.outcomes[key] = o
+	return s, o, nil
+}
+
+// scoresAlone measures and proves a site without its rotation, and returns it as it is then; what
+// was measured is nil where that is no good either.
+func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int, s *site.Sized, shared map[string][32]byte) (*site.Sized, *measure.Measured, error) {
+	turned := s.Turned()
+	if turned == nil {
+		return s, nil, nil
+	}
+	half, err := m.outcome(ctx, l, turned, turned.Hash(l.Graph, l.Table, shared), func() { m.say("proving the scores of attention %d", index+1) })
+	if err != nil {
+		return s, nil, err
+	}
+	if half.err != nil || half.measured.Rotary() {
+		return turned, nil, nil
+	}
+	m.Sites[index].Proof, m.Sites[index].Unchanged = half.proof, "" // the reason stays: why the rotation is left to the model's own nodes
+	return turned, half.measured, nil
+}
+
+// rotates reports whether a site may be kept for its rotation alone: that was refused, or the
+// proof of the whole.
+func (o outcome) rotates() bool {
+	return o.err != nil && (o.measured != nil && prove.Ran(o.err) || errors.As(o.err, new(measure.RotationRefusal)))
+}
+
+// refusal says what keeps the site, nil where nothing does.
+func (o outcome) refusal() *graph.Refusal {
+	var refusal *graph.Refusal
+	if errors.As(o.err, &refusal) {
+		return refusal
+	}
+	return nil
+}
+
+// note notes an outcome, and returns what was measured of use.
+func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure.Measured {
+	site := &m.Sites[index]
+	refusal := o.refusal()
+	if refusal == nil {
+		site.Proof, site.Unchanged = o.proof, ""
+		if o.measured.Angles != rope.Float32 {
+			m.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
+				int64(2/o.measured.Angles.Epsilon())))
+		}
+		return o.measured
+	}
+	if prove.Ran(o.err) && o.measured != nil {
+		site.Unchanged = NotProven
+	}
+	site.Reason = refusal.Node + ": " + refusal.Reason
+	if seen {
+		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
+	}
+	switch {
+	case !m.opts.rotationAlone(), s.Crosses:
+	case o.notTurned != nil:
+		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
+	case o.rotation.Rotary():
+		site.Unchanged = ""
+		return o.rotation
+	default:
+		site.Reason += "; nor is there a rotation of query and key that could be changed alone"
+	}
+	return nil
+}
+
+// paddedRead says of the sites of a scope whose op gives queries of padded tokens that see no key
+// something else than the original does, where another token depends on it, by their places.
+func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []delimited) (map[int]string, error) {
+	var suspects []measure.Attention
+	for _, d := range found {
+		if s := m.Sites[d.index]; s.Unchanged == "" && s.Proof != nil && s.Proof.PaddedDiffer {
+			suspects = append(suspects, *s.Attention)
+		}
+	}
+	if len(suspects) == 0 {
+		return nil, nil
+	}
+	m.say("looking for readers of padded tokens")
+	culprits, err := paddingreaders.Culprits(ctx, l, found[0].scope, suspects)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	why := "and what the model gives for other tokens depends on them"
+	if err != nil {
+		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be seen: %v", err)
+	}
+	refused := map[int]string{}
+	for _, f := range culprits {
+		refused[f.Index] = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
+	}
+	return refused, nil
+}

@@ -1,0 +1,113 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fallback"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+)
+
+// Target is what sites become.
+type Target struct {
+	Name string
+
+	// Keeps says that the model's own attention stays where it can: a site whose rotation
+	// alone can be measured is of use, and padded tokens get what they got before.
+	Keeps bool
+
+	Backend
+	setting string
+}
+
+// Backend writes sites in one way.
+type Backend interface {
+	// Accepts refuses what the target does not have, by what stands behind its name.
+	Accepts(setting string, options Options) error
+	// Form decides how each site of the job's plan is written.
+	Form(context.Context, Job) error
+	// Write changes the model, the sites first and the features behind them.
+	Write(context.Context, Job) (Written, error)
+}
+
+// Options are those that a target may not have.
+type Options struct {
+	Precision string
+}
+
+// Job is a model with what is to become of it.
+type Job struct {
+	Model    *onnx.Model
+	Analysis *analysis.Analysis
+	Plan     *plan.Plan
+	Engine   *sharedengine.Engine
+
+	Fixed      bool // the caches become buffers of fixed capacity
+	NoFallback bool // the model gets no definition of its op
+	Analysed   analysis.Options
+}
+
+// Written is what came of writing.
+type Written struct {
+	Fallback *fallback.Fallback // nil where nothing was replaced by the op, or none was asked for
+	Warnings []string
+}
+
+// targets lists the targets, the default one first. A new target is one line here.
+func targets() []Target {
+	return []Target{{Name: "ops", Backend: &ops{}}, {Name: "onnx", Keeps: true, Backend: &plain{}}, {Name: "contrib", Backend: &contribOp{}}}
+}
+
+// Of returns a target by its name and what may stand behind it, as "contrib:onnxruntime=1.22". "" is
+// the default.
+func Of(text string) (Target, error) {
+	name, setting, _ := strings.Cut(text, ":")
+	for _, t := range targets() {
+		if t.Name == cmp.Or(name, targets()[0].Name) {
+			t.setting = setting
+			return t, nil
+		}
+	}
+	return Target{}, unknown(text)
+}
+
+func unknown(text string) error {
+	return fmt.Errorf("unknown target %q; %s was expected", text, strings.Join(Names(), " or "))
+}
+
+// Names lists the targets, the default one first.
+func Names() (names []string) {
+	for _, t := range targets() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Accepts refuses options that the target does not have.
+func (t Target) Accepts(o Options) error { return t.Backend.Accepts(t.setting, o) }
+
+// Text names the target where it is not the default one, in the words of reports.
+func (t Target) Text() string {
+	switch {
+	case t.Name == targets()[0].Name:
+		return ""
+	case t.setting != "":
+		return "target " + t.Name + ":" + t.setting
+	}
+	return "target " + t.Name
+}
+
+// features lets the features change the model.
+func (j Job) features() error {
+	for _, f := range j.Plan.Features {
+		if err := f.Write(j.Model, j.Plan.Sites); err != nil {
+			return &plan.LayerError{Layer: plan.WholeModel, Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package earlier
+
+import (
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Op is one op that an earlier rewrite put into the model.
+type Op struct {
+	Node      *onnx.Node
+	Scope     *site.Scope
+	Op        customop.RotaryAttention
+	Now       rope.Attention // what the op computes as it stands
+	Record    *provenance.Site
+	Layer     int
+	place     int    // in the lists of the record's site
+	positions string // see provenance.Site
+}
+
+// OpsByLayer reads the ops that the record describes, in the order of the layers. A layer that
+// was kept is nil.
+func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
+	scopes, err := site.Scopes(m)
+	if err != nil {
+		return nil, err
+	}
+	type place struct{ scope, name string } // graphs inside nodes may have nodes of the same name
+	ops, scopeOf := map[place]*onnx.Node{}, map[place]*site.Scope{}
+	for _, s := range scopes {
+		for _, n := range s.Graph.Nodes {
+			if site.IsOp(n) {
+				ops[place{s.Where, n.Name}], scopeOf[place{s.Where, n.Name}] = n, s
+			}
+		}
+	}
+	list := make([]*Op, e.Record.Layers())
+	for i := range e.Record.Sites {
+		s := &e.Record.Sites[i]
+		for k, name := range s.Ops {
+			at := place{s.Scope, name}
+			if ops[at] == nil {
+				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", name)
+			}
+			w := &Op{Node: ops[at], Scope: scopeOf[at], Record: s, place: k, Layer: s.Layers[k]}
+			if w.Op, err = definition.Read(w.Node); err != nil {
+				return nil, err
+			}
+			if w.Now, err = lower.Value(w.Op, s.Original); err != nil {
+				return nil, fmt.Errorf("layer %d: %w; start from the original file", w.Layer, err)
+			}
+			w.positions = w.Op.PositionIDs
+			if s.PositionIDs != nil {
+				w.positions = s.PositionIDs[k]
+			}
+			list[w.Layer] = w
+		}
+	}
+	return list, nil
+}
+
+// Turned reports whether the model's own nodes turn the query and key that the op reads.
+func (w *Op) Turned() bool {
+	return len(w.Op.Frequencies) == 0 && w.Op.Cross == 0 && site.RotatedBefore(w.Scope.View, []string{w.Op.Query, w.Op.Key}) != nil
+}
+
+// Name returns the name of the core that stood where the op stands now.
+func (w *Op) Name() string { return w.Record.Nodes[w.place] }
+
+// Attention returns the site as it is to be edited: with the values before the earlier rewrite.
+func (w *Op) Attention() measure.Attention {
+	view := w.Scope.View
+	original := w.Record.Original
+	original.QueryFactors, original.KeyFactors = w.Now.QueryFactors, w.Now.KeyFactors // the record has none
+	return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.Written(view, w.Node, w.Op, w.Record.Normed), Measured: &measure.Measured{
+		Attention: original,
+		Layouts:   &site.Layouts{Cached: w.Op.PastKey != ""},
+		Position:  view.Inputs[w.positions],
+		Mask:      view.Inputs[w.Op.AttentionMask],
+		Turned:    w.Turned(),
+	}}
+}
+
+// Binding returns what the op is lowered with once more.
+func (w *Op) Binding(mask *onnx.ValueInfo) lower.Binding {
+	return lower.Written(w.Node, w.Op, w.positions, mask, w.Record.Latent, w.Record.Cache == lower.FixedCache, w.Record.Original.Encoding.LengthDependent)
+}

@@ -1,0 +1,105 @@
+package earlier
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lastlogits"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Undo gives the graph the inputs and outputs back that it had before the earlier rewrite. The ops are
+// replaced later.
+func (e *Rewrite) Undo(m *onnx.Model) error {
+	if e.HoldsOps() {
+		for _, name := range e.Record.AddedInputs {
+			m.Graph.RemoveInput(name)
+		}
+		for _, b := range e.Record.Buffers {
+			ir.ResizeCaches(m.Graph, func(name string) bool { return slices.Contains(b.Values, name) }, b.Dim())
+		}
+	}
+	return e.undoLogits(m)
+}
+
+// Frees reports whether Undo takes an input of that name out of the model.
+func (e *Rewrite) Frees(name string) bool {
+	return e != nil && e.Record != nil && slices.Contains(e.Record.AddedInputs, name)
+}
+
+// placesLogits reports whether an added input says of which tokens the logits are.
+func (e *Rewrite) placesLogits(input string) bool {
+	return slices.ContainsFunc(e.Record.Edits, func(d provenance.Edit) bool {
+		return d.What == "logits" && d.Setting("input").String() == input
+	})
+}
+
+// undoLogits gives the model the logits of all tokens back, where an earlier rewrite left
+// those of one.
+func (e *Rewrite) undoLogits(m *onnx.Model) error {
+	for _, d := range e.Record.Edits {
+		if d.What != "logits" {
+			continue
+		}
+		tokens := onnx.Dim{Value: d.Setting("tokens").Integer()}
+		if name := d.Setting("tokens"); name.Kind() == rope.Word {
+			tokens = onnx.Dim{Param: name.String()}
+		}
+		if d.Setting("output").Kind() != rope.Word {
+			return errors.New("the model's record does not say which output has the logits; start from the original file")
+		}
+		return lastlogits.Undo(m, d.Setting("input").String(), d.Setting("output").String(), tokens)
+	}
+	return nil
+}
+
+// Unchanged returns what the earlier rewrite says of a layer that it left unchanged.
+func (e *Rewrite) Unchanged(layer int) provenance.Kept {
+	for _, k := range e.Record.Kept {
+		if k.Layer == layer {
+			k.Reason = "the earlier rewrite kept it: " + k.Reason
+			return k
+		}
+	}
+	return provenance.Kept{Layer: layer, Reason: "the model's record does not say what became of it"}
+}
+
+// Fill completes what a caller said of the model with what the earlier rewrite knew of it.
+func (e *Rewrite) Fill(known rope.Context) rope.Context {
+	c := e.Record.Configuration
+	return modelconfig.Config{Original: c.Trained, Theta: c.Theta}.Fill(known)
+}
+
+// Original returns what the record says that a site of the model's own nodes was; nil
+// where it says nothing.
+func (e *Rewrite) Original(layer int, node string) *rope.Attention {
+	for i, r := range e.Record.Sites {
+		if at := slices.Index(r.Layers, layer); at >= 0 && r.Nodes[at] == node {
+			return &e.Record.Sites[i].Original
+		}
+	}
+	return nil
+}
+
+// LeftOut says which methods of the earlier rewrite are not among those of this one.
+func (e *Rewrite) LeftOut(now []string) string {
+	var texts []string
+	for _, d := range e.Record.Edits {
+		if d.What == "precision" {
+			continue // it is kept, or another one was asked for
+		}
+		if !slices.Contains(now, d.String()) {
+			texts = append(texts, d.String())
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this rewrite starts from the values before the earlier one and leaves that one's methods out: %s. Give them again, or --base carried, which starts from what the model has", strings.Join(ir.Unique(texts), ", "))
+}

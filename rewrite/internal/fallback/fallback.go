@@ -1,0 +1,142 @@
+package fallback
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+)
+
+// Fallback says whether a model carries its op in standard operators.
+type Fallback struct {
+	Ops      []string // names of the op that are defined; none where Reason says why
+	Bytes    int      // that the functions take in the file
+	MaxError float64  // of the functions against float64, relative to the largest number of a result
+	Reason   string   // why there is none
+}
+
+// Of describes the functions of a model that define its op, nil where it has none.
+func Of(m *onnx.Model) *Fallback {
+	functions := definition.Of(m)
+	if functions == nil {
+		return nil
+	}
+	f := &Fallback{}
+	for _, of := range functions {
+		f.Ops = append(f.Ops, of.Name)
+		f.Bytes += of.Size()
+	}
+	return f
+}
+
+// Write gives a rewritten model the functions that define its ops. A model whose ops cannot be defined
+// gets none, and Reason says why. nil is a model whose own nodes were changed.
+func Write(ctx context.Context, m *onnx.Model, sites []*plan.Site, engine *sharedengine.Engine) (*Fallback, error) {
+	before := m.IRVersion
+	functions, err := definition.Write(m)
+	worst := 0.0
+	if err == nil {
+		worst, err = proveAll(ctx, m, sites, functions, engine)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		definition.Remove(m)
+		m.IRVersion = before
+		return &Fallback{Ops: []string{}, Reason: err.Error()}, nil
+	}
+	f := Of(m)
+	if f != nil {
+		f.MaxError = worst
+	}
+	return f, nil
+}
+
+// Inline puts the op's body in the place of the ops, after it was proven for each.
+func Inline(ctx context.Context, m *onnx.Model, sites []*plan.Site, engine *sharedengine.Engine) error {
+	functions, err := definition.Draft(m)
+	if err == nil {
+		_, err = proveAll(ctx, m, sites, functions, engine)
+	}
+	if err == nil {
+		err = definition.Inline(m)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// proveAll proves the functions for the ops of a plan, and returns their largest error.
+func proveAll(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions []*onnx.Function, engine *sharedengine.Engine) (worst float64, _ error) {
+	of := map[string]*onnx.Function{}
+	for _, f := range functions {
+		of[f.Name] = f
+	}
+	for s, op := range DistinctOps(sites) {
+		if err := definition.Serves(m.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
+			return 0, err
+		}
+		off, err := proven(ctx, engine, op, of[op.Node.OpType], m.Opset(""))
+		if err != nil {
+			return 0, fmt.Errorf("the function that defines it could not be proven (layer %d): %w", s.Layer, err)
+		}
+		worst = max(worst, off)
+	}
+	return worst, nil
+}
+
+// Op is an op that a site becomes.
+type Op struct {
+	customop.RotaryAttention
+	Node     *onnx.Node
+	HeadSize int
+}
+
+// DistinctOps yields the ops that sites become: of several that differ in names alone, the first.
+func DistinctOps(sites []*plan.Site) iter.Seq2[*plan.Site, Op] {
+	return func(yield func(*plan.Site, Op) bool) {
+		seen := map[string]bool{}
+		for _, s := range sites {
+			op, n := s.Change.Op()
+			if op == nil {
+				continue
+			}
+			of := Op{*op, n, s.Want.HeadSize}
+			if key := of.description(); !seen[key] {
+				seen[key] = true
+				if !yield(s, of) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// description describes an op without the names of its values: ops of one description are the same.
+func (o Op) description() string {
+	op := o.RotaryAttention
+	for _, v := range []*string{&op.Query, &op.Key, &op.Value, &op.PastKey, &op.PastValue, &op.PositionIDs, &op.AttentionMask, &op.AttentionBias,
+		&op.CacheLength, &op.DocumentIDs, &op.SinkLogits, &op.BiasBeforeSoftcap, &op.TotalLength, &op.Output, &op.PresentKey, &op.PresentValue, &op.LogSumExp} {
+		if *v != "" {
+			*v = "given"
+		}
+	}
+	return fmt.Sprintf("%s %d %+v", o.Node.OpType, o.HeadSize, op)
+}
+
+// proven proves a function for one op and returns its error.
+func proven(ctx context.Context, engine *sharedengine.Engine, op Op, f *onnx.Function, opset int64) (float64, error) {
+	eng, err := engine.Get()
+	if err != nil {
+		return 0, err
+	}
+	return prove.Definition(ctx, eng, op.Node, op.RotaryAttention, f, opset, op.HeadSize)
+}

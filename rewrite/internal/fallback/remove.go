@@ -1,0 +1,79 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// ErrForeign says that a model defines the op by a function that computes
+// something else than the op.
+var ErrForeign = errors.New("the model defines the op of " + customop.Domain + " by a function of its own")
+
+// Remove takes the functions out of a model that define its ops, so that they
+// are not taken for functions of the model's own. Functions that differ from those that
+// the ops would be given (by another version of this tool, or by another program) are
+// proven first; without that the model would mean one thing where the op library is
+// registered and another one where it is not.
+func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) error {
+	carried := definition.Of(m)
+	if carried == nil {
+		return nil
+	}
+	names := map[*onnx.Node]string{}
+	for n := range m.Graph.AllNodes() {
+		if site.IsOp(n) {
+			names[n] = n.OpType
+		}
+	}
+	functions, err := definition.Write(m)
+	definition.Remove(m)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	usual := map[string]bool{}
+	for _, f := range functions {
+		usual[definition.Text(f)] = true
+	}
+	foreign := map[string]*onnx.Function{}
+	for _, f := range carried {
+		if !usual[definition.Text(f)] { // a text has the name too
+			foreign[f.Name] = f
+		}
+	}
+	seen := map[string]bool{}
+	for n := range m.Graph.AllNodes() {
+		f := foreign[names[n]]
+		if f == nil {
+			continue
+		}
+		if err := provenForeign(ctx, m, n, f, engine, seen); err != nil {
+			return fmt.Errorf("%w (%s), which is not proven to compute what the op computes (node %q): %w; start from the original file", ErrForeign, f.Name, n.Name, err)
+		}
+	}
+	return nil
+}
+
+// provenForeign proves a function that another program wrote, once for all ops alike.
+func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
+	of, err := definition.Read(n)
+	if err != nil {
+		return err
+	}
+	op := Op{RotaryAttention: of, Node: n.Clone(), HeadSize: 2*len(of.Frequencies) + int(of.RotaryOffset)} // at least; an op does not say it
+	if op.HeadSize == 0 {
+		op.HeadSize = 64
+	}
+	op.Node.OpType = f.Name
+	if key := op.description(); !seen[key] {
+		seen[key] = true
+		_, err = proven(ctx, engine, op, f, m.Opset(""))
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package ir
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+)
+
+// Named returns a value by its name, nil where there is none.
+func Named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
+	if i := slices.IndexFunc(list, func(v *onnx.ValueInfo) bool { return v.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// ResizeCaches gives inputs and outputs [batch, kv heads, tokens, head size], those
+// whose names are chosen, another number of tokens.
+func ResizeCaches(g *onnx.Graph, chosen func(name string) bool, tokens onnx.Dim) {
+	for _, list := range [][]*onnx.ValueInfo{g.Inputs, g.Outputs} {
+		for i, v := range list {
+			if chosen(v.Name) && len(v.Shape) == 4 {
+				v = v.Clone()
+				v.Shape[2] = tokens
+				list[i] = v
+			}
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// Methods are what is asked for of the sites.
+type Methods struct {
+	Edits       []rope.Spec  // for the whole model, at most one per axis
+	LayerEdits  []LayerEdit  // for single layers
+	Context     rope.Context // what methods need to know of the model
+	ExactAngles bool         // drop the exporter's rounding of angles to float32
+	RawCache    bool         // cache keys un-rotated
+	Precision   string       // of products; "" leaves what is there
+	Config      Config       // what config.json says
+
+	Earlier  *earlier.Rewrite // nil for a model that was not rewritten before
+	Carried  bool             // start from what the earlier rewrite made of the sites
+	Restored bool             // the earlier methods are taken back: none is missed
+	OwnMasks bool             // masks are written into the model's own nodes, which cannot give another one back
+}
+
+// All returns every method that is asked for.
+func (m Methods) All() []rope.Spec {
+	list := slices.Clone(m.Edits)
+	for _, e := range m.LayerEdits {
+		list = append(list, e.Spec)
+	}
+	return list
+}
+
+// OnlyMasks reports whether a mask is asked for and nothing that needs a
+// rotation: attention without one can have it.
+func (m Methods) OnlyMasks() bool {
+	list := m.All()
+	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
+}
+
+// Carry reports whether a method asks for values that the model carries.
+func (m Methods) Carry() bool {
+	return slices.ContainsFunc(m.All(), func(s rope.Spec) bool { return s.Params[rope.BaseParam].Equal(rope.Text("carried")) })
+}
+
+// Make applies the methods to the sites that can be rewritten. The features are told in the plan's edits.
+func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
+	p := &Plan{Features: features}
+	unscaled := unscaledLayers(a, m.Config)
+	p.Warn(m.Config.compare(a.Measured(), m, unscaled)...)
+	var err error
+	if p.Edits, err = m.describe(a, unscaled); err != nil {
+		return p, &LayerError{WholeModel, err}
+	}
+	for _, f := range features {
+		p.Edits = append(p.Edits, Edit{What: f.Edit.String()})
+	}
+	if m.Earlier != nil && !m.Carried && !m.Restored {
+		var now []string
+		for _, e := range p.Edits {
+			now = append(now, e.What)
+		}
+		if w := m.Earlier.LeftOut(now); w != "" {
+			p.Warn(w)
+		}
+	}
+	for _, s := range a.Editable() {
+		if s.Attention == nil {
+			continue
+		}
+		edited, err := m.edit(s, unscaled[s.Layer], p)
+		if err != nil {
+			return p, &LayerError{s.Layer, err}
+		}
+		p.Sites = append(p.Sites, edited)
+	}
+	return p, nil
+}
+
+// Compare returns warnings where the graph computes something else than config.json says and no
+// method mends that.
+func (m Methods) Compare(a *analysis.Analysis) []string {
+	return m.Config.compare(a.Measured(), m, unscaledLayers(a, m.Config))
+}
+
+// edit applies the methods that are asked for to one site.
+func (m Methods) edit(s *analysis.Site, unscaled bool, p *Plan) (*Site, error) {
+	measured := s.Attention.Measured
+	specs, err := m.of(s.Layer, unscaled)
+	if err != nil {
+		return nil, err
+	}
+	if err := measured.Allows(specs, s.Reason); err != nil {
+		return nil, err
+	}
+	start, err := m.start(s)
+	if err != nil {
+		return nil, err
+	}
+	a, applied, warnings, err := m.apply(start, m.fresh(specs, start))
+	if err != nil {
+		return nil, err
+	}
+	p.Warn(warnings...)
+	known := measured.Known(m.Context)
+	if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
+		p.Warn(w)
+	}
+	a, warning, err := measure.BehindNorms(s.Attention.Site, a, measured.Attention)
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		p.Warn(warning)
+	}
+	if err := measured.Keeps(a, m.RawCache); err != nil {
+		return nil, err
+	}
+	if measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
+		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", s.Reason)
+	}
+	if a.Drawn.Range > 0 && measured.Layouts.Cached {
+		return nil, lower.ErrCachedDraw
+	}
+	return &Site{Attention: *s.Attention, Layer: s.Layer, Reason: s.Reason, Want: a, Specs: specs, Applied: applied, Written: s.Written, Precision: m.Precision, Known: known}, nil
+}
+
+// apply applies the methods to a value. A site that turns nothing has no
+// frequencies to scale and no distances to map, but a mask. Cross-attention is
+// left as it is: its keys have neither positions nor places among the tokens.
+func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
+	turns := len(a.Encoding.Frequencies) > 0
+	a.Encoding.ExactAngles = a.Encoding.ExactAngles || m.ExactAngles && turns
+	if m.RawCache && turns {
+		a.Cache = rope.Raw
+	}
+	for _, spec := range specs {
+		if a.Cross || !turns && spec.Axis != rope.MaskAxis {
+			continue
+		}
+		var settings []rope.Setting
+		var more []string
+		if a, settings, more, err = spec.Resolve(a, m.Context); err != nil {
+			return a, nil, nil, err
+		}
+		warnings = append(warnings, more...)
+		if m, err := rope.Lookup(spec.Axis, spec.Name); err == nil && m.Neutral {
+			continue // it changes nothing
+		}
+		applied = append(applied, provenance.Edit{What: spec.Axis.String(), Given: spec.String(), Settings: settings})
+	}
+	return a, applied, warnings, nil
+}
+
+// start returns the value that the methods are applied to: what was measured, or, of a
+// model that was rewritten before, what it was before that.
+func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
+	measured := s.Attention.Measured.Attention
+	if w := s.Written; w != nil {
+		if m.Carried {
+			return w.Now, nil
+		}
+		return measured, nil
+	}
+	if m.Earlier == nil || m.Carried {
+		return measured, nil
+	}
+	original := m.Earlier.Original(s.Layer, s.Node)
+	if original == nil {
+		return measured, nil
+	}
+	if m.OwnMasks && original.Mask != measured.Mask {
+		return measured, errors.New("an earlier rewrite with the target onnx gave it another mask, which the target onnx cannot take out; start from the original file, or leave --target away")
+	}
+	a := *original
+	a.Sinks, a.QueryFactors, a.KeyFactors = measured.Sinks, measured.QueryFactors, measured.KeyFactors // the record has none
+	return a, nil
+}
+
+// fresh returns the methods without base=original where the site that they are applied
+// to carries no scaling of its exporter's: the original values are the start anyway.
+func (m Methods) fresh(specs []rope.Spec, a rope.Attention) []rope.Spec {
+	if m.Earlier == nil {
+		return specs
+	}
+	if _, _, scaled := rope.Recognise(a, m.Context); scaled || a.Encoding.LengthDependent.NTK > 0 {
+		return specs
+	}
+	specs = slices.Clone(specs)
+	for i, s := range specs {
+		if s.Params[rope.BaseParam].Equal(rope.Text("original")) {
+			specs[i].Params = maps.Clone(s.Params)
+			delete(specs[i].Params, rope.BaseParam)
+		}
+	}
+	return specs
+}
