@@ -46,6 +46,8 @@ const (
 	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op
 )
 
+//go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
+
 // ReportVersion is the version of a report's JSON (docs/report.schema.json). It grows when a field is
 // renamed or taken away.
 const ReportVersion = 1
