@@ -64,7 +64,7 @@ func TestNoRotation(t *testing.T) {
 }
 
 func ExampleLook() {
-	m, err := onnx.Open("../../testdata/models/gemma3_text__dynamo18/model.onnx")
+	m, err := onnx.Open("../testdata/models/gemma3_text__dynamo18/model.onnx")
 	if err != nil {
 		fmt.Println(err)
 		return
