@@ -251,7 +251,7 @@ func (p *Problem) shift(batch int) (int64, error) {
 	return shift, nil
 }
 
-// check refuses what has no meaning.
+// check refuses a problem that is not defined.
 func (p *Problem) check() error {
 	a := p.Attention
 	if p.Batch < 1 || p.Length < 0 || p.Past < 0 || p.ValueSize < 0 {
