@@ -288,7 +288,7 @@ func TestDocumentRefusals(t *testing.T) {
 		"need a mask over documents": func(p *ref.Problem) {
 			p.Attention.Mask.Documents, p.Attention.Mask.Restart, p.Documents = rope.NoDocuments, true, nil
 		},
-		"combined with a map":          func(p *ref.Problem) { p.Attention.Mask.Restart, p.Attention.Bands = true, stringBands(2, 1) },
+		"combined with a map":           func(p *ref.Problem) { p.Attention.Mask.Restart, p.Attention.Bands = true, stringBands(2, 1) },
 		"2 pasts are given":             func(p *ref.Problem) { p.Pasts = []int{1, 1} },
 		"a past of 4, the cache has 3":  func(p *ref.Problem) { p.Pasts[0] = 4 },
 		"do not fit into the 3 rows":    func(p *ref.Problem) { p.Pasts[0] = 2 },
