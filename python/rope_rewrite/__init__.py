@@ -1,4 +1,4 @@
-"""Longer and better context for exported ONNX models, proven: rope-rewrite from Python.
+"""Longer and better context for exported ONNX models, verified: rope-rewrite from Python.
 
     import onnxruntime, rope_rewrite
 
@@ -39,7 +39,7 @@ class Error(Exception):
 
 
 class PartialError(Error):
-    """Some attention could not be rewritten, and nothing was written. `report` says which and why."""
+    """Some attention layers could not be rewritten, and nothing was written. `report` says which and why."""
 
     def __init__(self, message: str, report: dict[str, Any]) -> None:
         super().__init__(message, 3)
@@ -103,7 +103,7 @@ def rewrite(
     """Rewrites a model, or a folder of models, and returns the report of `rope-rewrite --json`.
 
     Every argument is the command's flag of that name; scaling, positions and mask take one SPEC or several.
-    Raises PartialError where a site could not be proven, and Error for everything else that fails.
+    Raises PartialError if an attention layer could not be verified, and Error for everything else that fails.
     """
     arguments = [os.fspath(model)]
     flags: dict[str, Any] = {
@@ -127,7 +127,7 @@ def run(*arguments: str) -> dict[str, Any]:
     done = subprocess.run([command(), "--json", *arguments], env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
     message = " ".join(done.stderr.split()).removeprefix("rope-rewrite: ").replace(" Run rope-rewrite --help for usage.", "")
     if done.returncode == 3:
-        raise PartialError(message or "not every attention could be rewritten", json.loads(done.stdout))
+        raise PartialError(message or "not every attention layer could be rewritten", json.loads(done.stdout))
     if done.returncode != 0:
         raise Error(message or f"rope-rewrite ended with code {done.returncode}", done.returncode)
     result = json.loads(done.stdout)
