@@ -13,11 +13,11 @@ import (
 
 // The keys that --json promises.
 var (
-	reportKeys    = []string{"edits", "model", "output", "seconds", "sites", "warnings"}
+	reportKeys    = []string{"edits", "layers", "model", "output", "report_version", "seconds", "warnings"}
 	sometimesKeys = []string{"again", "fallback", "opset", "record", "weights"}
-	siteKeys      = []string{"cache", "head_size", "heads", "kv_heads", "layer", "layout", "mask", "node", "op",
-		"proof", "reason", "rotary_dim", "status", "theta"}
-	proofKeys = []string{"cases", "max_error"}
+	layerKeys     = []string{"cache", "head_size", "heads", "kv_heads", "layer", "layout", "mask", "node", "op",
+		"reason", "rotary_dim", "status", "theta", "verification"}
+	verificationKeys = []string{"cases", "max_error"}
 )
 
 // report expects the last stdout to be one report and nothing else.
