@@ -51,7 +51,7 @@ attention.`,
 	f.StringVar(&a.config, "config", "", "`FILE` to read instead of the config.json beside the model or in the folder above")
 	f.BoolVar(&a.repair, "repair", false, "write the model that the configuration describes")
 	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&a.target, "target", "", "`NAME` of what a repair writes: ops or onnx, as for a rewrite")
+	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops or onnx, as for a rewrite")
 	f.BoolVar(&a.force, "force", false, "replace an existing output")
 	a.limits.Flags(command)
 	return command

@@ -16,9 +16,10 @@ func newDiff(c *cli.Common) *cobra.Command {
 		Use:   "diff A.onnx B.onnx",
 		Short: "Say how two models differ: methods, attention, nodes, inputs, weights",
 		Long: `Says how two models differ: what their attention layers compute, nodes by op,
-inputs and outputs, operator sets, metadata, weights, bytes. Weights are compared
-by SHA-256; the same bytes of one file are not read. Works on any models, also
-without their weights. Exit code 0 when nothing differs, 5 when something does.`,
+inputs and outputs, operator sets, metadata, weights, bytes. Weights are
+compared by SHA-256; the same bytes of one file are not read. Works on any
+models, also without their weights. Exit code 0 when nothing differs, 5 when
+something does.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return cli.Usage("two models were expected, A.onnx and B.onnx, got %d", len(args))

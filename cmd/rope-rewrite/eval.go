@@ -71,17 +71,17 @@ func newEval(c *cli.Common) *cobra.Command {
 		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
 		Short: "Measure long-context quality: retrieval tasks and perplexity, with and without a method",
 		Long: `Measures long-context quality: retrieval tasks and perplexity, with and without
-a method (--method none is the unchanged model), or of several files. Shares have
-intervals of 95 % (Wilson). Prompts follow the model's chat template, if it has
-one, and answers are greedy.
+a method (--method none is the unchanged model), or of several files. Shares
+have intervals of 95 % (Wilson). Prompts follow the model's chat template, if it
+has one, and answers are greedy.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
       --method "scaling yarn:factor=2" --method "positions string" -o results
 
-Tasks: passkey (find a number), needles (two of four numbers), kv (a value by its
-key), variables (all that have one value, through assignments) and perplexity (of
---text). With -o, each sample is written at once, and --resume continues. Exit
-code 1 when a --check does not hold.`,
+Tasks: passkey (find a number), needles (two of four numbers), kv (a value by
+its key), variables (all that have one value, through assignments) and
+perplexity (of --text). With -o, each sample is written at once, and --resume
+continues. Exit code 1 when a --check does not hold.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.ErrNoModel

@@ -33,7 +33,7 @@ func newMethods(c *cli.Common) *cobra.Command {
 				if name := rope.Suggest(args[0]); name != "" {
 					nearest = fmt.Sprintf(" (did you mean %q?)", name)
 				}
-				return cli.Usage("there is no method %q%s; rope-rewrite methods lists them", args[0], nearest)
+				return cli.Usage("there is no method %q%s; rope-rewrite methods lists all", args[0], nearest)
 			}
 			return c.Show(cmd, describeMethods(list), func(w *cli.Writer) {
 				if len(args) == 0 {

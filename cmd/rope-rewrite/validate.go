@@ -29,8 +29,8 @@ func newValidate(c *cli.Common) *cobra.Command {
 by token with the cache. One row is padded, on the left, or on the right if the
 cache is length-tracked. The patched model's error may be at most twice the
 original's: logits may differ by twice what rounding alone does to the original,
-and a 16-bit model is compared with float32. --text, --prompts or --npz feed your
-own tokens.
+and a 16-bit model is compared with float32. --text, --prompts or --npz feed
+your own tokens.
 
 A model that rope-rewrite wrote has a record. The original is rewritten again as
 the record says, and both files are compared node by node and weight by weight.

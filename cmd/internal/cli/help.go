@@ -24,8 +24,8 @@ const firstScreen = `Gives an exported ONNX language model longer and better con
   what is in a model           rope-rewrite inspect model.onnx
   check the result             rope-rewrite validate model.onnx model.rope.onnx
 
-It verifies each attention layer before it writes model.rope.onnx or FOLDER.rope
-beside the input. -o gives another name, --dry-run writes nothing. 4k is 4096.
+It verifies each layer before it writes model.rope.onnx, or FOLDER.rope, beside
+the input. -o gives another name, --dry-run writes nothing. 4k is 4096 tokens.
 
   rope-rewrite methods [NAME]  every method, or one with its keys
   rope-rewrite --help-all      every command and flag

@@ -26,7 +26,7 @@ const leastMemory = 512 << 20
 // Flags adds them to a command.
 func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&l.seconds, "max-seconds", 0, "stop after so many `SECONDS`, and write nothing")
+	f.Float64Var(&l.seconds, "max-seconds", 0, "stop after `SECONDS`, and write nothing")
 	f.StringVar(&l.memory, "max-memory", "", "stop when this program, or its child process that runs models, needs more than `SIZE` beside the model's file (e.g. 800MB or 4GB), and write nothing")
 }
 

@@ -72,7 +72,7 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 	}
 	for m := range rope.Methods() {
 		if suggest.Same(m.Name, word) {
-			return meant("%s is a method; write --%v %s", m.Name, m.Axis, m.Name)
+			return meant("%s is a method: write --%v %s", m.Name, m.Axis, m.Name)
 		}
 	}
 	if name := suggest.Nearest(word, names); name != "" {

@@ -16,7 +16,7 @@ type Weights struct {
 
 // Flag adds it to a command.
 func (v *Weights) Flag(f *pflag.FlagSet) {
-	f.Var(v, "weights", "`HOW` weights come to an output in another folder: copy (default; shares blocks on disk where the file system can), or link, which takes no space. A linked file is also the original's, and while both exist Python's onnx reads neither model.")
+	f.Var(v, "weights", "for an output in another folder, bring weights as `KIND`: copy (default; shares blocks on disk where the file system can), or link, which takes no space. A linked file is also the original's; while both exist, Python's onnx reads neither model.")
 }
 
 func (v *Weights) String() string {

@@ -48,7 +48,7 @@ func (f *Folder) checkPlace(output string, force bool) error {
 	case missing(output):
 		return nil
 	case !isFolder(output):
-		return fmt.Errorf("%s is not a folder, and the output of a folder is one; give another name with -o", output)
+		return fmt.Errorf("%s is not a folder; a model folder is written to a folder", output)
 	case !force && !empty(output):
 		return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
 	}
