@@ -114,12 +114,6 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	return report, nil
 }
 
-// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
-func unchangedBefore(e *earlier.Rewrite, layer int) Site {
-	k := e.Unchanged(layer)
-	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Unchanged, Kind: LeftBefore, Reason: k.Reason}
-}
-
 // complete adds to a report of a record's sites what does not depend on how they are written.
 func (r *Report) complete(e *earlier.Rewrite) {
 	for _, d := range e.Record.Edits {
