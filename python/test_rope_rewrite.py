@@ -62,7 +62,7 @@ class Package(unittest.TestCase):
 
     def test_what_it_brings(self):
         self.assertTrue(os.path.isfile(rope_rewrite.library_path()))
-        self.assertTrue(rope_rewrite.run("version")["carries_library"])
+        self.assertTrue(rope_rewrite.run("version")["contains_library"])
 
 
 if __name__ == "__main__":
