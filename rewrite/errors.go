@@ -16,7 +16,7 @@ var ErrNoAttention = site.ErrNoAttention
 
 // ErrPartial says that attention sites that were asked for stay as they are: the
 // model lacks there what it was to have.
-var ErrPartial = errors.New("not every attention could be rewritten")
+var ErrPartial = errors.New("not every attention layer could be rewritten")
 
 // ErrMemory says that the work needs more memory than Options.Memory allows.
 var ErrMemory = sharedengine.ErrMemory

@@ -87,7 +87,7 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	report := newReport(m)
 	report.Again = true
 	if e.Record == nil {
-		report.warn("the model has no record of what it was before; it cannot be rewritten again or restored, start from the original file for that")
+		report.warn("the model has no record of what it was before, so it cannot be rewritten again or restored; start from the original file")
 		return report, report.ofUnrecorded(e)
 	}
 	if err := e.Usable(); err != nil {
@@ -150,7 +150,7 @@ func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 		}
 	}
 	report.complete(e)
-	report.warn("this is what the record of the model says: the nodes that an earlier rewrite put there are not measured")
+	report.warn("this is what the model's record says; nodes from an earlier rewrite are not measured")
 	return report
 }
 

@@ -151,17 +151,17 @@ func (r *request) checkAgain() error {
 	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.ExactAngles || o.Numerics.Precision != ""
 	switch {
 	case o.Earlier.Restore && (edits || features || o.carries()):
-		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
+		return errors.New("--restore undoes the earlier rewrite and cannot be combined with a method; drop one of them")
 	case o.Earlier.Restore && !e.HoldsOps():
-		return fmt.Errorf("the target %s changed nodes of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
+		return fmt.Errorf("--target %s changed the model's own nodes, and the file does not have the old ones; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
 	case !o.Earlier.Restore && !edits && !features:
-		return errors.New("the model was rewritten before; give a method, or --restore to take the earlier ones back")
+		return errors.New("the model was rewritten before; give a method, or --restore to undo the earlier ones")
 	case !e.HoldsOps():
 		return nil
 	case o.Layers != nil:
-		return errors.New("the model was rewritten before, and its other layers cannot be left as they are; give single layers their method with SPEC@LAYERS")
+		return errors.New("the model was rewritten before, and its other layers cannot be left unchanged; give single layers their method with SPEC@LAYERS")
 	case o.carries() && slices.ContainsFunc(e.Record.Edits, drawsPositions):
-		return errors.New("the random positions of the earlier rewrite cannot be carried on; leave base away and give all methods again")
+		return errors.New("the random positions of the earlier rewrite cannot be continued; drop base and give all methods again")
 	}
 	return nil
 }

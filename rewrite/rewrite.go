@@ -126,7 +126,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		case err != nil:
 			return s, &EditError{Layer: WholeModel, Err: err}
 		case raised.From == raised.To && raised.Converted == 0:
-			s.warnings = append(s.warnings, fmt.Sprintf("the model is written against version %d of the standard operators already, so it was not raised", raised.To))
+			s.warnings = append(s.warnings, fmt.Sprintf("the model already uses opset %d, so it was not converted", raised.To))
 		default:
 			s.raised = &OperatorSet{From: raised.From, To: raised.To, Converted: raised.Converted}
 		}

@@ -127,7 +127,7 @@ def run(*arguments: str) -> dict[str, Any]:
     done = subprocess.run([command(), "--json", *arguments], env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
     message = " ".join(done.stderr.split()).removeprefix("rope-rewrite: ").replace(" Run rope-rewrite --help for usage.", "")
     if done.returncode == 3:
-        raise PartialError(message or "not every attention could be rewritten", json.loads(done.stdout))
+        raise PartialError(message or "not every attention layer could be rewritten", json.loads(done.stdout))
     if done.returncode != 0:
         raise Error(message or f"rope-rewrite ended with code {done.returncode}", done.returncode)
     result = json.loads(done.stdout)
