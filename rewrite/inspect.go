@@ -17,10 +17,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Inspect says what is in a model: its sites, measured and proven as Rewrite does it, or,
-// of a model that Rewrite wrote, its record and what its ops compute as they stand.
-// External data may be missing. Of the options, those count that say how a model is evaluated, and
-// Target, which says what of a site is of use. m is not changed.
+// Inspect reports what is in a model: its attention layers, measured and verified as Rewrite does
+// it. Of a model that Rewrite wrote it reports the record and what the ops compute now.
+// External data may be missing. Only the options of evaluation matter, and Target, which decides
+// what is enough of a layer. m is not changed.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	e, err := earlier.Read(m)
@@ -66,7 +66,7 @@ func inspect(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrit
 	return r.report(v), err
 }
 
-// inspectOps reports the ops of a model as they stand.
+// inspectOps reports what the ops of a model compute now.
 func inspectOps(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrite) (*Report, error) {
 	copied := m.Clone()
 	eng := &sharedengine.Engine{Runtime: opts.Evaluation.Runtime, Library: opts.Evaluation.Library, Worker: opts.Evaluation.Worker, Memory: opts.Evaluation.Memory}
@@ -120,7 +120,7 @@ func unchangedBefore(e *earlier.Rewrite, layer int) Site {
 	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Unchanged, Kind: LeftBefore, Reason: k.Reason}
 }
 
-// complete adds to a report of a record's sites what does not depend on how they are written.
+// complete adds to the report of a record's sites what does not depend on their form.
 func (r *Report) complete(e *earlier.Rewrite) {
 	for _, d := range e.Record.Edits {
 		r.Edits = append(r.Edits, d.String())
@@ -131,7 +131,7 @@ func (r *Report) complete(e *earlier.Rewrite) {
 	}
 }
 
-// ofRecord reports what the record says of a model whose sites are written in nodes
+// ofRecord reports what the record says of a model whose sites were written as nodes
 // that are not measured.
 func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 	report := newReport(m)
@@ -154,7 +154,7 @@ func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 	return report
 }
 
-// ofUnrecorded reports ops of which no record says more.
+// ofUnrecorded reports ops without a record.
 func (r *Report) ofUnrecorded(e *earlier.Rewrite) error {
 	for layer, n := range e.Ops {
 		op, err := definition.Read(n)

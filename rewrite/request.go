@@ -18,10 +18,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// request is what the options ask for of one model, checked as far as that is possible before anything
-// of the model is run. It never changes, and neither does the model by it.
+// request is what the options ask for of one model, checked as far as possible before anything
+// of the model is run. Neither the request nor its model ever changes.
 type request struct {
-	model    *onnx.Model // as it came
+	model    *onnx.Model // unchanged
 	opts     Options
 	digest   [sha256.Size]byte // of the model's graph, for the record
 	earlier  *earlier.Rewrite  // what an earlier rewrite left; nil for most models
@@ -30,7 +30,7 @@ type request struct {
 	features feature.Asked
 	warnings []string
 
-	inspection bool // nothing but a look at the model is asked for
+	inspection bool // the model is only looked at
 }
 
 // newRequest checks what the options ask for.
@@ -48,7 +48,7 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 	return r, nil
 }
 
-// newInspection asks for nothing but a look at the model.
+// newInspection is a request to look at the model only.
 func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, error) {
 	opts.Source.WithoutWeights, opts.Output.OperatorSet = true, 0
 	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Source.Configuration), Earlier: e, Carried: e != nil}}
@@ -63,9 +63,9 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 	return r, nil
 }
 
-// loadable refuses a model that no runtime loads: pieces of it could be measured
-// all the same, and "proven equal" would be said of what cannot run. Where
-// weights may be missing it warns of the first that is.
+// loadable refuses a model that no runtime loads: pieces of it could still be measured,
+// and a model that cannot run would be called "verified equal". Where weights may be
+// missing, it warns of the first missing one.
 func (r *request) loadable() error {
 	if err := r.model.CheckValues(); err != nil {
 		return fmt.Errorf("%w; no runtime loads it, export it again", err)
@@ -80,7 +80,7 @@ func (r *request) loadable() error {
 			r.warnings = []string{fmt.Sprintf("%v; the model can be looked at without it, but nothing runs it like this", err)}
 		}
 	}
-	// Operator sets stand behind the graph: a file may end before them and look whole.
+	// Operator sets follow the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
 		return &onnx.FileError{Path: r.model.Path, Err: errors.New("it names no operator set that it uses, so the file may be truncated; copy or download it again")}
 	}
@@ -134,8 +134,8 @@ func (r *request) check() (err error) {
 	return nil
 }
 
-// known is what methods need to know of the model: what the caller says, then what an earlier rewrite
-// knew, then config.json.
+// known is what methods need to know of the model: from the caller, else from an earlier rewrite,
+// else from config.json.
 func (r *request) known() rope.Context {
 	known := r.opts.Context
 	if r.earlier != nil && r.earlier.Record != nil && !r.inspection {
@@ -166,13 +166,13 @@ func (r *request) checkAgain() error {
 	return nil
 }
 
-// drawsPositions reports whether an edit gives tokens positions that are drawn.
+// drawsPositions reports whether an edit gives tokens random positions.
 func drawsPositions(d provenance.Edit) bool {
 	spec, err := rope.ParseSpec(rope.PositionsAxis, d.Given)
 	return d.What == rope.PositionsAxis.String() && err == nil && spec.Name == "randomized"
 }
 
-// carryFeatures adds what the earlier rewrite gave the model beside the edits of its sites.
+// carryFeatures adds the features that the earlier rewrite gave the model.
 func (r *request) carryFeatures() (err error) {
 	f := &r.features
 	for _, d := range r.earlier.Record.Edits {
@@ -192,7 +192,7 @@ func (r *request) carryFeatures() (err error) {
 	return nil
 }
 
-// analysis says what of the sites is of use.
+// analysis says which sites the target can use.
 func (r *request) analysis() analysis.Options {
 	onlyMasks := r.methods.OnlyMasks()
 	return analysis.Options{
@@ -228,5 +228,5 @@ func (o Options) features() feature.Asked {
 		FixedCapacity: o.Cache.Capacity, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
-// carries reports whether methods are to start from what the model carries.
+// carries reports whether methods start from the values in the graph (base=carried).
 func (o Options) carries() bool { return o.Earlier.Carried || o.methods().Carry() }

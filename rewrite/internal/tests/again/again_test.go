@@ -286,7 +286,7 @@ func TestAgainRefuses(t *testing.T) {
 		opts   rewrite.Options
 	}{
 		"give a method, or --restore":              {nil, rewrite.Options{}},
-		"drop one of them":                   {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
+		"drop one of them":                         {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
 		"its other layers cannot be left":          {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
 		"has no record of what it was before":      {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},

@@ -202,7 +202,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	for _, s := range report.Sites {
 		got = append(got, fmt.Sprintf("%s %s", s.Status, s.Scope))
 	}
-	want := []string{"kept ", "rewritten then_branch of choose", "rewritten else_branch of choose"}
+	want := []string{"unchanged ", "rewritten then_branch of choose", "rewritten else_branch of choose"}
 	if !slices.Equal(got, want) {
 		t.Fatalf("the sites are %q, %q was expected", got, want)
 	}
