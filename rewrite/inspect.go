@@ -114,12 +114,6 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	return report, nil
 }
 
-// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
-func unchangedBefore(e *earlier.Rewrite, layer int) Site {
-	k := e.Unchanged(layer)
-	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Unchanged, Kind: LeftBefore, Reason: k.Reason}
-}
-
 // complete adds to the report of a record's sites what does not depend on their form.
 func (r *Report) complete(e *earlier.Rewrite) {
 	for _, d := range e.Record.Edits {
@@ -127,7 +121,7 @@ func (r *Report) complete(e *earlier.Rewrite) {
 	}
 	for i := range r.Sites {
 		r.Sites[i].Layer = i
-		r.Sites[i].carries(e.Fill(rope.Context{}))
+		r.Sites[i].recognise(e.Fill(rope.Context{}))
 	}
 }
 

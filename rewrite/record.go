@@ -10,7 +10,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -100,26 +99,6 @@ func computes(e *plan.Site) *rope.Attention {
 	}
 	a := e.Want
 	return &a
-}
-
-// countedCache is what records call a length-tracked cache: a new word is not worth a version of their
-// schema that older programs refuse.
-const countedCache = "counted"
-
-// recordedCache is the kind of a cache in the words of records.
-func recordedCache(kind string) string {
-	if kind == lower.LengthTrackedCache {
-		return countedCache
-	}
-	return kind
-}
-
-// reportedCache is the kind of a cache of a record in the words of reports.
-func reportedCache(kind string) string {
-	if kind == countedCache {
-		return lower.LengthTrackedCache
-	}
-	return kind
 }
 
 // siteKey tells sites of different values apart.

@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -45,6 +46,8 @@ const (
 
 	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op GroupQueryAttention
 )
+
+//go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
 
 // ReportVersion is the version of a report's JSON (docs/report.schema.json). It grows when a field is
 // renamed or taken away.
@@ -275,7 +278,9 @@ func (r *request) report(v values) *Report {
 	}
 	out.warn(r.warnings...)
 	if v.source != nil {
-		out.OperatorSet = v.source.raised
+		if raised := v.source.raised; raised != nil {
+			out.OperatorSet = &OperatorSet{From: raised.From, To: raised.To, Converted: raised.Converted}
+		}
 		out.warn(v.source.warnings...)
 	}
 	return out
@@ -288,4 +293,30 @@ func SiteOf(r provenance.Site) Site {
 		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: reportedCache(r.Cache), Mask: r.Original.Mask.String()}
 	s.value(r.Original)
 	return s
+}
+
+// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
+func unchangedBefore(e *earlier.Rewrite, layer int) Site {
+	k := e.Unchanged(layer)
+	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Unchanged, Kind: LeftBefore, Reason: k.Reason}
+}
+
+// countedCache is what records call a length-tracked cache: a new word is not worth a version of their
+// schema that older programs refuse.
+const countedCache = "counted"
+
+// recordedCache is the kind of a cache in the words of records.
+func recordedCache(kind string) string {
+	if kind == lower.LengthTrackedCache {
+		return countedCache
+	}
+	return kind
+}
+
+// reportedCache is the kind of a cache of a record in the words of reports.
+func reportedCache(kind string) string {
+	if kind == countedCache {
+		return lower.LengthTrackedCache
+	}
+	return kind
 }

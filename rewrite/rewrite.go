@@ -60,14 +60,6 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	return report, err
 }
 
-// values are what the stages of a request make, each from the earlier ones. Stages not reached are nil.
-type values struct {
-	source   *source
-	analysis *analysis.Analysis
-	plan     *plan.Plan
-	result   *result
-}
-
 // rewrite runs a model through all stages.
 func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v values, err error) {
 	if v.source, err = r.prepare(ctx, eng); err != nil {
@@ -101,15 +93,6 @@ func (r *request) within(ctx context.Context, stages func(context.Context, *shar
 	return v, err
 }
 
-// source is a copy of the model, ready for the analysis and for changes.
-type source struct {
-	model    *onnx.Model
-	raised   *OperatorSet // nil where its opset is unchanged
-	calls    *calls.Inlined
-	warnings []string
-	unseen   error // why the model's own functions are not looked into
-}
-
 // prepare copies the model, without the fallback of an earlier rewrite and its changes to inputs and
 // outputs. The copy is converted to a newer opset if asked for, and its own functions are inlined.
 func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*source, error) {
@@ -125,7 +108,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		case raised.From == raised.To && raised.Converted == 0:
 			s.warnings = append(s.warnings, fmt.Sprintf("the model already uses opset %d, so it was not converted", raised.To))
 		default:
-			s.raised = &OperatorSet{From: raised.From, To: raised.To, Converted: raised.Converted}
+			s.raised = &raised
 		}
 	}
 	if s.calls, s.unseen = calls.Inline(s.model); s.unseen != nil {
@@ -178,12 +161,6 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 func (r *request) job(eng *sharedengine.Engine, v values) backend.Job {
 	return backend.Job{Model: v.source.model, Analysis: v.analysis, Plan: v.plan, Engine: eng,
 		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
-}
-
-// result is the outcome of writing.
-type result struct {
-	backend.Written
-	record *provenance.Record // nil where nothing was done
 }
 
 // write changes the copy as planned, and records in it what was done.

@@ -115,8 +115,8 @@ func TestKeptSitesAreAnError(t *testing.T) {
 		rewritten int
 		want      string // of the error
 	}{
-		{"kept", rewrite.Options{Edits: yarn}, 1, "not every attention layer could be rewritten: 1 of 2 are unchanged, first layer 1 ("},
-		{"of which no meaning is changed", rewrite.Options{}, 1, "1 of 2 are unchanged"},
+		{"unchanged", rewrite.Options{Edits: yarn}, 1, "not every attention layer could be rewritten: 1 of 2 are unchanged, first layer 1 ("},
+		{"of which no method is asked", rewrite.Options{}, 1, "1 of 2 are unchanged"},
 		{"allowed", rewrite.Options{Edits: yarn, AllowUnchanged: true}, 1, ""},
 		{"not asked for", rewrite.Options{Edits: yarn, Layers: only(0)}, 1, ""},
 		{"asked for alone", rewrite.Options{Layers: only(1)}, 0, "1 of 2 are unchanged"},

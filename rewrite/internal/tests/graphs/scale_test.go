@@ -18,6 +18,7 @@ import (
 // A model of more layers than any real one of its width, without its weights,
 // is proven, all layers by one proof.
 func TestManyLayersWithoutWeights(t *testing.T) {
+	testsample.All(t, "it has 90 layers of a large model")
 	t.Parallel()
 	library := testruntime.Require(t)
 	size := largemodel.Llama{Layers: 90, Heads: 8, KVHeads: 2, HeadSize: 32, Intermediate: 896, Vocabulary: 128256, Theta: 500000}

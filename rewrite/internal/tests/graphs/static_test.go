@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -163,7 +164,7 @@ func TestFixedSizes(t *testing.T) {
 			t.Fatalf("%d tables of cosines and sines, 2 were expected", found)
 		}
 	}
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name, model string
 		fixed       dim.Point
 		change      func(p *patient)
@@ -227,7 +228,7 @@ func TestFixedSizes(t *testing.T) {
 				})
 			},
 		},
-	} {
+	}, 6) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, c.model)
 			p.declare(c.fixed)

@@ -70,7 +70,7 @@ func TestMethodGoldens(t *testing.T) {
 	var rows []string
 	t.Cleanup(func() { writeMethodTable(t, rows) })
 	for _, goldens := range []kit.MethodGoldens{kit.ReadMethodGoldens(t, "methods"), kit.ReadMethodGoldens(t, "others"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
-		for _, name := range testsample.Of(t, slices.Sorted(maps.Keys(goldens.Cases)), 5) {
+		for _, name := range testsample.Of(t, slices.Sorted(maps.Keys(goldens.Cases)), 3) {
 			c := goldens.Cases[name]
 			architecture, _, named := strings.Cut(name, "/")
 			if !named {

@@ -23,7 +23,7 @@ func TestDefinition(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	bands := []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=40,window=9")}
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		export string
 		opts   rewrite.Options
 		want   []string
@@ -36,7 +36,7 @@ func TestDefinition(t *testing.T) {
 		"in graphs of an If":  {"gpt_neox__dynamo18-merged", rewrite.Options{}, []string{"RotaryAttention", "RotaryAttention_2"}},
 		"none":                {"llama__optimum", rewrite.Options{Output: rewrite.Output{NoFallback: true}}, nil},
 		"the model's own ops": {"llama__optimum", rewrite.Options{Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}}, nil},
-	} {
+	}, 3) {
 		t.Run(name, func(t *testing.T) {
 			path, report := kit.Patch(t, kit.Model(c.export), c.opts)
 			var got []string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -20,7 +21,7 @@ func TestTargetONNXInlined(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	run := "scaling dynamic-linear:length=run,original_max_position_embeddings=16"
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		export string
 		opts   rewrite.Options
 		reason string
@@ -36,7 +37,7 @@ func TestTargetONNXInlined(t *testing.T) {
 		{"llama__genai-fp32", rewrite.Options{Edits: kit.Edits(t, []string{"mask sliding-window:window=8"})}, "(GroupQueryAttention)"},
 		{"llama__dynamo23", rewrite.Options{Edits: kit.Edits(t, []string{"mask sliding-window:window=8"})}, "(Attention)"},
 		{"qwen3__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "more than frequencies, gain and visible keys"},
-	} {
+	}, 3) {
 		byOp, _ := kit.Patch(t, kit.Model(c.export), c.opts)
 		c.opts.Target = rewrite.PlainONNX
 		path, report := kit.Patch(t, kit.Model(c.export), c.opts)

@@ -76,7 +76,7 @@ func older(t *testing.T, from string, version int64) string {
 func TestOperatorSetForDefinition(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		export    string
 		from, to  int64
 		converted bool
@@ -85,7 +85,7 @@ func TestOperatorSetForDefinition(t *testing.T) {
 		"16 bits":  {"llama__dynamo18-fp16", 14, 15, false, "uses opset 14, and a fallback for other types than float32 needs opset 15; --opset 15"},
 		"two axes": {"llama__ts17", 12, 13, true, "uses opset 12, and the fallback needs opset 13; --opset 13"},
 		"far":      {"llama__ts17", 12, 23, true, "needs 13"},
-	} {
+	}, 1) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := older(t, kit.Model(c.export), c.from)
