@@ -1,57 +1,56 @@
-// Package rewrite finds the rotary attention of an exported model, proves that
+// Package rewrite finds the rotary attention layers of an exported model, verifies that
 // the fused op RotaryAttention computes the same, and only then changes what
-// it computes:
+// they compute:
 //
 //	m, err := onnx.Open("model.onnx")
 //	yarn, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4")
 //	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Edits: []rope.Spec{yarn}})
 //	err = m.Save("model.rope.onnx", onnx.SaveOptions{})
 //
-// Inspect says what is in a model and changes nothing; ReadOps reads the ops of a model that was rewritten.
+// Inspect reports what is in a model and changes nothing. ReadOps reads the ops of a rewritten model.
 //
-// A rewrite goes in stages. Each makes one value of those before it, which never changes after, and nothing
-// in them looks at what a model, node or tensor is called:
+// A rewrite has stages. Each makes one value from the earlier ones, and the value never changes after that.
+// No stage looks at the names of models, nodes or tensors:
 //
 //		Options  →  request  →  source  →  Analysis  →  Plan  →  result  →  Report
 //
-//	  - The request (request.go) is the options, checked against the model as far as that is possible before
+//	  - The request (request.go) is the options, checked against the model as far as possible before
 //	    anything is run.
-//	  - The source (prepare) is a copy of the model, ready to be looked at: what an earlier rewrite left is taken
-//	    out (earlier, fallback), the version of the standard operators is raised, and the model's own functions are
-//	    inlined (calls). All that follows is done to the copy. The caller's model is changed at the very end, and
-//	    only without an error.
-//	  - The analysis (analysis) says of each attention, a site, what it computes, or why it stays unchanged. It goes
+//	  - The source (prepare) is a copy of the model, ready for the analysis: traces of an earlier rewrite are
+//	    removed (earlier, fallback), the model is converted to a newer opset if asked for, and its own functions
+//	    are inlined (calls). All later stages change the copy. The caller's model changes only at the very end,
+//	    and only without an error.
+//	  - The analysis (analysis) says of each attention layer, a site, what it computes or why it is unchanged. It goes
 //	    from each Softmax back to the one MatMul of two hidden states, query and key, and forward to the one MatMul
-//	    with the values; then back through linear ops to the nearest values that everything goes through and
-//	    before which nothing depends on positions: the un-rotated query, key and value (site). Pieces of the
+//	    with the values. Then it goes back through linear ops to the nearest values that everything passes through
+//	    and before which nothing depends on positions: the un-rotated query, key and value (site). Pieces of the
 //	    exporter's graph are run in ONNX Runtime (eval) on probe inputs: the rotation is read from what it does to
-//	    basis vectors at positions 2^k (rotation), the mask and scale from what becomes of scores (score), grouped
+//	    basis vectors at positions 2^k (rotation), the mask and scale from what happens to scores (score), grouped
 //	    heads from which head reaches which (measure). Sizes come from a skeleton of the model without weights, so
-//	    that no weight is ever read. Then the original site, the same in float64, and the op as it will stand in the
-//	    model are run on random inputs (prove): the op may be off by at most twice what the original is off by
-//	    itself. Sites of one structure share measurement and proof. Who reads queries of padded tokens is tried
-//	    on the whole model (paddingreaders). Inspect ends here.
+//	    that no weight is ever read. Then the original site, the same in float64, and the op as it will be in the
+//	    model are run on random inputs (prove): the op's error may be at most twice the original's. Sites of one
+//	    structure share measurement and proof. The whole model is run to find readers of padded queries
+//	    (paddingreaders). Inspect ends here.
 //	  - The plan (plan) says what each site becomes: methods change its value (package rope), features add inputs and
-//	    caches (feature), the target decides how it is written and by which nodes (backend; lower, plainonnx, contrib).
-//	  - The result is the changed copy: nodes are put in, what nothing reads any more is taken out, the op's
-//	    fallback in standard operators is proven and added (fallback), and the record of all of it is written
-//	    into the metadata (record.go).
+//	    caches (feature), and the target decides which nodes it is written as (backend; lower, plainonnx, contrib).
+//	  - The result is the changed copy: new nodes are inserted, unread ones are removed, the op's fallback in
+//	    standard operators is verified and added (fallback), and the record of it all is written into the
+//	    metadata (record.go).
 //	  - The report (report.go) is made of these values at the end.
 //
-// The packages under internal/ from bottom to top; each imports those before it alone, which internal/importcheck
-// holds:
+// The packages under internal/ from bottom to top; each imports only earlier ones, which internal/importcheck
+// checks:
 //
 //	dim ir fused bound bisect graph eval site rotation score measure lower contrib prove
 //	paddingreaders plainonnx lastlogits sharedengine calls earlier analysis plan feature fallback backend
 //
-// A site that cannot be measured or proven stays as it is, with the reason in the
-// report, and Rewrite returns ErrPartial unless Options.AllowKept is set. Queries
+// A site that cannot be measured or verified is unchanged, with the reason in the
+// report, and Rewrite returns ErrPartial unless Options.AllowUnchanged is set. Queries
 // of padded tokens may see no key: exporters give them a uniform average, zeros or
-// NaN, the op gives zeros. Where the two differ it is tried that nothing
-// the model gives for other tokens depends on them; else the site stays unchanged.
+// NaN; the op gives zeros. Where the two differ, the model's output for other tokens
+// must not depend on them; otherwise the site is unchanged.
 //
-// Evaluating pieces of somebody's model can end the process, because ONNX
-// Runtime does so on some graphs. With Options.Worker it happens in a child
-// process, which is started anew; the program then calls ServeIfWorker first
-// in main.
+// ONNX Runtime ends the process on some graphs. With Options.Evaluation.Worker
+// pieces of the model are run in a child process, which is restarted when it ends;
+// the program then calls ServeIfWorker first in main.
 package rewrite

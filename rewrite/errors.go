@@ -14,25 +14,24 @@ import (
 // ErrNoAttention says that a model has no rotary attention.
 var ErrNoAttention = site.ErrNoAttention
 
-// ErrPartial says that attention sites that were asked for stay as they are: the
-// model lacks there what it was to have.
-var ErrPartial = errors.New("not every attention could be rewritten")
+// ErrPartial says that attention layers that were asked for are unchanged, so the model
+// does not have there what was asked for.
+var ErrPartial = errors.New("not every attention layer could be rewritten")
 
-// ErrMemory says that the work needs more memory than Options.Memory allows.
+// ErrMemory says that the work needs more memory than Options.Evaluation.Memory allows.
 var ErrMemory = sharedengine.ErrMemory
 
-// ErrForeignFallback says that a model defines the op by a function that computes
-// something else than the op.
+// ErrForeignFallback says that a model has a function of its own for the op, which computes
+// something else.
 var ErrForeignFallback = fallback.ErrForeign
 
-// EditError says that what was asked for does not fit what was measured, or
-// lacks a parameter.
+// EditError says that a method does not fit what was measured, or lacks a parameter.
 type EditError struct {
-	Layer int // WholeModel when it is no matter of one layer
+	Layer int // WholeModel if it concerns no single layer
 	Err   error
 }
 
-// WholeModel is the Layer of what concerns all of them.
+// WholeModel is the Layer of an error that concerns all layers.
 const WholeModel = plan.WholeModel
 
 func (e *EditError) Error() string {
@@ -44,7 +43,7 @@ func (e *EditError) Error() string {
 
 func (e *EditError) Unwrap() error { return e.Err }
 
-// partialError is an ErrPartial in words of its own.
+// partialError is an ErrPartial with another text.
 type partialError struct{ error }
 
 func (e partialError) Is(target error) bool { return target == ErrPartial }

@@ -17,10 +17,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Inspect says what is in a model: its sites, measured and proven as Rewrite does it, or,
-// of a model that Rewrite wrote, its record and what its ops compute as they stand.
-// External data may be missing. Of the options, those count that say how a model is evaluated, and
-// Target, which says what of a site is of use. m is not changed.
+// Inspect reports what is in a model: its attention layers, measured and verified as Rewrite does
+// it. Of a model that Rewrite wrote it reports the record and what the ops compute now.
+// External data may be missing. Only the options of evaluation matter, and Target, which decides
+// what is enough of a layer. m is not changed.
 func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	e, err := earlier.Read(m)
@@ -66,7 +66,7 @@ func inspect(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrit
 	return r.report(v), err
 }
 
-// inspectOps reports the ops of a model as they stand.
+// inspectOps reports what the ops of a model compute now.
 func inspectOps(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrite) (*Report, error) {
 	copied := m.Clone()
 	eng := &sharedengine.Engine{Runtime: opts.Evaluation.Runtime, Library: opts.Evaluation.Library, Worker: opts.Evaluation.Worker, Memory: opts.Evaluation.Memory}
@@ -87,7 +87,7 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	report := newReport(m)
 	report.Again = true
 	if e.Record == nil {
-		report.warn("the model has no record of what it was before; it cannot be rewritten again or restored, start from the original file for that")
+		report.warn("the model has no record of what it was before, so it cannot be rewritten again or restored; start from the original file")
 		return report, report.ofUnrecorded(e)
 	}
 	if err := e.Usable(); err != nil {
@@ -114,18 +114,18 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	return report, nil
 }
 
-// complete adds to a report of a record's sites what does not depend on how they are written.
+// complete adds to the report of a record's sites what does not depend on their form.
 func (r *Report) complete(e *earlier.Rewrite) {
 	for _, d := range e.Record.Edits {
 		r.Edits = append(r.Edits, d.String())
 	}
 	for i := range r.Sites {
 		r.Sites[i].Layer = i
-		r.Sites[i].carries(e.Fill(rope.Context{}))
+		r.Sites[i].recognise(e.Fill(rope.Context{}))
 	}
 }
 
-// ofRecord reports what the record says of a model whose sites are written in nodes
+// ofRecord reports what the record says of a model whose sites were written as nodes
 // that are not measured.
 func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 	report := newReport(m)
@@ -144,11 +144,11 @@ func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 		}
 	}
 	report.complete(e)
-	report.warn("this is what the record of the model says: the nodes that an earlier rewrite put there are not measured")
+	report.warn("this is what the model's record says; nodes from an earlier rewrite are not measured")
 	return report
 }
 
-// ofUnrecorded reports ops of which no record says more.
+// ofUnrecorded reports ops without a record.
 func (r *Report) ofUnrecorded(e *earlier.Rewrite) error {
 	for layer, n := range e.Ops {
 		op, err := definition.Read(n)

@@ -14,18 +14,18 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Op is one attention of a model that Rewrite wrote, as the op computes it now.
+// Op is one attention layer of a model that Rewrite wrote, as the op computes it now.
 type Op struct {
-	Layer     int        // by the order of the attentions in the model
+	Layer     int        // its place among the model's attention layers
 	Node      *onnx.Node // in the model's own graph
 	Op        customop.RotaryAttention
 	Attention rope.Attention // after its methods; without a record HeadSize is 0. Sinks are an input of the op's
 }
 
-// ReadOps returns the attentions of m that an earlier Rewrite, perhaps in memory, made the op,
-// in the order of the layers, and the sites that have none in the model's own graph: those
-// that stayed as they were, with the reason, and those inside branches of the model. A
-// model without any op is an error.
+// ReadOps returns the attention layers of m that an earlier Rewrite, perhaps in memory, replaced
+// by the op, in their order. The sites are those without an op in the model's own graph: layers
+// left unchanged, with the reason, and layers inside branches of the model. A model without any
+// op is an error.
 func ReadOps(m *onnx.Model) (ops []Op, kept []Site, err error) {
 	e, err := earlier.Read(m)
 	if err != nil {
@@ -76,7 +76,7 @@ func unrecorded(m *onnx.Model, e *earlier.Rewrite) (ops []Op, kept []Site, err e
 
 // inside is the site of an op whose values no other graph can read.
 func inside(layer int, n *onnx.Node, where string) Site {
-	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Unchanged, Reason: "it stands in " + where + ", outside the model's own graph"}
+	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Unchanged, Reason: "it is in " + where + ", outside the model's own graph"}
 }
 
 // NewNode returns a node of the op with the given name, for a graph of the caller's own.
@@ -88,11 +88,10 @@ func NewNode(op customop.RotaryAttention, name string) (*onnx.Node, error) {
 	return ir.FromCustom(n), nil
 }
 
-// InFloat64 returns a model that computes what m does in float64: what models are
-// held against, and where two of them are compared whose float32 roundings alone
-// may differ (a mixture of experts magnifies them). The angles of rotations keep
-// their float32 rounding, which belongs to a model's meaning. What ONNX Runtime
-// has no kernel in float64 for computes in float32: Gelu, Softplus, fused norms and
-// activations, and this project's own op. Inputs and outputs that were floats
-// become doubles.
+// InFloat64 returns a model that computes in float64 what m does. It is the reference for
+// other models, and it allows comparing two models that may differ only in float32 rounding
+// (a mixture of experts magnifies it). Rotation angles are still rounded to float32, since
+// that belongs to what a model computes. Ops without a float64 kernel in ONNX Runtime compute
+// in float32: Gelu, Softplus, fused norms and activations, and this project's own op. Float
+// inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) { return eval.InFloat64(m) }

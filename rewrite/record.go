@@ -14,8 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// record returns what is to be said of the rewrite in the model's metadata. before are
-// the inputs and outputs as they were.
+// record returns the record of the rewrite for the model's metadata. before are the original
+// inputs and outputs.
 func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenance.Record {
 	known := r.methods.Context
 	out := &provenance.Record{
@@ -53,8 +53,8 @@ func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenanc
 	return out
 }
 
-// keepEarlier gives a new record what the earlier one knows of the original model, and the context of
-// methods that are carried on.
+// keepEarlier copies from the earlier record what it knows of the original model, and the context of
+// methods that are added to.
 func (r *request) keepEarlier(out *provenance.Record) {
 	was := r.earlier.Record
 	context := out.Configuration.Context
@@ -92,7 +92,7 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 	return out
 }
 
-// computes is what a site computes, for the record, where its nodes will not tell it.
+// computes is what a site computes, for the record, where its nodes do not show it.
 func computes(e *plan.Site) *rope.Attention {
 	if e.Form.Told() {
 		return nil

@@ -14,37 +14,37 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Status says what became of a site.
+// Status says whether an attention layer was rewritten.
 type Status string
 
 const (
 	Rewritten Status = "rewritten" // verified equal, and replaced
-	Unchanged Status = "unchanged" // left as it is, with the reason
+	Unchanged Status = "unchanged" // left unchanged, with the reason
 )
 
-// Kind says by which rule a site is unchanged.
+// Kind says by which rule an attention layer is unchanged.
 type Kind string
 
 const (
-	NotDelimited Kind = Kind(analysis.NotDelimited) // where the attention begins and ends is not seen
-	SharesCache  Kind = Kind(analysis.SharesCache)  // another site reads or writes the same cache
-	NotMeasured  Kind = Kind(analysis.NotMeasured)  // what it computes is not seen
+	NotDelimited Kind = Kind(analysis.NotDelimited) // its beginning or end was not found
+	SharesCache  Kind = Kind(analysis.SharesCache)  // another layer reads or writes the same cache
+	NotMeasured  Kind = Kind(analysis.NotMeasured)  // what it computes could not be measured
 	NotVerified  Kind = Kind(analysis.NotProven)    // the op computes something else
-	NotRotary    Kind = Kind(analysis.NotRotary)    // it turns neither query nor key by position
+	NotRotary    Kind = Kind(analysis.NotRotary)    // it rotates neither query nor key by position
 	NotAskedFor  Kind = Kind(analysis.NotAsked)     // Options.Layers leaves it out
-	CrossAlone   Kind = Kind(analysis.CrossAlone)   // no rotary attention stands beside it
-	PaddingRead  Kind = Kind(analysis.PaddingRead)  // other tokens depend on queries of padded ones
+	CrossAlone   Kind = Kind(analysis.CrossAlone)   // no rotary attention layer is rewritten with it
+	PaddingRead  Kind = Kind(analysis.PaddingRead)  // other tokens depend on padded queries
 	LeftBefore   Kind = Kind(analysis.Earlier)      // an earlier rewrite left it unchanged
 )
 
-// Form says how a site is written.
+// Form says how an attention layer is written.
 type Form string
 
 const (
-	OwnNodes Form = Form(lower.OwnNodes) // the model's own, with what was asked for in them
-	Inlined  Form = Form(lower.Inlined)  // the op's body in plain ONNX operators
+	OwnNodes Form = Form(lower.OwnNodes) // the model's own, changed
+	Inlined  Form = Form(lower.Inlined)  // the fallback's nodes, in the graph
 
-	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op
+	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op GroupQueryAttention
 )
 
 //go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
@@ -53,7 +53,7 @@ const (
 // renamed or taken away.
 const ReportVersion = 1
 
-// Report says what was found and done.
+// Report says what was found and what was done.
 type Report struct {
 	Version  int      `json:"report_version"` // ReportVersion
 	Model    string   `json:"model"`
@@ -61,24 +61,24 @@ type Report struct {
 	Edits    []string `json:"edits"`
 	Warnings []string `json:"warnings"`
 	Output   string   `json:"output"`  // file written, "" if none
-	Seconds  float64  `json:"seconds"` // what it took; the command counts opening and writing too
+	Seconds  float64  `json:"seconds"` // of the work; the command adds opening and writing
 
-	// Weights are files of weights that were put beside an output in another folder.
+	// Weights are the weight files that were put beside an output in another folder.
 	Weights []onnx.PlacedFile `json:"weights,omitempty"`
 
-	// Again says that the sites were rewritten before: they hold the op, and were proven then.
+	// Again says that the layers were rewritten, and verified, before: they hold the op.
 	Again bool `json:"again,omitempty"`
 
 	// OperatorSet says from which version of the standard operators to which the model was
-	// raised before anything else. nil where it was not.
+	// converted first; nil if it was not.
 	OperatorSet *OperatorSet `json:"opset,omitempty"`
 
-	// Definition says whether the model runs without the op library. nil where nothing was
-	// replaced by the op, or no definition was asked for.
+	// Fallback says whether the model runs without the op library; nil if no layer was
+	// replaced by the op, or no fallback was asked for.
 	Fallback *Fallback `json:"fallback,omitempty"`
 
-	// Record is what stands in the metadata of the model: what was done, with every
-	// parameter resolved. nil where nothing was done.
+	// Record is the record in the model's metadata: what was done, with every parameter
+	// resolved; nil if nothing was done.
 	Record *provenance.Record `json:"record,omitempty"`
 }
 
@@ -86,90 +86,87 @@ func newReport(m *onnx.Model) *Report {
 	return &Report{Version: ReportVersion, Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 }
 
-// Site is one attention of the model. What was not measured, because the site
-// could not be measured, is zero.
+// Site is one attention layer of the model. Fields that could not be measured are zero.
 type Site struct {
 	Node      string  `json:"node"`
-	Scope     string  `json:"scope,omitempty"` // the graph inside a node that it stands in; "" is the model's own
-	Layer     int     `json:"layer"`           // its place among the sites, in the graph's order
-	Op        string  `json:"op"`              // what the exporter wrote its core as
+	Scope     string  `json:"scope,omitempty"` // the graph inside a node that it is in; "" is the model's own
+	Layer     int     `json:"layer"`           // its place among the attention layers, in the graph's order
+	Op        string  `json:"op"`              // op that the exporter wrote its core as
 	Heads     int     `json:"heads"`
 	KVHeads   int     `json:"kv_heads"`
 	HeadSize  int     `json:"head_size"`
 	RotaryDim int     `json:"rotary_dim"`
 	Layout    string  `json:"layout"`
-	Theta     float64 `json:"theta"`             // base of the frequencies before a scaling that they carry; 0 when they follow none
-	Scaling   string  `json:"scaling,omitempty"` // what the frequencies were scaled by before the model was exported; empty when by nothing that is known
+	Theta     float64 `json:"theta"`             // base of the frequencies, before any scaling in the graph; 0 if they follow none
+	Scaling   string  `json:"scaling,omitempty"` // scaling of the frequencies in the exported graph; empty if there is none or it is unknown
 	Mask      string  `json:"mask"`
 
-	// AfterRotation says which of query and key are normed, scaled by numbers for
-	// tokens or heads (a temperature), or weighted by channel, behind their rotation;
-	// empty for most.
+	// AfterRotation says which of query and key are normed, scaled by token or head (a
+	// temperature), or weighted by channel after their rotation; empty for most.
 	AfterRotation string `json:"after_rotation,omitempty"`
 
-	// Unknown is how far the frequencies may be off, relative to themselves, where
-	// 16-bit arithmetic did not show them to float32 accuracy and no closed form
-	// explained them; 0 otherwise.
+	// Unknown is the largest relative error of the frequencies, if 16-bit arithmetic did not
+	// show them to float32 accuracy and no closed form explained them; 0 otherwise.
 	Unknown float64 `json:"frequencies_known_to,omitempty"`
 
-	// RotationOnly says that the attention could not be measured, for Reason, and
-	// that the constants of its rotation alone were changed (PlainONNX).
+	// RotationOnly says that only the constants of the rotation were changed (PlainONNX),
+	// because the rest could not be measured, for Reason.
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
 	// ScoresOnly says that the rotation could not be measured, for Reason: the model's own
-	// nodes turn query and key as before, and the op does the rest. Masks and caches can be
+	// nodes rotate query and key as before, and the op does the rest. Masks and caches can be
 	// changed, scalings and position maps cannot.
 	ScoresOnly bool `json:"scores_only,omitempty"`
 
 	// CrossAttention says that the keys are those of another text, an encoder's: nothing in the
-	// site is turned by position, and methods leave it as it is.
+	// layer is rotated by position, and methods leave it unchanged.
 	CrossAttention bool `json:"cross_attention,omitempty"`
 
-	// Form says how the site is written, where that is not the fused op, and FormReason why
-	// it is not the target's first choice.
+	// Form says how the layer is written if not as the fused op, and FormReason why it is not
+	// the target's first choice.
 	Form       Form   `json:"form,omitempty"`
 	FormReason string `json:"form_reason,omitempty"`
 
 	Cache  string `json:"cache"` // "none", "growing", "length-tracked" (each row has a length) or "fixed"
 	Status Status `json:"status"`
-	Kind   Kind   `json:"kind,omitempty"` // by which rule it is unchanged; empty for a site that is rewritten
-	Reason string `json:"reason"`         // why it is unchanged, or why its rotation or scores alone are known
+	Kind   Kind   `json:"kind,omitempty"` // by which rule it is unchanged; empty if it is rewritten
+	Reason string `json:"reason"`         // why it is unchanged, or why only its rotation or scores are known
 	Proof  *Proof `json:"verification"`
 
-	// Attention is what was measured, before any edit; nil for a kept site
-	// that could not be measured.
+	// Attention is what was measured, before any edit; nil for a layer that could not be
+	// measured.
 	Attention *rope.Attention `json:"-"`
 }
 
-// OperatorSet says that the model was raised to a newer version of the standard operators.
+// OperatorSet says that the model was converted to a newer version of the standard operators.
 type OperatorSet struct {
 	From      int64 `json:"from"`
 	To        int64 `json:"to"`
-	Converted int   `json:"converted"` // nodes that are written in another way now
+	Converted int   `json:"converted"` // nodes that changed
 }
 
-// Fallback says whether the model has its op in standard operators too, for runtimes
+// Fallback says whether the model also has its op in standard operators, for runtimes
 // without the op library (package rewrite/definition).
 type Fallback struct {
-	Ops      []string `json:"ops"`                 // names of the op that are defined; none where Reason says why
+	Ops      []string `json:"ops"`                 // names of the op that have a function; none if Reason says why
 	Bytes    int      `json:"bytes"`               // that the functions take in the file
 	MaxError float64  `json:"max_error,omitempty"` // of the functions against float64, relative to the largest number of a result
 	Reason   string   `json:"reason,omitempty"`    // why there is none
 }
 
-// Proof says how the op compared with the original on random inputs.
+// Proof is the verification of a layer: how the op compared with the original on random inputs.
 type Proof = provenance.Proof
 
-// Rewritten counts the sites that were replaced.
+// Rewritten counts the layers that were rewritten.
 func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
 
-// Unproven counts the sites that were asked for and could not be rewritten.
+// Unproven counts the layers that were asked for and could not be rewritten.
 func (r *Report) Unproven() int { return r.count(Site.unproven) }
 
 func (s Site) unproven() bool { return s.Status == Unchanged && s.Kind != NotAskedFor }
 
-// partial is the error for sites that were asked for and could not be rewritten,
-// nil where there is none.
+// partial is the error for layers that were asked for and could not be rewritten;
+// nil if there are none.
 func (r *Report) partial() error {
 	i := slices.IndexFunc(r.Sites, Site.unproven)
 	if i < 0 {
@@ -225,8 +222,8 @@ func (s *Site) describe(a *measure.Attention) {
 	s.Mask, s.Cache = m.Attention.Mask.String(), lower.CacheOf(m)
 }
 
-// carries notes by which method the frequencies of the site are scaled already.
-func (s *Site) carries(known rope.Context) {
+// recognise notes by which method the frequencies of the site are already scaled.
+func (s *Site) recognise(known rope.Context) {
 	if s.Attention == nil || s.RotaryDim == 0 || s.Theta != 0 {
 		return
 	}
@@ -265,7 +262,7 @@ func (r *request) report(v values) *Report {
 	}
 	if v.plan != nil {
 		for i := range out.Sites {
-			out.Sites[i].carries(r.methods.Context)
+			out.Sites[i].recognise(r.methods.Context)
 		}
 		for _, s := range v.plan.Sites {
 			out.Sites[s.Layer].Form, out.Sites[s.Layer].FormReason = Form(s.Form), s.FormReason
@@ -289,8 +286,8 @@ func (r *request) report(v values) *Report {
 	return out
 }
 
-// SiteOf returns what a record says of a site, as it was before any edit, in the words
-// of a report. The site stands for all layers of the record's.
+// SiteOf returns a site of a record, before any edit, in the form of a report. It is for
+// all layers of the record's site.
 func SiteOf(r provenance.Site) Site {
 	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
 		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: reportedCache(r.Cache), Mask: r.Original.Mask.String()}

@@ -18,10 +18,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// request is what the options ask for of one model, checked as far as that is possible before anything
-// of the model is run. It never changes, and neither does the model by it.
+// request is what the options ask for of one model, checked as far as possible before anything
+// of the model is run. Neither the request nor its model ever changes.
 type request struct {
-	model    *onnx.Model // as it came
+	model    *onnx.Model // unchanged
 	opts     Options
 	digest   [sha256.Size]byte // of the model's graph, for the record
 	earlier  *earlier.Rewrite  // what an earlier rewrite left; nil for most models
@@ -30,7 +30,7 @@ type request struct {
 	features feature.Asked
 	warnings []string
 
-	inspection bool // nothing but a look at the model is asked for
+	inspection bool // the model is only looked at
 }
 
 // newRequest checks what the options ask for.
@@ -48,7 +48,7 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 	return r, nil
 }
 
-// newInspection asks for nothing but a look at the model.
+// newInspection is a request to look at the model only.
 func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, error) {
 	opts.Source.WithoutWeights, opts.Output.OperatorSet = true, 0
 	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Source.Configuration), Earlier: e, Carried: e != nil}}
@@ -63,9 +63,9 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 	return r, nil
 }
 
-// loadable refuses a model that no runtime loads: pieces of it could be measured
-// all the same, and "proven equal" would be said of what cannot run. Where
-// weights may be missing it warns of the first that is.
+// loadable refuses a model that no runtime loads: pieces of it could still be measured,
+// and a model that cannot run would be called "verified equal". Where weights may be
+// missing, it warns of the first missing one.
 func (r *request) loadable() error {
 	if err := r.model.CheckValues(); err != nil {
 		return fmt.Errorf("%w; no runtime loads it, export it again", err)
@@ -80,7 +80,7 @@ func (r *request) loadable() error {
 			r.warnings = []string{fmt.Sprintf("%v; the model can be looked at without it, but nothing runs it like this", err)}
 		}
 	}
-	// Operator sets stand behind the graph: a file may end before them and look whole.
+	// Operator sets follow the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
 		return &onnx.FileError{Path: r.model.Path, Err: errors.New("it names no operator set that it uses, so the file may be truncated; copy or download it again")}
 	}
@@ -134,8 +134,8 @@ func (r *request) check() (err error) {
 	return nil
 }
 
-// known is what methods need to know of the model: what the caller says, then what an earlier rewrite
-// knew, then config.json.
+// known is what methods need to know of the model: from the caller, else from an earlier rewrite,
+// else from config.json.
 func (r *request) known() rope.Context {
 	known := r.opts.Context
 	if r.earlier != nil && r.earlier.Record != nil && !r.inspection {
@@ -151,28 +151,28 @@ func (r *request) checkAgain() error {
 	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.ExactAngles || o.Numerics.Precision != ""
 	switch {
 	case o.Earlier.Restore && (edits || features || o.carries()):
-		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
+		return errors.New("--restore undoes the earlier rewrite and cannot be combined with a method; drop one of them")
 	case o.Earlier.Restore && !e.HoldsOps():
-		return fmt.Errorf("the target %s changed nodes of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
+		return fmt.Errorf("--target %s changed the model's own nodes, and the file does not have the old ones; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
 	case !o.Earlier.Restore && !edits && !features:
-		return errors.New("the model was rewritten before; give a method, or --restore to take the earlier ones back")
+		return errors.New("the model was rewritten before; give a method, or --restore to undo the earlier ones")
 	case !e.HoldsOps():
 		return nil
 	case o.Layers != nil:
-		return errors.New("the model was rewritten before, and its other layers cannot be left as they are; give single layers their method with SPEC@LAYERS")
+		return errors.New("the model was rewritten before, and its other layers cannot be left unchanged; give single layers their method with SPEC@LAYERS")
 	case o.carries() && slices.ContainsFunc(e.Record.Edits, drawsPositions):
-		return errors.New("the random positions of the earlier rewrite cannot be carried on; leave base away and give all methods again")
+		return errors.New("the random positions of the earlier rewrite cannot be continued; drop base and give all methods again")
 	}
 	return nil
 }
 
-// drawsPositions reports whether an edit gives tokens positions that are drawn.
+// drawsPositions reports whether an edit gives tokens random positions.
 func drawsPositions(d provenance.Edit) bool {
 	spec, err := rope.ParseSpec(rope.PositionsAxis, d.Given)
 	return d.What == rope.PositionsAxis.String() && err == nil && spec.Name == "randomized"
 }
 
-// carryFeatures adds what the earlier rewrite gave the model beside the edits of its sites.
+// carryFeatures adds the features that the earlier rewrite gave the model.
 func (r *request) carryFeatures() (err error) {
 	f := &r.features
 	for _, d := range r.earlier.Record.Edits {
@@ -192,7 +192,7 @@ func (r *request) carryFeatures() (err error) {
 	return nil
 }
 
-// analysis says what of the sites is of use.
+// analysis says which sites the target can use.
 func (r *request) analysis() analysis.Options {
 	onlyMasks := r.methods.OnlyMasks()
 	return analysis.Options{
@@ -228,5 +228,5 @@ func (o Options) features() feature.Asked {
 		FixedCapacity: o.Cache.Capacity, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
-// carries reports whether methods are to start from what the model carries.
+// carries reports whether methods start from the values in the graph (base=carried).
 func (o Options) carries() bool { return o.Earlier.Carried || o.methods().Carry() }

@@ -21,25 +21,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 )
 
-// ServeIfWorker makes the process an evaluating worker when it was started as
-// one (Options.Worker), and does not return then. Call it first in main.
+// ServeIfWorker makes the process an evaluating worker if it was started as one
+// (Options.Evaluation.Worker), and then does not return. Call it first in main.
 func ServeIfWorker() { engine.ServeIfWorker() }
 
-// Rewrite finds the attention sites of m, proves for each that the fused op
-// computes the same, and replaces those that are proven by the op with the
-// edits applied. m is changed in memory, and only when the error is nil; the file it came from
-// is not touched.
+// Rewrite finds the attention layers of m, verifies for each that the fused op computes the
+// same, and replaces the verified ones by the op with the edits applied. m is changed in memory,
+// and only if the error is nil. Its file is not touched.
 //
-// A model that Rewrite wrote before is edited again from the original values that its
-// record keeps (package provenance): methods never stack, unless Options.Carried or a
-// scaling's base=carried asks for it. Its sites are not proven again; they hold the op.
+// A model that Rewrite wrote before is edited again from the original values in its record
+// (package provenance): methods never stack, unless Options.Earlier.Carried or a scaling's
+// base=carried asks for it. Its layers hold the op and are not verified again.
 //
-// The report has every site, rewritten or kept with the reason. The error is
-// ErrNoAttention when the model has no rotary attention, ErrPartial when a site
-// that was asked for is kept and Options.AllowKept does not allow it, or says what
-// kept the whole work from being done (a library missing, which is looked for
-// before the graph is looked at; *EditError when a method does not fit). When the
-// context's deadline passes the error is the context's.
+// The report has every attention layer, rewritten or unchanged with the reason. The error is
+// ErrNoAttention if the model has no rotary attention, and ErrPartial if a layer that was asked
+// for is unchanged and Options.AllowUnchanged does not allow it. Other errors say what prevented
+// the whole work: a missing library, which is looked for before the graph is read, or a method
+// that does not fit (*EditError). After the context's deadline the error is the context's.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
 	start := time.Now()
 	opts, err := opts.FindLibraries()
@@ -62,7 +60,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	return report, err
 }
 
-// rewrite is the way of a model through all stages.
+// rewrite runs a model through all stages.
 func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v values, err error) {
 	if v.source, err = r.prepare(ctx, eng); err != nil {
 		return v, err
@@ -77,7 +75,7 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 	return v, err
 }
 
-// within runs stages within the limits of the options, and says which of their errors is the caller's.
+// within runs stages within the limits of the options, and returns their errors as callers see them.
 func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (values, error) {
 	o := r.opts
 	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory}
@@ -95,9 +93,8 @@ func (r *request) within(ctx context.Context, stages func(context.Context, *shar
 	return v, err
 }
 
-// prepare copies the model: without the fallback of an earlier rewrite and what that did to inputs and
-// outputs, in a newer version of the standard operators where that is asked for, and with its own
-// functions inlined.
+// prepare copies the model, without the fallback of an earlier rewrite and its changes to inputs and
+// outputs. The copy is converted to a newer opset if asked for, and its own functions are inlined.
 func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*source, error) {
 	s := &source{model: r.model.Clone()}
 	if err := fallback.Remove(ctx, s.model, eng); err != nil {
@@ -109,7 +106,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		case err != nil:
 			return s, &EditError{Layer: WholeModel, Err: err}
 		case raised.From == raised.To && raised.Converted == 0:
-			s.warnings = append(s.warnings, fmt.Sprintf("the model is written against version %d of the standard operators already, so it was not raised", raised.To))
+			s.warnings = append(s.warnings, fmt.Sprintf("the model already uses opset %d, so it was not converted", raised.To))
 		default:
 			s.raised = &raised
 		}
@@ -125,7 +122,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 	return s, nil
 }
 
-// analyse finds the sites, measures and proves them, or takes them from the record of an earlier rewrite.
+// analyse finds, measures and proves the sites, or takes them from the record of an earlier rewrite.
 func (r *request) analyse(ctx context.Context, eng *sharedengine.Engine, s *source) (*analysis.Analysis, error) {
 	if r.earlier != nil && r.earlier.HoldsOps() {
 		a, err := analysis.OfEarlier(s.model, r.earlier)
@@ -189,8 +186,8 @@ func (r *request) write(ctx context.Context, eng *sharedengine.Engine, v values)
 	return out, nil
 }
 
-// DefaultOutput returns where the command writes when nothing else is said:
-// model.onnx becomes model.rope.onnx beside it.
+// DefaultOutput returns where the command writes by default: model.onnx becomes
+// model.rope.onnx beside it.
 func DefaultOutput(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".rope.onnx"
 }

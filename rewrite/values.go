@@ -10,7 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 )
 
-// values are what the stages of a request make, each of those before it. What was not reached is nil.
+// values are what the stages of a request make, each from the earlier ones. Stages not reached are nil.
 type values struct {
 	source   *source
 	analysis *analysis.Analysis
@@ -18,16 +18,16 @@ type values struct {
 	result   *result
 }
 
-// source is a copy of the model, ready to be looked at and changed.
+// source is a copy of the model, ready for the analysis and for changes.
 type source struct {
 	model    *onnx.Model
-	raised   *opset.Raised // nil where the version of its operators stays
+	raised   *opset.Raised // nil where its opset is unchanged
 	calls    *calls.Inlined
 	warnings []string
 	unseen   error // why the model's own functions are not looked into
 }
 
-// result is what came of writing.
+// result is the outcome of writing.
 type result struct {
 	backend.Written
 	record *provenance.Record // nil where nothing was done

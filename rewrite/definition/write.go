@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUndefined says that a model's ops cannot be written as functions.
-var ErrUndefined = errors.New("the op cannot be defined by plain ONNX operators here")
+var ErrUndefined = errors.New("the op cannot be written in standard operators here")
 
 // oldestIR is the first version of the file format that has functions.
 const oldestIR = 8
@@ -104,7 +104,7 @@ func defines(f *onnx.Function) bool { return f.Domain == customop.Domain }
 // standard operators cannot serve ops of an element type.
 func Serves(opset int64, element onnx.DataType) error {
 	if opset < castLike && ir.Is16Bit(element) {
-		return fmt.Errorf("%w: the model is in 16 bits and written against version %d of the standard operators, and a body for other types than float32 needs %d; --opset %d (Options.OperatorSet) raises it", ErrUndefined, opset, castLike, castLike)
+		return fmt.Errorf("%w: the model is 16-bit and uses opset %d, and a fallback for other types than float32 needs opset %d; --opset %d (Options.OperatorSet) converts it", ErrUndefined, opset, castLike, castLike)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func ops(m *onnx.Model) (list []*onnx.Node) {
 // function writes the body of a group.
 func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	if opset < oldestOpset {
-		return nil, fmt.Errorf("the model is written against version %d of the standard operators, and a body needs %d; --opset %d (Options.OperatorSet) raises it", opset, oldestOpset, oldestOpset)
+		return nil, fmt.Errorf("the model uses opset %d, and the fallback needs opset %d; --opset %d (Options.OperatorSet) converts it", opset, oldestOpset, oldestOpset)
 	}
 	w := newBody(g, opset)
 	w.attention()

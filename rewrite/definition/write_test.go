@@ -132,7 +132,7 @@ func TestUndefined(t *testing.T) {
 		m    func(*testing.T) *onnx.Model
 		want string
 	}{
-		"an old operator set": {func(t *testing.T) *onnx.Model { return modelOf(12, op(t, same)) }, "version 12 of the standard operators, and a body needs 13"},
+		"an old operator set": {func(t *testing.T) *onnx.Model { return modelOf(12, op(t, same)) }, "opset 12, and the fallback needs opset 13"},
 		"too many structures": {func(t *testing.T) *onnx.Model {
 			var nodes []*onnx.Node
 			for bands := range 9 {

@@ -57,7 +57,7 @@ def write_target(rewriter, case, target):
         return {"refused": done.stderr.strip()}
     if done.returncode != 0:
         sys.exit(f"rope-rewrite: --target {target} ended with {done.returncode} on {case.folder}: {done.stderr[-400:]}")
-    needs = re.search(r"ONNX Runtime is 1\.(\d+) or newer", " ".join(json.loads(done.stdout)["warnings"]))
+    needs = re.search(r"ONNX Runtime must be 1\.(\d+) or newer", " ".join(json.loads(done.stdout)["warnings"]))
     return {"needs": int(needs[1]) if needs else 0}
 
 

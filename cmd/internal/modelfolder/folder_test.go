@@ -424,7 +424,7 @@ func TestErrorsNameTheModel(t *testing.T) {
 	}{
 		{"no model", "", "", "model.onnx: this is an empty file"},
 		{"weights that are missing", "weights.bin", "", `tensor "model.embed_tokens.weight": external data "weights.bin" is missing beside `},
-		{"a method that does not fit", "", "mask anchor", "model.onnx: layer 0: the mask goes by document ids"},
+		{"a method that does not fit", "", "mask anchor", "model.onnx: layer 0: the mask uses document ids"},
 	} {
 		folder := t.TempDir()
 		var methods []string

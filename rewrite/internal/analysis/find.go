@@ -107,13 +107,13 @@ func (f *Found) keepShared() {
 // notes what may be one.
 func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 	if first, calls := ir.FunctionCalls(m); calls > 0 {
-		f.refuse("", graph.Refuse(first, "no attention was found, and %d nodes call the model's own functions, this one %s, which are not looked into; %s", calls, first.OpType, graph.InlineThem))
+		f.refuse("", graph.Refuse(first, "no attention layer was found, and %d nodes call the model's own functions (this one calls %s), which are not searched; %s", calls, first.OpType, graph.InlineThem))
 		return nil
 	}
 	for _, part := range parts {
 		if n := site.RotatingNode(part.View); n != nil {
 			n = part.View.AsWritten(n)
-			f.refuse(part.Where, graph.Refuse(n, "it turns hidden states by their positions, and no softmax over products of hidden states was found behind it"))
+			f.refuse(part.Where, graph.Refuse(n, "it rotates hidden states by position, and no softmax over products of hidden states was found after it"))
 			return nil
 		}
 	}
@@ -151,7 +151,7 @@ func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 	if err != nil {
 		eng = nil // a typed nil would make the interface non-nil
 	}
-	return fmt.Errorf("%w: its %d attentions turn neither query nor key, %s", site.ErrNoAttention, len(f.Sites), measure.ExplainPositions(ctx, first.View, eng, still))
+	return fmt.Errorf("%w: its %d attention layers rotate neither query nor key, %s", site.ErrNoAttention, len(f.Sites), measure.ExplainPositions(ctx, first.View, eng, still))
 }
 
-const notTurned = "it turns neither query nor key by position"
+const notTurned = "it rotates neither query nor key by position"

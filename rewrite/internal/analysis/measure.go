@@ -82,7 +82,7 @@ func (m *measurer) measure(ctx context.Context) error {
 		for i := range m.Sites {
 			m.Sites[i].Unchanged, m.Sites[i].Reason = NotRotary, notTurned
 		}
-		return fmt.Errorf("%w: none of its %d attention sites turns query and key by position", site.ErrNoAttention, len(m.delimited))
+		return fmt.Errorf("%w: none of its %d attention layers rotates query and key by position", site.ErrNoAttention, len(m.delimited))
 	}
 	m.crossBesideRotary(measured)
 	return nil
@@ -100,7 +100,7 @@ func (m *measurer) crossBesideRotary(measured []*Site) {
 	}
 	for _, s := range measured {
 		if s.Unchanged == "" && s.Attention.Measured.Attention.Cross {
-			s.leave(CrossAlone, "it is cross-attention, which is rewritten beside attention that turns query and key by position, and no such one is")
+			s.leave(CrossAlone, "it is cross-attention, which is rewritten only together with rotary attention, and none is rewritten here")
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 			s = cross
 		}
 		key := s.Hash(l.Graph, l.Table, shared)
-		o, err := m.outcome(ctx, l, s, key, func() { m.say("proving attention %d of %d", i+1, len(found)) })
+		o, err := m.outcome(ctx, l, s, key, func() { m.say("verifying attention layer %d of %d", i+1, len(found)) })
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 		}
 		if refusal := o.refusal(); refusal != nil && !seen[key] && m.opts.DumpSites != "" {
 			if err := dumpSite(l, m.opts.DumpSites, d.index, sized[i], refusal); err != nil {
-				return fmt.Errorf("writing the kept site at %s: %w", refusal.Node, err)
+				return fmt.Errorf("writing the unchanged layer at %s: %w", refusal.Node, err)
 			}
 		}
 		seen[key] = true
@@ -113,7 +113,7 @@ func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int
 	if turned == nil {
 		return s, nil, nil
 	}
-	half, err := m.outcome(ctx, l, turned, turned.Hash(l.Graph, l.Table, shared), func() { m.say("proving the scores of attention %d", index+1) })
+	half, err := m.outcome(ctx, l, turned, turned.Hash(l.Graph, l.Table, shared), func() { m.say("verifying the scores of attention layer %d", index+1) })
 	if err != nil {
 		return s, nil, err
 	}
@@ -146,7 +146,7 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 	if refusal == nil {
 		site.Proof, site.Unchanged = o.proof, ""
 		if o.measured.Angles != rope.Float32 {
-			m.warn(fmt.Sprintf("the model computes the angles of its rotation in 16 bits, which tell positions apart up to %d only; the op computes them in float32",
+			m.warn(fmt.Sprintf("the model computes its rotation angles in 16 bits, which distinguish positions only up to %d; the op computes them in float32",
 				int64(2/o.measured.Angles.Epsilon())))
 		}
 		return o.measured
@@ -188,13 +188,13 @@ func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []de
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	why := "and what the model gives for other tokens depends on them"
+	why := "and the model's output for other tokens depends on them"
 	if err != nil {
-		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be seen: %v", err)
+		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be determined: %v", err)
 	}
 	refused := map[int]string{}
 	for _, f := range culprits {
-		refused[f.Index] = "queries of padded tokens that see no key get zeros from the op and something else from the original, " + why
+		refused[f.Index] = "for queries of padded tokens that see no key the op gives zeros and the original something else, " + why
 	}
 	return refused, nil
 }

@@ -32,7 +32,7 @@ func (b *contribOp) Accepts(setting string, o Options) (err error) {
 		}
 	}
 	if o.Precision != "" {
-		return fmt.Errorf("--precision %s is an attribute of the op, and --target contrib leaves none in the model: GroupQueryAttention rounds as ONNX Runtime has it; leave --precision or --target out", o.Precision)
+		return fmt.Errorf("--precision %s is an attribute of the op, and --target contrib writes no op: GroupQueryAttention rounds as ONNX Runtime does; drop --precision or --target", o.Precision)
 	}
 	return nil
 }
@@ -49,10 +49,10 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 		}
 		op, _ := s.Change.Op()
 		if why := contrib.Refused(*op, b.runtime); why != nil {
-			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention does not compute this: %w; --target ops does with the op library, --target onnx without", why)}
+			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}
 		}
 		if tableRows(s) == 0 {
-			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, and nothing says how many tokens these are for; give the context to reach (--context)")}
+			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, and nothing says for how many tokens; give the context to reach (--context)")}
 		}
 		s.Form = lower.GroupQuery
 	}
@@ -101,7 +101,7 @@ func (b *contribOp) Write(ctx context.Context, j Job) (w Written, err error) {
 	if len(nodes) == 0 {
 		return w, nil
 	}
-	w.Warnings = append(w.Warnings, fmt.Sprintf("GroupQueryAttention counts positions from the first token of a row: rows have no padding on the left, at most %d tokens, and ONNX Runtime is %v or newer", rows, needs))
+	w.Warnings = append(w.Warnings, fmt.Sprintf("GroupQueryAttention counts positions from the first token of a row: rows must have no padding on the left and at most %d tokens, and ONNX Runtime must be %v or newer", rows, needs))
 	return w, contrib.Replace(j.Model, nodes, b.runtime)
 }
 

@@ -65,7 +65,7 @@ func (*ops) Write(ctx context.Context, j Job) (w Written, err error) {
 	}
 	w.Fallback, err = fallback.Write(ctx, j.Model, j.Plan.Sites, j.Engine)
 	if err == nil && w.Fallback != nil && w.Fallback.Reason != "" {
-		w.Warnings = append(w.Warnings, "the model carries no definition of its op, so it runs only where the op library is registered: "+w.Fallback.Reason)
+		w.Warnings = append(w.Warnings, "the model has no fallback for its op, so it runs only where the op library is registered: "+w.Fallback.Reason)
 	}
 	return w, err
 }

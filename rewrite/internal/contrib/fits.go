@@ -52,23 +52,23 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 	case op.Cross == 1:
 		return errors.New("it takes as many new keys as queries, and here the keys are those of another text")
 	case op.DocumentIDs != "":
-		return errors.New("it knows no documents")
+		return errors.New("it has no document masks")
 	case op.FirstKeys > 0:
-		return errors.New("it has no first keys beside a window")
+		return errors.New("it has no first keys that stay visible beside a window")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
-		return errors.New("a bias on the scores does not fit into every version and device of it")
+		return errors.New("not every version and device of it takes a bias on the scores")
 	case op.CacheLength != "" && op.TotalLength == "":
-		return errors.New("a buffer of fixed capacity with lengths of its own is written for the op alone")
+		return errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
 	case len(op.PositionAxes) > 0:
 		return errors.New("it has one position for each token, and here tokens have several positions")
 	case len(op.QueryFactors)+len(op.KeyFactors) > 0:
-		return errors.New("it multiplies no channels behind the rotation, as the weights of a norm there do")
+		return errors.New("it cannot multiply channels after the rotation, as the weights of a norm there do")
 	case op.RotaryOffset > 0:
-		return errors.New("it turns the first channels of a head, and here others are turned")
+		return errors.New("it rotates the first channels of a head, and here others are rotated")
 	case len(op.Frequencies)%8 != 0:
-		return fmt.Errorf("it turns a multiple of 16 channels, and here %d are turned", 2*len(op.Frequencies))
+		return fmt.Errorf("it rotates a multiple of 16 channels, and here %d are rotated", 2*len(op.Frequencies))
 	case op.LogSumExp != "":
-		return errors.New("it gives no log-sum-exp")
+		return errors.New("it has no log-sum-exp output")
 	}
 	return newer(op, runtime)
 }
@@ -89,7 +89,7 @@ func newer(op customop.RotaryAttention, runtime Version) error {
 		}
 	}
 	if op.Causal == 0 && op.Window > 0 {
-		return errors.New("it has a window for causal attention alone")
+		return errors.New("it has a window only for causal attention")
 	}
 	return nil
 }

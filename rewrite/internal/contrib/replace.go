@@ -53,7 +53,7 @@ func (w *writer) graph(g *onnx.Graph, nodes map[*onnx.Node]Node, runtime Version
 		of, known := nodes[n]
 		op, err := definition.Read(n)
 		if err == nil && !known {
-			err = errors.New("nothing is known of it but its node")
+			err = errors.New("only its node is known")
 		}
 		if err == nil {
 			err = Refused(op, runtime)

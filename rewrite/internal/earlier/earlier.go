@@ -42,7 +42,7 @@ func Read(m *onnx.Model) (*Rewrite, error) {
 // Usable refuses a model from whose record a rewrite cannot start.
 func (e *Rewrite) Usable() error {
 	if e.Record == nil {
-		return fmt.Errorf("%w that is not rewritten already (%d %s nodes are of an earlier run, and the model has no record of what it was before); start from the original file", site.ErrNoAttention, len(e.Ops), customop.Domain)
+		return fmt.Errorf("%w that is not rewritten already (%d %s nodes are from an earlier run, and the model has no record of what it was before); start from the original file", site.ErrNoAttention, len(e.Ops), customop.Domain)
 	}
 	names := 0
 	for _, s := range e.Record.Sites {
@@ -52,11 +52,11 @@ func (e *Rewrite) Usable() error {
 		return fmt.Errorf("the model's record names %d nodes of the op, and the model has %d: another program changed it; start from the original file (its graph has the SHA-256 %.12s…)", names, len(e.Ops), e.Record.Graph)
 	}
 	if layer, ok := e.replaced(); ok {
-		return fmt.Errorf("an earlier rewrite with the target %s wrote layer %d in other nodes than the model's own, which are not taken out again; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, layer, e.Record.Graph)
+		return fmt.Errorf("layer %d was rewritten with --target %s, which cannot be undone; start from the original file (its graph has the SHA-256 %.12s…)", layer, e.Record.Target, e.Record.Graph)
 	}
 	added := slices.DeleteFunc(slices.Clone(e.Record.AddedInputs), e.placesLogits) // which can be taken out
 	if !e.HoldsOps() && len(added) > 0 {
-		return fmt.Errorf("an earlier rewrite with the target onnx gave the model's own nodes the input %q, which cannot be taken out; start from the original file (its graph has the SHA-256 %.12s…)", added[0], e.Record.Graph)
+		return fmt.Errorf("an earlier rewrite with --target onnx added the input %q to the model's own nodes, which cannot be undone; start from the original file (its graph has the SHA-256 %.12s…)", added[0], e.Record.Graph)
 	}
 	return nil
 }

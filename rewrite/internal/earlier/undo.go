@@ -63,7 +63,7 @@ func (e *Rewrite) undoLogits(m *onnx.Model) error {
 func (e *Rewrite) Unchanged(layer int) provenance.Kept {
 	for _, k := range e.Record.Kept {
 		if k.Layer == layer {
-			k.Reason = "the earlier rewrite kept it: " + k.Reason
+			k.Reason = "the earlier rewrite left it unchanged: " + k.Reason
 			return k
 		}
 	}
@@ -101,5 +101,5 @@ func (e *Rewrite) LeftOut(now []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this rewrite starts from the values before the earlier one and leaves that one's methods out: %s. Give them again, or --base carried, which starts from what the model has", strings.Join(ir.Unique(texts), ", "))
+	return fmt.Sprintf("this rewrite starts from the original values, without the earlier methods: %s. Give them again to keep them, or give --base carried to add to them", strings.Join(ir.Unique(texts), ", "))
 }

@@ -86,7 +86,7 @@ func proveAll(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions 
 		}
 		off, err := proven(ctx, engine, op, of[op.Node.OpType], m.Opset(""))
 		if err != nil {
-			return 0, fmt.Errorf("the function that defines it could not be proven (layer %d): %w", s.Layer, err)
+			return 0, fmt.Errorf("its fallback could not be verified (layer %d): %w", s.Layer, err)
 		}
 		worst = max(worst, off)
 	}

@@ -14,7 +14,7 @@ import (
 
 // ErrForeign says that a model defines the op by a function that computes
 // something else than the op.
-var ErrForeign = errors.New("the model defines the op of " + customop.Domain + " by a function of its own")
+var ErrForeign = errors.New("the model defines the op of " + customop.Domain + " in a function of its own")
 
 // Remove takes the functions out of a model that define its ops, so that they
 // are not taken for functions of the model's own. Functions that differ from those that
@@ -54,7 +54,7 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 			continue
 		}
 		if err := provenForeign(ctx, m, n, f, engine, seen); err != nil {
-			return fmt.Errorf("%w (%s), which is not proven to compute what the op computes (node %q): %w; start from the original file", ErrForeign, f.Name, n.Name, err)
+			return fmt.Errorf("%w (%s), which could not be verified to compute the same as the op (node %q): %w; start from the original file", ErrForeign, f.Name, n.Name, err)
 		}
 	}
 	return nil

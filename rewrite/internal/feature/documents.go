@@ -42,7 +42,7 @@ func documents(_ context.Context, asked Asked, _ Subject) (*plan.Feature, error)
 			if slices.ContainsFunc(sites, func(s *plan.Site) bool { return s.Want.Mask.Documents != rope.NoDocuments }) {
 				return nil
 			}
-			return errors.New("nothing would read the document ids: give a --mask that goes by them (intra-document, intra-document-reset, anchor), or leave --documents away")
+			return errors.New("nothing would read the document ids: give a --mask that uses them (intra-document, intra-document-reset, anchor), or drop --documents")
 		},
 		Write: func(m *onnx.Model, sites []*plan.Site) error {
 			if input != "" {

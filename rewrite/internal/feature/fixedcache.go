@@ -21,7 +21,7 @@ type UnchangedError struct {
 }
 
 func (e *UnchangedError) Error() string {
-	return fmt.Sprintf("every attention must be rewritten for a cache of fixed capacity, and layer %d is kept: %s", e.Layer, e.Reason)
+	return fmt.Sprintf("for a cache of fixed capacity every attention layer must be rewritten, and layer %d is unchanged: %s", e.Layer, e.Reason)
 }
 
 func (a Asked) checkFixedCache(m *onnx.Model, frees func(string) bool, _ int64) error {
@@ -75,26 +75,26 @@ func (f *fixedCacheBuffers) add(m *onnx.Model, e *plan.Site) error {
 	w := e.Binding
 	switch {
 	case e.Scope.Where != "":
-		return fmt.Errorf("it stands in %s, whose cache cannot be of fixed capacity", e.Scope.Where)
+		return fmt.Errorf("it is in %s, whose cache cannot have a fixed capacity", e.Scope.Where)
 	case w.LengthTracked != nil:
-		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); leave --kv away")
+		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); drop --kv")
 	case w.Slots != nil:
-		return errors.New("its cache has a fixed capacity already, and the model's own input says where new tokens are written; leave --kv away")
+		return errors.New("its cache has a fixed capacity already, and the model's own input says where new tokens are written; drop --kv")
 	case w.Latent != nil:
-		return errors.New("its cache holds latent states, of which keys and values are made anew in every call; they cannot have a fixed capacity")
+		return errors.New("its cache holds latent states, from which every call computes keys and values anew; it cannot have a fixed capacity")
 	case e.Written == nil && len(e.Site.Biases) > 0:
-		return errors.New("what is added to its scores is computed from hidden states of all tokens, and the model would take the unused rows of a buffer for tokens; leave --kv away")
+		return errors.New("the bias on its scores is computed from hidden states of all tokens, and the model would take unused rows of a buffer for tokens; drop --kv")
 	case w.PastKey == "":
-		return errors.New("it has no key-value cache that could be of fixed capacity")
+		return errors.New("it has no key-value cache that could have a fixed capacity")
 	}
 	for _, past := range []string{w.PastKey, w.PastValue} {
 		if v := ir.Named(m.Graph.Inputs, past); v == nil || len(v.Shape) != 4 {
-			return fmt.Errorf("its cache %q is no input of the model of rank 4, which could be given a fixed capacity", past)
+			return fmt.Errorf("its cache %q is not a model input of rank 4, so it cannot have a fixed capacity", past)
 		}
 	}
 	for _, present := range []string{w.PresentKey, w.PresentValue} {
 		if ir.Named(m.Graph.Outputs, present) == nil {
-			return fmt.Errorf("its cache %q is no output of the model", present)
+			return fmt.Errorf("its cache %q is not an output of the model", present)
 		}
 	}
 	for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
@@ -126,10 +126,10 @@ func (f *fixedCacheBuffers) write(m *onnx.Model, sites []*plan.Site) error {
 		}
 		for v := range ir.Uses(n) {
 			if f.caches[v] && readsAxis(g.Source, n, 4, 2) {
-				return fmt.Errorf("node %s (%s) also reads %q, which it would not understand as a buffer of fixed capacity: without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
 			}
 			if f.masks[v] && readsAxis(g.Source, n, 2, 1) {
-				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width says nothing of the past with a cache of fixed capacity: without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width does not show the past tokens when the cache has a fixed capacity; without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func (a Asked) checkLastLogits(m *onnx.Model, frees func(string) bool, opset int
 		return err
 	}
 	if opset < lastlogits.OldestOpset {
-		return fmt.Errorf("the model is against version %d of the standard operators, and --logits last needs %d: give --opset %d too", opset, lastlogits.OldestOpset, lastlogits.OldestOpset+1)
+		return fmt.Errorf("the model uses opset %d, and --logits last needs opset %d: give --opset %d too", opset, lastlogits.OldestOpset, lastlogits.OldestOpset+1)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func lastLogits(ctx context.Context, asked Asked, s Subject) (*plan.Feature, err
 		return nil, err
 	}
 	if s.Progress != nil {
-		s.Progress("proving the head")
+		s.Progress("verifying the head")
 	}
 	g, err := graph.New(s.Model)
 	if err != nil {
@@ -56,7 +56,7 @@ func lastLogits(ctx context.Context, asked Asked, s Subject) (*plan.Feature, err
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, &plan.LayerError{Layer: plan.WholeModel, Err: fmt.Errorf("logits of single tokens: %w; leave --logits out", err)}
+		return nil, &plan.LayerError{Layer: plan.WholeModel, Err: fmt.Errorf("logits of single tokens: %w; drop --logits", err)}
 	}
 	var tokens onnx.Dim // of the logits, as they were
 	if v := ir.Named(s.Model.Graph.Outputs, head.Output); len(v.Shape) == 3 {

@@ -35,7 +35,7 @@ func ParseSeparator(text string) (*Separator, error) {
 	token, ends := strings.CutSuffix(strings.TrimPrefix(text, "separator:"), ",ends")
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no separator of documents: %w", text, err)
+		return nil, fmt.Errorf("%q is not a document separator: %w", text, err)
 	}
 	return &Separator{Token: n, Ends: ends}, nil
 }
@@ -51,10 +51,10 @@ type documentCounter struct {
 // ids returns the value that holds document ids for a site's mask.
 func (c *documentCounter) ids(f measure.Attention, m rope.Mask) (string, error) {
 	if f.Measured.Layouts.Cached {
-		return "", errors.New("documents cannot be counted from a separator in a model with a cache: a call gets new tokens only, and to which documents the cached ones belong is not told; give --documents input and the ids of all tokens")
+		return "", errors.New("documents cannot be counted from a separator in a model with a cache: a call has only new tokens and does not say which documents the cached ones belong to; give --documents input and the ids of all tokens")
 	}
 	if f.Scope.Where != "" {
-		return "", fmt.Errorf("it stands in %s, where no documents are counted; give --documents input", f.Scope.Where)
+		return "", fmt.Errorf("it is in %s, where documents cannot be counted; give --documents input", f.Scope.Where)
 	}
 	tokens, err := tokenInput(f.Scope.View)
 	if err != nil {

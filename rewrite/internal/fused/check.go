@@ -16,7 +16,7 @@ const MaxHeads = 1 << 16
 func Known(n *onnx.Node, attributes ...string) error {
 	for _, a := range n.Attributes {
 		if !slices.Contains(attributes, a.Name) {
-			return fmt.Errorf("it has the attribute %s, which is not known of %s", a.Name, n.OpType)
+			return fmt.Errorf("it has the attribute %s, which is unknown for %s", a.Name, n.OpType)
 		}
 	}
 	return nil
@@ -31,10 +31,10 @@ func Arity(n *onnx.Node, needed, inputs, outputs int) error {
 		}
 	}
 	if len(n.Inputs) > inputs {
-		return fmt.Errorf("it has %d inputs, %d are known of %s", len(n.Inputs), inputs, n.OpType)
+		return fmt.Errorf("it has %d inputs, %d are known for %s", len(n.Inputs), inputs, n.OpType)
 	}
 	if len(n.Outputs) > outputs {
-		return fmt.Errorf("it has %d outputs, %d are known of %s", len(n.Outputs), outputs, n.OpType)
+		return fmt.Errorf("it has %d outputs, %d are known for %s", len(n.Outputs), outputs, n.OpType)
 	}
 	if Output(n, 0) == "" {
 		return fmt.Errorf("its first output has no name")
@@ -66,7 +66,7 @@ func Int(n *onnx.Node, name string, def, low, high int64) (int64, error) {
 	case a == nil:
 		return def, nil
 	case a.Type != onnx.AttrInt:
-		return 0, fmt.Errorf("its attribute %s is no integer", name)
+		return 0, fmt.Errorf("its attribute %s is not an integer", name)
 	case a.Int < low || a.Int > high:
 		return 0, fmt.Errorf("its attribute %s is %d, which is outside %d to %d", name, a.Int, low, high)
 	}
@@ -81,7 +81,7 @@ func Float(n *onnx.Node, name string, def float64) (float64, error) {
 	case a == nil:
 		return def, nil
 	case a.Type != onnx.AttrFloat:
-		return 0, fmt.Errorf("its attribute %s is no float", name)
+		return 0, fmt.Errorf("its attribute %s is not a float", name)
 	case math.IsNaN(float64(a.Float)) || math.IsInf(float64(a.Float), 0):
 		return 0, fmt.Errorf("its attribute %s is %g", name, a.Float)
 	}

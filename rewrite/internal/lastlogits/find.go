@@ -59,7 +59,7 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 		case !g.IsData(v):
 			return nil
 		case n == nil:
-			refuse("it reads the input %q behind the last product with weights", v)
+			refuse("it reads the input %q after the last product with weights", v)
 			return nil
 		case g.WeightProduct(n):
 			products = append(products, n)
@@ -85,7 +85,7 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 	h.product = g.AsWritten(products[0])
 	p := g.Projection(products[0])
 	if p == nil || h.product != products[0] {
-		return nil, fmt.Errorf("node %s (%s) is no product of hidden states [batch, length, hidden size] with a weight matrix", ir.Label(h.product), h.product.OpType)
+		return nil, fmt.Errorf("node %s (%s) is not a product of hidden states [batch, length, hidden size] with a weight matrix", ir.Label(h.product), h.product.OpType)
 	}
 	if err := eachTokenAlone(g, h.product); err != nil {
 		return nil, fmt.Errorf("node %s (%s): %w", ir.Label(h.product), h.product.OpType, err)
@@ -110,7 +110,7 @@ func eachTokenAlone(g *graph.Graph, n *onnx.Node) error {
 		}
 		return nil
 	case "DynamicQuantizeMatMul":
-		return errors.New("it quantises all tokens together, so that fewer tokens have other logits")
+		return errors.New("it quantises all tokens together, so fewer tokens give other logits")
 	}
 	return errors.New("it is not known to work on each token by itself")
 }

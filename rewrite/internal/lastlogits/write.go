@@ -20,7 +20,7 @@ const stem = "rope_rewrite/logits"
 // places count from the end. It need not be fed: it is -1 then, the last token.
 func (h *Head) Write(m *onnx.Model, input string) error {
 	if v := m.Opset(""); v < OldestOpset {
-		return fmt.Errorf("the model is against version %d of the standard operators, and logits of single tokens need %d: give --opset %d", v, OldestOpset, OldestOpset+1)
+		return fmt.Errorf("the model uses opset %d, and logits of single tokens need opset %d: give --opset %d", v, OldestOpset, OldestOpset+1)
 	}
 	m.RequireIR(4) // an input with a default value
 	g := m.Graph

@@ -78,8 +78,8 @@ func TestClosedForms(t *testing.T) {
 		{"log and a constant", "KERPLE biases on the scores, −r1·ln(1 + r2·distance) with r1 0.03 to 2", true, func(h int, d float32) float32 { return 5 + kerple(h, d) }},
 		{"power", "KERPLE biases on the scores, −r1·distance^r2 with r1 0.03 to 2 and r2 0.3 to 2", true, func(h int, d float32) float32 { return -r1[h] * pow(abs(d), power[h]) }},
 		{"sandwich", "Sandwich biases on the scores, sums of 64 cosines of the distance with factor 0.125 to 0.5", true, func(h int, d float32) float32 { return sandwich(64, d) / (8 * float32(h+1) / 4) }},
-		{"buckets", "relative biases on the scores, learned for 32 buckets of distances in one direction as T5's are: 16 distances each by itself, then ranges that widen", true, func(h int, d float32) float32 { return learned(h, t5(d, false)) }},
-		{"buckets, both ways", "relative biases on the scores, learned for 32 buckets of distances in both directions as T5's are: 8 distances each by itself", false, func(h int, d float32) float32 { return learned(h, t5(d, true)) }},
+		{"buckets", "relative biases on the scores, learned for 32 buckets of distances in one direction as in T5: 16 distances each by itself, then ranges that widen", true, func(h int, d float32) float32 { return learned(h, t5(d, false)) }},
+		{"buckets, both ways", "relative biases on the scores, learned for 32 buckets of distances in both directions as in T5: 8 distances each by itself", false, func(h int, d float32) float32 { return learned(h, t5(d, true)) }},
 
 		{"another logarithm", table + "24", true, func(h int, d float32) float32 { return -r1[h] * log(1+r2[h]*abs(d)*(1+1e-3*abs(d))) }},
 		{"log, a little off", table + "24", true, func(h int, d float32) float32 { return kerple(h, d) * (1 + 2e-5*float32(math.Sin(float64(d)))) }},

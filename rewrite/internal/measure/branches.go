@@ -26,23 +26,23 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 			len(q.Frequencies), q.Offset, len(k.Frequencies), k.Offset)
 	}
 	if q.LengthDependent.Trained != k.LengthDependent.Trained {
-		return 0, graph.Refuse(s.ScoresMatMul, "the query turns by other frequencies from %d tokens on, the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
+		return 0, graph.Refuse(s.ScoresMatMul, "the frequencies of the query change from %d tokens on, those of the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
 	}
 	if q.LengthDependent.NTK != k.LengthDependent.NTK {
 		return 0, graph.Refuse(s.ScoresMatMul, "beyond %d tokens the frequencies of query and key follow the length in different ways", k.LengthDependent.Trained)
 	}
 	if len(q.Axes) != len(k.Axes) {
-		return 0, graph.Refuse(s.ScoresMatMul, "one of query and key is turned by several positions of each token, the other by one")
+		return 0, graph.Refuse(s.ScoresMatMul, "one of query and key is rotated by several positions of each token, the other by one")
 	}
 	for pair, axis := range k.Axes {
 		if q.Axes[pair] != axis {
-			return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)
+			return 0, graph.Refuse(s.ScoresMatMul, "pair %d rotates by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)
 		}
 	}
 	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.LengthDependent.Long, k.LengthDependent.Long}} {
 		for i, w := range both[1] {
 			if math.Abs(w-both[0][i]) > 1e-6*math.Abs(w)+1e-10 {
-				return 0, graph.Refuse(s.ScoresMatMul, "pair %d turns by %g per position in the query and by %g in the key", i, both[0][i], w)
+				return 0, graph.Refuse(s.ScoresMatMul, "pair %d rotates by %g per position in the query and by %g in the key", i, both[0][i], w)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 			m, err = measureBranches(ctx, ev, at, out, b.MeasuredFrom(), condition, measure)
 		}
 		if err != nil {
-			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
+			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %v", what, err)
 		}
 		return m, nil, nil
 	}
@@ -126,7 +126,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		}
 	}
 	if err != nil {
-		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as a rotary encoding does: %v", what, err)
+		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %v", what, err)
 	}
 	return m, position, nil
 }

@@ -31,7 +31,7 @@ func nameBuckets(heads []byDistance, largest float64) string {
 			if later {
 				buckets, direction = 4*exact, "both directions"
 			}
-			return fmt.Sprintf("relative biases on the scores, learned for %d buckets of distances in %s as T5's are: %d distances each by itself, then ranges that widen", buckets, direction, exact)
+			return fmt.Sprintf("relative biases on the scores, learned for %d buckets of distances in %s as in T5: %d distances each by itself, then ranges that widen", buckets, direction, exact)
 		}
 	}
 	return ""

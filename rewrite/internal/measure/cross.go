@@ -24,7 +24,7 @@ func cross(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, e
 		return nil, graph.Refuse(s.ScoresMatMul, "%v", err)
 	}
 	if n := site.RotatedBefore(ev.Graph, []string{s.Query.Boundary, s.Key.Boundary}); n != nil {
-		return nil, graph.Refuse(s.ScoresMatMul, "its keys are those of another text, and query or key is turned by positions at %s, which no method would reach", ir.Label(n))
+		return nil, graph.Refuse(s.ScoresMatMul, "its keys are those of another text, and query or key is rotated by position at %s, which no method would reach", ir.Label(n))
 	}
 	if err := checkProbabilities(ctx, ev, s, ly); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func contentFactor(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, what 
 	if b.Boundary == b.Operand {
 		return 1, nil
 	}
-	loaded, refusal := ev.Open(ctx, at, "the way of its "+what, []string{b.Operand}, []string{b.Boundary})
+	loaded, refusal := ev.Open(ctx, at, "the path of its "+what, []string{b.Operand}, []string{b.Boundary})
 	if refusal != nil {
 		return 0, refusal
 	}
@@ -67,7 +67,7 @@ func contentFactor(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, what 
 	if err != nil {
 		return 0, graph.Refuse(at, "its %s operand differs from the %s: %v", what, what, err)
 	}
-	return factor, ev.Steady(ctx, at, "the way of its "+what, b.Operand, []string{b.Boundary})
+	return factor, ev.Steady(ctx, at, "the path of its "+what, b.Operand, []string{b.Boundary})
 }
 
 // crossScores measures what becomes of scores up to the softmax, and returns the graph input
@@ -80,7 +80,7 @@ func crossScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, dim.SourceExtent)
 	if len(others) > 0 {
-		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, and keys of another text may be hidden by a mask of that text alone", others[0].Name)
+		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, and keys of another text may be hidden only by a mask of that text", others[0].Name)
 	}
 	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Extra: ly.Sinks}
 	if padding != nil {

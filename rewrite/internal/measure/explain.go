@@ -29,7 +29,7 @@ func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, no
 		found = append(found, scoreBiases(ctx, g, eng, nonRotary.Cores)...)
 	}
 	if found = ir.Unique(found); len(found) == 0 {
-		return "and nothing else was found that tells positions apart"
+		return "and nothing else was found that distinguishes positions"
 	}
 	return "its positions are " + strings.Join(found, ", and ")
 }

@@ -50,7 +50,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 		return nil, nil, nil, err
 	}
 	if m.Factors != nil {
-		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm behind the rotation, say)")
+		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm after the rotation, say)")
 	}
 	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {
@@ -77,7 +77,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	la := &Latent{Part: s.Key.SharedAt, Count: ly.Key.Parts[s.Key.SharedAt].Channels}
 	boundaries := s.Key.Boundaries()
 	boundaries[la.Part] = s.Key.Shared.Present
-	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the way from the key cache to the scores", []string{s.Key.Operand}, boundaries)
+	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the path from the key cache to the scores", []string{s.Key.Operand}, boundaries)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -94,7 +94,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		}
 		elements, err := bound.Elements(dims)
 		if err != nil {
-			return nil, graph.Refuse(s.ScoresMatMul, "how its key is put together cannot be evaluated: %v", err)
+			return nil, graph.Refuse(s.ScoresMatMul, "how its key is assembled cannot be evaluated: %v", err)
 		}
 		if i == la.Part {
 			la.First = first
@@ -112,7 +112,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	}
 	results, err := loaded.Run(ctx, pt, feeds)
 	if err != nil {
-		return nil, graph.Refuse(s.ScoresMatMul, "how its key is put together cannot be evaluated: %v", err)
+		return nil, graph.Refuse(s.ScoresMatMul, "how its key is assembled cannot be evaluated: %v", err)
 	}
 	y := results[s.Key.Operand]
 	values := y.Values()
@@ -128,7 +128,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 			}
 		}
 		if from < 0 || slices.Contains(la.Place, from) {
-			return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is none of what it is put together of", c)
+			return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is none of those it is assembled from", c)
 		}
 		la.Place = append(la.Place, from)
 		for b := range pt.B {
@@ -139,7 +139,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 			for h := range ly.KeyOperand.Heads {
 				for r := range pt.L + pt.P {
 					if v := at(b, h, r, c); !(math.Abs(v-want) <= 4*loaded.Piece.Precision().Epsilon()*math.Abs(la.factor)) {
-						return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is %g times channel %d of what it is put together of, at head %d, token %d; %g was expected", c, v, b, h, r, want)
+						return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is %g times channel %d of those it is assembled from, at head %d, token %d; %g was expected", c, v, b, h, r, want)
 					}
 				}
 			}

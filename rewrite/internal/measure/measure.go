@@ -151,7 +151,7 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 			continue
 		}
 		if n := site.RotatedBefore(ev.Graph, b.branch.Boundaries()); n != nil {
-			return graph.Refuse(s.ScoresMatMul, "its %s is turned by positions at %s, and what is done to it after that is not linear (a norm, say); the op turns queries and keys last", b.what, ir.Label(n))
+			return graph.Refuse(s.ScoresMatMul, "its %s is rotated by position at %s, and a later step is not linear (a norm, say); the op rotates queries and keys last", b.what, ir.Label(n))
 		}
 	}
 	scale, err := joinBranches(s, &out.Attention, query, key)

@@ -48,7 +48,7 @@ func unpack(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Lay
 		if width := dim.Saturated(v.in.Heads, v.in.Channels); width > site.MaxWidth {
 			return nil, graph.Refuse(v.at, "the value %q that holds its %s is %d channels wide, more than the %d that are evaluated", v.branch.Boundary, v.what, width, site.MaxWidth)
 		}
-		loaded, refusal := ev.Open(ctx, v.at, "the way of its "+v.what, []string{v.branch.Operand}, v.branch.MeasuredFrom())
+		loaded, refusal := ev.Open(ctx, v.at, "the path of its "+v.what, []string{v.branch.Operand}, v.branch.MeasuredFrom())
 		if refusal != nil {
 			return nil, refusal
 		}

@@ -145,7 +145,7 @@ func keyRepeat(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.
 		return 1, nil // the rotation is measured up to the operand
 	}
 	cached := s.Key.Cache.Present
-	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the way from the key cache to the scores", []string{s.Key.Operand}, []string{cached})
+	loaded, refusal := ev.Open(ctx, s.ScoresMatMul, "the path from the key cache to the scores", []string{s.Key.Operand}, []string{cached})
 	if refusal != nil {
 		return 0, refusal
 	}
@@ -178,7 +178,7 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 		if v.branch.Past() != "" {
 			boundaries = append(boundaries, v.branch.Past())
 		}
-		loaded, refusal := ev.Open(ctx, v.at, "the way of its "+v.what, []string{v.branch.Operand}, boundaries)
+		loaded, refusal := ev.Open(ctx, v.at, "the path of its "+v.what, []string{v.branch.Operand}, boundaries)
 		if refusal != nil {
 			return refusal
 		}
@@ -205,7 +205,7 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 		default:
 			start = v.branch.Boundaries()
 		}
-		if err := ev.Steady(ctx, v.at, "the way of its "+v.what, v.branch.Operand, start); err != nil {
+		if err := ev.Steady(ctx, v.at, "the path of its "+v.what, v.branch.Operand, start); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 			return graph.Refuse(s.Value.Cache.Concat, "the value cache has the shape %v; [batch, heads, past + length, channels] was expected", ev.Table.Dims[start])
 		}
 	}
-	loaded, refusal := ev.Open(ctx, s.ValueMatMul, "the way of its value", []string{s.Value.Operand}, []string{start})
+	loaded, refusal := ev.Open(ctx, s.ValueMatMul, "the path of its value", []string{s.Value.Operand}, []string{start})
 	if refusal != nil {
 		return refusal
 	}

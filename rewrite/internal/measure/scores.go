@@ -57,9 +57,9 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		case bisect.Ended(err):
 			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 		default:
-			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be asked, and %w", err)
+			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be tried, and %w", err)
 			if n := ev.Graph.Multiplies(s.SoftmaxInput(), s.Scores()); n != nil {
-				return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v; and %s multiplies scores by what is not constant", hidden, ir.Label(n))
+				return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v; and %s multiplies scores by a value that is not constant", hidden, ir.Label(n))
 			}
 			sc = alone
 		}

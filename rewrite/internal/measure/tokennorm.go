@@ -31,16 +31,16 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 			continue
 		}
 		if _, err := site.Chain(ev.Graph, scale); err != nil {
-			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "it multiplies by a value made of what it rotates, which is not a norm: %v", err)
 		}
-		loaded, refusal := ev.Open(ctx, scale.Node, "the norm behind the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
+		loaded, refusal := ev.Open(ctx, scale.Node, "the norm after the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
 		if refusal != nil {
 			return nil, refusal
 		}
 		err := mirrored(ctx, loaded, scale)
 		loaded.Session.Close()
 		if err != nil {
-			return nil, graph.Refuse(scale.Node, "what it multiplies by is made of what is turned, and no norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "it multiplies by a value made of what it rotates, which is not a norm: %v", err)
 		}
 		if loaded, refusal = ev.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
 			return nil, refusal
@@ -48,7 +48,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 		factors[i], err = lengthFactor(ctx, loaded, b.Boundary, scale.Of, in)
 		loaded.Session.Close()
 		if err != nil {
-			return nil, graph.Refuse(scale.Node, "the norm behind the rotation of its %s is not understood: %v", what, err)
+			return nil, graph.Refuse(scale.Node, "the norm after the rotation of its %s is not understood: %v", what, err)
 		}
 	}
 	return factors, nil
@@ -168,8 +168,8 @@ func BehindNorms(s *site.Sized, a, original rope.Attention) (_ rope.Attention, w
 	case gain == own || !s.Query.Normed() && !s.Key.Normed():
 		return a, "", nil
 	case !s.Query.Normed() || !s.Key.Normed() || a.Encoding.RotaryDim() != a.HeadSize:
-		return a, "", fmt.Errorf("the method multiplies what it turns by %g, and a norm behind the rotation takes that away from some of it only; a method without a gain is possible (temperature=1)", gain)
+		return a, "", fmt.Errorf("the method multiplies what it rotates by %g, and a norm after the rotation undoes that for only a part of it; a method without a gain is possible (temperature=1)", gain)
 	}
 	a.Encoding.Gain = original.Encoding.Gain
-	return a, fmt.Sprintf("queries and keys are normed after they are turned, which takes the method's gain of %.6g away, as in a model that is exported with the method; temperature=%.6g would multiply scores by as much", gain, gain*gain/(own*own)), nil
+	return a, fmt.Sprintf("queries and keys are normed after their rotation, which undoes the method's gain of %.6g, as in a model exported with the method; temperature=%.6g would multiply scores by as much", gain, gain*gain/(own*own)), nil
 }

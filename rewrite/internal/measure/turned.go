@@ -23,9 +23,9 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 	for _, s := range specs {
 		switch {
 		case m.RotationOnly && s.Axis != rope.ScalingAxis:
-			return fmt.Errorf("its rotation alone is known, so that only methods that change frequencies and gain alone are possible, not %s %s: %s", s.Axis, s, why)
+			return fmt.Errorf("only its rotation is known, so only methods that change nothing but frequencies and gain are possible, not %s %s: %s", s.Axis, s, why)
 		case m.Turned && s.Axis != rope.MaskAxis:
-			return fmt.Errorf("its queries and keys are turned by the model's own nodes, so that only masks and caches can be changed, not %s %s: %s", s.Axis, s, why)
+			return fmt.Errorf("its queries and keys are rotated by the model's own nodes, so only masks and caches can be changed, not %s %s: %s", s.Axis, s, why)
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 // another position of a token than the model's own nodes turned it by.
 func (m *Measured) Keeps(want rope.Attention, raw bool) error {
 	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
-		return errors.New("its queries and keys are turned by the model's own nodes, so that tokens keep the positions that they have there: masks that move them, and caches of keys that are not turned, are not possible")
+		return errors.New("its queries and keys are rotated by the model's own nodes, so tokens keep their positions there: masks that move them, and caches of un-rotated keys, are not possible")
 	}
 	return nil
 }

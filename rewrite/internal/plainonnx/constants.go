@@ -79,9 +79,9 @@ func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 				other, taken := t.constants[v]
 				switch {
 				case taken && !reflect.DeepEqual(other.want, r.want):
-					err = fmt.Errorf("layers that are to differ share the constant %q", v)
+					err = fmt.Errorf("layers that must differ share the constant %q", v)
 				case r.holder == nil:
-					err = fmt.Errorf("the constant %q of its rotation is no constant of the model's", v)
+					err = fmt.Errorf("the constant %q of its rotation is not a constant of the model", v)
 				case want.LengthDependent.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
 					err = errors.New("the model has tables of cosines, which do not depend on the length of a call")
 				}
@@ -130,7 +130,7 @@ func (t *rotaryConstants) tables() bool {
 func (t *rotaryConstants) check() error {
 	for _, n := range t.gained() {
 		if t.gains[n].holder == nil {
-			return fmt.Errorf("the gain cannot stand inside %s", ir.Label(n))
+			return fmt.Errorf("the gain cannot be put inside %s", ir.Label(n))
 		}
 	}
 	return t.checkReaders()
@@ -185,7 +185,7 @@ func (t *rotaryConstants) checkReaders() error {
 			case t.scoresMatMuls[n]:
 			case ir.Standard(n, "Shape", "Size") && !t.tables(): // the number of frequencies does not change
 			case !t.nodes[n]:
-				return fmt.Errorf("the rotation's constants reach node %s too, which is not to change", ir.Label(n))
+				return fmt.Errorf("the rotation's constants reach node %s too, which must not change", ir.Label(n))
 			default:
 				changed = append(changed, n.Outputs...)
 			}

@@ -54,5 +54,5 @@ func Example() {
 	// Output:
 	// the softmax reads rope_rewrite/scores/shown
 	// which is Where [rope_rewrite/scores/visible_0 scores rope_rewrite/scores/lowest]
-	// layer 3 is refused: more than frequencies, gain and visible keys is to change
+	// layer 3 is refused: the method changes more than frequencies, gain and visible keys
 }

@@ -152,13 +152,13 @@ func (s Layer) checkCache() error {
 	c, view := s.Site.Key.Cache, s.Scope.View
 	switch {
 	case len(s.Site.Key.Scales) > 0:
-		return errors.New("its keys are normed behind the rotation and cached so")
+		return errors.New("its keys are normed after the rotation and cached in that form")
 	case c == nil:
 		return errors.New("its keys are made of latent states in every call")
 	case s.Scope.Where != "":
-		return fmt.Errorf("its cache stands in %s", s.Scope.Where)
+		return fmt.Errorf("its cache is in %s", s.Scope.Where)
 	case view.AsWritten(c.Concat) != c.Concat || s.Measured.LengthTracked != nil:
-		return fmt.Errorf("its cache is inside %s (%s), which turns the keys before it keeps them",
+		return fmt.Errorf("its cache is inside %s (%s), which rotates the keys before it caches them",
 			ir.Label(view.AsWritten(c.Concat)), view.AsWritten(c.Concat).OpType)
 	case !s.Measured.Layouts.KeyCached.Canonical():
 		return errors.New("its cache does not have the form [batch, heads, tokens, channels]")

@@ -27,7 +27,7 @@ func (s Layer) maskChange() (maskChange, error) {
 	n := s.Site.Softmax
 	switch {
 	case s.Scope.Where != "":
-		return maskChange{}, fmt.Errorf("its mask stands in %s", s.Scope.Where)
+		return maskChange{}, fmt.Errorf("its mask is in %s", s.Scope.Where)
 	case s.Scope.View.AsWritten(n) != n:
 		return maskChange{}, fmt.Errorf("its softmax is inside %s (%s)", ir.Label(s.Scope.View.AsWritten(n)), s.Scope.View.AsWritten(n).OpType)
 	case s.Measured.Layouts.Softmax.Folded:

@@ -25,7 +25,7 @@ func (s Layer) tableRows(table *onnx.Tensor) (int64, error) {
 		want = rope.Reachable(s.Specs, known)
 	}
 	if want == 0 {
-		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many it is for (--context says it)", have, s.scaling())
+		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many tokens it is for; give --context", have, s.scaling())
 	}
 	if size := float64(want) * float64(table.ByteLen()/have); want > have && size > maxTableBytes {
 		return 0, fmt.Errorf("tables of cosines and sines for %d tokens would take %.3g GB each, and a model file holds 2 GB", want, size/1e9)

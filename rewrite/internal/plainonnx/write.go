@@ -37,7 +37,7 @@ func (s Layer) wantedEncoding() (rope.Encoding, error) {
 	want.Mask = have.Mask // see maskChange
 	if ratio := want.EffectiveScale() / have.EffectiveScale(); ratio != 1 {
 		if s.Site.Query.Normed() || s.Site.Key.Normed() {
-			return e, errors.New("the method changes the score's scale, which a norm behind the rotation takes away again")
+			return e, errors.New("the method changes the score's scale, which a norm after the rotation undoes")
 		}
 		if ratio <= 0 || have.Encoding.RotaryDim() != have.HeadSize {
 			return e, errors.New("the method changes the score's scale, and a part of the head is not rotated")
@@ -50,7 +50,7 @@ func (s Layer) wantedEncoding() (rope.Encoding, error) {
 	have.Encoding, have.Scale = rope.Encoding{}, 0
 	want.Encoding, want.Scale = rope.Encoding{}, 0
 	if !reflect.DeepEqual(have, want) {
-		return e, errors.New("more than frequencies, gain and visible keys is to change")
+		return e, errors.New("the method changes more than frequencies, gain and visible keys")
 	}
 	return e, nil
 }
@@ -225,11 +225,11 @@ func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown
 	const rounding = 1e-6
 	have := got.Encoding
 	if len(have.Frequencies) != len(want.Frequencies) {
-		return fmt.Errorf("turns %d pairs, %d were wanted", len(have.Frequencies), len(want.Frequencies))
+		return fmt.Errorf("rotates %d pairs, %d were wanted", len(have.Frequencies), len(want.Frequencies))
 	}
 	for i, w := range want.Frequencies {
 		if math.Abs(have.Frequencies[i]-w) > (rounding+unknown)*math.Abs(w) {
-			return fmt.Errorf("turns pair %d by %g, %g was wanted", i, have.Frequencies[i], w)
+			return fmt.Errorf("rotates pair %d by %g, %g was wanted", i, have.Frequencies[i], w)
 		}
 	}
 	far := func(a, b float64) bool { return math.Abs(a-b) > (gain+2*unknown)*math.Abs(b) }

@@ -53,13 +53,13 @@ func (c Config) compare(sites []*analysis.Site, methods Methods, unscaled map[in
 			if specs, err := methods.of(f.Layer, unscaled[f.Layer]); err == nil && c.mended(specs) {
 				continue
 			}
-			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g mends it", base, c.Path, c.Theta, c.Theta)
+			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g corrects it", base, c.Path, c.Theta, c.Theta)
 			if c.Disagrees {
 				w += " (that file has a second, older rope_theta which the exporter may have read)"
 			}
 			warnings = append(warnings, w)
 		case !ok && !c.Scaled:
-			warnings = append(warnings, fmt.Sprintf("the graph's frequencies follow no rope_theta (they are scaled), but %s asks for no scaling; the graph is what counts", c.Path))
+			warnings = append(warnings, fmt.Sprintf("the graph's frequencies follow no rope_theta (they are scaled), but %s asks for no scaling; the graph's frequencies are used", c.Path))
 		default:
 			agrees = true
 		}

@@ -75,10 +75,10 @@ func (m Methods) describe(a *analysis.Analysis, unscaled map[int]bool) ([]Edit, 
 		edit := Edit{What: text(spec)}
 		if spec.Axis == rope.ScalingAxis && len(unscaled) > 0 {
 			if !slices.ContainsFunc(a.Sites, func(s analysis.Site) bool { return s.Unchanged == "" && !unscaled[s.Layer] }) {
-				return nil, fmt.Errorf("%s is for layers without a window, where others have none, and each that is rewritten has one; write %v@all", edit.What, spec)
+				return nil, fmt.Errorf("%s skips sliding-window layers, since others have no window, and every layer to be rewritten has one; write %v@all", edit.What, spec)
 			}
 			edit.Where = " on layers without a window, "
-			edit.Note = fmt.Sprintf("not on the %d with one (%v@all is for all)", len(unscaled), spec)
+			edit.Note = fmt.Sprintf("not on the %d with a window (%v@all scales all)", len(unscaled), spec)
 		}
 		list = append(list, edit)
 	}

@@ -125,7 +125,7 @@ func (m Methods) edit(s *analysis.Site, unscaled bool, p *Plan) (*Site, error) {
 		return nil, err
 	}
 	if measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
-		return nil, fmt.Errorf("its rotation alone is known, and length=run turns keys when they are read from the cache; leave length=run out: %s", s.Reason)
+		return nil, fmt.Errorf("only its rotation is known, and length=run rotates keys when they are read from the cache; drop length=run: %s", s.Reason)
 	}
 	if a.Drawn.Range > 0 && measured.Layouts.Cached {
 		return nil, lower.ErrCachedDraw
@@ -178,7 +178,7 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 		return measured, nil
 	}
 	if m.OwnMasks && original.Mask != measured.Mask {
-		return measured, errors.New("an earlier rewrite with the target onnx gave it another mask, which the target onnx cannot take out; start from the original file, or leave --target away")
+		return measured, errors.New("an earlier rewrite with --target onnx changed its mask, which --target onnx cannot undo; start from the original file, or drop --target")
 	}
 	a := *original
 	a.Sinks, a.QueryFactors, a.KeyFactors = measured.Sinks, measured.QueryFactors, measured.KeyFactors // the record has none

@@ -42,7 +42,7 @@ func (p *Plan) Conclude(target string, keeps bool) {
 	if slices.ContainsFunc(p.Sites, (*Site).IsFast) {
 		p.Edits = append(p.Edits, Edit{What: "precision " + Fast})
 		if !slices.ContainsFunc(p.Sites, (*Site).Is16Bit) {
-			p.Warn("precision fast changes nothing here: the model's queries and keys are no numbers of 16 bits")
+			p.Warn("--precision fast has no effect: the model's queries and keys are not 16-bit")
 		}
 	}
 	p.Nothing = keeps && len(p.Edits) == 0 && !p.replaces()
@@ -172,7 +172,7 @@ func (p *Plan) AddExtras() error {
 			}
 		}
 		if s.Want.Mask.Documents != rope.NoDocuments && s.Extra.Documents == "" {
-			return &LayerError{s.Layer, errors.New("the mask goes by document ids, which the graph has not; give --documents input, which adds them as an input of the patched model, or --documents separator:TOKEN")}
+			return &LayerError{s.Layer, errors.New("the mask uses document ids, which the graph does not have; give --documents input, which adds them as an input of the patched model, or --documents separator:TOKEN")}
 		}
 	}
 	return nil

@@ -48,20 +48,20 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		piece, err = site.ExtractSite(ev.Graph.Definition, s)
 	}
 	if err != nil {
-		return nil, graph.Refuse(s.Softmax, "the site cannot be evaluated by itself: %v", err)
+		return nil, graph.Refuse(s.Softmax, "the original cannot be evaluated by itself: %v", err)
 	}
 	original, err := ev.Load(ctx, piece)
 	if err != nil {
-		return nil, graph.Refuse(s.Softmax, "the site does not load: %v", err)
+		return nil, graph.Refuse(s.Softmax, "the original does not load: %v", err)
 	}
 	defer original.Session.Close()
 	definition, err := site.ExtractSite(ev.Graph.Definition, s)
 	if err != nil {
-		return nil, graph.Refuse(s.Softmax, "the site's definition cannot be evaluated by itself: %v", err)
+		return nil, graph.Refuse(s.Softmax, "the original in standard operators cannot be evaluated by itself: %v", err)
 	}
 	doubleSession, err := ev.Session(ctx, definition.Double(), definition.Outputs)
 	if err != nil {
-		return nil, graph.Refuse(s.Softmax, "the site does not load in float64: %v", err)
+		return nil, graph.Refuse(s.Softmax, "the original does not load in float64: %v", err)
 	}
 	defer doubleSession.Close()
 	op, err := loadOp(ctx, ev, s, measured, nodes, constants)
@@ -85,7 +85,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		float16.Emulate(m, onnx.Float16)
 		session, err := ev.Session(ctx, m, definition.Outputs)
 		if err != nil {
-			return nil, graph.Refuse(s.Softmax, "the site does not load node by node: %v", err)
+			return nil, graph.Refuse(s.Softmax, "the original does not load node by node: %v", err)
 		}
 		defer session.Close()
 		c.plain = &eval.Loaded{Session: session, Piece: definition, Table: ev.Table, Elem: onnx.Float}
@@ -233,7 +233,7 @@ func (c *comparison) severalRows(ctx context.Context, t trial, one trialErrors) 
 // errors of the results. original may be nil.
 func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded) (errs trialErrors, _ error) {
 	s := c.site
-	names := map[*eval.Loaded]string{c.original: "the site", c.double: "the site in float64", c.plain: "the site node by node"}
+	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node"}
 	draws := t.draws(c.measured.Attention)
 	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
@@ -310,7 +310,7 @@ func (c *comparison) judge(t trial, errs trialErrors) error {
 // hint says, for the text of a refusal, what is unusual about the queries of a result.
 func (c *comparison) hint(result int) string {
 	if result == output && c.realWithoutKeys {
-		return "; its mask hides all keys from some tokens that are not padding, which the op answers with zeros"
+		return "; its mask hides all keys from some tokens that are not padding, for which the op gives zeros"
 	}
 	return ""
 }

@@ -62,7 +62,7 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 			return nil, err
 		}
 		if _, is := begin.differs(t); is {
-			return nil, fmt.Errorf("calls that reach position %d turn otherwise than those that reach 1", reach)
+			return nil, fmt.Errorf("calls that reach position %d rotate differently from those that reach 1", reach)
 		}
 	}
 	for _, reach := range []int64{last + 1, last + 2, 2*last + 1, 3*last + 7, 10*last + 3, 50_000} {
@@ -80,7 +80,7 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 			return nil, fmt.Errorf("in calls that reach position %d: %w", reach, err)
 		}
 		if !sameKind(out.Far, other) {
-			return nil, fmt.Errorf("calls that reach position %d turn otherwise than those that reach %d", reach, calls.limit)
+			return nil, fmt.Errorf("calls that reach position %d rotate differently from those that reach %d", reach, calls.limit)
 		}
 		if out.NTK == 0 && !slices.EqualFunc(out.Far.Encoding.Frequencies, other.Encoding.Frequencies, near) {
 			if out.NTK, err = calls.dynamicNTK(ctx, out.Near.Encoding, out.Trained); err != nil {
@@ -103,7 +103,7 @@ func (c *Calls) alikeBeyond(ctx context.Context, last int64) error {
 			break
 		}
 		if _, is := far.differs(t); is {
-			err = fmt.Errorf("calls that reach position %d turn otherwise than those that reach %d", reach, c.limit)
+			err = fmt.Errorf("calls that reach position %d rotate differently from those that reach %d", reach, c.limit)
 		}
 	}
 	return err

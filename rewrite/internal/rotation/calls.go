@@ -31,7 +31,7 @@ func (r *Rotator) Calls(ctx context.Context) (*Calls, error) {
 		return nil, err
 	}
 	if len(turns.Encoding.Frequencies) == 0 {
-		return nil, errors.New("it turns no channels")
+		return nil, errors.New("it rotates no channels")
 	}
 	return &Calls{rotator: *short, turns: turns, limit: limit}, nil
 }

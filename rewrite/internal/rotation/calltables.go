@@ -92,7 +92,7 @@ func (c *callTables) everywhere(ctx context.Context) (*Tables, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.changes = fmt.Errorf("its table %q is another one in calls of more than %d tokens; %s", c.values[i], n, OnceForAll)
+			c.changes = fmt.Errorf("its table %q changes in calls of more than %d tokens; %s", c.values[i], n, OnceForAll)
 			far.byCall = c
 		}
 	}

@@ -45,7 +45,7 @@ func (c *Calls) dynamicNTK(ctx context.Context, own rope.Encoding, trained int64
 	slices.Sort(factors)
 	middle := factors[len(factors)/2]
 	if !(middle > 0) || math.IsInf(middle, 0) {
-		return 0, OtherFormula{errors.New("the slowest pair does not turn the slower the longer a call is")}
+		return 0, OtherFormula{errors.New("the slowest pair does not rotate more slowly in longer calls")}
 	}
 	var why error
 	for digits := range 9 { // of which the last is as good as float32
@@ -117,7 +117,7 @@ type CallErrors struct {
 func NewCallErrors(e rope.Encoding) (*CallErrors, error) {
 	base, ok := e.Base()
 	if !ok {
-		return nil, errors.New("the frequencies of short calls are not the powers of one base, which it raises")
+		return nil, errors.New("the frequencies of short calls are not the powers of one base, which dynamic NTK raises")
 	}
 	n := len(e.Frequencies)
 	f := formula{base: base, factor: e.LengthDependent.NTK, trained: float64(e.LengthDependent.Trained), senses: e.Senses()}

@@ -151,7 +151,7 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 		fit.Encoding.Layout = rope.Interleaved
 		pair = func(x int) (int, int) { return first + 2*x, first + 2*x + 1 }
 	default:
-		return nil, fmt.Errorf("channel %d turns with %d; halves or neighbours were expected", first, partner[first])
+		return nil, fmt.Errorf("channel %d rotates with %d; halves or neighbours were expected", first, partner[first])
 	}
 	fit.Encoding.Offset = first
 	gain := m[first][0][0][first]
@@ -160,7 +160,7 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 	}
 	for c, p := range partner {
 		if own := m[c][0][0][c]; p != c && math.Abs(own-gain) > 1e-2*gain {
-			return nil, fmt.Errorf("at position 0, where nothing is turned, channel %d is multiplied by %g and channel %d by %g; one factor was expected, or one for each channel and none of them 0", first, gain, c, own)
+			return nil, fmt.Errorf("at position 0, where nothing is rotated, channel %d is multiplied by %g and channel %d by %g; one factor was expected, or one for each channel and none of them 0", first, gain, c, own)
 		}
 	}
 	if width < len(m) {
@@ -178,7 +178,7 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 	for x := range width / 2 {
 		a, b := pair(x)
 		if partner[a] != b {
-			return nil, fmt.Errorf("channel %d turns with %d, %d was expected", a, partner[a], b)
+			return nil, fmt.Errorf("channel %d rotates with %d, %d was expected", a, partner[a], b)
 		}
 		fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, frequency(m, a, b, powers))
 	}

@@ -131,7 +131,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 		return nil
 	}
 	if s.longest >= maxTable {
-		return fmt.Errorf("it is kept as a table for %d tokens; up to %d are looked at", s.longest+1, maxTable)
+		return fmt.Errorf("it is a table for %d tokens, more than the %d that are looked at", s.longest+1, maxTable)
 	}
 	some := max(1<<20/(s.Fed.Heads*(s.longest+1)), 1)
 	switch {

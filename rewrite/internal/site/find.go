@@ -72,19 +72,19 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	}
 	switch {
 	case n.OpType == "QAttention" && n.Int("do_rotary", 0) != 0:
-		return graph.Refuse(n, "this %s turns query and key inside itself (do_rotary), which ONNX Runtime leaves out on the CPU without a word, so that nothing can be proven of it; have the rotation exported or fused as RotaryEmbedding before MultiHeadAttention", n.OpType)
+		return graph.Refuse(n, "this %s rotates query and key inside itself (do_rotary), which ONNX Runtime silently ignores on the CPU, so it cannot be verified; export or fuse the rotation as RotaryEmbedding before MultiHeadAttention", n.OpType)
 	case weighted(n) && n.Int("do_rotary", 0) != 0:
-		return graph.Refuse(n, "this %s turns query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; have the rotation exported or fused as RotaryEmbedding before MultiHeadAttention", n.OpType)
+		return graph.Refuse(n, "this %s rotates query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so it cannot be verified; export or fuse the rotation as RotaryEmbedding before MultiHeadAttention", n.OpType)
 	case n.OpType == "SparseAttention":
-		return graph.Refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which a proof does not have; have it exported with GroupQueryAttention", n.OpType)
+		return graph.Refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which they are not when it is verified; export it with GroupQueryAttention", n.OpType)
 	case n.OpType == "DecoderMaskedMultiHeadAttention":
-		return graph.Refuse(n, "%s takes one token in a call and no more; a model that takes several was expected: it is made of one for beam search, have that one rewritten", n.OpType)
+		return graph.Refuse(n, "%s takes only one token per call; a model that takes several was expected: rewrite the one that this was made from for beam search", n.OpType)
 	case strings.HasPrefix(n.OpType, "Packed"), slices.Contains([]string{"DecoderMaskedSelfAttention", "LongformerAttention", "PagedAttention"}, n.OpType):
-		return graph.Refuse(n, "ONNX Runtime does not run %s on the CPU, so that nothing can be proven of it", n.OpType)
+		return graph.Refuse(n, "ONNX Runtime does not run %s on the CPU, so it cannot be verified", n.OpType)
 	case weighted(n):
-		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value itself and turns neither query nor key", n.OpType)
+		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value itself and rotates neither query nor key", n.OpType)
 	}
-	return graph.Refuse(n, "the fused op %s is not lifted by this version", n.OpType)
+	return graph.Refuse(n, "the fused op %s is not supported by this version", n.OpType)
 }
 
 // Core returns the core around a Softmax; nil and no refusal where the Softmax is not

@@ -64,7 +64,7 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", scores)
 	}
 	if len(scores) == 4 && scores[2] == dim.LengthExtent && scores[3] != total && scores[3].L == 0 && !scores[3].Constant() {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of the call's tokens and the ones before them, as in cross-attention, which turns nothing by position", scores)
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of this call's and earlier tokens, as in cross-attention, which rotates nothing by position", scores)
 	}
 	known := false
 	if ly.Scores, known = dim.GridOf(scores, total); !known {
@@ -126,7 +126,7 @@ func (s *Sized) rotatedLayouts(ly *Layouts, t *eval.ShapeTable) error {
 		}
 		var err error
 		if *v.into, err = partsLayout(t, v.branch, ly.QueryOperand.Heads); err != nil {
-			return graph.Refuse(s.ScoresMatMul, "the %s is put together of several values, which is not understood: %v", v.what, err)
+			return graph.Refuse(s.ScoresMatMul, "the %s is assembled from several values, which is not understood: %v", v.what, err)
 		}
 	}
 	return nil

@@ -182,11 +182,11 @@ func (s *Scope) Delimit(c Candidate) (*Site, *graph.Refusal) {
 func (s *Scope) replaceable(site *Site) *graph.Refusal {
 	for _, n := range site.Replaced {
 		if !s.nodes[n] {
-			return graph.Refuse(n, "it stands outside %s, which holds the rest of this attention", s.Where)
+			return graph.Refuse(n, "it is outside %s, which contains the rest of this attention layer", s.Where)
 		}
 	}
 	if s.loop != nil {
-		return graph.Refuse(site.Softmax, "it stands in %s, and what a %s does from turn to turn is not evaluated", s.Where, s.loop.OpType)
+		return graph.Refuse(site.Softmax, "it is in %s, and what a %s does from iteration to iteration is not evaluated", s.Where, s.loop.OpType)
 	}
 	return nil
 }

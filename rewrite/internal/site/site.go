@@ -166,7 +166,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
 	for _, b := range []Branch{s.Query, s.Key, s.Value} {
 		if slices.Contains(b.Boundaries(), "") {
-			return nil, graph.Refuse(c.ScoresMatMul, "%q is made inside it of something else than a query, key or value that is given to it", b.Operand)
+			return nil, graph.Refuse(c.ScoresMatMul, "it makes %q of something other than a query, key or value that it is given", b.Operand)
 		}
 	}
 	if len(s.Value.Scales) > 0 {
@@ -214,7 +214,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 		s.Replaced = append(s.Replaced, n)
 		for _, o := range n.Outputs {
 			if o != "" && !slices.Contains(results, o) && (g.Outputs[o] || len(g.Source.Consumers[o]) > 0) {
-				s.escaping = graph.Refuse(n, "its output %q is used beside the attention's own and cannot be given", o)
+				s.escaping = graph.Refuse(n, "its output %q is used too, and the op does not have it", o)
 			}
 		}
 	}
@@ -236,8 +236,8 @@ func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 			other := users[c.Concat]
 			users[c.Concat] = s
 			if other != nil && other != s {
-				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", ir.Label(c.Concat), ir.Label(other.Softmax))
-				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention at %s; one of its own was expected", ir.Label(c.Concat), ir.Label(s.Softmax))
+				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(other.Softmax))
+				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(s.Softmax))
 			}
 		}
 	}

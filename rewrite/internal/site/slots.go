@@ -139,7 +139,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	}
 	for _, s := range all {
 		if len(s.updates()) == 0 && s.Past() {
-			return nil, fmt.Errorf("another attention's cache grows")
+			return nil, fmt.Errorf("another attention layer's cache grows")
 		}
 	}
 	slots := &eval.Slots{Input: inputs[0]}

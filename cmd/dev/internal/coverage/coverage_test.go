@@ -49,7 +49,7 @@ func TestExports(t *testing.T) {
 		"gpt2__ts17-cache":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"bloom__ts17-cache":               {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
 		"mpt__ts17":                       {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token)"},
-		"t5__ts17":                        {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as T5's are: 4 distances each by itself, then ranges that widen"},
+		"t5__ts17":                        {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as in T5: 4 distances each by itself, then ranges that widen"},
 		"whisper_encoder__ts17":           {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
 		"phi3_longrope__dynamo18":         {rewritten: 2}, // frequencies by the largest position of a call: two lists
 		"llama_dynamic__dynamo18":         {rewritten: 2}, // frequencies computed anew for every length

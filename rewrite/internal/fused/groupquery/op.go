@@ -46,7 +46,7 @@ var inputs = []string{
 
 const (
 	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); one of floats was expected: export it without a quantised cache"
-	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
+	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
 )
 
 const sinkInput = 11
@@ -74,7 +74,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	o.output, o.presentKey, o.presentValue = fused.Output(n, 0), fused.Output(n, 1), fused.Output(n, 2)
 	switch {
 	case fused.Output(n, 3) != "":
-		return nil, errors.New("it gives away its scores (output_qk)")
+		return nil, errors.New("it outputs its scores (output_qk)")
 	case o.lengths == "" || o.total == "":
 		return nil, errors.New("it lacks seqlens_k or total_sequence_length")
 	case (o.key == "") != (o.value == ""):
@@ -83,7 +83,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 		return nil, errors.New("it works without a key-value cache, which this version does not expand")
 	}
 	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
-		return nil, errors.New("its key and value are empty: it reads the cache of another layer alone, to which it adds nothing; keys and values of its own were expected")
+		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; keys and values of its own were expected")
 	}
 	if o.sink != "" {
 		if t := c.Constant(o.sink); t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
@@ -147,9 +147,9 @@ func (o *op) attributes(n *onnx.Node) error {
 	}
 	switch {
 	case windowCache == 1:
-		return errors.New("its cache holds the last keys of each row alone and drops others by itself (sliding_window_cache), so that a key's place is not its index; a cache of all tokens was expected: export it with one (windowed_kv_cache=false)")
+		return errors.New("its cache holds only the last keys of each row and drops others by itself (sliding_window_cache), so a key's place is not its index; a cache of all tokens was expected: export it with one (windowed_kv_cache=false)")
 	case causal == 0:
-		return errors.New("it shows each query all keys (causal=0), those of padding on the right among them as far as total_sequence_length goes; a causal one was expected")
+		return errors.New("each query sees all keys (causal=0), including those of padding on the right up to total_sequence_length; causal attention was expected")
 	case bits != 0, n.Text("k_quant_type", "NONE") != "NONE", n.Text("v_quant_type", "NONE") != "NONE":
 		return errors.New(quantised)
 	}
@@ -185,9 +185,9 @@ func (o *op) width(c fused.Context) error {
 	case !ok:
 		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)
 	case o.key == "" && known && width == cached*o.heads:
-		return errors.New("it has neither key nor value: it reads the cache of another layer alone, which ONNX Runtime does not run on the CPU, so that nothing can be proven of it; keys and values of its own were expected")
+		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; keys and values of its own were expected")
 	case width < heads || width%heads != 0:
-		return fmt.Errorf("its query %q is %d wide, which is no multiple of %d heads", o.query, width, heads)
+		return fmt.Errorf("its query %q is %d wide, which is not a multiple of %d heads", o.query, width, heads)
 	}
 	o.headSize = width / heads
 	if o.scale == 0 {

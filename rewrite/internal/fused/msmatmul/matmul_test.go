@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown rank", func(*onnx.Node) {}, 0, "how many dimensions"},
 		{"a vector", func(*onnx.Node) {}, 1, "at least 2"},
 		{"transB of 2", func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("transB", 2)) }, 4, "transB is 2"},
-		{"alpha as an integer", func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("alpha", 2)) }, 4, "alpha is no float"},
+		{"alpha as an integer", func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("alpha", 2)) }, 4, "alpha is not a float"},
 		{"infinite alpha", func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", float32(math.Inf(1)))) }, 4, "alpha is +Inf"},
 		{"one operand", func(n *onnx.Node) { n.Inputs = n.Inputs[:1] }, 4, "lacks its input 1"},
 		{"a bias", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, 4, "it has 3 inputs"},

@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		{"another width", func(n *onnx.Node, _ map[string]int) {
 			n.SetAttribute(onnx.IntAttr("num_heads", 2))
 			n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 4))
-		}, "its tables turn 8 channels"},
+		}, "its tables rotate 8 channels"},
 		{"a width without heads", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 8)) }, "without num_heads"},
 		{"no tables", func(n *onnx.Node, _ map[string]int) { n.Inputs = n.Inputs[:2] }, "it lacks its input 2"},
 		{"unknown rank", func(_ *onnx.Node, r map[string]int) { delete(r, "x") }, "how many dimensions"},

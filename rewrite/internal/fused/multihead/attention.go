@@ -53,7 +53,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	}
 	switch {
 	case fused.Output(n, 3) != "":
-		return nil, errors.New("it gives away the product of query and key (qk)")
+		return nil, errors.New("it outputs the product of query and key (qk)")
 	case o.key == "" || o.value == "":
 		return nil, errors.New("its query, key and value are packed into one input, which ONNX Runtime does not run on the CPU")
 	case (o.pastKey == "") != (o.pastValue == ""):

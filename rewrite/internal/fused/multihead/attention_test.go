@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 		{"absurd heads", func(n *onnx.Node, _ map[string]engine.Tensor) { n.SetAttribute(onnx.IntAttr("num_heads", 1<<40)) }, "num_heads is 1099511627776"},
 		{"negative scale", func(n *onnx.Node, _ map[string]engine.Tensor) { n.SetAttribute(onnx.FloatAttr("scale", -1)) }, "scale is -1"},
 		{"an unknown attribute", func(n *onnx.Node, _ map[string]engine.Tensor) { n.SetAttribute(onnx.IntAttr("surprise", 1)) }, "attribute surprise"},
-		{"scores wanted", func(n *onnx.Node, _ map[string]engine.Tensor) { n.Outputs = []string{"y", "", "", "qk"} }, "gives away"},
+		{"scores wanted", func(n *onnx.Node, _ map[string]engine.Tensor) { n.Outputs = []string{"y", "", "", "qk"} }, "outputs the product"},
 		{"past key alone", func(n *onnx.Node, _ map[string]engine.Tensor) { n.Inputs[6] = "past" }, "only one of"},
 		{"past without present", func(n *onnx.Node, _ map[string]engine.Tensor) { n.Inputs[6], n.Inputs[7] = "past", "past" }, "without present"},
 		{"a length of the past", func(n *onnx.Node, _ map[string]engine.Tensor) { n.Inputs = append(n.Inputs, "length") }, "past_sequence_length"},

@@ -33,13 +33,13 @@ func read(n *onnx.Node, c fused.Context) (*attention, error) {
 		return nil, err
 	}
 	if fused.Input(n, 6) != "" {
-		return nil, errors.New("it reads nonpad_kv_seqlen, a cache that is kept outside; that is not known")
+		return nil, errors.New("it reads nonpad_kv_seqlen, for a cache outside the op, which is not supported")
 	}
 	if err := fused.Arity(n, 3, 7, 4); err != nil {
 		return nil, err
 	}
 	if fused.Output(n, 3) != "" {
-		return nil, errors.New("it gives away the product of query and key (qk_matmul_output)")
+		return nil, errors.New("it outputs the product of query and key (qk_matmul_output)")
 	}
 	a := &attention{node: n, query: n.Inputs[0], key: n.Inputs[1], value: n.Inputs[2],
 		mask: fused.Input(n, 3), pastKey: fused.Input(n, 4), pastValue: fused.Input(n, 5)}

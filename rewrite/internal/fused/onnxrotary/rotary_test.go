@@ -44,8 +44,8 @@ func TestRefusals(t *testing.T) {
 		{"negative heads", []string{"x3", "cos", "sin"}, onnx.IntAttr("num_heads", -1), "its attribute num_heads is -1, which is outside 0 to 65536"},
 		{"odd width", []string{"x4", "cos", "sin"}, onnx.IntAttr("rotary_embedding_dim", 3), "its rotary_embedding_dim 3 is odd"},
 		{"interleaved by 2", []string{"x4", "cos", "sin"}, onnx.IntAttr("interleaved", 2), "its attribute interleaved is 2, which is outside 0 to 1"},
-		{"an unknown attribute", []string{"x4", "cos", "sin"}, onnx.FloatAttr("scale", 2), "it has the attribute scale, which is not known of RotaryEmbedding"},
-		{"five inputs", []string{"x4", "cos", "sin", "p", "q"}, nil, "it has 5 inputs, 4 are known of RotaryEmbedding"},
+		{"an unknown attribute", []string{"x4", "cos", "sin"}, onnx.FloatAttr("scale", 2), "it has the attribute scale, which is unknown for RotaryEmbedding"},
+		{"five inputs", []string{"x4", "cos", "sin", "p", "q"}, nil, "it has 5 inputs, 4 are known for RotaryEmbedding"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := onnx.NewNode("RotaryEmbedding", c.inputs, []string{"turned"})

@@ -127,7 +127,7 @@ func TestLastLogitsRefuses(t *testing.T) {
 		{`a value named "logits_places" already`, func(m *onnx.Model) {
 			m.Graph.Nodes = append(m.Graph.Nodes, onnx.NewNode("Identity", []string{"input_ids"}, []string{"logits_places"}))
 		}},
-		{"behind the last product with weights", func(m *onnx.Model) {
+		{"after the last product with weights", func(m *onnx.Model) {
 			m.Graph.AddInput(onnx.NewValueInfo("bias", onnx.Float, onnx.Dim{Value: 128}))
 			after("Add", []string{"bias"})(m)
 		}},

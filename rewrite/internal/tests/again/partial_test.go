@@ -115,13 +115,13 @@ func TestKeptSitesAreAnError(t *testing.T) {
 		rewritten int
 		want      string // of the error
 	}{
-		{"unchanged", rewrite.Options{Edits: yarn}, 1, "not every attention could be rewritten: 1 of 2 are unchanged, first layer 1 ("},
+		{"unchanged", rewrite.Options{Edits: yarn}, 1, "not every attention layer could be rewritten: 1 of 2 are unchanged, first layer 1 ("},
 		{"of which no method is asked", rewrite.Options{}, 1, "1 of 2 are unchanged"},
 		{"allowed", rewrite.Options{Edits: yarn, AllowUnchanged: true}, 1, ""},
 		{"not asked for", rewrite.Options{Edits: yarn, Layers: only(0)}, 1, ""},
 		{"asked for alone", rewrite.Options{Layers: only(1)}, 0, "1 of 2 are unchanged"},
-		{"a cache of fixed capacity", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}}, 1, "every attention must be rewritten for a cache of fixed capacity, and layer 1 is kept: "},
-		{"a cache of fixed capacity, allowed", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}, AllowUnchanged: true}, 1, "every attention must be rewritten"},
+		{"a cache of fixed capacity", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}}, 1, "for a cache of fixed capacity every attention layer must be rewritten, and layer 1 is unchanged: "},
+		{"a cache of fixed capacity, allowed", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}, AllowUnchanged: true}, 1, "every attention layer must be rewritten"},
 		{"of which the rotation is changed", rewrite.Options{Target: rewrite.PlainONNX, Edits: yarn}, 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

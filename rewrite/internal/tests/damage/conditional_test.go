@@ -151,7 +151,7 @@ func TestLookalikeChoices(t *testing.T) {
 			m.Graph.InsertNode(m.compare, onnx.NewNode("Shape", []string{"input_ids"}, []string{"new"}, onnx.IntAttr("start", 1)))
 			m.compare.Inputs[0] = "new"
 			m.lengthen()
-		}, 0, "what counts its cache, was expected"},
+		}, 0, "the size of its cache, was expected"},
 		{"cosines by one, sines by another", func(m twoTables) {
 			m.Graph.AddInitializer(ir.Int64Tensor("later", []int64{}, 10))
 			m.Graph.InsertNode(m.choice, onnx.NewNode("Greater", []string{m.compare.Inputs[0], "later"}, []string{"much"}))
@@ -259,7 +259,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range report.Sites {
-		if want := `it turns by the input "position_ids" and by other frequencies from 17 tokens on`; !strings.Contains(s.Reason, want) {
+		if want := `it rotates by the input "position_ids" and by other frequencies from 17 tokens on`; !strings.Contains(s.Reason, want) {
 			t.Errorf("%s: %s; %q was expected", s.Status, s.Reason, want)
 		}
 	}

@@ -161,7 +161,7 @@ func TestLookalikesCounted(t *testing.T) {
 		{"other heads", func(c counting) {
 			c.nodes[1].SetAttribute(onnx.IntAttr("num_heads", 3))
 			c.nodes[1].SetAttribute(onnx.IntAttr("kv_num_heads", 3))
-		}, []string{"", "no multiple of 9 heads"}, nil, true},
+		}, []string{"", "not a multiple of 9 heads"}, nil, true},
 		{"a table of one dimension", func(c counting) {
 			c.Graph.AddInitializer(onnx.NewTensor("flat", onnx.Float, []int64{64}, make([]byte, 256)))
 			c.nodes[1].Inputs[7] = "flat"

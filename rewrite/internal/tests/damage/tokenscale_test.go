@@ -51,12 +51,12 @@ func TestGainBehindNorms(t *testing.T) {
 		says   string // an error, or a warning where both are normed
 		both   bool
 	}{
-		{"query and key", "llama__dynamo18", (*kit.Patient).NormedBoth, "takes the method's gain of 1.13863 away", true},
-		{"query", "llama__dynamo18", func(p *kit.Patient) { p.Query(p.Normed) }, "takes that away from some of it only", false},
+		{"query and key", "llama__dynamo18", (*kit.Patient).NormedBoth, "undoes the method's gain of 1.13863", true},
+		{"query", "llama__dynamo18", func(p *kit.Patient) { p.Query(p.Normed) }, "undoes that for only a part of it", false},
 		{"query and keys that are given away", "llama__dynamo18-nocache", func(p *kit.Patient) {
 			p.Query(p.Normed)
 			p.GivenKeys(p.Normed)
-		}, "takes the method's gain of 1.13863 away", true},
+		}, "undoes the method's gain of 1.13863", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := kit.NewPatient(t, c.model)

@@ -124,7 +124,7 @@ func TestCrossAttentionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range report.Sites {
-		if s.Status != rewrite.Unchanged || i%2 == 1 && !strings.Contains(s.Reason, "it is cross-attention, which is rewritten beside") {
+		if s.Status != rewrite.Unchanged || i%2 == 1 && !strings.Contains(s.Reason, "it is cross-attention, which is rewritten only together") {
 			t.Errorf("layer %d: %s", i, s.Reason)
 		}
 	}

@@ -90,11 +90,11 @@ func TestScoresOnly(t *testing.T) {
 				if _, report, err := rewritten(original, opts); !errors.Is(err, rewrite.ErrPartial) || report.Sites[0].Status != rewrite.Unchanged {
 					t.Errorf("%s on the original: %v; the first layer should be kept", text, err)
 				}
-				if _, _, err := rewritten(patched, opts); err == nil || !strings.Contains(err.Error(), "turned by the model's own nodes") {
+				if _, _, err := rewritten(patched, opts); err == nil || !strings.Contains(err.Error(), "rotated by the model's own nodes") {
 					t.Errorf("%s on the patched model: %v; a refusal was expected", text, err)
 				}
 			}
-			if _, _, err := rewritten(original, rewrite.Options{Edits: spec(rope.MaskAxis, "intra-document-reset"), Documents: rewrite.Documents{Input: "document_ids"}}); err == nil || !strings.Contains(err.Error(), "turned by the model's own nodes") {
+			if _, _, err := rewritten(original, rewrite.Options{Edits: spec(rope.MaskAxis, "intra-document-reset"), Documents: rewrite.Documents{Input: "document_ids"}}); err == nil || !strings.Contains(err.Error(), "rotated by the model's own nodes") {
 				t.Errorf("restarting positions: %v; a refusal was expected", err)
 			}
 		})

@@ -192,7 +192,7 @@ func TestFixedSizes(t *testing.T) {
 			},
 		},
 		{
-			name: "frequencies for each row, of a size that is not known", model: "qwen3__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, kept: "is turned by positions at",
+			name: "frequencies for each row, of a size that is not known", model: "qwen3__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, kept: "is rotated by position at",
 			change: func(p *patient) {
 				p.eachRow(2, true)
 				cos, _ := p.Tables()

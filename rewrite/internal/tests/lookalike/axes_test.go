@@ -84,7 +84,7 @@ func axesOfPositions() []lookalike {
 				}
 				p.turnedBy(angles, angles)
 			},
-			kept: both("pair 0 turns by position 3 of a token's in the query and by position 1 in the key"),
+			kept: both("pair 0 rotates by position 3 of a token's in the query and by position 1 in the key"),
 		},
 		{
 			name: "in the key, and the index in the query", models: llamas,
@@ -98,7 +98,7 @@ func axesOfPositions() []lookalike {
 				}
 				p.turnedBy(angles, angles)
 			},
-			kept: both("one of query and key is turned by several positions of each token, the other by one"),
+			kept: both("one of query and key is rotated by several positions of each token, the other by one"),
 		},
 		{
 			name: "cosines of one and sines of another", models: llamas,
@@ -106,7 +106,7 @@ func axesOfPositions() []lookalike {
 				all := p.severalPositions(3)
 				p.turnedBy(p.anglesOf(all, sections...), p.anglesOf(all, woven...))
 			},
-			kept: both("as by nothing that was expected"),
+			kept: both("in no expected way"),
 		},
 		{
 			name: "their mean", models: llamas,
@@ -114,12 +114,12 @@ func axesOfPositions() []lookalike {
 				sum := p.Op("Add", p.Op("Add", axis(0), axis(1)), axis(2))
 				return p.Op("Div", sum, p.Float(3))
 			}),
-			kept: both("as by nothing that was expected"),
+			kept: both("in no expected way"),
 		},
 		{
 			name: "the smallest", models: llamas,
 			change: made(func(p *patient, axis func(int64) string) string { return p.Op("Min", axis(0), axis(1), axis(2)) }),
-			kept:   both("turns by 0 of a token's 3 positions"),
+			kept:   both("rotates by 0 of a token's 3 positions"),
 		},
 		{
 			name: "the first, moved where all differ", models: llamas,
@@ -213,7 +213,7 @@ func factorsBehind() []lookalike {
 		{
 			name: "of a norm that is one node, over all tokens", models: cached,
 			change: fusedNorm(onnx.IntAttr("axis", 2)),
-			kept:   both("what is done to it after that is not linear"),
+			kept:   both("a later step is not linear"),
 		},
 		{name: "some of them negative", models: cached, change: behind(func(c int, w *float32) {
 			if c%3 == 2 {

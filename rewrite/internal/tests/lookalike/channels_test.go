@@ -76,7 +76,7 @@ func turnedChannels() []lookalike {
 				v[3] = 0.5
 				p.Query(func(old string) string { return p.Op("Add", old, p.Floats([]int64{16}, v...)) })
 			},
-			kept: both("its query is turned by positions at"),
+			kept: both("its query is rotated by position at"),
 		},
 		{
 			name: "tokens of the query scaled by their position",
@@ -125,7 +125,7 @@ func turnedChannels() []lookalike {
 					return p.Op("Div", old, p.Op("Sqrt", p.Op("Add", mean, p.Float(1e-6))))
 				})
 			},
-			kept: both("its query is turned by positions at"),
+			kept: both("its query is rotated by position at"),
 		},
 		{
 			name: "the query divided by its largest channel after the rotation",
@@ -134,7 +134,7 @@ func turnedChannels() []lookalike {
 					return p.Op("Div", old, p.Op("ReduceMax", p.Op("Abs", old), p.Ints(3)))
 				})
 			},
-			kept: both("is made of what is turned, and no norm"),
+			kept: both("made of what it rotates, which is not a norm"),
 		},
 		{
 			name: "the query divided by the length of its first channels after the rotation",
@@ -144,7 +144,7 @@ func turnedChannels() []lookalike {
 					return p.Op("Div", old, p.Op("ReduceL2", first, p.Ints(3)))
 				})
 			},
-			kept: both("is made of what is turned, and no norm"),
+			kept: both("made of what it rotates, which is not a norm"),
 		},
 		{
 			name: "scaled rotated query",

@@ -166,7 +166,7 @@ func fusedAttentions() []lookalike {
 			},
 		},
 		{
-			name: "keys of a call as an output", models: opset23, kept: []string{"is used beside the attention's own", ""},
+			name: "keys of a call as an output", models: opset23, kept: []string{"is used too, and the op does not have it", ""},
 			change: func(p *patient) {
 				n := p.Fused(0)
 				n.Outputs = append(n.Outputs, p.Fresh("keys"))

@@ -218,7 +218,7 @@ func otherGraphs() []lookalike {
 					n.Inputs[0], n.Inputs[1] = n.Inputs[1], n.Inputs[0]
 				}
 			},
-			kept: []string{"is put together of several values", ""},
+			kept: []string{"is assembled from several values", ""},
 		},
 		{
 			name: "cache with its keys transposed",

@@ -278,7 +278,7 @@ func masks() []lookalike {
 				p.Scores(func(old string) string { return p.Op("Mul", old, p.Op("Exp", p.slope())) })
 			},
 			models: []string{"llama__ts17", "llama__dynamo18-nocache", "gpt_neox__ts17"},
-			kept:   both("by what is not constant"),
+			kept:   both("by a value that is not constant"),
 		},
 		{
 			name: "scores of the first layer added in the second",

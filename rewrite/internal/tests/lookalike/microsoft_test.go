@@ -46,7 +46,7 @@ func multiHeadAttentions() []lookalike {
 		},
 		{name: "an attribute of a later version", models: fusions, kept: both("attribute kv_num_heads"), change: fusedAttribute(onnx.IntAttr("kv_num_heads", 2))},
 		{
-			name: "scores wanted", models: fusions, kept: []string{"gives away", "cannot be measured"},
+			name: "scores wanted", models: fusions, kept: []string{"outputs the product", "cannot be measured"},
 			change: func(p *patient) {
 				n := p.Fused(0)
 				n.Outputs = append(n.Outputs, "", "", p.Fresh("qk"))
@@ -54,7 +54,7 @@ func multiHeadAttentions() []lookalike {
 			},
 		},
 		{
-			name: "keys of a call as an output", models: fusions, kept: []string{"is used beside the attention's own", ""},
+			name: "keys of a call as an output", models: fusions, kept: []string{"is used too, and the op does not have it", ""},
 			change: func(p *patient) {
 				n := p.Fused(0)
 				n.Outputs = append(n.Outputs, p.Fresh("keys"))

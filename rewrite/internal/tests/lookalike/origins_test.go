@@ -50,14 +50,14 @@ func concatenatedParts() []lookalike {
 					return p.Node("Gather", []string{old, p.Ints(0, 0, 2, 3, 4, 5, 6, 7)}, onnx.IntAttr("axis", -1))
 				})
 			}
-		}, kept: both("is none of what it is put together of")},
+		}, kept: both("is none of those it is assembled from")},
 		{name: "rotated channels of the key that are the mean of all tokens", models: cachedLatent, change: func(p *patient) {
 			for _, s := range p.Sites {
 				p.After(s.Key.Shared.Present, func(old string) string {
 					return p.Op("Add", p.Op("Mul", old, p.Float(0)), p.Op("ReduceMean", old, p.Ints(2)))
 				})
 			}
-		}, kept: both("is put together of several values")},
+		}, kept: both("is assembled from several values")},
 	}
 }
 

@@ -36,7 +36,7 @@ func castsLike() []lookalike {
 			},
 		},
 		{
-			name: "keys cast like another layer's query", models: models[:1], kept: []string{"", "the site cannot be evaluated by itself"},
+			name: "keys cast like another layer's query", models: models[:1], kept: []string{"", "the original cannot be evaluated by itself"},
 			change: func(p *patient) { p.castLike(p.Sites[1].ScoresMatMul, 1, 0) },
 		},
 		{

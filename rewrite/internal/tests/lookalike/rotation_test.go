@@ -108,7 +108,7 @@ func rotations() []lookalike {
 					})
 				}
 			},
-			kept: both("turns by"),
+			kept: both("rotates by"),
 		},
 		{
 			name:     "gathered tables",
@@ -187,7 +187,7 @@ func rotations() []lookalike {
 					p.OtherTables(s.Query.Operand, func(old string) string { return p.Op("Neg", old) })
 				}
 			},
-			kept: both("turns by"),
+			kept: both("rotates by"),
 		},
 		{
 			name:   "no minus in the turned half",
@@ -213,7 +213,7 @@ func rotations() []lookalike {
 					p.Into(n, 0, func(angles string) string { return p.Op("Mul", angles, factor) })
 				}
 			},
-			kept: both("with up to 4999 cached tokens pair 0 turns by 1 per position, with more by 0.5"),
+			kept: both("with up to 4999 cached tokens pair 0 rotates by 1 per position, with more by 0.5"),
 		},
 		{
 			name: "frequencies that follow the largest position",
@@ -242,7 +242,7 @@ func rotations() []lookalike {
 					p.Into(n, 0, func(angles string) string { return p.Op("Mul", angles, factor) })
 				}
 			},
-			kept: both("as the largest position of a call pair 0 turns by 1 per position, with more by 0.99"),
+			kept: both("as the largest position of a call pair 0 rotates by 1 per position, with more by 0.99"),
 		},
 		{
 			name: "a gain on the second layer's tables",

@@ -177,7 +177,7 @@ func TestDocumentsRefused(t *testing.T) {
 		opts rewrite.Options
 		want string
 	}{
-		{rewrite.Options{Edits: anchor}, "layer 0: the mask goes by document ids, which the graph has not; give --documents input"},
+		{rewrite.Options{Edits: anchor}, "layer 0: the mask uses document ids, which the graph does not have; give --documents input"},
 		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "nothing would read the document ids"},
 		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "nothing would read the document ids"},
 		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},

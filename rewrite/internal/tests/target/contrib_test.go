@@ -69,7 +69,7 @@ func TestTargetContribRefusesPadding(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	path, report := kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}})
-	if !strings.Contains(strings.Join(report.Warnings, " "), "no padding on the left, at most 64 tokens, and ONNX Runtime is 1.20 or newer") {
+	if !strings.Contains(strings.Join(report.Warnings, " "), "no padding on the left and at most 64 tokens, and ONNX Runtime must be 1.20 or newer") {
 		t.Errorf("the report warns of %q", report.Warnings)
 	}
 	d := kit.OpenPlainly(t, path)
@@ -101,15 +101,15 @@ func TestTargetContribRefuses(t *testing.T) {
 		opts   rewrite.Options
 		want   string
 	}{
-		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "it has no position maps; --target ops does with the op library, --target onnx without"},
-		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask first-keys:window=8"})}, "no first keys beside a window"},
-		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask intra-document"}), Documents: rewrite.Documents{Input: "ids"}}, "it knows no documents"},
+		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "it has no position maps; use --target ops with the op library, or --target onnx without it"},
+		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask first-keys:window=8"})}, "no first keys that stay visible beside a window"},
+		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask intra-document"}), Documents: rewrite.Documents{Input: "ids"}}, "it has no document masks"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "no temperature by position"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling dynamic-linear:length=run,original_max_position_embeddings=16"})}, "raw ones"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Raw: true}}, "raw ones"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Capacity: 64}}, "a buffer of fixed capacity"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask sliding-window:window=8"}), Target: "contrib:onnxruntime=1.23"}, "it has a window of this size from ONNX Runtime 1.24 on, and 1.23 was asked for"},
-		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it turns a multiple of 16 channels, and here 8 are turned"},
+		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates a multiple of 16 channels, and here 8 are rotated"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:onnxruntime=1.19"}, "no version of ONNX Runtime from 1.20 on"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "contrib:onnxruntime=1.22 was expected"},
 		{"llama__optimum", rewrite.Options{Target: "ops:fast"}, "unknown target"},

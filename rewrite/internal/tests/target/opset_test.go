@@ -82,8 +82,8 @@ func TestOperatorSetForDefinition(t *testing.T) {
 		converted bool
 		reason    string
 	}{
-		"16 bits":  {"llama__dynamo18-fp16", 14, 15, false, "written against version 14 of the standard operators, and a body for other types than float32 needs 15; --opset 15"},
-		"two axes": {"llama__ts17", 12, 13, true, "written against version 12 of the standard operators, and a body needs 13; --opset 13"},
+		"16 bits":  {"llama__dynamo18-fp16", 14, 15, false, "uses opset 14, and a fallback for other types than float32 needs opset 15; --opset 15"},
+		"two axes": {"llama__ts17", 12, 13, true, "uses opset 12, and the fallback needs opset 13; --opset 13"},
 		"far":      {"llama__ts17", 12, 23, true, "needs 13"},
 	}, 1) {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestOperatorSetElsewhere(t *testing.T) {
 	kit.SamePatched(t, kit.Model("llama__optimum"), kit.OpenModel(t, again), 24)
 
 	_, report = kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{Output: rewrite.Output{OperatorSet: 18}})
-	if report.OperatorSet != nil || !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, "version 18 of the standard operators already") }) {
+	if report.OperatorSet != nil || !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, "the model already uses opset 18") }) {
 		t.Errorf("at that version: %+v, %q", report.OperatorSet, report.Warnings)
 	}
 	m := kit.OpenModel(t, kit.Model("llama__optimum"))
