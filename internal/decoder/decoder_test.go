@@ -174,7 +174,7 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// fakeSession is an engine whose outputs carry their names.
+// fakeSession is an engine whose outputs contain their names.
 type fakeSession struct {
 	outputs []string
 	feeds   []map[string]engine.Tensor
