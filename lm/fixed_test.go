@@ -41,7 +41,7 @@ func rewritten(t testing.TB, model string, options rewrite.Options) *lm.Decoder 
 // whatever pieces a text comes, again after Reset, and up to its last place.
 func TestFixedEqualsGrowing(t *testing.T) {
 	for _, model := range []string{"llama__optimum", "llama__dynamo18", "gpt_neox__optimum"} {
-		original, fixed := open(t, model), rewritten(t, model, rewrite.Options{FixedCapacity: 40})
+		original, fixed := open(t, model), rewritten(t, model, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}})
 		if original.Capacity() != 0 || fixed.Capacity() != 40 {
 			t.Fatalf("%s: capacities %d and %d", model, original.Capacity(), fixed.Capacity())
 		}
@@ -83,7 +83,7 @@ func TestFixedEqualsGrowing(t *testing.T) {
 // What Go allocates for a token does not depend on how many stand before it,
 // as it does with the growing cache and its attention mask.
 func TestFixedAllocatesTheSameEverywhere(t *testing.T) {
-	d := rewritten(t, "llama__optimum", rewrite.Options{FixedCapacity: 4096})
+	d := rewritten(t, "llama__optimum", rewrite.Options{Cache: rewrite.Cache{Capacity: 4096}})
 	var at [2]uint64
 	for i, context := range []int{10, 4000} {
 		if _, err := d.Forward(make([]int64, context-d.Length())); err != nil {
@@ -118,7 +118,9 @@ func TestForwardPacked(t *testing.T) {
 	}
 	for _, capacity := range []int64{0, 64} {
 		d := rewritten(t, "llama__optimum", rewrite.Options{
-			Edits: []rope.Spec{anchor}, Documents: rewrite.DocumentsInput, FixedCapacity: capacity,
+			Edits:     []rope.Spec{anchor},
+			Documents: rewrite.Documents{Input: rewrite.DocumentsInput},
+			Cache:     rewrite.Cache{Capacity: capacity},
 		})
 		run := func(pieces ...[]int64) []float32 {
 			t.Helper()

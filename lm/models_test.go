@@ -39,12 +39,12 @@ func TestEveryDecoder(t *testing.T) {
 		"int8":                          {"llama__optimum-int8", nil},
 		"merged":                        {"gpt_neox__dynamo18-merged", nil},
 		"float16, patched":              {"llama__dynamo18-fp16", &rewrite.Options{}},
-		"float16, fixed":                {"llama__dynamo18-fp16", &rewrite.Options{FixedCapacity: 40}},
-		"raw":                           {"llama__optimum", &rewrite.Options{RawCache: true}},
-		"raw, fixed":                    {"llama__optimum", &rewrite.Options{RawCache: true, FixedCapacity: 40}},
+		"float16, fixed":                {"llama__dynamo18-fp16", &rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}},
+		"raw":                           {"llama__optimum", &rewrite.Options{Cache: rewrite.Cache{Raw: true}}},
+		"raw, fixed":                    {"llama__optimum", &rewrite.Options{Cache: rewrite.Cache{Raw: true, Capacity: 40}}},
 		"last logits":                   {"llama__optimum", &rewrite.Options{LogitsPlaces: "at"}},
-		"last logits, fixed, documents": {"llama__optimum", &rewrite.Options{LogitsPlaces: "at", FixedCapacity: 40, Documents: "ids", Edits: []rope.Spec{mask}}},
-		"plain nodes":                   {"llama__optimum", &rewrite.Options{Target: rewrite.PlainONNX, FixedCapacity: 40}},
+		"last logits, fixed, documents": {"llama__optimum", &rewrite.Options{LogitsPlaces: "at", Cache: rewrite.Cache{Capacity: 40}, Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{mask}}},
+		"plain nodes":                   {"llama__optimum", &rewrite.Options{Target: rewrite.PlainONNX, Cache: rewrite.Cache{Capacity: 40}}},
 		"contrib":                       {"llama__optimum", &rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func reference(t *testing.T, path, library string, tokens []int64) (rows [][]flo
 // patched is the file of a model that the rewriter has changed.
 func patched(t testing.TB, path, library string, options rewrite.Options) string {
 	t.Helper()
-	options.Library = library
+	options.Evaluation.Library = library
 	m, err := onnx.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestBadFolders(t *testing.T) {
 func TestLibrary(t *testing.T) {
 	library := testruntime.Require(t)
 	defined := patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{})
-	bare := patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{NoDefinition: true})
+	bare := patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Output: rewrite.Output{NoFallback: true}})
 	garbage := filepath.Join(t.TempDir(), "librope_ops.so")
 	for _, path := range []string{garbage, filepath.Join(filepath.Dir(defined), "librope_ops.so"), filepath.Join(filepath.Dir(bare), "librope_ops.so")} {
 		if err := os.WriteFile(path, []byte("no library"), 0o755); err != nil {
@@ -188,7 +188,7 @@ func TestBadInputs(t *testing.T) {
 func TestFullCache(t *testing.T) {
 	library := testruntime.Require(t)
 	dir := folder(t, nil)
-	b, err := os.ReadFile(patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{FixedCapacity: 12}))
+	b, err := os.ReadFile(patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 12}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestSnapshot(t *testing.T) {
 	for name, path := range map[string]string{
 		"growing": filepath.Join(models, "llama__optimum", "model.onnx"),
 		"float16": filepath.Join(models, "llama__dynamo18-fp16", "model.onnx"),
-		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{FixedCapacity: 40}),
+		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library})
@@ -89,7 +89,7 @@ func TestPrefill(t *testing.T) {
 	library := testruntime.Require(t)
 	for name, path := range map[string]string{
 		"growing": filepath.Join(models, "llama__optimum", "model.onnx"),
-		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{FixedCapacity: 40}),
+		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library, Chunk: 4})

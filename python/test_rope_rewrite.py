@@ -35,7 +35,7 @@ class Package(unittest.TestCase):
 
     def test_the_output_is_unchanged(self):
         report = rope_rewrite.rewrite(MODEL, self.out)
-        self.assertEqual([s["status"] for s in report["sites"]], ["rewritten"] * 2)
+        self.assertEqual([s["status"] for s in report["layers"]], ["rewritten"] * 2)
         want = logits(MODEL, False)
         for library in (True, False):  # the op, and its fallback
             np.testing.assert_allclose(logits(self.out, library), want, atol=1e-3)
@@ -62,7 +62,7 @@ class Package(unittest.TestCase):
 
     def test_what_it_brings(self):
         self.assertTrue(os.path.isfile(rope_rewrite.library_path()))
-        self.assertTrue(rope_rewrite.run("version")["carries_library"])
+        self.assertTrue(rope_rewrite.run("version")["contains_library"])
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ var ErrPartial = errors.New("not every attention could be rewritten")
 // ErrMemory says that the work needs more memory than Options.Memory allows.
 var ErrMemory = sharedengine.ErrMemory
 
-// ErrForeignDefinition says that a model defines the op by a function that computes
+// ErrForeignFallback says that a model defines the op by a function that computes
 // something else than the op.
-var ErrForeignDefinition = fallback.ErrForeign
+var ErrForeignFallback = fallback.ErrForeign
 
 // EditError says that what was asked for does not fit what was measured, or
 // lacks a parameter.

@@ -28,7 +28,7 @@ func Inspect(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 		return newReport(m), err
 	}
 	report, err := inspect(ctx, m, opts, e)
-	report.Definition = (*Definition)(fallback.Of(m))
+	report.Fallback = (*Fallback)(fallback.Of(m))
 	if e != nil {
 		report.Record = e.Record
 	}
@@ -69,7 +69,7 @@ func inspect(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrit
 // inspectOps reports the ops of a model as they stand.
 func inspectOps(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrite) (*Report, error) {
 	copied := m.Clone()
-	eng := &sharedengine.Engine{Runtime: opts.Runtime, Library: opts.Library, Worker: opts.Worker, Memory: opts.Memory, Open: opts.open}
+	eng := &sharedengine.Engine{Runtime: opts.Evaluation.Runtime, Library: opts.Evaluation.Library, Worker: opts.Evaluation.Worker, Memory: opts.Evaluation.Memory}
 	defer eng.Close()
 	foreign := fallback.Remove(ctx, copied, eng)
 	if ctx.Err() != nil {
@@ -112,12 +112,6 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	}
 	report.complete(e)
 	return report, nil
-}
-
-// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
-func unchangedBefore(e *earlier.Rewrite, layer int) Site {
-	k := e.Unchanged(layer)
-	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Kept, Reason: k.Reason}
 }
 
 // complete adds to a report of a record's sites what does not depend on how they are written.

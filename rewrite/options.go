@@ -5,66 +5,91 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/backend"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/feature"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Options says how a model is evaluated and what its sites become.
+// Options says how a model is evaluated and what its sites become. The zero value fuses attention and keeps
+// what the model computes.
 type Options struct {
-	Runtime string   // path of the ONNX Runtime shared library; empty looks in the usual places
-	Library string   // path of the op library; empty looks in the usual places
-	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
+	Edits          []rope.Spec    // methods for the whole model, at most one per axis. A scaling skips sliding-window layers if the model also has full-attention layers
+	LayerEdits     []LayerEdit    // methods of single layers; AllLayers for all
+	Layers         func(int) bool // which sites are rewritten, by their order in the graph; nil is all
+	Context        rope.Context   // what methods need to know of the model
+	Target         Target         // what sites become; empty is Ops
+	AllowUnchanged bool           // sites that were asked for and stay unchanged are no error (ErrPartial); a cache of fixed capacity needs all the same
 
-	Edits       []rope.Spec    // methods, at most one per axis; none keeps the meaning; a scaling leaves windowed layers alone where others see all keys
-	LayerEdits  []LayerEdit    // methods of single layers; AllLayers for all
-	Context     rope.Context   // what methods need to know of the model
-	ExactAngles bool           // drop the exporter's rounding of angles to float32
-	RawCache    bool           // cache keys un-rotated, and rotate them when they are read; methods that need it do so by themselves
-	Precision   string         // of products in 16 bits: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or what an earlier rewrite gave
-	Layers      func(int) bool // which sites are rewritten, by their order in the graph; nil is all
-	AllowKept   bool           // sites that were asked for and stay kept are no error (ErrPartial); a cache of fixed capacity needs all the same
+	Numerics     Numerics
+	Cache        Cache
+	Documents    Documents
+	LogitsPlaces string // name of an int64 input [batch] to add, which says of which token of each row the logits are computed, the last where it is not fed (LogitsPlacesInput); empty leaves the logits of every token
 
-	Target Target // what sites become; empty is Ops
+	Earlier    Earlier
+	Source     Source
+	Output     Output
+	Evaluation Evaluation
 
-	// OperatorSet is the version of the standard operators that the model is raised to first
-	// (package onnx/opset), for what the op's definition or a host needs; 0 leaves it. A model
+	DumpSites string       // folder for sites that are delimited and stay unchanged, each by itself with inputs, for reports; empty writes none
+	Progress  func(string) // told what is being done; may be nil
+}
+
+// Numerics says how rotated queries and keys are rounded.
+type Numerics struct {
+	ExactAngles bool   // drop the exporter's rounding of angles to float32
+	Precision   string // of products in 16 bits: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or what an earlier rewrite gave
+}
+
+// Cache says what becomes of the key-value cache.
+type Cache struct {
+	Raw         bool   // keys are cached un-rotated, and rotated when they are read; methods that need it do so by themselves
+	Capacity    int64  // tokens that buffers of fixed size hold; 0 leaves the cache growing
+	LengthInput string // name of the int32 input [batch] that goes with them; empty is CacheLengthInput
+}
+
+// Documents says where masks over documents take their ids from. The zero value is for other masks.
+type Documents struct {
+	Input     string     // name of an int64 input [batch, past + length] to add (DocumentsInput)
+	Separator *Separator // count the ids from the model's own tokens instead
+}
+
+// Earlier says where a model starts that was rewritten before: by default from the values that it had before
+// that, so that methods never stack.
+type Earlier struct {
+	// Carried starts from what the earlier rewrite made of the model: methods come on top of the
+	// earlier ones. A scaling with base=carried asks for the same. It changes nothing for other models.
+	Carried bool
+
+	// Restore takes the methods of the earlier rewrite back: the model is then what a
+	// rewrite without any method gives. It is an error on other models, and beside a method.
+	Restore bool
+}
+
+// Source says how the model and what stands beside it are read.
+type Source struct {
+	Configuration  []byte // what config.json says, where it is something else than the one beside the model; nil reads that one
+	WithoutWeights bool   // external data may be missing: the model is looked at, and edited, without it; files that are there must still be whole
+}
+
+// Output says what the rewritten model is, beside its sites.
+type Output struct {
+	// OperatorSet is the version of the standard operators that the model is converted to first
+	// (package onnx/opset), for what the op's fallback or a host needs; 0 leaves it. A model
 	// against a newer version is an error, and so is a node that cannot be converted.
 	OperatorSet int64
 
-	// NoDefinition leaves out the op's definition in plain ONNX operators (package
-	// definition), a few kilobytes that let the model run where the op library is missing.
-	NoDefinition bool
+	// NoFallback leaves out the op in standard operators (package definition), a few
+	// kilobytes that let the model run where the op library is missing.
+	NoFallback bool
+}
 
-	// Carried starts from what an earlier rewrite made of the model, instead of from what it
-	// was before: methods come on top of the earlier ones. A scaling with base=carried asks
-	// for the same. It changes nothing for other models.
-	Carried bool
-
-	// Restore takes the methods of an earlier rewrite back: the model is then what a
-	// rewrite without any method gives. It is an error on other models, and beside a method.
-	Restore bool
-
-	Documents     string     // name of an int64 input [batch, past + length] to add, for masks over documents (DocumentsInput); empty adds none
-	Separator     *Separator // count document ids from the model's own tokens instead; nil does not
-	FixedCapacity int64      // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
-	CacheLength   string     // name of the int32 input [batch] that goes with it; empty is CacheLengthInput
-
-	LogitsPlaces string // name of an int64 input [batch] to add, which says of which token of each row the logits are computed, the last where it is not fed (LogitsPlacesInput); empty leaves the logits of every token
-
-	DumpSites string // folder for sites that are delimited and kept, each by itself with inputs, for reports; empty writes none
-
-	Memory uint64 // bytes that this program's own data and, beyond its start, the worker may each take; more is ErrMemory. 0 gives the worker 16 GiB and keeps sites that need more
-
-	Configuration []byte // what config.json says, where it is something else than the one beside the model; nil reads that one
-
-	WithoutWeights bool // external data may be missing: the model is looked at, and edited, without it; files that are there must still be whole
-
-	Progress func(string) // told what is being done; may be nil
-
-	open func(engine.Config) (engine.Engine, error) // makes the engine; nil does so by Runtime, Library and Worker
+// Evaluation says how pieces of the model are run.
+type Evaluation struct {
+	Runtime string   // path of the ONNX Runtime shared library; empty looks in the usual places
+	Library string   // path of the op library; empty looks in the usual places
+	Worker  []string // command (of a program that calls ServeIfWorker first) that evaluates; nil evaluates in this process, which a hostile graph may end
+	Memory  uint64   // bytes that this program's own data and, beyond its start, the worker may each take; more is ErrMemory. 0 gives the worker 16 GiB and leaves sites unchanged that need more
 }
 
 // LayerEdit is a method for some layers only.
@@ -140,13 +165,14 @@ func (t Target) Name() Target {
 // do it before it opens a model. The error names what is missing, both where
 // both are, and says what to do.
 func (o Options) FindLibraries() (Options, error) {
-	runtime, runtimeErr := o.Runtime, error(nil)
-	if len(o.Worker) > 0 {
-		runtime, runtimeErr = customop.FindRuntime(o.Runtime)
+	e := &o.Evaluation
+	runtime, runtimeErr := e.Runtime, error(nil)
+	if len(e.Worker) > 0 {
+		runtime, runtimeErr = customop.FindRuntime(e.Runtime)
 	} else { // this process may have loaded one from elsewhere already
-		runtimeErr = customop.InitRuntime(o.Runtime)
+		runtimeErr = customop.InitRuntime(e.Runtime)
 	}
-	library, libraryErr := customop.FindLibrary(customop.Options{Library: o.Library})
+	library, libraryErr := customop.FindLibrary(customop.Options{Library: e.Library})
 	switch {
 	case runtimeErr != nil && libraryErr != nil:
 		return o, fmt.Errorf("%w; and %w", runtimeErr, libraryErr)
@@ -155,6 +181,6 @@ func (o Options) FindLibraries() (Options, error) {
 	case libraryErr != nil:
 		return o, libraryErr
 	}
-	o.Runtime, o.Library = runtime, library
+	e.Runtime, e.Library = runtime, library
 	return o, nil
 }

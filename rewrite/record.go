@@ -77,7 +77,7 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 	}
 	out := provenance.Site{
 		Layers: []int{e.Layer}, Nodes: []string{s.Node}, Scope: s.Scope,
-		Op: s.Op, Original: e.Measured.Attention, Cache: s.Cache,
+		Op: s.Op, Original: e.Measured.Attention, Cache: recordedCache(s.Cache),
 		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
 		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,

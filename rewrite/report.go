@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -17,8 +18,23 @@ import (
 type Status string
 
 const (
-	Rewritten Status = "rewritten" // proven equal, and replaced
-	Kept      Status = "kept"      // left as it is, with the reason
+	Rewritten Status = "rewritten" // verified equal, and replaced
+	Unchanged Status = "unchanged" // left as it is, with the reason
+)
+
+// Kind says by which rule a site is unchanged.
+type Kind string
+
+const (
+	NotDelimited Kind = Kind(analysis.NotDelimited) // where the attention begins and ends is not seen
+	SharesCache  Kind = Kind(analysis.SharesCache)  // another site reads or writes the same cache
+	NotMeasured  Kind = Kind(analysis.NotMeasured)  // what it computes is not seen
+	NotVerified  Kind = Kind(analysis.NotProven)    // the op computes something else
+	NotRotary    Kind = Kind(analysis.NotRotary)    // it turns neither query nor key by position
+	NotAskedFor  Kind = Kind(analysis.NotAsked)     // Options.Layers leaves it out
+	CrossAlone   Kind = Kind(analysis.CrossAlone)   // no rotary attention stands beside it
+	PaddingRead  Kind = Kind(analysis.PaddingRead)  // other tokens depend on queries of padded ones
+	LeftBefore   Kind = Kind(analysis.Earlier)      // an earlier rewrite left it unchanged
 )
 
 // Form says how a site is written.
@@ -31,10 +47,17 @@ const (
 	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op
 )
 
+//go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
+
+// ReportVersion is the version of a report's JSON (docs/report.schema.json). It grows when a field is
+// renamed or taken away.
+const ReportVersion = 1
+
 // Report says what was found and done.
 type Report struct {
+	Version  int      `json:"report_version"` // ReportVersion
 	Model    string   `json:"model"`
-	Sites    []Site   `json:"sites"`
+	Sites    []Site   `json:"layers"`
 	Edits    []string `json:"edits"`
 	Warnings []string `json:"warnings"`
 	Output   string   `json:"output"`  // file written, "" if none
@@ -52,7 +75,7 @@ type Report struct {
 
 	// Definition says whether the model runs without the op library. nil where nothing was
 	// replaced by the op, or no definition was asked for.
-	Definition *Definition `json:"definition,omitempty"`
+	Fallback *Fallback `json:"fallback,omitempty"`
 
 	// Record is what stands in the metadata of the model: what was done, with every
 	// parameter resolved. nil where nothing was done.
@@ -60,7 +83,7 @@ type Report struct {
 }
 
 func newReport(m *onnx.Model) *Report {
-	return &Report{Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
+	return &Report{Version: ReportVersion, Model: m.Path, Sites: []Site{}, Edits: []string{}, Warnings: []string{}}
 }
 
 // Site is one attention of the model. What was not measured, because the site
@@ -107,16 +130,15 @@ type Site struct {
 	Form       Form   `json:"form,omitempty"`
 	FormReason string `json:"form_reason,omitempty"`
 
-	Cache  string `json:"cache"`
+	Cache  string `json:"cache"` // "none", "growing", "length-tracked" (each row has a length) or "fixed"
 	Status Status `json:"status"`
-	Reason string `json:"reason"`
-	Proof  *Proof `json:"proof"`
+	Kind   Kind   `json:"kind,omitempty"` // by which rule it is unchanged; empty for a site that is rewritten
+	Reason string `json:"reason"`         // why it is unchanged, or why its rotation or scores alone are known
+	Proof  *Proof `json:"verification"`
 
 	// Attention is what was measured, before any edit; nil for a kept site
 	// that could not be measured.
 	Attention *rope.Attention `json:"-"`
-
-	skipped bool // it was not asked for
 }
 
 // OperatorSet says that the model was raised to a newer version of the standard operators.
@@ -126,9 +148,9 @@ type OperatorSet struct {
 	Converted int   `json:"converted"` // nodes that are written in another way now
 }
 
-// Definition says whether the model carries its op in plain ONNX operators, for runtimes
+// Fallback says whether the model has its op in standard operators too, for runtimes
 // without the op library (package rewrite/definition).
-type Definition struct {
+type Fallback struct {
 	Ops      []string `json:"ops"`                 // names of the op that are defined; none where Reason says why
 	Bytes    int      `json:"bytes"`               // that the functions take in the file
 	MaxError float64  `json:"max_error,omitempty"` // of the functions against float64, relative to the largest number of a result
@@ -144,7 +166,7 @@ func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.S
 // Unproven counts the sites that were asked for and could not be rewritten.
 func (r *Report) Unproven() int { return r.count(Site.unproven) }
 
-func (s Site) unproven() bool { return s.Status == Kept && !s.skipped }
+func (s Site) unproven() bool { return s.Status == Unchanged && s.Kind != NotAskedFor }
 
 // partial is the error for sites that were asked for and could not be rewritten,
 // nil where there is none.
@@ -153,7 +175,7 @@ func (r *Report) partial() error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d kept, first layer %d (%s); Options.AllowKept allows it",
+	return fmt.Errorf("%w: %d of %d are unchanged, first layer %d (%s); Options.AllowUnchanged allows it",
 		ErrPartial, r.Unproven(), len(r.Sites), r.Sites[i].Layer, r.Sites[i].Reason)
 }
 
@@ -226,7 +248,7 @@ func siteOf(of analysis.Site) Site {
 	}
 	s.Node, s.Scope, s.Layer, s.Op, s.Status, s.Proof, s.Reason = of.Node, of.Scope, of.Layer, of.Op, Rewritten, of.Proof, of.Reason
 	if of.Unchanged != "" {
-		s.Status, s.skipped = Kept, of.Unchanged == analysis.NotAsked
+		s.Status, s.Kind = Unchanged, Kind(of.Unchanged)
 	}
 	return s
 }
@@ -255,11 +277,13 @@ func (r *request) report(v values) *Report {
 	}
 	if v.result != nil {
 		out.warn(v.result.Warnings...)
-		out.Definition, out.Record = (*Definition)(v.result.Fallback), v.result.record
+		out.Fallback, out.Record = (*Fallback)(v.result.Fallback), v.result.record
 	}
 	out.warn(r.warnings...)
 	if v.source != nil {
-		out.OperatorSet = v.source.raised
+		if raised := v.source.raised; raised != nil {
+			out.OperatorSet = &OperatorSet{From: raised.From, To: raised.To, Converted: raised.Converted}
+		}
 		out.warn(v.source.warnings...)
 	}
 	return out
@@ -269,7 +293,33 @@ func (r *request) report(v values) *Report {
 // of a report. The site stands for all layers of the record's.
 func SiteOf(r provenance.Site) Site {
 	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
-		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: r.Cache, Mask: r.Original.Mask.String()}
+		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: reportedCache(r.Cache), Mask: r.Original.Mask.String()}
 	s.value(r.Original)
 	return s
+}
+
+// unchangedBefore is the report of a layer that an earlier rewrite left unchanged.
+func unchangedBefore(e *earlier.Rewrite, layer int) Site {
+	k := e.Unchanged(layer)
+	return Site{Node: k.Node, Scope: k.Scope, Layer: layer, Op: k.Op, Status: Unchanged, Kind: LeftBefore, Reason: k.Reason}
+}
+
+// countedCache is what records call a length-tracked cache: a new word is not worth a version of their
+// schema that older programs refuse.
+const countedCache = "counted"
+
+// recordedCache is the kind of a cache in the words of records.
+func recordedCache(kind string) string {
+	if kind == lower.LengthTrackedCache {
+		return countedCache
+	}
+	return kind
+}
+
+// reportedCache is the kind of a cache of a record in the words of reports.
+func reportedCache(kind string) string {
+	if kind == countedCache {
+		return lower.LengthTrackedCache
+	}
+	return kind
 }

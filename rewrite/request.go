@@ -50,8 +50,8 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 
 // newInspection asks for nothing but a look at the model.
 func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, error) {
-	opts.WithoutWeights, opts.OperatorSet = true, 0
-	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Configuration), Earlier: e, Carried: e != nil}}
+	opts.Source.WithoutWeights, opts.Output.OperatorSet = true, 0
+	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Source.Configuration), Earlier: e, Carried: e != nil}}
 	if err := r.loadable(); err != nil {
 		return r, err
 	}
@@ -74,7 +74,7 @@ func (r *request) loadable() error {
 		switch {
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w; no runtime loads the model, copy or export it again", err)
-		case !r.opts.WithoutWeights:
+		case !r.opts.Source.WithoutWeights:
 			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.WithoutWeights in Go, looks at a model without its weights", err)
 		case r.warnings == nil:
 			r.warnings = []string{fmt.Sprintf("%v; the model can be looked at without it, but nothing runs it like this", err)}
@@ -82,7 +82,7 @@ func (r *request) loadable() error {
 	}
 	// Operator sets stand behind the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
-		return fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", r.model.Path)
+		return &onnx.FileError{Path: r.model.Path, Err: errors.New("it names no operator set that it uses, so the file may be truncated; copy or download it again")}
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (r *request) check() (err error) {
 	}
 	carried := false
 	if r.earlier == nil {
-		if r.opts.Restore {
+		if r.opts.Earlier.Restore {
 			return errors.New("there is nothing to restore: the model has no record of an earlier rewrite")
 		}
 	} else {
@@ -110,25 +110,25 @@ func (r *request) check() (err error) {
 			}
 		}
 	}
-	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Precision) {
-		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Precision)
+	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Numerics.Precision) {
+		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Numerics.Precision)
 	}
-	opset := max(r.model.Opset(""), r.opts.OperatorSet)
+	opset := max(r.model.Opset(""), r.opts.Output.OperatorSet)
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {
 		return err
 	}
 	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
 		return err
 	}
-	if err := r.target.Accepts(backend.Options{Precision: r.opts.Precision}); err != nil {
+	if err := r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision}); err != nil {
 		return err
 	}
 	if err := plan.OneOfEachAxis(r.opts.Edits); err != nil {
 		return err
 	}
 	r.methods = r.opts.methods()
-	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Configuration)
-	r.methods.Earlier, r.methods.Carried, r.methods.Restored = r.earlier, carried, r.opts.Restore
+	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Source.Configuration)
+	r.methods.Earlier, r.methods.Carried, r.methods.Restored = r.earlier, carried, r.opts.Earlier.Restore
 	r.methods.OwnMasks = r.target.Keeps
 	r.methods.Context = r.known()
 	return nil
@@ -148,13 +148,13 @@ func (r *request) known() rope.Context {
 func (r *request) checkAgain() error {
 	o, e := r.opts, r.earlier
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
-	features := o.Documents != "" || o.Separator != nil || o.FixedCapacity != 0 || o.LogitsPlaces != "" || o.RawCache || o.ExactAngles || o.Precision != ""
+	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.ExactAngles || o.Numerics.Precision != ""
 	switch {
-	case o.Restore && (edits || features || o.carries()):
+	case o.Earlier.Restore && (edits || features || o.carries()):
 		return errors.New("--restore takes the earlier rewrite back and gives no method; leave the methods away, or leave --restore away: a rewrite starts from the original values by itself")
-	case o.Restore && !e.HoldsOps():
+	case o.Earlier.Restore && !e.HoldsOps():
 		return fmt.Errorf("the target %s changed nodes of the model's own, and the old ones are not kept; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
-	case !o.Restore && !edits && !features:
+	case !o.Earlier.Restore && !edits && !features:
 		return errors.New("the model was rewritten before; give a method, or --restore to take the earlier ones back")
 	case !e.HoldsOps():
 		return nil
@@ -197,7 +197,7 @@ func (r *request) analysis() analysis.Options {
 	onlyMasks := r.methods.OnlyMasks()
 	return analysis.Options{
 		Layers: r.opts.Layers, OnlyMasks: onlyMasks, KeepsAttention: r.target.Keeps,
-		ScoresAlone: !r.target.Keeps && !r.opts.RawCache && (len(r.methods.All()) == 0 || onlyMasks),
+		ScoresAlone: !r.target.Keeps && !r.opts.Cache.Raw && (len(r.methods.All()) == 0 || onlyMasks),
 		DumpSites:   r.opts.DumpSites, Progress: r.opts.Progress,
 	}
 }
@@ -212,11 +212,11 @@ func (r *request) checkLayers(a *analysis.Analysis) error {
 
 // methods are the methods that the options ask for.
 func (o Options) methods() plan.Methods {
-	m := plan.Methods{Edits: o.Edits, ExactAngles: o.ExactAngles, RawCache: o.RawCache, Precision: o.Precision}
+	m := plan.Methods{Edits: o.Edits, ExactAngles: o.Numerics.ExactAngles, RawCache: o.Cache.Raw, Precision: o.Numerics.Precision}
 	for _, e := range o.LayerEdits {
 		m.LayerEdits = append(m.LayerEdits, plan.LayerEdit(e))
 	}
-	if o.Restore {
+	if o.Earlier.Restore {
 		m.Precision = plan.Exact
 	}
 	return m
@@ -224,9 +224,9 @@ func (o Options) methods() plan.Methods {
 
 // features are the features that the options ask for.
 func (o Options) features() feature.Asked {
-	return feature.Asked{Documents: o.Documents, Separator: (*feature.Separator)(o.Separator),
-		FixedCapacity: o.FixedCapacity, CacheLength: cmp.Or(o.CacheLength, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
+	return feature.Asked{Documents: o.Documents.Input, Separator: (*feature.Separator)(o.Documents.Separator),
+		FixedCapacity: o.Cache.Capacity, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
 // carries reports whether methods are to start from what the model carries.
-func (o Options) carries() bool { return o.Carried || o.methods().Carry() }
+func (o Options) carries() bool { return o.Earlier.Carried || o.methods().Carry() }

@@ -52,7 +52,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	v, err := r.within(ctx, r.rewrite)
 	report := r.report(v)
-	if err == nil && !opts.AllowKept {
+	if err == nil && !opts.AllowUnchanged {
 		err = report.partial()
 	}
 	if err == nil {
@@ -60,14 +60,6 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	}
 	report.Seconds = time.Since(start).Seconds()
 	return report, err
-}
-
-// values are what the stages of a request make, each of those before it. What was not reached is nil.
-type values struct {
-	source   *source
-	analysis *analysis.Analysis
-	plan     *plan.Plan
-	result   *result
 }
 
 // rewrite is the way of a model through all stages.
@@ -88,7 +80,7 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 // within runs stages within the limits of the options, and says which of their errors is the caller's.
 func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (values, error) {
 	o := r.opts
-	eng := &sharedengine.Engine{Runtime: o.Runtime, Library: o.Library, Worker: o.Worker, Memory: o.Memory, Open: o.open}
+	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory}
 	defer eng.Close()
 	limited, end := eng.Limited(ctx)
 	defer end()
@@ -103,15 +95,6 @@ func (r *request) within(ctx context.Context, stages func(context.Context, *shar
 	return v, err
 }
 
-// source is a copy of the model, ready to be looked at and changed.
-type source struct {
-	model    *onnx.Model
-	raised   *OperatorSet // nil where the version of its operators stays
-	calls    *calls.Inlined
-	warnings []string
-	unseen   error // why the model's own functions are not looked into
-}
-
 // prepare copies the model: without the fallback of an earlier rewrite and what that did to inputs and
 // outputs, in a newer version of the standard operators where that is asked for, and with its own
 // functions inlined.
@@ -120,7 +103,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 	if err := fallback.Remove(ctx, s.model, eng); err != nil {
 		return s, err
 	}
-	if n := r.opts.OperatorSet; n != 0 {
+	if n := r.opts.Output.OperatorSet; n != 0 {
 		raised, err := opset.Raise(s.model, n)
 		switch {
 		case err != nil:
@@ -128,7 +111,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		case raised.From == raised.To && raised.Converted == 0:
 			s.warnings = append(s.warnings, fmt.Sprintf("the model is written against version %d of the standard operators already, so it was not raised", raised.To))
 		default:
-			s.raised = &OperatorSet{From: raised.From, To: raised.To, Converted: raised.Converted}
+			s.raised = &raised
 		}
 	}
 	if s.calls, s.unseen = calls.Inline(s.model); s.unseen != nil {
@@ -180,13 +163,7 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 
 func (r *request) job(eng *sharedengine.Engine, v values) backend.Job {
 	return backend.Job{Model: v.source.model, Analysis: v.analysis, Plan: v.plan, Engine: eng,
-		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.NoDefinition, Analysed: r.analysis()}
-}
-
-// result is what came of writing.
-type result struct {
-	backend.Written
-	record *provenance.Record // nil where nothing was done
+		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
 }
 
 // write changes the copy as planned, and records in it what was done.

@@ -14,15 +14,15 @@ import (
 
 // machine are the libraries and the worker of options.
 func machine(o rewrite.Options) rewrite.Options {
-	return rewrite.Options{Runtime: o.Runtime, Library: o.Library, Worker: o.Worker}
+	return rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker}}
 }
 
 // again adds to options what makes of an original the model that a record describes.
 func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
 	o.Context.Length = r.Configuration.Context
 	o.Target = rewrite.Target(r.Target)
-	o.AllowKept = len(r.Kept) > 0
-	if o.AllowKept {
+	o.AllowUnchanged = len(r.Kept) > 0
+	if o.AllowUnchanged {
 		var layers []int
 		for _, s := range r.Sites {
 			layers = append(layers, s.Layers...)
@@ -44,23 +44,23 @@ func addEdit(o *rewrite.Options, e provenance.Edit, rewritten int) (err error) {
 	}
 	switch e.What {
 	case "angles":
-		o.ExactAngles = true
+		o.Numerics.ExactAngles = true
 	case "cache":
-		o.RawCache = e.Given == "raw"
+		o.Cache.Raw = e.Given == "raw"
 	case "precision":
-		o.Precision = e.Given
+		o.Numerics.Precision = e.Given
 	case "documents":
 		if token := e.Setting("token"); token.Kind() != rope.Absent {
-			o.Separator = &rewrite.Separator{Token: token.Integer(), Ends: strings.HasSuffix(e.Given, ",ends")}
+			o.Documents.Separator = &rewrite.Separator{Token: token.Integer(), Ends: strings.HasSuffix(e.Given, ",ends")}
 		} else {
-			o.Documents = e.Setting("input").String()
+			o.Documents.Input = e.Setting("input").String()
 		}
 	case "kv":
-		o.FixedCapacity, o.CacheLength = e.Setting("capacity").Integer(), e.Setting("input").String()
+		o.Cache.Capacity, o.Cache.LengthInput = e.Setting("capacity").Integer(), e.Setting("input").String()
 	case "logits":
 		o.LogitsPlaces = e.Setting("input").String()
 	case "opset":
-		o.OperatorSet, err = strconv.ParseInt(e.Given, 10, 64)
+		o.Output.OperatorSet, err = strconv.ParseInt(e.Given, 10, 64)
 	default:
 		return fmt.Errorf("its record has an edit of %s, which this version does not know", e.What)
 	}

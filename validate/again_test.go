@@ -29,7 +29,7 @@ func TestAgain(t *testing.T) {
 			{What: "logits", Given: "last:input=at", Settings: []rope.Setting{set("input", rope.Text("at"), rope.Given)}},
 		},
 	}
-	o, err := again(r, rewrite.Options{Library: "ops.so"})
+	o, err := again(r, rewrite.Options{Evaluation: rewrite.Evaluation{Library: "ops.so"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +44,21 @@ func TestAgain(t *testing.T) {
 	}
 	o.Edits, o.LayerEdits, o.Layers = nil, nil, nil
 	want := rewrite.Options{
-		Library: "ops.so", Target: "contrib:onnxruntime=1.22", Context: rope.Context{Length: 256}, AllowKept: true,
-		ExactAngles: true, RawCache: true, Precision: "fast", OperatorSet: 18,
-		Separator: &rewrite.Separator{Token: 3, Ends: true}, FixedCapacity: 64, CacheLength: "n", LogitsPlaces: "at",
+		Evaluation:     rewrite.Evaluation{Library: "ops.so"},
+		Target:         "contrib:onnxruntime=1.22",
+		Context:        rope.Context{Length: 256},
+		AllowUnchanged: true,
+		Numerics:       rewrite.Numerics{ExactAngles: true, Precision: "fast"},
+		Cache:          rewrite.Cache{Raw: true, Capacity: 64, LengthInput: "n"},
+		Output:         rewrite.Output{OperatorSet: 18},
+		Documents:      rewrite.Documents{Separator: &rewrite.Separator{Token: 3, Ends: true}},
+		LogitsPlaces:   "at",
 	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v, want %+v", o, want)
 	}
 	r.Edits = []provenance.Edit{{What: "documents", Given: "input:ids", Settings: []rope.Setting{set("input", rope.Text("ids"), rope.Given)}}}
-	if o, err = again(r, rewrite.Options{}); err != nil || o.Documents != "ids" || o.Separator != nil {
+	if o, err = again(r, rewrite.Options{}); err != nil || o.Documents.Input != "ids" || o.Documents.Separator != nil {
 		t.Errorf("an input of documents: %v, %+v", err, o)
 	}
 	r.Edits = []provenance.Edit{{What: "telepathy"}}

@@ -16,8 +16,8 @@ import (
 
 // rewriter rewrites models with options.
 func rewriter(t *testing.T, options rewrite.Options) func(*onnx.Model) error {
-	options.Runtime, options.Library = testruntime.Paths(t)
-	options.Worker = []string{os.Args[0]}
+	options.Evaluation.Runtime, options.Evaluation.Library = testruntime.Paths(t)
+	options.Evaluation.Worker = []string{os.Args[0]}
 	return func(m *onnx.Model) error {
 		_, err := rewrite.Rewrite(context.Background(), m, options)
 		return err
@@ -46,8 +46,8 @@ func TestAsClaimed(t *testing.T) {
 		"string":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "string:shift=12,window=4")}},
 		"rerope":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.PositionsAxis, "rerope:window=8")}},
 		"window":               {"gpt_neox__dynamo18", rewrite.Options{Edits: edits(t, rope.MaskAxis, "sliding-window:window=8")}},
-		"anchor":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.MaskAxis, "anchor"), Documents: rewrite.DocumentsInput}},
-		"raw cache":            {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2"), RawCache: true}},
+		"anchor":               {"llama__optimum", rewrite.Options{Edits: edits(t, rope.MaskAxis, "anchor"), Documents: rewrite.Documents{Input: rewrite.DocumentsInput}}},
+		"raw cache":            {"llama__optimum", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2"), Cache: rewrite.Cache{Raw: true}}},
 		"16 bits":              {"llama__dynamo18-fp16", rewrite.Options{Edits: edits(t, rope.ScalingAxis, "linear:factor=2")}},
 	}, 3) {
 		original := path(c.model)

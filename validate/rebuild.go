@@ -98,7 +98,7 @@ func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
 		return options, err
 	}
 	if target != "" {
-		options.Target, options.NoDefinition = target, true
+		options.Target, options.Output.NoFallback = target, true
 	}
 	return options, nil
 }

@@ -108,7 +108,7 @@ const (
 // comparison found is the report's Verdict.
 func Run(ctx context.Context, original, patched string, opts Options) (*Report, error) {
 	r := opts.Rewrite
-	eng, err := engine.Open(engine.Config{Runtime: r.Runtime, Library: r.Library}, r.Worker)
+	eng, err := engine.Open(engine.Config{Runtime: r.Evaluation.Runtime, Library: r.Evaluation.Library}, r.Evaluation.Worker)
 	if err != nil {
 		return nil, err
 	}

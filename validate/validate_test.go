@@ -28,8 +28,8 @@ func path(name string) string { return filepath.Join("../testdata/models", name,
 // run compares two models in a worker.
 func run(t *testing.T, original, patched string, o validate.Options) (*validate.Report, error) {
 	t.Helper()
-	o.Rewrite.Runtime, o.Rewrite.Library = testruntime.Paths(t)
-	o.Rewrite.Worker = []string{os.Args[0]}
+	o.Rewrite.Evaluation.Runtime, o.Rewrite.Evaluation.Library = testruntime.Paths(t)
+	o.Rewrite.Evaluation.Worker = []string{os.Args[0]}
 	return validate.Run(context.Background(), original, patched, o)
 }
 
@@ -56,7 +56,8 @@ func TestRun(t *testing.T) {
 	patch := func(edits ...rope.Spec) func(*onnx.Model) error {
 		return func(m *onnx.Model) error {
 			_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
-				Runtime: runtime, Library: library, Worker: []string{os.Args[0]}, Edits: edits,
+				Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}},
+				Edits:      edits,
 			})
 			return err
 		}
@@ -110,7 +111,7 @@ func TestRunShort(t *testing.T) {
 	for _, name := range []string{"llama__dynamo18-fp16", "llama__genai-fp16"} {
 		original := path(name)
 		patched := edited(t, original, func(m *onnx.Model) error {
-			_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
+			_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}})
 			return err
 		})
 		for _, c := range []struct {
@@ -201,7 +202,7 @@ func twoRuns(t *testing.T, original string, look func(result *validate.Report)) 
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
 	patched := edited(t, original, func(m *onnx.Model) error {
-		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}})
+		_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}})
 		return err
 	})
 	for _, c := range []struct {

@@ -50,9 +50,9 @@ func TestRecipes(t *testing.T) {
 		"--cache raw",
 		"--precision fast",
 		"--exact-angles",
-		"--definition none",
+		"--fallback none",
 		"--layers 1 " + yarn,
-	}, 3) {
+	}, 2) {
 		t.Run(flags, func(t *testing.T) { roundTrip(t, command, "llama__optimum", flags) })
 	}
 	for name, flags := range testsample.OfMap(t, map[string]string{

@@ -37,7 +37,7 @@ func newValidation(t *testing.T) *validation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.options = rewrite.Options{Runtime: runtime, Library: library, Worker: []string{worker}}
+	v.options = rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{worker}}}
 	return v
 }
 
@@ -324,7 +324,7 @@ func TestHonest(t *testing.T) {
 		{"llama__optimum", "--logits last", validate.Same},
 		{"llama__optimum", "--kv fixed:capacity=64 " + yarn, validate.AsClaimed},
 		{"llama__optimum", "--opset 18", validate.Same},
-		{"llama__optimum", "--definition none", validate.Same},
+		{"llama__optimum", "--fallback none", validate.Same},
 		{"llama__optimum", "--cache raw " + yarn, validate.AsClaimed},
 		{"llama__optimum", "--layers 0", validate.Same},
 		{"llama__dynamo23", yarn, validate.AsClaimed},

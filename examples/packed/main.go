@@ -144,13 +144,13 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	if mask == "keep" && err == nil {
 		return lm.OpenDecoder(path, lm.Options{OpsLibrary: library})
 	}
-	options := rewrite.Options{Library: library, Carried: true}
+	options := rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Earlier: rewrite.Earlier{Carried: true}}
 	if mask != "keep" {
 		spec, err := rope.ParseSpec(rope.MaskAxis, mask)
 		if err != nil {
 			return nil, err
 		}
-		options.Edits, options.Documents = []rope.Spec{spec}, rewrite.DocumentsInput
+		options.Edits, options.Documents.Input = []rope.Spec{spec}, rewrite.DocumentsInput
 	}
 	if _, err := rewrite.Rewrite(ctx, model, options); err != nil {
 		return nil, err

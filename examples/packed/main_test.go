@@ -165,7 +165,7 @@ func TestRewrittenModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{Library: library, Edits: []rope.Spec{scaling}}); err != nil {
+	if _, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Edits: []rope.Spec{scaling}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Save(patched, onnx.SaveOptions{}); err != nil {

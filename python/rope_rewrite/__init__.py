@@ -6,8 +6,8 @@
     options = rope_rewrite.register(onnxruntime.SessionOptions())
     session = onnxruntime.InferenceSession("long.onnx", options)
 
-`rewrite` runs the command rope-rewrite, which this package brings, and returns its report. `register` makes
-the fused op known to a session; a patched model runs without it too, more slowly.
+`rewrite` runs the command rope-rewrite, which is in this package, and returns its report. `register` makes
+the fused op known to a session. A patched model also runs without it, more slowly.
 """
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rewrite(
     cache: Literal["rotated", "raw"] | None = None,
     precision: Literal["exact", "fast"] | None = None,
     target: str | None = None,
-    definition: Literal["function", "none"] | None = None,
+    fallback: Literal["functions", "none"] | None = None,
     opset: int | None = None,
     rope_parameters: Mapping[str, Any] | None = None,
     context: int | str | None = None,
@@ -108,7 +108,7 @@ def rewrite(
     arguments = [os.fspath(model)]
     flags: dict[str, Any] = {
         "output": output, "scaling": scaling, "positions": positions, "mask": mask, "documents": documents, "kv": kv,
-        "logits": logits, "cache": cache, "precision": precision, "target": target, "definition": definition, "opset": opset,
+        "logits": logits, "cache": cache, "precision": precision, "target": target, "fallback": fallback, "opset": opset,
         "rope-parameters": None if rope_parameters is None else json.dumps(dict(rope_parameters)), "context": context,
         "layers": layers, "base": base, "recipe": recipe,
     }
@@ -135,7 +135,7 @@ def run(*arguments: str) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment, with the ONNX Runtime of this Python where none is named."""
+    """The environment, with the ONNX Runtime of this Python unless one is named."""
     environment = dict(os.environ)
     if _RUNTIME not in environment and (spec := importlib.util.find_spec("onnxruntime")) and spec.origin:
         pattern = {"darwin": "libonnxruntime.*.dylib", "win32": "onnxruntime.dll"}.get(sys.platform, "libonnxruntime.so*")

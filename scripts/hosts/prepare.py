@@ -28,7 +28,7 @@ def main(rewriter, library, testdata, cases):
         os.makedirs(case.folder)
         shutil.copy(os.path.join(testdata, path, "model.onnx"), case.original)
         report = subprocess.run([rewriter, case.original, "-o", case.patched, "--json", *arguments], check=True, stdout=subprocess.PIPE)
-        case.ops = sum(site["status"] == "rewritten" for site in json.loads(report.stdout)["sites"])
+        case.ops = sum(site["status"] == "rewritten" for site in json.loads(report.stdout)["layers"])
         for target in TARGETS:
             case.targets[target] = write_target(rewriter, case, target)
         case.calls = run_all(session(case.patched, library))

@@ -31,7 +31,7 @@ func model(name string) string {
 func open(t *testing.T, path string, options rewrite.Options) *capture.Model {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
-	options.Runtime, options.Library, options.Worker = runtime, library, []string{os.Args[0]}
+	options.Evaluation.Runtime, options.Evaluation.Library, options.Evaluation.Worker = runtime, library, []string{os.Args[0]}
 	m, err := capture.Open(context.Background(), path, capture.Options{Rewrite: options})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func TestPatchedAndCached(t *testing.T) {
 		options rewrite.Options
 	}{
 		{"string", rewrite.Options{Edits: []rope.Spec{spec(t, rope.PositionsAxis, "string:shift=10,window=4")}}},
-		{"raw", rewrite.Options{RawCache: true}},
-		{"fixed", rewrite.Options{FixedCapacity: 32}},
+		{"raw", rewrite.Options{Cache: rewrite.Cache{Raw: true}}},
+		{"fixed", rewrite.Options{Cache: rewrite.Cache{Capacity: 32}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := open(t, patched(t, c.options), rewrite.Options{})
@@ -177,7 +177,7 @@ func TestWithoutRecord(t *testing.T) {
 func patched(t *testing.T, options rewrite.Options) string {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
-	options.Runtime, options.Library, options.Worker = runtime, library, []string{os.Args[0]}
+	options.Evaluation.Runtime, options.Evaluation.Library, options.Evaluation.Worker = runtime, library, []string{os.Args[0]}
 	m, err := onnx.Open(model("llama__optimum"))
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func ones(n int) []int64 {
 func TestKeptIsSaid(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
 	_, err := capture.Open(context.Background(), model("gpt_neox__dynamo18-merged"),
-		capture.Options{Rewrite: rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}})
+		capture.Options{Rewrite: rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}}})
 	if err == nil || !strings.Contains(err.Error(), "outside the model's own graph") {
 		t.Errorf("got %v, want that its attention layers are in branches", err)
 	}

@@ -53,7 +53,7 @@ var integers = []int{positionIDs, attentionMask, cacheLength, documentIDs}
 // touched. The error says so where no layer can be captured. The caller closes the model.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 	r := opts.Rewrite
-	eng, err := engine.Open(engine.Config{Runtime: r.Runtime, Library: r.Library}, r.Worker)
+	eng, err := engine.Open(engine.Config{Runtime: r.Evaluation.Runtime, Library: r.Evaluation.Library}, r.Evaluation.Worker)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (c *Model) load(ctx context.Context, path string, opts Options) error {
 	defer m.Close()
 	if c.Ops, c.Kept, err = rewrite.ReadOps(m); err != nil {
 		r := opts.Rewrite
-		r.AllowKept, r.NoDefinition = true, true
+		r.AllowUnchanged, r.Output.NoFallback = true, true
 		if _, err := rewrite.Rewrite(ctx, m, r); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

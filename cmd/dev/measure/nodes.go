@@ -169,10 +169,10 @@ func (r *outcome) rewrite(path string) error {
 	if err != nil {
 		return err
 	}
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{self}})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{self}}})
 	r.Sites, r.Rewritten = len(report.Sites), report.Rewritten()
 	for _, s := range report.Sites {
-		if s.Status == rewrite.Kept && r.Reason == "" {
+		if s.Status == rewrite.Unchanged && r.Reason == "" {
 			r.Reason = s.Reason
 		}
 	}

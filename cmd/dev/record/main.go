@@ -23,7 +23,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	program := flag.String("rope-rewrite", "build/rope-rewrite", "the program whose work is recorded")
+	before := flag.String("compare", "", "compare two records instead: `BEFORE`, and the one that is named behind the flags")
+	wordsFile := flag.String("words", "cmd/dev/record/words.tsv", "what became of words between the two, as a `FILE`")
 	flag.Parse()
+	if *before != "" {
+		if err := compareFiles(*before, flag.Arg(0), *wordsFile, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "record:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(ctx, *program, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(1)
@@ -41,6 +50,30 @@ func run(ctx context.Context, program string, models []string, w io.Writer) erro
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// compareFiles writes where two records differ, but for words.
+func compareFiles(before, after, wordsFile string, w io.Writer) error {
+	words, err := readWords(wordsFile)
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(before)
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(after)
+	if err != nil {
+		return err
+	}
+	differences := compare(string(old), string(now), words)
+	for _, d := range differences {
+		fmt.Fprintf(w, "== %s\n", d)
+	}
+	if len(differences) > 0 {
+		return fmt.Errorf("%d runs differ", len(differences))
 	}
 	return nil
 }

@@ -34,3 +34,19 @@ func TestSameTwice(t *testing.T) {
 		t.Errorf("%d requests wrote a model, want %d:\n%s", n, len(requests), first)
 	}
 }
+
+// A record of older words is the same as one of newer words, and a difference is seen.
+func TestCompare(t *testing.T) {
+	w, err := readWords("words.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := "== m.onnx \nexit code 3\n{\n \"record\": {\n  \"sites\": []\n },\n \"sites\": [\n  {\n   \"proof\": null,\n   \"status\": \"kept\"\n  }\n ]\n}\nabc  model.onnx\n"
+	after := "== m.onnx \nexit code 3\n{\n \"layers\": [\n  {\n   \"kind\": \"not measured\",\n   \"status\": \"unchanged\",\n   \"verification\": null\n  }\n ],\n \"record\": {\n  \"sites\": []\n },\n \"report_version\": 1\n}\nabc  model.onnx\n"
+	if d := compare(before+before, after+after, w); len(d) > 0 {
+		t.Errorf("%q", d)
+	}
+	if d := compare(before+before, after+strings.Replace(after, "abc", "abd", 1), w); len(d) != 1 {
+		t.Errorf("another file is not seen: %q", d)
+	}
+}

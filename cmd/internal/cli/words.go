@@ -14,15 +14,15 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// wordFlag is a flag, beside the methods', that takes one of a few words, some with more behind
-// a colon.
+// wordFlag is a flag, other than those of methods, that takes one of a few words, some with more
+// after a colon.
 type wordFlag struct {
 	flag, all string // all is what is expected
 	words     []word
 }
 
-// word is one of them. set reads it with the rest of the value: a colon and what stands behind it,
-// or "". An errWrong becomes the sentence in wrong.
+// word is one of them. set reads the rest of the value, which begins with a colon or is "".
+// An errWrong becomes the sentence in wrong.
 type word struct {
 	name  string
 	set   func(o *rewrite.Options, rest string) error
@@ -35,19 +35,19 @@ var errWrong = errors.New("it is written in another way")
 func wordFlags() []wordFlag {
 	return []wordFlag{
 		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", setDocuments, "input, input:NAME or separator:TOKEN was expected"},
-			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"}}},
+			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"}}},
 		{"kv", "growing or fixed:capacity=N", []word{{"growing", nothing, "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", setFixed, ""}}},
 		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
-		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Carried = true; return nil }}}},
-		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.RawCache = true; return nil }}}},
+		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
+		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
 		{"precision", "exact or fast", []word{{name: "exact", set: setPrecision("exact")}, {name: "fast", set: setPrecision("fast")}}},
 		{"target", strings.Join(wordFlag{words: targets()}.names(), " or "), targets()},
-		{"definition", "function or none", []word{{name: "function"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.NoDefinition = true; return nil }}}},
+		{"fallback", "functions or none", []word{{name: "functions"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.Output.NoFallback = true; return nil }}}},
 		{"weights", "copy or link", []word{{name: "copy"}, {name: "link"}}},
 	}
 }
 
-// targets are those of package rewrite, which reads what stands behind the colon.
+// targets are those of package rewrite, which reads what follows the colon.
 func targets() (list []word) {
 	for _, t := range rewrite.Targets() {
 		list = append(list, word{name: string(t), set: func(o *rewrite.Options, rest string) error {
@@ -69,7 +69,7 @@ func setDocuments(o *rewrite.Options, rest string) error {
 	if rest == ":" {
 		return errWrong
 	}
-	o.Documents = cmp.Or(strings.TrimPrefix(rest, ":"), rewrite.DocumentsInput)
+	o.Documents.Input = cmp.Or(strings.TrimPrefix(rest, ":"), rewrite.DocumentsInput)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func setSeparator(o *rewrite.Options, rest string) error {
 	if err != nil || id < 0 {
 		return errWrong
 	}
-	o.Separator = &rewrite.Separator{Token: id, Ends: ends}
+	o.Documents.Separator = &rewrite.Separator{Token: id, Ends: ends}
 	return nil
 }
 
@@ -93,7 +93,7 @@ func setPlaces(o *rewrite.Options, rest string) error {
 }
 
 func setPrecision(name string) func(*rewrite.Options, string) error {
-	return func(o *rewrite.Options, _ string) error { o.Precision = name; return nil }
+	return func(o *rewrite.Options, _ string) error { o.Numerics.Precision = name; return nil }
 }
 
 func setFixed(o *rewrite.Options, rest string) error {
@@ -109,19 +109,19 @@ func setFixed(o *rewrite.Options, rest string) error {
 		case given[key]:
 			return fmt.Errorf("%s is given twice", key)
 		case key == "capacity":
-			if o.FixedCapacity, err = rope.ParseTokens(value); err != nil || o.FixedCapacity < 1 || o.FixedCapacity > math.MaxInt32 {
+			if o.Cache.Capacity, err = rope.ParseTokens(value); err != nil || o.Cache.Capacity < 1 || o.Cache.Capacity > math.MaxInt32 {
 				return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected, for example 8192 or 8k", value, math.MaxInt32)
 			}
 		case key == "input" && value == "":
 			return errors.New("input=: the name of the new input for the cache's lengths was expected")
 		case key == "input":
-			o.CacheLength = value
+			o.Cache.LengthInput = value
 		default:
 			return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, suggest.Hint(key, []string{"capacity", "input"}))
 		}
 		given[key] = true
 	}
-	if o.FixedCapacity == 0 {
+	if o.Cache.Capacity == 0 {
 		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
 	}
 	return nil
@@ -150,7 +150,7 @@ func otherFlag(flag, text string) error {
 	name = strings.TrimSpace(name)
 	for m := range rope.Methods() {
 		if m.Axis.String() == flag && suggest.Same(m.Name, name) {
-			return nil // words of other flags may be called the same
+			return nil // words of other flags may have the same name
 		}
 	}
 	for _, f := range wordFlags() {
@@ -166,7 +166,7 @@ func otherFlag(flag, text string) error {
 	return nil
 }
 
-// choose returns which of a flag's words stands in text, before a colon.
+// choose returns which of a flag's words text begins with, before a colon.
 func choose(flag, text string) (*word, error) {
 	name, _, _ := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
@@ -181,7 +181,7 @@ func choose(flag, text string) (*word, error) {
 	return nil, fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
 }
 
-// Choose returns the word that a flag is given, before a colon.
+// Choose returns which of a flag's words text begins with, before a colon.
 func Choose(flag, text string) (string, error) {
 	w, err := choose(flag, text)
 	if err != nil {

@@ -13,21 +13,21 @@ func TestSetWord(t *testing.T) {
 		flag, text string
 		want       rewrite.Options
 	}{
-		{"documents", "input", rewrite.Options{Documents: rewrite.DocumentsInput}},
-		{"documents", "INPUT:ids", rewrite.Options{Documents: "ids"}},
-		{"documents", "separator:3", rewrite.Options{Separator: &rewrite.Separator{Token: 3}}},
-		{"documents", "separator:3,ends", rewrite.Options{Separator: &rewrite.Separator{Token: 3, Ends: true}}},
+		{"documents", "input", rewrite.Options{Documents: rewrite.Documents{Input: rewrite.DocumentsInput}}},
+		{"documents", "INPUT:ids", rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}},
+		{"documents", "separator:3", rewrite.Options{Documents: rewrite.Documents{Separator: &rewrite.Separator{Token: 3}}}},
+		{"documents", "separator:3,ends", rewrite.Options{Documents: rewrite.Documents{Separator: &rewrite.Separator{Token: 3, Ends: true}}}},
 		{"kv", "growing", rewrite.Options{}},
-		{"kv", "fixed:capacity=8k", rewrite.Options{FixedCapacity: 8192}},
-		{"kv", "fixed: Input=n, capacity=64", rewrite.Options{FixedCapacity: 64, CacheLength: "n"}},
+		{"kv", "fixed:capacity=8k", rewrite.Options{Cache: rewrite.Cache{Capacity: 8192}}},
+		{"kv", "fixed: Input=n, capacity=64", rewrite.Options{Cache: rewrite.Cache{Capacity: 64, LengthInput: "n"}}},
 		{"logits", "all", rewrite.Options{}},
 		{"logits", "last", rewrite.Options{LogitsPlaces: rewrite.LogitsPlacesInput}},
 		{"logits", "last:input=at", rewrite.Options{LogitsPlaces: "at"}},
-		{"base", "carried", rewrite.Options{Carried: true}},
-		{"cache", "raw", rewrite.Options{RawCache: true}},
-		{"precision", "exact", rewrite.Options{Precision: "exact"}},
-		{"precision", "fast", rewrite.Options{Precision: "fast"}},
-		{"definition", "none", rewrite.Options{NoDefinition: true}},
+		{"base", "carried", rewrite.Options{Earlier: rewrite.Earlier{Carried: true}}},
+		{"cache", "raw", rewrite.Options{Cache: rewrite.Cache{Raw: true}}},
+		{"precision", "exact", rewrite.Options{Numerics: rewrite.Numerics{Precision: "exact"}}},
+		{"precision", "fast", rewrite.Options{Numerics: rewrite.Numerics{Precision: "fast"}}},
+		{"fallback", "none", rewrite.Options{Output: rewrite.Output{NoFallback: true}}},
 		{"target", "onnx", rewrite.Options{Target: rewrite.PlainONNX}},
 		{"target", "contrib:onnxruntime=1.22", rewrite.Options{Target: "contrib:onnxruntime=1.22"}},
 		{"target", "contrib:", rewrite.Options{Target: "contrib:"}}, // which package rewrite refuses
@@ -37,7 +37,7 @@ func TestSetWord(t *testing.T) {
 			t.Errorf("--%s %s: %v, %+v", c.flag, c.text, err, got)
 		}
 	}
-	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"
+	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"
 	for _, c := range []struct{ flag, text, want string }{
 		{"documents", "input:", `"input:": input, input:NAME or separator:TOKEN was expected`},
 		{"documents", "separator", `"separator": ` + expectSeparator},

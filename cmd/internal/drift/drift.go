@@ -54,7 +54,7 @@ func Run(ctx context.Context, model string, opts Options) (*Result, error) {
 		return nil, err
 	}
 	defer m.Close()
-	eng, err := engine.Open(engine.Config{Runtime: opts.Rewrite.Runtime, Library: opts.Rewrite.Library}, opts.Rewrite.Worker)
+	eng, err := engine.Open(engine.Config{Runtime: opts.Rewrite.Evaluation.Runtime, Library: opts.Rewrite.Evaluation.Library}, opts.Rewrite.Evaluation.Worker)
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func added(p ref.Problem, x []float64, shift int64) []float64 {
 func TestModel(t *testing.T) {
 	runtime, library := testruntime.Paths(t)
 	r, err := drift.Run(context.Background(), "../../../testdata/models/llama__optimum/model.onnx", drift.Options{
-		Rewrite: rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}},
+		Rewrite: rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}},
 		Tokens:  []int64{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, Shifts: []int64{0, 16}})
 	if err != nil {
 		t.Fatal(err)

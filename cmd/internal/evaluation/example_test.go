@@ -20,7 +20,7 @@ func Example() {
 	plan := evaluation.Plan{Tasks: []string{"passkey"}, Lengths: []int{400}, Depths: []float64{0.5}, Samples: 3, Seed: 1, Windows: 1}
 	variants := []evaluation.Variant{{
 		Name: "none", Model: "../../../testdata/models/llama__optimum", AsIs: true,
-		Patch: rewrite.Options{Worker: []string{os.Args[0]}}, // a program that calls rewrite.ServeIfWorker first
+		Patch: rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}}, // a program that calls rewrite.ServeIfWorker first
 	}}
 	var samples []evaluation.Sample
 	err := evaluation.Run(context.Background(), plan, variants, evaluation.Options{

@@ -34,7 +34,7 @@ const tokenBytes = 2 * 2 * 2 * 16 * 4
 func variants(t *testing.T) ([]evaluation.Variant, lm.Options) {
 	library := testruntime.Require(t)
 	runtime, _ := testruntime.Paths(t)
-	patch := rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}
+	patch := rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}}
 	dynamic, err := rope.ParseSpec(rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=64,length=run")
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (v Variant) patch(ctx context.Context, file, output string, lastLogits bool
 	defer m.Close()
 	options := v.Patch
 	if v.AsIs {
-		options.Carried, options.AllowKept = true, true
+		options.Earlier.Carried, options.AllowUnchanged = true, true
 	}
 	if lastLogits {
 		options.LogitsPlaces = rewrite.LogitsPlacesInput

@@ -18,7 +18,8 @@ func ExamplePrepare() {
 		return
 	}
 	folder, err := modelfolder.Prepare(context.Background(), "../../../testdata/models/llama__dynamo18", rewrite.Options{
-		Edits: []rope.Spec{yarn}, Worker: []string{os.Args[0]}, // a program that calls rewrite.ServeIfWorker first
+		Edits:      []rope.Spec{yarn},
+		Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}},
 	})
 	if err != nil {
 		fmt.Println(err)

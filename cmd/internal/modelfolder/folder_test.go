@@ -35,7 +35,7 @@ const models = "../../../testdata/models"
 func options(t *testing.T, methods ...string) rewrite.Options {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
-	o := rewrite.Options{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}
+	o := rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}}
 	for _, text := range methods {
 		name, spec, _ := strings.Cut(text, " ")
 		axis := map[string]rope.Axis{"scaling": rope.ScalingAxis, "positions": rope.PositionsAxis, "mask": rope.MaskAxis}[name]
@@ -263,7 +263,7 @@ func TestAgain(t *testing.T) {
 		t.Errorf("its model has %s", got)
 	}
 	back := options(t)
-	back.Restore = true
+	back.Earlier.Restore = true
 	third, _ := rewritten(t, second, back, modelfolder.WriteOptions{})
 	if a, b := read(t, folder, "config.json"), read(t, third, "config.json"); a != b {
 		t.Errorf("taken back, config.json is\n%s\nwant\n%s", b, a)
@@ -326,11 +326,11 @@ func TestHost(t *testing.T) {
 			t.Errorf("%s: the library: %v", c.name, err)
 		}
 		back := options(t)
-		back.Restore = true
+		back.Earlier.Restore = true
 		if !c.library { // GroupQueryAttention is not rewritten again
 			continue
 		}
-		back.NoDefinition = true
+		back.Output.NoFallback = true
 		third, _ := rewritten(t, output, back, modelfolder.WriteOptions{})
 		if got := read(t, third, "genai_config.json"); !strings.Contains(got, `"context_length": 64`) {
 			t.Errorf("%s, taken back: %s", c.name, got)
@@ -364,8 +364,8 @@ func TestRefused(t *testing.T) {
 		folder:                                "originals are never changed",
 		filepath.Join(folder, "new"):          "originals are never changed",
 		full:                                  "exists; give --force",
-		filepath.Join(home, "file"):           "is no folder",
-		filepath.Join(home, "nowhere", "new"): "is no folder to write to",
+		filepath.Join(home, "file"):           "is not a folder; a model folder is written to a folder",
+		filepath.Join(home, "nowhere", "new"): "is not a folder; make it first",
 	} {
 		if err := f.Write(context.Background(), output, modelfolder.WriteOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", output, err, want)
@@ -402,9 +402,9 @@ func TestPrepareRefuses(t *testing.T) {
 	}{
 		"no model":       {func(f string) { write(t, f, "a.txt", "x") }, "no model with rotary attention"},
 		"a broken model": {func(f string) { write(t, f, "a/b.onnx", "") }, "a/b.onnx: "},
-		"a broken link":  {func(f string) { _ = os.Symlink("nowhere", filepath.Join(f, "x")) }, "a link to a file that is not there"},
-		"a newer record": {func(f string) { write(t, f, "rope_rewrite.json", `{"version": 99}`) }, "is of version 99"},
-		"another record": {func(f string) { write(t, f, "rope_rewrite.json", `[]`) }, "is no record of an earlier rewrite"},
+		"a broken link":  {func(f string) { _ = os.Symlink("nowhere", filepath.Join(f, "x")) }, "a link to a file that does not exist"},
+		"a newer record": {func(f string) { write(t, f, "rope_rewrite.json", `{"version": 99}`) }, "has version 99"},
+		"another record": {func(f string) { write(t, f, "rope_rewrite.json", `[]`) }, "is not a record of an earlier rewrite"},
 	} {
 		folder := t.TempDir()
 		c.put(folder)
@@ -455,7 +455,7 @@ func TestErrorsNameTheModel(t *testing.T) {
 
 func TestNothingToRestore(t *testing.T) {
 	opts := options(t)
-	opts.Restore = true
+	opts.Earlier.Restore = true
 	if _, err := modelfolder.Prepare(context.Background(), hub(t), opts); err == nil || !strings.Contains(err.Error(), "nothing to restore: no model of the folder") {
 		t.Error(err)
 	}

@@ -19,7 +19,7 @@ const (
 	NotDelimited Kind = "not delimited"         // where the attention begins and ends is not seen
 	SharesCache  Kind = "shares its cache"      // another site reads or writes the same cache
 	NotMeasured  Kind = "not measured"          // what it computes is not seen
-	NotProven    Kind = "not proven"            // the op computes something else
+	NotProven    Kind = "not verified"          // the op computes something else
 	NotRotary    Kind = "not rotary"            // it turns neither query nor key by position
 	NotAsked     Kind = "not asked for"         // the caller chose other layers
 	CrossAlone   Kind = "cross-attention alone" // no rotary attention stands beside it

@@ -69,7 +69,10 @@ func freeName(m *onnx.Model, frees func(string) bool, name, what, remedy string)
 	if name == "" {
 		return nil // none is added
 	}
-	taken := ir.Named(m.Graph.Inputs, name) != nil && !frees(name) || ir.Named(m.Graph.Outputs, name) != nil || m.Graph.Initializer(name) != nil
+	taken := ir.Named(m.Graph.Outputs, name) != nil
+	if !frees(name) { // an input, perhaps with a default
+		taken = taken || ir.Named(m.Graph.Inputs, name) != nil || m.Graph.Initializer(name) != nil
+	}
 	for n := range m.Graph.AllNodes() {
 		taken = taken || slices.Contains(n.Outputs, name)
 	}

@@ -24,8 +24,8 @@ func (f Form) Replaced() bool { return f == Inlined || f == GroupQuery }
 const (
 	NoCache            = "none"
 	GrowingCache       = "growing"
-	LengthTrackedCache = "counted" // each row has a length
-	FixedCache         = "fixed"   // its buffers have one size
+	LengthTrackedCache = "length-tracked" // each row has a length
+	FixedCache         = "fixed"          // its buffers have one size
 )
 
 // CacheOf names the cache of a site that was measured.

@@ -93,7 +93,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 		return err
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}, AllowKept: true})
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{worker}}, AllowUnchanged: true})
 	r.Layers, r.Rewritten, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		r.None = err.Error()
@@ -105,12 +105,12 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	r.Kept = map[string]int{}
 	kept := false
 	for _, s := range report.Sites {
-		kept = kept || s.Status == rewrite.Kept
+		kept = kept || s.Status == rewrite.Unchanged
 		if s.ScoresOnly {
 			r.Halves++
 			r.Rewritten--
 		}
-		if s.Status == rewrite.Kept || s.ScoresOnly {
+		if s.Status == rewrite.Unchanged || s.ScoresOnly {
 			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
@@ -156,7 +156,7 @@ func rotations(ctx context.Context, path, worker string) (count int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Worker: []string{worker}, LayerEdits: []rewrite.LayerEdit{rewrite.AllLayers(scaling)}, Target: rewrite.PlainONNX, AllowKept: true})
+	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{worker}}, LayerEdits: []rewrite.LayerEdit{rewrite.AllLayers(scaling)}, Target: rewrite.PlainONNX, AllowUnchanged: true})
 	if refused := (*rewrite.EditError)(nil); errors.As(err, &refused) {
 		return 0, nil
 	}

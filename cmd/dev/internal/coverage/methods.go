@@ -124,7 +124,7 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 	if err != nil {
 		return 0, err
 	}
-	opts := rewrite.Options{Worker: []string{program}, Edits: []rope.Spec{edit}}
+	opts := rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{program}}, Edits: []rope.Spec{edit}}
 	if all {
 		opts.Edits, opts.LayerEdits = nil, []rewrite.LayerEdit{rewrite.AllLayers(edit)}
 	}

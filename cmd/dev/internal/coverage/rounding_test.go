@@ -39,7 +39,7 @@ func TestRounding(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Worker: []string{os.Args[0]}, Edits: []rope.Spec{spec}}); err != nil {
+		if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, Edits: []rope.Spec{spec}}); err != nil {
 			t.Fatal(err)
 		}
 		patched, remove, err := save(m)

@@ -48,7 +48,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 		return NotRun, "", err
 	}
 	defer again.Close()
-	report, err := rewrite.Rewrite(ctx, again, rewrite.Options{Worker: worker, AllowKept: true})
+	report, err := rewrite.Rewrite(ctx, again, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: worker}, AllowUnchanged: true})
 	if ctx.Err() != nil {
 		return NotRun, "", ctx.Err()
 	}

@@ -40,10 +40,10 @@ func requests(t *testing.T) []request {
 		{"string", rewrite.Options{Edits: spec(rope.PositionsAxis, "string:shift=85,window=32")}},
 		{"dual chunk and yarn", rewrite.Options{Edits: append(spec(rope.PositionsAxis, "dual-chunk:chunk_size=32,local_size=8"), yarn...)}},
 		{"rerope", rewrite.Options{Edits: spec(rope.PositionsAxis, "rerope:window=16")}},
-		{"anchor", rewrite.Options{Edits: spec(rope.MaskAxis, "anchor"), Documents: "documents"}},
+		{"anchor", rewrite.Options{Edits: spec(rope.MaskAxis, "anchor"), Documents: rewrite.Documents{Input: "documents"}}},
 		{"window on one layer", rewrite.Options{LayerEdits: []rewrite.LayerEdit{{Spec: spec(rope.MaskAxis, "sliding-window:window=9")[0], Layers: func(l int) bool { return l == 1 }, Where: "layer 1"}}}},
-		{"fixed", rewrite.Options{FixedCapacity: 32}},
-		{"raw and exact", rewrite.Options{RawCache: true, ExactAngles: true}},
+		{"fixed", rewrite.Options{Cache: rewrite.Cache{Capacity: 32}}},
+		{"raw and exact", rewrite.Options{Cache: rewrite.Cache{Raw: true}, Numerics: rewrite.Numerics{ExactAngles: true}}},
 		{"log-n", rewrite.Options{Edits: spec(rope.ScalingAxis, "log-n:original_max_position_embeddings=64")}},
 		{"dynamic", rewrite.Options{Edits: spec(rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=16,length=run")}},
 	}
@@ -57,7 +57,7 @@ func rewritten(t *testing.T, from, to string, opts rewrite.Options) *rewrite.Rep
 		t.Fatal(err)
 	}
 	defer m.Close()
-	opts.AllowKept = opts.FixedCapacity == 0
+	opts.AllowUnchanged = opts.Cache.Capacity == 0
 	report, err := rewrite.Rewrite(context.Background(), m, opts)
 	if unfit := (*rewrite.EditError)(nil); errors.As(err, &unfit) || errors.Is(err, rewrite.ErrPartial) {
 		return nil
@@ -98,10 +98,10 @@ func TestAgain(t *testing.T) {
 				t.Fatalf("%d of %d requests are possible", len(possible), len(list))
 			}
 			for i, r := range possible {
-				rewritten(t, file(r.name), file("restored"), rewrite.Options{Restore: true})
+				rewritten(t, file(r.name), file("restored"), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 				same(t, r.name+" restored", file("restored"), file("identity"))
 				// What the op computes is read out of its node, and written as it was.
-				rewritten(t, file(r.name), file("carried"), rewrite.Options{Carried: true, Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "none"))}})
+				rewritten(t, file(r.name), file("carried"), rewrite.Options{Earlier: rewrite.Earlier{Carried: true}, Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "none"))}})
 				same(t, r.name+" carried on", file("carried"), file(r.name))
 				next := possible[(i+1)%len(possible)]
 				rewritten(t, file(r.name), file("again"), next.opts)
@@ -146,7 +146,7 @@ func TestAgainCounted(t *testing.T) {
 		rewritten(t, original, file(name), kit.Remembering(opts))
 		rewritten(t, file("identity"), file("again"), opts)
 		same(t, name, file("again"), file(name))
-		rewritten(t, file(name), file("restored"), rewrite.Options{Restore: true})
+		rewritten(t, file(name), file("restored"), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 		same(t, name+" taken back", file("restored"), file("identity"))
 	}
 }
@@ -167,7 +167,9 @@ func TestRecord(t *testing.T) {
 	first, second := filepath.Join(dir, "first.onnx"), filepath.Join(dir, "second.onnx")
 	report := rewritten(t, original, first, kit.Remembering(rewrite.Options{
 		Edits:     []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4")), must(rope.ParseSpec(rope.PositionsAxis, "string:window=32"))},
-		Documents: "", FixedCapacity: 512, Context: rope.Context{Length: 256},
+		Documents: rewrite.Documents{Input: ""},
+		Cache:     rewrite.Cache{Capacity: 512},
+		Context:   rope.Context{Length: 256},
 	}))
 	m := must(onnx.Open(first))
 	defer m.Close()
@@ -284,7 +286,7 @@ func TestAgainRefuses(t *testing.T) {
 		opts   rewrite.Options
 	}{
 		"give a method, or --restore":              {nil, rewrite.Options{}},
-		"leave the methods away":                   {nil, rewrite.Options{Restore: true, Edits: yarn}},
+		"leave the methods away":                   {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
 		"its other layers cannot be left":          {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
 		"has no record of what it was before":      {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},
@@ -314,7 +316,7 @@ func TestAgainRefuses(t *testing.T) {
 	}
 	m := must(onnx.Open(original))
 	defer m.Close()
-	if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Restore: true}); err == nil || !strings.Contains(err.Error(), "nothing to restore") {
+	if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}}); err == nil || !strings.Contains(err.Error(), "nothing to restore") {
 		t.Errorf("an original is restored: %v", err)
 	}
 }

@@ -30,8 +30,8 @@ func TestLastLogits(t *testing.T) {
 		{model: "llama__optimum"},
 		{model: "llama__optimum", target: rewrite.PlainONNX},
 		{model: "llama__optimum", target: rewrite.Contrib},
-		{model: "llama__optimum", opts: rewrite.Options{FixedCapacity: 64}},
-		{model: "llama__optimum", opts: rewrite.Options{FixedCapacity: 64}, target: rewrite.PlainONNX},
+		{model: "llama__optimum", opts: rewrite.Options{Cache: rewrite.Cache{Capacity: 64}}},
+		{model: "llama__optimum", opts: rewrite.Options{Cache: rewrite.Cache{Capacity: 64}}, target: rewrite.PlainONNX},
 		{model: "llama__optimum-int8"},
 		{model: "llama__dynamo18-fp16"},
 		{model: "llama__dynamo18-nocache"},
@@ -43,12 +43,12 @@ func TestLastLogits(t *testing.T) {
 		{model: "gemma3_text__dynamo18", target: rewrite.PlainONNX},
 	}, 4) {
 		name := strings.Join([]string{c.model, string(c.target)}, " ")
-		if c.opts.FixedCapacity > 0 {
+		if c.opts.Cache.Capacity > 0 {
 			name += " fixed"
 		}
 		t.Run(name, func(t *testing.T) {
 			opts := c.opts
-			opts.Target, opts.AllowKept = c.target, true
+			opts.Target, opts.AllowUnchanged = c.target, true
 			if c.target == rewrite.Contrib {
 				opts.Context.Length = 64
 			}
@@ -175,9 +175,9 @@ func TestLastLogitsAgain(t *testing.T) {
 		}
 		equalGraphs(t, again, direct)
 		plain, _ := kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{})
-		restored, _ := kit.Patch(t, path, rewrite.Options{Restore: true})
+		restored, _ := kit.Patch(t, path, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 		equalGraphs(t, restored, plain)
-		carried, report := kit.Patch(t, path, rewrite.Options{Carried: true, Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=8")}})
+		carried, report := kit.Patch(t, path, rewrite.Options{Earlier: rewrite.Earlier{Carried: true}, Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=8")}})
 		if !slices.Contains(report.Edits, "logits last:input=at") {
 			t.Errorf("carried: %q", report.Edits)
 		}

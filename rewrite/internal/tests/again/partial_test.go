@@ -33,10 +33,9 @@ func TestRewriteWithoutLibrary(t *testing.T) {
 	} {
 		for _, way := range []string{"options", "environment"} {
 			t.Run(c.name+"/"+way, func(t *testing.T) {
-				opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")},
-					Worker: []string{os.Args[0]}, AllowKept: true}
+				opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16")}, Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true}
 				if way == "options" {
-					opts.Runtime, opts.Library = c.runtime, c.library
+					opts.Evaluation.Runtime, opts.Evaluation.Library = c.runtime, c.library
 				} else {
 					t.Setenv(customop.RuntimeVariable, c.runtime)
 					t.Setenv(customop.LibraryVariable, c.library)
@@ -116,13 +115,13 @@ func TestKeptSitesAreAnError(t *testing.T) {
 		rewritten int
 		want      string // of the error
 	}{
-		{"kept", rewrite.Options{Edits: yarn}, 1, "not every attention could be rewritten: 1 of 2 kept, first layer 1 ("},
-		{"of which no meaning is changed", rewrite.Options{}, 1, "1 of 2 kept"},
-		{"allowed", rewrite.Options{Edits: yarn, AllowKept: true}, 1, ""},
+		{"unchanged", rewrite.Options{Edits: yarn}, 1, "not every attention could be rewritten: 1 of 2 are unchanged, first layer 1 ("},
+		{"of which no method is asked", rewrite.Options{}, 1, "1 of 2 are unchanged"},
+		{"allowed", rewrite.Options{Edits: yarn, AllowUnchanged: true}, 1, ""},
 		{"not asked for", rewrite.Options{Edits: yarn, Layers: only(0)}, 1, ""},
-		{"asked for alone", rewrite.Options{Layers: only(1)}, 0, "1 of 2 kept"},
-		{"a cache of fixed capacity", rewrite.Options{FixedCapacity: 8}, 1, "every attention must be rewritten for a cache of fixed capacity, and layer 1 is kept: "},
-		{"a cache of fixed capacity, allowed", rewrite.Options{FixedCapacity: 8, AllowKept: true}, 1, "every attention must be rewritten"},
+		{"asked for alone", rewrite.Options{Layers: only(1)}, 0, "1 of 2 are unchanged"},
+		{"a cache of fixed capacity", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}}, 1, "every attention must be rewritten for a cache of fixed capacity, and layer 1 is kept: "},
+		{"a cache of fixed capacity, allowed", rewrite.Options{Cache: rewrite.Cache{Capacity: 8}, AllowUnchanged: true}, 1, "every attention must be rewritten"},
 		{"of which the rotation is changed", rewrite.Options{Target: rewrite.PlainONNX, Edits: yarn}, 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestFirstKeysOfPaddedTexts(t *testing.T) {
 					opts.Target = ""
 				}
 				if c.export == "llama__optimum" || c.export == "llama__optimum by index" {
-					opts.FixedCapacity = 48
+					opts.Cache.Capacity = 48
 					check("fixed", opts)
 				}
 			})

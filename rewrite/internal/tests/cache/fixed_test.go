@@ -25,7 +25,7 @@ func TestFixedCache(t *testing.T) {
 			architecture, _, _ := strings.Cut(name, "__")
 			path, _ := kit.Patch(t, kit.Model(name), rewrite.Options{})
 			growing := kit.Open(t, path)
-			path, _ = kit.Patch(t, kit.Model(name), rewrite.Options{FixedCapacity: 50})
+			path, _ = kit.Patch(t, kit.Model(name), rewrite.Options{Cache: rewrite.Cache{Capacity: 50}})
 			fixed := kit.Open(t, path)
 			if fixed.Capacity != 50 || growing.Capacity != 0 {
 				t.Fatalf("capacities %d and %d", fixed.Capacity, growing.Capacity)
@@ -66,7 +66,8 @@ func TestFixedCache(t *testing.T) {
 func TestSlotReuse(t *testing.T) {
 	testruntime.Require(t)
 	path, _ := kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{
-		FixedCapacity: 64, Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=16,window=4")},
+		Cache: rewrite.Cache{Capacity: 64},
+		Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=16,window=4")},
 	})
 	d := kit.Open(t, path)
 	g := kit.ReadGolden(t, "llama", "plain", false).Sequence

@@ -96,12 +96,12 @@ func TestStaticCache(t *testing.T) {
 			opts         []rewrite.Options // one after the other
 		}{
 			{"no method", "plain", []rewrite.Options{{}}},
-			{"by the definition", "plain", []rewrite.Options{{Target: rewrite.PlainONNX, RawCache: true}}},
-			{"raw keys", "plain", []rewrite.Options{{RawCache: true}}},
+			{"by the definition", "plain", []rewrite.Options{{Target: rewrite.PlainONNX, Cache: rewrite.Cache{Raw: true}}}},
+			{"raw keys", "plain", []rewrite.Options{{Cache: rewrite.Cache{Raw: true}}}},
 			{"scaled", "yarn4", []rewrite.Options{{Edits: []rope.Spec{yarn}}}},
 			{"scaled in the model's own nodes", "yarn4", []rewrite.Options{{Target: rewrite.PlainONNX, Edits: []rope.Spec{yarn}}}},
 			{"rewritten again", "yarn4", []rewrite.Options{{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}}, {Edits: []rope.Spec{yarn}}}},
-			{"restored", "plain", []rewrite.Options{{Edits: []rope.Spec{yarn}}, {Restore: true}}},
+			{"restored", "plain", []rewrite.Options{{Edits: []rope.Spec{yarn}}, {Earlier: rewrite.Earlier{Restore: true}}}},
 		} {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				path := kit.Model(name)
@@ -149,7 +149,7 @@ func TestStaticCache(t *testing.T) {
 func TestStaticCacheCapacity(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range staticCaches {
-		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(name)), rewrite.Options{FixedCapacity: 32})
+		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(name)), rewrite.Options{Cache: rewrite.Cache{Capacity: 32}})
 		if err == nil || !strings.Contains(err.Error(), "its cache has a fixed capacity already") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -251,7 +251,7 @@ func TestStaticCacheLookalikes(t *testing.T) {
 				c.change(p)
 				original := p.Saved()
 				m := kit.OpenModel(t, original)
-				report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+				report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -29,7 +29,7 @@ func TestWindowInFixedCache(t *testing.T) {
 		original := kit.Real(g, kit.Chunked(t, kit.Open(t, kit.Model(export)), s, steps))
 		for _, h := range kit.Hosts() {
 			growing := kit.Real(g, kit.Chunked(t, h.Open(t, kit.Model(export), rewrite.Options{}), s, steps))
-			fixed := h.Open(t, kit.Model(export), rewrite.Options{FixedCapacity: 56})
+			fixed := h.Open(t, kit.Model(export), rewrite.Options{Cache: rewrite.Cache{Capacity: 56}})
 			for _, stripped := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/padding stripped %v", export, h.Name, stripped), func(t *testing.T) {
 					clean := kit.Real(g, fixedSteps(t, fixed, s, stripped, nil))

@@ -80,7 +80,7 @@ func TestLookalikeChoices(t *testing.T) {
 	times := func(f float64) func(int, int, float64) float64 {
 		return func(_, _ int, v float64) float64 { return f * v }
 	}
-	for _, x := range []struct {
+	for _, x := range testsample.Of(t, []struct {
 		name    string
 		change  func(m twoTables)
 		trained int64 // what is measured
@@ -167,7 +167,7 @@ func TestLookalikeChoices(t *testing.T) {
 				n.SetAttribute(onnx.TensorAttr("value", ir.FloatTensor("", onnx.Float, []int64{12, 8}, values[:96]...)))
 			}
 		}, 0, "end at position 11"},
-	} {
+	}, 5) {
 		t.Run(x.name, func(t *testing.T) {
 			m := openTwoTables(t)
 			x.change(m)
@@ -178,7 +178,7 @@ func TestLookalikeChoices(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		}
 	}
 	m.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
-	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestStatesAndMaps(t *testing.T) {
 		return kit.Load(t, kit.Local(t), m, path, true, caches).Run(t, s, chunks)
 	}
 	want := run(doge)
-	for name, opts := range map[string]rewrite.Options{"string": {Edits: []rope.Spec{longer}}, "raw": {RawCache: true}} {
+	for name, opts := range map[string]rewrite.Options{"string": {Edits: []rope.Spec{longer}}, "raw": {Cache: rewrite.Cache{Raw: true}}} {
 		patched, _ := kit.Patch(t, doge, opts)
 		got, past := run(patched), int64(0)
 		for k, length := range chunks {
@@ -71,7 +71,7 @@ func TestStatesAndMaps(t *testing.T) {
 func TestStatesOfFixedCache(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, doge), kit.Remembering(rewrite.Options{FixedCapacity: 64}))
+	_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, doge), kit.Remembering(rewrite.Options{Cache: rewrite.Cache{Capacity: 64}}))
 	if err == nil || !strings.Contains(err.Error(), "computed from hidden states of all tokens") {
 		t.Errorf("a cache of fixed capacity: %v", err)
 	}

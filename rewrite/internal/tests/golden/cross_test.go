@@ -84,18 +84,18 @@ func TestCrossAttention(t *testing.T) {
 			if again, _, _ := crossed(t, patched, scaling); again.Digest() != scaled.Digest() {
 				t.Error("a scaling of the patched model is not the scaling of the original")
 			}
-			if restored, _, _ := crossed(t, scaledFile, rewrite.Options{Restore: true}); restored.Digest() != plain.Digest() {
+			if restored, _, _ := crossed(t, scaledFile, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}}); restored.Digest() != plain.Digest() {
 				t.Error("what was restored is not what was rewritten without a method")
 			}
 			for what, opts := range map[string]rewrite.Options{
 				"scaling":   scaling,
 				"positions": {Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=8,window=2")}},
 				"window":    {Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=5")}},
-				"documents": {Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "intra-document")}, Documents: "document_ids"},
-				"raw cache": {RawCache: true},
-				"capacity":  {FixedCapacity: 64},
+				"documents": {Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "intra-document")}, Documents: rewrite.Documents{Input: "document_ids"}},
+				"raw cache": {Cache: rewrite.Cache{Raw: true}},
+				"capacity":  {Cache: rewrite.Cache{Capacity: 64}},
 			} {
-				if opts.FixedCapacity > 0 && strings.HasSuffix(name, "-nocache") {
+				if opts.Cache.Capacity > 0 && strings.HasSuffix(name, "-nocache") {
 					continue
 				}
 				m, report, _ := crossed(t, original, opts)
@@ -119,12 +119,12 @@ func TestCrossAttentionAlone(t *testing.T) {
 	for _, s := range []*site.Site{odd.Sites[0], odd.Sites[2]} {
 		odd.After(s.Scores(), func(old string) string { return odd.Op("Mul", old, odd.Op("Cos", old)) })
 	}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, odd.Saved()), rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, odd.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range report.Sites {
-		if s.Status != rewrite.Kept || i%2 == 1 && !strings.Contains(s.Reason, "it is cross-attention, which is rewritten beside") {
+		if s.Status != rewrite.Unchanged || i%2 == 1 && !strings.Contains(s.Reason, "it is cross-attention, which is rewritten beside") {
 			t.Errorf("layer %d: %s", i, s.Reason)
 		}
 	}
@@ -134,12 +134,12 @@ func TestCrossAttentionAlone(t *testing.T) {
 	for _, s := range each.Crosses() {
 		each.After(s.Scores(), func(old string) string { return each.Op("Mul", old, each.Floats([]int64{1, 4, 1, 1}, 1, 2, 1, 1)) })
 	}
-	report, err = rewrite.Rewrite(context.Background(), kit.OpenModel(t, each.Saved()), rewrite.Options{AllowKept: true, Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
+	report, err = rewrite.Rewrite(context.Background(), kit.OpenModel(t, each.Saved()), rewrite.Options{AllowUnchanged: true, Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range report.Sites {
-		if kept := i%2 == 1; (s.Status == rewrite.Kept) != kept || kept && !strings.Contains(s.Reason, "its mask is not understood") {
+		if kept := i%2 == 1; (s.Status == rewrite.Unchanged) != kept || kept && !strings.Contains(s.Reason, "its mask is not understood") {
 			t.Errorf("layer %d is %s: %s", i, s.Status, s.Reason)
 		}
 	}

@@ -74,7 +74,7 @@ func TestGoldens(t *testing.T) {
 				}
 				var opts rewrite.Options
 				if m.golden == "plain" {
-					opts.Worker = []string{os.Args[0]}
+					opts.Evaluation.Worker = []string{os.Args[0]}
 				}
 				if m.scaling != "" {
 					opts.Edits = append(opts.Edits, kit.Spec(t, rope.ScalingAxis, m.scaling))

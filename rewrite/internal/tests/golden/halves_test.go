@@ -85,16 +85,16 @@ func TestScoresOnly(t *testing.T) {
 
 			// What needs the rotation is refused with the reason.
 			for text, opts := range map[string]rewrite.Options{
-				"scaling": {Edits: spec(rope.ScalingAxis, "linear:factor=2")}, "positions": {Edits: spec(rope.PositionsAxis, "rerope:window=8")}, "raw": {RawCache: true},
+				"scaling": {Edits: spec(rope.ScalingAxis, "linear:factor=2")}, "positions": {Edits: spec(rope.PositionsAxis, "rerope:window=8")}, "raw": {Cache: rewrite.Cache{Raw: true}},
 			} {
-				if _, report, err := rewritten(original, opts); !errors.Is(err, rewrite.ErrPartial) || report.Sites[0].Status != rewrite.Kept {
+				if _, report, err := rewritten(original, opts); !errors.Is(err, rewrite.ErrPartial) || report.Sites[0].Status != rewrite.Unchanged {
 					t.Errorf("%s on the original: %v; the first layer should be kept", text, err)
 				}
 				if _, _, err := rewritten(patched, opts); err == nil || !strings.Contains(err.Error(), "turned by the model's own nodes") {
 					t.Errorf("%s on the patched model: %v; a refusal was expected", text, err)
 				}
 			}
-			if _, _, err := rewritten(original, rewrite.Options{Edits: spec(rope.MaskAxis, "intra-document-reset"), Documents: "document_ids"}); err == nil || !strings.Contains(err.Error(), "turned by the model's own nodes") {
+			if _, _, err := rewritten(original, rewrite.Options{Edits: spec(rope.MaskAxis, "intra-document-reset"), Documents: rewrite.Documents{Input: "document_ids"}}); err == nil || !strings.Contains(err.Error(), "turned by the model's own nodes") {
 				t.Errorf("restarting positions: %v; a refusal was expected", err)
 			}
 		})

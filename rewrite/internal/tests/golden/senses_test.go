@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -58,7 +59,7 @@ func TestOtherSense(t *testing.T) {
 		}
 		return out, report
 	}
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		model, spec string
 		all         bool
 	}{
@@ -66,7 +67,7 @@ func TestOtherSense(t *testing.T) {
 		{"llama__optimum", "theta:rope_theta=500000", true},
 		{"gpt_neox__dynamo18", "llama3:factor=4,low_freq_factor=1,high_freq_factor=4,original_max_position_embeddings=16", false},
 		{"llama__dynamo18-fp16", "yarn:factor=4,original_max_position_embeddings=16", false},
-	} {
+	}, 2) {
 		t.Run(c.model+"/"+c.spec, func(t *testing.T) {
 			p := newPatient(t, c.model)
 			p.otherSense(c.all)

@@ -143,7 +143,7 @@ func TestFunctionsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestForeignFunctions(t *testing.T) {
 		Name: "Softmax", Domain: "local", Inputs: []string{"x"}, Outputs: []string{"y"}, AttributeNames: []string{"axis"},
 		Nodes: []*onnx.Node{onnx.NewNode("Softmax", []string{"x"}, []string{"y"})}, Opsets: []onnx.Opset{{Domain: "", Version: 13}},
 	}}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 // A model of more layers than any real one of its width, without its weights,
 // is proven, all layers by one proof.
 func TestManyLayersWithoutWeights(t *testing.T) {
+	testsample.All(t, "it has 90 layers of a large model")
 	t.Parallel()
 	library := testruntime.Require(t)
 	size := largemodel.Llama{Layers: 90, Heads: 8, KVHeads: 2, HeadSize: 32, Intermediate: 896, Vocabulary: 128256, Theta: 500000}
@@ -31,7 +32,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 	}
 	defer m.Close()
 	proofs := 0
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library, WithoutWeights: true, Progress: func(what string) {
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Source: rewrite.Source{WithoutWeights: true}, Progress: func(what string) {
 		if strings.HasPrefix(what, "proving") {
 			proofs++
 		}
@@ -68,7 +69,7 @@ func TestWeightsBeyondTwoGigabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Library: library})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}})
 	if err != nil || report.Rewritten() != 2 {
 		t.Fatal(report.Rewritten(), err)
 	}

@@ -39,7 +39,7 @@ func TestMergedDecoder(t *testing.T) {
 	} {
 		golden := c.golden
 		m := kit.OpenModel(t, "../../../../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, ExactAngles: c.form == rewrite.Inlined})
+		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, Numerics: rewrite.Numerics{ExactAngles: c.form == rewrite.Inlined}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestLoopBody(t *testing.T) {
 	loop := onnx.NewNode("Loop", []string{p.Int(2), ""}, []string{"turns"}, onnx.GraphAttr("body", body))
 	loop.Name = "turns"
 	g.Nodes, g.Outputs = []*onnx.Node{loop}, []*onnx.ValueInfo{onnx.NewValueInfo("turns", onnx.Float)}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestLoopBody(t *testing.T) {
 		t.Fatalf("%d sites", len(report.Sites))
 	}
 	for _, s := range report.Sites {
-		if s.Status != rewrite.Kept || !strings.Contains(s.Reason, "what a Loop does from turn to turn is not evaluated") {
+		if s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, "what a Loop does from turn to turn is not evaluated") {
 			t.Errorf("the site is %s: %s", s.Status, s.Reason)
 		}
 	}
@@ -194,7 +194,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	g.Nodes = append(g.Nodes, choose)
 	original := p.Saved()
 	m := kit.OpenModel(t, original)
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	for _, s := range report.Sites {
 		got = append(got, fmt.Sprintf("%s %s", s.Status, s.Scope))
 	}
-	want := []string{"kept ", "rewritten then_branch of choose", "rewritten else_branch of choose"}
+	want := []string{"unchanged ", "rewritten then_branch of choose", "rewritten else_branch of choose"}
 	if !slices.Equal(got, want) {
 		t.Fatalf("the sites are %q, %q was expected", got, want)
 	}

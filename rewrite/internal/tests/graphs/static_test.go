@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -163,7 +164,7 @@ func TestFixedSizes(t *testing.T) {
 			t.Fatalf("%d tables of cosines and sines, 2 were expected", found)
 		}
 	}
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		name, model string
 		fixed       dim.Point
 		change      func(p *patient)
@@ -227,7 +228,7 @@ func TestFixedSizes(t *testing.T) {
 				})
 			},
 		},
-	} {
+	}, 6) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, c.model)
 			p.declare(c.fixed)
@@ -236,7 +237,7 @@ func TestFixedSizes(t *testing.T) {
 			}
 			path := p.Saved()
 			m := kit.OpenModel(t, path)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +245,7 @@ func TestFixedSizes(t *testing.T) {
 				switch {
 				case c.kept == "" && s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
-				case c.kept != "" && (s.Status != rewrite.Kept && !s.ScoresOnly || !strings.Contains(s.Reason, c.kept)):
+				case c.kept != "" && (s.Status != rewrite.Unchanged && !s.ScoresOnly || !strings.Contains(s.Reason, c.kept)):
 					t.Errorf("layer %d is %s, its reason %q lacks %q", s.Layer, s.Status, s.Reason, c.kept)
 				}
 			}

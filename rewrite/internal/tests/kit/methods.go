@@ -94,7 +94,7 @@ func (c MethodCase) Options(t *testing.T, g MethodGoldens) rewrite.Options {
 		}
 	}
 	if c.Documents() {
-		opts.Documents = rewrite.DocumentsInput
+		opts.Documents.Input = rewrite.DocumentsInput
 	}
 	return opts
 }

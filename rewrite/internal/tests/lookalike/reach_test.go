@@ -117,7 +117,7 @@ func TestReachLookalikes(t *testing.T) {
 			c.change(p)
 			original := p.Saved()
 			m := kit.OpenModel(t, original)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowKept: true})
+			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,7 +138,7 @@ func TestLongRoPECrossing(t *testing.T) {
 				c.check(t, "llama", "run", "batch", c.sequence, kit.Chunked(t, d, c.sequence, c.steps(c.Prefill)))
 				c.check(t, "llama", "fresh", "one call", c.sequence, kit.Chunked(t, d, c.sequence, []int64{c.sequence.Length}))
 				c.checkAlone(t, "llama", d)
-				opts.FixedCapacity = 40
+				opts.Cache.Capacity = 40
 				d = h.Open(t, kit.Model(export), opts)
 				c.check(t, "llama", "run", "batch, fixed cache", c.sequence, kit.Chunked(t, d, c.sequence, c.steps(c.Prefill)))
 				ragged, err := d.Ragged(t.Context(), c.sequence, c.Prefill)
@@ -180,7 +180,7 @@ func TestLongRoPECrossingExported(t *testing.T) {
 	batch := c.filledRight()
 	for _, h := range kit.Hosts() {
 		t.Run(h.Name, func(t *testing.T) {
-			d := h.Open(t, export, rewrite.Options{RawCache: true})
+			d := h.Open(t, export, rewrite.Options{Cache: rewrite.Cache{Raw: true}})
 			c.check(t, name, "run", "batch", batch, kit.Chunked(t, d, batch, c.steps(c.Prefill)))
 			c.checkAlone(t, name, d)
 		})

@@ -36,8 +36,8 @@ func TestMaskGoldens(t *testing.T) {
 		{"anchor", "readers", "documents_readers", false},
 		{"first-keys:count=2,window=8", "first_keys", "", false},
 	}, 2) {
-		for _, name := range []string{"llama__optimum", "llama__dynamo18", "llama__dynamo23",
-			"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"} {
+		for _, name := range testsample.Of(t, []string{"llama__optimum", "llama__dynamo18", "llama__dynamo23",
+			"qwen3__optimum", "qwen3__dynamo18", "gpt_neox__optimum", "gpt_neox__dynamo18"}, 2) {
 			architecture, _, _ := strings.Cut(name, "__")
 			llama := architecture == "llama"
 			if !c.everywhere && name != "llama__optimum" && name != "llama__dynamo18" {
@@ -46,11 +46,11 @@ func TestMaskGoldens(t *testing.T) {
 			t.Run(name+"/"+c.mask+"/"+c.golden, func(t *testing.T) {
 				opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, c.mask)}}
 				if c.documents != "" {
-					opts.Documents = rewrite.DocumentsInput
+					opts.Documents.Input = rewrite.DocumentsInput
 				}
 				path, _ := kit.Patch(t, kit.Model(name), opts)
 				growing := kit.Open(t, path)
-				opts.FixedCapacity = 48
+				opts.Cache.Capacity = 48
 				path, _ = kit.Patch(t, kit.Model(name), opts)
 				fixed := kit.Open(t, path)
 				worst := 0.0
@@ -101,7 +101,8 @@ func TestPackedDocuments(t *testing.T) {
 			}
 			t.Run(name+"/"+mask, func(t *testing.T) {
 				path, _ := kit.Patch(t, kit.Model(name), rewrite.Options{
-					Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, mask)}, Documents: "packs",
+					Edits:     []rope.Spec{kit.Spec(t, rope.MaskAxis, mask)},
+					Documents: rewrite.Documents{Input: "packs"},
 				})
 				packed, original := kit.Open(t, path), kit.Open(t, kit.Model(name))
 				lengths := []int64{3, 1, 17, 8, 5, 30, 2, 11}
@@ -177,12 +178,12 @@ func TestDocumentsRefused(t *testing.T) {
 		want string
 	}{
 		{rewrite.Options{Edits: anchor}, "layer 0: the mask goes by document ids, which the graph has not; give --documents input"},
-		{rewrite.Options{Documents: "ids"}, "nothing would read the document ids"},
-		{rewrite.Options{Documents: "ids", Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "nothing would read the document ids"},
-		{rewrite.Options{Edits: anchor, Documents: "logits"}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
-		{rewrite.Options{Edits: anchor, Documents: "x", FixedCapacity: 8, CacheLength: "x"}, "the new input for cache lengths needs another name"},
-		{rewrite.Options{FixedCapacity: -1}, "a cache of -1 tokens"},
-		{rewrite.Options{FixedCapacity: 1 << 31}, "a capacity from 1 to 2147483647 was expected"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "nothing would read the document ids"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "nothing would read the document ids"},
+		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
+		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "the new input for cache lengths needs another name"},
+		{rewrite.Options{Cache: rewrite.Cache{Capacity: -1}}, "a cache of -1 tokens"},
+		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "a capacity from 1 to 2147483647 was expected"},
 	} {
 		m, err := onnx.Open(kit.Model("llama__optimum"))
 		if err != nil {

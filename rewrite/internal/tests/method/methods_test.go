@@ -70,7 +70,7 @@ func TestMethodGoldens(t *testing.T) {
 	var rows []string
 	t.Cleanup(func() { writeMethodTable(t, rows) })
 	for _, goldens := range []kit.MethodGoldens{kit.ReadMethodGoldens(t, "methods"), kit.ReadMethodGoldens(t, "others"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
-		for _, name := range testsample.Of(t, slices.Sorted(maps.Keys(goldens.Cases)), 5) {
+		for _, name := range testsample.Of(t, slices.Sorted(maps.Keys(goldens.Cases)), 3) {
 			c := goldens.Cases[name]
 			architecture, _, named := strings.Cut(name, "/")
 			if !named {
@@ -127,10 +127,10 @@ func (r *methodRun) all(t *testing.T) {
 	d := r.open(t, path)
 	if strings.HasSuffix(r.name, "_run") {
 		r.run(t, d, "raw")
-		opts.FixedCapacity = 48
+		opts.Cache.Capacity = 48
 		path, _ = kit.Patch(t, kit.Model(r.export), opts)
 		r.run(t, r.open(t, path), "fixed")
-		opts.FixedCapacity, opts.Target = 0, rewrite.PlainONNX
+		opts.Cache.Capacity, opts.Target = 0, rewrite.PlainONNX
 		path, _ = kit.Patch(t, kit.Model(r.export), opts)
 		r.run(t, r.open(t, path), "onnx")
 		return
@@ -157,12 +157,12 @@ func (r *methodRun) all(t *testing.T) {
 	if d.Cached() {
 		r.note(t, d, alone, kit.Ways["token by token"], "decode", own)
 		r.note(t, d, alone, kit.ThenDecode, "decode", own)
-		opts.FixedCapacity = 48
+		opts.Cache.Capacity = 48
 		r.cached(t, opts, both, "fixed")
-		if opts.FixedCapacity = 0; !raw && !strings.Contains(r.name, "reset") && r.name != "intra" { // a raw cache knows no restarts
-			opts.RawCache = true
+		if opts.Cache.Capacity = 0; !raw && !strings.Contains(r.name, "reset") && r.name != "intra" { // a raw cache knows no restarts
+			opts.Cache.Raw = true
 			r.cached(t, opts, both, "raw")
-			opts.RawCache = false
+			opts.Cache.Raw = false
 		}
 	}
 	opts.Target = rewrite.PlainONNX

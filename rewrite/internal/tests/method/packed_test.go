@@ -69,7 +69,7 @@ func TestPackedEncoder(t *testing.T) {
 
 	rows.Positions = make([]int64, len(ids)) // the model has no such input
 	g := kit.Golden{Sequence: rows}
-	opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "intra-document-reset")}, Documents: rewrite.DocumentsInput}
+	opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "intra-document-reset")}, Documents: rewrite.Documents{Input: rewrite.DocumentsInput}}
 	for _, h := range kit.Hosts() {
 		t.Run(h.Name, func(t *testing.T) {
 			d := h.Open(t, export, opts)

@@ -23,14 +23,14 @@ func TestSeparator(t *testing.T) {
 		ends bool
 	}{{"intra-document", false}, {"intra-document", true}, {"anchor", false}, {"anchor", true}, {"intra-document-reset", false}}, 2) {
 		masks := kit.Edits(t, []string{"mask " + c.mask})
-		byHand, _ := kit.Patch(t, kit.Model(export), rewrite.Options{Edits: masks, Documents: rewrite.DocumentsInput})
+		byHand, _ := kit.Patch(t, kit.Model(export), rewrite.Options{Edits: masks, Documents: rewrite.Documents{Input: rewrite.DocumentsInput}})
 		want := kit.Open(t, byHand)
 		for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
 			for _, padded := range []bool{false, true} {
 				g := kit.ReadGolden(t, "llama", "plain", padded)
 				s := g.Sequence
 				separator := s.IDs[s.Length+20]
-				path, report := kit.Patch(t, kit.Model(export), rewrite.Options{Edits: masks, Target: target, Separator: &rewrite.Separator{Token: separator, Ends: c.ends}})
+				path, report := kit.Patch(t, kit.Model(export), rewrite.Options{Edits: masks, Target: target, Documents: rewrite.Documents{Separator: &rewrite.Separator{Token: separator, Ends: c.ends}}})
 				if edits := strings.Join(report.Edits, " "); !strings.Contains(edits, "documents separator:") {
 					t.Errorf("the report has the edits %q", edits)
 				}
@@ -79,13 +79,13 @@ func TestSeparatorRefused(t *testing.T) {
 	}{
 		"in a model with a cache":         {"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"mask anchor"})}},
 		"nothing would read the document": {"llama__dynamo18-nocache", rewrite.Options{}},
-		"give one":                        {"llama__dynamo18-nocache", rewrite.Options{Documents: "ids"}},
+		"give one":                        {"llama__dynamo18-nocache", rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}},
 	} {
 		m, err := onnx.Open(kit.Model(c.export))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opts.Separator = &rewrite.Separator{Token: 2}
+		c.opts.Documents.Separator = &rewrite.Separator{Token: 2}
 		_, err = rewrite.Rewrite(context.Background(), m, kit.Remembering(c.opts))
 		m.Close()
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -23,27 +23,27 @@ func TestDefinition(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	bands := []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=40,window=9")}
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		export string
 		opts   rewrite.Options
 		want   []string
 	}{
 		"one structure":       {"llama__optimum", rewrite.Options{Edits: bands}, []string{"RotaryAttention"}},
 		"16 bits":             {"llama__dynamo18-fp16", rewrite.Options{Edits: bands}, []string{"RotaryAttention"}},
-		"fixed":               {"llama__optimum", rewrite.Options{FixedCapacity: 32}, []string{"RotaryAttention"}},
+		"fixed":               {"llama__optimum", rewrite.Options{Cache: rewrite.Cache{Capacity: 32}}, []string{"RotaryAttention"}},
 		"a windowed layer":    {"gemma3_text__dynamo18", rewrite.Options{}, []string{"RotaryAttention"}},
 		"bands on one layer":  {"gemma3_text__dynamo18", rewrite.Options{Edits: bands}, []string{"RotaryAttention", "RotaryAttention_2"}},
 		"in graphs of an If":  {"gpt_neox__dynamo18-merged", rewrite.Options{}, []string{"RotaryAttention", "RotaryAttention_2"}},
-		"none":                {"llama__optimum", rewrite.Options{NoDefinition: true}, nil},
+		"none":                {"llama__optimum", rewrite.Options{Output: rewrite.Output{NoFallback: true}}, nil},
 		"the model's own ops": {"llama__optimum", rewrite.Options{Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}}, nil},
-	} {
+	}, 3) {
 		t.Run(name, func(t *testing.T) {
 			path, report := kit.Patch(t, kit.Model(c.export), c.opts)
 			var got []string
-			if report.Definition != nil {
-				got = report.Definition.Ops
-				if report.Definition.MaxError <= 0 || report.Definition.MaxError > 1e-5 {
-					t.Errorf("its proof found an error of %g", report.Definition.MaxError)
+			if report.Fallback != nil {
+				got = report.Fallback.Ops
+				if report.Fallback.MaxError <= 0 || report.Fallback.MaxError > 1e-5 {
+					t.Errorf("its proof found an error of %g", report.Fallback.MaxError)
 				}
 			}
 			m := kit.OpenModel(t, path)
@@ -63,8 +63,8 @@ func TestDefinition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (seen.Definition != nil) != (c.want != nil) {
-				t.Errorf("inspect says %v of its definition", seen.Definition)
+			if (seen.Fallback != nil) != (c.want != nil) {
+				t.Errorf("inspect says %v of its definition", seen.Fallback)
 			}
 		})
 	}
@@ -112,11 +112,11 @@ func TestForeignDefinition(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, changed), rewrite.Options{Restore: true})
+			_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, changed), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 			if c.right && err != nil {
 				t.Errorf("it was refused: %v", err)
 			}
-			if !c.right && (!errors.Is(err, rewrite.ErrForeignDefinition) || !strings.Contains(err.Error(), "start from the original file")) {
+			if !c.right && (!errors.Is(err, rewrite.ErrForeignFallback) || !strings.Contains(err.Error(), "start from the original file")) {
 				t.Errorf("the error is %v", err)
 			}
 			report, err := rewrite.Inspect(context.Background(), kit.OpenModel(t, changed), rewrite.Options{})

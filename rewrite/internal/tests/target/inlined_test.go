@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -20,7 +21,7 @@ func TestTargetONNXInlined(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	run := "scaling dynamic-linear:length=run,original_max_position_embeddings=16"
-	for _, c := range []struct {
+	for _, c := range testsample.Of(t, []struct {
 		export string
 		opts   rewrite.Options
 		reason string
@@ -28,15 +29,15 @@ func TestTargetONNXInlined(t *testing.T) {
 		{"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "more than frequencies, gain and visible keys"},
 		{"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"mask first-keys:window=8,positions=cache"})}, "more than frequencies, gain and visible keys"},
 		{"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "more than frequencies, gain and visible keys"},
-		{"llama__optimum", rewrite.Options{FixedCapacity: 48}, "a cache of fixed capacity"},
-		{"llama__optimum", rewrite.Options{RawCache: true}, "more than frequencies, gain and visible keys"},
-		{"llama__optimum", rewrite.Options{ExactAngles: true}, "its own nodes round angles to float32"},
+		{"llama__optimum", rewrite.Options{Cache: rewrite.Cache{Capacity: 48}}, "a cache of fixed capacity"},
+		{"llama__optimum", rewrite.Options{Cache: rewrite.Cache{Raw: true}}, "more than frequencies, gain and visible keys"},
+		{"llama__optimum", rewrite.Options{Numerics: rewrite.Numerics{ExactAngles: true}}, "its own nodes round angles to float32"},
 		{"llama__genai-fp32", rewrite.Options{Edits: kit.Edits(t, []string{run})}, "tables of cosines"},
 		{"llama__dynamo18-fp16", rewrite.Options{Edits: kit.Edits(t, []string{run})}, "its cache is not float32"},
 		{"llama__genai-fp32", rewrite.Options{Edits: kit.Edits(t, []string{"mask sliding-window:window=8"})}, "(GroupQueryAttention)"},
 		{"llama__dynamo23", rewrite.Options{Edits: kit.Edits(t, []string{"mask sliding-window:window=8"})}, "(Attention)"},
 		{"qwen3__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "more than frequencies, gain and visible keys"},
-	} {
+	}, 3) {
 		byOp, _ := kit.Patch(t, kit.Model(c.export), c.opts)
 		c.opts.Target = rewrite.PlainONNX
 		path, report := kit.Patch(t, kit.Model(c.export), c.opts)
@@ -112,8 +113,7 @@ func TestTargetONNXPerLayer(t *testing.T) {
 		}
 		sameAsOp(t, export, path, byOp)
 	}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(export)), rewrite.Options{Target: rewrite.PlainONNX, AllowKept: true,
-		Edits: kit.Edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }})
+	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(export)), rewrite.Options{Target: rewrite.PlainONNX, AllowUnchanged: true, Edits: kit.Edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }})
 	if err != nil || report.Sites[0].Form != "" || report.Sites[1].Form != rewrite.Inlined {
 		t.Errorf("one layer alone: %+v, %v", report.Sites, err)
 	}
@@ -127,7 +127,7 @@ func TestTargetONNXAgain(t *testing.T) {
 	const export = "llama__optimum"
 	opts := rewrite.Options{Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}
 	byOp, _ := kit.Patch(t, kit.Model(export), opts)
-	path, report := kit.Patch(t, byOp, rewrite.Options{Target: rewrite.PlainONNX, Carried: true, RawCache: true})
+	path, report := kit.Patch(t, byOp, rewrite.Options{Target: rewrite.PlainONNX, Earlier: rewrite.Earlier{Carried: true}, Cache: rewrite.Cache{Raw: true}})
 	standardAlone(t, path)
 	for _, s := range report.Sites {
 		if s.Form != rewrite.Inlined {
@@ -136,7 +136,7 @@ func TestTargetONNXAgain(t *testing.T) {
 	}
 	sameAsOp(t, export, path, byOp)
 
-	restored, _ := kit.Patch(t, byOp, rewrite.Options{Target: rewrite.PlainONNX, Restore: true})
+	restored, _ := kit.Patch(t, byOp, rewrite.Options{Target: rewrite.PlainONNX, Earlier: rewrite.Earlier{Restore: true}})
 	standardAlone(t, restored)
 	original, _ := kit.Patch(t, kit.Model(export), rewrite.Options{})
 	sameAsOp(t, export, restored, original)
@@ -146,7 +146,7 @@ func TestTargetONNXAgain(t *testing.T) {
 	if err != nil || len(seen.Sites) != 2 || seen.Sites[1].Form != rewrite.Inlined || seen.Sites[1].Theta != 10000 || !strings.Contains(strings.Join(seen.Edits, " "), "string") {
 		t.Errorf("inspect says %+v, %v", seen, err)
 	}
-	for _, again := range []rewrite.Options{{Edits: kit.Edits(t, []string{"scaling linear:factor=2"})}, {Restore: true}} {
+	for _, again := range []rewrite.Options{{Edits: kit.Edits(t, []string{"scaling linear:factor=2"})}, {Earlier: rewrite.Earlier{Restore: true}}} {
 		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), again)
 		if err == nil || !strings.Contains(err.Error(), "start from the original file") {
 			t.Errorf("rewritten again: %v", err)
@@ -163,7 +163,7 @@ func TestTargetONNXRefuses(t *testing.T) {
 		want string
 	}{
 		{rewrite.Options{Edits: kit.Edits(t, []string{"mask anchor"})}, "give --documents input"},
-		{rewrite.Options{Documents: "ids"}, "nothing would read the document ids"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "nothing would read the document ids"},
 	} {
 		m := kit.OpenModel(t, kit.Model("llama__optimum"))
 		c.opts.Target = rewrite.PlainONNX

@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
@@ -22,7 +23,7 @@ import (
 func TestBehindNorms(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+	for _, target := range testsample.Of(t, []rewrite.Target{rewrite.Ops, rewrite.PlainONNX}, 1) {
 		t.Run(string(target), func(t *testing.T) { behindNorms(t, target) })
 	}
 }

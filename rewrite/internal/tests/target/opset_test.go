@@ -76,7 +76,7 @@ func older(t *testing.T, from string, version int64) string {
 func TestOperatorSetForDefinition(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	for name, c := range map[string]struct {
+	for name, c := range testsample.OfMap(t, map[string]struct {
 		export    string
 		from, to  int64
 		converted bool
@@ -85,20 +85,20 @@ func TestOperatorSetForDefinition(t *testing.T) {
 		"16 bits":  {"llama__dynamo18-fp16", 14, 15, false, "written against version 14 of the standard operators, and a body for other types than float32 needs 15; --opset 15"},
 		"two axes": {"llama__ts17", 12, 13, true, "written against version 12 of the standard operators, and a body needs 13; --opset 13"},
 		"far":      {"llama__ts17", 12, 23, true, "needs 13"},
-	} {
+	}, 1) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := older(t, kit.Model(c.export), c.from)
 			_, report := kit.Patch(t, path, rewrite.Options{})
-			if report.OperatorSet != nil || report.Definition == nil || !strings.Contains(report.Definition.Reason, c.reason) {
-				t.Errorf("without raising: %+v, %+v", report.OperatorSet, report.Definition)
+			if report.OperatorSet != nil || report.Fallback == nil || !strings.Contains(report.Fallback.Reason, c.reason) {
+				t.Errorf("without raising: %+v, %+v", report.OperatorSet, report.Fallback)
 			}
-			patched, report := kit.Patch(t, path, rewrite.Options{OperatorSet: c.to})
+			patched, report := kit.Patch(t, path, rewrite.Options{Output: rewrite.Output{OperatorSet: c.to}})
 			if o := report.OperatorSet; o == nil || o.From != c.from || o.To != c.to || (o.Converted > 0) != c.converted {
 				t.Errorf("the report says %+v", o)
 			}
-			if report.Definition == nil || len(report.Definition.Ops) != 1 {
-				t.Errorf("the definition: %+v", report.Definition)
+			if report.Fallback == nil || len(report.Fallback.Ops) != 1 {
+				t.Errorf("the definition: %+v", report.Fallback)
 			}
 			m := kit.OpenModel(t, patched)
 			if m.Opset("") != c.to {
@@ -118,9 +118,9 @@ func TestOperatorSetOfExports(t *testing.T) {
 		t.Run(export, func(t *testing.T) {
 			t.Parallel()
 			_, plain := kit.Patch(t, kit.Model(export), rewrite.Options{})
-			patched, report := kit.Patch(t, kit.Model(export), rewrite.Options{OperatorSet: 26})
-			if report.Definition == nil || len(report.Definition.Ops) == 0 {
-				t.Errorf("the definition: %+v", report.Definition)
+			patched, report := kit.Patch(t, kit.Model(export), rewrite.Options{Output: rewrite.Output{OperatorSet: 26}})
+			if report.Fallback == nil || len(report.Fallback.Ops) == 0 {
+				t.Errorf("the definition: %+v", report.Fallback)
 			}
 			for i, s := range report.Sites {
 				if s.Proof.Cases != plain.Sites[i].Proof.Cases || s.Theta != plain.Sites[i].Theta || s.Mask != plain.Sites[i].Mask {
@@ -141,22 +141,22 @@ func TestOperatorSetElsewhere(t *testing.T) {
 	testruntime.Require(t)
 	yarn := []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=32")}
 	first, _ := kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{Edits: yarn})
-	again, report := kit.Patch(t, first, rewrite.Options{Restore: true, OperatorSet: 21})
+	again, report := kit.Patch(t, first, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Output: rewrite.Output{OperatorSet: 21}})
 	if report.OperatorSet == nil || report.OperatorSet.From != 18 || !report.Again {
 		t.Errorf("a model that was rewritten before: %+v", report)
 	}
 	kit.SamePatched(t, kit.Model("llama__optimum"), kit.OpenModel(t, again), 24)
 
-	_, report = kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{OperatorSet: 18})
+	_, report = kit.Patch(t, kit.Model("llama__optimum"), rewrite.Options{Output: rewrite.Output{OperatorSet: 18}})
 	if report.OperatorSet != nil || !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, "version 18 of the standard operators already") }) {
 		t.Errorf("at that version: %+v, %q", report.OperatorSet, report.Warnings)
 	}
 	m := kit.OpenModel(t, kit.Model("llama__optimum"))
-	if report, err := rewrite.Inspect(context.Background(), m, rewrite.Options{OperatorSet: 21}); err != nil || report.OperatorSet != nil || m.Opset("") != 18 {
+	if report, err := rewrite.Inspect(context.Background(), m, rewrite.Options{Output: rewrite.Output{OperatorSet: 21}}); err != nil || report.OperatorSet != nil || m.Opset("") != 18 {
 		t.Errorf("an inspection raised it to %d (%v)", m.Opset(""), err)
 	}
 	m = kit.OpenModel(t, kit.Model("llama__optimum"))
-	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{OperatorSet: 17})
+	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Output: rewrite.Output{OperatorSet: 17}})
 	if unfit := (*rewrite.EditError)(nil); !errors.Is(err, opset.ErrLower) || !errors.As(err, &unfit) {
 		t.Errorf("above it: %v", err)
 	}

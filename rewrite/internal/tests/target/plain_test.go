@@ -28,7 +28,7 @@ func TestTargetONNXMasks(t *testing.T) {
 			t.Run(name+"/"+c.mask+"/"+c.golden, func(t *testing.T) {
 				opts := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, c.mask)}, Target: rewrite.PlainONNX}
 				if c.documents != "" {
-					opts.Documents = rewrite.DocumentsInput
+					opts.Documents.Input = rewrite.DocumentsInput
 				}
 				path, _ := kit.Patch(t, kit.Model(name), opts)
 				kit.NoCustomNodes(t, path)
@@ -53,11 +53,11 @@ func TestTargetONNXLengthOfRun(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	goldens := kit.ReadMethodGoldens(t, "methods")
-	for export, names := range map[string][]string{
+	for export, names := range testsample.OfMap(t, map[string][]string{
 		"llama__dynamo18-nocache": {"dynamic_run", "longrope_run"},
 		"llama__optimum":          {"dynamic-linear_run", "longrope_run"},
 		"llama__dynamo23":         {"dynamic_run"},
-	} {
+	}, 1) {
 		for _, name := range names {
 			t.Run(export+"/"+name, func(t *testing.T) {
 				opts := rewrite.Options{Edits: kit.Edits(t, goldens.Cases[name].Edits)}
@@ -156,7 +156,7 @@ func TestPlainSameBytes(t *testing.T) {
 	testruntime.Require(t)
 	yarn := []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}
 	var first []byte
-	for range 20 {
+	for range testsample.Times(t, 20, 4) {
 		m, err := onnx.Open(kit.Model("gpt_neox__dynamo18"))
 		if err != nil {
 			t.Fatal(err)
