@@ -1,5 +1,5 @@
 // Package ref is the float64 reference of attention, the oracle that kernels,
-// lifts and edits are tested against. It follows the definition word for word:
+// measurements and edits are tested against. It follows the formulas word for word:
 // for every query and every key it asks whether the key is visible, finds the
 // band of their distance, turns both vectors to the band's positions and takes
 // the product, then the modifiers in their order: scale, bias, softcap, bias, sink.

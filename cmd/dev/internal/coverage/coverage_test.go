@@ -90,7 +90,7 @@ func TestExports(t *testing.T) {
 			if len(r.Methods) != want.methods {
 				t.Errorf("compared with the methods %v, %d were expected", r.Methods, want.methods)
 			}
-			for reason := range r.Kept {
+			for reason := range r.Unchanged {
 				if want.rotations == 0 || !strings.Contains(reason, "its probabilities are changed") {
 					t.Errorf("unchanged because %q", reason)
 				}
@@ -102,8 +102,8 @@ func TestExports(t *testing.T) {
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
 		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Layers: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
-		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Layers: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
-		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Layers: 3, Rotations: 2, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
+		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Layers: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Unchanged: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Layers: 3, Rotations: 2, Unchanged: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
 		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Layers: 2, Rewritten: 2, Rounded: "one call: off by 2"},
 		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Layers: 1, Rewritten: 1, Alone: true},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},

@@ -50,7 +50,7 @@ type Result struct {
 	Rewritten    int            `json:"lifted"`              // the name that earlier runs wrote
 	Halves       int            `json:"halves,omitempty"`    // layers whose scores alone are
 	Rotations    int            `json:"rotations,omitempty"` // layers of which a scaling changes the rotation, and all else is unchanged
-	Kept         map[string]int `json:"kept,omitempty"`      // why the other layers are not rewritten, or not whole, and how many for each reason
+	Unchanged    map[string]int `json:"kept,omitempty"`      // why the other layers are not rewritten, or not whole, and how many for each reason
 	None         string         `json:"none,omitempty"`      // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"`     // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
@@ -102,7 +102,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if err != nil {
 		return err
 	}
-	r.Kept = map[string]int{}
+	r.Unchanged = map[string]int{}
 	kept := false
 	for _, s := range report.Sites {
 		kept = kept || s.Status == rewrite.Unchanged
@@ -111,7 +111,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 			r.Rewritten--
 		}
 		if s.Status == rewrite.Unchanged || s.ScoresOnly {
-			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
+			r.Unchanged[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
 	if kept && r.Broken == "" {
@@ -214,7 +214,7 @@ func (r Result) Line() string {
 			text += "; " + more.what + ": " + more.text
 		}
 	}
-	for reason := range r.Kept {
+	for reason := range r.Unchanged {
 		text += "; unchanged: " + reason
 	}
 	return text

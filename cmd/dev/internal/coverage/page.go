@@ -154,7 +154,7 @@ func (r Result) cell(reasons *reasons) string {
 		text += " *"
 	}
 	var letters []string
-	for reason := range r.Kept {
+	for reason := range r.Unchanged {
 		letters = append(letters, reasons.Letter(shape(reason)))
 	}
 	slices.Sort(letters)
@@ -204,13 +204,13 @@ func newReasons(results map[string]Result) *reasons {
 		if results[name].Broken != "" { // these are unchanged because ONNX Runtime does not run them
 			continue
 		}
-		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {
+		for _, reason := range slices.Sorted(maps.Keys(results[name].Unchanged)) {
 			group := shape(reason)
 			if s.Example[group] == "" {
 				s.Example[group] = fmt.Sprintf("%s (%s)", reason, name)
 				s.Order = append(s.Order, group)
 			}
-			s.Layers[group] += results[name].Kept[reason]
+			s.Layers[group] += results[name].Unchanged[reason]
 			if !slices.Contains(s.Exports[group], name) {
 				s.Exports[group] = append(s.Exports[group], name)
 			}
