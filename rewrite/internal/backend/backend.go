@@ -48,7 +48,7 @@ type Job struct {
 	Engine   *sharedengine.Engine
 
 	Fixed      bool // the caches become buffers of fixed capacity
-	NoFallback bool // the model gets no definition of its op
+	NoFallback bool // the model gets no fallback
 	Analysed   analysis.Options
 }
 

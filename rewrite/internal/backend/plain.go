@@ -19,7 +19,7 @@ import (
 
 // plain writes sites in standard ONNX operators. Where the model's own attention can
 // be changed at a constant cost, that is done: other constants of its rotation, keys hidden
-// before its softmax. Everywhere else the op's body stands in its place.
+// before its softmax. Everywhere else the fallback is inlined.
 type plain struct{}
 
 func (*plain) Accepts(setting string, o Options) error {
@@ -32,7 +32,7 @@ func (*plain) Accepts(setting string, o Options) error {
 	return nil
 }
 
-// Form decides for each site how it is written, and binds those that get the op's body.
+// Form decides for each site how it is written, and binds those that are inlined.
 func (*plain) Form(_ context.Context, j Job) error {
 	var changed []*plan.Site
 	for _, s := range j.Plan.Sites {
@@ -88,7 +88,7 @@ func layers(sites []*plan.Site) (list []plainonnx.Layer) {
 	return list
 }
 
-// takesBody binds a site that is to become the op's body in plain ONNX operators, or says
+// takesBody binds a site whose fallback is to be inlined, or says
 // why it cannot.
 func takesBody(j Job, s *plan.Site) error {
 	if s.Measured.RotationOnly {

@@ -46,7 +46,7 @@ type Expansion struct {
 // says. Expand is then written for rows without padding in buffers that are
 // full; Define, and the op that takes the node's place, read the counts. Rows
 // are padded on the right only: a token's index is its place in its row, and
-// what stands behind a row's tokens carries no meaning.
+// rows behind a row's tokens are never used.
 type LengthTrackedCache struct {
 	Last  string // int32 [batch]: index of each row's last token after the call
 	Total string // int32, one element: the largest number of tokens of a row; a present has max(past's rows, Total) rows

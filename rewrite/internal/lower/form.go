@@ -10,7 +10,7 @@ type Form string
 
 const (
 	OwnNodes   Form = "own nodes"           // the model's own, with what was asked for in them
-	Inlined    Form = "inlined"             // the op's body in standard operators
+	Inlined    Form = "inlined"             // the fallback's nodes, in the graph
 	GroupQuery Form = "GroupQueryAttention" // ONNX Runtime's op
 )
 

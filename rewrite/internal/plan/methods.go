@@ -46,7 +46,7 @@ func (m Methods) OnlyMasks() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
-// Carry reports whether a method asks for values that the model carries.
+// Carry reports whether a method asks to start from the values in the graph (base=carried).
 func (m Methods) Carry() bool {
 	return slices.ContainsFunc(m.All(), func(s rope.Spec) bool { return s.Params[rope.BaseParam].Equal(rope.Text("carried")) })
 }
@@ -186,7 +186,7 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 }
 
 // fresh returns the methods without base=original where the site that they are applied
-// to carries no scaling of its exporter's: the original values are the start anyway.
+// to has no scaling of its exporter's: the original values are the start anyway.
 func (m Methods) fresh(specs []rope.Spec, a rope.Attention) []rope.Spec {
 	if m.Earlier == nil {
 		return specs

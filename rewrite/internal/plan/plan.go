@@ -21,7 +21,7 @@ type Plan struct {
 	Features []Feature
 	Edits    []Edit // methods and features, in the words of reports
 	Warnings []string
-	Nothing  bool // the model stays as it is
+	Nothing  bool // the model is unchanged
 }
 
 // Edit says one thing that is done to the model, or to some of its layers.
@@ -105,7 +105,7 @@ func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chang
 // Is16Bit reports whether the site's queries are in 16 bits.
 func (s *Site) Is16Bit() bool { return ir.Is16Bit(s.Scope.View.Element(s.Site.Query.Boundary)) }
 
-// IsFast reports whether the site becomes an op, or its body, that rounds before the product.
+// IsFast reports whether the site becomes an op, or an inlined fallback, that rounds before the product.
 func (s *Site) IsFast() bool {
 	op, _ := s.Change.Op()
 	return op != nil && s.Form != lower.GroupQuery && op.Precision == Fast

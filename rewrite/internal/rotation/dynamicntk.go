@@ -18,7 +18,7 @@ import (
 // are held to the rule for rounded values: they may be off from the formula in float64 by at
 // most twice what a plain float32 implementation of it is off by.
 
-// OtherFormula says how frequencies that are other ones for every length differ from dynamic NTK.
+// OtherFormula says why length-dependent frequencies are not dynamic NTK.
 type OtherFormula struct{ error }
 
 // Unwrap returns the reason.
