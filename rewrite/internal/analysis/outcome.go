@@ -124,8 +124,8 @@ func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int
 	return turned, half.measured, nil
 }
 
-// rotates reports whether a site may be kept for its rotation alone: that was refused, or the
-// proof of the whole.
+// rotates reports whether a site may be rewritten without knowing its rotation: only the rotation
+// was refused, or the proof of the whole.
 func (o outcome) rotates() bool {
 	return o.err != nil && (o.measured != nil && prove.Ran(o.err) || errors.As(o.err, new(measure.RotationRefusal)))
 }

@@ -92,7 +92,7 @@ func layers(sites []*plan.Site) (list []plainonnx.Layer) {
 // why it cannot.
 func takesBody(j Job, s *plan.Site) error {
 	if s.Measured.RotationOnly {
-		return fmt.Errorf("its rotation alone could be measured (%s)", s.Reason)
+		return fmt.Errorf("only its rotation could be measured (%s)", s.Reason)
 	}
 	if err := definition.Serves(j.Model.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // Fallback says whether a model has its op in standard operators.
 type Fallback struct {
-	Ops      []string // names of the op that are defined; none where Reason says why
+	Ops      []string // names of the op that have a function; none if Reason says why
 	Bytes    int      // that the functions take in the file
 	MaxError float64  // of the functions against float64, relative to the largest number of a result
 	Reason   string   // why there is none

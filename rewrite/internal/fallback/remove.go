@@ -14,7 +14,7 @@ import (
 
 // ErrForeign says that a model has a function of its own for the op, which computes
 // something else.
-var ErrForeign = errors.New("the model defines the op of " + customop.Domain + " in a function of its own")
+var ErrForeign = errors.New("the model has a function of its own for the op of " + customop.Domain)
 
 // Remove removes the fallback's functions from a model, so they are not taken for the model's
 // own. Functions that differ from those that this version would write (they come from another

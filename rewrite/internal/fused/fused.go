@@ -12,7 +12,7 @@ type Adapter struct {
 	// found in and measured with.
 	Expand func(n *onnx.Node, c Context) (*Expansion, error)
 
-	// Define returns the definition that the op is proven against in float64;
+	// Define returns the full definition, the reference of the proof in float64;
 	// nil stands for Expand.
 	Define func(n *onnx.Node, c Context) (*Expansion, error)
 }

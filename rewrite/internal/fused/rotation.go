@@ -11,8 +11,8 @@ import (
 //	x₁·cos − x₂·sin   and   x₂·cos + x₁·sin
 type Rotation struct {
 	Cos, Sin    string // half as wide as Width, broadcast over the other axes
-	Width       int64  // channels that are turned, the first ones
-	Rest        bool   // more channels follow, which stay as they are
+	Width       int64  // channels that are rotated, the first ones
+	Rest        bool   // more channels follow, which are unchanged
 	Interleaved bool   // pairs are neighbours; else halves of the width
 }
 

@@ -100,7 +100,7 @@ func (b *Builder) AddNode(n *onnx.Node) []string {
 }
 
 // AddCopy writes a node that does what n does with other inputs and makes the value
-// output. n itself stays as it is.
+// output. n itself is unchanged.
 func (b *Builder) AddCopy(output string, n *onnx.Node, inputs []string) {
 	c := n.Clone()
 	c.Inputs, c.Outputs = inputs, []string{output}

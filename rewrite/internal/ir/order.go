@@ -8,7 +8,7 @@ import (
 )
 
 // Order restores topological order where a new node stands behind a reader of its
-// outputs. A list that is in order stays as it is. A cycle is an error.
+// outputs. A list that is in order is unchanged. A cycle is an error.
 func Order(g *onnx.Graph) error {
 	producer := map[string]int{}
 	for i, n := range g.Nodes {

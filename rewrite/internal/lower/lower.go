@@ -84,7 +84,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	return binding, err
 }
 
-// InModel returns the binding of the op as it stands in the model, where it also gives what
+// InModel returns the binding of the op as it is in the model, where it also gives what
 // its bias may be computed from.
 func (binding Binding) InModel(s *site.Sized) (_ Binding, err error) {
 	if binding.Bias != nil {

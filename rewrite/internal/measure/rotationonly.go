@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Some attentions cannot be measured as a whole: their probabilities are changed, or
+// Some sites cannot be measured as a whole: their probabilities are changed, or
 // their scores depend on the number of tokens. Their rotation can often be measured all
 // the same. That is enough for methods that change frequencies and gain alone: with the
 // target PlainONNX these change the constants of the rotation and nothing around it. Where

@@ -10,15 +10,15 @@ import (
 // An attention has two halves, which may be known apart: how query and key are turned
 // (RotationOnly), and what their product becomes (Turned). Each half takes some methods.
 
-// RotationRefusal is why a site cannot be measured of which nothing but the way in which query and
-// key are turned, or what is done to them behind that, was refused so far.
+// RotationRefusal says that a site cannot be measured because of the rotation of query and key, or
+// of what follows it. Nothing else of the site was refused so far.
 type RotationRefusal struct{ error }
 
 // Unwrap returns the refusal.
 func (r RotationRefusal) Unwrap() error { return r.error }
 
-// Allows returns an error for methods that need the half of an attention that is not known.
-// why is the reason, for its text.
+// Allows returns an error for methods that need the half of a site that is not known. why is
+// the reason, for its text.
 func (m *Measured) Allows(specs []rope.Spec, why string) error {
 	for _, s := range specs {
 		switch {

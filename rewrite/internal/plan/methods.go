@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Methods are what is asked for of the sites.
+// Methods are the methods that sites are asked to have.
 type Methods struct {
 	Edits       []rope.Spec  // for the whole model, at most one per axis
 	LayerEdits  []LayerEdit  // for single layers
@@ -25,7 +25,7 @@ type Methods struct {
 	Config      Config       // what config.json says
 
 	Earlier  *earlier.Rewrite // nil for a model that was not rewritten before
-	Carried  bool             // start from what the earlier rewrite made of the sites
+	Carried  bool             // start from the values in the graph
 	Restored bool             // the earlier methods are taken back: none is missed
 	OwnMasks bool             // masks are written into the model's own nodes, which cannot give another one back
 }

@@ -120,7 +120,7 @@ const (
 	Fast  = "fast"
 )
 
-// Feature is what a rewrite adds to a model beside the methods of its sites.
+// Feature is what a rewrite adds to a model besides methods.
 type Feature struct {
 	Edit  provenance.Edit                  // the feature as report and record say it
 	Extra func(*Site) error                // adds it to a site; nil adds nothing
@@ -128,13 +128,13 @@ type Feature struct {
 	Write func(*onnx.Model, []*Site) error // changes the model, after its sites were written
 }
 
-// LayerError says that what was asked for does not fit a layer, or lacks a parameter.
+// LayerError says that a method does not fit a layer, or lacks a parameter.
 type LayerError struct {
 	Layer int // WholeModel when it is no matter of one layer
 	Err   error
 }
 
-// WholeModel is the Layer of what concerns all of them.
+// WholeModel is the Layer of an error that concerns all layers.
 const WholeModel = -1
 
 func (e *LayerError) Error() string {

@@ -36,7 +36,7 @@ func (o *op) expand(b *fused.Builder) {
 //	present    = buffer of max(C, total) rows: those of the past, then the new ones
 //
 // What a present holds behind a row's tokens, and what comes out for the padded
-// places of a first call, carries no meaning.
+// places of a first call, is not used.
 func (o *op) define(b *fused.Builder) {
 	one, zero := b.Int(1), b.Int(0)
 	length, capacity := b.Size(o.query, 1), b.Size(o.pastKey, 2)
