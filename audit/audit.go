@@ -44,7 +44,7 @@ type Report struct {
 	Repaired []string `json:"repaired"` // what a repair changed
 	Output   string   `json:"output"`   // file written, "" if none
 
-	Unmeasured int `json:"unmeasured"` // attention sites that could not be measured
+	Unmeasured int `json:"unmeasured"` // attention layers that could not be measured
 }
 
 // Count counts the lines with a verdict.
@@ -108,8 +108,8 @@ func (e *NoConfigError) Error() string {
 }
 
 // Run audits a model. The error wraps rewrite.ErrNoAttention when it has no rotary
-// attention, is a *NoConfigError when nothing is claimed, or says what kept it from
-// being looked at.
+// attention, is a *NoConfigError when nothing is claimed, or says why the model
+// could not be measured.
 func Run(ctx context.Context, path string, opts Options) (*Report, error) {
 	r, _, err := run(ctx, path, opts)
 	return r, err
@@ -142,44 +142,44 @@ func run(ctx context.Context, path string, opts Options) (*Report, *subject, err
 
 // judge fills the lines.
 func (s *subject) judge(r *Report) {
-	var lines []sited
-	for i, site := range s.survey.Sites {
-		if site.Attention == nil || site.RotationOnly {
+	var lines []placed
+	for i, at := range s.survey.Layers {
+		if at.Attention == nil || at.RotationOnly {
 			r.Unmeasured++
 		}
-		for _, l := range s.site(site) {
-			lines = append(lines, sited{l, i, site})
+		for _, l := range s.lines(at) {
+			lines = append(lines, placed{l, i, at})
 		}
 	}
 	r.Lines = append(together(lines), s.positions()...)
 }
 
-// sited is a line of one site.
-type sited struct {
+// placed is a line of one layer.
+type placed struct {
 	Line
 	index int
-	site  Site
+	at    Layer
 }
 
 // together makes one line of equal ones of several layers, in the order of claims.
-func together(lines []sited) (all []Line) {
+func together(lines []placed) (all []Line) {
 	var order []string
 	for _, l := range lines {
 		if !slices.Contains(order, l.What) {
 			order = append(order, l.What)
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b sited) int {
+	slices.SortStableFunc(lines, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.What), slices.Index(order, b.What)), cmp.Compare(a.index, b.index))
 	})
 	for i := 0; i < len(lines); {
-		same := func(j int) bool { return lines[j].Line == lines[i].Line && lines[j].site.Scope == lines[i].site.Scope }
+		same := func(j int) bool { return lines[j].Line == lines[i].Line && lines[j].at.Scope == lines[i].at.Scope }
 		var places []int
 		rest := slices.Clone(lines[:0:0])
 		j := i
 		for ; j < len(lines) && lines[j].What == lines[i].What; j++ {
 			if same(j) {
-				places = append(places, lines[j].site.Place)
+				places = append(places, lines[j].at.Place)
 			} else {
 				rest = append(rest, lines[j])
 			}
@@ -187,7 +187,7 @@ func together(lines []sited) (all []Line) {
 		first := lines[i]
 		copy(lines[j-len(rest):j], rest)
 		i = j - len(rest)
-		first.Line.Layers, first.Line.Scope = ranges.Text(places), first.site.Scope
+		first.Line.Layers, first.Line.Scope = ranges.Text(places), first.at.Scope
 		all = append(all, first.Line)
 	}
 	return all

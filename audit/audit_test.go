@@ -70,7 +70,7 @@ func TestExportsAgree(t *testing.T) {
 				t.Errorf("differs: %q", got)
 			}
 			if r.Unmeasured > 0 {
-				t.Errorf("%d attentions were not measured", r.Unmeasured)
+				t.Errorf("%d attention layers were not measured", r.Unmeasured)
 			}
 			agrees := strings.Join(verdicts(r, audit.Agrees), "\n")
 			for _, what := range []string{"rope_theta 0", "rope_scaling 0"} {

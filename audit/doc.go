@@ -11,8 +11,8 @@
 //		if line.Verdict == audit.Differs { … }
 //	}
 //
-// Look measures without a configuration: what each attention of a model computes.
+// Look measures without a configuration: what each attention layer of a model computes.
 //
-// audit.go makes lines of what is claimed and measured, survey.go measures, site.go, rotation.go
+// audit.go makes lines of what is claimed and measured, survey.go measures, layer.go, rotation.go
 // and positions.go compare, repair.go repairs.
 package audit

@@ -61,8 +61,8 @@ func (r *FolderReport) Failed() (n int) {
 	return n
 }
 
-// RunFolder audits the models in a folder and the folders in it. The error says what kept it from
-// going on; what concerns one model is in the report.
+// RunFolder audits the models in a folder and the folders in it. The error says why it could not
+// go on; what concerns one model is in the report.
 func RunFolder(ctx context.Context, folder string, opts Options) (*FolderReport, error) {
 	all := &FolderReport{Models: []*Report{}, Skipped: []Skipped{}}
 	paths, err := models(folder)

@@ -8,7 +8,7 @@ const (
 	SomeFailed     Outcome = "failed"       // a model of the folder could not be audited
 	Nothing        Outcome = "nothing"      // no model of the folder has rotary attention and a configuration
 	SomeDiffer     Outcome = "differs"      // a claim differs from the graph
-	SomeUnmeasured Outcome = "not measured" // an attention could not be measured; what was measured agrees
+	SomeUnmeasured Outcome = "not measured" // an attention layer could not be measured; what was measured agrees
 	AllAgree       Outcome = "agrees"       // nothing differs, or it was repaired
 )
 

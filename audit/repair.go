@@ -19,7 +19,7 @@ func (e *RefusedError) Error() string { return "not repaired: " + e.Reason }
 
 // Repair audits a model and, where it differs from its configuration, opens it once
 // more, rewrites it by what the configuration says and hands it to save. Layers that
-// agree keep their meaning. The report's Repaired lists what was changed; it is empty
+// agree are unchanged. The report's Repaired lists what was changed; it is empty
 // where nothing differs, and nothing is saved then.
 //
 // The error is one of Run's or of rewrite.Rewrite's, or a *RefusedError: something
@@ -70,10 +70,10 @@ func (s *subject) mended(ctx context.Context, m *onnx.Model, opts Options) error
 	return nil
 }
 
-// edits returns the methods that make of the sites that differ what is claimed.
+// edits returns the methods that make the layers that differ compute what is claimed.
 func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, error) {
 	if s.survey.Fused {
-		return nil, &RefusedError{"it was rewritten already; start from the original file"}
+		return nil, &RefusedError{"it was already rewritten; start from the original file"}
 	}
 	var reasons []string
 	for _, l := range r.Lines {
@@ -81,16 +81,16 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 			reasons = append(reasons, fmt.Sprintf("%s is %s and claimed to be %s: %s", l.What, l.Measured, l.Claimed, why))
 		}
 	}
-	sites := map[string][]int{} // by the method
+	layers := map[string][]int{} // by the method
 	specs := map[string]rope.Spec{}
 	var order []string
-	for i, site := range s.survey.Sites {
-		for _, spec := range s.editsOf(site) {
+	for i, at := range s.survey.Layers {
+		for _, spec := range s.editsOf(at) {
 			key := spec.Axis.String() + " " + spec.String()
-			if sites[key] == nil {
+			if layers[key] == nil {
 				order = append(order, key)
 			}
-			sites[key], specs[key] = append(sites[key], i), spec
+			layers[key], specs[key] = append(layers[key], i), spec
 		}
 	}
 	if len(reasons) > 0 {
@@ -98,7 +98,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	}
 	var edits []rewrite.LayerEdit
 	for _, key := range order {
-		which := sites[key]
+		which := layers[key]
 		where := "layers " + ranges.Text(which)
 		if len(which) == 1 {
 			where = fmt.Sprintf("layer %d", which[0])
@@ -106,7 +106,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: where})
 	}
 	if len(edits) == 0 && target == rewrite.PlainONNX {
-		return nil, &RefusedError{"nothing of it can be changed with the target onnx"}
+		return nil, &RefusedError{"the target onnx can change none of it"}
 	}
 	return edits, nil
 }
@@ -116,7 +116,7 @@ func unmendable(l Line, target rewrite.Target) string {
 	switch l.What {
 	case "rope_theta", "rope_scaling", "attention_factor":
 		if l.Measured == "no rotation" || l.Claimed == "no rotation" {
-			return "no method makes a layer turn, or not turn, query and key"
+			return "no method makes a layer rotate query and key, or stop rotating them"
 		}
 		return ""
 	case "sliding_window":
@@ -135,15 +135,15 @@ func unmendable(l Line, target rewrite.Target) string {
 	return "no method changes it. Export it again"
 }
 
-// editsOf returns the methods for one site, none where it agrees.
-func (s *subject) editsOf(site Site) (specs []rope.Spec) {
+// editsOf returns the methods for one layer, none where it agrees.
+func (s *subject) editsOf(at Layer) (specs []rope.Spec) {
 	differs := map[string]bool{}
-	for _, l := range s.site(site) {
+	for _, l := range s.lines(at) {
 		differs[l.What] = differs[l.What] || l.Verdict == Differs
 	}
-	layer, _ := s.layer(site)
+	layer, _ := s.layer(at)
 	if differs["rope_theta"] || differs["rope_scaling"] || differs["attention_factor"] {
-		specs = append(specs, s.scaling(site, layer))
+		specs = append(specs, s.scaling(at, layer))
 	}
 	if differs["sliding_window"] {
 		window := rope.Integer(s.claims.config.Window(layer).Value)
@@ -153,9 +153,9 @@ func (s *subject) editsOf(site Site) (specs []rope.Spec) {
 }
 
 // scaling is the claimed scaling, on the claimed base.
-func (s *subject) scaling(site Site, layer int) rope.Spec {
+func (s *subject) scaling(at Layer, layer int) rope.Spec {
 	claim := s.claims.config.Rotation(layer)
-	carried, base := s.carried(*site.Attention, layer)
+	carried, base := s.carried(*at.Attention, layer)
 	if claim.Theta.Given() {
 		base = claim.Theta.Value
 	}

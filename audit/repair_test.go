@@ -115,7 +115,7 @@ func TestRepairIsWhatTransformersComputes(t *testing.T) {
 	}
 }
 
-// Only what differs gets another meaning, each layer what is claimed of it.
+// Only layers that differ are changed, each to what is claimed of it.
 func TestRepairs(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any

@@ -10,8 +10,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// rotation compares how a site turns query and key.
-func (s *subject) rotation(site Site, layer int) []Line {
+// rotation compares how a layer rotates query and key.
+func (s *subject) rotation(at Layer, layer int) []Line {
 	claim := s.claims.config.Rotation(layer)
 	theta, scaling := Line{What: "rope_theta"}, Line{What: "rope_scaling"}
 	if claim.Theta.Given() {
@@ -30,15 +30,15 @@ func (s *subject) rotation(site Site, layer int) []Line {
 	if claim.Unread != nil {
 		scaling.Claimed = "unread"
 	}
-	if site.Attention == nil {
-		return []Line{unmeasured(theta, site), unmeasured(scaling, site)}
+	if at.Attention == nil {
+		return []Line{unmeasured(theta, at), unmeasured(scaling, at)}
 	}
-	e := site.Attention.Encoding
+	e := at.Attention.Encoding
 	if len(e.Frequencies) == 0 || claim.None {
 		return []Line{still(theta, len(e.Frequencies) == 0, claim)}
 	}
-	carried, base := s.carried(*site.Attention, layer)
-	expected, err := s.expected(site, claim)
+	carried, base := s.carried(*at.Attention, layer)
+	expected, err := s.expected(at, claim)
 	matches := err == nil && sameFrequencies(expected.Encoding, e)
 	switch {
 	case base != 0:
@@ -48,7 +48,7 @@ func (s *subject) rotation(site Site, layer int) []Line {
 		theta.Measured = theta.Claimed
 		theta = judged(theta, true)
 	default:
-		theta = unmeasured(theta, Site{Reason: "the frequencies follow no base, and no scaling that is recognised"})
+		theta = unmeasured(theta, Layer{Reason: "the frequencies follow neither a base nor a recognised scaling"})
 	}
 	scaling.Measured = measuredScaling(e, carried, base)
 	switch {
@@ -61,14 +61,14 @@ func (s *subject) rotation(site Site, layer int) []Line {
 		if scaling.Verdict == Agrees {
 			scaling.Measured = scaling.Claimed
 		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && equalLists(expected.Encoding.Frequencies, e.Frequencies) {
-			scaling.Why = fmt.Sprintf("the graph keeps the frequencies of up to %d tokens for every length", expected.Encoding.LengthDependent.Trained)
+			scaling.Why = fmt.Sprintf("the graph has the frequencies of up to %d tokens at every length", expected.Encoding.LengthDependent.Trained)
 		}
 	}
 	lines := []Line{theta, scaling}
-	if gain := gainLine(*site.Attention, expected, scaling, err); gain.What != "" && claim.Unread == nil {
+	if gain := gainLine(*at.Attention, expected, scaling, err); gain.What != "" && claim.Unread == nil {
 		lines = append(lines, gain)
 	}
-	return append(lines, s.rotated(site)...)
+	return append(lines, s.rotated(at)...)
 }
 
 // still compares a layer of which graph or configuration turn nothing.
@@ -78,15 +78,15 @@ func still(l Line, turnsNot bool, claim modelconfig.Rotation) Line {
 		l.Measured = "no rotation"
 	}
 	if claim.NoneKey == "" {
-		l.Verdict, l.Why = NotClaimed, "no key says which layers turn query and key"
+		l.Verdict, l.Why = NotClaimed, "no key says which layers rotate query and key"
 		return l
 	}
 	return judged(l, turnsNot == claim.None)
 }
 
 // rotated compares how many channels turn, and which of them together.
-func (s *subject) rotated(site Site) []Line {
-	c, e := s.claims.config, site.Attention.Encoding
+func (s *subject) rotated(at Layer) []Line {
+	c, e := s.claims.config, at.Attention.Encoding
 	width := Line{What: "rotary_dim", Measured: fmt.Sprint(e.RotaryDim())}
 	if n := c.RotaryDim(); n.Given() {
 		width.Claimed, width.From = short(n.Value), s.claims.from(n.Key)
@@ -113,15 +113,15 @@ func (s *subject) carried(a rope.Attention, layer int) (rope.Spec, float64) {
 // expected returns what the claimed scaling makes of the claimed base, or where no
 // base is claimed of the graph's. A base that differs is no matter of the scaling:
 // where that alone differs the graph's is taken.
-func (s *subject) expected(site Site, claim modelconfig.Rotation) (rope.Attention, error) {
+func (s *subject) expected(at Layer, claim modelconfig.Rotation) (rope.Attention, error) {
 	if claim.Unread != nil {
 		return rope.Attention{}, claim.Unread
 	}
-	a, layer := *site.Attention, site.Place
+	a, layer := *at.Attention, at.Place
 	_, base := s.carried(a, layer)
 	bases := []float64{claim.Theta.Value, base}
 	var first rope.Attention
-	err := errors.New("neither the graph's base is known nor one claimed")
+	err := errors.New("the graph's base is not known, and none is claimed")
 	for _, theta := range slices.DeleteFunc(bases, func(x float64) bool { return x == 0 }) {
 		got, failed := scaled(a, theta, claim.Scaling, s.claims.config.Context(layer))
 		if failed != nil {

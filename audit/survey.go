@@ -9,22 +9,22 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Survey says what the attention of a model computes, whoever wrote it: the sites of an exporter are
-// measured by package rewrite, those of this project are read from the nodes of its op.
+// Survey says what the attention layers of a model compute, whoever wrote it: those of an exporter
+// are measured by package rewrite, those of this project are read from the nodes of its op.
 type Survey struct {
-	Sites []Site
-	Fused bool // the sites are nodes of this project's op
+	Layers []Layer
+	Fused  bool // the layers are nodes of this project's op
 
 	// Positions is how many positions the tables of cosines and sines have that a
 	// fused op reads, 0 where there are none.
 	Positions int64
 }
 
-// Site is one attention.
-type Site struct {
+// Layer is one attention layer.
+type Layer struct {
 	Node  string
 	Scope string // the graph inside a node that it stands in; "" is the model's own
-	Place int    // among the sites of its scope, in the graph's order: its layer
+	Place int    // among the layers of its scope, in the graph's order
 
 	Attention    *rope.Attention // nil where it could not be measured; HeadSize 0 is unknown
 	RotationOnly bool            // nothing but Attention.Encoding was measured
@@ -34,7 +34,7 @@ type Site struct {
 }
 
 // Look looks at a model. The options say how it is evaluated; a model without rotary
-// attention has no sites.
+// attention has no layers.
 func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, error) {
 	s := &Survey{Positions: tablePositions(m.Graph)}
 	opts.Edits, opts.LayerEdits = nil, nil
@@ -49,29 +49,29 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
 		case site.CrossAttention && site.Attention != nil:
-			site.Attention, site.Reason = nil, "it is cross-attention, which turns nothing by position"
+			site.Attention, site.Reason = nil, "it is cross-attention, which rotates nothing"
 		}
-		s.Sites = append(s.Sites, Site{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
+		s.Layers = append(s.Layers, Layer{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})
 	}
 	s.number()
 	return s, err
 }
 
-// reason says why not all of a site is known.
+// reason says why not all of a layer is known.
 func reason(site rewrite.Site) string {
 	if site.Reason == "" && site.Attention != nil && site.Attention.HeadSize == 0 {
-		return "the op's node does not tell it, and the model has no record of the rewrite"
+		return "the op's node does not say it, and the model has no record of the rewrite"
 	}
 	return site.Reason
 }
 
-// number gives the sites their places.
+// number gives the layers their places.
 func (s *Survey) number() {
 	places := map[string]int{}
-	for i := range s.Sites {
-		site := &s.Sites[i]
-		site.Place = places[site.Scope]
-		places[site.Scope]++
+	for i := range s.Layers {
+		l := &s.Layers[i]
+		l.Place = places[l.Scope]
+		places[l.Scope]++
 	}
 }

@@ -49,11 +49,11 @@ func TestScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := ""
-	for _, site := range s.Sites {
-		got += fmt.Sprint(site.Place, " ")
+	for _, at := range s.Layers {
+		got += fmt.Sprint(at.Place, " ")
 	}
-	if got != "0 1 0 1 " || s.Sites[0].Scope == s.Sites[2].Scope {
-		t.Errorf("places %s in %q and %q", got, s.Sites[0].Scope, s.Sites[2].Scope)
+	if got != "0 1 0 1 " || s.Layers[0].Scope == s.Layers[2].Scope {
+		t.Errorf("places %s in %q and %q", got, s.Layers[0].Scope, s.Layers[2].Scope)
 	}
 }
 
@@ -75,8 +75,8 @@ func ExampleLook() {
 		fmt.Println(err)
 		return
 	}
-	for _, site := range s.Sites {
-		fmt.Println(site.Place, site.Describe())
+	for _, at := range s.Layers {
+		fmt.Println(at.Place, at.Describe())
 	}
 	// Output:
 	// 0 4 heads, 2 for keys, rotary 16 half, theta 1000, score scale 0.25, causal + window 8 + padding

@@ -7,9 +7,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Describe says in a line what an attention computes. Two that compute the same have
+// Describe says in a line what an attention layer computes. Two that compute the same have
 // the same line, whoever wrote them.
-func (s Site) Describe() string {
+func (s Layer) Describe() string {
 	a := s.Attention
 	if a == nil {
 		return "not measured: " + s.Reason

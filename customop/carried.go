@@ -13,9 +13,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
-// carriedFolders is where the op library belongs that this program carries inside (package
-// customop/bundled): a folder of the user's cache that is named by its checksum. Most programs carry none.
-func carriedFolders() []string {
+// bundledFolders is where the op library belongs that is built into this program (package
+// customop/bundled): a folder of the user's cache that is named by its checksum. Most programs have none.
+func bundledFolders() []string {
 	library := carry.Library()
 	if library == nil {
 		return nil
@@ -28,24 +28,24 @@ func carriedFolders() []string {
 	return []string{filepath.Join(cache, "rope-rewrite", hex.EncodeToString(sum[:8]))}
 }
 
-// Carries reports whether this program carries the op library inside (package customop/bundled).
+// Carries reports whether the op library is built into this program (package customop/bundled).
 func Carries() bool { return carry.Library() != nil }
 
-// unpackCarried unpacks the library into its folder when that is looked at. Where it cannot, nothing
+// unpackBundled unpacks the library into its folder when that is looked at. Where it cannot, nothing
 // is found there, and the search says where it looked.
-func unpackCarried(folder string) {
-	if slices.Contains(carriedFolders(), folder) {
+func unpackBundled(folder string) {
+	if slices.Contains(bundledFolders(), folder) {
 		_, _ = Unpack(folder)
 	}
 }
 
-// Unpack writes the op library that this program carries into a folder, and returns its path. One
+// Unpack writes the op library of this program into a folder, and returns its path. One
 // that is there and is the same, to the byte, stays; any other is replaced. The file appears at once and
-// complete. The error says so where the program carries none.
+// complete. The error says so where the program has none.
 func Unpack(folder string) (path string, err error) {
 	library := carry.Library()
 	if library == nil {
-		return "", fmt.Errorf("this program carries no op library: only release builds do; %s", libraryAdvice)
+		return "", fmt.Errorf("this program has no built-in op library: only release builds do; %s", libraryAdvice)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err

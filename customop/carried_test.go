@@ -10,7 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop/bundled/carry"
 )
 
-// A program that carries the library finds it in the user's cache, where it is put when it is
+// A program with a built-in library finds it in the user's cache, where it is put when it is
 // first looked for, and mended when somebody changed it.
 func TestCarriedLibrary(t *testing.T) {
 	cache := t.TempDir()
@@ -55,7 +55,7 @@ func TestCarriedLibrary(t *testing.T) {
 }
 
 func TestNothingCarried(t *testing.T) {
-	if _, err := customop.Unpack(t.TempDir()); err == nil || !strings.Contains(err.Error(), "carries no op library") {
+	if _, err := customop.Unpack(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no built-in op library") {
 		t.Error(err)
 	}
 }

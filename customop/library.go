@@ -24,7 +24,7 @@ type Options struct {
 
 // FindLibrary returns the absolute path of the op library: options.Library when
 // it is given, else what ROPE_OPS_LIBRARY names, else the first one beside the
-// executable, the one that the program carries inside (package customop/bundled),
+// executable, the one that is built into the program (package customop/bundled),
 // one in the user's cache folder of rope-rewrite, or in the system's library folders. A model's folder is none of them: it may be somebody else's,
 // and a library runs when it is loaded. The error says what to do, and lists the
 // folders (*NotFoundError).
@@ -37,9 +37,9 @@ func librarySearch(options Options) search {
 	return search{
 		library: "the op library " + fileName("rope_ops"), stem: "rope_ops",
 		explicit: options.Library, variable: LibraryVariable,
-		folders: places(executableFolders(), carriedFolders(), cacheFolders(), systemFolders()),
+		folders: places(executableFolders(), bundledFolders(), cacheFolders(), systemFolders()),
 		advice:  libraryAdvice,
-		prepare: unpackCarried,
+		prepare: unpackBundled,
 	}
 }
 
@@ -57,8 +57,8 @@ func Register(session *ort.SessionOptions, options Options) error {
 	return nil
 }
 
-// Require is Register for a host that must not fall back. A model that carries the op's
-// definition runs also where no library computes its ops, slower and with memory for the
+// Require is Register for a host that must not fall back. A model with the op's fallback
+// also runs where no library computes its ops, more slowly and with memory for the
 // square of the length, and nothing says so. Require refuses a library that does not know
 // the specification that the model needs: spec is op_spec of the model's record (package
 // provenance) or what rope-rewrite ops version MODEL says; 0 stands for SpecVersion.
@@ -72,7 +72,7 @@ func Require(session *ort.SessionOptions, options Options, spec int) error {
 		return err
 	}
 	if spec = cmp.Or(spec, SpecVersion); info.SpecVersion < spec {
-		return fmt.Errorf("the op library %s knows specifications up to %d, and the model needs %d: its ops would be computed by their definition, slower; %s", path, info.SpecVersion, spec, libraryAdvice)
+		return fmt.Errorf("the op library %s knows specifications up to %d, and the model needs %d: its ops would run on their fallback, more slowly; %s", path, info.SpecVersion, spec, libraryAdvice)
 	}
 	return Register(session, Options{Library: path})
 }
@@ -96,7 +96,7 @@ func InspectLibrary(path string) (LibraryInfo, error) {
 	}
 	found := marker.FindSubmatch(content)
 	if found == nil {
-		return LibraryInfo{}, fmt.Errorf("%s is no op library of rope-rewrite: it does not carry their mark", path)
+		return LibraryInfo{}, fmt.Errorf("%s is not an op library of rope-rewrite: it does not have their mark", path)
 	}
 	spec, err := strconv.Atoi(string(found[2]))
 	if err != nil {

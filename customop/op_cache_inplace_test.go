@@ -54,7 +54,7 @@ func tokens(buffer tensor, b, past int) []float64 {
 }
 
 // One buffer for past and present: tokens are appended where they stand, call
-// after call, and nothing else is written, neither by the kernel nor by the definition.
+// after call, and nothing else is written, neither by the kernel nor by the fallback.
 func TestFixedCacheInPlace(t *testing.T) {
 	for name, a := range map[string]rope.Attention{
 		"plain": attention(4, 2, 32),

@@ -163,10 +163,10 @@ func TestAgainstReference(t *testing.T) {
 
 // Tokens in one call, in chunks, and one by one: each against the reference of
 // its own call, and all the same to the reference of the whole.
-// The definition against every version of the standard operators that it is written for:
+// The fallback against every version of the standard operators that it is written for:
 // the oldest, the last without CastLike, the last in which ReduceMax has its axes as an
 // attribute, and those of exporters.
-func TestDefinitionAtOpsets(t *testing.T) {
+func TestFallbackAtOpsets(t *testing.T) {
 	list := cases()
 	capped := problem(with(attention(4, 2, 32), func(a *rope.Attention) { a.Softcap, a.Sinks = 5, []float64{1, 2, 3, 4} }), 2, 9, 4)
 	capped.Bias = biases(filled(capped, 0), 1, 6)

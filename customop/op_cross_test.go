@@ -29,7 +29,7 @@ func ofKeys(p ref.Problem, hidden func(row, key int) bool) ref.Problem {
 }
 
 // Cross-attention: queries and keys of any two numbers, masked and biased, from the library and
-// from the definition.
+// from the fallback.
 func TestCrossAttention(t *testing.T) {
 	biased := cross(4, 2, 16, 2, 7, 40)
 	biased.Bias = normal(rand.New(rand.NewPCG(3, 3)), 2*4*7*40)

@@ -37,7 +37,7 @@ func TestNames(t *testing.T) {
 }
 
 // Where the library is registered its kernel computes the node, whatever function the model
-// carries; elsewhere the function does.
+// has; elsewhere the function does.
 func TestKernelBeforeFunction(t *testing.T) {
 	library := testruntime.Require(t)
 	p := filled(problem(attention(4, 4, 16), 1, 7, 0), 1)

@@ -249,7 +249,7 @@ func outputsOf(t tester, p ref.Problem, flat bool) map[string]tensor {
 }
 
 // settle judges the op on a problem's shape, computed by the library and by the
-// definition, with as many random fillings as that takes: the largest error of few numbers
+// fallback, with as many random fillings as that takes: the largest error of few numbers
 // is a matter of luck, on both sides, so what seems wrong is judged by sixteen times as
 // many, and again.
 func settle(t tester, p ref.Problem, flat bool) {

@@ -145,8 +145,8 @@ func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, thr
 	})
 }
 
-// definedOf creates a session of nodes without the library: the model carries the op's
-// definition. flat says that the op's query has three dimensions.
+// definedOf creates a session of nodes without the library: the model has the op's
+// fallback. flat says that the op's query has three dimensions.
 func definedOf(flat bool) opener { return definedAt(flat, opset) }
 
 // definedAt is definedOf against a version of the standard operators.
@@ -174,9 +174,9 @@ const byLibrary = "the library"
 // opener creates a session of nodes in their order.
 type opener func(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, threads int) (opSession, error)
 
-// ways are what computes the op: the library, and the definition where it is missing.
+// ways are what computes the op: the library, and the fallback where it is missing.
 func ways(flat bool) map[string]opener {
-	return map[string]opener{byLibrary: sessionOf, "the definition": definedOf(flat)}
+	return map[string]opener{byLibrary: sessionOf, "the fallback": definedOf(flat)}
 }
 
 // open creates a session of a model.

@@ -21,7 +21,7 @@ func (p *parser) fail(format string, args ...any) {
 // op checks the node's op and the specification that it was written for.
 func (p *parser) op(spec Spec) {
 	if p.node.Domain != Domain || !slices.Contains(spec.OpTypes(), p.node.OpType) {
-		p.fail("it is no %s of the domain %s", spec.Name, Domain)
+		p.fail("it is not a %s of the domain %s", spec.Name, Domain)
 	}
 	var version int64
 	p.int("spec_version", &version, true)

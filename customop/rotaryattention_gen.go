@@ -3,7 +3,7 @@
 package customop
 
 // RotaryAttention is one RotaryAttention node by names and values; Node checks it and
-// puts it in the specification's order (docs/ops.md has the meaning of it all).
+// puts it in the specification's order (docs/ops.md describes them).
 // An empty input or output name is an absent one. Where an attribute has a
 // default, the zero value of a float, of a string and of a list
 // stands for it; integers are taken as they are.

@@ -25,7 +25,7 @@ type Spec struct {
 
 // OpTypes lists the names that a node of the op may have. They mean the same. A model whose
 // nodes differ in structure, such as in the inputs they have, needs several: functions that
-// define an op for runtimes without the library fit all nodes of their name.
+// are the op's fallback in runtimes without the library fit all nodes of their name.
 func (s Spec) OpTypes() []string {
 	list := []string{s.Name}
 	for n := 2; n <= s.Names; n++ {

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Threads    int    // of one operator; 0 leaves it to ONNX Runtime
 	OpsLibrary string // librope_ops.so; empty searches for it, if the model has the op (customop.FindLibrary)
-	Require    bool   // a model with the op is refused where the library is missing or too old; else it runs by the definition that it carries, slower
+	Require    bool   // a model with the op is refused where the library is missing or too old; else it runs on its fallback, more slowly
 	Chunk      int    // tokens of one call of a long prompt; 0 is 512, or all where the model's frequencies depend on the length of a call
 	Folder     string // where tokenizer.json and the configurations are; empty is the model's own folder (Open alone reads them)
 	NoArena    bool   // memory comes from the system each time, slower, and seen by a profiler of the heap
@@ -43,7 +43,7 @@ type Decoder struct {
 // fixed capacity.
 type memory interface {
 	// forward runs tokens after past ones. After an error what was kept for the
-	// past ones is as it was.
+	// past ones is unchanged.
 	forward(tokens []int64, past int64, documents []int64) (Logits, error)
 	// reserve tells how many tokens there will be soon.
 	reserve(tokens int64)
@@ -170,7 +170,7 @@ func (l Logits) Last() []float32 { return l.Data[len(l.Data)-l.Vocabulary:] }
 
 // Prefill runs the model on a prompt in chunks (Options.Chunk), so that the memory of a call
 // does not grow with it. The logits are those of the last chunk. The context is asked
-// between two chunks. After an error the cache is as it was before.
+// between two chunks. After an error the cache is unchanged.
 func (d *Decoder) Prefill(ctx context.Context, tokens []int64) (Logits, error) {
 	return d.PrefillPacked(ctx, slices.Repeat([]int64{1}, len(tokens)), tokens)
 }
@@ -206,7 +206,7 @@ func (d *Decoder) PrefillPacked(ctx context.Context, documents, tokens []int64) 
 }
 
 // Forward runs the model on further tokens of the sequence in one call and keeps their
-// keys and values. After an error the cache is as it was before the call. To a
+// keys and values. After an error the cache is unchanged. To a
 // model with document ids the tokens belong to document 1.
 func (d *Decoder) Forward(tokens []int64) (Logits, error) { return d.ForwardIn(1, tokens) }
 

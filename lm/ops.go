@@ -30,9 +30,9 @@ func registerOps(so *ort.SessionOptions, model *onnx.Model, options Options) err
 	defined := slices.ContainsFunc(model.Functions, func(f *onnx.Function) bool { return f.Domain == customop.Domain })
 	switch {
 	case err == nil || defined && options.OpsLibrary == "":
-		return nil // else by its definition
+		return nil // it runs on its fallback
 	case !defined:
-		return fmt.Errorf("%w (the model carries no definition of its ops, with which it would run without the library)", err)
+		return fmt.Errorf("%w (the model has no fallback for its ops, so it does not run without the library)", err)
 	}
 	return err
 }

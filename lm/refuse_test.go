@@ -53,27 +53,27 @@ func TestBadFolders(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no model":                     {map[string]string{"model.onnx": ""}, "has no .onnx file"},
-		"two models":                   {map[string]string{"other.onnx": "x"}, "several models: name one of model.onnx, other.onnx"},
-		"text for a model":             {map[string]string{"model.onnx": "hello"}, "load the model"},
-		"an empty model":               {map[string]string{"model.onnx": " "}, "model.onnx"},
-		"half a model":                 {map[string]string{"model.onnx": export("llama__optimum")[:50_000]}, "load the model"},
-		"no cache":                     {map[string]string{"model.onnx": export("llama__dynamo18-nocache")}, "without a key-value cache"},
-		"a cache that is not counted":  {map[string]string{"model.onnx": export("llama__ts17-fixed")}, "a cache of exactly 24 tokens"},
-		"an input that is not known":   {map[string]string{"model.onnx": export("llama__ts17-static-cache")}, `"cache_position" is none that can be fed`},
-		"no tokenizer":                 {map[string]string{"tokenizer.json": ""}, "there is no tokenizer"},
-		"a tokenizer that is no JSON":  {map[string]string{"tokenizer.json": "{"}, "tokenizer.json"},
-		"a tokenizer of another kind":  {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, "Sorted"},
-		"another pre-tokenizer":        {map[string]string{"tokenizer.json": tokenizer("ByteLevel", "Letters")}, "Letters"},
-		"another model's tokenizer":    {map[string]string{"tokenizer.json": tokenizer(`"~": 108`, `"~": 5000`)}, "has 5001 tokens and the model 128: it belongs to another model"},
-		"a chat template no Jinja":     {map[string]string{"chat_template.jinja": "{% if %}"}, "chat_template.jinja"},
-		"a configuration no JSON":      {map[string]string{"generation_config.json": "{"}, "generation_config.json"},
-		"an end token in words":        {map[string]string{"generation_config.json": `{"eos_token_id": "</s>"}`}, "eos_token_id"},
-		"a temperature in words":       {map[string]string{"generation_config.json": `{"do_sample": true, "temperature": "warm"}`}, "temperature"},
-		"a config.json that is a list": {map[string]string{"config.json": "[1]"}, "config.json"},
-		"a broken genai_config.json":   {map[string]string{"genai_config.json": "{"}, "genai_config.json"},
-		"a decoder outside its folder": {map[string]string{"genai_config.json": `{"model": {"decoder": {"filename": "../model.onnx"}}}`}, "outside its folder"},
-		"a decoder that is not there":  {map[string]string{"genai_config.json": `{"model": {"decoder": {"filename": "decoder.onnx"}}}`}, "decoder.onnx"},
+		"no model":                               {map[string]string{"model.onnx": ""}, "has no .onnx file"},
+		"two models":                             {map[string]string{"other.onnx": "x"}, "several models: name one of model.onnx, other.onnx"},
+		"text for a model":                       {map[string]string{"model.onnx": "hello"}, "load the model"},
+		"an empty model":                         {map[string]string{"model.onnx": " "}, "model.onnx"},
+		"half a model":                           {map[string]string{"model.onnx": export("llama__optimum")[:50_000]}, "load the model"},
+		"no cache":                               {map[string]string{"model.onnx": export("llama__dynamo18-nocache")}, "without a key-value cache"},
+		"a cache of fixed size without a length": {map[string]string{"model.onnx": export("llama__ts17-fixed")}, "a cache of exactly 24 tokens"},
+		"an input that is not known":             {map[string]string{"model.onnx": export("llama__ts17-static-cache")}, `"cache_position" is none that can be fed`},
+		"no tokenizer":                           {map[string]string{"tokenizer.json": ""}, "there is no tokenizer"},
+		"a tokenizer that is no JSON":            {map[string]string{"tokenizer.json": "{"}, "tokenizer.json"},
+		"a tokenizer of another kind":            {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, "Sorted"},
+		"another pre-tokenizer":                  {map[string]string{"tokenizer.json": tokenizer("ByteLevel", "Letters")}, "Letters"},
+		"another model's tokenizer":              {map[string]string{"tokenizer.json": tokenizer(`"~": 108`, `"~": 5000`)}, "has 5001 tokens and the model 128: it belongs to another model"},
+		"a chat template no Jinja":               {map[string]string{"chat_template.jinja": "{% if %}"}, "chat_template.jinja"},
+		"a configuration no JSON":                {map[string]string{"generation_config.json": "{"}, "generation_config.json"},
+		"an end token in words":                  {map[string]string{"generation_config.json": `{"eos_token_id": "</s>"}`}, "eos_token_id"},
+		"a temperature in words":                 {map[string]string{"generation_config.json": `{"do_sample": true, "temperature": "warm"}`}, "temperature"},
+		"a config.json that is a list":           {map[string]string{"config.json": "[1]"}, "config.json"},
+		"a broken genai_config.json":             {map[string]string{"genai_config.json": "{"}, "genai_config.json"},
+		"a decoder outside its folder":           {map[string]string{"genai_config.json": `{"model": {"decoder": {"filename": "../model.onnx"}}}`}, "outside its folder"},
+		"a decoder that is not there":            {map[string]string{"genai_config.json": `{"model": {"decoder": {"filename": "decoder.onnx"}}}`}, "decoder.onnx"},
 	} {
 		m, err := lm.Open(folder(t, c.files), lm.Options{OpsLibrary: library})
 		if err == nil {
@@ -106,7 +106,7 @@ func TestLibrary(t *testing.T) {
 	}
 	d, err := lm.OpenDecoder(defined, lm.Options{})
 	if err != nil {
-		t.Fatalf("by the definition: %v", err)
+		t.Fatalf("on the fallback: %v", err)
 	}
 	if _, err := d.Forward([]int64{1, 2, 3}); err != nil {
 		t.Error(err)
@@ -118,7 +118,7 @@ func TestLibrary(t *testing.T) {
 		want string
 	}{
 		"required":                  {defined, lm.Options{Require: true}, "librope_ops.so was not found"},
-		"no definition, no library": {bare, lm.Options{}, "carries no definition"},
+		"no fallback, no library":   {bare, lm.Options{}, "has no fallback"},
 		"a path to nothing":         {defined, lm.Options{OpsLibrary: "/nowhere/librope_ops.so"}, "/nowhere/librope_ops.so"},
 		"a file that is no library": {defined, lm.Options{OpsLibrary: garbage}, garbage},
 	} {

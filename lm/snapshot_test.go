@@ -84,7 +84,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 // A prompt in chunks has the logits of one call; an error or a context that ends leaves the
-// cache as it was.
+// cache unchanged.
 func TestPrefill(t *testing.T) {
 	library := testruntime.Require(t)
 	for name, path := range map[string]string{

@@ -26,7 +26,7 @@ type Report struct {
 	Graph bool `json:"same_graph"`
 
 	Methods  []Change `json:"methods"` // what rope-rewrite was asked for, with every parameter
-	Sites    []Change `json:"sites"`   // what attentions compute; Name says which layers
+	Sites    []Change `json:"layers"`  // what attention layers compute; Name says which
 	Nodes    []Count  `json:"nodes"`   // by op
 	Inputs   []Change `json:"inputs"`  // of the graph
 	Outputs  []Change `json:"outputs"` // of the graph
@@ -56,7 +56,7 @@ type Options struct {
 	Rewrite rewrite.Options // the libraries and the worker that evaluate; its Progress is told what is done
 }
 
-// Run compares two model files. The error says what kept one from being read.
+// Run compares two model files. The error says why one could not be read.
 func Run(ctx context.Context, a, b string, opts Options) (*Report, error) {
 	d := &Report{A: a, B: b, Notes: []string{}}
 	var models [2]*onnx.Model
@@ -92,15 +92,15 @@ func Run(ctx context.Context, a, b string, opts Options) (*Report, error) {
 	if n := len(d.Weights.Unread); n > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d weights are not compared: %s", n, d.Weights.Unread[0].Why))
 	}
-	if err := d.compareSites(ctx, models, opts.Rewrite); err != nil { // the last: what is measured may be inlined
+	if err := d.compareLayers(ctx, models, opts.Rewrite); err != nil { // the last: what is measured may be inlined
 		return d, err
 	}
 	d.Same = d.Graph && !d.Weights.differ() && len(d.Methods)+len(d.Sites)+len(d.Nodes)+len(d.Inputs)+len(d.Outputs)+len(d.Opsets)+len(d.Metadata) == 0
 	return d, nil
 }
 
-// compareSites compares what the attentions of two models compute.
-func (d *Report) compareSites(ctx context.Context, models [2]*onnx.Model, opts rewrite.Options) error {
+// compareLayers compares what the attention layers of two models compute.
+func (d *Report) compareLayers(ctx context.Context, models [2]*onnx.Model, opts rewrite.Options) error {
 	var texts [2][]entry
 	for i, m := range models {
 		seen, err := audit.Look(ctx, m, opts)
@@ -108,12 +108,12 @@ func (d *Report) compareSites(ctx context.Context, models [2]*onnx.Model, opts r
 			return err
 		}
 		if err != nil {
-			d.Notes = append(d.Notes, fmt.Sprintf("the attentions of %s are not compared: %v", m.Path, err))
+			d.Notes = append(d.Notes, fmt.Sprintf("the attention layers of %s are not compared: %v", m.Path, err))
 			d.Sites = []Change{}
 			return nil
 		}
-		for place, site := range seen.Sites {
-			texts[i] = append(texts[i], entry{fmt.Sprint(place), site.Describe()})
+		for place, layer := range seen.Layers {
+			texts[i] = append(texts[i], entry{fmt.Sprint(place), layer.Describe()})
 		}
 	}
 	d.Sites = together(changes(texts[0], texts[1]))

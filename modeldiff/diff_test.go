@@ -62,10 +62,10 @@ func yarn(t *testing.T, text string) rewrite.Options {
 	return rewrite.Options{Edits: []rope.Spec{spec}}
 }
 
-// A model and what it was rewritten to, the meaning kept, differ in nodes and not in
-// what the attentions compute, whoever wrote them: for each exporter's spelling the
+// A model and what it was rewritten to, without a method, differ in nodes and not in
+// what the attention layers compute, whoever wrote them: for each exporter's spelling the
 // measured value and the one that the op's node holds give the same line.
-func TestKeptMeaningIsNoDifference(t *testing.T) {
+func TestSameOutputIsNoDifference(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"llama__optimum", "llama__dynamo23", "llama__genai-fp32", "cohere__dynamo18", "gemma3_text__dynamo18", "gpt_neox__dynamo18-merged"} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestKeptMeaningIsNoDifference(t *testing.T) {
 			path := filepath.Join(models, name, "model.onnx")
 			d := diff(t, path, rewritten(t, path, rewrite.Options{}))
 			if len(d.Sites) > 0 || len(d.Notes) > 0 {
-				t.Errorf("attentions differ: %q, notes %q", d.Sites, d.Notes)
+				t.Errorf("attention layers differ: %q, notes %q", d.Sites, d.Notes)
 			}
 			if d.Same || !slices.ContainsFunc(d.Nodes, func(c modeldiff.Count) bool { return c.Op == "rope.rewrite RotaryAttention" && c.A == 0 && c.B > 0 }) {
 				t.Errorf("same %t, nodes %v", d.Same, d.Nodes)
@@ -94,7 +94,7 @@ func TestMethodsAndSites(t *testing.T) {
 		t.Errorf("methods %q", d.Methods)
 	}
 	if len(d.Sites) != 1 || d.Sites[0].Name != "layers 0-1" || !strings.Contains(d.Sites[0].A, "yarn:factor=2,") || !strings.Contains(d.Sites[0].B, "yarn:factor=4,") {
-		t.Errorf("sites %q", d.Sites)
+		t.Errorf("layers %q", d.Sites)
 	}
 	if len(d.Nodes) > 0 || d.Graph || d.Same || len(d.Metadata) > 0 {
 		t.Errorf("nodes %v, the same graph %t, same %t, metadata %q", d.Nodes, d.Graph, d.Same, d.Metadata)
@@ -102,7 +102,7 @@ func TestMethodsAndSites(t *testing.T) {
 	// What an exporter lost shows without a configuration.
 	d = diff(t, filepath.Join(models, "llama__genai-fp32", "model.onnx"), "../testdata/claims/qwen2__genai-window/model.onnx")
 	if len(d.Sites) != 1 || d.Sites[0].Name != "layer 1" || !strings.Contains(d.Sites[0].B, "causal + window 8") {
-		t.Errorf("sites %q", d.Sites)
+		t.Errorf("layers %q", d.Sites)
 	}
 }
 
@@ -217,6 +217,6 @@ func TestExternalData(t *testing.T) {
 	}
 	d = diff(t, place(weights), place(""))
 	if len(d.Notes) != 1 || len(d.Weights.Unread) == 0 || len(d.Sites)+len(d.Nodes) > 0 {
-		t.Errorf("without weights: notes %q, sites %q, nodes %v", d.Notes, d.Sites, d.Nodes)
+		t.Errorf("without weights: notes %q, layers %q, nodes %v", d.Notes, d.Sites, d.Nodes)
 	}
 }

@@ -1,4 +1,4 @@
-// Package modeldiff says in what two models differ: methods and attention sites, nodes
+// Package modeldiff says in what two models differ: methods and attention layers, nodes
 // by op, inputs and outputs, weights, bytes.
 //
 // Start with Run, whose Report lists what differs, and says Same where nothing does. Weights are
@@ -6,7 +6,7 @@
 // not read at all.
 //
 //	report, err := modeldiff.Run(ctx, "a.onnx", "b.onnx", modeldiff.Options{})
-//	for _, change := range report.Sites { … } // what attentions compute
+//	for _, change := range report.Sites { … } // what attention layers compute
 //
 // Compare finds the first place in which two graphs do not compute the same.
 package modeldiff

@@ -74,7 +74,7 @@ func metadata(m *onnx.Model) (out []entry) {
 }
 
 // methods lists what a rewrite was asked for, by the record that it left, with every
-// parameter as it was used.
+// parameter that it used.
 func (d *Report) methods(m *onnx.Model) (out []entry) {
 	record, err := provenance.Read(m)
 	if errors.Is(err, provenance.ErrNone) {
@@ -105,7 +105,7 @@ func (d *Report) methods(m *onnx.Model) (out []entry) {
 		defined = append(defined, f.Name)
 	}
 	if defined != nil {
-		out = append(out, entry{"definition", strings.Join(defined, ", ")})
+		out = append(out, entry{"fallback", strings.Join(defined, ", ")})
 	}
 	return out
 }
@@ -139,7 +139,7 @@ func countNodes(models [2]*onnx.Model) []Count {
 		}
 		for _, f := range m.Functions {
 			if f.Domain == customop.Domain {
-				continue // the definition of ops that were counted
+				continue // the fallback of ops that are counted themselves
 			}
 			for n := range (&onnx.Graph{Nodes: f.Nodes}).AllNodes() {
 				each(n)

@@ -80,7 +80,7 @@ func (d *digester) of(c constant) (sum [sha256.Size]byte, err error) {
 	if c.tensor.Type == onnx.String {
 		err = digestStrings(h, c.tensor)
 	} else {
-		err = c.model.WriteContents(c.tensor, &counted{h, d})
+		err = c.model.WriteContents(c.tensor, &counter{h, d})
 	}
 	sum = [sha256.Size]byte(h.Sum(nil))
 	if err == nil {
@@ -97,13 +97,13 @@ func digestStrings(h hash.Hash, t *onnx.Tensor) error {
 	return err
 }
 
-// counted counts what is written to a hash.
-type counted struct {
+// counter counts what is written to a hash.
+type counter struct {
 	hash.Hash
 	d *digester
 }
 
-func (c *counted) Write(b []byte) (int, error) {
+func (c *counter) Write(b []byte) (int, error) {
 	c.d.read += int64(len(b))
 	if err := c.d.say(c.d.read); err != nil {
 		return 0, err

@@ -23,7 +23,7 @@
 // struct says now. Fields that say the same are copied from the source as they
 // stand, together with all fields that this package does not know; only the
 // others are encoded. So a model in which nothing was changed is written byte
-// for byte as it was, however unusual its encoding, and in a changed one every
+// for byte unchanged, however unusual its encoding, and in a changed one every
 // untouched part is. Nothing needs to be marked as changed, and copies of a
 // struct ([Node.Clone]), also in another model, keep their source. The files
 // splice.go and group.go hold this mechanism; the *_view.go files and those

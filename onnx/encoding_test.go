@@ -113,7 +113,7 @@ func TestPackedDims(t *testing.T) {
 	}
 }
 
-// Also the encoding of what is not touched stays as it is.
+// The encoding of what is not touched is unchanged too.
 func TestUnusualEncodingSurvivesAnEdit(t *testing.T) {
 	odd := func(num protowire.Number, body []byte) []byte { // its length in two bytes
 		b := protowire.AppendTag(nil, num, protowire.BytesType)

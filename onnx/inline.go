@@ -29,7 +29,7 @@ type Inlined struct {
 //
 // The functions are the model's own, m.Functions or some of them, and stay there. On
 // an error (a function that calls itself, or is written against another operator set
-// than the model) the model is as it was.
+// than the model) the model is unchanged.
 func (m *Model) Inline(functions []*Function) ([]Inlined, error) {
 	if len(functions) == 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 // Its fields may be read and changed freely. On saving, what differs from the
 // file that the model came from is written anew and everything else, unknown
 // fields included, is copied from there; a model in which nothing was changed
-// is written byte for byte as it was. A Model must not be used by several
+// is written byte for byte unchanged. A Model must not be used by several
 // goroutines while one of them changes it.
 type Model struct {
 	Path string // as given to Open, else ""

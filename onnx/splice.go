@@ -89,7 +89,7 @@ func (c *chunks) nest(num protowire.Number, body chunks) {
 }
 
 // item is a field that is ready to be written, with what tells whether it is
-// as it was.
+// unchanged.
 type item struct {
 	field
 	body    chunks // of a child

@@ -25,7 +25,7 @@ func Read(m *onnx.Model) (*Record, error) {
 		if key == Key {
 			r, err := parse(value)
 			if err != nil {
-				return nil, fmt.Errorf("the metadata %q is no record of a rewrite that can be read: %w", Key, err)
+				return nil, fmt.Errorf("the metadata %q is not a readable record of a rewrite: %w", Key, err)
 			}
 			return r, nil
 		}
@@ -106,7 +106,7 @@ func Write(m *onnx.Model, r *Record) error {
 	return nil
 }
 
-// Layers counts the attentions of the model.
+// Layers counts the attention layers of the model.
 func (r *Record) Layers() int { return len(r.Kept) + r.Rewritten() }
 
 // Rewritten counts those that were rewritten.

@@ -18,14 +18,14 @@ const Version = 2
 type Record struct {
 	Version int    `json:"version"`           // of this schema
 	Tool    string `json:"tool"`              // version of rope-rewrite that wrote the model
-	Target  string `json:"target"`            // "ops", "onnx" or "contrib", which a setting may follow: what sites became
+	Target  string `json:"target"`            // "ops", "onnx" or "contrib", which a setting may follow: what layers became
 	OpSpec  int64  `json:"op_spec,omitempty"` // specification of the op that the model's nodes need; 0 without nodes
 	Graph   string `json:"graph_sha256"`      // of the graph before any rewrite (onnx.Model.Digest), in hexadecimal digits
 
 	// Configuration is what config.json said of the original, as far as methods went by it.
 	Configuration Configuration `json:"configuration,omitzero"`
 
-	Edits    []Edit  `json:"edits"`     // empty when the meaning was kept
+	Edits    []Edit  `json:"edits"`     // empty when no method was given
 	Sites    []Site  `json:"sites"`     // the attentions that were rewritten; those of one value together
 	Kept     []Kept  `json:"kept"`      // the attentions that stand as they were
 	MaxError float64 `json:"max_error"` // largest error of all proofs, absolute, of any element
@@ -46,7 +46,7 @@ type Edit struct {
 	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "logits", "cache", "precision", "opset" or "angles"
 	Given    string         `json:"given"`              // as it was asked for, for example "yarn:factor=4"
 	Layers   []int          `json:"layers"`             // that have it
-	Settings []rope.Setting `json:"settings,omitempty"` // every parameter as it was used
+	Settings []rope.Setting `json:"settings,omitempty"` // every parameter that it used
 	Note     string         `json:"note,omitempty"`     // why some layers do not have it
 }
 
@@ -80,9 +80,9 @@ func (e Edit) Setting(name string) rope.Value {
 	return rope.Value{}
 }
 
-// Site is one or several attentions that had the same value and the same proof.
+// Site is one or several attention layers with the same value and the same verification.
 type Site struct {
-	Layers []int    `json:"layers"`          // the places among the model's attentions, in the graph's order
+	Layers []int    `json:"layers"`          // the places among the model's attention layers, in the graph's order
 	Nodes  []string `json:"nodes"`           // of each layer: the node of the original that it was found at
 	Ops    []string `json:"ops,omitempty"`   // of each layer: the name of the op's node; nil where the target is another than ops
 	Scope  string   `json:"scope,omitempty"` // the graph inside a node that they stand in; "" is the model's own
@@ -97,7 +97,7 @@ type Site struct {
 	Reason        string         `json:"reason,omitempty"`
 	Latent        bool           `json:"latent,omitempty"` // keys and values are made of a cache of latent states
 
-	// Form says how the site is written: "" as the op, "own nodes" of the model, "inlined" as
+	// Form says how the layer is written: "" as the op, "own nodes" of the model, "inlined" as
 	// the op's body, "GroupQueryAttention". Computes is what it computes where neither the op nor a measurement
 	// tells it.
 	Form     string          `json:"form,omitempty"`
@@ -128,7 +128,7 @@ type Proof struct {
 	SkippedWhy string `json:"skipped_why"`
 
 	// PaddedDiffer says that queries of padded tokens that see no key get
-	// something else from the op than from the original. The site is then
+	// something else from the op than from the original. The layer is then
 	// rewritten only if no other token was seen to depend on them.
 	PaddedDiffer bool `json:"padded_differ"`
 }

@@ -33,11 +33,11 @@ class Package(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.out = pathlib.Path(folder.name) / "out.onnx"
 
-    def test_the_meaning_is_kept(self):
+    def test_the_output_is_unchanged(self):
         report = rope_rewrite.rewrite(MODEL, self.out)
         self.assertEqual([s["status"] for s in report["layers"]], ["rewritten"] * 2)
         want = logits(MODEL, False)
-        for library in (True, False):  # the op, and its definition
+        for library in (True, False):  # the op, and its fallback
             np.testing.assert_allclose(logits(self.out, library), want, atol=1e-3)
 
     def test_methods(self):
@@ -62,7 +62,7 @@ class Package(unittest.TestCase):
 
     def test_what_it_brings(self):
         self.assertTrue(os.path.isfile(rope_rewrite.library_path()))
-        self.assertTrue(rope_rewrite.run("version")["carries_library"])
+        self.assertTrue(rope_rewrite.run("version")["contains_library"])
 
 
 if __name__ == "__main__":

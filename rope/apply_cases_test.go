@@ -98,8 +98,8 @@ func TestWarningsAndErrorsOfScalings(t *testing.T) {
 		{text: "theta", a: llama(), err: "give the new base, rope_theta="},
 		{text: "theta:rope_theta=500000", a: nonRotary, err: "no rotation"},
 		{text: yarn + ",ramp=ratio", a: llama()},
-		{text: yarn + ",tau=8", a: llama(), err: "tau= has no meaning without ramp=ratio"},
-		{text: yarn + ",ramp=ratio,beta_fast=8", a: llama(), err: "beta_fast= has no meaning with ramp=ratio"},
+		{text: yarn + ",tau=8", a: llama(), err: "tau= needs ramp=ratio"},
+		{text: yarn + ",ramp=ratio,beta_fast=8", a: llama(), err: "beta_fast= cannot be combined with ramp=ratio"},
 		{text: "log-n", a: llama(), err: "give original_max_position_embeddings="},
 		{text: "log-n:original_max_position_embeddings=1", a: llama(), err: "leaves no logarithm"},
 		{text: "log-n", a: warm, c: rope.Context{Original: 2048}, err: "already has a temperature"},
@@ -216,7 +216,7 @@ func TestWarningsAndErrorsOfMasks(t *testing.T) {
 		{text: "sliding-window:window=512", a: llama(), c: rope.Context{Length: 512}, warning: "no effect within the context"},
 		{text: "first-keys:window=512", a: llama()},
 		{text: "first-keys:window=512", a: both, warning: "bidirectional"},
-		{text: "first-keys:window=512", a: biased, warning: "own bias hides padding where there is any, and first keys are counted with it"},
+		{text: "first-keys:window=512", a: biased, warning: "own bias hides padding, so padding counts among the first keys"},
 		{text: "first-keys:window=512", a: padded},
 		{text: "first-keys:count=4", a: llama(), err: "give window="},
 		{text: "intra-document", a: llama()},
@@ -227,7 +227,7 @@ func TestWarningsAndErrorsOfMasks(t *testing.T) {
 		{text: "intra-document-reset", a: twoBands, err: "cannot be combined with a position map"},
 		{text: "anchor", a: llama()},
 		{text: "anchor", a: both, warning: "bidirectional"},
-		{text: "anchor:start=3", a: llama(), err: "without restart=true"},
+		{text: "anchor:start=3", a: llama(), err: "start= needs restart=true"},
 		{text: "anchor:restart=true", a: twoBands, err: "cannot be combined with a position map"},
 	})
 }

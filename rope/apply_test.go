@@ -58,7 +58,7 @@ func TestTheta(t *testing.T) {
 	}
 }
 
-// temperature is λ on the whole score and leaves the rotation's gain alone.
+// temperature is λ on the whole score and does not change the rotation's gain.
 func TestYarnTemperature(t *testing.T) {
 	with, _, err := apply(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=2048,temperature=1.5", llama(), rope.Context{})
 	if err != nil {

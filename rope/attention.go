@@ -1,6 +1,6 @@
 package rope
 
-// Attention is the meaning of one attention site as a value: what a rewriter
+// Attention is what one attention layer computes, as a value: what a rewriter
 // measures from an exporter's graph, what a method edits, and what the op
 // computes. The formula is, for a query at index i = past + place in the call,
 // a key at index j, and the band b that holds the distance i − j:
@@ -40,7 +40,7 @@ type Attention struct {
 type Cache uint8
 
 const (
-	// Rotated keys carry the rotation of their own position, as every exporter writes them.
+	// Rotated keys are stored rotated by their own position, as every exporter writes them.
 	Rotated Cache = iota
 	// Raw keys are stored as they come and rotated when they are read.
 	Raw

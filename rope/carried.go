@@ -15,7 +15,7 @@ const BaseParam = "base"
 // paramBase is a key of every scaling that is not neutral (see table).
 var paramBase = Param{
 	Name: BaseParam, Kind: Word, Words: []string{"original", "carried"},
-	Doc: "must be given where the graph carries a scaling already: original starts from the frequencies before that one and drops its gain, carried starts from those that the graph has",
+	Doc: "must be given if the graph's frequencies are already scaled: original starts from the frequencies before that scaling and drops its gain, carried starts from those in the graph",
 }
 
 // withBase returns the spec with base= added.
@@ -29,9 +29,9 @@ func (s Spec) withBase(word string) Spec {
 	return s
 }
 
-// start returns what the spec is applied to: a as it is, or without the scaling
-// that it carries. Where it carries one, and the spec gives another result with
-// it than without it and does not say which is meant, that is an error.
+// start returns what the spec is applied to: a itself, or a without its own scaling.
+// It is an error if a is already scaled, the result depends on whether that scaling is
+// taken out first, and the spec does not say which is meant.
 func (s Spec) start(a Attention, c Context) (Attention, []string, error) {
 	word := s.Params[paramBase.Name].text
 	if word == "carried" || len(a.Encoding.Frequencies) == 0 {
@@ -52,9 +52,9 @@ func (s Spec) start(a Attention, c Context) (Attention, []string, error) {
 	}
 	anew, _, errAnew := s.withBase("original").Apply(a, c)
 	if errKept == nil && errAnew == nil && reflect.DeepEqual(kept, anew) {
-		return a, nil, nil // it takes nothing from those that there are
+		return a, nil, nil // it does not start from the graph's frequencies
 	}
-	return Attention{}, nil, fmt.Errorf("the frequencies carry %v already (on the base %s). Give --%v %v to start from those before it, or --%v %v to change those that there are",
+	return Attention{}, nil, fmt.Errorf("the frequencies are already scaled by %v (on the base %s). Give --%v %v to start from those before it, or --%v %v to start from those in the graph",
 		carried, formatNumber(theta), s.Axis, s.withBase("original"), s.Axis, s.withBase("carried"))
 }
 
@@ -68,14 +68,14 @@ func (a Attention) without(carried Spec, theta float64) (Attention, []string, er
 	var warnings []string
 	switch {
 	case carried.Name == "yarn" && gained && scaled:
-		warnings = append(warnings, fmt.Sprintf("base=original takes the score's scale, %.6g times the usual one, for the model's own, and leaves it", scale))
+		warnings = append(warnings, fmt.Sprintf("base=original leaves the score's scale unchanged: it is %.6g times the usual one, which is taken for the model's own", scale))
 	case blend && !gained && math.Abs(scale-gain*gain) <= near:
 		a.Scale = 0 // the gain of query and key, measured as their product
 	case blend && !gained && scaled:
-		return Attention{}, nil, fmt.Errorf("base=original: the graph carries the frequencies of %v, and the score's scale is %.6g times the usual one, of which a part may be the gain of a YaRN: what it was before is not known. rope_theta=%s with base=carried computes the frequencies afresh and leaves the scale",
+		return Attention{}, nil, fmt.Errorf("cannot recover the original values: the graph has the frequencies of %v, and part of the score's scale, %.6g times the usual one, may be YaRN's gain. rope_theta=%s with base=carried computes the frequencies afresh and leaves the scale unchanged",
 			carried, scale, formatNumber(theta))
 	case carried.Name != "yarn" && gained:
-		return Attention{}, nil, fmt.Errorf("base=original: the graph carries the frequencies of %v and a gain of %.6g, which that does not give: what it was before is not known. rope_theta=%s with base=carried computes the frequencies afresh and leaves the gain",
+		return Attention{}, nil, fmt.Errorf("cannot recover the original values: %v does not explain the gain %.6g in the graph. rope_theta=%s with base=carried computes the frequencies afresh and leaves the gain unchanged",
 			carried, e.EffectiveGain(), formatNumber(theta))
 	}
 	e.Frequencies = geometric(theta, len(e.Frequencies))
@@ -85,7 +85,7 @@ func (a Attention) without(carried Spec, theta float64) (Attention, []string, er
 	return a, warnings, nil
 }
 
-// withoutNone says whether there is nothing to take out, or nothing that is known.
+// withoutNone handles frequencies of which no scaling is recognised: none may be there.
 func (a Attention) withoutNone() (Attention, []string, error) {
 	e := a.Encoding
 	if len(e.Frequencies) < 2 {
@@ -94,14 +94,14 @@ func (a Attention) withoutNone() (Attention, []string, error) {
 	theta, err := e.base()
 	switch {
 	case err != nil:
-		return Attention{}, nil, fmt.Errorf("base=original: what scaled the graph's frequencies is not recognised (%w), so those before it are not known. Give rope_theta= with base=carried to compute them afresh, or base=carried alone to start from what the graph has", err)
+		return Attention{}, nil, fmt.Errorf("cannot recover the original values: the scaling of the graph's frequencies is not recognised (%w). Give rope_theta= with base=carried to compute them afresh, or base=carried alone to start from those in the graph", err)
 	case e.EffectiveGain() != 1:
-		return Attention{}, nil, fmt.Errorf("base=original: the rotation has a gain of %.6g, and its frequencies show no scaling that would give it, so what it was before is not known; base=carried leaves it", e.EffectiveGain())
+		return Attention{}, nil, fmt.Errorf("cannot recover the original values: the frequencies show no scaling that explains the gain %.6g in the graph; base=carried leaves it unchanged", e.EffectiveGain())
 	case e.LengthDependent.NTK > 0:
-		a.Encoding.LengthDependent = LengthDependent{} // dynamic NTK leaves the frequencies of short calls as they were
+		a.Encoding.LengthDependent = LengthDependent{} // dynamic NTK does not change the frequencies of short calls
 		return a, nil, nil
 	case e.LengthDependent.Trained > 0:
-		return Attention{}, nil, errors.New("base=original: the graph turns by other frequencies in longer calls, and what it was before that is not known. Give rope_theta= with base=carried to compute them afresh")
+		return Attention{}, nil, errors.New("cannot recover the original values: the graph has other frequencies in longer calls. Give rope_theta= with base=carried to compute them afresh")
 	}
-	return a, []string{fmt.Sprintf("base=original changes nothing: the frequencies are the powers of one base, %s, and if another base or ntk made them so, that does not show", formatNumber(theta))}, nil
+	return a, []string{fmt.Sprintf("base=original has no effect: the frequencies are the powers of one base, %s; an earlier change by another base or ntk cannot be seen", formatNumber(theta))}, nil
 }

@@ -34,8 +34,8 @@ func folded(a rope.Attention) rope.Attention {
 	return a
 }
 
-// TestBaseOriginal: with base=original a method gives on a graph that carries a
-// scaling what it gives on one that carries none, and with base=carried what it
+// TestBaseOriginal: with base=original a method gives on a scaled graph what it
+// gives on one without scaling, and with base=carried what it
 // makes of the frequencies that there are.
 func TestBaseOriginal(t *testing.T) {
 	context := rope.Context{Length: 32768, Original: 2048}
@@ -80,7 +80,7 @@ func TestBaseOriginal(t *testing.T) {
 			}
 			return
 		}
-		for _, spelled := range []string{"carry " + strings.Split(carrier, ",attention")[0], "--scaling " + must(t, with(text, "base=original")).String(), "--scaling " + must(t, with(text, "base=carried")).String()} {
+		for _, spelled := range []string{"already scaled by " + strings.Split(carrier, ",attention")[0], "--scaling " + must(t, with(text, "base=original")).String(), "--scaling " + must(t, with(text, "base=carried")).String()} {
 			if err == nil || !strings.Contains(err.Error(), spelled) {
 				t.Errorf("the error %v does not say %q", err, spelled)
 			}
@@ -111,7 +111,7 @@ func with(text, key string) string {
 }
 
 // TestBaseUnknown: what the frequencies, the gain or the scale were before is
-// not guessed, and base= changes nothing where nothing is carried.
+// not guessed, and base= changes nothing where nothing is scaled.
 func TestBaseUnknown(t *testing.T) {
 	scaled := func(spec string) rope.Attention {
 		a, _, err := apply(t, rope.ScalingAxis, spec, llama(), rope.Context{})
@@ -144,17 +144,17 @@ func TestBaseUnknown(t *testing.T) {
 	}{
 		"lists":                      {a: odd, spec: "linear:factor=2,base=original", err: "is not recognised (they are not the powers of one base: pair"},
 		"lists, kept":                {a: odd, spec: "linear:factor=2,base=carried"},
-		"lists, not said":            {a: odd, spec: "linear:factor=2", warning: "if they are scaled already, this comes on top (base=carried says"},
-		"a gain alone":               {a: gained, spec: "linear:factor=2,base=original", err: "has a gain of 1.2, and its frequencies show no scaling"},
+		"lists, not said":            {a: odd, spec: "linear:factor=2", warning: "if they are already scaled, this scaling is added to the earlier one (base=carried confirms"},
+		"a gain alone":               {a: gained, spec: "linear:factor=2,base=original", err: "the frequencies show no scaling that explains the gain 1.2 in the graph"},
 		"a gain alone, kept":         {a: gained, spec: "linear:factor=2,base=carried"},
-		"a scale that may be a gain": {a: byParts, spec: "linear:factor=2,base=original", err: "of which a part may be the gain of a YaRN"},
-		"a gain that is not its own": {a: linear, spec: "linear:factor=2,base=original", err: "a gain of 1.2, which that does not give"},
-		"a scale beside its gain":    {a: yarn, spec: "linear:factor=2,base=original", warning: "takes the score's scale, 1.6 times the usual one, for the model's own"},
+		"a scale that may be a gain": {a: byParts, spec: "linear:factor=2,base=original", err: "times the usual one, may be YaRN's gain"},
+		"a gain that is not its own": {a: linear, spec: "linear:factor=2,base=original", err: "does not explain the gain 1.2 in the graph"},
+		"a scale beside its gain":    {a: yarn, spec: "linear:factor=2,base=original", warning: "leaves the score's scale unchanged: it is 1.6 times the usual one, which is taken for the model's own"},
 		"a scale of its own":         {a: own, spec: "linear:factor=2,base=original"},
 		"longer calls":               {a: longer, spec: "linear:factor=2,base=original", err: "other frequencies in longer calls"},
-		"dynamic NTK":                {a: raised, spec: "linear:factor=2", err: "carries dynamic NTK with factor 2: it raises its base with every call that reaches more than 64 tokens. Give base=original"},
-		"dynamic NTK, kept":          {a: raised, spec: "linear:factor=2,base=carried", err: "carries dynamic NTK with factor 2"},
-		"none carried":               {a: llama(), spec: "linear:factor=2,base=original", warning: "base=original changes nothing: the frequencies are the powers of one base, 10000, and if another base or ntk made them so"},
+		"dynamic NTK":                {a: raised, spec: "linear:factor=2", err: "has dynamic NTK with factor 2, which raises the base in calls that reach more than 64 tokens. To have the same frequencies at every length, give base=original"},
+		"dynamic NTK, kept":          {a: raised, spec: "linear:factor=2,base=carried", err: "has dynamic NTK with factor 2"},
+		"none carried":               {a: llama(), spec: "linear:factor=2,base=original", warning: "base=original has no effect: the frequencies are the powers of one base, 10000; an earlier change by another base or ntk"},
 		"none carried, kept":         {a: llama(), spec: "linear:factor=2,base=carried"},
 		"one pair":                   {a: single, spec: "linear:factor=2,base=original"},
 		"no such word":               {a: llama(), spec: "linear:factor=2,base=new", err: "must be original or carried"},

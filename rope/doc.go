@@ -1,12 +1,12 @@
 // Package rope describes rotary attention as values, and the methods that
-// change its meaning as functions from value to value. It knows mathematics
+// change it as functions from value to value. It knows mathematics
 // only: no graphs, files or kernels.
 //
-// An [Attention] holds everything that one attention site computes: its
+// An [Attention] holds everything that one attention layer computes: its
 // [Encoding] (frequencies, gain, layout), the position map ([Band]), the
 // [Mask], and the score's scale and softcap. A [Spec] names a [Method] with its
 // parameters; [Spec.Apply] returns the changed Attention and leaves its
-// argument alone:
+// argument unchanged:
 //
 //	spec, err := rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=2048")
 //	edited, warnings, err := spec.Apply(attention, rope.Context{})

@@ -45,7 +45,7 @@ func dictionaryIn(config []entry) ([]entry, error) {
 		return dictionaryIn(slices.DeleteFunc(entries, deeper))
 	}
 	if local, two := find(config, "rope_local_base_freq"); two {
-		return nil, fmt.Errorf("the configuration has a base for layers with a window beside the others', rope_local_base_freq=%s; give each its own with --scaling SPEC@LAYERS", local.value)
+		return nil, fmt.Errorf("the configuration has a separate base for sliding-window layers, rope_local_base_freq=%s; give each kind of layer its own with --scaling SPEC@LAYERS", local.value)
 	}
 	var entries []entry
 	if found {

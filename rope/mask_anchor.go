@@ -16,7 +16,7 @@ var anchor = Method{
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		if e.given("start") && !e.isTrue("restart") {
-			return Attention{}, nil, errors.New("start= has no meaning without restart=true")
+			return Attention{}, nil, errors.New("start= needs restart=true")
 		}
 		var warnings []string
 		if !e.Mask.Causal {

@@ -30,7 +30,7 @@ var firstKeys = Method{
 			warnings = append(warnings, "the attention is bidirectional: the window has two sides, and the first keys are visible beside both")
 		}
 		if e.Mask.Bias && !e.Mask.Padding {
-			warnings = append(warnings, "the model's own bias hides padding where there is any, and first keys are counted with it: give rows without padding on the left")
+			warnings = append(warnings, "the model's own bias hides padding, so padding counts among the first keys: give rows without padding on the left")
 		}
 		return e.Attention, warnings, err
 	},

@@ -7,7 +7,7 @@ const readers = " A token with id −1 is a reader: it sees every key, and only 
 var intraDocument = Method{
 	Axis:    MaskAxis,
 	Name:    "intra-document",
-	Doc:     "Packs independent texts into one row: a token sees the keys that carry its own document id. Positions run on through the row; inside a document only distances matter." + readers,
+	Doc:     "Packs independent texts into one row: a token sees the keys with its own document id. Positions run on through the row; inside a document only distances matter." + readers,
 	Formula: "key j is visible to query i if id_j = id_i or id_i = −1, and if the graph shows it",
 	Source:  "Zhao et al., Analysing the Impact of Sequence Composition, arXiv:2402.13991, §2; Wang et al., AnchorAttention, arXiv:2411.13476, §3",
 	apply: func(e edit) (Attention, []string, error) {

@@ -28,7 +28,7 @@ func (e *edit) narrow() (warnings []string, err error) {
 	}
 	window := e.integer("window")
 	if own := e.Mask.Window; own > 0 && own < window {
-		return []string{fmt.Sprintf("an attention's own window of %d keys is narrower than window=%d and stays", own, window)}, nil
+		return []string{fmt.Sprintf("the layer's own window of %d keys is narrower than window=%d and stays unchanged", own, window)}, nil
 	}
 	if e.Length > 0 && window >= e.Length {
 		warnings = append(warnings, fmt.Sprintf("no effect within the context of %d tokens: window=%d is not below it", e.Length, window))

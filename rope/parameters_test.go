@@ -118,7 +118,7 @@ func TestParseRopeParametersErrors(t *testing.T) {
 		{`{"model_type": "x", "text_config": {"model_type": "y"}}`, "neither rope_parameters nor rope_scaling"},
 		{`{"model_type": "x", "text_config": 7}`, "text_config: not a JSON object"},
 		{`{"model_type": "x", "rope_scaling": "yarn"}`, "rope_scaling: not a JSON object"},
-		{`{"model_type": "gemma3", "rope_theta": 1e6, "rope_local_base_freq": 10000.0, "rope_scaling": null}`, "give each its own with --scaling SPEC@LAYERS"},
+		{`{"model_type": "gemma3", "rope_theta": 1e6, "rope_local_base_freq": 10000.0, "rope_scaling": null}`, "give each kind of layer its own with --scaling SPEC@LAYERS"},
 		{`{"rope_scaling": {"factor": 2.0}}`, `key "factor" belongs to a method, and none is named`},
 		{`{"full_attention": {"rope_type": "yarn"}}`, `parameters per layer type`},
 		{`{"full_attention": {"rope_type": "yarm"}}`, `full_attention: unknown rope_type "yarm"`},

@@ -8,7 +8,7 @@ import (
 // near is the band of the keys that are met at their own distances.
 var near = Band{QueryScale: 1, KeyScale: 1}
 
-// checkMap refuses an attention for which a map of distances has no meaning.
+// checkMap refuses an attention that a map of distances cannot be applied to.
 func (e edit) checkMap() error {
 	switch {
 	case len(e.Encoding.Frequencies) == 0:

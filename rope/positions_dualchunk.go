@@ -11,7 +11,7 @@ import (
 var dualChunk = Method{
 	Axis: PositionsAxis,
 	Name: "dual-chunk",
-	Doc:  "Dual chunk attention: the row falls into chunks that are counted anew; a query meets its own chunk at true distances, the one before at distances that run on up to chunk_size, and all earlier ones at the largest. Qwen's models of a million tokens use it together with yarn.",
+	Doc:  "Dual chunk attention: the row is split into chunks; a query meets its own chunk at true distances, the one before at distances that run on up to chunk_size, and all earlier ones at the largest. Qwen's models of a million tokens use it together with yarn.",
 	Formula: "ℓ = chunk_size − local_size; key at p mod ℓ; query in its own chunk at p mod ℓ, for the chunk before at min(p mod ℓ + ℓ, chunk_size), for earlier ones at min(2ℓ − 1, chunk_size); " +
 		"with original_max_position_embeddings the score is multiplied by max(1, 0.1·ln(context/original) + 1)",
 	Source:   "An et al., Dual Chunk Attention, arXiv:2402.17463, §3; temperature: Qwen2.5-1M, arXiv:2501.15383",

@@ -21,7 +21,7 @@ var randomized = Method{
 	OneCall:   true,
 	Params: []Param{
 		{Name: "range", Kind: Tokens, Rule: atLeastOne, Doc: fmt.Sprintf("how many positions there are to draw from, at least the text's tokens and at most %d; must be given", maxDrawn)},
-		{Name: "seed", Kind: Whole, Default: Integer(0), Rule: Rule{"between 0 and 2^32 − 1", func(x float64) bool { return x >= 0 && x < 1<<32 }}, Doc: "another seed, another draw"},
+		{Name: "seed", Kind: Whole, Default: Integer(0), Rule: Rule{"between 0 and 2^32 − 1", func(x float64) bool { return x >= 0 && x < 1<<32 }}, Doc: "another seed gives another draw"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		switch {

@@ -7,7 +7,7 @@ import (
 
 // Recognise tells by which method frequencies were scaled that follow no single
 // base: the spec that gives them when it is applied to the powers of base. The
-// pairs that turn fastest or slowest show the base, as methods leave those alone
+// pairs that turn fastest or slowest show the base, as methods leave those unchanged
 // or slow them alike, and the slowest pair shows the factor; the trained length
 // is that of c or a power of two. What differs from every spec by more than
 // float32 rounding is not recognised.

@@ -43,7 +43,7 @@ func TestRecognise(t *testing.T) {
 	})
 }
 
-// Frequencies that no method gives are left alone.
+// Frequencies that no method gives are unchanged.
 func TestRecogniseNothing(t *testing.T) {
 	for name, change := range map[string]func(f []float64){
 		"unscaled":                func([]float64) {},

@@ -21,7 +21,7 @@ var (
 	}
 	paramBetaFast = Param{
 		Name: "beta_fast", Kind: Real, Default: Number(32), Rule: aboveZero,
-		Doc: "turns within L0 above which a frequency is kept",
+		Doc: "turns within L0 above which a frequency is unchanged",
 	}
 	paramBetaSlow = Param{
 		Name: "beta_slow", Kind: Real, Default: Number(1), Rule: aboveZero,
@@ -63,17 +63,17 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 	}
 	if !e.given("rope_theta") {
 		if e.own.NTK > 0 {
-			return nil, nil, fmt.Errorf("the graph carries dynamic NTK with factor %s: it raises its base with every call that reaches more than %d tokens. Give base=original to start from the frequencies up to there, or rope_theta= to compute them afresh, both for every length", formatNumber(e.own.NTK), e.own.Trained)
+			return nil, nil, fmt.Errorf("the graph has dynamic NTK with factor %s, which raises the base in calls that reach more than %d tokens. To have the same frequencies at every length, give base=original to start from those of shorter calls, or rope_theta= to compute them afresh", formatNumber(e.own.NTK), e.own.Trained)
 		}
 		if e.own.Trained > 0 {
-			return nil, nil, fmt.Errorf("the graph turns by other frequencies in calls that reach more than %d tokens, as LongRoPE does, and no method says what becomes of two sets of them; give rope_theta= to compute the frequencies afresh, for every length", e.own.Trained)
+			return nil, nil, fmt.Errorf("the graph has a second set of frequencies for calls that reach more than %d tokens, as LongRoPE does, and no method scales two sets; give rope_theta= to compute one set for every length", e.own.Trained)
 		}
 		if i, ok := e.Encoding.Aliases(); ok {
-			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so scaling it has no meaning; give rope_theta= to compute the frequencies afresh",
+			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so it cannot be scaled; give rope_theta= to compute the frequencies afresh",
 				i, e.Encoding.Frequencies[i])
 		}
 		if _, ok := e.Encoding.Base(); !ok && len(e.Encoding.Frequencies) > 1 && !e.given(paramBase.Name) {
-			warnings = append(warnings, "the graph's frequencies are not the powers of one base: if they are scaled already, this comes on top (base=carried says that it is meant)")
+			warnings = append(warnings, "the graph's frequencies are not the powers of one base: if they are already scaled, this scaling is added to the earlier one (base=carried confirms that)")
 		}
 		return e.Encoding.Frequencies, warnings, nil
 	}

@@ -21,7 +21,7 @@ var llama3 = Method{
 		paramFactor,
 		paramOriginal,
 		{Name: "low_freq_factor", Kind: Real, Rule: aboveZero, Doc: "wavelengths above L0/low_freq_factor are interpolated"},
-		{Name: "high_freq_factor", Kind: Real, Rule: aboveZero, Doc: "wavelengths below L0/high_freq_factor are kept"},
+		{Name: "high_freq_factor", Kind: Real, Rule: aboveZero, Doc: "wavelengths below L0/high_freq_factor are unchanged"},
 		paramTheta,
 		paramPartial,
 	},

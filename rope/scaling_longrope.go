@@ -70,7 +70,7 @@ func applyLongRoPE(e edit) (Attention, []string, error) {
 		return Attention{}, nil, err
 	}
 	if old := e.Encoding.EffectiveGain(); old != 1 {
-		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is kept and multiplied by %g: was it scaled before?", old, gain))
+		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is multiplied by %g: was it scaled before?", old, gain))
 		gain *= old
 	}
 	e.Encoding.Gain = gain

@@ -6,12 +6,12 @@ import (
 )
 
 // ntk raises the base so that the slowest pair is interpolated and the fastest
-// is kept. It starts from the frequencies themselves, θ_i·alpha^(−2i/(n−2)),
+// unchanged. It starts from the frequencies themselves, θ_i·alpha^(−2i/(n−2)),
 // which is the same and needs no base.
 var ntk = Method{
 	Axis:    ScalingAxis,
 	Name:    "ntk",
-	Doc:     "NTK-aware scaling: raises the base, so that slow pairs are interpolated by alpha, fast ones kept, and those between in proportion.",
+	Doc:     "NTK-aware scaling: raises the base, so that slow pairs are interpolated by alpha, fast ones unchanged, and those between changed in proportion.",
 	Formula: "θ'_i = (θ·alpha^(n/(n − 2)))^(−2i/n)",
 	Source:  "bloc97, NTK-aware scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.1",
 	Params: []Param{

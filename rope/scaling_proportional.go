@@ -10,7 +10,7 @@ import (
 var proportional = Method{
 	Axis:      ScalingAxis,
 	Name:      "proportional",
-	Doc:       "Rotates the fastest pairs only; the rest of the head is not rotated. Other than in a partial rotation, the exponents and the pairing are those of the whole head.",
+	Doc:       "Rotates the fastest pairs only; the rest of the head is not rotated. Unlike in a partial rotation, the exponents and the pairing are those of the whole head.",
 	Formula:   "θ'_i = θ_i/factor for i < ⌊partial_rotary_factor·n/2⌋, else 0, for a rotation of the whole head (n = head size)",
 	Source:    "Gemma 4 in transformers (rope_type proportional)",
 	FineTuned: true,

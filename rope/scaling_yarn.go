@@ -30,7 +30,7 @@ var yarn = Method{
 		paramTruncate,
 		{Name: "ramp", Kind: Word, Words: []string{"hf", "ratio"}, Default: Text("hf"),
 			Doc: "hf: transformers' ramp over pairs; ratio: the one of the blog post over turns within L0, θ_i·(γ + (1 − γ)/factor) with γ = clamp((θ_i·L0/2π − 1)/(tau − 1), 0, 1); the two differ by up to 70 % in some pairs"},
-		{Name: "tau", Kind: Real, Default: Number(32), Rule: aboveOne, Doc: "with ramp=ratio: turns within L0 from which a frequency is kept"},
+		{Name: "tau", Kind: Real, Default: Number(32), Rule: aboveOne, Doc: "with ramp=ratio: turns within L0 from which a frequency is unchanged"},
 		{Name: "temperature", Kind: Real, Rule: aboveZero, Doc: "λ on the whole content score, in place of the gain (the paper's is (0.1·ln factor + 1)²)"},
 		paramTheta,
 		paramPartial,
@@ -57,7 +57,7 @@ func applyYarn(e edit) (Attention, []string, error) {
 	gain, more := e.yarnGain(factor)
 	warnings = append(warnings, more...)
 	if old := e.Encoding.EffectiveGain(); old != 1 {
-		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is kept and multiplied by %g: was it scaled before?", old, gain))
+		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is multiplied by %g: was it scaled before?", old, gain))
 		gain *= old
 	}
 	e.Encoding.Gain = gain
@@ -83,7 +83,7 @@ func (e edit) yarnFrequencies() (frequencies []float64, factor float64, warnings
 		return e.ratioRamp(frequencies, original, factor), factor, warnings, e.noPairRange()
 	}
 	if e.given("tau") {
-		return nil, 0, nil, errors.New("tau= has no meaning without ramp=ratio")
+		return nil, 0, nil, errors.New("tau= needs ramp=ratio")
 	}
 	low, high, more, err := e.pairRange(original, e.number("beta_fast"), e.number("beta_slow"), e.isTrue("truncate"))
 	if err != nil {
@@ -111,7 +111,7 @@ func (e edit) ratioRamp(frequencies []float64, original int64, factor float64) [
 func (e edit) noPairRange() error {
 	for _, key := range []string{"beta_fast", "beta_slow", "truncate"} {
 		if e.given(key) {
-			return fmt.Errorf("%s= has no meaning with ramp=ratio, which takes tau=", key)
+			return fmt.Errorf("%s= cannot be combined with ramp=ratio, which takes tau=", key)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestSensesOfReach(t *testing.T) {
 	}
 }
 
-// A scaling that the graph carries is seen whichever way its pairs turn.
+// A scaling in the graph is recognised whichever way its pairs turn.
 func TestRecogniseOtherSense(t *testing.T) {
 	yarn, _, err := apply(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=4096", llama(), rope.Context{})
 	if err != nil {

@@ -107,9 +107,8 @@ func (s Spec) String() string {
 }
 
 // Apply returns the attention as the method changes it, and warnings about
-// settings that are allowed but seldom meant. a and what it points to stay as
-// they are. The error says which key, or which property of a, stands in the
-// way.
+// settings that are allowed but seldom meant. a and what it points to are
+// unchanged. The error says which key, or which property of a, prevents it.
 func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	edited, _, warnings, err := s.Resolve(a, c)
 	return edited, warnings, err

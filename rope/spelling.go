@@ -27,7 +27,7 @@ func ParseTokens(text string) (int64, error) {
 		}
 	}
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return 0, errors.New("is no number of tokens: write it in digits, or in thousands of 1024 as in 8k")
+		return 0, errors.New("is not a number of tokens: write it in digits, or in units of 1024 as in 8k")
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n > maxWhole/scale {
@@ -85,7 +85,7 @@ var otherNames = map[string]string{
 	"dca": "dual-chunk", "streaming-llm": "first-keys", "streamingllm": "first-keys", "attention-sinks": "first-keys", "sinks": "first-keys", "swa": "sliding-window", "window": "sliding-window",
 }
 
-// meant says which of an axis' methods a name may be, as similar.Hint does.
+// meant says which of an axis' methods a name may be, as suggest.Hint does.
 func meant(name string, names []string) string {
 	for other, ours := range otherNames {
 		if suggest.Same(other, name) && slices.Contains(names, ours) {

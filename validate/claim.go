@@ -19,14 +19,14 @@ import (
 // Claim compares a patched model with what its record says that it computes: each layer's output
 // with a float64 reference of the layer's method, on the query, key and value that the layer read.
 type Claim struct {
-	Methods []provenance.Edit `json:"methods"` // that change the meaning, and the original does not have
+	Methods []provenance.Edit `json:"methods"` // that change what the model computes, and the original does not have
 	Changes bool              `json:"changes"` // the original has other methods, or none
 	Layers  []Layer           `json:"layers"`
-	Skipped []string          `json:"skipped"` // attentions that were not compared, with the reason
+	Skipped []string          `json:"skipped"` // attention layers that were not compared, with the reason
 	Holds   bool              `json:"holds"`   // every layer that was compared does, and the ops are those of the record
 }
 
-// Layer is one attention of a Claim.
+// Layer is one attention layer of a Claim.
 type Layer struct {
 	Layer int     `json:"layer"`
 	Node  string  `json:"node"`
@@ -142,7 +142,7 @@ func recordOf(path string) (*provenance.Record, *onnx.Model, error) {
 	return r, m, nil
 }
 
-// methods are the edits of a record that change the meaning.
+// methods are the edits of a record that change what the model computes.
 func methods(r *provenance.Record) (list []provenance.Edit) {
 	if r == nil {
 		return nil
@@ -155,7 +155,7 @@ func methods(r *provenance.Record) (list []provenance.Edit) {
 	return list
 }
 
-// axisOf is the axis of an edit that changes the meaning.
+// axisOf is the axis of an edit that changes what the model computes.
 func axisOf(e provenance.Edit) (rope.Axis, bool) {
 	for _, axis := range []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis} {
 		if e.What == axis.String() {
@@ -170,7 +170,7 @@ func axisOf(e provenance.Edit) (rope.Axis, bool) {
 func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attention, error) {
 	at := slices.IndexFunc(r.Sites, func(s provenance.Site) bool { return slices.Contains(s.Layers, layer) })
 	if at < 0 {
-		return now, fmt.Errorf("the record has no site of it")
+		return now, fmt.Errorf("the record does not have this layer")
 	}
 	a := r.Sites[at].Original
 	for _, e := range r.Edits {
@@ -200,7 +200,7 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 			return now, err
 		}
 	}
-	// Rounded angles are the exporter's arithmetic, not its meaning.
+	// Rounded angles are the exporter's arithmetic, not its method.
 	precision := now.Encoding.Precision
 	now.Encoding, now.Bands, now.Chunk, now.Drawn = a.Encoding, a.Bands, a.Chunk, a.Drawn
 	now.Encoding.Precision = precision
@@ -235,7 +235,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 		token := i / size % p.Length
 		row := i / (size * p.Length * claimed.Heads)
 		if p.KeyMask != nil && !claimed.Cross && !fed(p, row, token) {
-			continue // what padding gives has no meaning
+			continue // the output of padding is not defined
 		}
 		count++
 		off := got - want.Output[i]

@@ -9,8 +9,8 @@
 //	report, err := validate.Run(ctx, "model.onnx", "model.rope.onnx", validate.Options{})
 //	if err == nil && report.Verdict.Holds() { … }
 //
-// Padding stands on the left of one row; padded queries are not compared, they carry no
-// meaning. A patched model with a cache of fixed capacity is also run with rows
+// Padding is on the left of one row; padded queries are not compared, their output is not
+// defined. A patched model with a cache of fixed capacity is also run with rows
 // of different length, each at its own place in the cache, against the
 // original's padded rows. One with a mask over documents gets one document per
 // row, where the mask must change nothing.

@@ -100,7 +100,7 @@ func ReadArrays(path string, length int) (rows [][]int64, err error) {
 			return nil, err
 		}
 		if !slices.Equal(of, shape) {
-			return nil, fmt.Errorf("%s: attention_mask has the shape %v and input_ids %v; both the same was expected", path, of, shape)
+			return nil, fmt.Errorf("%s: attention_mask has the shape %v and input_ids %v; the same was expected", path, of, shape)
 		}
 	}
 	for b := range shape[0] {

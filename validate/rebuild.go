@@ -68,7 +68,7 @@ func (v *validation) compareRecord(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.note(fmt.Sprintf("Its layers could not be looked at one by one: %v.", err))
+		v.note(fmt.Sprintf("Its layers could not be compared one by one: %v.", err))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ const (
 	MinLength     = 8 // for a prefill, chunks and single tokens to differ
 )
 
-// Run compares two model files. The error says what kept them from being compared; what the
+// Run compares two model files. The error says why they could not be compared; what the
 // comparison found is the report's Verdict.
 func Run(ctx context.Context, original, patched string, opts Options) (*Report, error) {
 	r := opts.Rewrite
@@ -181,7 +181,7 @@ func (v *validation) look(ctx context.Context) error {
 	v.result.Short = first.Short
 	switch {
 	case first.Cached() != second.Cached():
-		return errors.New("one model has a key-value cache and the other has not")
+		return errors.New("one model has a key-value cache and the other has none")
 	case first.Vocabulary != second.Vocabulary:
 		return fmt.Errorf("the models have vocabularies of %d and %d tokens", first.Vocabulary, second.Vocabulary)
 	}
@@ -205,7 +205,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	if fixed := first.Length; fixed > 0 {
 		if v.opts.Rows != nil {
-			return fmt.Errorf("%s takes %d tokens in each call, no fewer and no more; rows of one's own cannot be fed to it", v.original, fixed)
+			return fmt.Errorf("%s takes %d tokens in each call, no fewer and no more; other rows cannot be fed to it", v.original, fixed)
 		}
 		v.fixed(first, fixed)
 		return nil
@@ -246,7 +246,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 }
 
 // fixed is what a model is fed that takes so many tokens in each call: one call, and where its cache
-// grows or is counted also calls that follow.
+// grows or is length-tracked also calls that follow.
 func (v *validation) fixed(d *decoder.Decoder, length int64) {
 	calls := []int64{1}
 	if d.Cached() && d.Filled() == 0 {

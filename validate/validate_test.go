@@ -74,8 +74,8 @@ func TestRun(t *testing.T) {
 		same    bool
 	}{
 		{"the original itself", original, true},
-		{"proven equal", patched, true},
-		{"another meaning", edited(t, original, patch(linear)), false},
+		{"verified equal", patched, true},
+		{"another method", edited(t, original, patch(linear)), false},
 		{"scores scaled by 1.01", edited(t, patched, each(func(n *onnx.Node) {
 			n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.01))
 		})), false},
@@ -119,7 +119,7 @@ func TestRunShort(t *testing.T) {
 			patched string
 			same    bool
 		}{
-			{"proven equal", patched, true},
+			{"verified equal", patched, true},
 			{"scores scaled by 1.05", edited(t, patched, each(func(n *onnx.Node) {
 				n.SetAttribute(onnx.FloatAttr("scale", n.Float("scale", 0)*1.05))
 			})), false},

@@ -1,7 +1,7 @@
 package validate
 
-// Verdict is what a comparison comes to. A model that was given another meaning must compute that,
-// and any other the same as the original.
+// Verdict is what a comparison comes to. A model with a method must compute that, and any other
+// the same as the original.
 type Verdict string
 
 const (
@@ -32,7 +32,7 @@ func (r *Report) verdict() Verdict {
 	case r.Rebuilt.confirmed():
 		return AsClaimed
 	case r.Rebuilt == nil || r.Same:
-		// What stands outside its attentions was not compared, or the inputs are too short for
+		// What is outside its attention layers was not compared, or the inputs are too short for
 		// its methods to show.
 		return NotShown
 	}

@@ -31,15 +31,16 @@ func newAudit(c *cli.Common) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
 		Short: "Compare what the graph computes with what config.json claims",
-		Long: `Compares what each attention of the graph computes with what config.json and
-genai_config.json beside it, or config.json in the folder above, say: base and
-scaling of the frequencies, rotated channels, windows, positions, softcap,
-sinks, heads. --repair writes the model that the configuration describes.
-Exit code 0 when nothing differs, 5 when something does, 3 when an attention
-could not be measured, 4 when there is no rotary attention.`,
+		Long: `Compares what each attention layer of the graph computes with its configuration:
+config.json and genai_config.json beside the model, or config.json in the folder
+above. It compares base and scaling of the frequencies, rotated channels,
+windows, positions, softcap, sinks and heads. --repair writes the model that the
+configuration describes. Exit code 0 when nothing differs, 5 when something
+does, 3 when an attention layer could not be measured, 4 when there is no rotary
+attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return cli.Usage("one model or folder is audited; got %d", len(args))
+				return cli.Usage("one model or folder was expected, got %d", len(args))
 			}
 			return nil
 		},
@@ -47,11 +48,11 @@ could not be measured, 4 when there is no rotary attention.`,
 	}
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringVar(&a.config, "config", "", "`FILE` to read in place of the config.json that stands beside the model or a folder above")
+	f.StringVar(&a.config, "config", "", "`FILE` to read instead of the config.json beside the model or in the folder above")
 	f.BoolVar(&a.repair, "repair", false, "write the model that the configuration describes")
 	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&a.target, "target", "", "what a repair writes: `ops` or onnx, as for a rewrite")
-	f.BoolVar(&a.force, "force", false, "replace an output that exists")
+	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops or onnx, as for a rewrite")
+	f.BoolVar(&a.force, "force", false, "replace an existing output")
 	a.limits.Flags(command)
 	return command
 }
@@ -73,7 +74,7 @@ func (a *auditCommand) run(cmd *cobra.Command, path string) error {
 	case err != nil:
 		return err
 	case !a.repair && (a.output != "" || a.target != "" || a.force):
-		return cli.Usage("-o, --target and --force are for what --repair writes; give --repair too")
+		return cli.Usage("-o, --target and --force are for the output of --repair; give --repair too")
 	case a.repair && info.IsDir():
 		return cli.Usage("--repair takes one model, and %s is a folder", path)
 	}
@@ -129,7 +130,7 @@ func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path strin
 	return outcome(report.Outcome(), cli.ErrReported)
 }
 
-// folder audits the models in a folder, and names those that were not.
+// folder audits the models in a folder, and names those that could not be audited.
 func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
@@ -200,7 +201,7 @@ func (a *auditCommand) text(w *cli.Writer, r *audit.Report) {
 	}
 }
 
-// row is a line of the table. What is too long for a column stands in lines below.
+// row is a line of the table. What is too long for a column is in lines below.
 func row(l audit.Line) string {
 	const column = 15
 	var below []string

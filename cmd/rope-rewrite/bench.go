@@ -26,7 +26,7 @@ type benchmark struct {
 	threads int
 }
 
-// timing is what a model took at one length: medians over the rounds.
+// timing is the time and memory of a model at one length: medians over the rounds.
 type timing struct {
 	Model      string  `json:"model"`
 	Length     int     `json:"length"`
@@ -42,13 +42,13 @@ func newBench(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench ORIGINAL.onnx PATCHED.onnx [--lengths N,N,...]",
 		Short: "Time two language models: first token, later tokens, memory",
-		Long: `Runs both models in turn, each time in a process of its own, on random tokens:
-the time until the first token after a prompt of each length, the tokens per
-second after it, and the largest resident memory. A cache of fixed capacity
-stays in place; one that grows is handed from call to call.`,
+		Long: `Runs both models in turn on random tokens, each time in a process of its own.
+Measures the time from a prompt of each length to the first token, the tokens
+per second after it, and the largest resident memory. A cache of fixed capacity
+stays in place; a growing one is passed from call to call.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("two models are timed, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+				return cli.Usage("two models were expected, ORIGINAL.onnx and PATCHED.onnx, got %d", len(args))
 			}
 			return nil
 		},
@@ -56,10 +56,10 @@ stays in place; one that grows is handed from call to call.`,
 	}
 	f := cmd.Flags()
 	b.lengths, b.tokens = cli.TokenList{512, 2048}, 16
-	f.Var(&b.lengths, "lengths", "`TOKENS` of the prompts, with commas")
-	f.Var(&b.tokens, "tokens", "`TOKENS` timed one by one after each prompt")
-	f.IntVar(&b.rounds, "rounds", 3, "`TIMES` that each model runs, of which the median counts")
-	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
+	f.Var(&b.lengths, "lengths", "`TOKENS` of each prompt, with commas")
+	f.Var(&b.tokens, "tokens", "`TOKENS` to generate and time after each prompt")
+	f.IntVar(&b.rounds, "rounds", 3, "run each model `N` times and report the median")
+	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 is ONNX Runtime's default")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	case len(b.lengths) == 0 || slices.Min(b.lengths) < 1:
 		return cli.Usage("--lengths: numbers of tokens above 0 were expected")
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
-		return cli.Usage("--tokens and --rounds must be above 0, and --threads not below")
+		return cli.Usage("--tokens and --rounds must be above 0, and --threads at least 0")
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
@@ -107,7 +107,7 @@ func timings(w *cli.Writer, all []timing) {
 	}
 }
 
-// medians takes the median of each figure; of the memory the largest.
+// medians takes the median of each figure, and the largest memory.
 func medians(rounds []timing) timing {
 	median := func(of func(timing) float64) float64 {
 		var values []float64
@@ -128,8 +128,8 @@ func medians(rounds []timing) timing {
 	return out
 }
 
-// probe times a model once, in a process of its own: its memory is to be
-// measured, and a model that ends ONNX Runtime must not end this command.
+// probe times a model once, in a process of its own: so its memory can be
+// measured, and a model that ends ONNX Runtime does not end this command.
 func (b *benchmark) probe(ctx context.Context, model string, length int) (t timing, err error) {
 	program, err := cli.Self()
 	if err != nil {

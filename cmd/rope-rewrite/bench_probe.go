@@ -46,14 +46,14 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	if err := customop.InitRuntime(c.Runtime); err != nil {
 		return t, err
 	}
-	// A model that ran by its definition would be timed as if that were its speed.
+	// Require: a model that ran on its fallback would be timed as if that were its speed.
 	d, err := lm.OpenDecoder(model, lm.Options{Threads: threads, OpsLibrary: c.Library, Require: true})
 	if err != nil {
 		return t, err
 	}
 	defer d.Close() // the process ends here
 	if n := d.Capacity(); n > 0 && n < length+tokens {
-		return t, fmt.Errorf("%s has a cache of %d tokens, and %d are fed; give shorter --lengths or rewrite it with a larger capacity", model, n, length+tokens)
+		return t, fmt.Errorf("%s has a cache of %d tokens, and %d are fed; give shorter --lengths, or rewrite it with a larger capacity", model, n, length+tokens)
 	}
 	logits, err := d.Forward([]int64{0}) // a session's first run is slower than the others
 	if err != nil {

@@ -14,14 +14,15 @@ func newDiff(c *cli.Common) *cobra.Command {
 	var limits cli.Limits
 	command := &cobra.Command{
 		Use:   "diff A.onnx B.onnx",
-		Short: "Say in what two models differ: methods, sites, nodes, inputs, weights",
-		Long: `Says in what two models differ: what their attentions compute, nodes by op,
-inputs and outputs, operator sets, metadata, weights (by SHA-256; what is the
-same bytes of one file is not read), bytes. Works on models that others wrote,
-and without weights. Exit code 0 when nothing differs, 5 when something does.`,
+		Short: "Say how two models differ: methods, attention, nodes, inputs, weights",
+		Long: `Says how two models differ: what their attention layers compute, nodes by op,
+inputs and outputs, operator sets, metadata, weights, bytes. Weights are
+compared by SHA-256; the same bytes of one file are not read. Works on any
+models, also without their weights. Exit code 0 when nothing differs, 5 when
+something does.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("two models are compared, A.onnx and B.onnx; got %d", len(args))
+				return cli.Usage("two models were expected, A.onnx and B.onnx, got %d", len(args))
 			}
 			return nil
 		},
@@ -72,7 +73,7 @@ func difference(w *cli.Writer, d *modeldiff.Report) {
 	}
 	w.List(nodes)
 	if len(nodes) == 0 && !d.Graph {
-		w.Line("%s", cli.Wrap("nodes: as many of each op; attributes, names, wiring, order, or where external data lies differ", "  "))
+		w.Line("%s", cli.Wrap("nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ", "  "))
 	}
 	weights := d.Weights
 	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
@@ -88,7 +89,7 @@ func difference(w *cli.Writer, d *modeldiff.Report) {
 	w.Line("DIFFERENT.")
 }
 
-// alike writes changes, those from and to the same in one entry.
+// alike writes changes. Those with the same A and B become one entry.
 func alike(title string, list []modeldiff.Change) (lines []string) {
 	var order []modeldiff.Change
 	names := map[modeldiff.Change][]string{}

@@ -21,7 +21,7 @@ type diagnosis struct {
 	Library foundLibrary     `json:"ops_library"`
 	Runs    bool             `json:"runs"`            // a model of one op runs and gives what it must
 	Model   *cli.OpsVersions `json:"model,omitempty"` // what the model needs that was given
-	Advice  []string         `json:"advice"`          // what is missing or wrong, with what to do; empty where all is well
+	Advice  []string         `json:"advice"`          // what is missing or wrong, with what to do; empty if all is well
 }
 
 type lookedAt struct {
@@ -43,11 +43,10 @@ type foundLibrary struct {
 func newDoctor(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor [MODEL.onnx]",
-		Short: "Say what is installed, whether it works, and what to do where not",
-		Long: `Looks for ONNX Runtime and for the op library, loads both in a process of their
-own, and runs a model of one op. Of a model it says what computes it here: the
-library, or the definition that the model carries. Exit code 0 if all is well,
-else 1.`,
+		Short: "Say what is installed, whether it works, and what to do if not",
+		Long: `Looks for ONNX Runtime and the op library, loads both in a process of their own,
+and runs a model of one op. Given a model, it says what runs that here: the op
+library, or the model's fallback. Exit code 0 if all is well, else 1.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -77,7 +76,7 @@ else 1.`,
 }
 
 // diagnose looks for both libraries and tries them. The worker is the program
-// that loads them, which they may end.
+// that loads them; they may end it.
 func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	d := &diagnosis{Advice: []string{}}
 	d.Runtime.Looked = looked(customop.RuntimePlaces(c.Runtime), "--onnxruntime")
@@ -96,7 +95,7 @@ func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	} else if d.Library.LibraryInfo, err = customop.InspectLibrary(d.Library.Path); err != nil {
 		d.advise(fmt.Errorf("%w; build it with make build", err))
 	} else if d.Library.SpecVersion < customop.SpecVersion {
-		d.advise(fmt.Errorf("the op library knows op specifications up to %d, and this command writes %d: models that need the newer one do not run; build it anew with make build", d.Library.SpecVersion, customop.SpecVersion))
+		d.advise(fmt.Errorf("the op library knows op specifications up to %d, and this command writes %d: models that need the newer one do not run; build the library again with make build", d.Library.SpecVersion, customop.SpecVersion))
 	}
 	if d.Runtime.Version != "" && d.Library.Version != "" {
 		if err := tryOp(ctx, worker, d.Runtime.Path, d.Library.Path); err != nil {
@@ -109,18 +108,18 @@ func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	return d
 }
 
-// ask says what computes a model here.
+// ask says what runs a model here.
 func (d *diagnosis) ask(path string) error {
 	d.Model = &cli.OpsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
 	if err := d.Model.Ask(path); err != nil {
 		return err
 	}
 	m := d.Model
-	if m.Nodes > 0 && !d.Runs && m.Defined {
-		d.advise(fmt.Errorf("%s would run by the definition that it carries, slower than with the op library", path))
+	if m.Nodes > 0 && !d.Runs && m.Fallback {
+		d.advise(fmt.Errorf("%s would run on its fallback, more slowly than with the op library", path))
 	}
 	if m.Needs > m.SpecVersion && d.Library.Version != "" {
-		d.advise(fmt.Errorf("%s needs specification %d of the op, which the op library does not know; build it anew with make build", path, m.Needs))
+		d.advise(fmt.Errorf("%s needs specification %d of the op, which the op library does not know; build the library again with make build", path, m.Needs))
 	}
 	d.OK = len(d.Advice) == 0
 	return nil
@@ -185,7 +184,7 @@ func tryOp(ctx context.Context, worker, runtime, library string) error {
 		return err
 	}
 	if got, want := out["output"].Values(), feeds["value"].Values(); !slices.Equal(got, want) {
-		return fmt.Errorf("it gives %v where %v was expected; build the op library anew with make build", got, want)
+		return fmt.Errorf("it gives %v, %v was expected; build the op library again with make build", got, want)
 	}
 	return nil
 }
@@ -233,10 +232,10 @@ func (d *diagnosis) say(w *cli.Writer) {
 		case d.Runs && m.Needs <= m.SpecVersion:
 			w.Line("  the op library computes its %d ops (specification %d)", m.Nodes, m.Needs)
 		}
-		if m.Nodes > 0 && m.Defined {
-			w.Line("%s", cli.Wrap("  carries the op's definition: a host without the op library computes it by that, slower and with memory for the square of the length; customop.Require refuses such a host", "    "))
+		if m.Nodes > 0 && m.Fallback {
+			w.Line("%s", cli.Wrap("  has a fallback: a host without the op library still runs it, more slowly and with memory for the square of the length; customop.Require refuses such a host", "    "))
 		} else if m.Nodes > 0 {
-			w.Line("%s", cli.Wrap("  carries no definition of the op: it does not run without the op library", "    "))
+			w.Line("%s", cli.Wrap("  has no fallback: it does not run without the op library", "    "))
 		}
 	}
 	w.Line("")

@@ -22,18 +22,18 @@ func newDrift(c *cli.Common) *cobra.Command {
 	d := &drifting{Common: c, length: 128, shifts: cli.TokenList{1, 16, 1024}}
 	cmd := &cobra.Command{
 		Use:   "drift MODEL.onnx [--text FILE] [--shifts N,N,...]",
-		Short: "Measure what rounding does to attention when positions are shifted",
-		Long: `Rotary attention depends on distances alone, so shifting all positions changes
-nothing, but for rounding. This runs the model once, takes the queries and keys
-that its attentions have, and shows how far their weights change by a shift when
-rotated queries and keys are multiplied in float32, in 16 bits, or as two 16-bit
-parts each; beside it the same for random ones of the same size, the control.
-Then it runs the op in each type, precision and kind of cache.`,
+		Short: "Measure the rounding errors of attention when positions are shifted",
+		Long: `Rotary attention depends only on distances, so a shift of all positions changes
+nothing except by rounding. This runs the model once and takes the queries and
+keys of its attention layers. It shows how much a shift changes the attention
+weights when rotated queries and keys are multiplied in float32, in 16 bits, or
+as two 16-bit parts each; the control is the same for random queries and keys of
+the same size. Then it runs the op in each type, precision and kind of cache.`,
 		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.text, "text", "", "`FILE` of the text to measure on, by the tokenizer.json beside the model; without it random tokens")
+	f.StringVar(&d.text, "text", "", "`FILE` of the text to measure on, with the tokenizer.json beside the model; by default, random tokens")
 	f.Var(&d.length, "length", "`TOKENS` to measure on")
 	f.Var(&d.shifts, "shifts", "`TOKENS` by which positions are shifted, with commas")
 	return cmd
@@ -69,7 +69,7 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	return d.Show(cmd, r, func(w *cli.Writer) { showDrift(w, r) })
 }
 
-// tokens are those of the text; nil where there is none.
+// tokens are those of the text; nil without one.
 func (d *drifting) tokens(model string) ([]int64, error) {
 	if d.text == "" {
 		return nil, nil

@@ -44,7 +44,7 @@ type evalCommand struct {
 	resume   bool
 }
 
-// evalResult is what the command finds, as --json prints it and results.json holds it.
+// evalResult is what the command finds, as printed by --json and in results.json.
 type evalResult struct {
 	Variants []evalVariant `json:"variants"`
 	Seed     uint64        `json:"seed"`
@@ -69,19 +69,19 @@ func newEval(c *cli.Common) *cobra.Command {
 	e := &evalCommand{Common: c}
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
-		Short: "Measure what methods do: does the model find what a long text hides?",
-		Long: `Measures long-context quality, with and without a method: retrieval tasks and
-perplexity, of a model and of what methods make of it (--method none is the model
-as it is), or of several files. Shares have intervals of 95 % (Wilson). Prompts follow the
-model's chat template where it has one, and answers are greedy.
+		Short: "Measure long-context quality: retrieval tasks and perplexity, with and without a method",
+		Long: `Measures long-context quality: retrieval tasks and perplexity, with and without
+a method (--method none is the unchanged model), or of several files. Shares
+have intervals of 95 % (Wilson). Prompts follow the model's chat template, if it
+has one, and answers are greedy.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
       --method "scaling yarn:factor=2" --method "positions string" -o results
 
-Tasks: passkey (a number), needles (four numbers, two must be found), kv (a
-value by its key), variables (that get their value from one another) and
-perplexity (of --text). With -o, samples are written as they come, and --resume
-goes on with them. Exit code 1 when a --check does not hold.`,
+Tasks: passkey (find a number), needles (two of four numbers), kv (a value by
+its key), variables (all that have one value, through assignments) and
+perplexity (of --text). With -o, each sample is written at once, and --resume
+continues. Exit code 1 when a --check does not hold.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.ErrNoModel
@@ -95,22 +95,22 @@ goes on with them. Exit code 1 when a --check does not hold.`,
 	e.lengths = cli.TokenList{2048, 4096, 8192, 16384}
 	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, with commas: "+strings.Join(evaluation.TaskNames(), ", "))
 	f.Var(&e.lengths, "lengths", "`TOKENS` of prompts and windows, with commas")
-	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, as 30% or 10%,90%")
+	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, e.g. 30% or 10%,90%")
 	e.samples.all = 20
 	f.Var(&e.samples, "samples", "`NUMBER` of samples of each task, length and depth; 20,12k:3 takes 3 at 12K")
-	f.StringArrayVar(&e.methods, "method", nil, `patch the model with "AXIS SPEC" first, such as "scaling yarn:factor=2", several with semicolons; may be repeated, none is the model as it is, as `+"`METHOD`")
-	f.Var(&e.context, "context", "`TOKENS` that methods are meant for, of which they derive what is not given; the default is the largest of --lengths")
-	f.StringVar(&e.text, "text", "", "`FILE` of text that perplexity is measured on")
+	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several with semicolons; none is the unchanged model. Repeatable.")
+	f.Var(&e.context, "context", "`TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
+	f.StringVar(&e.text, "text", "", "`FILE` of the text for perplexity")
 	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text")
-	f.StringVar(&e.haystack, "haystack", "", "`FILE` of text in which the tasks hide what is to be found")
-	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`, a prompt in place of the task's own; TASK=- prints that one")
-	f.BoolVar(&e.plain, "plain", false, "ask in plain text, whatever chat template there is")
-	f.Uint64Var(&e.seed, "seed", 1, "random seed, a `NUMBER`; the same samples for every model")
-	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 leaves it to ONNX Runtime")
+	f.StringVar(&e.haystack, "haystack", "", "`FILE` of the text in which the tasks hide their answers")
+	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: a prompt instead of the task's own; TASK=- prints the task's own")
+	f.BoolVar(&e.plain, "plain", false, "ask in plain text, without the chat template")
+	f.Uint64Var(&e.seed, "seed", 1, "random seed `N`; the same samples for every model")
+	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 is ONNX Runtime's default")
 	f.StringVar(&e.memory, "memory", "", "`SIZE` that caches may take, such as 4GB")
-	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` that every model but the one as it is must meet, such as passkey@12K>=0.9 (by the lower end of its interval) or perplexity@8K<=15; may be repeated")
+	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` for every model except the unchanged one, e.g. passkey@12K>=0.9 (for the lower end of the interval) or perplexity@8K<=15. Repeatable.")
 	f.StringVarP(&e.output, "output", "o", "", "`DIR` for results.json, report.html, pictures and the samples")
-	f.BoolVar(&e.resume, "resume", false, "go on with an evaluation that was interrupted")
+	f.BoolVar(&e.resume, "resume", false, "continue an interrupted evaluation")
 	return cmd
 }
 
@@ -168,7 +168,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		return errors.Join(failed, err)
 	}
 	if failed != nil && e.output != "" {
-		return fmt.Errorf("%w; what was measured is in %s, and --resume goes on with it", failed, e.output)
+		return fmt.Errorf("%w; what was measured is in %s; --resume continues it", failed, e.output)
 	}
 	if failed != nil {
 		return failed
@@ -179,8 +179,8 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	return nil
 }
 
-// check applies the conditions to every variant but the unchanged model, which is there to
-// compare with; alone it must meet them too.
+// check applies the conditions to every variant except the unchanged model, which is there for
+// comparison; alone it must meet them too.
 func (r *evalResult) check(checks []evaluation.Check, variants []evaluation.Variant) {
 	for _, c := range checks {
 		for _, v := range variants {
@@ -193,7 +193,7 @@ func (r *evalResult) check(checks []evaluation.Check, variants []evaluation.Vari
 	}
 }
 
-// printForm prints the form of a task, where --form TASK=- asks for it.
+// printForm prints the form of a task if --form TASK=- asks for it.
 func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
 	for _, f := range e.forms {
 		if task, file, _ := strings.Cut(f, "="); file == "-" {
@@ -223,9 +223,9 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	}
 	switch {
 	case e.windows < 1 || e.threads < 0:
-		return p, nil, cli.Usage("--windows must be above 0, and --threads not below")
+		return p, nil, cli.Usage("--windows must be above 0, and --threads at least 0")
 	case e.resume && e.output == "":
-		return p, nil, cli.Usage("--resume goes on with what is in a folder; name it with -o")
+		return p, nil, cli.Usage("--resume continues what is in a folder; name it with -o")
 	case slices.Contains(e.tasks, evaluation.Perplexity) && e.text == "":
 		return p, nil, cli.Usage("perplexity is measured on a text; name a file with --text")
 	}
@@ -279,7 +279,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	return p, checks, nil
 }
 
-// parseDepths reads a number of depths, which stand in the middle of equal parts, or percentages.
+// parseDepths reads a number of depths, the middles of equal parts, or percentages.
 func parseDepths(text string) (list []float64, err error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 || n > 100 {
@@ -336,7 +336,7 @@ func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err 
 				}
 			}
 			if slices.ContainsFunc(list, func(w evaluation.Variant) bool { return w.Name == v.Name }) {
-				return nil, cli.Usage("%q is evaluated twice; give each model another name, and each method once", v.Name)
+				return nil, cli.Usage("%q is evaluated twice; give each method once, and each model a name of its own", v.Name)
 			}
 			list = append(list, v)
 		}
@@ -363,7 +363,7 @@ func (e *evalCommand) journal(plan evaluation.Plan, variants []evaluation.Varian
 	return evaluation.OpenJournal(filepath.Join(e.output, "samples.jsonl"), about, e.resume)
 }
 
-// digest stands for a text that may be long.
+// digest is the hash of a text, which may be long.
 func digest(text string) string {
 	if text == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 )
 
-// evalColumns are how many lengths stand beside one another.
+// evalColumns is the number of lengths in a row.
 const evalColumns = 5
 
 // evalTables shows what was found: a table for each task, variants by lengths.

@@ -23,7 +23,7 @@ func newInspect(c *cli.Common) *cobra.Command {
 	var limits cli.Limits
 	command := &cobra.Command{
 		Use:   "inspect MODEL.onnx",
-		Short: "Show sites, layouts, frequencies, masks, caches; say what can be done",
+		Short: "Show attention layers: layout, frequencies, mask, cache, and what can be done",
 		Args:  cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asRecipe {
@@ -41,8 +41,8 @@ func newInspect(c *cli.Common) *cobra.Command {
 		},
 	}
 	limits.Flags(command)
-	command.Flags().StringVar(&dump, "dump-site", "", "write each kept site by itself, with inputs and the reason, to `DIR`: attach it to a report")
-	command.Flags().BoolVar(&asRecipe, "recipe", false, "of a model that was rewritten: print what was asked for, as rope-rewrite MODEL --recipe FILE reads it")
+	command.Flags().StringVar(&dump, "dump-site", "", "write each unchanged layer as a model of its own, with inputs and the reason, to `DIR`, for a bug report")
+	command.Flags().BoolVar(&asRecipe, "recipe", false, "print the recipe of a rewritten model, which rope-rewrite MODEL --recipe FILE reads")
 	return command
 }
 
@@ -90,31 +90,31 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 	w.List(shown)
 	holdsOps := report.Again && !cli.Replaced(report)
 	if holdsOps {
-		carries(w, report.Fallback)
+		fallback(w, report.Fallback)
 	}
 	if report.Record == nil {
 		if !report.Again && report.Rewritten() > 0 {
-			w.Line("What can be done: rope-rewrite methods lists it.")
+			w.Line("rope-rewrite methods lists what can be done.")
 		}
 		return
 	}
 	cli.Methods(w, report.Record.Edits)
 	beforeRewrite(w, report.Record)
-	if holdsOps { // what other targets wrote cannot be restored
-		w.Line("%s", cli.Wrap("It can be rewritten again, from these values, or restored with --restore.", ""))
+	if holdsOps { // what other targets wrote cannot be undone
+		w.Line("%s", cli.Wrap("It can be rewritten again from these values. --restore removes its methods.", ""))
 	}
 }
 
-// carries says whether a rewritten model runs without the op library.
-func carries(w *cli.Writer, d *rewrite.Fallback) {
+// fallback says whether a rewritten model runs without the op library.
+func fallback(w *cli.Writer, d *rewrite.Fallback) {
 	if d == nil {
-		w.Line("It carries no definition of its op, so it runs only with the op library.")
+		w.Line("It has no fallback, so it runs only with the op library.")
 		return
 	}
-	w.Line("%s", cli.Wrap(fmt.Sprintf("It carries the definition of its op (%s, %s): without the op library it runs by that, slower than with it.", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes)), ""))
+	w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it still runs, more slowly, on its fallback (%s, %s).", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes)), ""))
 }
 
-// beforeRewrite says what the attentions of a model were before any rewrite.
+// beforeRewrite says what the attention layers of a model were before any rewrite.
 func beforeRewrite(w *cli.Writer, r *provenance.Record) {
 	if len(r.Edits) == 0 {
 		w.Line("No method: the model computes what the original does.")
@@ -129,7 +129,7 @@ func beforeRewrite(w *cli.Writer, r *provenance.Record) {
 	w.List(lines)
 }
 
-// printRecipe writes the recipe of a model that was rewritten.
+// printRecipe writes the recipe of a rewritten model.
 func printRecipe(cmd *cobra.Command, path string) error {
 	model, err := onnx.Open(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func printRecipe(cmd *cobra.Command, path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	wanted := recipe.Of(record)
-	if record.OpSpec > 0 && len(definition.Of(model)) == 0 { // the record does not tell it
+	if record.OpSpec > 0 && len(definition.Of(model)) == 0 { // the record does not say it
 		wanted.Flags = append(wanted.Flags, recipe.Flag{Name: "fallback", Value: "none"})
 	}
 	text, err := wanted.Text()

@@ -6,12 +6,12 @@
 //	rope-rewrite ops path|version
 //	rope-rewrite doctor
 //
-// It finds the rotary attention of a model that some exporter wrote, proves
-// for each site that the fused op of this project computes the same, and only
-// then replaces it and changes its meaning. Exit codes: 0 done, 1 failed,
-// 2 wrong usage, 3 some attention sites could not be rewritten, 4 no rotary
-// attention in the model, 5 audit or diff saw a difference, 6 validate could not
-// see whether a model has its methods; 130 after an interrupt.
+// It finds the rotary attention layers of an exported model, verifies for each
+// that the fused op of this project computes the same, replaces it, and then
+// applies the methods that were asked for. Exit codes: 0 done, 1 failed,
+// 2 wrong usage, 3 some attention layers could not be rewritten, 4 no rotary
+// attention in the model, 5 audit or diff found a difference, 6 validate could
+// not tell whether a model has its methods; 130 after an interrupt.
 package main
 
 import (
@@ -22,15 +22,15 @@ import (
 	"runtime/debug"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
-	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled" // release builds carry the op library
+	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled" // release builds contain the op library
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func main() {
 	rewrite.ServeIfWorker()
-	debug.SetGCPercent(50) // what is measured is large and soon of no use; 25 saves little more and takes a second
-	// Half of a small heap is little, and collecting it all the time took a third of the processor time
-	// of a small model. This counts as heap and takes no memory, for nothing touches it.
+	debug.SetGCPercent(50) // measurements are large and short-lived; 25 saves little more and takes a second
+	// Half of a small heap is little: collecting it took a third of the processor time of a small model.
+	// This block counts as heap and takes no memory, because nothing touches it.
 	unused := make([]byte, 32<<20)
 	defer runtime.KeepAlive(unused)
 	os.Exit(cli.Interruptible(func(ctx context.Context) int { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) }))

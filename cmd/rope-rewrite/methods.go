@@ -14,7 +14,7 @@ import (
 func newMethods(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "methods [NAME]",
-		Short: "List the methods, or say what one does and takes",
+		Short: "List the methods, or describe one with its keys",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return cli.Usage("one method at a time, got %d: %q", len(args), args)
@@ -33,7 +33,7 @@ func newMethods(c *cli.Common) *cobra.Command {
 				if name := rope.Suggest(args[0]); name != "" {
 					nearest = fmt.Sprintf(" (did you mean %q?)", name)
 				}
-				return cli.Usage("there is no method %q%s; rope-rewrite methods lists what there is", args[0], nearest)
+				return cli.Usage("there is no method %q%s; rope-rewrite methods lists all", args[0], nearest)
 			}
 			return c.Show(cmd, describeMethods(list), func(w *cli.Writer) {
 				if len(args) == 0 {
@@ -63,7 +63,7 @@ func listMethods(w *cli.Writer, list []rope.Method) {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("  %-20s %s", m.Name, strings.TrimSuffix(first, ".")), strings.Repeat(" ", 23)))
 	}
 	w.Line("")
-	w.Line("rope-rewrite methods NAME says more; docs/methods.md has all of it.")
+	w.Line("rope-rewrite methods NAME describes one; docs/methods.md describes all.")
 }
 
 func showMethod(w *cli.Writer, m rope.Method) {

@@ -61,11 +61,11 @@ func newOps(c *cli.Common) *cobra.Command {
 	return ops
 }
 
-// opsInstall writes the library that this command carries, else the one that it finds, into a
+// opsInstall writes the library inside this command, or else the one that it finds, into a
 // folder.
 func opsInstall(c *cli.Common, cmd *cobra.Command, folder string) error {
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no folder", folder)
+		return fmt.Errorf("%s is not a folder", folder)
 	}
 	var path string
 	var err error
@@ -128,21 +128,21 @@ func opsVersion(c *cli.Common, cmd *cobra.Command, args []string) error {
 
 func sayVersions(w *cli.Writer, v cli.OpsVersions) {
 	w.Line("%s", v.Path)
-	w.Line("%s", cli.Wrap(fmt.Sprintf("library %s, op specifications 1 to %d; this command writes 1 to %d, for each model the oldest that says what it needs", v.Version, v.SpecVersion, v.Writes), "  "))
+	w.Line("%s", cli.Wrap(fmt.Sprintf("library %s, op specifications 1 to %d; this command writes 1 to %d, for each model the oldest that suffices", v.Version, v.SpecVersion, v.Writes), "  "))
 	switch {
 	case v.Model == "":
 	case v.Nodes == 0:
 		w.Line("%s", cli.Wrap(v.Model+" needs no op library: it has no op of rope-rewrite.", "  "))
 	case v.Needs > v.SpecVersion:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer one, or rewrite the original with the command that belongs to this one.", v.Model, v.Needs), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("%s needs specification %d, which this library does not know: take a newer library, or rewrite the original with the command of this one.", v.Model, v.Needs), "  "))
 	default:
 		w.Line("%s", cli.Wrap(fmt.Sprintf("%s needs specification %d: this library runs it.", v.Model, v.Needs), "  "))
 	}
 	switch {
 	case v.Nodes == 0:
-	case v.Defined:
-		w.Line("%s", cli.Wrap("Without any library it runs by the definition that it carries, slower and with memory for the square of the length.", "  "))
+	case v.Fallback:
+		w.Line("%s", cli.Wrap("Without a library it runs on its fallback, more slowly and with memory for the square of the length.", "  "))
 	default:
-		w.Line("%s", cli.Wrap("It carries no definition of its op, so it does not run without a library.", "  "))
+		w.Line("%s", cli.Wrap("It has no fallback, so it does not run without a library.", "  "))
 	}
 }

@@ -50,18 +50,18 @@ func newPlot(c *cli.Common) *cobra.Command {
 	p := &plotting{Common: c, trained: 8192}
 	cmd := &cobra.Command{
 		Use:   "plot KIND METHOD|MODEL -o FILE.png",
-		Short: "Draw what a method means, or what a model does",
+		Short: "Draw what a method does, or what a model computes",
 		Long: `Draws a picture of a method ("scaling yarn:factor=4", several with semicolons),
-or of a model, with --method of what the method would make of it:
+of a model, or of a model with a --method:
 
-  frequencies  tokens that each channel pair takes for one turn, before and after
-  positions    the distance at which the rotation sees each key
-  mask         which keys a query sees, for --documents 64,64,128
+  frequencies  tokens per turn of each channel pair, before and after
+  positions    the distance that the rotation has for each key
+  mask         which keys a query attends to, e.g. with --documents 64,64,128
   decay        the bound of the score by distance, before and after
-  attention    of a model and a --text: the weight that a layer gives by distance`,
+  attention    a layer's attention weights by distance, of a model on a --text`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("what to draw, and of which method or model? Write for example: plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
+				return cli.Usage("what to draw, and of which method or model? Write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
 				return cli.Usage("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
@@ -72,17 +72,17 @@ or of a model, with --method of what the method would make of it:
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&p.output, "output", "o", "", "`FILE.png` or FILE.svg to write")
-	f.StringVar(&p.theme, "theme", "light", "`THEME` of the page that it will stand on: light or dark")
-	f.StringArrayVar(&p.methods, "method", nil, `of a model: "AXIS SPEC" such as "scaling yarn:factor=2", several with semicolons, as `+"`METHOD`")
-	f.Float64Var(&p.theta, "theta", 10000, "`BASE` of the frequencies that a method is drawn on")
-	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "`CHANNELS` that are rotated, of the same")
+	f.StringVarP(&p.output, "output", "o", "", "write to `FILE.png` or FILE.svg")
+	f.StringVar(&p.theme, "theme", "light", "`THEME` of the page that will show it: light or dark")
+	f.StringArrayVar(&p.methods, "method", nil, "`METHOD` for a model, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several with semicolons. Repeatable.")
+	f.Float64Var(&p.theta, "theta", 10000, "`BASE` of the frequencies, for a picture of a method")
+	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "rotated `CHANNELS`, for a picture of a method")
 	f.Var(&p.trained, "trained-length", "`TOKENS` that the model was trained on")
-	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, 64 for a mask, and 512 for attention")
-	f.StringVar(&p.documents, "documents", "", "`TOKENS` of each document behind an anchor of one token, with commas, for masks over documents")
-	f.IntVar(&p.layer, "layer", 0, "`LAYER` whose attention is drawn")
-	f.IntVar(&p.head, "head", -1, "`HEAD` of it; -1 is the mean over all")
-	f.StringVar(&p.text, "text", "", "`FILE` of text that attention is drawn on")
+	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, 64 for a mask, 512 for attention")
+	f.StringVar(&p.documents, "documents", "", "`TOKENS` of each document after an anchor of one token, with commas, for masks over documents")
+	f.IntVar(&p.layer, "layer", 0, "`LAYER` to draw")
+	f.IntVar(&p.head, "head", -1, "`HEAD` of the layer; -1 is the mean over all")
+	f.StringVar(&p.text, "text", "", "`FILE` of the text for attention")
 	return cmd
 }
 
@@ -97,7 +97,7 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	case !(p.theta > 1):
 		return cli.Usage("--theta %g: a number above 1 was expected", p.theta)
 	case p.trained < 1 || p.length < 0:
-		return cli.Usage("--trained-length must be above 0, and --length not below")
+		return cli.Usage("--trained-length must be above 0, and --length at least 0")
 	}
 	format, err := figure.Format(p.output)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	if kind == "attention" {
 		f, err = p.attention(cmd, of)
 	} else {
-		f, err = p.meaning(cmd.Context(), kind, of)
+		f, err = p.method(cmd.Context(), kind, of)
 	}
 	if err != nil {
 		return err
@@ -126,8 +126,8 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	return p.Show(cmd, map[string]string{"output": p.output}, func(w *cli.Writer) { w.Line("Wrote %s.", p.output) })
 }
 
-// meaning draws what attentions mean before and after methods.
-func (p *plotting) meaning(ctx context.Context, kind, of string) (figured, error) {
+// method draws what attention computes before and after methods.
+func (p *plotting) method(ctx context.Context, kind, of string) (figured, error) {
 	list, err := p.attentions(ctx, kind, of)
 	if err != nil {
 		return nil, err
@@ -158,17 +158,17 @@ func (p *plotting) meaning(ctx context.Context, kind, of string) (figured, error
 	return diagram.Visibility(after, ids, length)
 }
 
-// ids are those of the tokens of --documents, behind the anchor.
+// ids are the document ids of --documents, after the anchor's.
 func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	needed := a.Mask.Documents != rope.NoDocuments || a.Mask.Restart
 	if p.documents == "" {
 		if needed {
-			return nil, cli.Usage("the mask goes by documents: give the tokens of each, such as --documents 64,64,128")
+			return nil, cli.Usage("the mask depends on documents: give the tokens of each, such as --documents 64,64,128")
 		}
 		return nil, nil
 	}
 	if !needed {
-		return nil, cli.Usage("--documents: the mask does not go by documents; --method \"mask anchor\" does, for example")
+		return nil, cli.Usage("--documents: the mask does not depend on documents; --method \"mask anchor\" does, for example")
 	}
 	ids := []int64{0}
 	for i, part := range strings.Split(p.documents, ",") {
@@ -181,7 +181,7 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	return ids, nil
 }
 
-// attentions are what is drawn: before and after the methods.
+// attentions are those to draw: before and after the methods.
 func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.Named, error) {
 	before := diagram.Named{Name: fmt.Sprintf("base %g", p.theta)}
 	var methods []string
@@ -197,7 +197,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		before, methods = diagram.Named{Name: filepath.Base(of), Attention: a}, p.methods
 	} else {
 		if len(p.methods) > 0 {
-			return nil, cli.Usage("--method is for models; write the method in the place of %q", of)
+			return nil, cli.Usage("--method is for models; write the method instead of %q", of)
 		}
 		methods = []string{of}
 		pairs := p.rotaryDim / 2
@@ -229,7 +229,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 	return list, nil
 }
 
-// isModel tells a file from a method.
+// isModel reports whether a file is meant, not a method.
 func isModel(of string) bool {
 	_, err := os.Stat(of)
 	return err == nil || strings.HasSuffix(of, ".onnx")
@@ -254,7 +254,7 @@ func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attent
 		return rope.Attention{}, err
 	}
 	if p.layer < 0 || p.layer >= len(report.Sites) {
-		return rope.Attention{}, cli.Usage("--layer %d: %s has %d attentions, from 0 on", p.layer, path, len(report.Sites))
+		return rope.Attention{}, cli.Usage("--layer %d: %s has %d attention layers, from 0 on", p.layer, path, len(report.Sites))
 	}
 	s := report.Sites[p.layer]
 	if s.Attention == nil {
@@ -263,13 +263,13 @@ func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attent
 	return *s.Attention, nil
 }
 
-// attention draws where a model's attention goes on a text.
+// attention draws a model's attention weights on a text.
 func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
 	switch {
 	case p.text == "":
-		return nil, cli.Usage("attention is drawn on a text; name a file with --text")
+		return nil, cli.Usage("attention needs a text; name a file with --text")
 	case len(p.methods) > 0:
-		return nil, cli.Usage("attention is that of the model as it is; rewrite it first, and leave --method out")
+		return nil, cli.Usage("attention is drawn without a --method; rewrite the model first, and leave --method out")
 	}
 	if p.length == 0 {
 		p.length = 512
@@ -293,7 +293,7 @@ func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
 	}
 	i := slices.IndexFunc(run.Layers, func(l capture.Layer) bool { return l.Layer == p.layer })
 	if i < 0 {
-		return nil, cli.Usage("--layer %d: the model has no attention of that number that can be captured; inspect lists them", p.layer)
+		return nil, cli.Usage("--layer %d: the model has no attention layer of that number that can be captured; inspect lists them", p.layer)
 	}
 	return diagram.Attended(p.layer, run.Layers[i].Problem, p.head)
 }

@@ -13,11 +13,11 @@ import (
 
 // The keys that --json promises.
 var (
-	reportKeys    = []string{"edits", "model", "output", "seconds", "sites", "warnings"}
+	reportKeys    = []string{"edits", "layers", "model", "output", "report_version", "seconds", "warnings"}
 	sometimesKeys = []string{"again", "fallback", "opset", "record", "weights"}
-	siteKeys      = []string{"cache", "head_size", "heads", "kv_heads", "layer", "layout", "mask", "node", "op",
-		"proof", "reason", "rotary_dim", "status", "theta"}
-	proofKeys = []string{"cases", "max_error"}
+	layerKeys     = []string{"cache", "head_size", "heads", "kv_heads", "layer", "layout", "mask", "node", "op",
+		"reason", "rotary_dim", "status", "theta", "verification"}
+	verificationKeys = []string{"cases", "max_error"}
 )
 
 // report expects the last stdout to be one report and nothing else.
@@ -40,32 +40,36 @@ func report(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is null", key)
 		}
 	}
-	var sites []map[string]json.RawMessage
-	ts.Check(json.Unmarshal(object["sites"], &sites))
-	for i, site := range sites {
-		if got := keys(site); !slices.Equal(got, siteKeys) {
-			ts.Fatalf("site %d has the keys %q, want %q", i, got, siteKeys)
+	var layers []map[string]json.RawMessage
+	ts.Check(json.Unmarshal(object["layers"], &layers))
+	for i, layer := range layers {
+		got := slices.DeleteFunc(keys(layer), func(k string) bool { return k == "kind" })
+		if !slices.Equal(got, layerKeys) {
+			ts.Fatalf("layer %d has the keys %q, want %q", i, got, layerKeys)
 		}
-		var s struct {
-			Layer          int
-			Status, Reason string
-			Proof          map[string]json.RawMessage
+		var l struct {
+			Layer                int
+			Status, Kind, Reason string
+			Verification         map[string]json.RawMessage
 		}
-		for key, into := range map[string]any{"layer": &s.Layer, "status": &s.Status, "reason": &s.Reason, "proof": &s.Proof} {
-			ts.Check(json.Unmarshal(site[key], into))
+		for key, into := range map[string]any{"layer": &l.Layer, "status": &l.Status, "reason": &l.Reason, "verification": &l.Verification} {
+			ts.Check(json.Unmarshal(layer[key], into))
+		}
+		if layer["kind"] != nil {
+			ts.Check(json.Unmarshal(layer["kind"], &l.Kind))
 		}
 		switch {
-		case s.Layer != i:
-			ts.Fatalf("site %d says that it is layer %d", i, s.Layer)
-		case s.Status == "rewritten" && s.Reason == "":
-			for _, key := range proofKeys {
-				if s.Proof[key] == nil {
-					ts.Fatalf("the proof of site %d lacks %s", i, key)
+		case l.Layer != i:
+			ts.Fatalf("layer %d says that it is layer %d", i, l.Layer)
+		case l.Status == "rewritten" && l.Kind == "" && l.Reason == "":
+			for _, key := range verificationKeys {
+				if l.Verification[key] == nil {
+					ts.Fatalf("the verification of layer %d lacks %s", i, key)
 				}
 			}
-		case s.Status == "kept" && s.Reason != "":
+		case l.Status == "unchanged" && l.Kind != "" && l.Reason != "":
 		default:
-			ts.Fatalf("site %d has the status %q and the reason %q", i, s.Status, s.Reason)
+			ts.Fatalf("layer %d has the status %q, the kind %q and the reason %q", i, l.Status, l.Kind, l.Reason)
 		}
 	}
 }

@@ -40,30 +40,30 @@ type rewriteCommand struct {
 func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input), or of a folder to a folder (default FOLDER.rope)")
-	f.StringArrayVar(&r.scaling, "scaling", nil, "frequencies, for example yarn or longrope, as `SPEC`; SPEC@LAYERS (0-3,7) is for these layers only, SPEC@all for all, also those with a window of which others have none, and the flag may be repeated")
-	f.StringArrayVar(&r.positions, "positions", nil, "distances, for example string or dual-chunk, as `SPEC`")
-	f.StringArrayVar(&r.mask, "mask", nil, "who sees whom, for example anchor or sliding-window, as `SPEC`")
-	f.String("documents", "", "`input` adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length] for masks over documents; input:NAME names it; separator:TOKEN counts documents by the token that each begins with (separator:TOKEN,ends: that each ends with), in models without a cache")
-	f.String("kv", "", "key-value cache: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], as `SPEC`")
-	f.String("logits", "", "logits of `all` tokens of a call, or of the last of each row alone: the model then takes, if it is fed, the int64 input "+rewrite.LogitsPlacesInput+" [batch] with another token's place (last:input=NAME names it)")
-	f.String("cache", "", "keys in the cache: `rotated` as exporters store them, or raw, rotated when they are read; methods that need raw choose it themselves")
-	f.String("precision", "", "products of 16-bit queries and keys: `exact` keeps rotated ones in float32, fast rounds them to the model's type first; rope-rewrite drift shows the difference")
-	f.String("target", "", "`ops` puts the fused op into the model; onnx writes every method in standard ONNX operators, which need no library and no functions, into the model's own nodes where these can hold it; contrib writes ONNX Runtime's GroupQueryAttention, where that computes it (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
-	f.String("fallback", "", "`KIND`: functions (the default) gives the model, beside the fused op, the op in standard ONNX operators, with which it runs where the op library is missing; none leaves it out")
-	f.IntVar(&r.opset, "opset", 0, "raise the model to version `N` of ONNX's standard operators first, for a host that wants it or for the op's definition (16 bits need 15)")
-	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON`, or a file that holds it or a whole config.json; in place of --scaling")
-	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive from it what is not given")
-	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, for example 0-3,7")
-	f.StringVar(&r.recipe, "recipe", "", "take from `FILE`, in YAML, what is asked for (rope-rewrite inspect --recipe writes one); flags beside it count before it")
-	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 as exporters do")
-	f.String("base", "", "of a model that was rewritten before: start from the `original` values (the default), or from the carried ones, on top of the earlier methods")
-	f.BoolVar(&r.restore, "restore", false, "take back what an earlier rewrite did: the model without a method, as the rewrite without one gives it")
-	f.BoolVar(&r.dryRun, "dry-run", false, "prove and report, write nothing")
-	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some sites could not be rewritten")
-	f.BoolVar(&r.force, "force", false, "replace an output that exists")
+	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input); for a folder, to a new folder (default FOLDER.rope)")
+	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, e.g. yarn:factor=4, as `SPEC`. Add @0-3,7 for some layers, @all to include sliding-window layers. Repeatable.")
+	f.StringArrayVar(&r.positions, "positions", nil, "change which distance RoPE gives a query and a key, e.g. string:shift=2730,window=128, as `SPEC`")
+	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, e.g. sliding-window:window=4k, as `SPEC`")
+	f.String("documents", "", "take document ids from `SOURCE`, for masks over documents. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length], input:NAME under that name. separator:TOKEN starts a new document at each TOKEN (\",ends\": after it), only for models without a KV cache.")
+	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch]")
+	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], the index of another token for each row (last:input=NAME names it).")
+	f.String("cache", "", "cache keys as `KIND`: rotated, as exporters do, or raw, rotated when they are read. Methods that need raw choose it.")
+	f.String("precision", "", "multiply rotated 16-bit queries and keys as `KIND`: exact, in float32; fast, rounded to the model's type first. rope-rewrite drift shows the difference.")
+	f.String("target", "", "write attention as `NAME`: ops (default), the fused op; onnx, standard ONNX operators, in the model's own nodes where possible, which need no library and no functions; contrib, ONNX Runtime's GroupQueryAttention, where that computes the same (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
+	f.String("fallback", "", "`KIND` of fallback for hosts without the op library: functions (default), the op in standard ONNX operators; none, no fallback")
+	f.IntVar(&r.opset, "opset", 0, "convert the model to opset `N` first. Some runtimes need it, and so does the fallback of a 16-bit model (15 or newer).")
+	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file with it, or a whole config.json; instead of --scaling")
+	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive missing parameters from it")
+	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, e.g. 0-3,7")
+	f.StringVar(&r.recipe, "recipe", "", "read flags from `FILE`, in YAML (rope-rewrite inspect --recipe prints one); flags on the command line take precedence")
+	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 (exporters do)")
+	f.String("base", "", "for a model that is already rewritten, start from `VALUES`: original (default) replaces the earlier methods, carried adds to them")
+	f.BoolVar(&r.restore, "restore", false, "remove the methods of an earlier rewrite; the result is that of a rewrite without a method")
+	f.BoolVar(&r.dryRun, "dry-run", false, "verify and report, write nothing")
+	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some attention layers could not be rewritten")
+	f.BoolVar(&r.force, "force", false, "replace an existing output")
 	r.weights.Flag(f)
-	f.BoolVar(&r.helpAll, "help-all", false, "every command and flag")
+	f.BoolVar(&r.helpAll, "help-all", false, "show every command and flag")
 	r.limits.Flags(cmd)
 }
 
@@ -102,7 +102,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 			return err
 		}
 		if cmd.Flags().Changed("weights") && cli.SameFolder(output, path) {
-			return cli.Usage("--weights says how weights come to another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
+			return cli.Usage("--weights is for an output in another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
 		}
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
@@ -118,14 +118,14 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		progress.Done()
 		return r.partial(cmd, report, err)
 	}
-	if err != nil && !partial { // the summary says what is kept
+	if err != nil && !partial { // the summary says what is unchanged
 		return err
 	}
 	if err := cli.CheckLayers(selections, len(report.Sites)); err != nil {
 		return err
 	}
-	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && opts.Target.Name() != rewrite.Contrib { // whose tables go by it
-		report.Warnings = append(report.Warnings, "--context changes nothing by itself; it is for methods ("+cli.MethodFlags()+")")
+	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && opts.Target.Name() != rewrite.Contrib { // whose tables depend on it
+		report.Warnings = append(report.Warnings, "--context has no effect without a method ("+cli.MethodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Rewritten() > 0 {
 		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.Link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
@@ -170,9 +170,9 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	case given("context") && r.context < 1:
 		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
 	case given("opset") && r.opset < 1:
-		return opts, nil, cli.Usage("--opset %d: a version of ONNX's standard operators was expected, such as 18", r.opset)
+		return opts, nil, cli.Usage("--opset %d: a version of ONNX's standard operators such as 18 was expected", r.opset)
 	case given("scaling") && given("rope-parameters"):
-		return opts, nil, cli.Usage("--scaling and --rope-parameters are two ways to say the same; give one")
+		return opts, nil, cli.Usage("--scaling and --rope-parameters say the same in two ways; give one")
 	case given("output") && r.output == "":
 		return opts, nil, cli.Usage("-o: the name of a file was expected")
 	}
@@ -202,7 +202,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 		}
 	}
 	if opts.Cache.Capacity > 0 && (given("layers") || r.allowPartial) {
-		return opts, nil, cli.Usage("--kv fixed needs every attention to be rewritten; --layers and --allow-partial cannot go with it")
+		return opts, nil, cli.Usage("--kv fixed needs every attention layer to be rewritten; it cannot be combined with --layers or --allow-partial")
 	}
 	if given("layers") {
 		selected, err := cli.ParseLayers(r.layers)

@@ -63,7 +63,7 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 			report.Warnings = append(report.Warnings, f.Path+": "+w)
 		}
 	}
-	if !r.dryRun && !folder.Unproven() {
+	if !r.dryRun && !folder.Unverified() {
 		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.Link, Progress: progress.Say}); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 	if err := r.Show(cmd, &report, func(w *cli.Writer) { r.folderTable(w, &report) }); err != nil {
 		return err
 	}
-	if folder.Unproven() {
+	if folder.Unverified() {
 		return cli.Exit(cli.ExitPartial, cli.ErrReported)
 	}
 	return nil
@@ -126,23 +126,23 @@ func (r *rewriteCommand) folderTable(w *cli.Writer, report *folderReport) {
 	case r.dryRun:
 		w.Line("Dry run: nothing written.")
 	default:
-		w.Line("%s", cli.Wrap("Nothing written: every site must be proven, or give --allow-partial.", "  "))
+		w.Line("%s", cli.Wrap("Nothing written: some layers are not verified; --allow-partial writes anyway.", "  "))
 	}
 }
 
 // became says what becomes of a file, in a line or several.
 func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 	switch f.What {
-	case modelfolder.Rewritten, modelfolder.Unproven:
-		proven, reason := 0, ""
+	case modelfolder.Rewritten, modelfolder.Unverified:
+		verified, reason := 0, ""
 		for _, s := range f.Report.Sites {
 			if s.Proof != nil && s.Status == rewrite.Rewritten {
-				proven++
+				verified++
 			} else if reason == "" {
-				reason = fmt.Sprintf("; layer %d kept: %s", s.Layer, s.Reason)
+				reason = fmt.Sprintf("; layer %d unchanged: %s", s.Layer, s.Reason)
 			}
 		}
-		return []string{fmt.Sprintf("%s, %d of %d attention sites proven%s", f.What, proven, len(f.Report.Sites), reason)}
+		return []string{fmt.Sprintf("%s, %d of %d attention layers verified%s", f.What, verified, len(f.Report.Sites), reason)}
 	case modelfolder.Configured:
 		if len(f.Changes) == 0 {
 			return []string{"as it was before the earlier rewrite"}
@@ -152,7 +152,7 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 		}
 		return lines
 	case modelfolder.Along:
-		return []string{"comes along"}
+		return []string{"unchanged"}
 	case modelfolder.Added:
 		if f.Size > 0 {
 			return []string{"added, the op library"}

@@ -8,8 +8,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
-// follow sets the flags that a recipe asks for, but for those that stand on the command line. Each
-// is read as it comes, so that an error names the line.
+// follow sets the flags that a recipe names, except those on the command line. Each is checked at
+// once, so that an error names its line.
 func (r *rewriteCommand) follow(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("recipe") {
 		return nil

@@ -22,10 +22,10 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 		w.Line("%s", cli.Wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
 	if o := report.OperatorSet; o != nil {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Raised from version %d of the standard operators to %d; nodes written in another way: %d.", o.From, o.To, o.Converted), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Converted from opset %d to opset %d; nodes changed: %d.", o.From, o.To, o.Converted), "  "))
 	}
 	if d := report.Fallback; d != nil && len(d.Ops) > 0 {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it runs by the definition that it carries (%s), slower than with it.", cli.Kilobytes(d.Bytes)), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library the model still runs, more slowly, on its built-in fallback (%s).", cli.Kilobytes(d.Bytes)), ""))
 	}
 	switch {
 	case report.Output != "":
@@ -36,18 +36,18 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 	case report.Rewritten() == 0:
 		w.Line("Nothing written.")
 	default:
-		w.Line("Nothing written: every site must be proven, or give --allow-partial.")
+		w.Line("Nothing written: some layers are not verified; --allow-partial writes anyway.")
 	}
 	if len(report.Edits) == 0 && report.Rewritten() > 0 {
 		flags := cli.MethodFlags()
 		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.ScoresOnly }) {
 			flags = "--" + rope.MaskAxis.String()
 		}
-		w.Line("%s", cli.Wrap("The meaning is kept. It can be changed with "+flags+"; rope-rewrite methods lists how.", ""))
+		w.Line("%s", cli.Wrap("The model's output is unchanged. Change it with "+flags+"; rope-rewrite methods lists them.", ""))
 	}
 }
 
-// forms says how the sites are written where that is not the op.
+// forms says how the attention layers are written where that is not the op.
 func forms(w *cli.Writer, report *rewrite.Report) {
 	type key struct {
 		form   rewrite.Form
@@ -68,9 +68,9 @@ func forms(w *cli.Writer, report *rewrite.Report) {
 	for _, k := range keys {
 		switch where := ranges.Text(layers[k]); k.form {
 		case rewrite.OwnNodes:
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s keep the nodes of the model, where methods change constants and masks alone.", where), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s keep the model's own nodes; methods change only constants and masks.", where), ""))
 		case rewrite.Inlined:
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are the body of the op in plain ONNX operators: %s.", where, k.reason), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are inlined in standard ONNX operators: %s.", where, k.reason), ""))
 		case rewrite.GroupQuery:
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are com.microsoft.GroupQueryAttention.", where), ""))
 		}

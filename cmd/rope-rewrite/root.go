@@ -14,12 +14,12 @@ func newRoot() *cobra.Command {
 		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...",
 		Short:   "Give an exported ONNX model longer and better context",
 		Version: customop.Version,
-		Long: `Finds the rotary attention of a model, proves for each site that the fused op
-RotaryAttention computes the same, and replaces it. Without a method the
-meaning is kept; a SPEC changes it: NAME or NAME:KEY=VALUE,KEY=VALUE. Numbers of
-tokens may be written as 8k (8192) or 128K (131072). A folder in the place of
-MODEL.onnx becomes a folder: all its models are rewritten, and config.json and
-genai_config.json say what they now are.
+		Long: `Replaces each rotary attention layer of a model by the fused op RotaryAttention,
+after verifying that both compute the same. Without a method the model's output
+is unchanged. A method is a SPEC: NAME or NAME:KEY=VALUE,KEY=VALUE. Numbers of
+tokens may be written as 8k (8192) or 128K (131072). MODEL.onnx may be a folder:
+all its models are written to a new folder, and config.json and
+genai_config.json there describe the new models.
 
   --scaling yarn:factor=4,original_max_position_embeddings=8k
   --scaling theta:rope_theta=500000
@@ -27,10 +27,10 @@ genai_config.json say what they now are.
   --mask anchor --documents input
   --kv fixed:capacity=8k
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention sites could not
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention layers could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
-5 audit or diff saw a difference, 6 validate could not see whether a model has
-its methods.`,
+5 audit or diff found a difference, 6 validate could not tell whether a model
+has its methods.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
 				return nil

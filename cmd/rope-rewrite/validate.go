@@ -25,23 +25,23 @@ func newValidate(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Run two models on the same inputs and compare their logits",
-		Long: `Feeds both models the same random tokens, one row padded (on the left, or on the
-right where the model counts its rows as GroupQueryAttention does): in one call,
-in two chunks, and token by token with the cache. The logits may differ by twice
-what rounding alone does to the original; a 16-bit model's error against float32
-may be at most twice the original's. --text, --prompts or --npz feed your own
-tokens.
+		Long: `Feeds both models the same random tokens: in one call, in two chunks, and token
+by token with the cache. One row is padded, on the left, or on the right if the
+cache is length-tracked. The patched model's error may be at most twice the
+original's: logits may differ by twice what rounding alone does to the original,
+and a 16-bit model is compared with float32. --text, --prompts or --npz feed
+your own tokens.
 
-A model that rope-rewrite wrote is also compared, node by node and weight by
-weight, with the original rewritten again as the model's record says, and each
-of its attention layers with a float64 reference. Methods make logits differ: a
-model with methods is compared with the original to which they were given.
+A model that rope-rewrite wrote has a record. The original is rewritten again as
+the record says, and both files are compared node by node and weight by weight.
+Each attention layer is compared with a float64 reference. Methods change the
+logits: a model with methods is compared with the original with these methods.
 
 Exit code 0 when the patched model is the same, or what its record says; 1 when
-it is not; 6 when that could not be seen.`,
+it is not; 6 when that could not be determined.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("two models are compared, ORIGINAL.onnx and PATCHED.onnx; got %d", len(args))
+				return cli.Usage("two models were expected, ORIGINAL.onnx and PATCHED.onnx, got %d", len(args))
 			}
 			return nil
 		},
@@ -49,11 +49,11 @@ it is not; 6 when that could not be seen.`,
 	}
 	f := cmd.Flags()
 	f.Var(&v.length, "length", "`TOKENS` of the sequences")
-	f.StringVar(&v.text, "text", "", "`FILE` of a text to compare on, by the model's tokenizer.json: its first --length tokens, and half as many in a second row")
-	f.StringVar(&v.prompts, "prompts", "", "`FILE` with a prompt in each line: rows of different length, padded")
-	f.StringVar(&v.npz, "npz", "", "`FILE` of NumPy arrays named as the model's inputs: input_ids, and attention_mask where there is padding")
-	f.StringVar(&v.html, "html", "", "write the comparison to `FILE` as a page, too")
-	f.Float64Var(&v.tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, in place of what rounding does to the original")
+	f.StringVar(&v.text, "text", "", "`FILE` of a text to compare on, with the tokenizer.json beside the model: its first --length tokens, and half as many in a second row")
+	f.StringVar(&v.prompts, "prompts", "", "`FILE` with a prompt in each line, to compare on; the rows are padded")
+	f.StringVar(&v.npz, "npz", "", "`FILE` of NumPy arrays to compare on: input_ids, and attention_mask if rows are padded")
+	f.StringVar(&v.html, "html", "", "also write the comparison to `FILE`, as an HTML page")
+	f.Float64Var(&v.tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, instead of twice what rounding does to the original")
 	return cmd
 }
 
@@ -104,8 +104,8 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// rows are the tokens of the user's own inputs, nil where there are none. They are cut at a
-// length, unless it is 0.
+// rows are the tokens of the user's own inputs, nil without any. They are cut to a length,
+// unless it is 0.
 func (v *validateCommand) rows(model string, length int) ([][]int64, error) {
 	given := slices.DeleteFunc([]string{v.text, v.prompts, v.npz}, func(s string) bool { return s == "" })
 	switch {
@@ -160,7 +160,7 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
 	case r.Verdict == validate.NotShown:
-		w.Line("%s", cli.Wrap("NOT SHOWN: what rounding does to the original could not be measured, so there is nothing to measure the difference by; give --tolerance.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: what rounding does to the original could not be measured, so the difference has no bound; give --tolerance.", ""))
 	case r.Same:
 		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
 	default:
@@ -171,20 +171,20 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		switch {
 		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
 		case r.Verdict == validate.NotShown:
-			w.Line("%s", cli.Wrap("Every attention computes what its record says.", ""))
+			w.Line("%s", cli.Wrap("Every attention layer computes what its record says.", ""))
 		default:
-			w.Line("%s", cli.Wrap("Every attention computes what its record says. The difference comes from elsewhere in the model.", ""))
+			w.Line("%s", cli.Wrap("Every attention layer computes what its record says. The difference comes from elsewhere in the model.", ""))
 		}
 	}
 }
 
-// graph names the first place in which the file is not what a rewrite of the original gives.
+// graph names the first place in which the file is not what its record says.
 func graph(w *cli.Writer, r *validate.Report) {
 	switch {
 	case r.Rebuilt == nil:
 	case r.Rebuilt.First == nil:
-		w.Line("%s", cli.Wrap("Node by node and weight by weight, it is what its record says of the original.", ""))
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says.", ""))
 	case r.Rebuilt.Altered:
-		w.Line("%s", cli.Wrap("It is not what its record says of the original: "+r.Rebuilt.First.What+".", ""))
+		w.Line("%s", cli.Wrap("The file is not what its record says: "+r.Rebuilt.First.What+".", ""))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
-// agreement shows how the logits agree, and what rounding alone does to those of the original.
+// agreement shows how well the logits agree, and what rounding alone does to the original's.
 func agreement(w *cli.Writer, r *validate.Report) {
 	w.Line("")
 	w.Line("%-31s %9s %9s %7s %7s %10s", "", "mean", "KL, nats", "top-1", "top-5", "rounding")
@@ -26,17 +26,17 @@ func agreement(w *cli.Writer, r *validate.Report) {
 	}
 	for _, c := range r.Cases {
 		if c.First >= 0 {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the first token whose greedy successor differs stands at %d.", c.Name, c.First), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the greedy next token first differs at token %d.", c.Name, c.First), ""))
 		}
 	}
 	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
 }
 
-// claimed is the verdict on a model that was given another meaning.
+// claimed is the verdict on a model whose record says that its output differs.
 func claimed(w *cli.Writer, r *validate.Report) {
 	w.Line("")
 	if len(r.Claim.Methods) == 0 {
-		w.Line("Its record says that the original's methods were taken back.")
+		w.Line("Its record says that the original's methods were removed.")
 	} else {
 		w.Line("It has methods that the original does not have:")
 	}
@@ -49,16 +49,16 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	offLayers(w, r.Claim)
 	switch {
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
-		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. They are too short for the methods to show; feed longer ones with --length.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. The inputs are too short to show the methods; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
-		w.Line("%s", cli.Wrap("NOT SHOWN: what stands outside the attention layers could not be compared.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: the nodes outside the attention layers could not be compared.", ""))
 	case r.Verdict == validate.AsClaimed:
 		w.Line("%s", cli.Wrap(asClaimed(r), ""))
 		if r.Same {
 			w.Line("%s", cli.Wrap("SAME: on these inputs the logits are the original's, too.", ""))
 		}
 	case !r.Claim.Holds:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention computes something else than its record says.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
 	case r.Rebuilt != nil && r.Rebuilt.Altered:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
@@ -66,11 +66,11 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	}
 }
 
-// asClaimed says what was seen of a model that has its methods.
+// asClaimed says what shows that a model has its methods.
 func asClaimed(r *validate.Report) string {
 	text := "AS CLAIMED"
 	if n := len(r.Claim.Layers); n > 0 {
-		text += fmt.Sprintf(": each of %d attentions computes its method, by a float64 reference on what it read", n)
+		text += fmt.Sprintf(": each of %d attention layers computes its method, by a float64 reference on what it read", n)
 	}
 	largest, compared := 0.0, false
 	for _, c := range r.Cases {
@@ -84,7 +84,8 @@ func asClaimed(r *validate.Report) string {
 	return text + "."
 }
 
-// offLayers names the first attention that does not compute what it claims, and what was skipped.
+// offLayers names the first attention layer that does not compute what its record says, and what
+// was skipped.
 func offLayers(w *cli.Writer, c *validate.Claim) {
 	wrong := 0
 	for _, l := range c.Layers {
@@ -92,12 +93,12 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 			continue
 		}
 		if wrong++; wrong == 1 {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: by %.1e, where a plain implementation is off by %.1e. Of its output %v the worst number is of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is that of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
 				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel, l.Worst.Got, l.Worst.Want), "  "))
 		}
 	}
 	if wrong > 1 {
-		w.Line("%d of %d attentions are off.", wrong, len(c.Layers))
+		w.Line("%d of %d attention layers are off.", wrong, len(c.Layers))
 	}
 	var skipped []string
 	for _, s := range c.Skipped {
@@ -106,8 +107,8 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 	w.List(skipped)
 }
 
-// consequences are what methods do to short rows: where they change nothing, the logits must be
-// the original's.
+// consequences say what methods do to short rows. Rows that they do not change must have the
+// original's logits.
 func consequences(r *validate.Report) (list []string) {
 	for _, m := range r.Claim.Methods {
 		name, _, _ := strings.Cut(m.Given, ":")

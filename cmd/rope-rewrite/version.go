@@ -9,13 +9,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 )
 
-// versions is what version says: of this command, and of what it finds to work with.
+// versions is what version says of this command and of the libraries that it finds.
 type versions struct {
 	version.Info
 	Runtime versionOf `json:"onnxruntime"`
 	Library versionOf `json:"ops_library"`
 	Target  string    `json:"cpu_target,omitempty"` // instructions that the library's kernels use here
-	Carried bool      `json:"carries_library"`      // this program has an op library inside
+	Bundled bool      `json:"contains_library"`     // this program has an op library inside
 	Specs   [2]int    `json:"op_specs"`             // oldest and newest specification that it writes
 }
 
@@ -30,7 +30,7 @@ type versionOf struct {
 func newVersion(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this command and of what it finds to work with",
+		Short: "Print the versions of this command, ONNX Runtime and the op library",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := findVersions(c)
@@ -40,7 +40,7 @@ func newVersion(c *cli.Common) *cobra.Command {
 }
 
 func findVersions(c *cli.Common) *versions {
-	v := &versions{Info: version.This(), Carried: customop.Carries(), Specs: [2]int{1, customop.SpecVersion}}
+	v := &versions{Info: version.This(), Bundled: customop.Carries(), Specs: [2]int{1, customop.SpecVersion}}
 	v.Runtime = runtimeVersion(c)
 	path, err := customop.FindLibrary(customop.Options{Library: c.Library})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package bundled lets a program carry the op library inside, so that it is one file:
+// Package bundled builds the op library into a program, so that it is one file:
 //
 //	import _ "github.com/rope-rewrite/rope-rewrite/customop/bundled"
 //
@@ -6,7 +6,7 @@
 // looked for. A library that is named (customop.Options, ROPE_OPS_LIBRARY) or that stands beside the
 // executable comes before it.
 //
-// The repository has no binaries, so by itself this package carries nothing. A release has the
+// The repository has no binaries, so by itself this package has none. A release has the
 // sources with the libraries of five platforms in this folder (rope-rewrite-bundled-VERSION.tar.gz): unpack it,
 // point go.mod at it with a replace, and build with -tags bundled.
 //

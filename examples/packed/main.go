@@ -9,7 +9,7 @@
 //
 // The program rewrites the model for each mask, which is also how the library is used
 // from Go. The model may be an original one, or one that rope-rewrite wrote: its methods
-// stay.
+// are unchanged.
 package main
 
 import (
@@ -142,7 +142,7 @@ func open(ctx context.Context, path, mask, library string) (*lm.Decoder, error) 
 	defer model.Close()
 	_, err = provenance.Read(model)
 	if mask == "keep" && err == nil {
-		return lm.OpenDecoder(path, lm.Options{OpsLibrary: library}) // as it was rewritten
+		return lm.OpenDecoder(path, lm.Options{OpsLibrary: library})
 	}
 	options := rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Earlier: rewrite.Earlier{Carried: true}}
 	if mask != "keep" {

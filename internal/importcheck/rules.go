@@ -35,8 +35,8 @@ var Rules = []Rule{
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
 	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
 
-	{"rewrite", "graphs: find, measure, prove, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
-	{"rewrite/definition", "the op in standard operators, as functions that a model carries", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},
+	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
+	{"rewrite/definition", "the op's fallback: ONNX functions of standard operators", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},
 	{"rewrite/internal/contrib", "the op as ONNX Runtime's GroupQueryAttention", []string{"onnx", "customop", "rewrite/definition", "rewrite/internal/ir"}, nil},
 	{"rewrite/internal/fused", "fused ops as the primitive nodes that compute the same", []string{"rope", "onnx", "internal/engine", "rewrite/internal/ir"}, nil},
 	{"rewrite/internal/fused/fusedtest", "cases that the tests of all fused ops run", []string{"rewrite/internal/fused", "rope", "onnx", "internal"}, nil},

@@ -58,7 +58,7 @@ func ReadFile(path string) Config {
 func Parse(path string, data []byte) Config {
 	c, err := parse(data)
 	if err != nil {
-		return Config{Path: path, Unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}
+		return Config{Path: path, Unread: fmt.Errorf("%s is not a configuration in JSON: %w", path, err)}
 	}
 	c.Path = path
 	return c

@@ -33,7 +33,7 @@ func ReadGenAI(modelPath string) GenAI {
 	}
 	var file keys
 	if err := json.Unmarshal(data, &file); err != nil {
-		return GenAI{Path: path, Unread: fmt.Errorf("%s is no configuration in JSON: %w", path, err)}
+		return GenAI{Path: path, Unread: fmt.Errorf("%s is not a configuration in JSON: %w", path, err)}
 	}
 	model := file.object("model")
 	decoder := model.object("decoder")

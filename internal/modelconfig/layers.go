@@ -63,9 +63,9 @@ func (c Config) Window(layer int) Window {
 	case kind == full:
 		return Window{Key: "layer_types"}
 	case kind == "chunked_attention":
-		return Window{Key: "layer_types", Unread: "keys are visible by chunks, which is no window"}
+		return Window{Key: "layer_types", Unread: "keys are visible by chunks, not by a window"}
 	case kind != "" && kind != sliding:
-		return Window{Key: "layer_types", Unread: "what layers of type " + kind + " see is not known here"}
+		return Window{Key: "layer_types", Unread: "the mask of layers of type " + kind + " is not known here"}
 	case c.keys.null("sliding_window"):
 		return none
 	case !window.Given() && c.keys.number("local_attention").Given():

@@ -51,7 +51,7 @@ func (now Meaning) dictionary(base rope.Value) (json.RawMessage, error) {
 // ours are parameters that transformers does not know.
 var ours = []string{"length", "ramp", "base", "partial_rotary_factor"}
 
-// Apply writes a meaning into config.json. Warnings say what that file has no words for.
+// Apply writes what the model is now into config.json. Warnings say what that file cannot express.
 func (t *Text) Apply(now Meaning) (warnings []string, err error) {
 	under := t.languageModel()
 	set := func(key string, value any, wanted bool) {
@@ -88,7 +88,7 @@ func (t *Text) scale(under string, now Meaning) ([]string, error) {
 	}
 	const baseAlone = "theta" // a method that is no rope_type
 	if !m.HF && now.Scaling != baseAlone {
-		return []string{fmt.Sprintf("it has no words for the scaling %s, and does not mention it", now.Scaling)}, nil
+		return []string{fmt.Sprintf("it cannot express the scaling %s, and does not mention it", now.Scaling)}, nil
 	}
 	base, newer := now.base(), under+"rope_parameters"
 	if !t.has(newer) {
@@ -105,7 +105,7 @@ func (t *Text) scale(under string, now Meaning) ([]string, error) {
 		return nil, t.replace(under+"rope_scaling", d)
 	}
 	if !t.has(newer+".rope_type") && !t.has(newer+".rope_theta") {
-		return []string{"its rope_parameters are for types of layers, and stay as they are"}, nil
+		return []string{"its rope_parameters are for types of layers, and are unchanged"}, nil
 	}
 	if base.Kind() == rope.Absent {
 		if theta := t.number(newer + ".rope_theta"); theta > 0 {

@@ -47,7 +47,7 @@ func (c Change) String() string {
 func NewText(data []byte) (*Text, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, fmt.Errorf("it is no configuration in JSON: %w", err)
+		return nil, fmt.Errorf("it is not a configuration in JSON: %w", err)
 	}
 	text := bytes.TrimRight(data, " \t\r\n")
 	t := &Text{text: text, end: data[len(text):]}

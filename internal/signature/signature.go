@@ -107,7 +107,7 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 				s.Batch, s.Length = known(v.Shape[0]), known(v.Shape[1])
 			}
 		case 0:
-			return fmt.Errorf("the input %q is none that can be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
+			return fmt.Errorf("the input %q cannot be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
 		case Positions:
 			if len(v.Shape) == 3 {
 				if in.Axes = v.Shape[0].Value; !v.Shape[0].Known() || in.Axes < 1 {

@@ -35,7 +35,7 @@ type Choice struct {
 	Drawn   float64 // the same of the distribution that it was drawn from; 0 where the best token was taken
 }
 
-// New checks the options. The error names one that has no meaning.
+// New checks the options. The error names one that is out of range.
 func New(o Options) (*Sampler, error) {
 	for _, c := range []struct {
 		name  string

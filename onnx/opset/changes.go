@@ -54,7 +54,7 @@ func changes() []change {
 }
 
 // ofRuntime are operators that ONNX Runtime has in the standard domain, and ONNX has not or
-// not yet: their last version that ONNX does not know, 0 for all. Their meaning is one.
+// not yet: their last version that ONNX does not know, 0 for all. All compute the same.
 func ofRuntime() map[string]int64 {
 	return map[string]int64{
 		"LayerNormalization":           16,

@@ -7,7 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Conversions of meanings, and refusals.
+// Conversions of what an operator computes, and refusals.
 
 // refuse: there is no surely equal node.
 func refuse(*step) ([]*onnx.Node, error) {

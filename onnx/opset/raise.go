@@ -33,9 +33,9 @@ func Newest() (int64, error) {
 // The version of the file format rises with it, as ONNX demands. A node that is converted
 // is another *onnx.Node afterwards, with the old one's name and outputs.
 //
-// A model that is written against that version already stays as it is. The error is
+// A model that is already written against that version is unchanged. The error is
 // ErrLower for one against a newer version, or it says which node cannot be converted and
-// what changed for it. After an error the model is as it was.
+// what changed for it. After an error the model is unchanged.
 func Raise(m *onnx.Model, to int64) (Raised, error) {
 	t, err := readTable()
 	if err != nil {

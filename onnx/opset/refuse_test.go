@@ -12,7 +12,7 @@ import (
 )
 
 // refused fails unless raising the model is an error that says all of this, and leaves
-// every byte of it as it was.
+// every byte of it unchanged.
 func refused(t *testing.T, s small, to int64, says ...string) {
 	t.Helper()
 	refusedModel(t, s.model(), to, says...)
@@ -48,15 +48,15 @@ func TestRefusals(t *testing.T) {
 		to    int64
 		says  []string
 	}{
-		"too new":      {fed(13, x, "Relu"), 99, []string{"version 99", "is 26"}},
-		"too old":      {fed(6, x, "Relu"), 13, []string{"version 6", "before 7"}},
-		"unheard":      {fed(13, x, "Unheard"), 14, []string{`node "the Unheard": version 13 of the standard operators has no Unheard`}},
-		"not yet":      {fed(13, x, "Gelu"), 20, []string{"version 13 of the standard operators has no Gelu"}},
-		"taken out":    {fed(11, x, "Scatter"), 13, []string{"version 11 of the standard operators took Scatter out"}},
-		"no meaning":   {fed(10, x, "OneHot"), 11, []string{`node "the OneHot": OneHot changed in version 11`, "an index below zero"}},
-		"of functions": {fed(12, x, "Softmax", &onnx.Attribute{Name: "axis", RefName: "of", Type: onnx.AttrInt}), 13, []string{"attribute axis is one of the function"}},
-		"of a type":    {fed(12, x, "Squeeze", onnx.IntAttr("axes", 0)), 13, []string{"attribute axes is of another type"}},
-		"two inputs":   {small{version: 12, nodes: []*onnx.Node{onnx.NewNode("ReduceSum", []string{"x", "x"}, []string{"y"})}}, 13, []string{`node "y"`, "2 inputs"}},
+		"too new":                      {fed(13, x, "Relu"), 99, []string{"version 99", "is 26"}},
+		"too old":                      {fed(6, x, "Relu"), 13, []string{"version 6", "before 7"}},
+		"unheard":                      {fed(13, x, "Unheard"), 14, []string{`node "the Unheard": version 13 of the standard operators has no Unheard`}},
+		"not yet":                      {fed(13, x, "Gelu"), 20, []string{"version 13 of the standard operators has no Gelu"}},
+		"taken out":                    {fed(11, x, "Scatter"), 13, []string{"version 11 of the standard operators took Scatter out"}},
+		"a change of what is computed": {fed(10, x, "OneHot"), 11, []string{`node "the OneHot": OneHot changed in version 11`, "an index below zero"}},
+		"of functions":                 {fed(12, x, "Softmax", &onnx.Attribute{Name: "axis", RefName: "of", Type: onnx.AttrInt}), 13, []string{"attribute axis is one of the function"}},
+		"of a type":                    {fed(12, x, "Squeeze", onnx.IntAttr("axes", 0)), 13, []string{"attribute axes is of another type"}},
+		"two inputs":                   {small{version: 12, nodes: []*onnx.Node{onnx.NewNode("ReduceSum", []string{"x", "x"}, []string{"y"})}}, 13, []string{`node "y"`, "2 inputs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.model.nodes = append([]*onnx.Node{good}, c.model.nodes...) // one that is converted before

@@ -70,7 +70,7 @@ func (s *step) ints(name string) ([]int64, error) {
 }
 
 // inputs says that the node has as many inputs as the operator had before, where the next
-// ones get another meaning.
+// ones compute something else.
 func (s *step) inputs(count int) error {
 	if len(s.node.Inputs) != count {
 		return fmt.Errorf("it has %d inputs, and the operator takes %d", len(s.node.Inputs), count)

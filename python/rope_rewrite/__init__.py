@@ -1,4 +1,4 @@
-"""Longer and better context for exported ONNX models, proven: rope-rewrite from Python.
+"""Longer and better context for exported ONNX models, verified: rope-rewrite from Python.
 
     import onnxruntime, rope_rewrite
 
@@ -6,8 +6,8 @@
     options = rope_rewrite.register(onnxruntime.SessionOptions())
     session = onnxruntime.InferenceSession("long.onnx", options)
 
-`rewrite` runs the command rope-rewrite, which this package brings, and returns its report. `register` makes
-the fused op known to a session; a patched model runs without it too, more slowly.
+`rewrite` runs the command rope-rewrite, which is in this package, and returns its report. `register` makes
+the fused op known to a session. A patched model also runs without it, more slowly.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Error(Exception):
 
 
 class PartialError(Error):
-    """Some attention could not be rewritten, and nothing was written. `report` says which and why."""
+    """Some attention layers could not be rewritten, and nothing was written. `report` says which and why."""
 
     def __init__(self, message: str, report: dict[str, Any]) -> None:
         super().__init__(message, 3)
@@ -103,7 +103,7 @@ def rewrite(
     """Rewrites a model, or a folder of models, and returns the report of `rope-rewrite --json`.
 
     Every argument is the command's flag of that name; scaling, positions and mask take one SPEC or several.
-    Raises PartialError where a site could not be proven, and Error for everything else that fails.
+    Raises PartialError if an attention layer could not be verified, and Error for everything else that fails.
     """
     arguments = [os.fspath(model)]
     flags: dict[str, Any] = {
@@ -135,7 +135,7 @@ def run(*arguments: str) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment, with the ONNX Runtime of this Python where none is named."""
+    """The environment, with the ONNX Runtime of this Python unless one is named."""
     environment = dict(os.environ)
     if _RUNTIME not in environment and (spec := importlib.util.find_spec("onnxruntime")) and spec.origin:
         pattern = {"darwin": "libonnxruntime.*.dylib", "win32": "onnxruntime.dll"}.get(sys.platform, "libonnxruntime.so*")

@@ -8,7 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// check refuses what has no meaning.
+// check refuses a problem that is not defined.
 func (p *Problem) check() error {
 	a := p.Attention
 	if p.Batch < 1 || p.Length < 0 || p.Past < 0 || p.ValueSize < 0 {

@@ -54,7 +54,7 @@ func (p *Problem) checkDocuments() error {
 	case m.Restart && m.Documents == rope.NoDocuments:
 		return errors.New("positions that restart in each document need a mask over documents")
 	case m.Restart && len(p.bands()) > 1:
-		return errors.New("positions that restart in each document have no meaning for a map of several bands")
+		return errors.New("positions that restart in each document cannot be combined with a map of several bands")
 	case m.Start < 0:
 		return fmt.Errorf("documents start at position %d; 0 or more was expected", m.Start)
 	}

@@ -146,7 +146,7 @@ func TestPackedDocuments(t *testing.T) {
 }
 
 // Rows with pasts of their own, in buffers with more room, give what each row
-// gives by itself after its own past; the rest of the buffers is left alone and
+// gives by itself after its own past; the rest of the buffers is unchanged and
 // never read.
 func TestPastsOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -288,7 +288,7 @@ func TestDocumentRefusals(t *testing.T) {
 		"need a mask over documents": func(p *ref.Problem) {
 			p.Attention.Mask.Documents, p.Attention.Mask.Restart, p.Documents = rope.NoDocuments, true, nil
 		},
-		"no meaning for a map":          func(p *ref.Problem) { p.Attention.Mask.Restart, p.Attention.Bands = true, stringBands(2, 1) },
+		"combined with a map":           func(p *ref.Problem) { p.Attention.Mask.Restart, p.Attention.Bands = true, stringBands(2, 1) },
 		"2 pasts are given":             func(p *ref.Problem) { p.Pasts = []int{1, 1} },
 		"a past of 4, the cache has 3":  func(p *ref.Problem) { p.Pasts[0] = 4 },
 		"do not fit into the 3 rows":    func(p *ref.Problem) { p.Pasts[0] = 2 },

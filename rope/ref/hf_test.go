@@ -68,7 +68,7 @@ func TestHuggingFaceAttention(t *testing.T) {
 func (c hfCase) run(t *testing.T) {
 	p := c.problem(t)
 	exact, plain := mustRun(t, p), mustRun32(t, p)
-	for b := range c.Batch { // rows of padded queries have no meaning
+	for b := range c.Batch { // the output of padded queries is not defined
 		for l := range c.Length {
 			if exact.Visible[b*c.Length+l] > 0 {
 				continue

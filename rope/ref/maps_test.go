@@ -131,7 +131,7 @@ func tailOf(output []float64, p ref.Problem, pad int) []float64 {
 	return places(output, p.Length, p.ValueSize, pad, p.Length)
 }
 
-// Which maps a common shift of all positions leaves alone: those by distances.
+// Which maps a common shift of all positions does not change: those by distances.
 func TestMapsUnderCommonShift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)

@@ -106,7 +106,7 @@ func TestReferenceAgrees(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := len(run.Layers); n == 0 || c.layers > 0 && n != c.layers {
-				t.Errorf("%d layers were captured, want %d; kept: %v", n, c.layers, m.Kept)
+				t.Errorf("%d layers were captured, want %d; not captured: %v", n, c.layers, m.Kept)
 			}
 			check(t, run.Layers, c.precision)
 		})
@@ -207,6 +207,6 @@ func TestKeptIsSaid(t *testing.T) {
 	_, err := capture.Open(context.Background(), model("gpt_neox__dynamo18-merged"),
 		capture.Options{Rewrite: rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: runtime, Library: library, Worker: []string{os.Args[0]}}}})
 	if err == nil || !strings.Contains(err.Error(), "outside the model's own graph") {
-		t.Errorf("got %v, want that its attentions stand in branches", err)
+		t.Errorf("got %v, want that its attention layers are in branches", err)
 	}
 }

@@ -1,11 +1,11 @@
-// Package capture gives what every rotary attention of a model reads and gives on given
+// Package capture returns what every rotary attention layer of a model reads and gives on given
 // tokens: query, key and value before the rotation, the output, and the rope.Attention that
-// says what the site computes between them.
+// says what the layer computes between them.
 //
 // A model that rope-rewrite wrote has all of that at its RotaryAttention nodes. Another
-// one is rewritten in memory first, without a method, so that its sites become such nodes.
+// one is rewritten in memory first, without a method, so that its layers become such nodes.
 // What these nodes read and give is then given out of the model as well, and the model runs
-// as it would otherwise. Sites that cannot be rewritten are named in Model.Kept.
+// as it would otherwise. Layers that cannot be rewritten are named in Model.Kept.
 //
 //	m, err := capture.Open(ctx, "model.onnx", capture.Options{})
 //	run, err := m.Run(ctx, capture.Tokens(1, 2, 3))

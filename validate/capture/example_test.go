@@ -7,7 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
-// What the attentions of a small Llama read, on eight tokens.
+// What the attention layers of a small Llama read, on eight tokens.
 func Example() {
 	ctx := context.Background()
 	m, err := capture.Open(ctx, "../../testdata/models/llama__optimum/model.onnx", capture.Options{})

@@ -14,15 +14,15 @@ import (
 
 // Options says how a model is run, and how one that is not patched is rewritten in memory.
 type Options struct {
-	// Rewrite has the libraries and the worker to run, measure and prove with, and methods where
+	// Rewrite has the libraries and the worker to run, measure and verify with, and methods where
 	// what they make of the model is to be captured; the zero value runs in this process and
 	// gives no method.
 	Rewrite rewrite.Options
 }
 
-// Model is a loaded model whose attentions give out what they read.
+// Model is a loaded model whose attention layers give out what they read.
 type Model struct {
-	Ops  []rewrite.Op   // the captured sites, in the order of the layers
+	Ops  []rewrite.Op   // the captured layers, in order
 	Kept []rewrite.Site // sites that are not captured, with the reason
 
 	Vocabulary    int64 // tokens that the model knows; 0 where it does not tell
@@ -50,7 +50,7 @@ type tap struct {
 var integers = []int{positionIDs, attentionMask, cacheLength, documentIDs}
 
 // Open loads a model. One without any op is rewritten in memory first; the file is not
-// touched. The error says so where no attention can be captured. The caller closes the model.
+// touched. The error says so where no layer can be captured. The caller closes the model.
 func Open(ctx context.Context, path string, opts Options) (*Model, error) {
 	r := opts.Rewrite
 	eng, err := engine.Open(engine.Config{Runtime: r.Evaluation.Runtime, Library: r.Evaluation.Library}, r.Evaluation.Worker)
@@ -81,7 +81,7 @@ func (c *Model) load(ctx context.Context, path string, opts Options) error {
 		}
 	}
 	if len(c.Ops) == 0 {
-		return fmt.Errorf("%s: none of its %d attentions can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
+		return fmt.Errorf("%s: none of its %d attention layers can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
 	}
 	more := c.attach(m)
 	if c.decoder, err = decoder.Open(ctx, c.engine, path, decoder.Options{Model: m, Outputs: more}); err != nil {
@@ -96,7 +96,7 @@ func (c *Model) load(ctx context.Context, path string, opts Options) error {
 func (c *Model) attach(m *onnx.Model) (outputs []*onnx.ValueInfo) {
 	names := onnx.Names{}
 	names.Note(m.Graph)
-	given := map[string]string{} // sites share positions and masks
+	given := map[string]string{} // layers share positions and masks
 	give := func(name string, t onnx.DataType) string {
 		if name == "" {
 			return ""

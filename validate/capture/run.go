@@ -8,11 +8,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
-// Layer is what one attention read and gave. Query, Key, Value (before the rotation),
+// Layer is what one attention layer read and gave. Query, Key, Value (before the rotation),
 // Positions and the masks are the Problem's, with its shapes; so is Attention, as the node
 // means it, after its methods.
 type Layer struct {
-	Layer int    // by the order of the attentions in the model, those not captured counted
+	Layer int    // by the order of the attention layers in the model, also those that are not captured
 	Node  string // the op's name
 	ref.Problem
 	Output []float64 // [Batch, Heads, Length, ValueSize]

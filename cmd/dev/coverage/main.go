@@ -1,12 +1,12 @@
 // Command coverage runs the rewriter over every export that
-// scripts/coverage/export.py made and writes docs/coverage.md: which sites of
-// which architecture, exported by which route, are measured and proven, and why
-// others stay.
+// scripts/coverage/export.py made and writes docs/coverage.md: which attention layers of
+// which architecture, exported by which route, are verified, and why
+// others are not.
 //
 //	go run ./cmd/dev/coverage build/coverage
 //	go run ./cmd/dev/coverage -only 'gemma*__ts17*' build/coverage
 //
-// What a run did not look at stays as the run before left it (results.json in
+// Exports that a run did not look at keep their results (results.json in
 // the folder of the exports).
 package main
 
@@ -30,7 +30,7 @@ import (
 func main() {
 	rewrite.ServeIfWorker()
 	only := flag.String("only", "*", "exports to look at, as `PATTERN` of ARCHITECTURE__ROUTE; several with commas")
-	kept := flag.Bool("kept", false, "only exports of which the last run left a site as it was, and new ones")
+	kept := flag.Bool("kept", false, "only exports of which the last run left a layer unchanged, and new ones")
 	jobs := flag.Int("jobs", 1, "exports looked at side by side")
 	out := flag.String("o", filepath.Join("docs", "coverage.md"), "`FILE` to write the table to")
 	flag.Parse()

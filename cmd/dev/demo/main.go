@@ -100,9 +100,9 @@ const closing = `
 Difference is the largest of two logits. All %d are within the bound.
 
 What was done: two exports of one small Llama, as Optimum and torch.onnx wrote
-them, were rewritten three times each. Every attention was first proven equal to
-the fused op; then its meaning was kept (no method), or changed by YaRN or
-STRING, and what the patched models compute was compared. They are in
+them, were rewritten three times each. Every attention layer was first verified
+equal to the fused op. Then it was left unchanged (no method), or changed by YaRN
+or STRING, and the outputs of the patched models were compared. They are in
 %s.
 
 To type next:

@@ -19,11 +19,11 @@ import (
 // model rewrites one export three times and compares what comes out.
 func (d *demo) model(ctx context.Context, eng engine.Engine, worker, name string) error {
 	original := filepath.Join(d.models, name, "model.onnx")
-	patched, proven, err := d.rewrite(ctx, original, name+".onnx")
+	patched, report, err := d.rewrite(ctx, original, name+".onnx")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s: %d of %d attention sites proven equal\n", name, proven.Rewritten(), len(proven.Sites))
+	fmt.Fprintf(d.out, "\n%s: %d of %d attention layers verified equal\n", name, report.Rewritten(), len(report.Sites))
 	same, err := validate.Run(ctx, original, patched, validate.Options{
 		Rewrite:    rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}}},
 		LogitsOnly: true,
@@ -102,7 +102,7 @@ func (d *demo) rewrite(ctx context.Context, model, name string, flags ...string)
 	}
 	for _, s := range report.Sites {
 		if s.Status != rewrite.Rewritten {
-			return "", nil, fmt.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+			return "", nil, fmt.Errorf("layer %d is unchanged: %s", s.Layer, s.Reason)
 		}
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {

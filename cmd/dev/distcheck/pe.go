@@ -30,7 +30,7 @@ func importsOf(f *pe.File) ([]string, error) {
 func exportsOf(f *pe.File) ([]string, error) {
 	header, ok := f.OptionalHeader.(*pe.OptionalHeader64)
 	if !ok {
-		return nil, fmt.Errorf("it is no 64-bit file")
+		return nil, fmt.Errorf("it is not a 64-bit file")
 	}
 	table := header.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_EXPORT]
 	if table.Size == 0 {

@@ -22,13 +22,13 @@ var functions = template.FuncMap{
 	"cell":     cell,
 	"settled":  settled,
 
-	"definition": plainDefinition,
+	"fallback": plainFallback,
 
 	"reservedCount": reservedCount,
 }
 
-// plainDefinition is the definition of a plain node of the op, as text.
-func plainDefinition() (string, error) {
+// plainFallback is the fallback of a plain node of the op, as text.
+func plainFallback() (string, error) {
 	node := onnx.NewNode(customop.RotaryAttentionSpec.Name,
 		[]string{"query", "key", "value", "past_key", "past_value", "position_ids", "attention_mask"},
 		[]string{"output", "present_key", "present_value"},

@@ -73,7 +73,7 @@ func (u usage) String() string { return fmt.Sprintf("%.1f s, %d MB", u.Seconds, 
 // outcome is what a child process says.
 type outcome struct {
 	Nodes, Sites, Rewritten int
-	Reason                  string // of the first site that is kept, or the error
+	Reason                  string // of the first layer that is unchanged, or the error
 	Own, Worker             usage
 }
 
@@ -87,7 +87,7 @@ func measureNodes(names []string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	fmt.Println("| graph | nodes | proven | ONNX Runtime loads it in | our own process | its worker |\n|---|---|---|---|---|---|")
+	fmt.Println("| graph | nodes | verified | ONNX Runtime loads it in | our own process | its worker |\n|---|---|---|---|---|---|")
 	for _, name := range names {
 		kind, count, _ := strings.Cut(name, "=")
 		n, err := strconv.ParseInt(count, 10, 64)
@@ -110,15 +110,15 @@ func measureNodes(names []string) error {
 				return err
 			}
 		}
-		proven := fmt.Sprintf("%d of %d", rewritten.Rewritten, rewritten.Sites)
+		verified := fmt.Sprintf("%d of %d", rewritten.Rewritten, rewritten.Sites)
 		if rewritten.Reason != "" {
-			proven += " (" + rewritten.Reason + ")"
+			verified += " (" + rewritten.Reason + ")"
 		}
 		loads := load.Own.String()
 		if load.Reason != "" {
 			loads = load.Reason
 		}
-		fmt.Printf("| %s | %d | %s | %s | %v | %v |\n", name, rewritten.Nodes, proven, loads, rewritten.Own, rewritten.Worker)
+		fmt.Printf("| %s | %d | %s | %s | %v | %v |\n", name, rewritten.Nodes, verified, loads, rewritten.Own, rewritten.Worker)
 	}
 	return nil
 }

@@ -18,10 +18,10 @@ import (
 
 // The bounds that docs/results/speed.md promises.
 const (
-	cpTimes    = 1.5
-	cpSeconds  = 3.0
-	memoryOver = 150 << 20
-	proofBound = 5.0
+	cpTimes           = 1.5
+	cpSeconds         = 3.0
+	memoryOver        = 150 << 20
+	verificationBound = 5.0
 )
 
 // way is a command that is measured, with the name of the folder for what it writes.
@@ -38,7 +38,7 @@ func rewriteCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rewrite MODEL...",
 		Short: "Measure rewrites: time beside cp, memory beyond the mapped file",
-		Long: `Measures the proof and the rewrite of each model beside cp of the same file, with
+		Long: `Measures the verification and the rewrite of each model beside cp of the same file, with
 the file in memory and without, and says whether the promised bounds are met.
 
 With --with it measures rewrites with each set of flags instead, beside linked
@@ -63,7 +63,7 @@ weights; their models stay, each in a folder beside the original.`,
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&rounds, "rounds", 3, "runs of each kind, of which the medians count")
+	flags.IntVar(&rounds, "rounds", 3, "runs of each kind; the median is reported")
 	flags.StringArrayVar(&with, "with", nil, "`\"NAME FLAGS\"`: rewrite with FLAGS to the folder NAME beside the model; may be repeated")
 	flags.StringVar(&rewriter, "command", "build/rope-rewrite", "the program to measure")
 	return command
@@ -95,17 +95,17 @@ func measureBounds(rewriter, model string, rounds int) error {
 			{name: "cp, flushed", args: func(out string) []string {
 				return []string{"sh", "-c", `cp "$1" "$2" && sync "$2"`, "", model, out}
 			}},
-			{name: "proof", args: func(string) []string { return []string{rewriter, model, "--dry-run"} }},
+			{name: "verification", args: func(string) []string { return []string{rewriter, model, "--dry-run"} }},
 			{name: "rewrite, flushed", args: func(out string) []string { return []string{rewriter, model, "-o", out} }},
 		}
 		if err := measure(model, folder, rounds, cold, ways); err != nil {
 			return err
 		}
-		cp, proof, rewrite := ways[0].seconds(), ways[2].seconds(), ways[3].seconds()
+		cp, verification, rewrite := ways[0].seconds(), ways[2].seconds(), ways[3].seconds()
 		over := ways[3].median(func(r run) float64 { return float64(r.Memory.Over) })
-		fmt.Printf("\nThe rewrite takes %.2f × cp, at most %.1f × cp + %.0f s = %.2f s: %s; the proof at most %.0f s: %s; memory at most %d MB: %s.\n",
+		fmt.Printf("\nThe rewrite takes %.2f × cp, at most %.1f × cp + %.0f s = %.2f s: %s; the verification at most %.0f s: %s; memory at most %d MB: %s.\n",
 			rewrite/cp, cpTimes, cpSeconds, cpTimes*cp+cpSeconds, met(rewrite <= cpTimes*cp+cpSeconds),
-			proofBound, met(proof <= proofBound), memoryOver>>20, met(over <= memoryOver))
+			verificationBound, met(verification <= verificationBound), memoryOver>>20, met(over <= memoryOver))
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ type run struct {
 
 func (r *run) String() string {
 	text := fmt.Sprintf("%d mutants, seeds from %d; judged %d: ", r.next-r.first, r.first, r.soFar())
-	for _, v := range []mutant.Verdict{mutant.Same, mutant.NotChanged, mutant.Wrong, mutant.NotRun, mutant.Unsteady} {
+	for _, v := range []mutant.Verdict{mutant.Same, mutant.Unchanged, mutant.Wrong, mutant.NotRun, mutant.Unsteady} {
 		text += fmt.Sprintf("%s %d; ", v, r.counts[v])
 	}
 	if r.differ {

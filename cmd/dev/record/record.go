@@ -59,7 +59,7 @@ func withoutTime(report []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(report))
 	decoder.UseNumber()
 	if err := decoder.Decode(&fields); err != nil {
-		return nil, fmt.Errorf("the report is no JSON object: %w", err)
+		return nil, fmt.Errorf("the report is not a JSON object: %w", err)
 	}
 	delete(fields, "seconds")
 	if record, ok := fields["record"].(map[string]any); ok {

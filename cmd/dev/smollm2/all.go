@@ -129,7 +129,7 @@ func (p *pipeline) checkTargets(ctx context.Context, command *cobra.Command, che
 	return true, nil
 }
 
-// rewrite runs rope-rewrite and demands that it rewrites every site.
+// rewrite runs rope-rewrite and demands that it rewrites every attention layer.
 func (p *pipeline) rewrite(ctx context.Context, command *cobra.Command, model, to string, flags ...string) error {
 	rewriter := exec.CommandContext(ctx, p.rewriter, append([]string{model, "-o", to, "--force", "--json"}, flags...)...)
 	rewriter.Stderr = command.ErrOrStderr()
@@ -155,7 +155,7 @@ func (p *pipeline) rewrite(ctx context.Context, command *cobra.Command, model, t
 			rewritten++
 		}
 	}
-	fmt.Fprintf(command.OutOrStdout(), "%s: %d of %d attention sites rewritten in %.1f s\n", to, rewritten, len(report.Sites), report.Seconds)
+	fmt.Fprintf(command.OutOrStdout(), "%s: %d of %d attention layers rewritten in %.1f s\n", to, rewritten, len(report.Sites), report.Seconds)
 	if rewritten == 0 || rewritten < len(report.Sites) {
 		return fmt.Errorf("%s was not rewritten as a whole", model)
 	}

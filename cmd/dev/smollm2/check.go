@@ -131,7 +131,7 @@ func checkCommand() *cobra.Command {
 	flags.IntVar(&s.length, "length", 2048, "length of the text whose logits are compared")
 	flags.IntSliceVar(&s.lengths, "time", []int{2048, 4096}, "lengths whose prefill is timed, its memory measured; none: --time 0")
 	flags.IntSliceVar(&s.threads, "threads", []int{1, 0}, "threads to time with; 0 is ONNX Runtime's default")
-	flags.IntVar(&s.repeats, "repeats", 1, "timings of which the median counts, the models by turns")
+	flags.IntVar(&s.repeats, "repeats", 1, "timings of each model, by turns; the median is reported")
 	flags.StringVar(&s.work, "work", "build/smollm2", "folder for temporary files (0.8 GB)")
 	flags.StringVar(&s.texts, "texts", "testdata/smollm2", "folder of the text's goldens.npz")
 	flags.StringVar(&s.reference, "reference", "", "the original in float64; the patched model's error may be twice the original's")

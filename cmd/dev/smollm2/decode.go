@@ -38,7 +38,7 @@ func decodeCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntSliceVar(&contexts, "context", []int{1024, 8192}, "tokens that stand before the timed ones")
-	flags.IntVar(&s.tokens, "tokens", 64, "timed tokens, of which the median counts")
+	flags.IntVar(&s.tokens, "tokens", 64, "timed tokens; the median is reported")
 	flags.IntSliceVar(&s.threads, "threads", []int{0}, "threads to time with; 0 is ONNX Runtime's default")
 	flags.BoolVar(&s.noArena, "no-arena", false, "take memory from the system each time, so that a heap profiler sees it")
 	flags.StringVar(&s.texts, "texts", "testdata/smollm2", "folder of the text's goldens.npz")

@@ -11,8 +11,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
-// ErrNoModel is what the command says when it is not told what to work on.
-var ErrNoModel = Usage("which model? Give the path of an .onnx file, or of a folder with some")
+// ErrNoModel is the error of a command line without a model.
+var ErrNoModel = Usage("which model? Give the path of an .onnx file or of a folder with models")
 
 // OneModel accepts exactly one model.
 func OneModel(cmd *cobra.Command, args []string) error {
@@ -25,7 +25,7 @@ func OneModel(cmd *cobra.Command, args []string) error {
 // NoArgs accepts nothing.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage("%s takes nothing more, got %q", cmd.CommandPath(), args)
+		return Usage("%s takes no arguments, got %q", cmd.CommandPath(), args)
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func Misplaced(cmd *cobra.Command, args []string) error {
 	}
 	for i, arg := range args {
 		if i > 0 && slices.Contains(names, arg) {
-			return Usage("the command stands first: rope-rewrite %s %s", arg, strings.Join(slices.Delete(slices.Clone(args), i, i+1), " "))
+			return Usage("the command comes first: rope-rewrite %s %s", arg, strings.Join(slices.Delete(slices.Clone(args), i, i+1), " "))
 		}
 		if key, _, found := strings.Cut(arg, "="); found && filepath.Ext(arg) != ".onnx" {
 			if example := methodWith(key, givenMethods(cmd)...); example != "" {
@@ -58,10 +58,10 @@ func Misplaced(cmd *cobra.Command, args []string) error {
 	}
 	if cmd == root && filepath.Ext(args[0]) == "" && !exists(args[0]) {
 		if suggest.Same(args[0], "rewrite") {
-			return Usage("rewriting is what rope-rewrite does without a command: rope-rewrite MODEL.onnx")
+			return Usage("rewriting needs no command: rope-rewrite MODEL.onnx")
 		}
 		if near := suggest.Nearest(args[0], names); near != "" {
-			return Usage("%q is no command; did you mean %s?", args[0], near)
+			return Usage("%q is not a command; did you mean %s?", args[0], near)
 		}
 	}
 	if len(args) == 2 && filepath.Ext(args[1]) == ".onnx" && cmd == root {
@@ -93,7 +93,7 @@ func swallowed(cmd *cobra.Command) (err error) {
 		what, _ := pflag.UnquoteUsage(f)
 		for _, value := range values {
 			if name, dashed := strings.CutPrefix(value, "--"); dashed && cmd.Flags().Lookup(name) != nil {
-				err = Usage("--%s lacks its value before %s; write --%s %s", f.Name, value, f.Name, what)
+				err = Usage("--%s needs a value before %s; write --%s %s", f.Name, value, f.Name, what)
 			}
 		}
 	})

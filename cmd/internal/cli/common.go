@@ -27,7 +27,7 @@ func (c *Common) Flags(cmd *cobra.Command) {
 }
 
 // Options are the part of the rewriter's options that every command shares:
-// models are evaluated in a child process, which a hostile graph may end.
+// models run in a child process, because a hostile graph may end it.
 func (c *Common) Options() (rewrite.Options, error) {
 	worker, err := Self()
 	return rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: c.Runtime, Library: c.Library, Worker: []string{worker}}}, err

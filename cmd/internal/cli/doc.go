@@ -18,5 +18,5 @@
 //
 // run.go runs a command line, exit.go has the codes, screen.go writes to the terminal, mistakes.go
 // and arguments.go say what to write instead, words.go and edits.go read the values of flags,
-// sites.go and methodtext.go describe what was found and done.
+// sites.go and methodtext.go describe attention layers and methods.
 package cli

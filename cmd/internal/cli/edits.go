@@ -26,7 +26,7 @@ func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error)
 	}
 	if !some {
 		if slices.ContainsFunc(opts.Edits, func(s rope.Spec) bool { return s.Axis == axis }) {
-			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS to give some their own", axis)
+			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS for a method of some layers", axis)
 		}
 		opts.Edits = append(opts.Edits, spec)
 		return nil, nil
@@ -43,7 +43,7 @@ func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error)
 	return selected, nil
 }
 
-// AddRopeParameters takes the dictionary itself, or a config.json that holds it, or the name
+// AddRopeParameters takes the dictionary itself, a config.json that contains it, or the name
 // of a file with either.
 func AddRopeParameters(opts *rewrite.Options, text string) error {
 	data := []byte(text)
@@ -89,7 +89,7 @@ func AddMethod(opts *rewrite.Options, text string) error {
 	return nil
 }
 
-// methodAxes are those that a method can be given on.
+// methodAxes are the axes on which a method can be given.
 func methodAxes() []rope.Axis {
 	return []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis}
 }

@@ -19,7 +19,7 @@ const (
 	ExitInterrupted = 130 // what a shell reports for Ctrl-C
 )
 
-// exitError carries an exit code; its text is printed unless it is empty.
+// exitError has an exit code; its text is printed unless it is empty.
 type exitError struct {
 	code int
 	err  error

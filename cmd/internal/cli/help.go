@@ -15,17 +15,17 @@ import (
 const firstScreen = `Gives an exported ONNX language model longer and better context.
 
   twice the context            rope-rewrite model.onnx --scaling yarn:factor=2
-  a folder, as hubs have it    rope-rewrite FOLDER --scaling yarn:factor=2
-  the same meaning, one op     rope-rewrite model.onnx
+  a model folder               rope-rewrite FOLDER --scaling yarn:factor=2
+  fuse attention only          rope-rewrite model.onnx
   without training             rope-rewrite model.onnx --positions string \
                                  --context 16k
   only the nearest keys        rope-rewrite model.onnx \
                                  --mask sliding-window:window=4k
   what is in a model           rope-rewrite inspect model.onnx
-  is it still the same         rope-rewrite validate model.onnx model.rope.onnx
+  check the result             rope-rewrite validate model.onnx model.rope.onnx
 
-It writes model.rope.onnx, or FOLDER.rope, beside what it reads, and only what
-it proved; -o gives another name, --dry-run writes none. k counts 1024 tokens.
+It verifies each layer before it writes model.rope.onnx, or FOLDER.rope, beside
+the input. -o gives another name, --dry-run writes nothing. 4k is 4096 tokens.
 
   rope-rewrite methods [NAME]  every method, or one with its keys
   rope-rewrite --help-all      every command and flag
@@ -38,7 +38,7 @@ func Dress(root *cobra.Command) {
 	root.SetGlobalNormalizationFunc(sameName)
 	root.SetUsageFunc(usage)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
-	root.DisableSuggestions = true // misplaced knows more
+	root.DisableSuggestions = true // Misplaced says more
 	root.CompletionOptions.HiddenDefaultCmd = true
 }
 
@@ -69,7 +69,7 @@ func usage(cmd *cobra.Command) error {
 	w := &Writer{out: cmd.OutOrStdout()}
 	w.Line("Usage:")
 	line := func(c *cobra.Command) string {
-		c.DisableFlagsInUseLine = true // each says itself which flags matter
+		c.DisableFlagsInUseLine = true // each Use names the flags that matter
 		return c.UseLine()
 	}
 	if cmd.Runnable() {
@@ -101,7 +101,7 @@ func usage(cmd *cobra.Command) error {
 	return w.err
 }
 
-// MethodFlags lists the flags that take a method: "--scaling, --positions and --mask".
+// MethodFlags lists the flags that take a method: "--scaling, --positions or --mask".
 func MethodFlags() string {
 	var flags []string
 	for m := range rope.Methods() {
@@ -110,5 +110,5 @@ func MethodFlags() string {
 		}
 	}
 	last := len(flags) - 1
-	return strings.Join(flags[:last], ", ") + " and " + flags[last]
+	return strings.Join(flags[:last], ", ") + " or " + flags[last]
 }

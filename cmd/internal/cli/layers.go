@@ -25,14 +25,14 @@ func ParseLayers(text string) (Layers, error) {
 			last, err = strconv.Atoi(to)
 		}
 		if err != nil || first < 0 || last < first {
-			return nil, fmt.Errorf("%q is no layer or range of layers; %s", part, meantLayers(part))
+			return nil, fmt.Errorf("%q is not a layer or a range of layers; %s", part, meantLayers(part))
 		}
 		list = append(list, span{first, last})
 	}
 	return list, nil
 }
 
-// otherRange is a range of layers as other tools write it, or from its end.
+// otherRange is a range of layers as other tools write it, or with its ends exchanged.
 var otherRange = regexp.MustCompile(`^([0-9]{1,6}) *(?:\.\.\.?|:|–|-) *([0-9]{1,6})$`)
 
 // meantLayers says what to write for a part that is no range.
@@ -45,11 +45,11 @@ func meantLayers(part string) string {
 	}
 	switch {
 	case strings.ContainsAny(part, ":="):
-		return "the layers stand last, behind the keys: NAME:KEY=VALUE@0-3,7"
+		return "layers come last, after the keys: NAME:KEY=VALUE@0-3,7"
 	case suggest.Nearest(part, []string{"all"}) != "":
-		return "all layers are written as SPEC@all, and --layers is left out for them"
+		return "for all layers write SPEC@all, and leave --layers out"
 	}
-	return "write for example 0-3,7 (the first layer is 0)"
+	return "write e.g. 0-3,7 (the first layer is 0)"
 }
 
 // Has reports whether a layer is selected.
@@ -74,7 +74,7 @@ func CheckLayers(selections []Selection, count int) error {
 	for _, s := range selections {
 		for _, part := range s.Layers {
 			if part.last >= count {
-				return Usage("%s: there is no layer %d; the model's are 0 to %d", s.Given, part.last, count-1)
+				return Usage("%s: there is no layer %d; the model has layers 0 to %d", s.Given, part.last, count-1)
 			}
 		}
 	}

@@ -26,8 +26,8 @@ const leastMemory = 512 << 20
 // Flags adds them to a command.
 func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&l.seconds, "max-seconds", 0, "stop, with nothing written, after so many `SECONDS`")
-	f.StringVar(&l.memory, "max-memory", "", "stop, with nothing written, when this program or its evaluating process needs more than `SIZE`, for example 800MB or 4GB, beside the model's file")
+	f.Float64Var(&l.seconds, "max-seconds", 0, "stop after `SECONDS`, and write nothing")
+	f.StringVar(&l.memory, "max-memory", "", "stop when this program, or its child process that runs models, needs more than `SIZE` beside the model's file (e.g. 800MB or 4GB), and write nothing")
 }
 
 // bytes returns what --max-memory says, 0 when it is not given.
@@ -40,7 +40,7 @@ func (l *Limits) bytes() (uint64, error) {
 		return 0, Usage("--max-memory %w", err)
 	}
 	if size < leastMemory {
-		return 0, Usage("--max-memory %s: ONNX Runtime and a small model take some of it; at least %dMB were expected", l.memory, leastMemory>>20)
+		return 0, Usage("--max-memory %s: at least %dMB were expected, because ONNX Runtime and a small model need some", l.memory, leastMemory>>20)
 	}
 	return uint64(size), nil
 }
@@ -76,7 +76,7 @@ func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(con
 	err = work(ctx)
 	switch {
 	case errors.Is(err, rewrite.ErrMemory):
-		return fmt.Errorf("more memory is needed than the %s of --max-memory, so nothing was written; give more", l.memory)
+		return fmt.Errorf("the %s of --max-memory are not enough, so nothing was written; give more", l.memory)
 	case err != nil && ctx.Err() != nil && cmd.Context().Err() == nil:
 		return fmt.Errorf("it took longer than the %g seconds of --max-seconds, so nothing was written; give more", l.seconds)
 	}

@@ -33,12 +33,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, "--", unknown.GetSpecifiedName())
 	case errors.As(err, &lacks):
 		what, _ := pflag.UnquoteUsage(lacks.GetFlag())
-		return Usage("--%s lacks its value; write --%s %s", lacks.GetFlag().Name, lacks.GetFlag().Name, what)
+		return Usage("--%s needs a value; write --%s %s", lacks.GetFlag().Name, lacks.GetFlag().Name, what)
 	case errors.As(err, &invalid):
 		name, value := invalid.GetFlag().Name, invalid.GetValue()
 		switch invalid.GetFlag().Value.Type() {
 		case "bool":
-			return Usage("--%s=%s: the flag stands alone, without a value", name, value)
+			return Usage("--%s=%s: this flag takes no value", name, value)
 		case "float64":
 			return Usage("--%s %q: a number was expected", name, value)
 		case "int":
@@ -49,7 +49,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Exit(ExitUsage, err)
 }
 
-// unknownFlag says what a flag that the command does not have was probably meant to be.
+// unknownFlag says what an unknown flag was probably meant to be.
 func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 	word, _, _ = strings.Cut(word, "=")
 	meant := func(format string, args ...any) error {
@@ -67,12 +67,12 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 	for _, c := range append([]*cobra.Command{cmd.Root()}, cmd.Root().Commands()...) {
 		if f := c.Flags().Lookup(word); f != nil {
 			use, _, _ := strings.Cut(c.UseLine(), " [")
-			return Usage("--%s is no flag of this command, but one of %s", f.Name, use)
+			return Usage("--%s is not a flag of this command; it belongs to %s", f.Name, use)
 		}
 	}
 	for m := range rope.Methods() {
 		if suggest.Same(m.Name, word) {
-			return meant("%s is a method, write --%v %s", m.Name, m.Axis, m.Name)
+			return meant("%s is a method: write --%v %s", m.Name, m.Axis, m.Name)
 		}
 	}
 	if name := suggest.Nearest(word, names); name != "" {
@@ -80,12 +80,12 @@ func unknownFlag(cmd *cobra.Command, dashes, word string) error {
 	}
 	switch {
 	case suggest.Same(word, "max-position-embeddings"), suggest.Same(word, "max-length"), suggest.Same(word, "context-length"):
-		return meant("the context that the model is meant for is --context TOKENS")
+		return meant("give the context with --context TOKENS")
 	case suggest.Same(word, "model"), suggest.Same(word, "input"):
-		return meant("the model stands without a flag: rope-rewrite MODEL.onnx")
+		return meant("the model needs no flag: rope-rewrite MODEL.onnx")
 	}
 	if example := methodWith(word); example != "" {
-		return meant("it is a key of methods, for example %s=…", example)
+		return meant("it is a key of a method, e.g. %s=…", example)
 	}
 	return Usage("unknown flag %s%s; rope-rewrite --help-all lists all", dashes, word)
 }
@@ -113,8 +113,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// nearFile says which model in the folder of a missing file has a name like it,
-// as a clause.
+// nearFile names, as a clause, the model in the folder of a missing file that is called most like it.
 func nearFile(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -16,7 +16,7 @@ type OpsVersions struct {
 	Nodes  int    `json:"nodes,omitempty"` // of the op in the model
 	Needs  int    `json:"needs,omitempty"` // specification that a library must know to run the model; 0 if it has no such node
 
-	Defined bool `json:"defined,omitempty"` // the model carries the op's definition, by which it runs without a library
+	Fallback bool `json:"fallback,omitempty"` // the model has a fallback, so it also runs without a library
 }
 
 // Ask counts the op's nodes of a model and what they need.
@@ -36,14 +36,14 @@ func (v *OpsVersions) Ask(path string) error {
 		}
 	}
 	count(model.Graph)
-	v.Defined = definition.Of(model) != nil
+	v.Fallback = definition.Of(model) != nil
 	for _, f := range model.Functions {
 		count(&onnx.Graph{Nodes: f.Nodes})
 	}
 	return nil
 }
 
-// BrieflyMissing leaves out the folders, which are listed already.
+// BrieflyMissing leaves out the folders, which are already listed.
 func BrieflyMissing(err error) error {
 	if missing, ok := err.(*customop.NotFoundError); ok {
 		return fmt.Errorf("%s was not found: %s", missing.Library, missing.Advice)

@@ -10,23 +10,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Self is this program, as the child process that evaluates.
+// Self is the path of this program, which is also the child process that runs models.
 func Self() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("models are evaluated in a child process, and this program does not find its own file to start one: %w", err)
+		return "", fmt.Errorf("models run in a child process, but this program cannot find its own file to start one: %w", err)
 	}
 	return path, nil
 }
 
 // CheckOutput refuses an output that could not be written, before any work.
-// What onnx.Model.Save finds out later, it refuses too.
+// onnx.Model.Save refuses what shows only later.
 func CheckOutput(output, input string, force bool) error {
 	link, err := os.Lstat(output)
 	if errors.Is(err, fs.ErrNotExist) {
 		folder := filepath.Dir(output)
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is no folder to write to; make it first or give another name with -o", folder)
+			return fmt.Errorf("%s is not a folder; make it first or give another name with -o", folder)
 		}
 		return nil
 	}
@@ -42,7 +42,7 @@ func CheckOutput(output, input string, force bool) error {
 		return fmt.Errorf("%s is the input, which is never changed; give another name with -o", output)
 	}
 	if errOut == nil && !target.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file, and nothing else is ever replaced; give another name with -o", output)
+		return fmt.Errorf("%s is not a regular file, and only regular files are replaced; give another name with -o", output)
 	}
 	if !force {
 		return errExists(output)

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long the work may take to end by itself after an interrupt.
-// Writing ends at once and removes what it began; what only computes need not.
+// Writing stops at once and removes its unfinished file; computing may take longer.
 const patience = 500 * time.Millisecond
 
 // Interruptible runs f. Ctrl-C or SIGTERM cancels its context, and ends the
@@ -73,8 +73,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	return code
 }
 
-// errCutShort stands for the fault that reading a mapped file gives when the
-// file lost bytes meanwhile.
+// errCutShort stands for the fault of reading a mapped file that has become
+// shorter.
 var errCutShort = errors.New("the model's file became shorter while it was read, so nothing was written; wait until it is complete and start again")
 
 // guard runs f, which reads mapped files, and returns errCutShort where it

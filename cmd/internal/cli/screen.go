@@ -30,7 +30,7 @@ func (w *Writer) Line(format string, args ...any) {
 	}
 }
 
-// List prints lines of which there may be as many as a model has nodes.
+// List prints lines. There may be as many as a model has nodes.
 func (w *Writer) List(lines []string) {
 	const most = 64
 	for _, line := range lines[:min(len(lines), most)] {
@@ -51,9 +51,9 @@ func (p plain) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Quote writes as \u001b, which JSON reads back, what a terminal would act on or
-// what would change how other text looks: control characters, those that turn the
-// direction of writing, and bytes that are no UTF-8 (\xff). Line breaks stay.
+// Quote escapes, as JSON does (\u001b), what a terminal would act on or what would
+// change how other text looks: control characters, those that change the direction
+// of writing, and bytes that are not UTF-8 (\xff). Line breaks stay.
 func Quote(text string) string {
 	var out strings.Builder
 	for i, r := range text {
@@ -69,10 +69,10 @@ func Quote(text string) string {
 	return out.String()
 }
 
-// shorten leaves of a text its beginning and its end, eight lines or so. The end
-// is longer: it says what is wrong with that which the beginning names.
+// shorten keeps the beginning and the end of a text, about eight lines. The end
+// is longer, because it says what is wrong.
 func shorten(text string) string {
-	const first, last, allowed = 240, 360, 100 // the last are for what is said of the rest
+	const first, last, allowed = 240, 360, 100 // allowed is the length of the sentence about the rest
 	runes := []rune(text)
 	left := len(runes) - first - last
 	if left <= allowed {
@@ -81,11 +81,11 @@ func shorten(text string) string {
 	return fmt.Sprintf("%s … (%d characters are left out; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
 }
 
-// place is where in its own sources ONNX Runtime says that an error arose: file,
-// line and the function's signature, which tell its users nothing.
+// place is the place in ONNX Runtime's own sources that its errors name: file, line
+// and the function's signature, which are of no use to users.
 var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?\s*`)
 
-// brief leaves of a text what a reader of the screen needs.
+// brief shortens a text to what a reader of the screen needs.
 func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
 
 // Wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
@@ -116,8 +116,8 @@ func broken(text, indent string) string {
 	return out.String()
 }
 
-// Progress shows on a terminal what is being done, once the work has taken
-// longer than a second. Its zero value shows nothing.
+// Progress shows on a terminal what is being done, after the first second of
+// work. Its zero value shows nothing.
 type Progress struct {
 	out io.Writer // nil where nothing is shown
 

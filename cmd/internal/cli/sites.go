@@ -8,32 +8,32 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// Replaced reports whether sites are written in other nodes than the op.
+// Replaced reports whether attention layers are written in other nodes than the op.
 func Replaced(report *rewrite.Report) bool {
 	return slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
 }
 
-// Sites prints the sites, runs of equal ones together.
+// Sites prints the attention layers, runs of equal ones together.
 func Sites(w *Writer, report *rewrite.Report) {
-	proven := 0
+	verified := 0
 	worst, original, cases := 0.0, 0.0, 0
-	frequencies, originals := 0.0, 0.0 // errors of those that are computed anew in each call
+	frequencies, originals := 0.0, 0.0 // relative errors of frequencies that the graph computes in each call
 	for _, s := range report.Sites {
 		if s.Proof != nil {
-			proven++
+			verified++
 			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
 			frequencies, originals = max(frequencies, s.Proof.FrequencyError), max(originals, s.Proof.OriginalFrequencyError)
 		}
 	}
 	switch {
 	case report.Again && report.Record != nil && Replaced(report):
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites were proven equal when they were rewritten (rope-rewrite %s), into other nodes than the model's own.", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when they were rewritten (rope-rewrite %s), in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again && report.Record != nil:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites hold the op, proven equal when they were rewritten (rope-rewrite %s).", report.Model, proven, len(report.Sites), report.Record.Tool), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers have the op, verified equal when they were rewritten (rope-rewrite %s).", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention sites hold the op already.", report.Model, len(report.Sites)), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers have the op already.", report.Model, len(report.Sites)), "  "))
 	default:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention sites proven equal.", report.Model, proven, len(report.Sites)), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers verified equal.", report.Model, verified, len(report.Sites)), "  "))
 	}
 	var lines []string
 	for i := 0; i < len(report.Sites); {
@@ -54,21 +54,21 @@ func Sites(w *Writer, report *rewrite.Report) {
 		w.Line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
 		w.Line("own: %.1e).", original)
 		if frequencies > 0 {
-			w.Line("%s", Wrap(fmt.Sprintf("It was compared with the frequencies that the original has in each call. From their formula these are off by up to %.1e of themselves, the op's by %.1e.", originals, frequencies), ""))
+			w.Line("%s", Wrap(fmt.Sprintf("The op was compared with the original's frequencies of each call. Their relative error against the formula is up to %.1e, the op's up to %.1e.", originals, frequencies), ""))
 		}
 		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Proof != nil && s.Proof.PaddedDiffer }) {
-			w.Line("%s", Wrap("Queries of padded tokens that see no key get zeros. The original gives them something else, and it was tried that no other token depends on that.", ""))
+			w.Line("%s", Wrap("Padded tokens that see no key get zeros, unlike in the original. It was tested that no other token depends on them.", ""))
 		}
 		for _, s := range report.Sites {
 			if s.Proof != nil && s.Proof.Skipped > 0 {
-				w.Line("%s", Wrap(fmt.Sprintf("%d of these were run with one row in place of several, as ONNX Runtime runs the original no other way: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
+				w.Line("%s", Wrap(fmt.Sprintf("%d of these were run with one row instead of several, because ONNX Runtime runs the original only so: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
 				break
 			}
 		}
 	}
 }
 
-// DescribeSite says what a site is, or why it is kept.
+// DescribeSite says what an attention layer is, or why it is unchanged.
 func DescribeSite(s rewrite.Site) string {
 	if s.Scope != "" {
 		where := s.Scope
@@ -76,7 +76,7 @@ func DescribeSite(s rewrite.Site) string {
 		return "in " + where + ": " + DescribeSite(s)
 	}
 	if s.Proof == nil && !s.RotationOnly && s.Status == rewrite.Unchanged {
-		return "kept: " + s.Reason
+		return "unchanged: " + s.Reason
 	}
 	text := fmt.Sprintf("%d heads", s.Heads)
 	if s.KVHeads != s.Heads {
@@ -90,26 +90,26 @@ func DescribeSite(s rewrite.Site) string {
 	case s.CrossAttention:
 		text += "cross-attention without rotation"
 	case s.ScoresOnly:
-		text += "turned by the model's own nodes"
+		text += "rotated by the model's own nodes"
 	case s.RotaryDim == 0:
 		text += "no rotation"
 	case s.Theta != 0:
 		text += fmt.Sprintf("rotary %d %s, theta %g", s.RotaryDim, s.Layout, s.Theta)
 		if s.Scaling != "" {
-			text += " (carries " + s.Scaling + " already)"
+			text += " (already scaled by " + s.Scaling + ")"
 		}
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
 	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
-		text += ", pairs that turn the other way"
+		text += ", pairs that rotate the other way"
 	}
 	if s.Attention != nil {
 		switch l := s.Attention.Encoding.LengthDependent; {
 		case l.NTK > 0:
 			text += fmt.Sprintf(", dynamic NTK (factor %g) in calls beyond %d tokens", l.NTK, l.Trained)
 		case l.Trained > 0:
-			text += fmt.Sprintf(", others beyond %d tokens", l.Trained)
+			text += fmt.Sprintf(", other frequencies beyond %d tokens", l.Trained)
 		}
 	}
 	if s.Attention != nil && s.Attention.Encoding.Axes != nil {
@@ -119,7 +119,7 @@ func DescribeSite(s rewrite.Site) string {
 		text += ", " + s.AfterRotation
 	}
 	if s.RotationOnly {
-		return text + "; its rotation alone is changed, the attention stays: " + s.Reason
+		return text + "; only its rotation is rewritten: " + s.Reason
 	}
 	cache := s.Cache
 	if cache == "none" {
@@ -128,9 +128,9 @@ func DescribeSite(s rewrite.Site) string {
 	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
 	switch {
 	case s.Status == rewrite.Unchanged:
-		text += "; kept: " + s.Reason
+		text += "; unchanged: " + s.Reason
 	case s.CrossAttention:
-		text += "; scalings, position maps, masks and --kv leave it as it is"
+		text += "; scalings, position maps, masks and --kv leave it unchanged"
 	case s.ScoresOnly:
 		text += "; masks and caches can be changed, the rotation cannot: " + s.Reason
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Weights is the flag that says how files of weights come to another folder.
+// Weights is the flag for how weights come to another folder.
 type Weights struct {
 	Link bool
 }
 
 // Flag adds it to a command.
 func (v *Weights) Flag(f *pflag.FlagSet) {
-	f.Var(v, "weights", "of an output in another folder: `copy` files of weights (where the file system can, blocks on disk are shared until one file is changed), or link them, which takes no space; a linked file is one with the original's, and Python's onnx reads neither model then")
+	f.Var(v, "weights", "for an output in another folder, bring weights as `KIND`: copy (default; shares blocks on disk where the file system can), or link, which takes no space. A linked file is also the original's; while both exist, Python's onnx reads neither model.")
 }
 
 func (v *Weights) String() string {
@@ -34,7 +34,7 @@ func (v *Weights) Set(text string) error {
 	return err
 }
 
-// manyBytes is from where on it is said what copies took and how to save it.
+// manyBytes is the size from which on the space of copies is reported.
 const manyBytes = 1 << 20
 
 // Placed says how files came to another folder.
@@ -49,10 +49,10 @@ func Placed(w *Writer, files []onnx.PlacedFile) {
 		w.Line("%s", Wrap(fmt.Sprintf("Copied %s of weights and other files (--weights link takes no space).", megabytes(bytes[onnx.Copied])), "  "))
 	}
 	if bytes[onnx.Cloned] >= manyBytes {
-		w.Line("%s", Wrap(fmt.Sprintf("Copied %s that share their blocks on disk with the original's until one is changed.", megabytes(bytes[onnx.Cloned])), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("Copied %s; the copies share their blocks on disk with the originals until one is changed.", megabytes(bytes[onnx.Cloned])), "  "))
 	}
 	if names[onnx.Linked] != nil {
-		w.Line("%s", Wrap(fmt.Sprintf("Linked %s: the file is one with the original's, and Python's onnx reads neither model as long as it is.", strings.Join(names[onnx.Linked], ", ")), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("Linked to the original's files: %s. While both models exist, Python's onnx reads neither.", strings.Join(names[onnx.Linked], ", ")), "  "))
 	}
 }
 

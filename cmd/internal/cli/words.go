@@ -14,15 +14,15 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// wordFlag is a flag, beside the methods', that takes one of a few words, some with more behind
-// a colon.
+// wordFlag is a flag, other than those of methods, that takes one of a few words, some with more
+// after a colon.
 type wordFlag struct {
 	flag, all string // all is what is expected
 	words     []word
 }
 
-// word is one of them. set reads it with the rest of the value: a colon and what stands behind it,
-// or "". An errWrong becomes the sentence in wrong.
+// word is one of them. set reads the rest of the value, which begins with a colon or is "".
+// An errWrong becomes the sentence in wrong.
 type word struct {
 	name  string
 	set   func(o *rewrite.Options, rest string) error
@@ -35,7 +35,7 @@ var errWrong = errors.New("it is written in another way")
 func wordFlags() []wordFlag {
 	return []wordFlag{
 		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", setDocuments, "input, input:NAME or separator:TOKEN was expected"},
-			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"}}},
+			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"}}},
 		{"kv", "growing or fixed:capacity=N", []word{{"growing", nothing, "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", setFixed, ""}}},
 		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
 		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
@@ -47,7 +47,7 @@ func wordFlags() []wordFlag {
 	}
 }
 
-// targets are those of package rewrite, which reads what stands behind the colon.
+// targets are those of package rewrite, which reads what follows the colon.
 func targets() (list []word) {
 	for _, t := range rewrite.Targets() {
 		list = append(list, word{name: string(t), set: func(o *rewrite.Options, rest string) error {
@@ -150,7 +150,7 @@ func otherFlag(flag, text string) error {
 	name = strings.TrimSpace(name)
 	for m := range rope.Methods() {
 		if m.Axis.String() == flag && suggest.Same(m.Name, name) {
-			return nil // words of other flags may be called the same
+			return nil // words of other flags may have the same name
 		}
 	}
 	for _, f := range wordFlags() {
@@ -166,7 +166,7 @@ func otherFlag(flag, text string) error {
 	return nil
 }
 
-// choose returns which of a flag's words stands in text, before a colon.
+// choose returns which of a flag's words text begins with, before a colon.
 func choose(flag, text string) (*word, error) {
 	name, _, _ := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
@@ -181,7 +181,7 @@ func choose(flag, text string) (*word, error) {
 	return nil, fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
 }
 
-// Choose returns the word that a flag is given, before a colon.
+// Choose returns which of a flag's words text begins with, before a colon.
 func Choose(flag, text string) (string, error) {
 	w, err := choose(flag, text)
 	if err != nil {

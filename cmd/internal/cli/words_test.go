@@ -37,7 +37,7 @@ func TestSetWord(t *testing.T) {
 			t.Errorf("--%s %s: %v, %+v", c.flag, c.text, err, got)
 		}
 	}
-	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected, TOKEN the number of the token with which each document begins or ends"
+	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"
 	for _, c := range []struct{ flag, text, want string }{
 		{"documents", "input:", `"input:": input, input:NAME or separator:TOKEN was expected`},
 		{"documents", "separator", `"separator": ` + expectSeparator},

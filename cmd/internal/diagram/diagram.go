@@ -17,10 +17,10 @@ type Named struct {
 }
 
 // errNoRotation is what figures of a rotation say of an attention without one.
-var errNoRotation = errors.New("the attention has no rotation, and there is nothing to draw")
+var errNoRotation = errors.New("the attention has no rotation, so there is nothing to draw")
 
 // Wavelengths draws how many tokens each pair of channels takes for one turn, 2π divided by its
-// frequency, for some attentions, against the length that the model was trained on (0 leaves that
+// frequency, for some attention layers, against the length that the model was trained on (0 leaves that
 // out). A pair that does not turn is left out. Frequencies that depend on the length are those of
 // the longest, context.
 func Wavelengths(list []Named, trained, context int64) (figure.Lines, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
-// Drift is how far the attention of one site changes between two shifts of all positions,
+// Drift is how far one attention layer changes between two shifts of all positions,
 // summed over its heads. L is the length, P the weights after softmax, A the products before
 // it and without 1/√head_size. (Wang et al., arXiv:2411.13476, section 3.)
 type Drift struct {

@@ -8,7 +8,7 @@
 //	b := drift.Turn(problem, drift.BFloat16, 16)
 //	d, err := drift.Compare(problem, a, b) // d.Weights, d.FirstKey
 //
-// Run does so for every attention of a model, on queries and keys that the model has on
+// Run does so for every attention layer of a model, on queries and keys that the model has on
 // given tokens (package capture) and on freshly drawn ones, the control. It also runs the op
 // itself in each of its types, precisions and kinds of cache, and says what follows
 // (Result.Advice).

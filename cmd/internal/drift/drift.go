@@ -29,7 +29,7 @@ type Row struct {
 	Layers     []Drift    `json:"layers"`  // in the order of Result.Layers
 }
 
-// Left is a site that was not measured.
+// Left is a layer that was not measured.
 type Left struct {
 	Layer  int    `json:"layer"`
 	Reason string `json:"reason"`
@@ -45,7 +45,7 @@ type Result struct {
 	Advice string    `json:"advice"`
 }
 
-// Run measures the drift of a model's attentions. The control are normal numbers with the
+// Run measures the drift of a model's attention layers. The control are normal numbers with the
 // mean square that the layer's own queries and keys have: what is different of those is then
 // not their size.
 func Run(ctx context.Context, model string, opts Options) (*Result, error) {
@@ -113,7 +113,7 @@ func measure(ctx context.Context, eng engine.Engine, m *capture.Model, opts Opti
 		}
 	}
 	if len(r.Layers) == 0 {
-		return nil, fmt.Errorf("no attention of the model can be measured: %s", r.Left[0].Reason)
+		return nil, fmt.Errorf("no attention layer of the model can be measured: %s", r.Left[0].Reason)
 	}
 	for i := range r.Op {
 		r.Op[i].Prompt /= float64(len(r.Layers))

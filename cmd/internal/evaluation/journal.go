@@ -26,7 +26,7 @@ func OpenJournal(path string, about any, resume bool) (*Journal, []Sample, error
 	}
 	f, err := os.OpenFile(path, flags, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("%s is there from an earlier evaluation: go on with it by --resume, or name another folder", path)
+		return nil, nil, fmt.Errorf("%s is there from an earlier evaluation: continue it with --resume, or name another folder", path)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +64,7 @@ func read(f *os.File, title string) (samples []Sample, end int64, err error) {
 		}
 		var s Sample
 		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			return nil, 0, fmt.Errorf("a line is no sample: %w", err)
+			return nil, 0, fmt.Errorf("a line is not a sample: %w", err)
 		}
 		samples = append(samples, s)
 	}

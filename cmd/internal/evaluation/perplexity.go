@@ -115,7 +115,7 @@ func logLosses(logits lm.Logits, next []int64, into []float64) error {
 					return
 				}
 				if into[i] = -scores[next[i]]; math.IsNaN(into[i]) {
-					errs[part] = fmt.Errorf("the model gives scores that are no numbers")
+					errs[part] = fmt.Errorf("the model gives scores that are not numbers")
 					return
 				}
 			}

@@ -28,7 +28,7 @@ type Sample struct {
 	Seconds float64  `json:"seconds"`
 	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
-	LogLoss []float64 `json:"surprise,omitempty"`
+	LogLoss []float64 `json:"log_loss,omitempty"`
 }
 
 // key tells samples apart.

@@ -143,22 +143,22 @@ func TestPerplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	var golden struct {
-		Text     string
-		Length   int
-		Surprise [][]float64
+		Text    string
+		Length  int
+		LogLoss [][]float64 `json:"log_loss"`
 	}
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{golden.Length}, Depths: []float64{0}, Samples: 1, Windows: len(golden.Surprise), Text: golden.Text}
+	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{golden.Length}, Depths: []float64{0}, Samples: 1, Windows: len(golden.LogLoss), Text: golden.Text}
 	samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(samples) != len(golden.Surprise) {
-		t.Fatalf("%d windows, want %d", len(samples), len(golden.Surprise))
+	if len(samples) != len(golden.LogLoss) {
+		t.Fatalf("%d windows, want %d", len(samples), len(golden.LogLoss))
 	}
-	for i, want := range golden.Surprise {
+	for i, want := range golden.LogLoss {
 		if !slices.EqualFunc(samples[i].LogLoss, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
 			t.Errorf("window %d: %v, want %v", i, samples[i].LogLoss, want)
 		}

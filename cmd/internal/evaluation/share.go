@@ -2,7 +2,7 @@ package evaluation
 
 import "slices"
 
-// worthwhile is how many tokens must be shared for a cache to be kept: fewer are computed again.
+// worthwhile is how many tokens must be shared for a cache to be stored: fewer are computed again.
 const worthwhile = 32
 
 // stage is how one trial is computed: from what an earlier one left, with stops at which the

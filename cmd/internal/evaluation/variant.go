@@ -20,7 +20,7 @@ type Variant struct {
 	Model string          // its .onnx file, or a folder as lm.Open takes it
 	Patch rewrite.Options // how it is patched first
 	// AsIs takes the model as the file has it. It is patched only to compute the logits of the
-	// last token alone, and the op in the place of its attention where that is proven equal,
+	// last token alone, and the op in the place of its attention where that is verified equal,
 	// both of which make it faster; where that cannot be, the file runs unchanged.
 	AsIs bool
 }
@@ -28,7 +28,7 @@ type Variant struct {
 // opened is a variant that runs.
 type opened struct {
 	*lm.Model
-	methods []provenance.Edit // what the patch did to the meaning
+	methods []provenance.Edit // what the patch changed
 	folder  string            // of the patched file
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// recordFile stands in a folder that was written, and says what of its configurations was changed.
+// recordFile is in every folder that was written, and says what was changed in its configurations.
 const recordFile = "rope_rewrite.json"
 
-// record is what stands in it.
+// record is its content.
 type record struct {
 	Version        int                             `json:"version"`
 	Tool           string                          `json:"tool"`
@@ -33,7 +33,7 @@ type record struct {
 // recordVersion is the newest version of the record that is read, and the one that is written.
 const recordVersion = 1
 
-// readRecord reads the record of a folder that was written before; others have none.
+// readRecord reads the record of a rewritten folder; other folders have an empty one.
 func readRecord(folder string) (*record, error) {
 	file := filepath.Join(folder, recordFile)
 	data, err := configfile.Read(file, configfile.Config)
@@ -45,16 +45,16 @@ func readRecord(folder string) (*record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%s is no record of an earlier rewrite: %w; take it away if it is something else", file, err)
+		return nil, fmt.Errorf("%s is not a record of an earlier rewrite: %w; move it away if it is something else", file, err)
 	}
 	if r.Version > recordVersion {
-		return nil, fmt.Errorf("%s is of version %d, and this rope-rewrite knows up to %d; use a newer one", file, r.Version, recordVersion)
+		return nil, fmt.Errorf("%s has version %d, and this rope-rewrite reads versions up to %d; use a newer one", file, r.Version, recordVersion)
 	}
 	return &r, nil
 }
 
-// configuration is what config.json said of a model before the earlier rewrite changed it; nil
-// where it did not.
+// configuration is the config.json of a model before an earlier rewrite changed it; nil if none
+// did.
 func (r *record) configuration(folder, model string) ([]byte, error) {
 	dir := path.Dir(model)
 	for _, name := range []string{path.Join(dir, configFile), path.Join(path.Dir(dir), configFile)} {
@@ -77,7 +77,7 @@ func (r *record) configuration(folder, model string) ([]byte, error) {
 	return nil, nil
 }
 
-// configure changes the configurations, and puts the op library where they name it.
+// configure changes the configurations, and adds the op library where they name it.
 func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options) error {
 	now := record{Version: recordVersion, Tool: version.This().String(), Edits: []string{}, Models: []string{}, Configurations: map[string][]modelconfig.Change{}, Added: []string{recordFile}}
 	for _, x := range f.Files {
@@ -100,8 +100,8 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 			continue
 		}
 		text, err := readText(s)
-		if err != nil { // it may be of something else
-			f.Warnings = append(f.Warnings, s.path+": "+err.Error()+"; it stays as it is")
+		if err != nil { // it may belong to something else
+			f.Warnings = append(f.Warnings, s.path+": "+err.Error()+"; it is left unchanged")
 			continue
 		}
 		before := string(text.Bytes())
@@ -141,7 +141,7 @@ func readText(s source) (*modelconfig.Text, error) {
 	return modelconfig.NewText(data)
 }
 
-// configureModel writes into config.json what the models that read it are now.
+// configureModel describes in config.json the new models that read it.
 func (f *Folder) configureModel(config string, text *modelconfig.Text, context int64) error {
 	report := f.first(func(model string) bool { // as modelconfig.Read finds it
 		dir := path.Dir(model)
@@ -150,7 +150,7 @@ func (f *Folder) configureModel(config string, text *modelconfig.Text, context i
 	if report == nil {
 		return nil
 	}
-	now, warnings := meaningOf(report, context)
+	now, warnings := claimOf(report, context)
 	more, err := text.Apply(now)
 	for _, w := range append(warnings, more...) {
 		f.Warnings = append(f.Warnings, config+": "+w)
@@ -158,7 +158,7 @@ func (f *Folder) configureModel(config string, text *modelconfig.Text, context i
 	return err
 }
 
-// hasConfig says whether a folder below has a config.json of its own.
+// hasConfig reports whether a folder below has a config.json of its own.
 func (f *Folder) hasConfig(dir string) bool {
 	return !missing(filepath.Join(f.path, filepath.FromSlash(dir), configFile))
 }
@@ -169,7 +169,7 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, library st
 	if report == nil {
 		return nil
 	}
-	now, _ := meaningOf(report, context)
+	now, _ := claimOf(report, context)
 	host := modelconfig.Host{Context: now.Context}
 	for _, s := range report.Sites {
 		host.Growing = host.Growing || s.Status == rewrite.Rewritten && s.Cache == "growing"
@@ -180,7 +180,7 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, library st
 	return text.ApplyHost(host)
 }
 
-// namesLibrary says whether a configuration names the op library.
+// namesLibrary reports whether a configuration names the op library.
 func namesLibrary(text *modelconfig.Text, library string) bool {
 	var name string
 	return json.Unmarshal(text.Get("model.decoder.session_options.custom_ops_library"), &name) == nil && name == library
@@ -198,7 +198,7 @@ func (f *Folder) addLibrary(at, library string) error {
 	return nil
 }
 
-// dropAdded leaves behind what an earlier rewrite added and this one does not.
+// dropAdded leaves out what an earlier rewrite added and this one does not.
 func (f *Folder) dropAdded(files []source, earlier *record) {
 	for _, name := range earlier.Added {
 		for _, s := range files {
@@ -209,7 +209,7 @@ func (f *Folder) dropAdded(files []source, earlier *record) {
 	}
 }
 
-// first returns the report of the first model that was rewritten and that is of use.
+// first returns the report of the first rewritten model whose path is wanted.
 func (f *Folder) first(of func(path string) bool) *rewrite.Report {
 	for _, x := range f.Files {
 		if x.What == Rewritten && of(x.Path) {
@@ -219,14 +219,14 @@ func (f *Folder) first(of func(path string) bool) *rewrite.Report {
 	return nil
 }
 
-// meaningOf reads from a report what a configuration can say of the model.
-// context are the tokens that it is meant for, 0 where nobody said.
-func meaningOf(report *rewrite.Report, context int64) (now modelconfig.Meaning, warnings []string) {
+// claimOf reads from a report what a configuration can say of the model.
+// context are the tokens that it is meant for, 0 if not given.
+func claimOf(report *rewrite.Report, context int64) (now modelconfig.Meaning, warnings []string) {
 	r := report.Record
 	if r == nil || len(r.Edits) == 0 {
 		return now, nil
 	}
-	everywhere := func(e provenance.Edit) bool { // or in all layers but those of which the edit says why not
+	everywhere := func(e provenance.Edit) bool { // or in all layers except those that the edit's note explains
 		return len(e.Layers) == r.Layers() || e.Note != ""
 	}
 	for _, e := range r.Edits {
@@ -234,7 +234,7 @@ func meaningOf(report *rewrite.Report, context int64) (now modelconfig.Meaning, 
 			continue
 		}
 		if !everywhere(e) {
-			warnings = append(warnings, fmt.Sprintf("it has no words for %v in some layers only, and does not mention it", e))
+			warnings = append(warnings, fmt.Sprintf("it cannot describe %v for some layers only, so it does not mention it", e))
 			continue
 		}
 		name, _, _ := strings.Cut(e.Given, ":")

@@ -1,11 +1,11 @@
-// Package modelfolder rewrites all models of a folder, as exporters and model hubs leave
-// them, into a new folder that is complete: the configurations beside the models say what
-// these now are, and tokenizers and weights come along.
+// Package modelfolder rewrites all models of a model folder into a new, complete folder: the
+// configurations beside the models describe the new models, and tokenizers and weights come
+// along.
 //
-// Start with Prepare. It proves and changes every model in memory and plans the rest;
-// Folder.Write then makes the new folder, all of it or nothing. The folder that was read is
-// never touched.
+// Start with Prepare. It verifies and changes every model in memory and plans the rest.
+// Folder.Write then makes the new folder, all of it or nothing. The input folder is never
+// changed.
 //
-// What was changed in configurations stands in the new folder's rope_rewrite.json, so that a
-// folder that is rewritten again starts from what it was before.
+// The new folder's rope_rewrite.json records the changes of configurations, so that a later
+// rewrite starts from the original values.
 package modelfolder

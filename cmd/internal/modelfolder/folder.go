@@ -22,9 +22,9 @@ var ErrNoModel = errors.New("no model with rotary attention in the folder")
 type Folder struct {
 	// Files are those of the new folder, in the order of their paths.
 	Files []File
-	// Left are what of the folder does not come along: hidden files, and what is no file.
+	// Left are not in the new folder: hidden files, and what is not a regular file.
 	Left []string
-	// Warnings are about the folder; those of a model stand in its report.
+	// Warnings are about the folder; those of a model are in its report.
 	Warnings []string
 
 	path  string
@@ -45,7 +45,7 @@ type What string
 
 const (
 	Rewritten  What = "rewritten"  // a model
-	Unproven   What = "unproven"   // a model that lacks what it was to have; the folder is not written
+	Unverified What = "unverified" // a model with a layer that could not be rewritten; the folder is not written
 	Configured What = "configured" // a configuration that was changed
 	Added      What = "added"      // the op library, or the record of the folder
 	Along      What = "along"      // comes along: Linked, Cloned or Copied once it is written
@@ -62,8 +62,8 @@ type line struct {
 	data  []byte      // written
 }
 
-// Prepare rewrites every model of a folder in memory. A model in which not every site could
-// be rewritten is Unproven, unless opts.AllowKept, and Write refuses.
+// Prepare rewrites every model of a folder in memory. A model in which not every attention layer
+// could be rewritten is Unverified, unless opts.AllowUnchanged, and Write refuses it.
 //
 // The error is ErrNoModel where no model has rotary attention, or names the file.
 func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folder, err error) {
@@ -101,7 +101,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 			return nil, named(s.path, err)
 		}
 	}
-	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unproven }) {
+	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unverified }) {
 		if opts.Earlier.Restore {
 			return nil, errors.New("there is nothing to restore: no model of the folder has a record of an earlier rewrite")
 		}
@@ -119,8 +119,8 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 	return f, nil
 }
 
-// rewriteModel rewrites one model. One without rotary attention comes along later, and one without a
-// record where an earlier rewrite is taken back.
+// rewriteModel rewrites one model. A model without rotary attention comes along later, and so does
+// one without a record under opts.Earlier.Restore.
 func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Options) error {
 	model, err := onnx.Open(filepath.Join(f.path, filepath.FromSlash(s.path)))
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	case errors.Is(err, rewrite.ErrNoAttention):
 		return model.Close()
 	case errors.Is(err, rewrite.ErrPartial):
-		f.add(File{Path: s.path, What: Unproven, Report: report}, line{})
+		f.add(File{Path: s.path, What: Unverified, Report: report}, line{})
 		return model.Close()
 	case err != nil:
 		return errors.Join(err, model.Close())
@@ -156,9 +156,9 @@ func named(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// Unproven reports whether a model lacks what it was to have.
-func (f *Folder) Unproven() bool {
-	return slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Unproven })
+// Unverified reports whether a model has a layer that could not be rewritten.
+func (f *Folder) Unverified() bool {
+	return slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Unverified })
 }
 
 // Close frees the models.
@@ -206,7 +206,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// missing reports whether nothing stands at a path.
+// missing reports whether nothing is at a path.
 func missing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)

@@ -364,8 +364,8 @@ func TestRefused(t *testing.T) {
 		folder:                                "originals are never changed",
 		filepath.Join(folder, "new"):          "originals are never changed",
 		full:                                  "exists; give --force",
-		filepath.Join(home, "file"):           "is no folder",
-		filepath.Join(home, "nowhere", "new"): "is no folder to write to",
+		filepath.Join(home, "file"):           "is not a folder; a model folder is written to a folder",
+		filepath.Join(home, "nowhere", "new"): "is not a folder; make it first",
 	} {
 		if err := f.Write(context.Background(), output, modelfolder.WriteOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", output, err, want)
@@ -402,9 +402,9 @@ func TestPrepareRefuses(t *testing.T) {
 	}{
 		"no model":       {func(f string) { write(t, f, "a.txt", "x") }, "no model with rotary attention"},
 		"a broken model": {func(f string) { write(t, f, "a/b.onnx", "") }, "a/b.onnx: "},
-		"a broken link":  {func(f string) { _ = os.Symlink("nowhere", filepath.Join(f, "x")) }, "a link to a file that is not there"},
-		"a newer record": {func(f string) { write(t, f, "rope_rewrite.json", `{"version": 99}`) }, "is of version 99"},
-		"another record": {func(f string) { write(t, f, "rope_rewrite.json", `[]`) }, "is no record of an earlier rewrite"},
+		"a broken link":  {func(f string) { _ = os.Symlink("nowhere", filepath.Join(f, "x")) }, "a link to a file that does not exist"},
+		"a newer record": {func(f string) { write(t, f, "rope_rewrite.json", `{"version": 99}`) }, "has version 99"},
+		"another record": {func(f string) { write(t, f, "rope_rewrite.json", `[]`) }, "is not a record of an earlier rewrite"},
 	} {
 		folder := t.TempDir()
 		c.put(folder)

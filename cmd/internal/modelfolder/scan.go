@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// names of files that are more than something that comes along.
+// Names of files that are not only copied.
 const (
 	modelExtension  = ".onnx"
 	configFile      = "config.json"
@@ -25,8 +25,8 @@ type source struct {
 }
 
 // scan lists the files below a folder, and what is left out: hidden files and folders, and
-// what is no file. Links to files are followed, as a hub's cache is made of them; links to
-// folders are not.
+// what is not a regular file. Links to files are followed, because a hub's cache consists of
+// them; links to folders are not.
 func scan(folder string) (list []source, left []string, err error) {
 	err = filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == folder {
@@ -49,7 +49,7 @@ func scan(folder string) (list []source, left []string, err error) {
 		}
 		file, err := filepath.EvalSymlinks(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is a link to a file that is not there", name)
+			return fmt.Errorf("%s is a link to a file that does not exist", name)
 		}
 		if err != nil {
 			return err

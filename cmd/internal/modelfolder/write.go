@@ -16,7 +16,7 @@ import (
 
 // WriteOptions says how the new folder is written.
 type WriteOptions struct {
-	// Force replaces a folder that is there, if it holds nothing but files that are written anew.
+	// Force replaces an existing folder, if the new one has all of its files.
 	Force bool
 	// Link hard-links large files in place of copying them, where that is possible.
 	Link bool
@@ -24,15 +24,14 @@ type WriteOptions struct {
 	Progress func(string)
 }
 
-// ErrUnproven says that a model lacks what it was to have.
-var ErrUnproven = errors.New("not every attention of every model could be rewritten")
+// ErrUnverified says that a model has a layer that could not be rewritten.
+var ErrUnverified = errors.New("not every attention layer of every model could be rewritten")
 
-// largeFile is from where on files that come along may be linked. Smaller ones are copied: people edit them,
-// and a link would change the original's.
+// largeFile is the size from which on files that come along may be linked. Smaller ones are copied:
+// people edit them, and an edit of a link would change the original.
 const largeFile = 1 << 20
 
-// CheckOutput refuses an output before anything is proven; what it cannot know yet, Write
-// refuses.
+// CheckOutput refuses an output before any model is read. Write refuses what shows only later.
 func CheckOutput(folder, output string, force bool) error {
 	return (&Folder{path: folder}).checkPlace(output, force)
 }
@@ -40,23 +39,23 @@ func CheckOutput(folder, output string, force bool) error {
 func (f *Folder) checkPlace(output string, force bool) error {
 	parent := filepath.Dir(filepath.Clean(output))
 	if !isFolder(parent) {
-		return fmt.Errorf("%s is no folder to write to; make it first or give another name with -o", parent)
+		return fmt.Errorf("%s is not a folder; make it first or give another name with -o", parent)
 	}
 	if inside(output, f.path) {
-		return fmt.Errorf("%s is the folder that is read, or stands in it, and originals are never changed; give another name with -o", output)
+		return fmt.Errorf("%s is the input folder or a part of it, and originals are never changed; give another name with -o", output)
 	}
 	switch {
 	case missing(output):
 		return nil
 	case !isFolder(output):
-		return fmt.Errorf("%s is no folder; a folder of models becomes a folder", output)
+		return fmt.Errorf("%s is not a folder; a model folder is written to a folder", output)
 	case !force && !empty(output):
 		return fmt.Errorf("%s exists; give --force to replace it or -o for another name", output)
 	}
 	return nil
 }
 
-// inside reports whether a path is a folder or stands below it.
+// inside reports whether a path is a folder or below it.
 func inside(name, folder string) bool {
 	home, err := os.Stat(folder)
 	if err != nil {
@@ -85,8 +84,8 @@ func (f *Folder) check(output string, force bool) error {
 	if err := f.checkPlace(output, force); err != nil {
 		return err
 	}
-	if f.Unproven() {
-		return ErrUnproven
+	if f.Unverified() {
+		return ErrUnverified
 	}
 	if !isFolder(output) {
 		return nil
@@ -102,14 +101,14 @@ func (f *Folder) check(output string, force bool) error {
 		rel, err := filepath.Rel(output, name)
 		rel = filepath.ToSlash(rel)
 		if err == nil && !f.has(rel) && !slices.Contains(earlier.Added, rel) {
-			return fmt.Errorf("%s would be lost: it is nothing that is written anew; move it away, or give another name with -o", name)
+			return fmt.Errorf("%s would be lost, because the new folder does not have it; move it away, or give another name with -o", name)
 		}
 		return err
 	})
 }
 
-// Write makes the new folder, beside its place first and then at once. When it fails or
-// is interrupted, what stood there stays. It notes in Files how each file came along.
+// Write makes the new folder beside its place and then moves it there. When it fails or is
+// interrupted, an existing folder is unchanged. It notes in Files how each file came along.
 func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) (err error) {
 	if err := f.check(output, opts.Force); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) (e
 }
 
 // newStage makes the folder beside the output in which the new one grows. One that an interrupted
-// run left is taken away: only this package makes folders of that name.
+// run left is removed: only this package makes folders of that name.
 func newStage(output string) (string, error) {
 	stage := filepath.Join(filepath.Dir(output), "."+filepath.Base(output)+".rope-rewrite-part")
 	if err := os.RemoveAll(stage); err != nil {
@@ -154,8 +153,7 @@ func newStage(output string) (string, error) {
 	return stage, os.Mkdir(stage, 0o777)
 }
 
-// replace puts the new folder into its place. A folder that stands there is put aside until
-// the new one is there.
+// replace moves the new folder to its place. An existing folder is put aside until then.
 func replace(stage, output string) error {
 	if missing(output) {
 		return os.Rename(stage, output)
@@ -200,7 +198,7 @@ func (w *writing) file(ctx context.Context, x *File, l line) error {
 	return err
 }
 
-// bring makes a file of the original one of the new folder.
+// bring links, clones or copies a file into the new folder.
 func bring(from source, target string, link bool) (onnx.Placement, error) {
 	if link && from.size >= largeFile && os.Link(from.file, target) == nil {
 		return onnx.Linked, nil

@@ -1,5 +1,5 @@
 // Package recipe reads and writes recipes: what a rewrite is asked for, as a YAML file that
-// can be kept beside a model and reviewed.
+// can be stored beside a model and reviewed.
 //
 // Start with Parse. A Recipe is a list of the command's flags with the lines on which they stand;
 // what their values mean is the command's matter. Of gives the recipe of a model that was rewritten.

@@ -144,7 +144,7 @@ func notYAML(file string, err error) error {
 			line, text = n, what
 		}
 	}
-	return &Error{file, line, fmt.Errorf("this is no YAML: %s", text)}
+	return &Error{file, line, fmt.Errorf("this is not YAML: %s", text)}
 }
 
 // flags reads the value of a key.
@@ -157,7 +157,7 @@ func (k kinds) flags(name string, value *yaml.Node) ([]Flag, error) {
 		return []Flag{{name, value.Value, value.Line}}, nil
 	case yaml.SequenceNode:
 		if !k.list {
-			return nil, errors.New("takes one value, no list")
+			return nil, errors.New("takes one value, not a list")
 		}
 		if len(value.Content) == 0 {
 			return nil, errors.New("the list is empty")
@@ -184,7 +184,7 @@ func (k kinds) flags(name string, value *yaml.Node) ([]Flag, error) {
 		}
 		return []Flag{{name, string(text), value.Line}}, nil
 	}
-	return nil, errors.New("a value was expected, no reference")
+	return nil, errors.New("a value was expected, not a reference")
 }
 
 // scalar refuses a value of another kind than the key takes.

@@ -44,14 +44,14 @@ func TestParseErrors(t *testing.T) {
 		"version: 1\nscalling: x":          `r.yaml:2: unknown key "scalling" (did you mean "scaling"?)`,
 		"version: 1\nmask: a\nmask: b":     "r.yaml:3: ",
 		"version: 1\n\nopset: new":         `r.yaml:3: opset: "new": a whole number was expected`,
-		"version: 1\nkv: [a, b]":           "r.yaml:2: kv: takes one value, no list",
+		"version: 1\nkv: [a, b]":           "r.yaml:2: kv: takes one value, not a list",
 		"version: 1\nscaling: []":          "r.yaml:2: scaling: the list is empty",
 		"version: 1\nscaling:\n- a\n- 5":   "line 4: a text such as yarn:factor=4 was expected",
 		"version: 1\nscaling: {factor: 2}": "r.yaml:2: scaling: takes no keys",
 		"version: 1\nexact-angles: 1":      "true or false was expected",
 		"version: 1\nscaling:":             `a text or a list of texts was expected`,
-		"version: 1\na: [":                 "r.yaml:2: this is no YAML",
-		"version: 1\nmask: &x a\nkv: *x":   "r.yaml:3: kv: a value was expected, no reference",
+		"version: 1\na: [":                 "r.yaml:2: this is not YAML",
+		"version: 1\nmask: &x a\nkv: *x":   "r.yaml:3: kv: a value was expected, not a reference",
 	} {
 		_, err := recipe.Parse("r.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

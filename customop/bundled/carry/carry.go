@@ -1,5 +1,5 @@
-// Package carry holds the op library that a program carries inside. Package customop/bundled puts it
-// here, and customop takes it from here; it stands apart so that programs which carry none do not
+// Package carry holds the op library that is built into a program. Package customop/bundled puts it
+// here, and customop takes it from here; it stands apart so that programs without one do not
 // depend on the library's bytes.
 package carry
 
@@ -7,7 +7,7 @@ import "sync/atomic"
 
 var library atomic.Pointer[[]byte]
 
-// Set says which library the program carries. The bytes must not be changed; nil is none.
+// Set says which library is built into the program. The bytes must not be changed; nil is none.
 func Set(bytes []byte) {
 	if bytes == nil {
 		library.Store(nil)
@@ -16,7 +16,7 @@ func Set(bytes []byte) {
 	library.Store(&bytes)
 }
 
-// Library returns the library that the program carries, nil where it carries none.
+// Library returns the library that is built into the program, nil where there is none.
 func Library() []byte {
 	if p := library.Load(); p != nil {
 		return *p

@@ -125,7 +125,7 @@ type (
 	}
 )
 
-// macro is a macro's definition, or the body of a call block.
+// macro is a macro as it is defined, or the body of a call block.
 type macro struct {
 	name       string
 	parameters []string

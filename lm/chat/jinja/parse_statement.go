@@ -173,7 +173,7 @@ func (p *parser) newName() string {
 		p.fail("%s cannot be assigned to", t.text)
 	}
 	if t.text == "caller" || t.text == "varargs" || t.text == "kwargs" {
-		p.fail("assigning to %s, which has a meaning in macros, is not supported", t.text)
+		p.fail("assigning to %s, which is special in macros, is not supported", t.text)
 	}
 	return t.text
 }

@@ -3,7 +3,7 @@
 
     pip install onnx==1.23.2 && python3 operators.py
 
-Only signatures are compared here. What a version changed in an operator's meaning alone
+Only signatures are compared here. What a version changed only in what an operator computes
 (a default with the same name, a rule in its text) is read in the changelog by a person and
 stands in ../changes.go; `python3 operators.py words 20` prints what version 20 says in other
 words than the version before, for that person to read.
@@ -33,7 +33,7 @@ HEAD = f"""\
 #   13-  the operator was taken out
 #
 # What Raise does at a step stands in changes.go; all steps with ! are named there, and those
-# of the others that changed the meaning.
+# of the others that changed what the operator computes.
 """
 
 

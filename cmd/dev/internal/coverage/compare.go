@@ -104,11 +104,11 @@ func (r *Result) compare(ctx context.Context, program string, t truth, original,
 				m := measured{what: fmt.Sprintf("%s%s, batch %d", way, padded, s.Batch), sequence: s, calls: cut(lengths, s.Length), want: want}
 				m.noise, m.off, m.between, m.span = distances(s, want, first, second)
 				if math.IsNaN(m.noise) {
-					r.Broken, ran = way+padded+": it gives what is no number", ran-1
+					r.Broken, ran = way+padded+": it gives NaN", ran-1
 					continue
 				}
 				if math.IsNaN(m.off) {
-					r.Wrong = way + padded + ": it gives what is no number"
+					r.Wrong = way + padded + ": it gives NaN"
 					return nil
 				}
 				r.Noise, r.Patched = max(r.Noise, m.noise), max(r.Patched, m.off)
@@ -227,7 +227,7 @@ func distances(s part, want []float32, first, second []float64) (noise, off, bet
 	return noise, off, between, high - low
 }
 
-// larger keeps what is no number.
+// larger is NaN if either is.
 func larger(a, b float64) float64 {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.NaN()

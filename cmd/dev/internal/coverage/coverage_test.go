@@ -27,7 +27,7 @@ func TestExports(t *testing.T) {
 	testruntime.Require(t)
 	expected := map[string]struct {
 		rewritten int
-		rotations int    // of attentions that are kept
+		rotations int    // of layers that are unchanged
 		methods   int    // that transformers was asked for (methods.py)
 		none      string // how a model without rotation tells positions apart
 	}{
@@ -84,7 +84,7 @@ func TestExports(t *testing.T) {
 				return
 			}
 			if r.Sites != 2 || r.Rewritten != want.rewritten || r.Halves != 0 || r.Rotations != want.rotations {
-				t.Errorf("%d of %d sites are rewritten, the scores of %d and the rotation of %d; %d of 2, none and %d were expected",
+				t.Errorf("%d of %d layers are rewritten, the scores of %d and the rotation of %d; %d of 2, none and %d were expected",
 					r.Rewritten, r.Sites, r.Halves, r.Rotations, want.rewritten, want.rotations)
 			}
 			if len(r.Methods) != want.methods {
@@ -92,7 +92,7 @@ func TestExports(t *testing.T) {
 			}
 			for reason := range r.Kept {
 				if want.rotations == 0 || !strings.Contains(reason, "its probabilities are changed") {
-					t.Errorf("kept because %q", reason)
+					t.Errorf("unchanged because %q", reason)
 				}
 			}
 		})
@@ -117,13 +117,13 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"7 of 11 attention sites are measured and proven, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong. Of 2 others the rotation alone is, and takes scalings.",
+		"7 of 11 attention layers are verified equal, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong. Of 2 others only the rotation is verified; they take scalings.",
 		"| | x | y | z |\n|---|:-:|:-:|:-:|\n| a | 2/2 | 1/2 a | 1/1 * |\n| b |  | 0/3 ◔ a b |  |\n| d | · |  |  |\n| e | WRONG |  |  |\n| f |  | 0 (none) |  |\n| g | · |  |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 ≈ |\n",
 		"## Off by rounding\n\n- a__x+o: one call: off by 2\n",
 		"| | m:k=1 | n |\n|---|:-:|:-:|\n| a | 3.0e-05 (2) | 2.0e-05 (1) |\n",
-		"- **a** (3 sites of 2 exports) /layers.1/MatMul: channel 8",
-		"- **b** (1 sites of 1 exports) node_4: other (b__y)",
+		"- **a** (3 layers of 2 exports) /layers.1/MatMul: channel 8",
+		"- **b** (1 layers of 1 exports) node_4: other (b__y)",
 		"| c | none |",
 		"- c (x): its positions are learned",
 		"- d, g (x): no such exporter",

@@ -47,10 +47,10 @@ type Result struct {
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
 	Skipped      string         `json:"skipped,omitempty"` // why there is no export
 	Sites        int            `json:"sites"`
-	Rewritten    int            `json:"lifted"`              // as earlier runs kept it
-	Halves       int            `json:"halves,omitempty"`    // sites whose scores alone are
-	Rotations    int            `json:"rotations,omitempty"` // sites of which a scaling changes the rotation, and all else is kept
-	Kept         map[string]int `json:"kept,omitempty"`      // why the other sites are not lifted, or not whole, and how many for each reason
+	Rewritten    int            `json:"lifted"`              // the name that earlier runs wrote
+	Halves       int            `json:"halves,omitempty"`    // layers whose scores alone are
+	Rotations    int            `json:"rotations,omitempty"` // layers of which a scaling changes the rotation, and all else is unchanged
+	Kept         map[string]int `json:"kept,omitempty"`      // why the other layers are not rewritten, or not whole, and how many for each reason
 	None         string         `json:"none,omitempty"`      // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"`     // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
@@ -59,7 +59,7 @@ type Result struct {
 	Rounded      string         `json:"rounded,omitempty"` // where it differs by rounding alone, as both in float64 tell
 	Noise        float64        `json:"noise"`             // distance of the original from transformers in float64
 	Patched      float64        `json:"patched"`           // of the patched model
-	Seconds      float64        `json:"seconds"`           // of finding, lifting and proving
+	Seconds      float64        `json:"seconds"`           // of finding, lifting and verifying
 
 	Methods map[string]float64 `json:"methods,omitempty"` // distance of models patched with a method from transformers with it, in float64
 }
@@ -144,7 +144,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
 }
 
-// rotations counts the sites of which a scaling changes the rotation alone, in the model's own
+// rotations counts the layers of which a scaling changes the rotation alone, in the model's own
 // nodes. It is none where the whole model is refused.
 func rotations(ctx context.Context, path, worker string) (count int, err error) {
 	m, err := onnx.Open(path)
@@ -215,7 +215,7 @@ func (r Result) Line() string {
 		}
 	}
 	for reason := range r.Kept {
-		text += "; kept: " + reason
+		text += "; unchanged: " + reason
 	}
 	return text
 }

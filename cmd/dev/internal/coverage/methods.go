@@ -166,7 +166,7 @@ func distanceWith(ctx context.Context, eng engine.Engine, program, original, met
 		}
 	}
 	if math.IsNaN(farthest) {
-		return 0, errors.New("it gives what is no number")
+		return 0, errors.New("it gives NaN")
 	}
 	return farthest, nil
 }

@@ -182,10 +182,10 @@ func Summary(results map[string]Result) string {
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
-	text := fmt.Sprintf("%d of %d attention sites are measured and proven, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
+	text := fmt.Sprintf("%d of %d attention layers are verified equal, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
 		rewritten, sites, whole, exports, len(architectures), len(routes), wrong)
 	if rotations > 0 {
-		text += fmt.Sprintf(" Of %d others the rotation alone is, and takes scalings.", rotations)
+		text += fmt.Sprintf(" Of %d others only the rotation is verified; they take scalings.", rotations)
 	}
 	return text
 }
@@ -201,7 +201,7 @@ type reasons struct {
 func newReasons(results map[string]Result) *reasons {
 	s := &reasons{Sites: map[string]int{}, Exports: map[string][]string{}, Example: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
-		if results[name].Broken != "" { // what keeps these is that ONNX Runtime does not run them
+		if results[name].Broken != "" { // these are unchanged because ONNX Runtime does not run them
 			continue
 		}
 		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {

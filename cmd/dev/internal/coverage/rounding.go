@@ -12,7 +12,7 @@ import (
 // A mixture of experts magnifies rounding: one that is better in some ways of
 // running is worse in others, and neither says that anything is wrong. In 16 bits
 // one logit in thousands may round badly. Where the rule is broken, both models
-// are run in float64, the op alone in float32. An error of meaning stays what it
+// are run in float64, the op alone in float32. An error of the method stays what it
 // was; rounding goes.
 
 // rounding says of one way of running how far the models are from each other in

@@ -13,7 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// TestRounding: what differs by rounding is told from what differs in meaning,
+// TestRounding: what differs by rounding is told from what computes something else,
 // though both be off by little.
 func TestRounding(t *testing.T) {
 	testruntime.Require(t)

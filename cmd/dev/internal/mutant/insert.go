@@ -10,7 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Layers that are alike share measurements and proofs, so one of them alone is changed here: its
+// Layers that are alike share measurements and verifications, so one of them alone is changed here: its
 // constant, what it makes of a graph's input, a value that nothing else reads.
 
 // changeConstantOfOne gives one reader of a constant a changed one; the others keep it.

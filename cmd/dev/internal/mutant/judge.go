@@ -18,11 +18,11 @@ import (
 type Verdict string
 
 const (
-	NotRun     Verdict = "not run"  // ONNX Runtime does not run it, or it gives no numbers
-	Unsteady   Verdict = "unsteady" // rounding decides what it gives
-	NotChanged Verdict = "kept"     // no attention of it is rewritten, or it is refused
-	Same       Verdict = "same"     // rewritten, with its meaning
-	Wrong      Verdict = "wrong"    // rewritten, with another meaning
+	NotRun    Verdict = "not run"   // ONNX Runtime does not run it, or it gives no numbers
+	Unsteady  Verdict = "unsteady"  // rounding decides what it gives
+	Unchanged Verdict = "unchanged" // none of its attention layers is rewritten, or it is refused
+	Same      Verdict = "same"      // rewritten, with the same output
+	Wrong     Verdict = "wrong"     // rewritten, with another output
 )
 
 // Judged reports whether a mutant says something about the rewriter.
@@ -32,7 +32,7 @@ func (v Verdict) Judged() bool { return v != NotRun && v != Unsteady }
 const allowed = 1e-4
 
 // Judge saves a model to folder, rewrites it without a method and compares the two: as they are,
-// and where they differ in float64, which tells rounding from another meaning. worker is the
+// and where they differ in float64, which tells rounding from another output. worker is the
 // command that evaluates (rewrite.Options.Worker). why is a sentence.
 func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string, worker []string) (v Verdict, why string, _ error) {
 	original, patched := filepath.Join(folder, File), filepath.Join(folder, "patched.onnx")
@@ -53,7 +53,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 		return NotRun, "", ctx.Err()
 	}
 	if err != nil || report.Rewritten() == 0 {
-		return NotChanged, fmt.Sprint(err), nil
+		return Unchanged, fmt.Sprint(err), nil
 	}
 	if err := again.Save(patched, onnx.SaveOptions{Force: true}); err != nil {
 		return NotRun, "", err
@@ -143,7 +143,7 @@ func lastBits(ctx context.Context, eng engine.Engine, path, flipped string) (Log
 	return logits(ctx, eng, flipped)
 }
 
-// withoutNaN is an error when a model's attentions are given NaN, which some
+// withoutNaN is an error when a model's attention layers are given NaN, which some
 // exports turn into zeros: then its logits are divided by 0.
 func withoutNaN(ctx context.Context, eng engine.Engine, path, guarded string) error {
 	m, err := onnx.Open(path)

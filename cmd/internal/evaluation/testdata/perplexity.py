@@ -17,7 +17,7 @@ vocabulary = json.loads((root / "lm" / "tokenizer.json").read_text())["model"]["
 ids = np.array([vocabulary[c] if c in vocabulary else vocabulary["\u0120"] for c in text], np.int64)
 length, block, windows = 700, 256, 3
 session = ort.InferenceSession(root / "models" / "llama__optimum" / "model.onnx")
-surprise = []
+log_loss = []
 for i in range(windows):
     start = i * (len(ids) - length) // (windows - 1)
     window = ids[start:start + length][None]
@@ -30,5 +30,5 @@ for i in range(windows):
     logp = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
     each = -logp[np.arange(length - 1), window[0, 1:]]
     each = np.concatenate([[np.nan], each])
-    surprise.append([float(np.nanmean(each[b:b + block])) for b in range(0, length, block)])
-(here / "perplexity.json").write_text(json.dumps({"text": text, "length": length, "surprise": surprise}) + "\n")
+    log_loss.append([float(np.nanmean(each[b:b + block])) for b in range(0, length, block)])
+(here / "perplexity.json").write_text(json.dumps({"text": text, "length": length, "log_loss": log_loss}) + "\n")

@@ -19,55 +19,55 @@ func equal(a, b float64) bool { return math.Abs(a-b) <= near*max(math.Abs(a), ma
 // from names a key and its file.
 func (c claims) from(key string) string { return filepath.Base(c.config.Path) + ": " + key }
 
-// site compares one site with what is claimed of its layer.
-func (s *subject) site(site Site) (lines []Line) {
-	layer, known := s.layer(site)
-	lines = s.rotation(site, layer)
-	lines = append(lines, s.window(site, layer))
+// lines compares one attention layer with what is claimed of it.
+func (s *subject) lines(at Layer) (lines []Line) {
+	layer, known := s.layer(at)
+	lines = s.rotation(at, layer)
+	lines = append(lines, s.window(at, layer))
 	if !known {
 		for i := range lines {
 			if l := &lines[i]; l.Verdict == Differs || l.Verdict == Agrees {
-				l.Verdict, l.Why = NotMeasured, s.unknownLayer(site)
+				l.Verdict, l.Why = NotMeasured, s.unknownLayer(at)
 			}
 		}
 	}
-	return append(lines, s.shape(site)...)
+	return append(lines, s.shape(at)...)
 }
 
-// layer returns which layer a site is. It is not known where there are others than
+// layer returns the number of an attention layer. It is not known where there are others than
 // the configuration has, and these do not all claim the same.
-func (s *subject) layer(site Site) (layer int, known bool) {
+func (s *subject) layer(at Layer) (layer int, known bool) {
 	layers := s.claims.config.Layers()
-	if layers == 0 || s.sitesBeside(site) == layers {
-		return site.Place, true
+	if layers == 0 || s.layersBeside(at) == layers {
+		return at.Place, true
 	}
 	c := s.claims.config
 	for i := range layers {
 		if !reflect.DeepEqual(c.Rotation(i), c.Rotation(0)) || c.Window(i) != c.Window(0) {
-			return site.Place, false
+			return at.Place, false
 		}
 	}
 	return 0, true
 }
 
-// sitesBeside counts the sites of the graph that a site stands in.
-func (s *subject) sitesBeside(site Site) (count int) {
-	for _, other := range s.survey.Sites {
-		if other.Scope == site.Scope {
+// layersBeside counts the attention layers of the graph that a layer is in.
+func (s *subject) layersBeside(at Layer) (count int) {
+	for _, other := range s.survey.Layers {
+		if other.Scope == at.Scope {
 			count++
 		}
 	}
 	return count
 }
 
-func (s *subject) unknownLayer(site Site) string {
-	return fmt.Sprintf("the graph has %d attentions and %s names %d layers, each with claims of its own: which is which is not known",
-		s.sitesBeside(site), filepath.Base(s.claims.config.Path), s.claims.config.Layers())
+func (s *subject) unknownLayer(at Layer) string {
+	return fmt.Sprintf("the graph has %d attention layers and %s names %d, each with claims of its own: which is which is not known",
+		s.layersBeside(at), filepath.Base(s.claims.config.Path), s.claims.config.Layers())
 }
 
-// unmeasured is the line of a claim whose site could not be measured.
-func unmeasured(l Line, site Site) Line {
-	l.Verdict, l.Why = NotMeasured, site.Reason
+// unmeasured is the line of a claim whose layer could not be measured.
+func unmeasured(l Line, at Layer) Line {
+	l.Verdict, l.Why = NotMeasured, at.Reason
 	if l.Claimed == "" {
 		l.Verdict = NotClaimed
 	}
@@ -87,8 +87,8 @@ func judged(l Line, agrees bool) Line {
 	return l
 }
 
-// window compares the window of a site.
-func (s *subject) window(site Site, layer int) Line {
+// window compares the window of a layer.
+func (s *subject) window(at Layer, layer int) Line {
 	w := s.claims.config.Window(layer)
 	l := Line{What: "sliding_window"}
 	if w.Key != "" {
@@ -98,14 +98,14 @@ func (s *subject) window(site Site, layer int) Line {
 		l.Claimed, l.Verdict, l.Why = "another kind of mask", NotMeasured, w.Unread
 		return l
 	}
-	if site.Attention == nil || site.RotationOnly {
-		return unmeasured(l, site)
+	if at.Attention == nil || at.RotationOnly {
+		return unmeasured(l, at)
 	}
-	have := site.Attention.Mask.Window
+	have := at.Attention.Mask.Window
 	l.Measured = windowText(have)
 	positions := int64(s.claims.config.Positions().Value)
 	switch {
-	case w.Some && have == 0 && s.windowed(site):
+	case w.Some && have == 0 && s.windowed(at):
 		l.Verdict, l.Why = NotClaimed, l.From+" does not say which layers have it"
 		return l
 	case w.Value != have && w.Value > 0 && have == 0 && positions > 0 && w.Value >= positions:
@@ -115,10 +115,10 @@ func (s *subject) window(site Site, layer int) Line {
 	return judged(l, w.Value == have)
 }
 
-// windowed says whether another site beside this one has a window.
-func (s *subject) windowed(site Site) bool {
-	for _, other := range s.survey.Sites {
-		if other.Scope == site.Scope && other.Attention != nil && other.Attention.Mask.Window > 0 {
+// windowed says whether another layer of the graph has a window.
+func (s *subject) windowed(at Layer) bool {
+	for _, other := range s.survey.Layers {
+		if other.Scope == at.Scope && other.Attention != nil && other.Attention.Mask.Window > 0 {
 			return true
 		}
 	}
@@ -133,15 +133,15 @@ func windowText(n int64) string {
 }
 
 // shape compares what has nothing to do with positions.
-func (s *subject) shape(site Site) (lines []Line) {
-	c, a := s.claims.config, site.Attention
+func (s *subject) shape(at Layer) (lines []Line) {
+	c, a := s.claims.config, at.Attention
 	if a == nil {
 		a = &rope.Attention{}
 	}
 	add := func(l Line, agrees bool, measured bool) {
-		if site.Attention == nil || site.RotationOnly || !measured {
+		if at.Attention == nil || at.RotationOnly || !measured {
 			l.Measured = ""
-			lines = append(lines, unmeasured(l, site))
+			lines = append(lines, unmeasured(l, at))
 			return
 		}
 		lines = append(lines, judged(l, agrees))
@@ -153,17 +153,17 @@ func (s *subject) shape(site Site) (lines []Line) {
 		}
 		add(l, equal(n.Value, a.Softcap), true)
 	}
-	if sinks, given := c.Sinks(); sinks || site.HasSinks {
-		l := Line{What: "sinks", Measured: yesNo(site.HasSinks)}
+	if sinks, given := c.Sinks(); sinks || at.HasSinks {
+		l := Line{What: "sinks", Measured: yesNo(at.HasSinks)}
 		if given {
 			l.Claimed, l.From = yesNo(sinks), s.claims.from("model_type")
 		}
-		add(l, sinks == site.HasSinks, true)
+		add(l, sinks == at.HasSinks, true)
 	}
 	if n := c.Scale(); n.Given() && (a.Scale != 0 || a.HeadSize > 0) {
 		gain := a.Encoding.EffectiveGain()
 		have := a.EffectiveScale()
-		if e, err := s.expected(site, c.Rotation(site.Place)); err == nil && gain == 1 {
+		if e, err := s.expected(at, c.Rotation(at.Place)); err == nil && gain == 1 {
 			gain = e.Encoding.EffectiveGain() // without a cache it may stand in the scale
 		}
 		add(Line{What: "score scale", Claimed: short(n.Value), From: s.claims.from(n.Key), Measured: short(have)},
