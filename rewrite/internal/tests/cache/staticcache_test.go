@@ -260,11 +260,11 @@ func TestStaticCacheLookalikes(t *testing.T) {
 				}
 				switch s := report.Sites[0]; {
 				case c.kept == "" && s.Status != rewrite.Rewritten:
-					t.Fatalf("it is kept: %s", s.Reason)
+					t.Fatalf("it is unchanged: %s", s.Reason)
 				case c.kept != "" && s.Status == rewrite.Rewritten:
 					t.Fatalf("it is lifted: mask %s", s.Mask)
 				case !strings.Contains(s.Reason, c.kept):
-					t.Fatalf("it is kept for another reason than %q: %s", c.kept, s.Reason)
+					t.Fatalf("it is unchanged for another reason than %q: %s", c.kept, s.Reason)
 				case c.kept != "":
 					t.Log(s.Reason)
 					return
