@@ -35,7 +35,7 @@ func dumpSite(l *eval.Evaluator, folder string, layer int, s *site.Sized, why *g
 	}
 	p, err := site.ExtractSite(l.Graph, s)
 	if err != nil {
-		return nil // the reason says what stands in the way
+		return nil // the reason says why
 	}
 	m := p.Model(onnx.Float)
 	if err := eval.Contain(m); err != nil {

@@ -121,7 +121,7 @@ func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 }
 
 // notTurning returns an error that says how a model tells positions apart of which
-// no attention can turn query and key; such attentions may be asked to change
+// no layer can rotate query and key; such layers may be asked to change
 // their masks alone.
 func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 	var still *site.NonRotary

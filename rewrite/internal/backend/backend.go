@@ -63,7 +63,7 @@ func targets() []Target {
 	return []Target{{Name: "ops", Backend: &ops{}}, {Name: "onnx", Keeps: true, Backend: &plain{}}, {Name: "contrib", Backend: &contribOp{}}}
 }
 
-// Of returns a target by its name and what may stand behind it, as "contrib:onnxruntime=1.22". "" is
+// Of returns a target by its name and setting, as "contrib:onnxruntime=1.22". "" is
 // the default.
 func Of(text string) (Target, error) {
 	name, setting, _ := strings.Cut(text, ":")

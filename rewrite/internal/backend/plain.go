@@ -104,7 +104,7 @@ func takesBody(j Job, s *plan.Site) error {
 }
 
 // Write changes the sites' own nodes first: the model is measured again to see that they
-// turn as wanted, and ops would not be found then.
+// rotate as wanted, and ops would not be found then.
 func (*plain) Write(ctx context.Context, j Job) (w Written, err error) {
 	var own, inlined []*plan.Site
 	var bodies []lower.Change

@@ -26,7 +26,7 @@ type Op struct {
 }
 
 // OpsByLayer reads the ops that the record describes, in the order of the layers. A layer that
-// was kept is nil.
+// left unchanged is nil.
 func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 	scopes, err := site.Scopes(m)
 	if err != nil {

@@ -13,7 +13,7 @@ type Adapter struct {
 	Expand func(n *onnx.Node, c Context) (*Expansion, error)
 
 	// Define returns the full definition, the reference of the proof in float64;
-	// nil stands for Expand.
+	// nil means Expand.
 	Define func(n *onnx.Node, c Context) (*Expansion, error)
 }
 

@@ -71,7 +71,7 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 	return m, position, err
 }
 
-// roundsAngles returns a node that rounds what turns a branch on the way from its boundaries,
+// roundsAngles returns a node that rounds what rotates a branch on the way from its boundaries,
 // nil where there is none.
 func roundsAngles(g *graph.Graph, out string, boundaries []string) (found *onnx.Node) {
 	g.Upstream([]string{out}, func(v string, n *onnx.Node) []string {

@@ -133,7 +133,7 @@ func (m Methods) edit(s *analysis.Site, unscaled bool, p *Plan) (*Site, error) {
 	return &Site{Attention: *s.Attention, Layer: s.Layer, Reason: s.Reason, Want: a, Specs: specs, Applied: applied, Written: s.Written, Precision: m.Precision, Known: known}, nil
 }
 
-// apply applies the methods to a value. A site that turns nothing has no
+// apply applies the methods to a value. A site that rotates nothing has no
 // frequencies to scale and no distances to map, but a mask. Cross-attention is
 // left as it is: its keys have neither positions nor places among the tokens.
 func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {

@@ -34,7 +34,7 @@ type Edit struct {
 func (e Edit) String() string { return e.What + e.Where + e.Note }
 
 // Conclude adds to the edits what the sites have become, and the target's text. Nothing is to be done
-// where the model's own attention may stay (keeps) and nothing is asked of it.
+// where the model's own nodes may stay (keeps) and no method is asked for.
 func (p *Plan) Conclude(target string, keeps bool) {
 	if slices.ContainsFunc(p.Sites, (*Site).IsRaw) {
 		p.Edits = append(p.Edits, Edit{What: "cache raw"})
@@ -69,7 +69,7 @@ func (p *Plan) Changes() (list []lower.Change) {
 }
 
 // replaces reports whether a site is to compute something else than it does, or to do so by
-// other nodes than the op that stands there.
+// nodes other than the op that is there.
 func (p *Plan) replaces() bool {
 	return slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Changes() || s.Written != nil })
 }

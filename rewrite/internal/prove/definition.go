@@ -206,7 +206,7 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 	}
 }
 
-// behind reports whether a number of a cache stands behind its row's tokens.
+// behind reports whether a number of a cache is behind its row's tokens.
 func (c call) behind(i int) bool {
 	if c.op.CacheLength == "" {
 		return false

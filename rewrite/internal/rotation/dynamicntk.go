@@ -77,7 +77,7 @@ func (c *Calls) dynamicNTK(ctx context.Context, own rope.Encoding, trained int64
 // x = α·L/trained − (α − 1).
 type formula struct {
 	base, factor, trained float64
-	senses                []float64 // of the pairs: which way they turn
+	senses                []float64 // of the pairs: which way they rotate
 }
 
 // exact are the frequencies of a call that reaches a length.

@@ -89,7 +89,7 @@ func (o *op) split(b *fused.Builder) (q, k, v string) {
 	return heads(parts[0], o.heads), heads(parts[1], o.kvHeads), heads(parts[2], o.kvHeads)
 }
 
-// rotate turns x [batch, heads, length, channels] by the rows of the tables at
+// rotate rotates x [batch, heads, length, channels] by the rows of the tables at
 // positions, [length] or [batch, length].
 func (o *op) rotate(b *fused.Builder, x, positions string) string {
 	if o.cos == "" {
