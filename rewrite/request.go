@@ -77,7 +77,7 @@ func (r *request) loadable() error {
 		case !r.opts.Source.WithoutWeights:
 			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.WithoutWeights in Go, looks at a model without its weights", err)
 		case r.warnings == nil:
-			r.warnings = []string{fmt.Sprintf("%v; the model can be looked at without it, but nothing runs it like this", err)}
+			r.warnings = []string{fmt.Sprintf("%v; the model can be inspected without it, but no runtime runs it", err)}
 		}
 	}
 	// Operator sets follow the graph: a file may end before them and look whole.

@@ -11,7 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// body is a function's body on its way. Its methods write nodes and return the names of
+// body is a function's body that is being written. Its methods write nodes and return the names of
 // the values that these make.
 type body struct {
 	*group

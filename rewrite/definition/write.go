@@ -17,14 +17,14 @@ var ErrUndefined = errors.New("the op cannot be written in standard operators he
 // oldestIR is the first version of the file format that has functions.
 const oldestIR = 8
 
-// Write gives the model a function for each structure of its ops, in place of those that
-// it has. Nodes of a second and further structure get a numbered name of the op, and all
-// nodes the attributes that the bodies read. It returns the functions; none for a model
+// Write gives the model a function for each structure of its ops, in place of earlier
+// functions. Nodes of the second and later structures get numbered names of the op, and all
+// nodes get the attributes that the bodies read. It returns the functions; none for a model
 // without the op. The model's ops have queries of four dimensions, and an element type that
 // Serves allows.
 //
-// The error wraps ErrUndefined and says why there can be no definition; the model is then
-// as Remove leaves it.
+// The error wraps ErrUndefined and says why there can be no functions; the model is then as
+// Remove leaves it.
 func Write(m *onnx.Model) ([]*onnx.Function, error) {
 	list, err := write(m, func(structures int) ([]string, error) {
 		names := customop.RotaryAttentionSpec.OpTypes()
@@ -39,8 +39,8 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 	return list, err
 }
 
-// Draft does what Write does for ops whose bodies Inline is to put into the graph: there may
-// be as many structures as there are ops, and names are no matter.
+// Draft is Write for ops that Inline will inline: there may be as many structures as ops, and
+// names do not matter.
 func Draft(m *onnx.Model) ([]*onnx.Function, error) {
 	return write(m, func(structures int) (names []string, _ error) {
 		for i := range structures {
@@ -50,8 +50,7 @@ func Draft(m *onnx.Model) ([]*onnx.Function, error) {
 	})
 }
 
-// Inline puts the bodies of the op's functions in the place of the ops. Neither ops nor
-// functions stay.
+// Inline replaces the ops by the bodies of their functions. Neither ops nor functions remain.
 func Inline(m *onnx.Model) error {
 	if _, err := m.Inline(Of(m)); err != nil {
 		return err
@@ -88,7 +87,7 @@ func write(m *onnx.Model, names func(structures int) ([]string, error)) ([]*onnx
 	return list, nil
 }
 
-// Of lists the functions by which a model defines the op.
+// Of lists the functions that a model has for the op.
 func Of(m *onnx.Model) (list []*onnx.Function) {
 	for _, f := range m.Functions {
 		if defines(f) {
@@ -100,8 +99,8 @@ func Of(m *onnx.Model) (list []*onnx.Function) {
 
 func defines(f *onnx.Function) bool { return f.Domain == customop.Domain }
 
-// Serves says, as an error that wraps ErrUndefined, that functions against a version of the
-// standard operators cannot serve ops of an element type.
+// Serves returns an error, which wraps ErrUndefined, if functions of an opset cannot serve ops
+// of an element type.
 func Serves(opset int64, element onnx.DataType) error {
 	if opset < castLike && ir.Is16Bit(element) {
 		return fmt.Errorf("%w: the model is 16-bit and uses opset %d, and a fallback for other types than float32 needs opset %d; --opset %d (Options.OperatorSet) converts it", ErrUndefined, opset, castLike, castLike)
@@ -109,7 +108,7 @@ func Serves(opset int64, element onnx.DataType) error {
 	return nil
 }
 
-// Remove takes the functions of the op out of the model. Numbered nodes get the op's own
+// Remove removes the functions of the op from the model. Numbered nodes get the op's own
 // name back.
 func Remove(m *onnx.Model) {
 	m.Functions = slices.DeleteFunc(m.Functions, defines)

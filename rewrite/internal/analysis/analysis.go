@@ -12,38 +12,38 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Kind says by which rule a site stays unchanged. "" is a site that can be rewritten.
+// Kind says by which rule a site is unchanged; "" if it can be rewritten.
 type Kind string
 
 const (
-	NotDelimited Kind = "not delimited"         // where the attention begins and ends is not seen
+	NotDelimited Kind = "not delimited"         // its beginning or end was not found
 	SharesCache  Kind = "shares its cache"      // another site reads or writes the same cache
-	NotMeasured  Kind = "not measured"          // what it computes is not seen
+	NotMeasured  Kind = "not measured"          // what it computes could not be measured
 	NotProven    Kind = "not verified"          // the op computes something else
-	NotRotary    Kind = "not rotary"            // it turns neither query nor key by position
+	NotRotary    Kind = "not rotary"            // it rotates neither query nor key by position
 	NotAsked     Kind = "not asked for"         // the caller chose other layers
-	CrossAlone   Kind = "cross-attention alone" // no rotary attention stands beside it
-	PaddingRead  Kind = "padding is read"       // other tokens depend on queries of padded ones
+	CrossAlone   Kind = "cross-attention alone" // no rotary site is rewritten with it
+	PaddingRead  Kind = "padding is read"       // other tokens depend on padded queries
 	Earlier      Kind = "earlier rewrite"       // an earlier rewrite left it unchanged
 )
 
-// Analysis is what was seen of a model's attention.
+// Analysis is what was found out about a model's attention.
 type Analysis struct {
 	Sites    []Site // in the graph's order
 	Warnings []string
 
-	// OpUnfit says why the op cannot take the place of a proven site, by layer. It is filled
-	// where the model's own attention may stay (Options.KeepsAttention).
+	// OpUnfit says why the op cannot replace a proven site, by layer. It is filled only if the
+	// model's own nodes may stay (Options.KeepsAttention).
 	OpUnfit map[int]string
 
 	Again bool // the sites hold the op of an earlier rewrite, and were proven then
 }
 
-// Site is one attention.
+// Site is one attention layer.
 type Site struct {
 	Layer int    // its place among the sites
 	Node  string // its core, as the exporter named it
-	Scope string // the graph inside a node that it stands in; "" is the model's own
+	Scope string // the graph inside a node that it is in; "" is the model's own
 	Op    string // what the exporter wrote the core as
 
 	Attention *measure.Attention // what was measured; nil where nothing was
@@ -51,13 +51,13 @@ type Site struct {
 	Written   *earlier.Op        // the op of an earlier rewrite that it is; nil for most
 
 	Unchanged Kind
-	Reason    string // why it stays unchanged, or why its rotation or scores alone are known
+	Reason    string // why it is unchanged, or why only its rotation or scores are known
 }
 
 // Unproven reports whether a site was asked for and cannot be rewritten.
 func (s Site) Unproven() bool { return s.Unchanged != "" && s.Unchanged != NotAsked }
 
-// leave makes a site stay unchanged.
+// leave marks a site as unchanged.
 func (s *Site) leave(kind Kind, reason string) { s.Unchanged, s.Proof, s.Reason = kind, nil, reason }
 
 // Editable returns the sites that can be rewritten.
@@ -70,7 +70,7 @@ func (a *Analysis) Editable() (list []*Site) {
 	return list
 }
 
-// Measured returns the sites of which something was measured, those among them that are not asked for.
+// Measured returns the sites of which something was measured, including those not asked for.
 func (a *Analysis) Measured() (list []*Site) {
 	for i := range a.Sites {
 		if s := &a.Sites[i]; s.Attention != nil && s.Unchanged != CrossAlone {

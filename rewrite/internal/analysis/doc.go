@@ -1,6 +1,6 @@
-// Package analysis says what the attention of a model computes. Find looks for the sites and delimits
-// them; Measure measures each and proves that the fused op computes the same. A site that the op cannot
-// take stays unchanged, with a kind and a reason. The model is not changed.
+// Package analysis says what the attention layers of a model compute. Find finds the sites and delimits
+// them. Measure measures each and proves that the fused op computes the same. A site that the op cannot
+// replace is unchanged, with a kind and a reason. The model is not changed.
 //
 //	found, err := analysis.Find(ctx, model, engine, options)
 //	a, err := found.Measure(ctx)

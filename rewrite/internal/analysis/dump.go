@@ -21,7 +21,7 @@ import (
 // model takes any.
 var dumpPoint = dim.Point{B: 2, L: 5, P: 3, S: 7}
 
-// dumpSite writes a site that is kept, by itself and without the model's weights,
+// dumpSite writes an unchanged site, by itself and without the model's weights,
 // for a report about it: folder/site-N/model.onnx, and its inputs as the onnx
 // package's tests hold them, test_data_set_0/input_0.pb and so on.
 func dumpSite(l *eval.Evaluator, folder string, layer int, s *site.Sized, why *graph.Refusal) error {
@@ -35,7 +35,7 @@ func dumpSite(l *eval.Evaluator, folder string, layer int, s *site.Sized, why *g
 	}
 	p, err := site.ExtractSite(l.Graph, s)
 	if err != nil {
-		return nil // the reason says what stands in the way
+		return nil // the reason says why
 	}
 	m := p.Model(onnx.Float)
 	if err := eval.Contain(m); err != nil {

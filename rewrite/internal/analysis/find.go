@@ -12,17 +12,17 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Options say what is of use.
+// Options say which sites are wanted, and what must be measured of them.
 type Options struct {
 	Layers         func(int) bool // the sites that are asked for; nil is all
-	OnlyMasks      bool           // masks alone will be changed: attention that turns nothing is of use too
-	KeepsAttention bool           // the model's own attention may stay: a rotation alone is of use
-	ScoresAlone    bool           // no rotation will be changed: the scores alone are of use
+	OnlyMasks      bool           // only masks will be changed: non-rotary attention is accepted too
+	KeepsAttention bool           // the model's own nodes may stay: a measured rotation is enough
+	ScoresAlone    bool           // no rotation will be changed: measured scores are enough
 	DumpSites      string         // folder for sites that are delimited and cannot be measured; "" writes none
 	Progress       func(string)   // may be nil
 }
 
-// rotationAlone reports whether a rotation alone is of use.
+// rotationAlone reports whether a measured rotation is enough.
 func (o Options) rotationAlone() bool { return o.KeepsAttention && !o.OnlyMasks }
 
 // Found is a model whose sites are delimited.
@@ -46,8 +46,8 @@ func (f *Found) say(format string, args ...any) {
 	}
 }
 
-// Find looks for the sites of a model and delimits them. The error is site.ErrNoAttention when there
-// are none that are of use; the sites that were found are told all the same.
+// Find finds the sites of a model and delimits them. The error is site.ErrNoAttention if none can be
+// used; the sites that were found are still returned.
 func Find(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts Options) (*Found, error) {
 	f := &Found{engine: engine, opts: opts}
 	f.say("reading the graph")
@@ -72,7 +72,7 @@ func Find(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts 
 	return f, nil
 }
 
-// delimit finds the attentions of a scope, and delimits those that can be.
+// delimit finds the sites of a scope, and delimits those that can be.
 func (f *Found) delimit(part *site.Scope) {
 	for _, c := range part.Found {
 		s, refusal := part.Delimit(c)
@@ -121,7 +121,7 @@ func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 }
 
 // notTurning returns an error that says how a model tells positions apart of which
-// no attention can turn query and key; such attentions may be asked to change
+// no layer can rotate query and key; such layers may be asked to change
 // their masks alone.
 func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 	var still *site.NonRotary

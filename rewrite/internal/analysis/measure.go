@@ -15,8 +15,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// Measure measures and proves the sites that were delimited. The error is site.ErrNoAttention when none
-// turns query and key by position and that was of need, or what ends the analysis.
+// Measure measures and proves the delimited sites. The error is site.ErrNoAttention if a rotation was
+// needed and no site rotates query and key by position, or else what ended the analysis.
 func (f *Found) Measure(ctx context.Context) (*Analysis, error) {
 	m := &measurer{Found: f, proving: true, outcomes: map[[32]byte]outcome{}}
 	err := m.measure(ctx)
@@ -88,12 +88,12 @@ func (m *measurer) measure(ctx context.Context) error {
 	return nil
 }
 
-// besideRotary reports whether a site turns query and key by position, or its model does before it.
+// besideRotary reports whether a site rotates query and key by position, or its model does before it.
 func (s *Site) besideRotary() bool {
 	return s.Attention.Measured.Rotary() || s.Attention.Measured.Turned
 }
 
-// crossBesideRotary leaves cross-attention unchanged in a model of which no other attention is rewritten.
+// crossBesideRotary leaves cross-attention unchanged in a model without another site that is rewritten.
 func (m *measurer) crossBesideRotary(measured []*Site) {
 	if slices.ContainsFunc(measured, (*Site).besideRotary) {
 		return

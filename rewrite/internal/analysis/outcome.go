@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// outcome is what came of measuring and proving a site.
+// outcome is the result of measuring and proving a site.
 type outcome struct {
 	measured *measure.Measured
 	proof    *prove.Proof
@@ -65,9 +65,9 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 	return nil
 }
 
-// outcome measures a site and proves it, or returns what came of one with the same key. starts
-// is called before it is measured. The error is one that ends the analysis; what keeps the site
-// alone is a part of the outcome.
+// outcome measures and proves a site, or returns the outcome of a site with the same key. starts
+// is called before it is measured. An error ends the analysis; why only this site is unchanged is
+// part of the outcome.
 func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, starts func()) (o outcome, _ error) {
 	if o, done := m.outcomes[key]; done {
 		return o, nil
@@ -106,8 +106,8 @@ func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, s *site
 	return s, o, nil
 }
 
-// scoresAlone measures and proves a site without its rotation, and returns it as it is then; what
-// was measured is nil where that is no good either.
+// scoresAlone measures and proves a site without its rotation, and returns that site; the measurement
+// is nil if that fails too.
 func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int, s *site.Sized, shared map[string][32]byte) (*site.Sized, *measure.Measured, error) {
 	turned := s.Turned()
 	if turned == nil {
@@ -124,13 +124,13 @@ func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int
 	return turned, half.measured, nil
 }
 
-// rotates reports whether a site may be kept for its rotation alone: that was refused, or the
-// proof of the whole.
+// rotates reports whether a site may be rewritten without knowing its rotation: only the rotation
+// was refused, or the proof of the whole.
 func (o outcome) rotates() bool {
 	return o.err != nil && (o.measured != nil && prove.Ran(o.err) || errors.As(o.err, new(measure.RotationRefusal)))
 }
 
-// refusal says what keeps the site, nil where nothing does.
+// refusal says why the site is unchanged, nil if it is not.
 func (o outcome) refusal() *graph.Refusal {
 	var refusal *graph.Refusal
 	if errors.As(o.err, &refusal) {
@@ -139,7 +139,7 @@ func (o outcome) refusal() *graph.Refusal {
 	return nil
 }
 
-// note notes an outcome, and returns what was measured of use.
+// note notes an outcome, and returns the measurement that can be used.
 func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure.Measured {
 	site := &m.Sites[index]
 	refusal := o.refusal()
@@ -171,8 +171,8 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 	return nil
 }
 
-// paddedRead says of the sites of a scope whose op gives queries of padded tokens that see no key
-// something else than the original does, where another token depends on it, by their places.
+// paddedRead returns, by place, why sites of a scope are refused: their op differs from the original
+// for padded queries that see no key, and another token depends on these.
 func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []delimited) (map[int]string, error) {
 	var suspects []measure.Attention
 	for _, d := range found {

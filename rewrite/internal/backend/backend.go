@@ -17,21 +17,21 @@ import (
 type Target struct {
 	Name string
 
-	// Keeps says that the model's own attention stays where it can: a site whose rotation
-	// alone can be measured is of use, and padded tokens get what they got before.
+	// Keeps says that the model's own nodes stay where they can: it is enough if the rotation
+	// of a site can be measured, and the output for padded tokens is unchanged.
 	Keeps bool
 
 	Backend
 	setting string
 }
 
-// Backend writes sites in one way.
+// Backend writes the sites of one target.
 type Backend interface {
-	// Accepts refuses what the target does not have, by what stands behind its name.
+	// Accepts refuses options that the target does not have. setting follows its name.
 	Accepts(setting string, options Options) error
 	// Form decides how each site of the job's plan is written.
 	Form(context.Context, Job) error
-	// Write changes the model, the sites first and the features behind them.
+	// Write changes the model: first the sites, then the features.
 	Write(context.Context, Job) (Written, error)
 }
 
@@ -40,7 +40,7 @@ type Options struct {
 	Precision string
 }
 
-// Job is a model with what is to become of it.
+// Job is a model and the plan for it.
 type Job struct {
 	Model    *onnx.Model
 	Analysis *analysis.Analysis
@@ -48,11 +48,11 @@ type Job struct {
 	Engine   *sharedengine.Engine
 
 	Fixed      bool // the caches become buffers of fixed capacity
-	NoFallback bool // the model gets no definition of its op
+	NoFallback bool // the model gets no fallback
 	Analysed   analysis.Options
 }
 
-// Written is what came of writing.
+// Written is the outcome of writing.
 type Written struct {
 	Fallback *fallback.Fallback // nil where nothing was replaced by the op, or none was asked for
 	Warnings []string
@@ -63,7 +63,7 @@ func targets() []Target {
 	return []Target{{Name: "ops", Backend: &ops{}}, {Name: "onnx", Keeps: true, Backend: &plain{}}, {Name: "contrib", Backend: &contribOp{}}}
 }
 
-// Of returns a target by its name and what may stand behind it, as "contrib:onnxruntime=1.22". "" is
+// Of returns a target by its name and setting, as "contrib:onnxruntime=1.22". "" is
 // the default.
 func Of(text string) (Target, error) {
 	name, setting, _ := strings.Cut(text, ":")
@@ -91,7 +91,7 @@ func Names() (names []string) {
 // Accepts refuses options that the target does not have.
 func (t Target) Accepts(o Options) error { return t.Backend.Accepts(t.setting, o) }
 
-// Text names the target where it is not the default one, in the words of reports.
+// Text names the target for reports, "" for the default one.
 func (t Target) Text() string {
 	switch {
 	case t.Name == targets()[0].Name:

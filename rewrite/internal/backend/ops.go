@@ -70,7 +70,7 @@ func (*ops) Write(ctx context.Context, j Job) (w Written, err error) {
 	return w, err
 }
 
-// apply puts the ops into the model. It warns of what the model goes on computing as before.
+// apply puts the ops into the model. It warns of values that the model still computes as before.
 func (j Job) apply() (warnings []string, err error) {
 	var changes []lower.Change
 	for _, s := range j.Plan.Sites {

@@ -19,7 +19,7 @@ import (
 
 // plain writes sites in standard ONNX operators. Where the model's own attention can
 // be changed at a constant cost, that is done: other constants of its rotation, keys hidden
-// before its softmax. Everywhere else the op's body stands in its place.
+// before its softmax. Everywhere else the fallback is inlined.
 type plain struct{}
 
 func (*plain) Accepts(setting string, o Options) error {
@@ -32,7 +32,7 @@ func (*plain) Accepts(setting string, o Options) error {
 	return nil
 }
 
-// Form decides for each site how it is written, and binds those that get the op's body.
+// Form decides for each site how it is written, and binds those that are inlined.
 func (*plain) Form(_ context.Context, j Job) error {
 	var changed []*plan.Site
 	for _, s := range j.Plan.Sites {
@@ -88,11 +88,11 @@ func layers(sites []*plan.Site) (list []plainonnx.Layer) {
 	return list
 }
 
-// takesBody binds a site that is to become the op's body in plain ONNX operators, or says
+// takesBody binds a site whose fallback is to be inlined, or says
 // why it cannot.
 func takesBody(j Job, s *plan.Site) error {
 	if s.Measured.RotationOnly {
-		return fmt.Errorf("its rotation alone could be measured (%s)", s.Reason)
+		return fmt.Errorf("only its rotation could be measured (%s)", s.Reason)
 	}
 	if err := definition.Serves(j.Model.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
 		return err
@@ -104,7 +104,7 @@ func takesBody(j Job, s *plan.Site) error {
 }
 
 // Write changes the sites' own nodes first: the model is measured again to see that they
-// turn as wanted, and ops would not be found then.
+// rotate as wanted, and ops would not be found then.
 func (*plain) Write(ctx context.Context, j Job) (w Written, err error) {
 	var own, inlined []*plan.Site
 	var bodies []lower.Change

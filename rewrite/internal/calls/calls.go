@@ -57,7 +57,7 @@ func (in *Inlined) Fold() error {
 			}
 		}
 	}
-	// What a new node reads out of a body keeps it as it is.
+	// A body that a new node reads from is unchanged.
 	for g, nodes := range graphs {
 		maker := map[string]*onnx.Node{}
 		for n := range nodes {

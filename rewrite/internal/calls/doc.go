@@ -1,4 +1,4 @@
-// Package calls inlines the calls of a model's own functions. Attention may stand in such
-// functions, or be made of calls of them; analysis sees through them when they are inlined.
-// Calls of which nothing was replaced are folded again, and stand in the result as they stood before.
+// Package calls inlines the calls of a model's own functions. Attention may be inside such
+// functions, or consist of calls of them; the analysis can read it once they are inlined.
+// Calls in which nothing was replaced are folded again and are unchanged in the result.
 package calls

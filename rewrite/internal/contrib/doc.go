@@ -5,7 +5,7 @@
 //	err := contrib.Refused(op, runtime)         // why an op does not fit, nil where it does
 //	err := contrib.Replace(m, nodes, runtime)   // writes every op of a model so
 //
-// GroupQueryAttention turns queries and keys by tables of cosines and sines. The tables
+// GroupQueryAttention rotates queries and keys by tables of cosines and sines. The tables
 // hold the op's frequencies and its gain, so every scaling whose frequencies are the same
 // in all calls fits; so do a window, a softcap and sinks, as far as the version of ONNX
 // Runtime has them. Position maps, documents, raw caches and temperatures do not.

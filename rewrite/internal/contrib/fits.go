@@ -18,7 +18,7 @@ const oldest Version = 20
 func ParseVersion(text string) (Version, error) {
 	var minor, patch int
 	if n, _ := fmt.Sscanf(text+".0", "1.%d.%d", &minor, &patch); n != 2 || minor < int(oldest) {
-		return 0, fmt.Errorf("%q is no version of ONNX Runtime from %v on, like 1.22", text, oldest)
+		return 0, fmt.Errorf("%q is not a version of ONNX Runtime from %v on, such as 1.22", text, oldest)
 	}
 	return Version(minor), nil
 }
@@ -37,14 +37,14 @@ const (
 	sinceBidirectional Version = 30
 )
 
-// Refused says why GroupQueryAttention does not compute an op in a version of ONNX
-// Runtime, nil where it does.
+// Refused says why a version of ONNX Runtime cannot compute an op as GroupQueryAttention;
+// nil if it can.
 func Refused(op customop.RotaryAttention, runtime Version) error {
 	switch {
 	case len(op.BandStarts) > 1 || len(op.BandQueryScales)+len(op.BandQueryOffsets)+len(op.BandKeyScales)+len(op.BandQueryLimits)+len(op.BandGroups) > 0 || op.BandChunk > 0:
 		return errors.New("it has no position maps")
 	case op.Cache == "raw":
-		return errors.New("it keeps rotated keys in its cache, not raw ones")
+		return errors.New("its cache has rotated keys, not raw ones")
 	case op.TrainedLength > 0:
 		return errors.New("its frequencies do not depend on the length of a call")
 	case len(op.Temperature) > 0:

@@ -15,7 +15,7 @@ import (
 // Domain is the domain of ONNX Runtime's own operators.
 const Domain = "com.microsoft"
 
-// Node is what an op's node does not tell of itself.
+// Node is what an op's node does not say.
 type Node struct {
 	Element  onnx.DataType // of query, key and value
 	HeadSize int64

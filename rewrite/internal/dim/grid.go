@@ -4,7 +4,7 @@ import "slices"
 
 // Grid says which dimensions the scores of an attention have, and what is computed of
 // them: [batch, heads, length, total], or batch and heads in one dimension, row of the
-// batch by row. The elements stand in the same order in both.
+// batch by row. The elements have the same order in both.
 type Grid struct {
 	Heads  int64
 	Folded bool // batch and heads are one dimension

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Axis is the meaning of one dimension of a hidden state.
+// Axis is what one dimension of a hidden state holds.
 type Axis uint8
 
-// The meanings of a dimension.
+// What a dimension holds.
 const (
 	BatchAxis     Axis = iota
 	HeadAxis           // heads

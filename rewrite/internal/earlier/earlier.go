@@ -65,7 +65,7 @@ func (e *Rewrite) Usable() error {
 // change the model's own nodes.
 func (e *Rewrite) HoldsOps() bool { return len(e.Ops) > 0 }
 
-// replaced returns the first layer that stands there as other nodes than the op or the
+// replaced returns the first layer that is written as nodes other than the op or the
 // model's own.
 func (e *Rewrite) replaced() (layer int, ok bool) {
 	return e.First(func(s provenance.Site) bool { return lower.Form(s.Form).Replaced() })

@@ -18,7 +18,7 @@ type Op struct {
 	Node      *onnx.Node
 	Scope     *site.Scope
 	Op        customop.RotaryAttention
-	Now       rope.Attention // what the op computes as it stands
+	Now       rope.Attention // what the op computes now
 	Record    *provenance.Site
 	Layer     int
 	place     int    // in the lists of the record's site
@@ -26,7 +26,7 @@ type Op struct {
 }
 
 // OpsByLayer reads the ops that the record describes, in the order of the layers. A layer that
-// was kept is nil.
+// left unchanged is nil.
 func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 	scopes, err := site.Scopes(m)
 	if err != nil {
@@ -66,12 +66,12 @@ func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 	return list, nil
 }
 
-// Turned reports whether the model's own nodes turn the query and key that the op reads.
+// Turned reports whether the model's own nodes rotate the query and key that the op reads.
 func (w *Op) Turned() bool {
 	return len(w.Op.Frequencies) == 0 && w.Op.Cross == 0 && site.RotatedBefore(w.Scope.View, []string{w.Op.Query, w.Op.Key}) != nil
 }
 
-// Name returns the name of the core that stood where the op stands now.
+// Name returns the name of the core that the op replaced.
 func (w *Op) Name() string { return w.Record.Nodes[w.place] }
 
 // Attention returns the site as it is to be edited: with the values before the earlier rewrite.

@@ -70,14 +70,14 @@ func (e *Rewrite) Unchanged(layer int) provenance.Kept {
 	return provenance.Kept{Layer: layer, Reason: "the model's record does not say what became of it"}
 }
 
-// Fill completes what a caller said of the model with what the earlier rewrite knew of it.
+// Fill adds to what a caller said of the model what the earlier rewrite knew of it.
 func (e *Rewrite) Fill(known rope.Context) rope.Context {
 	c := e.Record.Configuration
 	return modelconfig.Config{Original: c.Trained, Theta: c.Theta}.Fill(known)
 }
 
-// Original returns what the record says that a site of the model's own nodes was; nil
-// where it says nothing.
+// Original returns the original value of a site written in the model's own nodes; nil if
+// the record has none.
 func (e *Rewrite) Original(layer int, node string) *rope.Attention {
 	for i, r := range e.Record.Sites {
 		if at := slices.Index(r.Layers, layer); at >= 0 && r.Nodes[at] == node {
@@ -87,12 +87,12 @@ func (e *Rewrite) Original(layer int, node string) *rope.Attention {
 	return nil
 }
 
-// LeftOut says which methods of the earlier rewrite are not among those of this one.
+// LeftOut warns of methods of the earlier rewrite that this one drops.
 func (e *Rewrite) LeftOut(now []string) string {
 	var texts []string
 	for _, d := range e.Record.Edits {
 		if d.What == "precision" {
-			continue // it is kept, or another one was asked for
+			continue // it stays, or another one was asked for
 		}
 		if !slices.Contains(now, d.String()) {
 			texts = append(texts, d.String())

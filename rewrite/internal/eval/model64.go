@@ -13,7 +13,7 @@ import (
 // InFloat64 returns a model that computes what m does, in float64. It is the reference
 // for whole models, and the way to compare two models that may differ in their float32
 // rounding only (a mixture of experts magnifies that). The angles of rotations keep
-// their float32 rounding, which is part of what a model means. Ops for which ONNX
+// their float32 rounding, which is part of what a model computes. Ops for which ONNX
 // Runtime has no float64 kernel compute in float32: Gelu, Softplus, fused norms and activations,
 // and this project's own op. Float inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) {

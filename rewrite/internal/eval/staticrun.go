@@ -41,7 +41,7 @@ func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]e
 				out[name] = y
 			case axis < 0 && bytes.Equal(last.Data, y.Data):
 			case axis < 0:
-				return nil, fmt.Errorf("%q differs between rows of a batch that it has no dimension of", name)
+				return nil, fmt.Errorf("%q differs between rows of a batch but has no dimension for it", name)
 			default:
 				out[name] = behind(last, y, axis)
 			}

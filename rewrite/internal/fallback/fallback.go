@@ -13,9 +13,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 )
 
-// Fallback says whether a model carries its op in standard operators.
+// Fallback says whether a model has its op in standard operators.
 type Fallback struct {
-	Ops      []string // names of the op that are defined; none where Reason says why
+	Ops      []string // names of the op that have a function; none if Reason says why
 	Bytes    int      // that the functions take in the file
 	MaxError float64  // of the functions against float64, relative to the largest number of a result
 	Reason   string   // why there is none
@@ -59,7 +59,7 @@ func Write(ctx context.Context, m *onnx.Model, sites []*plan.Site, engine *share
 	return f, nil
 }
 
-// Inline puts the op's body in the place of the ops, after it was proven for each.
+// Inline inlines the fallback in the place of the ops, after it was proven for each.
 func Inline(ctx context.Context, m *onnx.Model, sites []*plan.Site, engine *sharedengine.Engine) error {
 	functions, err := definition.Draft(m)
 	if err == nil {

@@ -12,15 +12,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
 
-// ErrForeign says that a model defines the op by a function that computes
-// something else than the op.
-var ErrForeign = errors.New("the model defines the op of " + customop.Domain + " in a function of its own")
+// ErrForeign says that a model has a function of its own for the op, which computes
+// something else.
+var ErrForeign = errors.New("the model has a function of its own for the op of " + customop.Domain)
 
-// Remove takes the functions out of a model that define its ops, so that they
-// are not taken for functions of the model's own. Functions that differ from those that
-// the ops would be given (by another version of this tool, or by another program) are
-// proven first; without that the model would mean one thing where the op library is
-// registered and another one where it is not.
+// Remove removes the fallback's functions from a model, so they are not taken for the model's
+// own. Functions that differ from those that this version would write (they come from another
+// version or another program) are proven first: otherwise the model might compute one thing
+// with the op library and another without it.
 func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) error {
 	carried := definition.Of(m)
 	if carried == nil {

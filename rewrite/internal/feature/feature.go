@@ -12,7 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 )
 
-// Asked is what is asked for.
+// Asked says which features are asked for.
 type Asked struct {
 	Documents     string     // name of an int64 input [batch, past + length] to add; "" adds none
 	Separator     *Separator // counts document ids from the model's own tokens instead; nil does not

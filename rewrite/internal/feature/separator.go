@@ -14,13 +14,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Separator lets the patched model count documents by itself: each begins with
-// a certain token, or ends with it. It is for models without a cache: with one,
-// a call sees new tokens only and cannot tell to which document the others
-// belong.
+// Separator lets the patched model count documents by itself: each begins or ends with a
+// certain token. It is for models without a cache: with one, a call has only the new tokens
+// and does not know the documents of the others.
 type Separator struct {
 	Token int64
-	Ends  bool // the token is a document's last one instead of its first
+	Ends  bool // the token is the last of a document instead of the first
 }
 
 func (s Separator) String() string {

@@ -5,8 +5,8 @@
 // so on) that compute the same, so that what it does with any exporter's
 // spelling (find, delimit, measure, prove) serves them too.
 //
-// An adapter has a folder of its own beside this one and stands in the table of
-// package rewrite. It says which op it reads and how to expand a node of it:
+// Each adapter has a folder beside this file and an entry in the table of package
+// graph (adapters.go). It says which op it reads and how to expand a node of it:
 //
 //	func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 //		b := fused.NewBuilder(n)
@@ -15,7 +15,7 @@
 //		return b.Expansion(), nil
 //	}
 //
-// What holds of an expansion:
+// An expansion follows these rules:
 //
 //   - It makes every output that the node has, under the same name; all other
 //     values have fresh names, which the Builder makes.
@@ -26,16 +26,16 @@
 //     goes for values that ONNX Runtime itself would not survive, since nodes
 //     are run only after they were expanded.
 //   - It is never written into a model. The model keeps the node until a site
-//     is proven and replaced. (A norm behind a rotation is the exception: the
+//     is proven and replaced. (A norm after a rotation is the exception: the
 //     nodes of its factor per token are written before the op.)
 //
 // Nothing is trusted: a site is proven against the node itself as ONNX Runtime
 // runs it in float32, and against the expansion run in float64, so an expansion
 // that computes something else is seen.
 //
-// Expand is what sites are found in and measured with. It may be simpler than
-// the whole definition, as long as it finds the same query, key, value, mask
-// and rotation. Define, where it is given, is the whole definition, the
-// yardstick that the proof runs in float64. Its Shape nodes are evaluated, those
+// Sites are found in the expansion and measured with it. It may be simpler than
+// the whole definition, as long as it has the same query, key, value, mask and
+// rotation. Define, if given, returns the whole definition, the reference that
+// the proof runs in float64. Its Shape nodes are evaluated, those
 // of Expand are measured beforehand and fed.
 package fused

@@ -12,8 +12,8 @@ type Adapter struct {
 	// found in and measured with.
 	Expand func(n *onnx.Node, c Context) (*Expansion, error)
 
-	// Define returns the definition that the op is proven against in float64;
-	// nil stands for Expand.
+	// Define returns the full definition, the reference of the proof in float64;
+	// nil means Expand.
 	Define func(n *onnx.Node, c Context) (*Expansion, error)
 }
 
@@ -46,7 +46,7 @@ type Expansion struct {
 // says. Expand is then written for rows without padding in buffers that are
 // full; Define, and the op that takes the node's place, read the counts. Rows
 // are padded on the right only: a token's index is its place in its row, and
-// what stands behind a row's tokens carries no meaning.
+// rows behind a row's tokens are never used.
 type LengthTrackedCache struct {
 	Last  string // int32 [batch]: index of each row's last token after the call
 	Total string // int32, one element: the largest number of tokens of a row; a present has max(past's rows, Total) rows

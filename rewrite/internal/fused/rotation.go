@@ -6,13 +6,13 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Rotation turns channel pairs (x₁, x₂) of the last axis by tables:
+// Rotation rotates channel pairs (x₁, x₂) of the last axis by tables:
 //
 //	x₁·cos − x₂·sin   and   x₂·cos + x₁·sin
 type Rotation struct {
 	Cos, Sin    string // half as wide as Width, broadcast over the other axes
-	Width       int64  // channels that are turned, the first ones
-	Rest        bool   // more channels follow, which stay as they are
+	Width       int64  // channels that are rotated, the first ones
+	Rest        bool   // more channels follow, which are unchanged
 	Interleaved bool   // pairs are neighbours; else halves of the width
 }
 
@@ -50,7 +50,7 @@ func (r Rotation) Turn(b *Builder, x string) string {
 }
 
 // Tables checks the tables of a rotary op, [positions, width / 2], and returns
-// the width: how many of a head's channels they turn. headSize 0 stands for one
+// the width: how many of a head's channels they rotate. headSize 0 means one
 // that is not known. ONNX Runtime ends its process on tables of another rank, so
 // that of a computed table must be known.
 func Tables(c Context, cos, sin string, headSize int64) (width int64, err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// A graph with fused ops has three views. Source is the model as it stands: a proof
+// A graph with fused ops has three views. Source is the model as it is: a proof
 // runs it in float32. The graph itself, in which sites are found, delimited and
 // measured, has every fused op that an adapter reads expanded into primitive nodes.
 // Definition has them expanded by the ops' whole definitions: a proof runs it in

@@ -5,7 +5,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// unknown stands for a rank, length or width that the graph does not tell.
+// unknown is a rank, length or width that the graph does not tell.
 const unknown = -1
 
 // rank returns the number of a value's dimensions, and whether it is known.

@@ -7,7 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Refusal says why an attention site stays as it is.
+// Refusal says why a site is unchanged.
 type Refusal struct {
 	Node   string // the node at which the reason was seen, as ir.Label names it
 	Op     string // the op of that node

@@ -100,7 +100,7 @@ func (b *Builder) AddNode(n *onnx.Node) []string {
 }
 
 // AddCopy writes a node that does what n does with other inputs and makes the value
-// output. n itself stays as it is.
+// output. n itself is unchanged.
 func (b *Builder) AddCopy(output string, n *onnx.Node, inputs []string) {
 	c := n.Clone()
 	c.Inputs, c.Outputs = inputs, []string{output}
@@ -150,7 +150,7 @@ func (b *Builder) Ints(values ...int64) string {
 func (b *Builder) Int(value int64) string { return b.AddConstant(Int64Tensor("", []int64{}, value)) }
 
 // Float makes a number without dimensions of a floating-point type, and returns its
-// name, which the builder makes. Undefined stands for float32; other types are made
+// name, which the builder makes. Undefined means float32; other types are made
 // by a Cast of it.
 func (b *Builder) Float(value float64, t onnx.DataType) string {
 	c := b.AddConstant(Float32Tensor("", []int64{}, float32(value)))

@@ -7,8 +7,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Order restores topological order where a new node stands behind a reader of its
-// outputs. A list that is in order stays as it is. A cycle is an error.
+// Order restores topological order where a new node follows a reader of its
+// outputs. A list that is in order is unchanged. A cycle is an error.
 func Order(g *onnx.Graph) error {
 	producer := map[string]int{}
 	for i, n := range g.Nodes {

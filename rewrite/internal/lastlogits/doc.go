@@ -1,4 +1,4 @@
-// Package head makes a model compute the logits of one token per row alone.
+// Package lastlogits makes a model compute the logits of only one token per row.
 //
 // A model computes logits [batch, length, vocabulary] for all tokens of a call, and
 // generation reads those of one: with 128,000 words and a prompt of 32,000 tokens that is

@@ -23,7 +23,7 @@ func (h *Head) Prove(ctx context.Context, eng engine.Engine, g *graph.Graph) err
 	}
 	product := h.product.Outputs[0]
 	if product == h.Output {
-		return nil // nothing stands behind it
+		return nil // nothing follows it
 	}
 	piece, err := eval.Extract(g, []string{h.Output}, append([]string{product}, h.scalars...))
 	if err != nil {
@@ -58,7 +58,7 @@ func is(e, open dim.Extent, static int64) bool {
 	return e == open || static > 0 && e == dim.ConstantExtent(static)
 }
 
-// Tokens of the runs of what stands behind the head.
+// Tokens of the runs of what follows the head.
 const (
 	proofRows   = 2
 	proofTokens = 5

@@ -51,7 +51,7 @@ func (h *Head) Write(m *onnx.Model, input string) error {
 	return ir.Order(g)
 }
 
-// tail returns the values between the product and the output, whose shapes are others now.
+// tail returns the values between the product and the output, whose shapes have changed.
 func (h *Head) tail(g *onnx.Graph) map[string]bool {
 	makers := map[string]*onnx.Node{}
 	for _, n := range g.Nodes {

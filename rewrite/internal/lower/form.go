@@ -9,15 +9,15 @@ import (
 type Form string
 
 const (
-	OwnNodes   Form = "own nodes"           // the model's own, with what was asked for in them
-	Inlined    Form = "inlined"             // the op's body in standard operators
+	OwnNodes   Form = "own nodes"           // the model's own, changed
+	Inlined    Form = "inlined"             // the fallback's nodes, in the graph
 	GroupQuery Form = "GroupQueryAttention" // ONNX Runtime's op
 )
 
-// Told reports whether what a site computes can be read or measured where it is written so.
+// Told reports whether what a site computes can be read or measured in this form.
 func (f Form) Told() bool { return f != Inlined }
 
-// Replaced reports whether other nodes than the op stand where the model's own were.
+// Replaced reports whether nodes other than the op replaced the model's own.
 func (f Form) Replaced() bool { return f == Inlined || f == GroupQuery }
 
 // What reports and records call the kinds of key-value caches.

@@ -24,7 +24,7 @@ type Binding struct {
 
 	Output, PresentKey, PresentValue string
 
-	Precision string // the op's attribute; "" is its default, or what the op has that stands there
+	Precision string // the op's attribute; "" is its default, or that of the op that is there
 
 	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
 	LengthTracked  *fused.LengthTrackedCache
@@ -39,7 +39,7 @@ type Binding struct {
 	QueryScales, KeyScales []loweredScale  // factors per token
 	Latent                 *measure.Latent // of latent attention; nil for others
 
-	written *customop.RotaryAttention // the inputs and outputs of an op that stands in the model already; nil for most
+	written *customop.RotaryAttention // the inputs and outputs of an op that is in the model already; nil for most
 }
 
 // ExtraInputs are values that the op reads beside those of the model, "" without.
@@ -84,7 +84,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	return binding, err
 }
 
-// InModel returns the binding of the op as it stands in the model, where it also gives what
+// InModel returns the binding of the op as it is in the model, where it also gives what
 // its bias may be computed from.
 func (binding Binding) InModel(s *site.Sized) (_ Binding, err error) {
 	if binding.Bias != nil {

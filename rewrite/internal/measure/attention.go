@@ -7,7 +7,7 @@ import (
 
 // Attention is one site with what was measured of it.
 type Attention struct {
-	Index    int // among the model's attentions, in the graph's order
+	Index    int // among the model's attention layers, in the graph's order
 	Scope    *site.Scope
 	Site     *site.Sized
 	Measured *Measured

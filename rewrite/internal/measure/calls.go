@@ -23,7 +23,7 @@ type opened struct {
 	whole  *eval.Loaded     // from its boundaries to its end
 	fed    *eval.Loaded     // what vectors are fed to: the same, or with rows of tables beside them
 	tables *rotation.Tables // these, where positions are indices; nil for others
-	places int64            // the static length of a model that turns tokens by their index; 0 for others
+	places int64            // the static length of a model that rotates tokens by their index; 0 for others
 }
 
 // openBranch opens a branch from its boundaries to out. The error is a refusal, which names the

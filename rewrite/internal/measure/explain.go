@@ -21,7 +21,7 @@ import (
 // to its embeddings, or by biases on its scores. They are looked for only to be named in
 // a sentence of the report. What cannot be measured is left out.
 
-// ExplainPositions says in words how a model with these attentions tells positions apart.
+// ExplainPositions says in words how a model with these attention layers distinguishes positions.
 // With a nil engine nothing is evaluated.
 func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, nonRotary *site.NonRotary) string {
 	found := addedTables(ctx, g, eng, nonRotary.From)

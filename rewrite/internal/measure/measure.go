@@ -36,7 +36,7 @@ type Measured struct {
 	Static        dim.Point                 // the static sizes of the model, 0 for those that are free
 	Latent        *Latent                   // how keys are concatenated in latent attention; nil for most
 	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
-	Turned        bool                      // query and key enter the site turned already, in a way that was not measured (turned.go)
+	Turned        bool                      // query and key enter the site already rotated, in a way that was not measured (turned.go)
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
 }
 

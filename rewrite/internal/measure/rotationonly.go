@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Some attentions cannot be measured as a whole: their probabilities are changed, or
+// Some sites cannot be measured as a whole: their probabilities are changed, or
 // their scores depend on the number of tokens. Their rotation can often be measured all
 // the same. That is enough for methods that change frequencies and gain alone: with the
 // target PlainONNX these change the constants of the rotation and nothing around it. Where
@@ -71,7 +71,7 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 	return m, position, err
 }
 
-// roundsAngles returns a node that rounds what turns a branch on the way from its boundaries,
+// roundsAngles returns a node that rounds what rotates a branch on the way from its boundaries,
 // nil where there is none.
 func roundsAngles(g *graph.Graph, out string, boundaries []string) (found *onnx.Node) {
 	g.Upstream([]string{out}, func(v string, n *onnx.Node) []string {

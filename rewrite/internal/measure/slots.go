@@ -155,7 +155,7 @@ func (w writing) appended(ctx context.Context, call dim.Point, places engine.Ten
 	for i, x := range got.Values() {
 		if x != want[i] {
 			row := int64(i) / past[3] % past[2]
-			return fmt.Errorf("of a call with %d tokens that are to stand from row %d on, row %d is another one", call.L, call.P, row)
+			return fmt.Errorf("after a call with %d tokens that belong in the rows from %d on, row %d is not as expected", call.L, call.P, row)
 		}
 	}
 	return nil

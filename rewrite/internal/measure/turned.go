@@ -7,18 +7,18 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// An attention has two halves, which may be known apart: how query and key are turned
+// A site has two halves, which may be known separately: how query and key are rotated
 // (RotationOnly), and what their product becomes (Turned). Each half takes some methods.
 
-// RotationRefusal is why a site cannot be measured of which nothing but the way in which query and
-// key are turned, or what is done to them behind that, was refused so far.
+// RotationRefusal says that a site cannot be measured because of the rotation of query and key, or
+// of what follows it. Nothing else of the site was refused so far.
 type RotationRefusal struct{ error }
 
 // Unwrap returns the refusal.
 func (r RotationRefusal) Unwrap() error { return r.error }
 
-// Allows returns an error for methods that need the half of an attention that is not known.
-// why is the reason, for its text.
+// Allows returns an error for methods that need the half of a site that is not known. why is
+// the reason, for its text.
 func (m *Measured) Allows(specs []rope.Spec, why string) error {
 	for _, s := range specs {
 		switch {
@@ -32,7 +32,7 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 }
 
 // Keeps returns an error where an edited attention, or a cache of un-rotated keys (raw), asks for
-// another position of a token than the model's own nodes turned it by.
+// another position of a token than the model's own nodes rotated it by.
 func (m *Measured) Keeps(want rope.Attention, raw bool) error {
 	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
 		return errors.New("its queries and keys are rotated by the model's own nodes, so tokens keep their positions there: masks that move them, and caches of un-rotated keys, are not possible")

@@ -1,17 +1,17 @@
-// Package unread finds out whether a model needs what its attentions give for padding.
+// Package paddingreaders finds out whether a model needs what its attention layers give for padding.
 //
 // A query of a padded token may see no key. Models give it a uniform average, zeros or
 // NaN; the op gives zeros. That is right as long as no other token depends on it: as a
 // rule the next attention hides padded keys. But a mask may be soft, a softmax may go
 // over another axis, or the model may pool over all tokens.
 //
-// So it is tried. The package takes the attentions for which the proof saw a difference
+// So it is tried. The package takes the sites for which the proof saw a difference
 // (prove.Proof.PaddedDiffer), and runs a copy of the model without its weights, the
 // stand-in. In it the outputs of such queries are zeros in one run and other numbers in
-// another. What the model gives for tokens that are not padding must be the same in both.
+// another. The model's output for tokens that are not padding must be the same in both.
 // As a control, other numbers for all queries must make a difference.
 //
-// It gives the attentions on which other tokens do depend; they are not rewritten. It
+// It gives the sites on which other tokens do depend; they are not rewritten. It
 // returns an error where the stand-in does not run or the control fails, which is taken
 // as if all did.
 //

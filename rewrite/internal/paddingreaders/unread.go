@@ -34,7 +34,7 @@ type paddingTest struct {
 	standIn  *standIn
 	nodes    []*onnx.Node
 	bounds   bound.Bounds
-	suspects []measure.Attention // attentions whose op gives something else than the model for such queries
+	suspects []measure.Attention // sites whose op gives something else than the model for such queries
 	all      []measure.Attention // these and the ones found so far, on whose outputs other tokens depend
 	rng      *rand.Rand
 	roles    map[string][]role // of the outputs' dimensions
@@ -94,7 +94,7 @@ func culpritsWith(ctx context.Context, ev *eval.Evaluator, suspects []measure.At
 		if len(alone) == 0 { // other tokens depend on them only together
 			alone, rest = rest, nil
 		}
-		// These sites will stay as they are. In the next round they give what the model does, which may depend on the rest.
+		// These sites will be unchanged. In the next round they give what the model does, which may depend on the rest.
 		found, r.suspects = append(found, alone...), rest
 	}
 	return found, nil

@@ -21,7 +21,7 @@ type rotaryConstants struct {
 	constants     map[string]rotaryConstant
 	gains         map[*onnx.Node]gainChange // Cos or Sin → factor on its output
 	nodes         map[*onnx.Node]bool       // the nodes of the rotations that change
-	scoresMatMuls map[*onnx.Node]bool       // of the attentions whose rotation changes
+	scoresMatMuls map[*onnx.Node]bool       // of the sites whose rotation changes
 	rotated       map[string]bool           // rotated queries and keys
 }
 

@@ -8,7 +8,7 @@
 //
 // Everything else it refuses (Refused): position maps, temperatures, another cache, a scale
 // where a part of the head is not rotated, constants that are also used for something that
-// is not to change. The facade then writes the op's body.
+// is not to change. The backend then inlines the fallback.
 //
 // Start with Layer and Write in write.go. constants.go finds and replaces frequencies and
 // tables of cosines, classify.go recognises them by their values, tablelength.go says how

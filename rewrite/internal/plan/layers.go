@@ -33,7 +33,7 @@ func (e LayerEdit) String() string { return e.edit().String() }
 // text is a method as records and reports say it.
 func text(spec rope.Spec) string { return spec.Axis.String() + " " + spec.String() }
 
-// unscaledLayers returns the layers that a scaling for the whole model leaves alone:
+// unscaledLayers returns the layers that a scaling for the whole model skips:
 // those with a window, in a model in which others see all keys. A longer context
 // is nothing new to them, and transformers does not scale them. A layer whose
 // type has a scaling of its own in config.json is not among them.

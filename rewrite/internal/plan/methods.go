@@ -14,7 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Methods are what is asked for of the sites.
+// Methods are the methods that sites are asked to have.
 type Methods struct {
 	Edits       []rope.Spec  // for the whole model, at most one per axis
 	LayerEdits  []LayerEdit  // for single layers
@@ -25,7 +25,7 @@ type Methods struct {
 	Config      Config       // what config.json says
 
 	Earlier  *earlier.Rewrite // nil for a model that was not rewritten before
-	Carried  bool             // start from what the earlier rewrite made of the sites
+	Carried  bool             // start from the values in the graph
 	Restored bool             // the earlier methods are taken back: none is missed
 	OwnMasks bool             // masks are written into the model's own nodes, which cannot give another one back
 }
@@ -46,7 +46,7 @@ func (m Methods) OnlyMasks() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s rope.Spec) bool { return s.Axis != rope.MaskAxis })
 }
 
-// Carry reports whether a method asks for values that the model carries.
+// Carry reports whether a method asks to start from the values in the graph (base=carried).
 func (m Methods) Carry() bool {
 	return slices.ContainsFunc(m.All(), func(s rope.Spec) bool { return s.Params[rope.BaseParam].Equal(rope.Text("carried")) })
 }
@@ -133,7 +133,7 @@ func (m Methods) edit(s *analysis.Site, unscaled bool, p *Plan) (*Site, error) {
 	return &Site{Attention: *s.Attention, Layer: s.Layer, Reason: s.Reason, Want: a, Specs: specs, Applied: applied, Written: s.Written, Precision: m.Precision, Known: known}, nil
 }
 
-// apply applies the methods to a value. A site that turns nothing has no
+// apply applies the methods to a value. A site that rotates nothing has no
 // frequencies to scale and no distances to map, but a mask. Cross-attention is
 // left as it is: its keys have neither positions nor places among the tokens.
 func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
@@ -186,7 +186,7 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 }
 
 // fresh returns the methods without base=original where the site that they are applied
-// to carries no scaling of its exporter's: the original values are the start anyway.
+// to has no scaling of its exporter's: the original values are the start anyway.
 func (m Methods) fresh(specs []rope.Spec, a rope.Attention) []rope.Spec {
 	if m.Earlier == nil {
 		return specs

@@ -21,7 +21,7 @@ type Plan struct {
 	Features []Feature
 	Edits    []Edit // methods and features, in the words of reports
 	Warnings []string
-	Nothing  bool // the model stays as it is
+	Nothing  bool // the model is unchanged
 }
 
 // Edit says one thing that is done to the model, or to some of its layers.
@@ -34,7 +34,7 @@ type Edit struct {
 func (e Edit) String() string { return e.What + e.Where + e.Note }
 
 // Conclude adds to the edits what the sites have become, and the target's text. Nothing is to be done
-// where the model's own attention may stay (keeps) and nothing is asked of it.
+// where the model's own nodes may stay (keeps) and no method is asked for.
 func (p *Plan) Conclude(target string, keeps bool) {
 	if slices.ContainsFunc(p.Sites, (*Site).IsRaw) {
 		p.Edits = append(p.Edits, Edit{What: "cache raw"})
@@ -69,7 +69,7 @@ func (p *Plan) Changes() (list []lower.Change) {
 }
 
 // replaces reports whether a site is to compute something else than it does, or to do so by
-// other nodes than the op that stands there.
+// nodes other than the op that is there.
 func (p *Plan) replaces() bool {
 	return slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Changes() || s.Written != nil })
 }
@@ -105,7 +105,7 @@ func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chang
 // Is16Bit reports whether the site's queries are in 16 bits.
 func (s *Site) Is16Bit() bool { return ir.Is16Bit(s.Scope.View.Element(s.Site.Query.Boundary)) }
 
-// IsFast reports whether the site becomes an op, or its body, that rounds before the product.
+// IsFast reports whether the site becomes an op, or an inlined fallback, that rounds before the product.
 func (s *Site) IsFast() bool {
 	op, _ := s.Change.Op()
 	return op != nil && s.Form != lower.GroupQuery && op.Precision == Fast
@@ -120,7 +120,7 @@ const (
 	Fast  = "fast"
 )
 
-// Feature is what a rewrite adds to a model beside the methods of its sites.
+// Feature is what a rewrite adds to a model besides methods.
 type Feature struct {
 	Edit  provenance.Edit                  // the feature as report and record say it
 	Extra func(*Site) error                // adds it to a site; nil adds nothing
@@ -128,13 +128,13 @@ type Feature struct {
 	Write func(*onnx.Model, []*Site) error // changes the model, after its sites were written
 }
 
-// LayerError says that what was asked for does not fit a layer, or lacks a parameter.
+// LayerError says that a method does not fit a layer, or lacks a parameter.
 type LayerError struct {
 	Layer int // WholeModel when it is no matter of one layer
 	Err   error
 }
 
-// WholeModel is the Layer of what concerns all of them.
+// WholeModel is the Layer of an error that concerns all layers.
 const WholeModel = -1
 
 func (e *LayerError) Error() string {

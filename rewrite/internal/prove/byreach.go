@@ -23,7 +23,7 @@ import (
 //     computes what the site does;
 //   - these are off from the formula in float64 by at most twice what a plain implementation is
 //     off by, and so are the op's own (rotation.CallErrors);
-//   - the op as it will stand in the model gives the same bits as the op with the formula's.
+//   - the op as it will be in the model gives the same bits as the op with the formula's.
 
 // byReach is the op with the frequencies of calls of one length.
 type byReach struct {

@@ -16,10 +16,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
-// Definition tests on random inputs in float32 that a function computes what the op
-// computes that it defines. The function runs in ONNX Runtime without the op library, the
-// op beside it with the library. Both may be off from float64 by at most twice what a
-// plain implementation in float32 is off by. It returns the largest difference of the
+// Definition tests on random inputs in float32 that a function computes the same as its
+// op. The function runs in ONNX Runtime without the op library, the op with it. The error of
+// each against float64 may be at most twice that of a plain float32 implementation. It returns the largest difference of the
 // function from float64, relative to the largest number of each result.
 //
 // n is a node of the op, f the function under the name of its op, opset the version of the
@@ -32,7 +31,7 @@ func Definition(ctx context.Context, eng engine.Engine, n *onnx.Node, op customo
 	})
 }
 
-// Contrib tests as Definition does what replaces the op in a model: nodes of ONNX Runtime
+// Contrib is Definition for other nodes that replace the op in a model: those of ONNX Runtime,
 // whose input contract is narrower. No row has padding, positions count from the past on,
 // and tables have as many rows as the longest call tokens.
 func Contrib(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, opset int64, headSize int, replace func(m *onnx.Model, rows int64) error) (float64, error) {
@@ -207,7 +206,7 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 	}
 }
 
-// behind reports whether a number of a cache stands behind its row's tokens.
+// behind reports whether a number of a cache is behind its row's tokens.
 func (c call) behind(i int) bool {
 	if c.op.CacheLength == "" {
 		return false

@@ -1,7 +1,7 @@
 // Package prove tests that the fused op computes what a site of the model does.
 //
 // It takes a site with its dimensions and what was measured of it, and runs three things
-// on the same random inputs: the original site as it stands in the model, the same site
+// on the same random inputs: the original site as it is in the model, the same site
 // in float64, and the op as package lower writes it. It gives a Proof with the errors of
 // the original and of the op against float64, or a graph.Refusal that says with which
 // sizes which result was off by how much.
@@ -15,6 +15,6 @@
 // Start with Site in prove.go and Compare in compare.go. trials.go and lengthtracked.go
 // say what is tried, feeds.go makes the inputs, errors.go holds the rule, plain.go the
 // plain rotation, byreach.go frequencies that a graph computes in each call. rows.go is about queries of padding that see no key: the op gives zeros
-// for them and models give other numbers, so they are judged apart, and package unread
+// for them and models give other numbers, so they are judged apart, and package paddingreaders
 // finds out whether the model needs them.
 package prove

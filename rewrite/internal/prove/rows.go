@@ -143,7 +143,7 @@ func keyVisible(f *score.Fit, smp score.Sample, heads, b, key int64) bool {
 
 // PaddedQueries returns, as [batch·length], which queries of a sample belong to padding
 // and see no key in some head. real says that a query of a token that is not padding sees
-// no key in some head; it is compared all the same.
+// no key in some head; it is still compared.
 func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []bool, real bool) {
 	pt := smp.Pt
 	list = make([]bool, pt.B*pt.L)

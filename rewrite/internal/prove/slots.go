@@ -1,7 +1,7 @@
 package prove
 
-// slotRows returns the kind of row of each element of a cache of fixed size: what stands
-// behind a call's tokens carries no meaning.
+// slotRows returns the kind of row of each element of a cache of fixed size: rows
+// behind a call's tokens are never used.
 func (c *comparison) slotRows(result int, t trial) func(i int64) RowKind {
 	channels := c.measured.Layouts.Key.Channels
 	if result == presentValue {

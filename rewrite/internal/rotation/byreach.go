@@ -94,7 +94,7 @@ func (r *Rotator) ByReach(ctx context.Context) (*Reached, error) {
 	return out, nil
 }
 
-// alikeBeyond returns an error if calls that reach farther than a position do not all turn alike.
+// alikeBeyond returns an error if calls that reach farther than a position do not all rotate alike.
 func (c *Calls) alikeBeyond(ctx context.Context, last int64) error {
 	far, err := c.oneStep(ctx, c.limit)
 	for reach := last + 1; err == nil && reach < c.limit; reach = next(reach) {

@@ -11,7 +11,7 @@ import (
 // Calls evaluates the rotation of a branch by the largest position of a call.
 type Calls struct {
 	rotator Rotator // which knows the order of the channels
-	turns   *Matrix // which channels turn together
+	turns   *Matrix // which channels rotate together
 	limit   int64   // the largest position
 }
 

@@ -17,9 +17,9 @@
 //
 // Models without a cache and without a position input rotate each token by its index;
 // ByPlace computes the rows of all indices once (tables.go). Where a token has several
-// positions, Measure also finds which of them turns each pair (sections.go). Factors on
-// the channels behind the rotation are divided out of everything (factors.go).
+// positions, Measure also finds which of them rotates each pair (sections.go). Factors on
+// the channels after the rotation are divided out of everything (factors.go).
 //
-// It stands above eval and search, below measure. Start with Rotator (rotator.go) and
+// It stands above eval and bisect, below measure. Start with Rotator (rotator.go) and
 // Measure (measure.go), then fit.go and check.go.
 package rotation

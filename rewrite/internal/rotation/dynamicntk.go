@@ -18,7 +18,7 @@ import (
 // are held to the rule for rounded values: they may be off from the formula in float64 by at
 // most twice what a plain float32 implementation of it is off by.
 
-// OtherFormula says how frequencies that are other ones for every length differ from dynamic NTK.
+// OtherFormula says why length-dependent frequencies are not dynamic NTK.
 type OtherFormula struct{ error }
 
 // Unwrap returns the reason.
@@ -77,7 +77,7 @@ func (c *Calls) dynamicNTK(ctx context.Context, own rope.Encoding, trained int64
 // x = α·L/trained − (α − 1).
 type formula struct {
 	base, factor, trained float64
-	senses                []float64 // of the pairs: which way they turn
+	senses                []float64 // of the pairs: which way they rotate
 }
 
 // exact are the frequencies of a call that reaches a length.

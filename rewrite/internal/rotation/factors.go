@@ -9,14 +9,14 @@ import (
 
 // A norm behind the rotation may have weights (HunYuan). They multiply each channel of the
 // rotated vector by a factor of its own, which the rotation does not commute with. At
-// position 0, where nothing is turned, the results are these factors.
+// position 0, where nothing is rotated, the results are these factors.
 
 // factorsBehind returns the factors that the results m of the basis vectors have at
 // position 0; nil where the rotated channels share one and the others share one, which a
 // gain and a scale say, or where a channel has none. Results up to least count as zero.
 func factorsBehind(m [][][][]float64, p rope.Precision, least float64) []float64 {
 	factors := make([]float64, len(m))
-	groups := map[bool][]float64{} // of the channels that are turned, and of the others
+	groups := map[bool][]float64{} // of the channels that are rotated, and of the others
 	for c := range m {
 		factors[c] = m[c][0][0][c]
 		turned := turns(m[c], c, least)

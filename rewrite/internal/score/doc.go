@@ -15,7 +15,7 @@
 // Hidden states that are added to the scores are fed like these: a Fit then has a bias,
 // whatever they are, and says of the mask beside them what no such number changes (bias.go).
 //
-// It stands above eval, search and site, below measure. Start with Scorer (scorer.go) and
+// It stands above eval, bisect and site, below measure. Start with Scorer (scorer.go) and
 // Measure (measure.go), then mask.go and curve.go for what is read from the results, and
 // fit.go for how they are compared.
 package score

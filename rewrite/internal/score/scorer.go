@@ -180,7 +180,7 @@ func Spread(rows []int64, from, to int64) []int64 {
 	return out
 }
 
-// Integers returns n values for an integer input of unknown meaning: flags, small
+// Integers returns n values for an integer input of unknown purpose: flags, small
 // numbers, positions or token ids.
 func Integers(rng *rand.Rand, n int64, pt dim.Point) []int64 {
 	values := make([]int64, n)

@@ -7,7 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Cross-attention reads keys and values of another text, an encoder's. Nothing in it is turned
+// Cross-attention reads keys and values of another text, an encoder's. Nothing in it is rotated
 // by position: query, key and value enter the site where the heads are apart for the first
 // time, and what is done to them from there on is measured.
 

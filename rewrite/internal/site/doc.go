@@ -1,4 +1,4 @@
-// Package site finds the attentions of a graph and says where each one begins and
+// Package site finds the attention layers of a graph and says where each one begins and
 // ends.
 //
 // It takes the view of a model's graph (package graph) and, for the sizes, the shape

@@ -25,7 +25,7 @@ type Candidate struct {
 	Refusal *graph.Refusal
 }
 
-// Finder finds the cores of attentions in one graph. It walks through the graph once,
+// Finder finds the cores of attention layers in one graph. It walks through the graph once,
 // when Core is called first.
 type Finder struct {
 	*graph.Graph

@@ -79,10 +79,10 @@ func RotatingNode(g *graph.Graph) *onnx.Node {
 	return nil
 }
 
-// NonRotary describes the attentions of a graph without any rotation.
+// NonRotary describes the attention layers of a graph without any rotation.
 type NonRotary struct {
-	From  []string // the values from which the first attention computes query and key
-	Cores []Core   // of the attentions that are not a single fused op
+	From  []string // the values from which the first layer computes query and key
+	Cores []Core   // of the layers that are not a single fused op
 }
 
 // FindNonRotary describes all candidates when none of them can rotate query or key; it

@@ -10,7 +10,7 @@ import (
 )
 
 // Static quantisation rounds query and key to 8 bits between their rotation and their product.
-// No attention in float does that, so such a site is kept. But the rotation before it may be
+// No attention in float does that, so such a site is unchanged. But the rotation before it may be
 // computed in float, and is then known by itself: it is looked at up to the value that is
 // rounded.
 

@@ -30,7 +30,7 @@ func (s *Scope) Holder(is func(*onnx.Graph) bool) *onnx.Graph {
 	return nil
 }
 
-// Scope is a graph in which attentions are looked for: the model's own, or one inside a
+// Scope is a graph that is searched for attention layers: the model's own, or one inside a
 // node (If, Loop), which can read the values of the graphs around it.
 type Scope struct {
 	Where string // for texts, as "then_branch of If …"; "" is the model's own graph

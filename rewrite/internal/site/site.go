@@ -110,7 +110,7 @@ type Site struct {
 	Replaced          []*onnx.Node              // the model's nodes whose outputs the op gives instead
 	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
 	LengthTracked     *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
-	Turns             bool                      // query and key enter it turned already (Turned)
+	Turns             bool                      // query and key enter it already rotated (Turned)
 	Rounded           bool                      // query and key are rounded between it and their product (Unrounded)
 	Crosses           bool                      // keys and values are those of another text (Sized.Cross)
 }
@@ -203,7 +203,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 	results := s.Results()
 	for _, v := range results {
 		if v == "" || g.Internal[v] {
-			return graph.Refuse(s.Softmax, "its output or cache does not leave it in one piece")
+			return graph.Refuse(s.Softmax, "its output or cache is not one value outside it")
 		}
 	}
 	for _, n := range replaced {

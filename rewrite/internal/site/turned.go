@@ -8,14 +8,14 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
-// Some attentions turn query and key in a way that is no rotary encoding, or that cannot be
-// measured, while everything behind that is an attention like others. Such a site is looked at
-// once more from where query and key are turned already: the model's own nodes go on turning
-// them, and the op does the rest.
+// Some models rotate query and key in a way that is not a rotary encoding, or cannot be
+// measured, while everything after that is ordinary attention. Such a site is looked at once
+// more from where query and key are already rotated: the model's own nodes still rotate them,
+// and the op does the rest.
 
 // Turned returns the site without its rotation: the query enters it as the scores read it, the
 // key as it is cached or as the scores read it. It is nil where there is no such value between
-// the nodes that the op replaces (latent attention, a fused op that turns by itself).
+// the nodes that the op replaces (latent attention, a fused op that rotates by itself).
 func (s *Site) Turned() *Site {
 	if s.Key.Shared != nil || s.Turns || s.Crosses {
 		return nil

@@ -36,7 +36,7 @@ func (o *op) expand(b *fused.Builder) {
 //	present    = buffer of max(C, total) rows: those of the past, then the new ones
 //
 // What a present holds behind a row's tokens, and what comes out for the padded
-// places of a first call, carries no meaning.
+// places of a first call, is not used.
 func (o *op) define(b *fused.Builder) {
 	one, zero := b.Int(1), b.Int(0)
 	length, capacity := b.Size(o.query, 1), b.Size(o.pastKey, 2)
@@ -89,7 +89,7 @@ func (o *op) split(b *fused.Builder) (q, k, v string) {
 	return heads(parts[0], o.heads), heads(parts[1], o.kvHeads), heads(parts[2], o.kvHeads)
 }
 
-// rotate turns x [batch, heads, length, channels] by the rows of the tables at
+// rotate rotates x [batch, heads, length, channels] by the rows of the tables at
 // positions, [length] or [batch, length].
 func (o *op) rotate(b *fused.Builder, x, positions string) string {
 	if o.cos == "" {

@@ -226,7 +226,7 @@ func (o *op) hidden(b *fused.Builder) string {
 	return b.Add("Where", []string{shown, b.Float(0, o.element), b.Float(o.filter, o.element)})
 }
 
-// earlier says which keys stand at or before a query: j ≤ past + i. The kernel
+// earlier says which keys are at or before a query: j ≤ past + i. The kernel
 // shows the last query every key, also where there are more than queries.
 func (o *op) earlier(b *fused.Builder, query, key string) string {
 	past, one := b.Int(0), b.Int(1)

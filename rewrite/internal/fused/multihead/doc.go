@@ -1,5 +1,5 @@
 // Package multihead reads com.microsoft MultiHeadAttention as primitive nodes.
-// What it means, as ONNX Runtime 1.31 computes it on the CPU:
+// It computes, as ONNX Runtime 1.31 does on the CPU:
 //
 //   - query [batch, length, heads · channels]; key and value the same, or
 //     [batch, heads, keys, channels]. Each head has a key head of its own.
@@ -15,6 +15,6 @@
 //
 // Refused are packed queries, keys and values, and caches of a length that is an
 // input (past_sequence_length, cache_indirection), which ONNX Runtime's CPU
-// kernel does not run or has another meaning for; masks that count keys; scores
+// kernel does not run or reads differently; masks that count keys; scores
 // as an output; and attributes that make no sense.
 package multihead

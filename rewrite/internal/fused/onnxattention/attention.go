@@ -212,7 +212,7 @@ func (a *attention) bias(b *fused.Builder, visible string) string {
 	return b.Add("Where", []string{visible, b.Float(0, a.element), b.Float(math.Inf(-1), a.element)})
 }
 
-// earlier says which keys stand at or before a query: j ≤ past + i.
+// earlier says which keys are at or before a query: j ≤ past + i.
 func (a *attention) earlier(b *fused.Builder, query, key string) string {
 	past := b.Int(0)
 	if a.pastKey != "" {

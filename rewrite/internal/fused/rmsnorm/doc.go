@@ -4,7 +4,7 @@
 //
 //	y = scale · x / √(mean over the last dimensions of x² + epsilon)
 //
-// A norm may stand behind a rotation, and its factor per token commutes with that
+// A norm may follow a rotation, and its factor per token commutes with that
 // (HunYuan). What is read: any number of last dimensions where the graph tells the rank,
 // the second output (the inverse root), 16-bit inputs, which are computed in float32.
 package rmsnorm

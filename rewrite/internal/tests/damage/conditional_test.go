@@ -189,7 +189,7 @@ func TestLookalikeChoices(t *testing.T) {
 						t.Errorf("layer %d is %s: %s; kept for %q was expected", i, s.Status, s.Reason, x.kept)
 					}
 				case s.Status != rewrite.Rewritten:
-					t.Errorf("layer %d is kept: %s", i, s.Reason)
+					t.Errorf("layer %d is unchanged: %s", i, s.Reason)
 				case s.Attention.Encoding.LengthDependent.Trained != x.trained || s.Attention.Cache != rope.Rotated:
 					t.Errorf("layer %d is measured as %+v", i, *s.Attention)
 				}

@@ -231,7 +231,7 @@ func TestLookalikesCounted(t *testing.T) {
 				switch want := x.kept[i]; {
 				case want == "":
 					if s.Status != rewrite.Rewritten {
-						t.Errorf("layer %d is kept: %s", i, s.Reason)
+						t.Errorf("layer %d is unchanged: %s", i, s.Reason)
 					} else if x.is != nil && !x.is(*s.Attention) {
 						t.Errorf("layer %d is measured as %+v", i, *s.Attention)
 					}

@@ -74,7 +74,7 @@ func TestConstantsInExternalData(t *testing.T) {
 		}
 		for _, s := range report.Sites {
 			if s.Status != rewrite.Rewritten {
-				t.Errorf("%s: layer %d is kept: %s", name, s.Layer, s.Reason)
+				t.Errorf("%s: layer %d is unchanged: %s", name, s.Layer, s.Reason)
 			}
 		}
 	}

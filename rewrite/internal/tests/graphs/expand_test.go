@@ -171,7 +171,7 @@ func TestOneRow(t *testing.T) {
 						t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
 					}
 				case s.Status != rewrite.Rewritten:
-					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+					t.Errorf("layer %d is unchanged: %s", s.Layer, s.Reason)
 				case s.Proof.Skipped == 0 || !strings.Contains(s.Proof.SkippedWhy, "cos_cache"):
 					t.Errorf("layer %d: %d cases are skipped because of %q", s.Layer, s.Proof.Skipped, s.Proof.SkippedWhy)
 				default:

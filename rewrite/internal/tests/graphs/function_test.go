@@ -104,7 +104,7 @@ func TestFunctions(t *testing.T) {
 			}
 			for _, s := range report.Sites {
 				if s.Status != rewrite.Rewritten {
-					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+					t.Errorf("layer %d is unchanged: %s", s.Layer, s.Reason)
 				}
 			}
 			var calls []string

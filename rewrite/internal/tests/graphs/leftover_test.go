@@ -32,7 +32,7 @@ func TestLeftovers(t *testing.T) {
 		edits  []rope.Spec
 		want   []string
 	}{
-		{"edited", beside, []rope.Spec{yarn}, []string{"is an output of the graph as well", "is read by node op"}},
+		{"edited", beside, []rope.Spec{yarn}, []string{"is also an output of the graph", "is also read by node op"}},
 		{"identity", beside, nil, nil},
 		{"nothing beside", func(*patient) {}, []rope.Spec{yarn}, nil},
 	} {

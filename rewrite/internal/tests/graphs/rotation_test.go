@@ -33,7 +33,7 @@ func TestSharedProofs(t *testing.T) {
 		c.change(p)
 		proofs := 0
 		report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Progress: func(what string) {
-			if strings.HasPrefix(what, "proving") {
+			if strings.HasPrefix(what, "verifying attention") {
 				proofs++
 			}
 		}})

@@ -34,7 +34,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 	defer m.Close()
 	proofs := 0
 	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Source: rewrite.Source{WithoutWeights: true}, Progress: func(what string) {
-		if strings.HasPrefix(what, "proving") {
+		if strings.HasPrefix(what, "verifying attention") {
 			proofs++
 		}
 	}})

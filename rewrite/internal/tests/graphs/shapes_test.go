@@ -80,7 +80,7 @@ func TestWithoutWeights(t *testing.T) {
 		}
 		for _, s := range report.Sites {
 			if s.Status != rewrite.Rewritten {
-				t.Errorf("%s: layer %d is kept: %s", name, s.Layer, s.Reason)
+				t.Errorf("%s: layer %d is unchanged: %s", name, s.Layer, s.Reason)
 			}
 		}
 		if len(report.Sites) != 2 {

@@ -244,7 +244,7 @@ func TestFixedSizes(t *testing.T) {
 			for _, s := range report.Sites {
 				switch {
 				case c.kept == "" && s.Status != rewrite.Rewritten:
-					t.Errorf("layer %d is kept: %s", s.Layer, s.Reason)
+					t.Errorf("layer %d is unchanged: %s", s.Layer, s.Reason)
 				case c.kept != "" && (s.Status != rewrite.Unchanged && !s.ScoresOnly || !strings.Contains(s.Reason, c.kept)):
 					t.Errorf("layer %d is %s, its reason %q lacks %q", s.Layer, s.Status, s.Reason, c.kept)
 				}

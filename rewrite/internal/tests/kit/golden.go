@@ -47,7 +47,7 @@ func Patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Re
 	}
 	for _, s := range report.Sites {
 		if s.Status != rewrite.Rewritten {
-			t.Fatalf("layer %d is kept: %s", s.Layer, s.Reason)
+			t.Fatalf("layer %d is unchanged: %s", s.Layer, s.Reason)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "model.onnx")

@@ -135,15 +135,15 @@ func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 	for i, s := range report.Sites {
 		switch want := kept[i]; {
 		case want == "" && s.Status != rewrite.Rewritten:
-			t.Errorf("layer %d is kept: %s", i, s.Reason)
+			t.Errorf("layer %d is unchanged: %s", i, s.Reason)
 		case want != "" && s.ScoresOnly && s.Attention.Encoding.Frequencies == nil && strings.Contains(s.Reason, want):
 			t.Logf("layer %d is rewritten without its rotation: %s", i, s.Reason)
 		case want != "" && s.Status == rewrite.Rewritten:
-			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be kept", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies)
+			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be unchanged", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies)
 		case want != "" && !strings.Contains(s.Reason, want):
-			t.Errorf("layer %d is kept for another reason than %q: %s", i, want, s.Reason)
+			t.Errorf("layer %d is unchanged for another reason than %q: %s", i, want, s.Reason)
 		case want != "":
-			t.Logf("layer %d is kept: %s", i, s.Reason)
+			t.Logf("layer %d is unchanged: %s", i, s.Reason)
 		case c.is != nil:
 			if err := c.is(i, *s.Attention); err != nil {
 				t.Errorf("layer %d: %v", i, err)

@@ -128,7 +128,7 @@ func TestReachLookalikes(t *testing.T) {
 				case c.is == nil:
 					t.Logf("layer %d: %s", i, s.Reason)
 				case s.Status != rewrite.Rewritten:
-					t.Errorf("layer %d is kept: %s", i, s.Reason)
+					t.Errorf("layer %d is unchanged: %s", i, s.Reason)
 				case !c.is(s.Attention.Encoding.LengthDependent):
 					t.Errorf("layer %d has %+v", i, s.Attention.Encoding.LengthDependent)
 				}
