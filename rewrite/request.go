@@ -82,7 +82,7 @@ func (r *request) loadable() error {
 	}
 	// Operator sets follow the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
-		return &onnx.FileError{Path: r.model.Path, Err: errors.New("it names no operator set that it uses, so the file may be truncated; copy or download it again")}
+		return &onnx.FileError{Path: r.model.Path, Err: fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", r.model.Path)}
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestApply(t *testing.T) {
 		{"a window", `{"use_sliding_window": false}`, modelconfig.Meaning{Window: 64}, "sliding_window 64; use_sliding_window false → true", ""},
 		{"a base", older, modelconfig.Meaning{Scaling: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(5e5), From: rope.Given}}}, "rope_theta 100000 → 500000", ""},
 		{"a base, newer", `{"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}`, modelconfig.Meaning{Scaling: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(5e5), From: rope.Given}}}, `rope_parameters {"rope_type":"linear", "factor":2, "rope_theta":1e4} → {"rope_type":"default", "rope_theta":500000}`, ""},
-		{"no words", older, modelconfig.Meaning{Scaling: "ntk", Context: 16384}, "max_position_embeddings 8192 → 16384", "it has no words for the scaling ntk, and does not mention it"},
+		{"no words", older, modelconfig.Meaning{Scaling: "ntk", Context: 16384}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, and does not mention it"},
 		{"by types", `{"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1}}}`, yarn(), "", "its rope_parameters are for types of layers, and are unchanged"},
 	} {
 		text, err := modelconfig.NewText([]byte(c.text))

@@ -92,13 +92,13 @@ def rewrite(
     context: int | str | None = None,
     layers: str | None = None,
     base: Literal["original", "carried"] | None = None,
+    weights: Literal["copy", "link"] | None = None,
     recipe: PathLike | None = None,
     exact_angles: bool = False,
     restore: bool = False,
     allow_partial: bool = False,
     dry_run: bool = False,
     force: bool = False,
-    copy: bool = False,
 ) -> dict[str, Any]:
     """Rewrites a model, or a folder of models, and returns the report of `rope-rewrite --json`.
 
@@ -110,14 +110,14 @@ def rewrite(
         "output": output, "scaling": scaling, "positions": positions, "mask": mask, "documents": documents, "kv": kv,
         "logits": logits, "cache": cache, "precision": precision, "target": target, "fallback": fallback, "opset": opset,
         "rope-parameters": None if rope_parameters is None else json.dumps(dict(rope_parameters)), "context": context,
-        "layers": layers, "base": base, "recipe": recipe,
+        "layers": layers, "base": base, "weights": weights, "recipe": recipe,
     }
     for name, value in flags.items():
         several = isinstance(value, Sequence) and not isinstance(value, str)
         for item in value if several else [value]:
             if item is not None:
                 arguments += [f"--{name}", os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
-    switches = {"exact-angles": exact_angles, "restore": restore, "allow-partial": allow_partial, "dry-run": dry_run, "force": force, "copy": copy}
+    switches = {"exact-angles": exact_angles, "restore": restore, "allow-partial": allow_partial, "dry-run": dry_run, "force": force}
     arguments += [f"--{name}" for name, on in switches.items() if on]
     return run(*arguments)
 
