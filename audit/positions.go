@@ -10,7 +10,7 @@ func (s *subject) positions() (lines []Line) {
 	for _, claim := range s.numbers(config, genai) {
 		claim.What = "max_position_embeddings"
 		if rows == 0 {
-			claim.Verdict, claim.Why = NotMeasured, "no table of cosines was seen that ends: angles are computed"
+			claim.Verdict, claim.Why = NotMeasured, "angles are computed: no table of cosines limits the positions"
 		} else {
 			value := config.Value
 			if claim.Claimed == short(genai.Value) {

@@ -64,7 +64,7 @@ func (s *subject) mended(ctx context.Context, m *onnx.Model, opts Options) error
 	(&subject{claims: s.claims, survey: seen}).judge(again)
 	for _, l := range again.Lines {
 		if l.Verdict == Differs {
-			return &RefusedError{fmt.Sprintf("after it was rewritten %s of layers %s is still %s, and %s says %s", l.What, l.Layers, l.Measured, l.From, l.Claimed)}
+			return &RefusedError{fmt.Sprintf("after the rewrite %s of layers %s is still %s, but %s says %s", l.What, l.Layers, l.Measured, l.From, l.Claimed)}
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func (s *subject) editsOf(at Layer) (specs []rope.Spec) {
 // scaling is the claimed scaling, on the claimed base.
 func (s *subject) scaling(at Layer, layer int) rope.Spec {
 	claim := s.claims.config.Rotation(layer)
-	carried, base := s.carried(*at.Attention, layer)
+	found, base := s.recognised(*at.Attention, layer)
 	if claim.Theta.Given() {
 		base = claim.Theta.Value
 	}
@@ -166,7 +166,7 @@ func (s *subject) scaling(at Layer, layer int) rope.Spec {
 	if base != 0 {
 		spec = with(spec, "rope_theta", rope.Number(base))
 	}
-	if carried.Name != "" {
+	if found.Name != "" {
 		spec = with(spec, "base", rope.Text("original"))
 	}
 	return spec

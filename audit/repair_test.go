@@ -175,7 +175,7 @@ func TestRepairRefused(t *testing.T) {
 			}
 		})
 	}
-	// A model that was rewritten already is not measured again.
+	// A model that was already rewritten is not measured again.
 	path := beside(t, filepath.Join(testdata, "models", "llama__optimum"), keys{"rope_theta": 100000})
 	out, _, err := repair(t, path, "")
 	if err != nil {
@@ -189,7 +189,7 @@ func TestRepairRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "..", "config.json"), text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = repair(t, out, ""); !errors.As(err, new(*audit.RefusedError)) || !strings.Contains(err.Error(), "rewritten already") {
+	if _, _, err = repair(t, out, ""); !errors.As(err, new(*audit.RefusedError)) || !strings.Contains(err.Error(), "already rewritten") {
 		t.Errorf("a second repair: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	if len(e.Frequencies) == 0 || claim.None {
 		return []Line{still(theta, len(e.Frequencies) == 0, claim)}
 	}
-	carried, base := s.carried(*at.Attention, layer)
+	found, base := s.recognised(*at.Attention, layer)
 	expected, err := s.expected(at, claim)
 	matches := err == nil && sameFrequencies(expected.Encoding, e)
 	switch {
@@ -50,7 +50,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	default:
 		theta = unmeasured(theta, Layer{Reason: "the frequencies follow neither a base nor a recognised scaling"})
 	}
-	scaling.Measured = measuredScaling(e, carried, base)
+	scaling.Measured = measuredScaling(e, found, base)
 	switch {
 	case claim.Unread != nil:
 		scaling.Verdict, scaling.Why = NotMeasured, claim.Unread.Error()
@@ -98,9 +98,9 @@ func (s *subject) rotated(at Layer) []Line {
 	return []Line{judged(width, width.Claimed == width.Measured), judged(layout, layout.Claimed == layout.Measured)}
 }
 
-// carried returns the scaling that the graph's frequencies show, if any, and their
+// recognised returns the scaling that the graph's frequencies show, if any, and their
 // base before it; 0 where they follow none.
-func (s *subject) carried(a rope.Attention, layer int) (rope.Spec, float64) {
+func (s *subject) recognised(a rope.Attention, layer int) (rope.Spec, float64) {
 	if base, ok := a.Encoding.Base(); ok {
 		return rope.Spec{}, base
 	}
@@ -118,7 +118,7 @@ func (s *subject) expected(at Layer, claim modelconfig.Rotation) (rope.Attention
 		return rope.Attention{}, claim.Unread
 	}
 	a, layer := *at.Attention, at.Place
-	_, base := s.carried(a, layer)
+	_, base := s.recognised(a, layer)
 	bases := []float64{claim.Theta.Value, base}
 	var first rope.Attention
 	err := errors.New("the graph's base is not known, and none is claimed")
@@ -183,14 +183,14 @@ func sameFrequencies(a, b rope.Encoding) bool {
 func equalLists(a, b []float64) bool { return slices.EqualFunc(a, b, equal) }
 
 // measuredScaling says what scaled the frequencies of a graph.
-func measuredScaling(e rope.Encoding, carried rope.Spec, base float64) string {
+func measuredScaling(e rope.Encoding, found rope.Spec, base float64) string {
 	switch {
 	case e.LengthDependent.NTK > 0:
 		return fmt.Sprintf("dynamic NTK with factor %g beyond %d tokens", e.LengthDependent.NTK, e.LengthDependent.Trained)
 	case e.LengthDependent.Trained > 0:
 		return fmt.Sprintf("other frequencies beyond %d tokens", e.LengthDependent.Trained)
-	case carried.Name != "":
-		return carried.String()
+	case found.Name != "":
+		return found.String()
 	case base == 0:
 		return "none that is recognised"
 	}

@@ -156,7 +156,7 @@ func TestFixedCacheRefusesOverlap(t *testing.T) {
 	refused(t, err, "present_key", "past_key", "overlaps")
 }
 
-// Each is refused before anything is written: the shared buffer stays as it was.
+// Each is refused before anything is written: the shared buffer is unchanged.
 func TestFixedCacheRefuses(t *testing.T) {
 	p := holes(problem(attention(4, 2, 8), 1, 3, 0), 1)
 	p.KeyMask = nil

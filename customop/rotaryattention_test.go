@@ -124,7 +124,7 @@ func TestParseRefuses(t *testing.T) {
 		return func(n *Node) { n.Attributes = append(n.Attributes, a) }
 	}
 	for want, damage := range map[string]func(*Node){
-		"no RotaryAttention of the domain":       func(n *Node) { n.Domain = "com.example" },
+		"is not a RotaryAttention of the domain": func(n *Node) { n.Domain = "com.example" },
 		"specification 99":                       func(n *Node) { n.Attributes[0].Int = 99 },
 		"spec_version is missing":                func(n *Node) { n.Attributes = n.Attributes[1:] },
 		"it has 14 inputs, and the op has 13":    func(n *Node) { n.Inputs = make([]string, 14) },

@@ -183,7 +183,7 @@ func executableFolders(inside ...string) []string {
 	return folders
 }
 
-// resolved follows links; a path that cannot be followed stays as it is.
+// resolved follows links; a path that cannot be followed is unchanged.
 func resolved(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target

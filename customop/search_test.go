@@ -251,8 +251,8 @@ func TestInspectLibrary(t *testing.T) {
 	if got, err := InspectLibrary(path); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	if _, err := InspectLibrary(file(t, t.TempDir(), "empty")); err == nil || !strings.Contains(err.Error(), "is no op library") {
-		t.Errorf("error %v, want one that says it is no op library", err)
+	if _, err := InspectLibrary(file(t, t.TempDir(), "empty")); err == nil || !strings.Contains(err.Error(), "is not an op library") {
+		t.Errorf("error %v, want one that says it is not an op library", err)
 	}
 	if _, err := InspectLibrary(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want a missing file", err)

@@ -56,7 +56,7 @@ func ExampleDecoder_Reset() {
 		}
 		return append([]float32(nil), logits.Last()...)
 	}
-	carried, anew := last(false), last(true)
+	continued, anew := last(false), last(true)
 	if err := decoder.Reset(); err != nil {
 		log.Fatal(err)
 	}
@@ -64,10 +64,10 @@ func ExampleDecoder_Reset() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("carried on:", distance(carried, logits.Last()) < 1e-4)
+	fmt.Println("continued:", distance(continued, logits.Last()) < 1e-4)
 	fmt.Println("computed anew:", distance(anew, logits.Last()) < 1e-4)
 	// Output:
-	// carried on: false
+	// continued: false
 	// computed anew: true
 }
 

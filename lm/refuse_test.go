@@ -60,7 +60,7 @@ func TestBadFolders(t *testing.T) {
 		"half a model":                           {map[string]string{"model.onnx": export("llama__optimum")[:50_000]}, "load the model"},
 		"no cache":                               {map[string]string{"model.onnx": export("llama__dynamo18-nocache")}, "without a key-value cache"},
 		"a cache of fixed size without a length": {map[string]string{"model.onnx": export("llama__ts17-fixed")}, "a cache of exactly 24 tokens"},
-		"an input that is not known":             {map[string]string{"model.onnx": export("llama__ts17-static-cache")}, `"cache_position" is none that can be fed`},
+		"an input that is not known":             {map[string]string{"model.onnx": export("llama__ts17-static-cache")}, `"cache_position" cannot be fed`},
 		"no tokenizer":                           {map[string]string{"tokenizer.json": ""}, "there is no tokenizer"},
 		"a tokenizer that is no JSON":            {map[string]string{"tokenizer.json": "{"}, "tokenizer.json"},
 		"a tokenizer of another kind":            {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, "Sorted"},

@@ -81,7 +81,7 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 	for i := range max(len(a.Nodes), len(b.Nodes)) {
 		switch {
 		case i >= len(a.Nodes):
-			return &First{Ops: true, What: fmt.Sprintf("%s is there, and was not expected", node(b.Nodes[i]))}
+			return &First{Ops: true, What: fmt.Sprintf("%s is unexpected", node(b.Nodes[i]))}
 		case i >= len(b.Nodes):
 			return &First{Ops: true, What: fmt.Sprintf("%s is missing", node(a.Nodes[i]))}
 		}
@@ -92,7 +92,7 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 	for _, list := range [][2][]*onnx.ValueInfo{{a.Inputs, b.Inputs}, {a.Outputs, b.Outputs}} {
 		for i := range max(len(list[0]), len(list[1])) {
 			if i >= len(list[0]) || i >= len(list[1]) || list[0][i].Name != list[1][i].Name {
-				return &First{Ops: true, What: "its inputs or outputs are others"}
+				return &First{Ops: true, What: "its inputs or outputs differ"}
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func (c *comparison) contents(a, b *onnx.Tensor) bool {
 
 func (c *comparison) node(a, b *onnx.Node, s scope) *First {
 	if len(a.Inputs) != len(b.Inputs) || len(a.Outputs) != len(b.Outputs) {
-		return &First{What: fmt.Sprintf("%s has %d inputs and %d outputs, and not %d and %d", node(b), len(b.Inputs), len(b.Outputs), len(a.Inputs), len(a.Outputs))}
+		return &First{What: fmt.Sprintf("%s has %d inputs and %d outputs, not %d and %d", node(b), len(b.Inputs), len(b.Outputs), len(a.Inputs), len(a.Outputs))}
 	}
 	for i := range a.Inputs {
 		if c.same(a.Inputs[i], b.Inputs[i], s) {

@@ -299,7 +299,7 @@ func TestDataIsPlacedBesideTheOutput(t *testing.T) {
 	if b, err := os.ReadFile(data); err != nil || string(b) != "01234567" {
 		t.Errorf("the original data is %q, %v", b, err)
 	}
-	// A link in the output's folder must not carry the data out of it.
+	// A link in the output's folder must not lead the data out of it.
 	trap := t.TempDir()
 	link(t, t.TempDir(), filepath.Join(trap, "sub"))
 	if err := m.Save(filepath.Join(trap, "out.onnx"), onnx.SaveOptions{Force: true}); err == nil {

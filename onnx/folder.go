@@ -161,7 +161,7 @@ func checkLocation(location string) error {
 	case hasParent(location):
 		reason = `holds ".."`
 	case !filepath.IsLocal(filepath.FromSlash(location)):
-		reason = "is no path inside a folder"
+		reason = "is not a path inside a folder"
 	default:
 		return nil
 	}

@@ -41,7 +41,7 @@ type entry struct{ key, value string }
 func New() *Model { return &Model{Graph: &Graph{}} }
 
 // Clone returns a copy that can be changed without changing m. Contents of tensors, training
-// information and the file are shared: the copy is of use until m is closed, and needs no Close.
+// information and the file are shared: the copy is valid until m is closed, and needs no Close.
 func (m *Model) Clone() *Model {
 	c := *m
 	c.file = nil

@@ -108,7 +108,7 @@ const maxParts = 1 << 20
 
 var errTooMany = fmt.Errorf("it has more than %d nodes, attributes and values", maxParts)
 
-// reader carries what views need to know while they are read.
+// reader holds what views need to know while they are read.
 type reader struct {
 	folder  *folder // where external data of the tensors lies
 	nesting int     // graphs around the one being read

@@ -54,7 +54,7 @@ type Mask struct {
 	Padding   bool  `json:"padding,omitzero"`    // a 2-D mask [batch, past + length] says which keys are real
 	Bias      bool  `json:"bias,omitzero"`       // a bias on the scores, which the model computes, hides or weighs keys beside all else
 
-	Documents Documents `json:"documents,omitzero"` // who sees whom when tokens carry document ids
+	Documents Documents `json:"documents,omitzero"` // who sees whom when tokens have document ids
 	Restart   bool      `json:"restart,omitzero"`   // positions restart in each document, at Start (in document 0 at 0); padding is not counted
 	Start     int64     `json:"start,omitzero"`
 }

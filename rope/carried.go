@@ -9,7 +9,7 @@ import (
 )
 
 // BaseParam is the name of the parameter that says what a scaling starts from where
-// the model is scaled already: Text("original") or Text("carried").
+// the model is already scaled: Text("original") or Text("carried").
 const BaseParam = "base"
 
 // paramBase is a key of every scaling that is not neutral (see table).
@@ -37,46 +37,46 @@ func (s Spec) start(a Attention, c Context) (Attention, []string, error) {
 	if word == "carried" || len(a.Encoding.Frequencies) == 0 {
 		return a, nil, nil
 	}
-	carried, theta, ok := Recognise(a, c)
+	found, theta, ok := Recognise(a, c)
 	switch {
 	case word == "original" && ok:
-		return a.without(carried, theta)
+		return a.without(found, theta)
 	case word == "original":
 		return a.withoutNone()
 	case !ok:
 		return a, nil, nil
 	}
-	kept, _, errKept := s.withBase("carried").Apply(a, c)
-	if errKept == nil && reflect.DeepEqual(kept.Encoding, a.Encoding) && kept.Scale == a.Scale {
+	onCarried, _, errCarried := s.withBase("carried").Apply(a, c)
+	if errCarried == nil && reflect.DeepEqual(onCarried.Encoding, a.Encoding) && onCarried.Scale == a.Scale {
 		return a, nil, nil // it changes no frequencies
 	}
-	anew, _, errAnew := s.withBase("original").Apply(a, c)
-	if errKept == nil && errAnew == nil && reflect.DeepEqual(kept, anew) {
+	onOriginal, _, errOriginal := s.withBase("original").Apply(a, c)
+	if errCarried == nil && errOriginal == nil && reflect.DeepEqual(onCarried, onOriginal) {
 		return a, nil, nil // it does not start from the graph's frequencies
 	}
 	return Attention{}, nil, fmt.Errorf("the frequencies are already scaled by %v (on the base %s). Give --%v %v to start from those before it, or --%v %v to start from those in the graph",
-		carried, formatNumber(theta), s.Axis, s.withBase("original"), s.Axis, s.withBase("carried"))
+		found, formatNumber(theta), s.Axis, s.withBase("original"), s.Axis, s.withBase("carried"))
 }
 
 // without takes a recognised scaling out: its frequencies, and its gain.
-func (a Attention) without(carried Spec, theta float64) (Attention, []string, error) {
+func (a Attention) without(found Spec, theta float64) (Attention, []string, error) {
 	const near = 1e-4 // how well a gain in the scale is known
 	e, scale := &a.Encoding, a.EffectiveScale()/defaultScale(a.HeadSize)
 	gained, scaled := math.Abs(e.EffectiveGain()-1) > near, math.Abs(scale-1) > near
-	blend := carried.Name == "yarn" || carried.Name == "ntk-by-parts"
-	gain := magnitude(carried.Params["factor"].number, 1)
+	blend := found.Name == "yarn" || found.Name == "ntk-by-parts"
+	gain := magnitude(found.Params["factor"].number, 1)
 	var warnings []string
 	switch {
-	case carried.Name == "yarn" && gained && scaled:
+	case found.Name == "yarn" && gained && scaled:
 		warnings = append(warnings, fmt.Sprintf("base=original leaves the score's scale unchanged: it is %.6g times the usual one, which is taken for the model's own", scale))
 	case blend && !gained && math.Abs(scale-gain*gain) <= near:
 		a.Scale = 0 // the gain of query and key, measured as their product
 	case blend && !gained && scaled:
 		return Attention{}, nil, fmt.Errorf("cannot recover the original values: the graph has the frequencies of %v, and part of the score's scale, %.6g times the usual one, may be YaRN's gain. rope_theta=%s with base=carried computes the frequencies afresh and leaves the scale unchanged",
-			carried, scale, formatNumber(theta))
-	case carried.Name != "yarn" && gained:
+			found, scale, formatNumber(theta))
+	case found.Name != "yarn" && gained:
 		return Attention{}, nil, fmt.Errorf("cannot recover the original values: %v does not explain the gain %.6g in the graph. rope_theta=%s with base=carried computes the frequencies afresh and leaves the gain unchanged",
-			carried, e.EffectiveGain(), formatNumber(theta))
+			found, e.EffectiveGain(), formatNumber(theta))
 	}
 	e.Frequencies = geometric(theta, len(e.Frequencies))
 	if gained {

@@ -70,7 +70,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	}
 	defer model.Close()
 	var skipped reasons
-	for _, k := range model.Kept {
+	for _, k := range model.Skipped {
 		skipped.add(k.Layer, k.Reason)
 	}
 	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))

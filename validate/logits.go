@@ -23,7 +23,7 @@ func (v *validation) compare(ctx context.Context) error {
 	as := decoder.Options{Emulated: v.emulated}
 	own, alone, err := v.run(ctx, v.original, as, false)
 	for unrun := (*notRun)(nil); errors.As(err, &unrun) && len(v.kinds) > 1; {
-		v.note(fmt.Sprintf("%s: the original itself does not run so, and that was not compared (%v).", v.kinds[unrun.kind].name, unrun.error))
+		v.note(fmt.Sprintf("%s: not compared, because the original itself does not run this way (%v).", v.kinds[unrun.kind].name, unrun.error))
 		v.kinds, v.sequences = slices.Delete(v.kinds, unrun.kind, unrun.kind+1), slices.Delete(v.sequences, unrun.kind, unrun.kind+1)
 		own, alone, err = v.run(ctx, v.original, as, false)
 	}
@@ -165,7 +165,7 @@ func real(s decoder.Sequence, logits []float64) func(func(i, token int) bool) {
 	}
 }
 
-// distance is the largest difference of two models' logits. One that is no number is infinite.
+// distance is the largest difference of two models' logits. NaN counts as infinite.
 func distance(s decoder.Sequence, a, b []float64) (largest float64) {
 	for i := range real(s, a) {
 		off := math.Abs(a[i] - b[i])

@@ -205,7 +205,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	if fixed := first.Length; fixed > 0 {
 		if v.opts.Rows != nil {
-			return fmt.Errorf("%s takes %d tokens in each call, no fewer and no more; other rows cannot be fed to it", v.original, fixed)
+			return fmt.Errorf("%s takes exactly %d tokens in each call; other rows cannot be fed to it", v.original, fixed)
 		}
 		v.fixed(first, fixed)
 		return nil
@@ -228,7 +228,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	// GroupQueryAttention counts tokens, so padding on the left would end the call.
 	whole := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked && v.opts.Rows == nil
 	if whole {
-		v.note("The rows have no padding, which a model for GroupQueryAttention does not take on the left.")
+		v.note("The rows have no padding, because a model for GroupQueryAttention does not take it on the left.")
 	}
 	for i, k := range v.kinds {
 		s := first.Random(k.chunks[0], length, uint64(i))

@@ -166,7 +166,7 @@ func TestRunRefuses(t *testing.T) {
 			logits.Shape[len(logits.Shape)-1] = onnx.Dim{Value: 100}
 			return nil
 		}), 0, "vocabularies of 128 and 100 tokens"},
-		{"a logit that is no number", edited(t, llama, func(m *onnx.Model) error {
+		{"a logit that is NaN", edited(t, llama, func(m *onnx.Model) error {
 			last := m.Graph.Nodes[len(m.Graph.Nodes)-1]
 			for _, n := range m.Graph.Nodes {
 				if n.Outputs[0] == "logits" {
@@ -246,7 +246,7 @@ func TestRunOtherwise(t *testing.T) {
 		if len(result.Cases) != 2 {
 			t.Errorf("compared in %d ways: %+v", len(result.Cases), result.Cases)
 		}
-		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "prefill, then 16 single tokens: the original itself does not run so, and that was not compared (") {
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "prefill, then 16 single tokens: not compared, because the original itself does not run this way (") {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 		// A patched model that does not run what the original runs is no such case.

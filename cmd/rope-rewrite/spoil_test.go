@@ -18,7 +18,7 @@ import (
 
 // spoil writes a changed copy of a model:
 //
-//	site-N     the scores of the N-th attention go through a sine: it cannot be measured
+//	site-N     the scores of the N-th attention layer go through a sine: it cannot be measured
 //	unrotated  every angle is zero: attention without rotation
 //	shift      the scores of the first attention are doubled: another model, which runs
 //	escapes    site-0, its names with control characters and those that turn text

@@ -6,7 +6,7 @@ replica answers any call, and one that dies loses only the calls that it was ans
     curl -s localhost:8000 -d '{"prompt": "Why is the sky blue?", "tokens": 32}'
 
 MODEL is a folder with model.onnx and tokenizer.json, as `rope-rewrite FOLDER -o long` writes it. OPS is the op
-library; without it the model runs on its built-in fallback, more slowly.
+library; without it the model runs on its fallback, more slowly.
 """
 import os
 

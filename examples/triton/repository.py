@@ -4,7 +4,7 @@
     python repository.py long/model.onnx models --name chat --ops $(rope-rewrite ops path)
 
 writes models/chat/config.pbtxt with every input and output, the model as version 1 and the op library. --at is where the
-server sees the repository. Without --ops the model runs on its built-in fallback.
+server sees the repository. Without --ops the model runs on its fallback.
 """
 import argparse
 import json

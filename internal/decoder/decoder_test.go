@@ -174,7 +174,7 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// fakeSession is an engine whose outputs carry their names.
+// fakeSession is an engine whose outputs contain their names.
 type fakeSession struct {
 	outputs []string
 	feeds   []map[string]engine.Tensor
@@ -200,7 +200,7 @@ func (f *fakeSession) Run(_ context.Context, feeds map[string]engine.Tensor) (ma
 
 func TestOpenRefuses(t *testing.T) {
 	for want, change := range map[string]func(*onnx.Graph){
-		`the input "pixel_values" is none that can be fed`: func(g *onnx.Graph) {
+		`the input "pixel_values" cannot be fed`: func(g *onnx.Graph) {
 			g.AddInput(onnx.NewValueInfo("pixel_values", onnx.Float, onnx.Dim{Value: 1}, onnx.Dim{Value: 3}))
 		},
 		"as many cache outputs as cache inputs": func(g *onnx.Graph) { g.RemoveOutput("present.1.value") },

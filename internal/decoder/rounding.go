@@ -21,7 +21,7 @@ var exact = []string{
 }
 
 // roundAgain multiplies every float32 number that a node computes by 1 or by a float32 number next to
-// it, drawn at random (Monte Carlo arithmetic). Nodes inside functions stay as they are.
+// it, drawn at random (Monte Carlo arithmetic). Nodes inside functions are unchanged.
 func roundAgain(m *onnx.Model, seed int) {
 	r := &rounder{names: onnx.Names{}, rng: rand.New(rand.NewPCG(31, uint64(seed))), empty: m.Opset("") >= emptyReshape}
 	r.names.Note(m.Graph)

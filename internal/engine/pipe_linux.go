@@ -20,7 +20,7 @@ func polled(f *os.File) *os.File {
 
 // widen lets a pipe hold a megabyte. Of a tensor that is larger than the 64 KB of a new
 // pipe, both processes would wait for each other after every part. Where the system
-// refuses, the pipe stays as it is.
+// refuses, the pipe is unchanged.
 func widen(pipe io.Closer) {
 	f, ok := pipe.(*os.File)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 // Emulate wraps the nodes of a graph that read or make a type of 16 bits, in topological
 // order, those of the op library excepted, and reports whether there are any. Nodes with
-// sub-graphs stay as they are. (ONNX Runtime has kernels for float16, but rounds less
+// sub-graphs are unchanged. (ONNX Runtime has kernels for float16, but rounds less
 // than node by node where it casts around several that it lacks.)
 func Emulate(m *onnx.Model, short onnx.DataType) bool {
 	e := &emulator{short: short, types: map[string]onnx.DataType{}, wide: map[string]string{}}

@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 
 func TestReadRefusesWhatCannotBeFed(t *testing.T) {
 	for model, want := range map[string]string{
-		"llama__ts17-static-cache": `"cache_position" is none that can be fed`,
+		"llama__ts17-static-cache": `"cache_position" cannot be fed`,
 	} {
 		if _, err := read(t, model); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a word of %s", model, err, want)
@@ -271,7 +271,7 @@ func TestReadRefuses(t *testing.T) {
 		"no capacity":                           func(g *onnx.Graph) { g.AddInput(value("cache_length", onnx.Int32, -1)) },
 		"one output of logits":                  func(g *onnx.Graph) { g.RemoveOutput("scores") },
 		"as many cache outputs as cache inputs": func(g *onnx.Graph) { g.RemoveOutput("v_out") },
-		`"pixels" is none that can be fed`:      func(g *onnx.Graph) { g.AddInput(value("pixels", onnx.Float, -1)) },
+		`"pixels" cannot be fed`:                func(g *onnx.Graph) { g.AddInput(value("pixels", onnx.Float, -1)) },
 	} {
 		if _, err := signature.Read(small(change), t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want a word of %s", err, want)

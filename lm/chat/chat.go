@@ -157,7 +157,7 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 		for i, one := range given {
 			v, err := value(one)
 			if _, object := v.(*jinja.Dict); err == nil && !object {
-				err = errors.New("it is no JSON object")
+				err = errors.New("it is not a JSON object")
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s, number %d: %w", name, i+1, err)

@@ -141,7 +141,7 @@ func TestRenderRefuses(t *testing.T) {
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},
 		"cannot be written":   {one, Options{Variables: map[string]any{"f": func() {}}}},
 		"is set by Render":    {one, Options{Variables: map[string]any{"messages": 1}}},
-		"it is no JSON":       {one, Options{Tools: []any{"weather"}}},
+		"it is not a JSON":       {one, Options{Tools: []any{"weather"}}},
 		"deep":                {one, Options{Documents: []any{map[string]any{"x": json.RawMessage(strings.Repeat("[", 500) + strings.Repeat("]", 500))}}}},
 		"no text as its":      {[]Message{{Extra: map[string]any{"content": nil}}}, Options{ContinueFinalMessage: true}},
 		"64 bits":             {one, Options{Variables: map[string]any{"n": json.RawMessage("99999999999999999999")}}},

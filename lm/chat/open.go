@@ -101,7 +101,7 @@ func files(folder string) (map[string]string, string, error) {
 		case err != nil:
 			return nil, "", fmt.Errorf("the chat template: %w", err)
 		case !utf8.Valid(data):
-			return nil, "", fmt.Errorf("%s is not UTF-8, so it is no chat template", path)
+			return nil, "", fmt.Errorf("%s is not UTF-8, so it is not a chat template", path)
 		default:
 			// Python reads a file's line ends as line feeds.
 			named[name] = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))

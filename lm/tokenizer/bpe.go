@@ -93,7 +93,7 @@ func readMerges(b json.RawMessage) ([][]string, error) {
 	}
 	for i, p := range pairs {
 		if len(p) != 2 {
-			return nil, fmt.Errorf("its merge number %d, %q, is no pair", i, p)
+			return nil, fmt.Errorf("its merge number %d, %q, is not a pair", i, p)
 		}
 	}
 	return pairs, nil

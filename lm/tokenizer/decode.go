@@ -197,7 +197,7 @@ func readByteLevelDecoder(b json.RawMessage, _ int) ([]decoder, error) {
 }
 
 // byteDecoder makes bytes of their letters, and one token of all. A token with
-// other letters stays as it is.
+// other letters is unchanged.
 type byteDecoder struct {
 	next    stage
 	letters *byteLetters

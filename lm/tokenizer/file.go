@@ -33,7 +33,7 @@ func readFile(b []byte) (*file, error) {
 		return nil, fmt.Errorf("its version is %q, and only 1.0 is known here", f.Version)
 	}
 	if absent(f.Model) {
-		return nil, errors.New("it has no model: it is no tokenizer.json of Hugging Face's")
+		return nil, errors.New("it has no model: it is not a tokenizer.json of Hugging Face's")
 	}
 	return &f, nil
 }

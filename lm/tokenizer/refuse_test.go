@@ -61,7 +61,7 @@ func TestRefuse(t *testing.T) {
 		`{"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}}`:                                                                                 `"a" and "b" both have the id 0`,
 		`{"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}}`:                                                                              "too large",
 		`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`:                                                                                  `needs the token "aa"`,
-		`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a a"]}}`:                                                                                "is no pair",
+		`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a a"]}}`:                                                                                "is not a pair",
 		`{"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"],"continuing_subword_prefix":"##"}}`:                                           "lacks the continuing_subword_prefix",
 		`{"model":{"type":"Unigram","unk_id":3,"vocab":[["a",0]]}}`:                                                                                  "unk_id 3",
 		`{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}`:                                                                                    "not a token with its score",

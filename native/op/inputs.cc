@@ -382,16 +382,6 @@ class Checker {
 
 }  // namespace
 
-Inputs ReadInputs(const OrtApi& api, OrtKernelContext* context) {
-  size_t count = 0;
-  Check(api, api.KernelContext_GetInputCount(context, &count), "KernelContext_GetInputCount");
-  Inputs inputs;
-  for (size_t i = 0; i < spec::kInputCount; ++i) {
-    inputs.tensors[i] = InputOf(api, context, i, count);
-  }
-  return inputs;
-}
-
 template <typename T>
 AttentionArgs<T> CheckInputs(const AttentionParams& params, const Inputs& inputs,
                              const std::string& node) {

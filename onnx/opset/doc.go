@@ -21,7 +21,7 @@
 //
 // Every node goes up version by version. Graphs inside nodes are raised with the graph
 // around them, and functions of the model's own from the versions that they name. Nodes
-// of other domains, and calls of functions, stay as they are.
+// of other domains, and calls of functions, are unchanged.
 //
 // Two things are looked up in the graph, and where they are not known, the conversion does
 // without or is refused: the rank and the element type of a value (facts.go), and constants.

@@ -106,7 +106,7 @@ func TestReferenceAgrees(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := len(run.Layers); n == 0 || c.layers > 0 && n != c.layers {
-				t.Errorf("%d layers were captured, want %d; not captured: %v", n, c.layers, m.Kept)
+				t.Errorf("%d layers were captured, want %d; not captured: %v", n, c.layers, m.Skipped)
 			}
 			check(t, run.Layers, c.precision)
 		})

@@ -5,7 +5,7 @@
 // A model that rope-rewrite wrote has all of that at its RotaryAttention nodes. Another
 // one is rewritten in memory first, without a method, so that its layers become such nodes.
 // What these nodes read and give is then given out of the model as well, and the model runs
-// as it would otherwise. Layers that cannot be rewritten are named in Model.Kept.
+// as it would otherwise. Layers that cannot be rewritten are named in Model.Skipped.
 //
 //	m, err := capture.Open(ctx, "model.onnx", capture.Options{})
 //	run, err := m.Run(ctx, capture.Tokens(1, 2, 3))

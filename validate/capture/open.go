@@ -22,8 +22,8 @@ type Options struct {
 
 // Model is a loaded model whose attention layers give out what they read.
 type Model struct {
-	Ops  []rewrite.Op   // the captured layers, in order
-	Kept []rewrite.Site // sites that are not captured, with the reason
+	Ops     []rewrite.Op   // the captured layers, in order
+	Skipped []rewrite.Site // layers that are not captured, with the reason
 
 	Vocabulary    int64 // tokens that the model knows; 0 where it does not tell
 	Length        int64 // tokens of each call; 0 takes any number
@@ -70,18 +70,18 @@ func (c *Model) load(ctx context.Context, path string, opts Options) error {
 		return err
 	}
 	defer m.Close()
-	if c.Ops, c.Kept, err = rewrite.ReadOps(m); err != nil {
+	if c.Ops, c.Skipped, err = rewrite.ReadOps(m); err != nil {
 		r := opts.Rewrite
 		r.AllowUnchanged, r.Output.NoFallback = true, true
 		if _, err := rewrite.Rewrite(ctx, m, r); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		if c.Ops, c.Kept, err = rewrite.ReadOps(m); err != nil {
+		if c.Ops, c.Skipped, err = rewrite.ReadOps(m); err != nil {
 			return err
 		}
 	}
 	if len(c.Ops) == 0 {
-		return fmt.Errorf("%s: none of its %d attention layers can be captured: %s", path, len(c.Kept), c.Kept[0].Reason)
+		return fmt.Errorf("%s: none of its %d attention layers can be captured: %s", path, len(c.Skipped), c.Skipped[0].Reason)
 	}
 	more := c.attach(m)
 	if c.decoder, err = decoder.Open(ctx, c.engine, path, decoder.Options{Model: m, Outputs: more}); err != nil {

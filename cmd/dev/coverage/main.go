@@ -103,7 +103,7 @@ func choose(results map[string]coverage.Result, records, only []string, unfinish
 		present[name] = true
 		last, known := results[name]
 		matches := slices.ContainsFunc(only, func(p string) bool { ok, _ := filepath.Match(p, name); return ok })
-		whole := known && last.Sites > 0 && last.Rewritten == last.Sites && last.Wrong == ""
+		whole := known && last.Layers > 0 && last.Rewritten == last.Layers && last.Wrong == ""
 		if last.Skipped != "" || matches && !(unfinished && whole) { // there may be an export by now
 			todo = append(todo, name)
 		}

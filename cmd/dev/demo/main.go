@@ -63,7 +63,7 @@ type demo struct {
 }
 
 // errOff ends a demo in which something is not as it must be.
-var errOff = errors.New("a difference is above the bound: this build does not do what it should")
+var errOff = errors.New("a difference is above the bound: this build is wrong")
 
 // bound is the largest difference of two logits that is accepted; logits of
 // these models lie between about −7 and 7.

@@ -141,22 +141,22 @@ func (p *pipeline) rewrite(ctx context.Context, command *cobra.Command, model, t
 		return fmt.Errorf("%s %s: %w", p.rewriter, model, err)
 	}
 	var report struct {
-		Sites []struct {
+		Layers []struct {
 			Status string `json:"status"`
-		} `json:"sites"`
+		} `json:"layers"`
 		Seconds float64 `json:"seconds"`
 	}
 	if err := json.Unmarshal(output, &report); err != nil {
 		return fmt.Errorf("the report of %s: %w", p.rewriter, err)
 	}
 	rewritten := 0
-	for _, site := range report.Sites {
-		if site.Status == "rewritten" {
+	for _, layer := range report.Layers {
+		if layer.Status == "rewritten" {
 			rewritten++
 		}
 	}
-	fmt.Fprintf(command.OutOrStdout(), "%s: %d of %d attention layers rewritten in %.1f s\n", to, rewritten, len(report.Sites), report.Seconds)
-	if rewritten == 0 || rewritten < len(report.Sites) {
+	fmt.Fprintf(command.OutOrStdout(), "%s: %d of %d attention layers rewritten in %.1f s\n", to, rewritten, len(report.Layers), report.Seconds)
+	if rewritten == 0 || rewritten < len(report.Layers) {
 		return fmt.Errorf("%s was not rewritten as a whole", model)
 	}
 	return nil

@@ -10,5 +10,5 @@
 // fetch makes build/smollm2/VARIANT/model.onnx with model.onnx.data and the
 // tokenizer beside it, once. check compares a patched model with its original:
 // greedy tokens, logits, time and memory. golden compares logits with those of
-// transformers, kept in testdata/smollm2/goldens.npz.
+// transformers, stored in testdata/smollm2/goldens.npz.
 package main

@@ -44,7 +44,7 @@ func source(t *testing.T) *fetcher {
 	return f
 }
 
-// tinyModel has one constant of seven numbers, kept in model.onnx.data.
+// tinyModel has one constant of seven numbers, stored in model.onnx.data.
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	b, err := proto.Marshal(&onnxpb.ModelProto{

@@ -71,7 +71,7 @@ func (d distance) print(out io.Writer, model, method, variant string) {
 		model, method, variant, d.Max, d.Fraction, d.Range, logitsLimit)
 }
 
-// againstGolden runs the model on the goldens' text and compares the logits that were kept.
+// againstGolden runs the model on the goldens' text and compares the logits that are stored there.
 func againstGolden(ctx context.Context, model, texts, work, variant, method string) (d distance, err error) {
 	if err := buildfiles.SetLibraries(); err != nil {
 		return d, err

@@ -17,7 +17,7 @@ import (
 
 // What is typed by mistake, and what to write instead.
 
-// sameName lets flags be written in any case, and with _ in the place of -.
+// sameName lets flags be written in any case, and with _ instead of -.
 func sameName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 }

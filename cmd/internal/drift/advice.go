@@ -21,5 +21,5 @@ func advice(list []OpDrift) string {
 	if exact.Next <= 2*raw.Next {
 		return text + " The next token drifts no more than with a cache of un-rotated keys."
 	}
-	return text + fmt.Sprintf(" The next token drifts by %.1e all the same: keys in a rotated cache are rounded at their positions, and no precision of the product takes that back. A cache of un-rotated keys does (rewrite with --cache raw): %.1e.", exact.Next, raw.Next)
+	return text + fmt.Sprintf(" The next token still drifts by %.1e: keys in a rotated cache are rounded at their positions, and no precision of the product corrects that. A cache of un-rotated keys does (rewrite with --cache raw): %.1e.", exact.Next, raw.Next)
 }

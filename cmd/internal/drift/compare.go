@@ -26,25 +26,25 @@ func Compare(p ref.Problem, a, b Turned) (d Drift, err error) {
 	if reason := Unfit(p); reason != "" {
 		return d, errors.New(reason)
 	}
-	site, length := p.Attention, p.Length
+	layer, length := p.Attention, p.Length
 	first, second := make([]float64, length), make([]float64, length)
 	columns := make([]float64, length) // Σ_i |P_ij − P'_ij|
-	for h := range site.Heads {
+	for h := range layer.Heads {
 		clear(columns)
-		kv := h / (site.Heads / site.KVHeads)
+		kv := h / (layer.Heads / layer.KVHeads)
 		for i := range length {
-			query := (h*length + i) * site.HeadSize
-			from, to := seen(site.Mask, i, length)
+			query := (h*length + i) * layer.HeadSize
+			from, to := seen(layer.Mask, i, length)
 			for j := range length {
 				if j > 0 && (j < from || j >= to) {
 					continue
 				}
-				key := (kv*length + j) * site.HeadSize
-				first[j], second[j] = a.product(query, key, site.HeadSize), b.product(query, key, site.HeadSize)
+				key := (kv*length + j) * layer.HeadSize
+				first[j], second[j] = a.product(query, key, layer.HeadSize), b.product(query, key, layer.HeadSize)
 			}
 			d.FirstKey += math.Abs(first[0]-second[0]) / float64(length)
-			weights(site, h, p.Positions[i], first[from:to])
-			weights(site, h, p.Positions[i], second[from:to])
+			weights(layer, h, p.Positions[i], first[from:to])
+			weights(layer, h, p.Positions[i], second[from:to])
 			for j := from; j < to; j++ {
 				columns[j] += math.Abs(first[j] - second[j])
 			}

@@ -85,7 +85,7 @@ func measure(ctx context.Context, eng engine.Engine, m *capture.Model, opts Opti
 		return nil, err
 	}
 	r := &Result{Tokens: len(tokens), Layers: []int{}, Left: []Left{}}
-	for _, k := range m.Kept {
+	for _, k := range m.Skipped {
 		r.Left = append(r.Left, Left{k.Layer, k.Reason})
 	}
 	for _, a := range Arithmetics() {

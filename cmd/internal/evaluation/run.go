@@ -177,7 +177,7 @@ func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
 			return list, nil
 		}
 	}
-	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, and caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
+	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, but caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
 }
 
 // ask puts trials to a model, by the stages planned.

@@ -83,14 +83,14 @@ func TestExports(t *testing.T) {
 			if want.none != "" {
 				return
 			}
-			if r.Sites != 2 || r.Rewritten != want.rewritten || r.Halves != 0 || r.Rotations != want.rotations {
+			if r.Layers != 2 || r.Rewritten != want.rewritten || r.Halves != 0 || r.Rotations != want.rotations {
 				t.Errorf("%d of %d layers are rewritten, the scores of %d and the rotation of %d; %d of 2, none and %d were expected",
-					r.Rewritten, r.Sites, r.Halves, r.Rotations, want.rewritten, want.rotations)
+					r.Rewritten, r.Layers, r.Halves, r.Rotations, want.rewritten, want.rotations)
 			}
 			if len(r.Methods) != want.methods {
 				t.Errorf("compared with the methods %v, %d were expected", r.Methods, want.methods)
 			}
-			for reason := range r.Kept {
+			for reason := range r.Unchanged {
 				if want.rotations == 0 || !strings.Contains(reason, "its probabilities are changed") {
 					t.Errorf("unchanged because %q", reason)
 				}
@@ -101,16 +101,16 @@ func TestExports(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
-		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Sites: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
-		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Sites: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Kept: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
-		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Sites: 3, Rotations: 2, Kept: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
-		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Sites: 2, Rewritten: 2, Rounded: "one call: off by 2"},
-		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Sites: 1, Rewritten: 1, Alone: true},
+		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Layers: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
+		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Layers: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Unchanged: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
+		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Layers: 3, Rotations: 2, Unchanged: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
+		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Layers: 2, Rewritten: 2, Rounded: "one call: off by 2"},
+		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Layers: 1, Rewritten: 1, Alone: true},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
 		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
 		"g__x":   {Architecture: "g", Route: "x", Rotary: true, Skipped: "no such exporter"},
-		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Sites: 1, Rewritten: 1, Wrong: "one call: off by 1"},
+		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Layers: 1, Rewritten: 1, Wrong: "one call: off by 1"},
 	}
 	page, err := coverage.Page(results)
 	if err != nil {

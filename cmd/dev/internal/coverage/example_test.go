@@ -10,7 +10,7 @@ import (
 
 func ExampleLook() {
 	r := coverage.Look(context.Background(), "../../../../testdata/coverage/gemma3__ts17-cache", os.Args[0])
-	fmt.Printf("%d of %d layers\n", r.Rewritten, r.Sites)
+	fmt.Printf("%d of %d layers\n", r.Rewritten, r.Layers)
 	// Output:
 	// 2 of 2 layers
 }

@@ -46,11 +46,11 @@ type Result struct {
 	Route        string         `json:"route"`
 	Rotary       bool           `json:"rotary"`            // whether the architecture turns queries and keys
 	Skipped      string         `json:"skipped,omitempty"` // why there is no export
-	Sites        int            `json:"sites"`
+	Layers       int            `json:"sites"`
 	Rewritten    int            `json:"lifted"`              // the name that earlier runs wrote
 	Halves       int            `json:"halves,omitempty"`    // layers whose scores alone are
 	Rotations    int            `json:"rotations,omitempty"` // layers of which a scaling changes the rotation, and all else is unchanged
-	Kept         map[string]int `json:"kept,omitempty"`      // why the other layers are not rewritten, or not whole, and how many for each reason
+	Unchanged    map[string]int `json:"kept,omitempty"`      // why the other layers are not rewritten, or not whole, and how many for each reason
 	None         string         `json:"none,omitempty"`      // what is said of a model without rotation
 	Error        string         `json:"error,omitempty"`     // why the rewriter ended
 	Broken       string         `json:"broken,omitempty"`
@@ -94,7 +94,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	}
 	defer m.Close()
 	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{worker}}, AllowUnchanged: true})
-	r.Sites, r.Rewritten, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
+	r.Layers, r.Rewritten, r.Seconds = len(report.Sites), report.Rewritten(), report.Seconds
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		r.None = err.Error()
 		return nil
@@ -102,7 +102,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if err != nil {
 		return err
 	}
-	r.Kept = map[string]int{}
+	r.Unchanged = map[string]int{}
 	kept := false
 	for _, s := range report.Sites {
 		kept = kept || s.Status == rewrite.Unchanged
@@ -111,7 +111,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 			r.Rewritten--
 		}
 		if s.Status == rewrite.Unchanged || s.ScoresOnly {
-			r.Kept[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
+			r.Unchanged[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
 	if kept && r.Broken == "" {
@@ -138,7 +138,7 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	if err := r.compare(ctx, worker, truth, path, patched, approximate); err != nil {
 		return err
 	}
-	if r.Wrong != "" || r.Broken != "" || r.Rewritten < r.Sites || approximate || strings.Contains(r.Route, "+") {
+	if r.Wrong != "" || r.Broken != "" || r.Rewritten < r.Layers || approximate || strings.Contains(r.Route, "+") {
 		return nil
 	}
 	return r.methods(ctx, worker, path, filepath.Join(filepath.Dir(folder), r.Architecture+".methods.npz"), truth)
@@ -196,7 +196,7 @@ func (r Result) Line() string {
 	case r.None != "":
 		return "none: " + r.None
 	}
-	text := fmt.Sprintf("%d of %d", r.Rewritten, r.Sites)
+	text := fmt.Sprintf("%d of %d", r.Rewritten, r.Layers)
 	if r.Halves > 0 {
 		text += fmt.Sprintf(" and the scores of %d", r.Halves)
 	}
@@ -214,7 +214,7 @@ func (r Result) Line() string {
 			text += "; " + more.what + ": " + more.text
 		}
 	}
-	for reason := range r.Kept {
+	for reason := range r.Unchanged {
 		text += "; unchanged: " + reason
 	}
 	return text

@@ -30,10 +30,10 @@ func Page(results map[string]Result) (string, error) {
 		Tables                 []grid
 		Methods                grid
 		Tolerance              float64
-		Kept                   *reasons
+		Unchanged              *reasons
 		Rounded, None, Missing []string
-	}{Summary: Summary(results), Methods: methodGrid(results), Tolerance: methodTolerance, Kept: newReasons(results)}
-	page.Tables = grids(results, page.Kept)
+	}{Summary: Summary(results), Methods: methodGrid(results), Tolerance: methodTolerance, Unchanged: newReasons(results)}
+	page.Tables = grids(results, page.Unchanged)
 	none, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		r := results[name]
@@ -140,7 +140,7 @@ func (r Result) cell(reasons *reasons) string {
 	case r.Broken != "":
 		return "–"
 	}
-	text := fmt.Sprintf("%d/%d", r.Rewritten, r.Sites)
+	text := fmt.Sprintf("%d/%d", r.Rewritten, r.Layers)
 	if r.Halves > 0 {
 		text += " ½"
 	}
@@ -154,7 +154,7 @@ func (r Result) cell(reasons *reasons) string {
 		text += " *"
 	}
 	var letters []string
-	for reason := range r.Kept {
+	for reason := range r.Unchanged {
 		letters = append(letters, reasons.Letter(shape(reason)))
 	}
 	slices.Sort(letters)
@@ -166,7 +166,7 @@ func (r Result) cell(reasons *reasons) string {
 
 // Summary is the table in a sentence, or two.
 func Summary(results map[string]Result) string {
-	sites, rewritten, rotations, exports, whole, wrong := 0, 0, 0, 0, 0, 0
+	layers, rewritten, rotations, exports, whole, wrong := 0, 0, 0, 0, 0, 0
 	architectures, routes := map[string]bool{}, map[string]bool{}
 	for _, r := range results {
 		if r.Wrong != "" {
@@ -176,14 +176,14 @@ func Summary(results map[string]Result) string {
 			continue
 		}
 		exports++
-		sites, rewritten, rotations = sites+r.Sites, rewritten+r.Rewritten, rotations+r.Rotations
-		if r.Sites > 0 && r.Rewritten == r.Sites {
+		layers, rewritten, rotations = layers+r.Layers, rewritten+r.Rewritten, rotations+r.Rotations
+		if r.Layers > 0 && r.Rewritten == r.Layers {
 			whole++
 		}
 		architectures[r.Architecture], routes[r.Route] = true, true
 	}
 	text := fmt.Sprintf("%d of %d attention layers are verified equal, all of them in %d of %d exports (%d rotary architectures, %d routes); %d patched models are wrong.",
-		rewritten, sites, whole, exports, len(architectures), len(routes), wrong)
+		rewritten, layers, whole, exports, len(architectures), len(routes), wrong)
 	if rotations > 0 {
 		text += fmt.Sprintf(" Of %d others only the rotation is verified; they take scalings.", rotations)
 	}
@@ -193,24 +193,24 @@ func Summary(results map[string]Result) string {
 // reasons are groups of sentences that differ in names and numbers only.
 type reasons struct {
 	Order   []string // by exports, the most first
-	Sites   map[string]int
+	Layers  map[string]int
 	Exports map[string][]string
 	Example map[string]string
 }
 
 func newReasons(results map[string]Result) *reasons {
-	s := &reasons{Sites: map[string]int{}, Exports: map[string][]string{}, Example: map[string]string{}}
+	s := &reasons{Layers: map[string]int{}, Exports: map[string][]string{}, Example: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		if results[name].Broken != "" { // these are unchanged because ONNX Runtime does not run them
 			continue
 		}
-		for _, reason := range slices.Sorted(maps.Keys(results[name].Kept)) {
+		for _, reason := range slices.Sorted(maps.Keys(results[name].Unchanged)) {
 			group := shape(reason)
 			if s.Example[group] == "" {
 				s.Example[group] = fmt.Sprintf("%s (%s)", reason, name)
 				s.Order = append(s.Order, group)
 			}
-			s.Sites[group] += results[name].Kept[reason]
+			s.Layers[group] += results[name].Unchanged[reason]
 			if !slices.Contains(s.Exports[group], name) {
 				s.Exports[group] = append(s.Exports[group], name)
 			}

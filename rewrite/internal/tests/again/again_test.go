@@ -58,7 +58,7 @@ func rewritten(t *testing.T, from, to string, opts rewrite.Options) *rewrite.Rep
 	}
 	defer m.Close()
 	opts.AllowUnchanged = opts.Cache.Capacity == 0
-	report, err := rewrite.Rewrite(context.Background(), m, opts)
+	report, err := kit.Rewrite(context.Background(), m, opts)
 	if unfit := (*rewrite.EditError)(nil); errors.As(err, &unfit) || errors.Is(err, rewrite.ErrPartial) {
 		return nil
 	}
@@ -83,14 +83,14 @@ func TestAgain(t *testing.T) {
 			original := filepath.Join("..", "..", "..", "..", "testdata", "models", name, "model.onnx")
 			dir := t.TempDir()
 			file := func(name string) string { return filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".onnx") }
-			identity := kit.Remembering(rewrite.Options{})
+			identity := rewrite.Options{}
 			if rewritten(t, original, file("identity"), identity) == nil {
 				t.Fatal("the model is refused")
 			}
 			list := requests(t)
 			var possible []request
 			for _, r := range list {
-				if rewritten(t, original, file(r.name), kit.Remembering(r.opts)) != nil {
+				if rewritten(t, original, file(r.name), r.opts) != nil {
 					possible = append(possible, r)
 				}
 			}
@@ -118,8 +118,8 @@ func TestAgainWithoutDynamicNTK(t *testing.T) {
 	dir := t.TempDir()
 	first, again, once := filepath.Join(dir, "first.onnx"), filepath.Join(dir, "again.onnx"), filepath.Join(dir, "once.onnx")
 	opts := rewrite.Options{Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=16,base=original"))}}
-	rewritten(t, original, first, kit.Remembering(rewrite.Options{}))
-	rewritten(t, original, once, kit.Remembering(opts))
+	rewritten(t, original, first, rewrite.Options{})
+	rewritten(t, original, once, opts)
 	report := rewritten(t, first, again, opts)
 	if report == nil {
 		t.Fatal("the rewritten model is refused")
@@ -137,13 +137,13 @@ func TestAgainCounted(t *testing.T) {
 	original := filepath.Join(kit.Testdata, "coverage", "phi3_longrope__dynamo18-nocache", "model.onnx")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name+".onnx") }
-	rewritten(t, original, file("identity"), kit.Remembering(rewrite.Options{}))
+	rewritten(t, original, file("identity"), rewrite.Options{})
 	for name, edit := range map[string]rope.Spec{
 		"first keys":   must(rope.ParseSpec(rope.MaskAxis, "first-keys:count=2,window=6,positions=cache")),
 		"another base": must(rope.ParseSpec(rope.ScalingAxis, "theta:rope_theta=5000,base=carried")),
 	} {
 		opts := rewrite.Options{Edits: []rope.Spec{edit}}
-		rewritten(t, original, file(name), kit.Remembering(opts))
+		rewritten(t, original, file(name), opts)
 		rewritten(t, file("identity"), file("again"), opts)
 		same(t, name, file("again"), file(name))
 		rewritten(t, file(name), file("restored"), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
@@ -165,12 +165,12 @@ func TestRecord(t *testing.T) {
 	original := filepath.Join("..", "..", "..", "..", "testdata", "models", "llama__optimum", "model.onnx")
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "first.onnx"), filepath.Join(dir, "second.onnx")
-	report := rewritten(t, original, first, kit.Remembering(rewrite.Options{
+	report := rewritten(t, original, first, rewrite.Options{
 		Edits:     []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4")), must(rope.ParseSpec(rope.PositionsAxis, "string:window=32"))},
 		Documents: rewrite.Documents{Input: ""},
 		Cache:     rewrite.Cache{Capacity: 512},
 		Context:   rope.Context{Length: 256},
-	}))
+	})
 	m := must(onnx.Open(first))
 	defer m.Close()
 	record, err := provenance.Read(m)
@@ -253,7 +253,7 @@ func TestAgainRefuses(t *testing.T) {
 	dir := t.TempDir()
 	patched := filepath.Join(dir, "patched.onnx")
 	yarn := []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "yarn:factor=4"))}
-	rewritten(t, original, patched, kit.Remembering(rewrite.Options{Edits: yarn}))
+	rewritten(t, original, patched, rewrite.Options{Edits: yarn})
 	some := rewrite.Options{Edits: yarn}
 	record := func(change func(*provenance.Record)) func(*onnx.Model) {
 		return func(m *onnx.Model) {
@@ -308,7 +308,7 @@ func TestAgainRefuses(t *testing.T) {
 		if c.change != nil {
 			c.change(m)
 		}
-		_, err := rewrite.Rewrite(context.Background(), m, c.opts)
+		_, err := kit.Rewrite(context.Background(), m, c.opts)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one sentence with %q", err, want)
 		}
@@ -316,7 +316,7 @@ func TestAgainRefuses(t *testing.T) {
 	}
 	m := must(onnx.Open(original))
 	defer m.Close()
-	if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}}); err == nil || !strings.Contains(err.Error(), "nothing to restore") {
+	if _, err := kit.Rewrite(context.Background(), m, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}}); err == nil || !strings.Contains(err.Error(), "nothing to restore") {
 		t.Errorf("an original is restored: %v", err)
 	}
 }

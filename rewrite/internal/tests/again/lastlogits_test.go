@@ -139,7 +139,7 @@ func TestLastLogitsRefuses(t *testing.T) {
 		}
 		m.Graph.AddInitializer(onnx.NewTensor("axis", onnx.Int64, nil, []byte{1, 0, 0, 0, 0, 0, 0, 0}))
 		c.change(m)
-		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{LogitsPlaces: rewrite.LogitsPlacesInput})
+		_, err = kit.Rewrite(context.Background(), m, rewrite.Options{LogitsPlaces: rewrite.LogitsPlacesInput})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v; want %q", err, c.want)
 		}
@@ -150,7 +150,7 @@ func TestLastLogitsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{LogitsPlaces: "at"}); err == nil || !strings.Contains(err.Error(), "in branches") {
+	if _, err = kit.Rewrite(context.Background(), m, rewrite.Options{LogitsPlaces: "at"}); err == nil || !strings.Contains(err.Error(), "in branches") {
 		t.Errorf("a merged decoder: %v", err)
 	}
 }

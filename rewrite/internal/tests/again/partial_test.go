@@ -45,7 +45,7 @@ func TestRewriteWithoutLibrary(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer m.Close()
-				report, err := rewrite.Rewrite(context.Background(), m, opts)
+				report, err := kit.Rewrite(context.Background(), m, opts)
 				if err == nil {
 					t.Fatalf("no error; %d of %d sites are rewritten", report.Rewritten(), len(report.Sites))
 				}
@@ -80,7 +80,7 @@ func TestRewriteWithLoadedRuntime(t *testing.T) {
 	}
 	defer m.Close()
 	opts := rewrite.Options{}
-	if report, err := rewrite.Rewrite(context.Background(), m, kit.Remembering(opts)); err != nil || report.Rewritten() != 2 {
+	if report, err := kit.Rewrite(context.Background(), m, opts); err != nil || report.Rewritten() != 2 {
 		t.Errorf("%d sites are rewritten, %v", report.Rewritten(), err)
 	}
 }
@@ -130,7 +130,7 @@ func TestKeptSitesAreAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			report, err := rewrite.Rewrite(context.Background(), m, kit.Remembering(c.opts))
+			report, err := kit.Rewrite(context.Background(), m, c.opts)
 			if errors.Is(err, rewrite.ErrPartial) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v lacks %q", err, c.want)
 			}

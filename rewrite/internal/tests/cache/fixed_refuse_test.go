@@ -61,7 +61,7 @@ func TestFixedCacheReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(m.Graph)
-		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Cache: rewrite.Cache{Capacity: 8}})
+		_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Cache: rewrite.Cache{Capacity: 8}})
 		m.Close()
 		switch unfit := (*rewrite.EditError)(nil); {
 		case c.want == "" && err != nil:

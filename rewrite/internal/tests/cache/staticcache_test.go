@@ -107,7 +107,7 @@ func TestStaticCache(t *testing.T) {
 				path := kit.Model(name)
 				for _, opts := range c.opts {
 					m := kit.OpenModel(t, path)
-					report, err := rewrite.Rewrite(context.Background(), m, opts)
+					report, err := kit.Rewrite(context.Background(), m, opts)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -149,7 +149,7 @@ func TestStaticCache(t *testing.T) {
 func TestStaticCacheCapacity(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range staticCaches {
-		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(name)), rewrite.Options{Cache: rewrite.Cache{Capacity: 32}})
+		_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(name)), rewrite.Options{Cache: rewrite.Cache{Capacity: 32}})
 		if err == nil || !strings.Contains(err.Error(), "its cache has a fixed capacity already") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -251,7 +251,7 @@ func TestStaticCacheLookalikes(t *testing.T) {
 				c.change(p)
 				original := p.Saved()
 				m := kit.OpenModel(t, original)
-				report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+				report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 				if err != nil {
 					t.Fatal(err)
 				}

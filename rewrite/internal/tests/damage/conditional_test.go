@@ -178,7 +178,7 @@ func TestLookalikeChoices(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestChoiceBesidePositions(t *testing.T) {
 		}
 	}
 	m.Graph.AddInput(onnx.NewValueInfo("position_ids", onnx.Int64, onnx.Dim{Param: "batch_size"}, onnx.Dim{Param: "sequence_length"}))
-	report, err := rewrite.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), m.Model, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,7 +223,7 @@ func TestLookalikesCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			m = kit.OpenModel(t, changed)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,7 +301,7 @@ func TestSharedCounts(t *testing.T) {
 			before[v.Name] = describe(v)
 		}
 	}
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestStatesAndMaps(t *testing.T) {
 func TestStatesOfFixedCache(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, doge), kit.Remembering(rewrite.Options{Cache: rewrite.Cache{Capacity: 64}}))
+	_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, doge), rewrite.Options{Cache: rewrite.Cache{Capacity: 64}})
 	if err == nil || !strings.Contains(err.Error(), "computed from hidden states of all tokens") {
 		t.Errorf("a cache of fixed capacity: %v", err)
 	}

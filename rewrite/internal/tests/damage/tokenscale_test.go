@@ -62,7 +62,7 @@ func TestGainBehindNorms(t *testing.T) {
 			p := kit.NewPatient(t, c.model)
 			c.change(p)
 			m := kit.OpenModel(t, p.Saved())
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}})
 			if !c.both {
 				var refused *rewrite.EditError
 				if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {

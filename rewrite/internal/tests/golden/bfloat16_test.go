@@ -150,7 +150,7 @@ func TestBFloat16Lookalike(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 func crossed(t *testing.T, path string, opts rewrite.Options) (*onnx.Model, *rewrite.Report, string) {
 	t.Helper()
 	m := kit.OpenModel(t, path)
-	report, err := rewrite.Rewrite(context.Background(), m, opts)
+	report, err := kit.Rewrite(context.Background(), m, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestCrossAttentionAlone(t *testing.T) {
 	for _, s := range []*site.Site{odd.Sites[0], odd.Sites[2]} {
 		odd.After(s.Scores(), func(old string) string { return odd.Op("Mul", old, odd.Op("Cos", old)) })
 	}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, odd.Saved()), rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, odd.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestCrossAttentionAlone(t *testing.T) {
 	for _, s := range each.Crosses() {
 		each.After(s.Scores(), func(old string) string { return each.Op("Mul", old, each.Floats([]int64{1, 4, 1, 1}, 1, 2, 1, 1)) })
 	}
-	report, err = rewrite.Rewrite(context.Background(), kit.OpenModel(t, each.Saved()), rewrite.Options{AllowUnchanged: true, Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
+	report, err = kit.Rewrite(context.Background(), kit.OpenModel(t, each.Saved()), rewrite.Options{AllowUnchanged: true, Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestCrossAttentionAlone(t *testing.T) {
 	cos, sin := still.Tables()
 	still.After(cos.Outputs[0], func(old string) string { return still.Op("Add", still.Op("Mul", old, still.Float(0)), still.Float(1)) })
 	still.After(sin.Outputs[0], func(old string) string { return still.Op("Mul", old, still.Float(0)) })
-	report, err = rewrite.Rewrite(context.Background(), kit.OpenModel(t, still.Saved()), rewrite.Options{})
+	report, err = kit.Rewrite(context.Background(), kit.OpenModel(t, still.Saved()), rewrite.Options{})
 	if !errors.Is(err, rewrite.ErrNoAttention) || report.Rewritten() != 0 {
 		t.Errorf("a model that turns nothing: %v, %d rewritten", err, report.Rewritten())
 	}

@@ -47,7 +47,7 @@ func TestScoresOnly(t *testing.T) {
 			original := oddlyTurned(t, name)
 			rewritten := func(path string, opts rewrite.Options) (*onnx.Model, *rewrite.Report, error) {
 				m := kit.OpenModel(t, path)
-				report, err := rewrite.Rewrite(context.Background(), m, opts)
+				report, err := kit.Rewrite(context.Background(), m, opts)
 				return m, report, err
 			}
 			m, report, err := rewritten(original, rewrite.Options{})

@@ -82,7 +82,7 @@ func TestRounded(t *testing.T) {
 					return p.Saved()
 				}
 				m := kit.OpenModel(t, changed(newPatient(t, name)))
-				report, err := rewrite.Rewrite(context.Background(), m, scaling)
+				report, err := kit.Rewrite(context.Background(), m, scaling)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestRounded(t *testing.T) {
 				}
 
 				scaled := kit.OpenModel(t, kit.Model(name))
-				if _, err := rewrite.Rewrite(context.Background(), scaled, scaling); err != nil {
+				if _, err := kit.Rewrite(context.Background(), scaled, scaling); err != nil {
 					t.Fatal(err)
 				}
 				path := filepath.Join(t.TempDir(), "scaled.onnx")
@@ -216,7 +216,7 @@ func TestRoundedOtherwise(t *testing.T) {
 			c.change(p)
 			m := kit.OpenModel(t, p.Saved())
 			before := m.Digest()
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX})
 			if !errors.Is(err, rewrite.ErrPartial) || m.Digest() != before {
 				t.Errorf("error %v; the model should stay as it is", err)
 			}

@@ -35,7 +35,7 @@ func TestSections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, method)}, Target: target})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, method)}, Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestSectionsRefuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, axis, method)}})
+		_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, axis, method)}})
 		if err == nil || !strings.Contains(err.Error(), "gives each token several positions") {
 			t.Errorf("%s: the error is %v", method, err)
 		}
@@ -85,7 +85,7 @@ func TestSectionsRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib}); err == nil || !strings.Contains(err.Error(), "several positions") {
+	if _, err = kit.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib}); err == nil || !strings.Contains(err.Error(), "several positions") {
 		t.Errorf("the target contrib: the error is %v", err)
 	}
 }
@@ -174,7 +174,7 @@ func TestLookalikeSections(t *testing.T) {
 			nodes := append([]*onnx.Node{onnx.NewNode("Slice", []string{"position_ids", "axis", "one", "axis"}, []string{"first"})}, c.made...)
 			nodes = append(nodes, onnx.NewNode("Concat", []string{"made", "made", "made"}, []string{"together"}, onnx.IntAttr("axis", 0)))
 			m.Graph.Nodes = append(nodes, m.Graph.Nodes...)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX, AllowUnchanged: c.want != ""})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=4")}, Target: rewrite.PlainONNX, AllowUnchanged: c.want != ""})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func TestConstantsInExternalData(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range []string{"llama__optimum", "llama__dynamo18"} {
 		m := kit.OpenModel(t, everythingOutside(t, filepath.Join("../../../../testdata/models", name, "model.onnx")))
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestDumpSites(t *testing.T) {
 	p := newPatient(t, "llama__dynamo18")
 	spoil(p)
 	folder := t.TempDir()
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{DumpSites: folder, AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{DumpSites: folder, AllowUnchanged: true})
 	if err != nil || report.Rewritten() == len(report.Sites) {
 		t.Fatal(report.Rewritten(), err)
 	}

@@ -160,7 +160,7 @@ func TestOneRow(t *testing.T) {
 				}
 			}
 			c.change(p)
-			report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +266,7 @@ func TestHostileFusedOps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, "llama__dynamo23")
 			c.change(p)
-			report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}

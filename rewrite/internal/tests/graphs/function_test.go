@@ -98,7 +98,7 @@ func TestFunctions(t *testing.T) {
 			p.inFunctions()
 			path := p.Saved()
 			m := kit.OpenModel(t, path)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestFunctionsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestForeignFunctions(t *testing.T) {
 		Name: "Softmax", Domain: "local", Inputs: []string{"x"}, Outputs: []string{"y"}, AttributeNames: []string{"axis"},
 		Nodes: []*onnx.Node{onnx.NewNode("Softmax", []string{"x"}, []string{"y"})}, Opsets: []onnx.Opset{{Domain: "", Version: 13}},
 	}}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestHostileGraphs(t *testing.T) {
 			if err := p.Save(path, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, path), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}, AllowUnchanged: true})
 			if err != nil {
 				if !strings.Contains(err.Error(), c.reason) {
 					t.Fatalf("the error says %v; %q was expected", err, c.reason)

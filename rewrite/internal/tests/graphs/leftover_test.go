@@ -40,7 +40,7 @@ func TestLeftovers(t *testing.T) {
 			p := newPatient(t, "llama__optimum")
 			c.change(p)
 			m := kit.OpenModel(t, p.Saved())
-			report, err := rewrite.Rewrite(context.Background(), m, kit.Remembering(rewrite.Options{Edits: c.edits}))
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -155,7 +155,7 @@ func TestModelsThatCannotLoad(t *testing.T) {
 				defer session.Close()
 			}
 			measured := false
-			report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), kit.Remembering(rewrite.Options{Progress: func(string) { measured = true }}))
+			report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, path), rewrite.Options{Progress: func(string) { measured = true }})
 			if c.says == "" {
 				if err != nil || report.Rewritten() != 2 {
 					t.Fatalf("%d sites rewritten, error %v", report.Rewritten(), err)

@@ -33,7 +33,7 @@ func TestMemory(t *testing.T) {
 		"too little for any program": {4 << 20, false},
 	} {
 		m := kit.OpenModel(t, path)
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}, Memory: c.bytes}})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}, Memory: c.bytes}})
 		if c.fits && (err != nil || report.Rewritten() != 1) {
 			t.Errorf("%s: %d rewritten, error %v", name, report.Rewritten(), err)
 		}
@@ -52,7 +52,7 @@ func TestDeadline(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), 1)
 	defer stop()
 	p := newPatient(t, "llama__dynamo18-eager")
-	if report, err := rewrite.Rewrite(ctx, kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}}); !errors.Is(err, context.DeadlineExceeded) {
+	if report, err := kit.Rewrite(ctx, kit.OpenModel(t, p.Saved()), rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, sites %+v", err, report.Sites)
 	}
 }

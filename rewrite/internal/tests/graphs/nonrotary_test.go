@@ -16,6 +16,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 )
 
 // attend is a graph of one attention whose query goes through a change.
@@ -150,7 +151,7 @@ func TestWeightedAttention(t *testing.T) {
 			onnx.NewNode("Gather", []string{"tokens", "ids"}, []string{"token"}), onnx.NewNode("Gather", []string{"positions", "places"}, []string{"position"}),
 			onnx.NewNode("Add", []string{"token", "position"}, []string{"hidden"}), attention,
 		}
-		report, err := rewrite.Rewrite(t.Context(), m, rewrite.Options{AllowUnchanged: true})
+		report, err := kit.Rewrite(t.Context(), m, rewrite.Options{AllowUnchanged: true})
 		switch {
 		case c.none != "" && (!errors.Is(err, rewrite.ErrNoAttention) || !strings.Contains(err.Error(), c.none)):
 			t.Errorf("%s: error %v lacks %q", c.name, err, c.none)

@@ -32,7 +32,7 @@ func TestSharedProofs(t *testing.T) {
 		p := newPatient(t, "llama__dynamo18")
 		c.change(p)
 		proofs := 0
-		report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Progress: func(what string) {
+		report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{Progress: func(what string) {
 			if strings.HasPrefix(what, "verifying attention") {
 				proofs++
 			}

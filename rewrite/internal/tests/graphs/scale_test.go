@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 )
 
 // A model of more layers than any real one of its width, without its weights,
@@ -32,7 +33,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 	}
 	defer m.Close()
 	proofs := 0
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Source: rewrite.Source{WithoutWeights: true}, Progress: func(what string) {
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}, Source: rewrite.Source{WithoutWeights: true}, Progress: func(what string) {
 		if strings.HasPrefix(what, "verifying attention") {
 			proofs++
 		}
@@ -69,7 +70,7 @@ func TestWeightsBeyondTwoGigabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}})
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Library: library}})
 	if err != nil || report.Rewritten() != 2 {
 		t.Fatal(report.Rewritten(), err)
 	}

@@ -39,7 +39,7 @@ func TestMergedDecoder(t *testing.T) {
 	} {
 		golden := c.golden
 		m := kit.OpenModel(t, "../../../../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, Numerics: rewrite.Numerics{ExactAngles: c.form == rewrite.Inlined}})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, Numerics: rewrite.Numerics{ExactAngles: c.form == rewrite.Inlined}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestLoopBody(t *testing.T) {
 	loop := onnx.NewNode("Loop", []string{p.Int(2), ""}, []string{"turns"}, onnx.GraphAttr("body", body))
 	loop.Name = "turns"
 	g.Nodes, g.Outputs = []*onnx.Node{loop}, []*onnx.ValueInfo{onnx.NewValueInfo("turns", onnx.Float)}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestHalfInsideABranch(t *testing.T) {
 	g.Nodes = append(g.Nodes, choose)
 	original := p.Saved()
 	m := kit.OpenModel(t, original)
-	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

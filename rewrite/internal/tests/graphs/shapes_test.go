@@ -71,7 +71,7 @@ func TestWithoutWeights(t *testing.T) {
 				t.Fatalf("%s: the weight %s is still there", name, w.Name)
 			}
 		}
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Source: rewrite.Source{WithoutWeights: true}})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Source: rewrite.Source{WithoutWeights: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

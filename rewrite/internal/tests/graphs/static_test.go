@@ -237,7 +237,7 @@ func TestFixedSizes(t *testing.T) {
 			}
 			path := p.Saved()
 			m := kit.OpenModel(t, path)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}

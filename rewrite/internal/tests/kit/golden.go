@@ -41,7 +41,7 @@ func Patch(t *testing.T, path string, opts rewrite.Options) (string, *rewrite.Re
 		t.Fatal(err)
 	}
 	defer m.Close()
-	report, err := rewrite.Rewrite(context.Background(), m, Remembering(opts))
+	report, err := Rewrite(context.Background(), m, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 	original := p.Saved()
 	m := kit.OpenModel(t, original)
 	// The layer that is not changed is evaluated once for all cases of an export.
-	report, err := rewrite.Rewrite(context.Background(), m, kit.Remembering(rewrite.Options{AllowUnchanged: true}))
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (p *patient) placesOfChannels(rows [2][]int64) {
 func TestLatentCacheOfFixedCapacity(t *testing.T) {
 	testruntime.Require(t)
 	m := kit.OpenModel(t, "../../../../testdata/coverage/deepseek_v3__dynamo18/model.onnx")
-	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Cache: rewrite.Cache{Capacity: 64}})
+	_, err := kit.Rewrite(context.Background(), m, rewrite.Options{Cache: rewrite.Cache{Capacity: 64}})
 	if err == nil || !strings.Contains(err.Error(), "latent states") {
 		t.Errorf("the error is %v; latent states were expected in it", err)
 	}

@@ -117,7 +117,7 @@ func TestReachLookalikes(t *testing.T) {
 			c.change(p)
 			original := p.Saved()
 			m := kit.OpenModel(t, original)
-			report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
+			report, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func (p *patient) firstPosition() {
 func TestReachOfPadding(t *testing.T) {
 	testruntime.Require(t)
 	m := kit.OpenModel(t, filepath.Join(kit.Testdata, "coverage", "phi3_longrope__dynamo18", "model.onnx"))
-	if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{}); err != nil {
+	if _, err := kit.Rewrite(context.Background(), m, rewrite.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "model.onnx")
@@ -252,7 +252,7 @@ func TestReachOfPaddedRows(t *testing.T) {
 	} {
 		t.Run(export, func(t *testing.T) {
 			m := kit.OpenModel(t, filepath.Join(kit.Testdata, "coverage", export, "model.onnx"))
-			if _, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{}); err != nil {
+			if _, err := kit.Rewrite(context.Background(), m, rewrite.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "model.onnx")

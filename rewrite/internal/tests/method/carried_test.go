@@ -68,7 +68,7 @@ func TestCarriedScaling(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=3")}})
+			_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=3")}})
 			var refused *rewrite.EditError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "--scaling linear:factor=3,base=original") || !strings.Contains(err.Error(), "--scaling linear:factor=3,base=carried") {
 				t.Errorf("without base=: %v", err)

@@ -193,7 +193,7 @@ func TestDocumentsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = rewrite.Rewrite(context.Background(), m, c.opts)
+		_, err = kit.Rewrite(context.Background(), m, c.opts)
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
 		}

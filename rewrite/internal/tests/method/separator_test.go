@@ -86,7 +86,7 @@ func TestSeparatorRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.opts.Documents.Separator = &rewrite.Separator{Token: 2}
-		_, err = rewrite.Rewrite(context.Background(), m, kit.Remembering(c.opts))
+		_, err = kit.Rewrite(context.Background(), m, c.opts)
 		m.Close()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)

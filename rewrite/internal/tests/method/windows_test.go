@@ -69,7 +69,7 @@ func TestShortWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}, Layers: func(i int) bool { return i == 0 }})
+	_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{yarn}, Layers: func(i int) bool { return i == 0 }})
 	var refused *rewrite.EditError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "write "+text+"@all") {
 		t.Errorf("only the layer with a window: %v", err)

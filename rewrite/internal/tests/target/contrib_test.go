@@ -117,7 +117,7 @@ func TestTargetContribRefuses(t *testing.T) {
 		if c.opts.Target == "" {
 			c.opts.Target = rewrite.Contrib
 		}
-		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(c.export)), kit.Remembering(c.opts))
+		_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(c.export)), c.opts)
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
 		}
@@ -134,7 +134,7 @@ func TestTargetContribWantsLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	_, err = rewrite.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib})
+	_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib})
 	if err == nil || !strings.Contains(err.Error(), "give the context to reach (--context)") {
 		t.Errorf("error %v", err)
 	}
@@ -149,7 +149,7 @@ func TestTargetContribAgain(t *testing.T) {
 	if err != nil || len(seen.Sites) != 2 || seen.Sites[1].Op != "GroupQueryAttention" || seen.Sites[1].Scaling != "linear:factor=2" {
 		t.Errorf("inspect says %+v, %v", seen.Sites, err)
 	}
-	_, err = rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), rewrite.Options{Edits: kit.Edits(t, []string{"scaling linear:factor=2"})})
+	_, err = kit.Rewrite(context.Background(), kit.OpenModel(t, path), rewrite.Options{Edits: kit.Edits(t, []string{"scaling linear:factor=2"})})
 	if err == nil || !strings.Contains(err.Error(), "start from the original file") {
 		t.Errorf("rewritten again: %v", err)
 	}

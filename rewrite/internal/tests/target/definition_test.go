@@ -112,7 +112,7 @@ func TestForeignDefinition(t *testing.T) {
 			if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, changed), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
+			_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, changed), rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 			if c.right && err != nil {
 				t.Errorf("it was refused: %v", err)
 			}

@@ -113,7 +113,7 @@ func TestTargetONNXPerLayer(t *testing.T) {
 		}
 		sameAsOp(t, export, path, byOp)
 	}
-	report, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(export)), rewrite.Options{Target: rewrite.PlainONNX, AllowUnchanged: true, Edits: kit.Edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }})
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(export)), rewrite.Options{Target: rewrite.PlainONNX, AllowUnchanged: true, Edits: kit.Edits(t, []string{"scaling linear:factor=2"}), Layers: func(i int) bool { return i == 1 }})
 	if err != nil || report.Sites[0].Form != "" || report.Sites[1].Form != rewrite.Inlined {
 		t.Errorf("one layer alone: %+v, %v", report.Sites, err)
 	}
@@ -147,7 +147,7 @@ func TestTargetONNXAgain(t *testing.T) {
 		t.Errorf("inspect says %+v, %v", seen, err)
 	}
 	for _, again := range []rewrite.Options{{Edits: kit.Edits(t, []string{"scaling linear:factor=2"})}, {Earlier: rewrite.Earlier{Restore: true}}} {
-		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), again)
+		_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, path), again)
 		if err == nil || !strings.Contains(err.Error(), "start from the original file") {
 			t.Errorf("rewritten again: %v", err)
 		}
@@ -167,7 +167,7 @@ func TestTargetONNXRefuses(t *testing.T) {
 	} {
 		m := kit.OpenModel(t, kit.Model("llama__optimum"))
 		c.opts.Target = rewrite.PlainONNX
-		_, err := rewrite.Rewrite(context.Background(), m, kit.Remembering(c.opts))
+		_, err := kit.Rewrite(context.Background(), m, c.opts)
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
 		}
@@ -188,7 +188,7 @@ func TestTargetONNXKeepsReadersOfPadding(t *testing.T) {
 		"positions string:shift=16,window=4": kit.DependsOnPadding,
 	} {
 		opts := rewrite.Options{Target: rewrite.PlainONNX, Edits: kit.Edits(t, []string{method})}
-		_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, path), opts)
+		_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, path), opts)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v, want %q", method, err, want)
 		}

@@ -47,7 +47,7 @@ func behindNorms(t *testing.T, target rewrite.Target) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{
 			Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, method)}, Target: target})
 		if err != nil {
 			t.Fatal(err)

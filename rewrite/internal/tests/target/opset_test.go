@@ -156,7 +156,7 @@ func TestOperatorSetElsewhere(t *testing.T) {
 		t.Errorf("an inspection raised it to %d (%v)", m.Opset(""), err)
 	}
 	m = kit.OpenModel(t, kit.Model("llama__optimum"))
-	_, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Output: rewrite.Output{OperatorSet: 17}})
+	_, err := kit.Rewrite(context.Background(), m, rewrite.Options{Output: rewrite.Output{OperatorSet: 17}})
 	if unfit := (*rewrite.EditError)(nil); !errors.Is(err, opset.ErrLower) || !errors.As(err, &unfit) {
 		t.Errorf("above it: %v", err)
 	}

@@ -162,7 +162,7 @@ func TestPlainSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if _, err := rewrite.Rewrite(t.Context(), m, kit.Remembering(rewrite.Options{Edits: yarn, Target: rewrite.PlainONNX})); err != nil {
+		if _, err := kit.Rewrite(t.Context(), m, rewrite.Options{Edits: yarn, Target: rewrite.PlainONNX}); err != nil {
 			t.Fatal(err)
 		}
 		data, err := m.Marshal()

@@ -143,7 +143,7 @@ func TestRotationOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, c.axis, c.method)}, Target: c.target, AllowUnchanged: c.target == rewrite.Ops})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, c.axis, c.method)}, Target: c.target, AllowUnchanged: c.target == rewrite.Ops})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: error %v lacks %q", c.method, err, c.want)

@@ -1,0 +1,27 @@
+package kit
+
+import (
+	"context"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testengine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+)
+
+// memory remembers what the tests of a package evaluated.
+var memory = testengine.New(1 << 30)
+
+// Rewrite is rewrite.Rewrite by an engine that evaluates no piece of a model twice, unless a worker is
+// asked for.
+func Rewrite(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*rewrite.Report, error) {
+	if len(opts.Evaluation.Worker) == 0 {
+		ctx = sharedengine.WithOpener(ctx, func(c engine.Config) (engine.Engine, error) {
+			return memory.Open(c, local)
+		})
+	}
+	return rewrite.Rewrite(ctx, m, opts)
+}
+
+func local(c engine.Config) (engine.Engine, error) { return engine.NewLocal(c) }
