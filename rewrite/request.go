@@ -75,14 +75,14 @@ func (r *request) loadable() error {
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w; no runtime loads the model, copy or export it again", err)
 		case !r.opts.Source.WithoutWeights:
-			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.WithoutWeights in Go, looks at a model without its weights", err)
+			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.Source.WithoutWeights in Go, looks at a model without its weights", err)
 		case r.warnings == nil:
 			r.warnings = []string{fmt.Sprintf("%v; the model can be inspected without it, but no runtime runs it", err)}
 		}
 	}
 	// Operator sets follow the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
-		return &onnx.FileError{Path: r.model.Path, Err: errors.New("it names no operator set that it uses, so the file may be truncated; copy or download it again")}
+		return &onnx.FileError{Path: r.model.Path, Err: fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", r.model.Path)}
 	}
 	return nil
 }
