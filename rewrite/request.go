@@ -75,7 +75,7 @@ func (r *request) loadable() error {
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w; no runtime loads the model, copy or export it again", err)
 		case !r.opts.Source.WithoutWeights:
-			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.WithoutWeights in Go, looks at a model without its weights", err)
+			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.Source.WithoutWeights in Go, looks at a model without its weights", err)
 		case r.warnings == nil:
 			r.warnings = []string{fmt.Sprintf("%v; the model can be inspected without it, but no runtime runs it", err)}
 		}

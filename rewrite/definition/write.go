@@ -103,7 +103,7 @@ func defines(f *onnx.Function) bool { return f.Domain == customop.Domain }
 // of an element type.
 func Serves(opset int64, element onnx.DataType) error {
 	if opset < castLike && ir.Is16Bit(element) {
-		return fmt.Errorf("%w: the model is 16-bit and uses opset %d, and a fallback for other types than float32 needs opset %d; --opset %d (Options.OperatorSet) converts it", ErrUndefined, opset, castLike, castLike)
+		return fmt.Errorf("%w: the model is 16-bit and uses opset %d, and a fallback for other types than float32 needs opset %d; --opset %d (Options.Output.OperatorSet) converts it", ErrUndefined, opset, castLike, castLike)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func ops(m *onnx.Model) (list []*onnx.Node) {
 // function writes the body of a group.
 func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	if opset < oldestOpset {
-		return nil, fmt.Errorf("the model uses opset %d, and the fallback needs opset %d; --opset %d (Options.OperatorSet) converts it", opset, oldestOpset, oldestOpset)
+		return nil, fmt.Errorf("the model uses opset %d, and the fallback needs opset %d; --opset %d (Options.Output.OperatorSet) converts it", opset, oldestOpset, oldestOpset)
 	}
 	w := newBody(g, opset)
 	w.attention()
