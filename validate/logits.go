@@ -77,7 +77,7 @@ func (v *validation) rounding(ctx context.Context) error {
 	r, own := v.result, v.own
 	ways := []decoder.Options{{AsWritten: true}}
 	for seed := range roundings {
-		ways = append(ways, decoder.Options{Change: decoder.Rounded(seed)})
+		ways = append(ways, decoder.Options{Rounded: true, Seed: seed})
 	}
 	for i, as := range ways {
 		r.Same = r.same()

@@ -40,7 +40,7 @@ type Step struct {
 type Options struct {
 	// Model is loaded in the place of the file, beside which its weights lie. It is changed.
 	Model *onnx.Model
-	// Change, rewrite.InFloat64 or Rounded for example, gives what is loaded in the model's place.
+	// Change, rewrite.InFloat64 for example, gives what is loaded in the model's place.
 	Change func(*onnx.Model) (*onnx.Model, error)
 	// Outputs of a Model, float32 or integers, that All returns beside its own.
 	Outputs []*onnx.ValueInfo
@@ -49,6 +49,10 @@ type Options struct {
 	// Emulated computes nodes in bfloat16 in float32 and rounds their outputs: ONNX Runtime has no
 	// kernels for most of them. Models that are not loaded from their file are always computed so.
 	Emulated bool
+	// Rounded rounds every float32 number that a node computes once more, at random: what rounding
+	// alone does to the model. Seeds draw other roundings.
+	Rounded bool
+	Seed    int
 	// AsWritten leaves ONNX Runtime's graph optimisations out: another order of the same arithmetic.
 	AsWritten bool
 }
@@ -91,6 +95,10 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 	}
 	unlike := opts.Model != nil || opts.Change != nil // the file
 	changed := widen(m)
+	if opts.Rounded {
+		roundAgain(m, opts.Seed)
+		changed = true
+	}
 	if unlike || opts.Emulated {
 		changed = float16.Emulate(m, onnx.BFloat16) || changed
 	}

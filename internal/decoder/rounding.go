@@ -20,16 +20,6 @@ var exact = []string{
 	"Slice", "Split", "Squeeze", "TensorScatter", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
 }
 
-// Rounded is an Options.Change that rounds every float32 number that a node computes once more, at
-// random: what rounding alone does to the model. Seeds draw other roundings.
-func Rounded(seed int) func(*onnx.Model) (*onnx.Model, error) {
-	return func(m *onnx.Model) (*onnx.Model, error) {
-		float16.Widen(m)
-		roundAgain(m, seed)
-		return m, nil
-	}
-}
-
 // roundAgain multiplies every float32 number that a node computes by 1 or by a float32 number next to
 // it, drawn at random (Monte Carlo arithmetic). Nodes inside functions stay as they are.
 func roundAgain(m *onnx.Model, seed int) {
