@@ -149,7 +149,7 @@ func TestUndefined(t *testing.T) {
 			n := op(t, same)
 			n.OpType = "RotaryAttention_99"
 			return modelOf(17, n)
-		}, "it is no RotaryAttention"},
+		}, "it is not a RotaryAttention"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := c.m(t)

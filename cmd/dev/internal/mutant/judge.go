@@ -33,7 +33,7 @@ const allowed = 1e-4
 
 // Judge saves a model to folder, rewrites it without a method and compares the two: as they are,
 // and where they differ in float64, which tells rounding from another output. worker is the
-// command that evaluates (rewrite.Options.Worker). why is a sentence.
+// command that evaluates (rewrite.Options.Evaluation.Worker). why is a sentence.
 func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string, worker []string) (v Verdict, why string, _ error) {
 	original, patched := filepath.Join(folder, File), filepath.Join(folder, "patched.onnx")
 	if err := m.Save(original, onnx.SaveOptions{Force: true}); err != nil {
