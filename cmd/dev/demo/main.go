@@ -101,9 +101,9 @@ Difference is the largest of two logits. All %d are within the bound.
 
 What was done: two exports of one small Llama, as Optimum and torch.onnx wrote
 them, were rewritten three times each. Every attention layer was first verified
-equal to the fused op. Then it was left unchanged (no method), or changed by YaRN
-or STRING, and the outputs of the patched models were compared. They are in
-%s.
+equal to the fused op. Then it was left unchanged (no method), or changed by
+YaRN or STRING, and the outputs of the patched models were compared. They are
+in %s.
 
 To type next:
   %[3]s inspect %[4]s/llama__optimum/model.onnx

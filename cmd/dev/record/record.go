@@ -86,11 +86,11 @@ func digests(folder string) (string, error) {
 }
 
 // digest returns the SHA-256 of a file, of a model without the version of the program
-// that wrote it.
+// that wrote it and without the sentences of its record, which the report has too.
 func digest(path string) ([]byte, error) {
 	sum := sha256.New()
 	if filepath.Ext(path) == ".onnx" {
-		data, err := withoutTool(path)
+		data, err := withoutTexts(path)
 		sum.Write(data)
 		return sum.Sum(nil), err
 	}
@@ -102,7 +102,7 @@ func digest(path string) ([]byte, error) {
 	return sum.Sum(nil), errors.Join(err, f.Close())
 }
 
-func withoutTool(path string) ([]byte, error) {
+func withoutTexts(path string) ([]byte, error) {
 	m, err := onnx.Open(path)
 	if err != nil {
 		return nil, err
@@ -113,6 +113,15 @@ func withoutTool(path string) ([]byte, error) {
 		return nil, err
 	}
 	record.Tool = ""
+	for i := range record.Edits {
+		record.Edits[i].Note = ""
+	}
+	for i := range record.Sites {
+		record.Sites[i].Reason = ""
+	}
+	for i := range record.Kept {
+		record.Kept[i].Reason = ""
+	}
 	if err := provenance.Write(m, record); err != nil {
 		return nil, err
 	}
