@@ -33,6 +33,7 @@
 //	    (paddingreaders). Inspect ends here.
 //	  - The plan (plan) says what each site becomes: methods change its value (package rope), features add inputs and
 //	    caches (feature), and the target decides which nodes it is written as (backend; lower, plainonnx, contrib).
+//	    Options.PlanOnly ends here.
 //	  - The result is the changed copy: new nodes are inserted, unread ones are removed, the op's fallback in
 //	    standard operators is verified and added (fallback), and the record of it all is written into the
 //	    metadata (record.go).

@@ -31,6 +31,10 @@ type Options struct {
 	Output     Output
 	Evaluation Evaluation
 
+	// PlanOnly stops before the model is changed: the report says what each layer would become. Its record
+	// lacks the inputs that would be added.
+	PlanOnly bool
+
 	DumpSites string       // folder for layers that are delimited and unchanged, each as a model of its own with inputs, for bug reports; empty writes none
 	Progress  func(string) // receives what is being done; may be nil
 }

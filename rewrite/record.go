@@ -19,6 +19,7 @@ import (
 func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenance.Record {
 	known := r.methods.Context
 	out := &provenance.Record{
+		Version:       provenance.Version,
 		Tool:          version.This().String(),
 		Target:        string(cmp.Or(r.opts.Target, Ops)),
 		Graph:         hex.EncodeToString(r.digest[:]),

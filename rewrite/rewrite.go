@@ -53,7 +53,7 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	if err == nil && !opts.AllowUnchanged {
 		err = report.partial()
 	}
-	if err == nil {
+	if err == nil && !opts.PlanOnly {
 		m.Assign(v.source.model)
 	}
 	report.Seconds = time.Since(start).Seconds()
@@ -70,6 +70,13 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 	}
 	if v.plan, err = r.plan(ctx, eng, v.source, v.analysis); err != nil {
 		return v, err
+	}
+	if r.opts.PlanOnly {
+		v.result = &result{}
+		if !v.plan.Nothing && len(v.plan.Sites) > 0 {
+			v.result.record = r.record(v, shapesOf(v.source.model))
+		}
+		return v, nil
 	}
 	v.result, err = r.write(ctx, eng, v)
 	return v, err

@@ -166,6 +166,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.Earlier.Restore = r.restore
 	opts.Output.OperatorSet = int64(r.opset)
 	opts.AllowUnchanged = r.allowPartial
+	opts.PlanOnly = r.dryRun
 	switch {
 	case given("context") && r.context < 1:
 		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
