@@ -14,7 +14,7 @@ import (
 // Options says how a model is evaluated and what its attention layers become. The zero value fuses attention
 // and leaves the model's output unchanged.
 type Options struct {
-	Edits          []rope.Spec    // methods for the whole model, at most one per axis. A scaling skips sliding-window layers if the model also has full-attention layers
+	Edits          []rope.Spec    // methods for the whole model, at most one per axis. A scaling skips sliding-window layers whose frequencies differ from those of full-attention layers
 	LayerEdits     []LayerEdit    // methods of single layers, or with AllLayers of all
 	Layers         func(int) bool // which layers are rewritten, by their order in the graph; nil is all
 	Context        rope.Context   // what methods need to know of the model
@@ -99,15 +99,28 @@ type Evaluation struct {
 // LayerEdit is a method for some layers only.
 type LayerEdit struct {
 	Spec   rope.Spec
-	Layers func(int) bool // which layers, by their order in the graph; nil means by Type
+	Layers func(int) bool // which layers, by their order in the graph; nil means by Type or Kind
 	Type   string         // the layers of this type in config.json's layer_types
+	Kind   LayerKind      // the layers that are measured to be of this kind
 	Where  string         // the choice as the report says it, for example "layers 0-3"
 }
 
-func (e LayerEdit) String() string { return plan.LayerEdit(e).String() }
+// LayerKind is a kind of layers in a model of which some have a sliding window.
+type LayerKind string
+
+const (
+	FullAttention LayerKind = LayerKind(plan.FullAttention) // a query sees all keys before it
+	Windowed      LayerKind = LayerKind(plan.Windowed)      // a query sees the nearest keys
+)
+
+func (e LayerEdit) String() string { return e.plan().String() }
+
+func (e LayerEdit) plan() plan.LayerEdit {
+	return plan.LayerEdit{Spec: e.Spec, Layers: e.Layers, Type: e.Type, Kind: plan.LayerKind(e.Kind), Where: e.Where}
+}
 
 // AllLayers gives a method to every layer. A scaling in Options.Edits skips sliding-window
-// layers if the model also has full-attention layers.
+// layers whose frequencies differ from those of the model's full-attention layers.
 func AllLayers(spec rope.Spec) LayerEdit {
 	return LayerEdit{Spec: spec, Layers: func(int) bool { return true }, Where: "all layers"}
 }

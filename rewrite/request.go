@@ -214,7 +214,7 @@ func (r *request) checkLayers(a *analysis.Analysis) error {
 func (o Options) methods() plan.Methods {
 	m := plan.Methods{Edits: o.Edits, ExactAngles: o.Numerics.ExactAngles, RawCache: o.Cache.Raw, Precision: o.Numerics.Precision}
 	for _, e := range o.LayerEdits {
-		m.LayerEdits = append(m.LayerEdits, plan.LayerEdit(e))
+		m.LayerEdits = append(m.LayerEdits, e.plan())
 	}
 	if o.Earlier.Restore {
 		m.Precision = plan.Exact

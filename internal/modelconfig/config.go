@@ -1,6 +1,7 @@
 package modelconfig
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,12 @@ type Config struct {
 	Scaled    bool    // it asks for a scaling other than the default
 	Disagrees bool    // it has two different rope_theta
 
-	ScaledTypes map[string]bool // types of layers for which it asks for a scaling
+	TypedParameters []string        // types of layers that have parameters of their own
+	ScaledTypes     map[string]bool // those of them for which it asks for a scaling
+
+	// FullScaled says that the model's code gives a scaling to full-attention layers alone, though all
+	// layers have the same frequencies without one: OLMo 3, whose Olmo3Model in transformers says so.
+	FullScaled bool
 
 	LayerTypes []string // for example sliding_attention and full_attention; empty if it does not say
 
@@ -78,6 +84,7 @@ func parse(data []byte) (Config, error) {
 		Length     int64       `json:"max_position_embeddings"`
 		Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
 		LayerTypes []string    `json:"layer_types"`
+		ModelType  string      `json:"model_type"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return Config{}, err
@@ -86,7 +93,8 @@ func parse(data []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c := Config{Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, ScaledTypes: scaledTypes(data), keys: k}
+	c := Config{Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, FullScaled: file.ModelType == "olmo3", keys: k}
+	c.TypedParameters, c.ScaledTypes = typedParameters(data)
 	c.Scaled = len(c.ScaledTypes) > 0
 	if file.Original > 0 {
 		c.Original = file.Original
@@ -109,25 +117,29 @@ func parse(data []byte) (Config, error) {
 	return c, nil
 }
 
-// scaledTypes returns the types of layers for which config.json asks for a
-// scaling, in parameters per type.
-func scaledTypes(data []byte) map[string]bool {
+// typedParameters returns the types of layers that have parameters of their own, and those of them that are
+// scaled.
+func typedParameters(data []byte) (types []string, scaled map[string]bool) {
 	var file struct {
 		Parameters map[string]json.RawMessage `json:"rope_parameters"`
 	}
 	if json.Unmarshal(data, &file) != nil {
-		return nil
+		return nil, nil
 	}
-	scaled := map[string]bool{}
+	scaled = map[string]bool{}
 	for kind, text := range file.Parameters {
 		var parameters struct {
 			Type string `json:"rope_type"`
 		}
-		if json.Unmarshal(text, &parameters) == nil && parameters.Type != "" && parameters.Type != "default" {
+		if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &parameters) != nil {
+			continue // a parameter for all layers
+		}
+		types = append(types, kind)
+		if parameters.Type != "" && parameters.Type != "default" {
 			scaled[kind] = true
 		}
 	}
-	return scaled
+	return types, scaled
 }
 
 // Fill completes what a caller said of the model with what the file says.

@@ -72,6 +72,8 @@ func TestRotation(t *testing.T) {
 		"a base alone":      {`{"rope_theta": 500}`, 0, "500 none from "},
 		"gpt-neox":          {`{"rotary_emb_base": 500}`, 0, "500 none from "},
 		"gemma 3, a window": {`{"rope_theta": 500, "rope_local_base_freq": 7, "rope_scaling": {"rope_type": "linear", "factor": 8}, "sliding_window_pattern": 2}`, 0, "7 none from rope_local_base_freq"},
+		"olmo 3, a window":  {`{"model_type": "olmo3", "rope_theta": 500, "rope_scaling": {"rope_type": "linear", "factor": 8}, "layer_types": ["sliding_attention", "full_attention"]}`, 0, "500 none from model_type"},
+		"olmo 3, none":      {`{"model_type": "olmo3", "rope_theta": 500, "rope_scaling": {"rope_type": "linear", "factor": 8}, "layer_types": ["sliding_attention", "full_attention"]}`, 1, "500 linear:factor=8 from rope_scaling"},
 		"gemma 3, none":     {`{"rope_theta": 500, "rope_local_base_freq": 7, "rope_scaling": {"rope_type": "linear", "factor": 8}, "sliding_window_pattern": 2}`, 1, "500 linear:factor=8 from rope_scaling"},
 		"by types":          {`{"layer_types": ["sliding_attention", "full_attention"], "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 7}, "full_attention": {"rope_type": "linear", "rope_theta": 500, "factor": 8}}}`, 1, "500 linear:factor=8 from rope_parameters"},
 		"phi-3":             {`{"rope_theta": 500, "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}}`, 0, "500 longrope:short_factor=[1],long_factor=[2],original_max_position_embeddings=4096 from rope_scaling"},

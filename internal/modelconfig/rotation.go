@@ -74,6 +74,8 @@ func (c Config) parameters(kind string) (data json.RawMessage, key string) {
 		case entries == nil:
 		case name == "rope_scaling" && kind == sliding && c.keys.number("rope_local_base_freq").Given():
 			return nil, "rope_local_base_freq" // these layers are not scaled
+		case c.FullScaled && kind == sliding && entries.object(kind) == nil:
+			return nil, "model_type" // its code scales the other layers alone
 		case name == "rope_scaling" && len(entries) == 0:
 			key = name
 		default:

@@ -27,12 +27,23 @@ OTHERS = {
     "gemma3_text": dict(num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16, sliding_window=8,
                         layer_types=["sliding_attention", "full_attention"]),
 }
-BASES = {"gemma3_text": dict(sliding_attention=1000.0, full_attention=THETA)}
+# Windowed layers that share one rotary embedding with the others (Gemma 2, VaultGemma, gpt-oss), that have none beside
+# them (Mistral), or that a scaling never reaches although their frequencies are the same (OLMo 3).
+MIXED = ["sliding_attention", "full_attention"]
+LAYERED = {
+    "gemma2": dict(num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16, sliding_window=8, layer_types=MIXED,
+                   attn_logit_softcapping=5.0, final_logit_softcapping=30.0),
+    "vaultgemma": dict(num_key_value_heads=2, head_dim=16, query_pre_attn_scalar=16, sliding_window=8, layer_types=MIXED),
+    "gpt_oss": dict(num_key_value_heads=2, head_dim=16, sliding_window=8, layer_types=MIXED, num_local_experts=2, num_experts_per_tok=1),
+    "olmo3": dict(num_key_value_heads=2, sliding_window=8, layer_types=MIXED),
+    "mistral": dict(num_key_value_heads=2, head_dim=16, sliding_window=8),
+}
+BASES = {"gemma3_text": dict(sliding_attention=1000.0, full_attention=THETA), "olmo3": dict(sliding_attention=THETA, full_attention=THETA)}
 
 
 def config(name, **override):
     """The configuration; override may hold rope_parameters (transformers 5) and any other key."""
-    values = {**SHAPE, **(ARCHITECTURES | OTHERS)[name]}
+    values = {**SHAPE, **(ARCHITECTURES | OTHERS | LAYERED)[name]}
     partial = 0.5 if name == "gpt_neox" else None
     if name in BASES:  # override's parameters are by type of layer
         other = override.pop("rope_parameters", {})
@@ -62,7 +73,7 @@ def randomise(model, seed=1234):
                     scale *= 1.5
                 weight.copy_(random * scale)
             elif "norm" in name and name.endswith("weight"):
-                weight.copy_((0.0 if type(model).__name__.startswith("Gemma") else 1.0) + 0.1 * random)  # Gemma adds 1
+                weight.copy_((0.0 if "Gemma" in type(model).__name__ else 1.0) + 0.1 * random)  # Gemma adds 1
             else:
                 weight.copy_(0.2 * random)
             weight.copy_(weight.to(torch.bfloat16).to(weight.dtype))
@@ -78,7 +89,9 @@ def model(name, out, attention="sdpa", **override):
     from safetensors.torch import load_file, save_file
 
     torch.manual_seed(0)
-    m = AutoModelForCausalLM.from_config(config(name, **override), attn_implementation=attention).float().eval()
+    cfg = config(name, **override)
+    cfg._experts_implementation = "batched_mm"  # a loop over experts would be traced for one routing
+    m = AutoModelForCausalLM.from_config(cfg, attn_implementation=attention).float().eval()
     path = checkpoint(out, name)
     if os.path.exists(path):
         weights = load_file(path)

@@ -14,7 +14,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// AddEdit reads SPEC, SPEC@LAYERS or SPEC@all, and returns the layers that are named.
+// AddEdit reads SPEC, SPEC@LAYERS, SPEC@all, SPEC@full or SPEC@windowed, and returns the layers that are
+// named by number.
 func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error) {
 	text, where, some := strings.Cut(text, "@")
 	if err := otherFlag(axis.String(), text); err != nil {
@@ -31,8 +32,15 @@ func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error)
 		opts.Edits = append(opts.Edits, spec)
 		return nil, nil
 	}
-	if strings.EqualFold(where, "all") {
+	switch kind := rewrite.LayerKind(strings.ToLower(where)); kind {
+	case "all":
 		opts.LayerEdits = append(opts.LayerEdits, rewrite.AllLayers(spec))
+		return nil, nil
+	case rewrite.FullAttention:
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Kind: kind, Where: "full-attention layers"})
+		return nil, nil
+	case rewrite.Windowed:
+		opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: spec, Kind: kind, Where: "sliding-window layers"})
 		return nil, nil
 	}
 	selected, err := ParseLayers(where)

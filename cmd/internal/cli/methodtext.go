@@ -51,7 +51,7 @@ func MethodText(d provenance.Edit) string {
 	}
 	text := d.What + " " + name + " on " + LayersText(d.Layers)
 	if d.Note != "" {
-		text += ", those without a window, " + d.Note
+		text += ", " + d.Note
 	}
 	if len(parts) == 0 {
 		return text

@@ -30,8 +30,9 @@ func (c Config) mended(specs []rope.Spec) bool {
 
 // compare returns warnings where the graph computes something else than the
 // file says and no edit mends that. A model may have several bases; one that the
-// file knows is enough. unscaled layers are left out of a scaling for all.
-func (c Config) compare(sites []*analysis.Site, methods Methods, unscaled map[int]bool) []string {
+// file knows is enough. A scaling for all reaches the layers that reach says.
+func (m Methods) compare(a *analysis.Analysis, reach scope) []string {
+	c, layers := m.Config, layersOf(a, m.Config)
 	if c.Path == "" {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (c Config) compare(sites []*analysis.Site, methods Methods, unscaled map[in
 	}
 	var warnings []string
 	agrees := false
-	for _, f := range sites {
+	for _, f := range a.Measured() {
 		measured := f.Attention.Measured
 		if !measured.Rotary() {
 			continue
@@ -50,7 +51,7 @@ func (c Config) compare(sites []*analysis.Site, methods Methods, unscaled map[in
 		case ok && c.Scaled:
 			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.Path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
-			if specs, err := methods.of(f.Layer, unscaled[f.Layer]); err == nil && c.mended(specs) {
+			if specs, err := m.of(layers[f.Layer], reach.skipped[f.Layer]); err == nil && c.mended(specs) {
 				continue
 			}
 			w := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; --scaling theta:rope_theta=%g corrects it", base, c.Path, c.Theta, c.Theta)

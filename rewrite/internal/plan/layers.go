@@ -12,17 +12,36 @@ import (
 // LayerEdit is a method for some layers only.
 type LayerEdit struct {
 	Spec   rope.Spec
-	Layers func(int) bool // which sites, by their order in the graph; nil means by Type
+	Layers func(int) bool // which sites, by their order in the graph; nil means by Type or Kind
 	Type   string         // those of a type in config.json's layer_types
+	Kind   LayerKind      // those that are measured to be of a kind
 	Where  string         // the choice as the report says it, for example "layers 0-3"
 }
 
-// has says whether the edit is for a layer; types are config.json's.
-func (e LayerEdit) has(layer int, types []string) bool {
-	if e.Layers != nil {
-		return e.Layers(layer)
+// LayerKind is a kind of layers in a model of which some have a window. "" is none.
+type LayerKind string
+
+const (
+	FullAttention LayerKind = "full"     // every query sees all keys before it
+	Windowed      LayerKind = "windowed" // it sees the nearest ones
+)
+
+// layer is what methods may be chosen by.
+type layer struct {
+	number   int
+	kind     string // its type in config.json; "" where that does not say
+	windowed bool
+}
+
+// has says whether the edit is for a layer.
+func (e LayerEdit) has(l layer) bool {
+	switch {
+	case e.Layers != nil:
+		return e.Layers(l.number)
+	case e.Kind != "":
+		return (e.Kind == Windowed) == l.windowed
 	}
-	return layer < len(types) && types[layer] == e.Type
+	return l.kind == e.Type && e.Type != ""
 }
 
 // edit returns the edit in the words of reports.
@@ -33,56 +52,49 @@ func (e LayerEdit) String() string { return e.edit().String() }
 // text is a method as records and reports say it.
 func text(spec rope.Spec) string { return spec.Axis.String() + " " + spec.String() }
 
-// unscaledLayers returns the layers that a scaling for the whole model skips:
-// those with a window, in a model in which others see all keys. A longer context
-// is nothing new to them, and transformers does not scale them. A layer whose
-// type has a scaling of its own in config.json is not among them.
-func unscaledLayers(a *analysis.Analysis, config Config) map[int]bool {
-	layers, others := map[int]bool{}, false
-	types := config.LayerTypes
-	if len(types) != len(a.Sites) {
-		types = make([]string, len(a.Sites))
-	}
-	for i, s := range a.Sites {
-		others = others || s.Attention == nil && types[i] == "full_attention" // nothing was measured
+// layersOf returns the layers of a model.
+func layersOf(a *analysis.Analysis, config Config) []layer {
+	list := make([]layer, len(a.Sites))
+	for i := range list {
+		list[i].number = i
+		if len(config.LayerTypes) == len(list) {
+			list[i].kind = config.LayerTypes[i]
+		}
 	}
 	for _, s := range a.Measured() {
-		measured := s.Attention.Measured
-		if !measured.Rotary() {
-			continue
-		}
-		kind := types[s.Layer]
-		window := measured.Attention.Mask.Window > 0
+		l, measured := &list[s.Layer], s.Attention.Measured
+		l.windowed = measured.Attention.Mask.Window > 0
 		if measured.RotationOnly { // of which no mask is known
-			window = kind == "sliding_attention"
-		}
-		if window && !config.ScaledTypes[kind] {
-			layers[s.Layer] = true
-		} else {
-			others = true
+			l.windowed = l.kind == "sliding_attention"
 		}
 	}
-	if !others {
-		return nil
-	}
-	return layers
+	return list
 }
 
 // describe says what is done to the whole model and to single layers.
-func (m Methods) describe(a *analysis.Analysis, unscaled map[int]bool) ([]Edit, error) {
+func (m Methods) describe(a *analysis.Analysis, reach scope) ([]Edit, error) {
 	var list []Edit
 	for _, spec := range m.Edits {
 		edit := Edit{What: text(spec)}
-		if spec.Axis == rope.ScalingAxis && len(unscaled) > 0 {
-			if !slices.ContainsFunc(a.Sites, func(s analysis.Site) bool { return s.Unchanged == "" && !unscaled[s.Layer] }) {
-				return nil, fmt.Errorf("%s skips sliding-window layers, since others have no window, and every layer to be rewritten has one; write %v@all", edit.What, spec)
+		switch {
+		case spec.Axis != rope.ScalingAxis || reach.why == "":
+		case len(reach.skipped) == 0:
+			edit.Note = fmt.Sprintf("%s (%v@%s scales those without a window alone)", reach.why, spec, FullAttention)
+			edit.Where = " on all layers: " + edit.Note
+		default:
+			if !slices.ContainsFunc(a.Sites, func(s analysis.Site) bool { return s.Unchanged == "" && !reach.skipped[s.Layer] }) {
+				return nil, fmt.Errorf("%s skips sliding-window layers (%s), and every layer to be rewritten has a window; write %v@all", edit.What, reach.why, spec)
 			}
-			edit.Where = " on layers without a window, "
-			edit.Note = fmt.Sprintf("not on the %d with a window (%v@all scales all)", len(unscaled), spec)
+			not := fmt.Sprintf("not on the %d with a window: %s (%v@all scales all)", len(reach.skipped), reach.why, spec)
+			edit.Where, edit.Note = " on layers without a window, "+not, "those without a window, "+not
 		}
 		list = append(list, edit)
 	}
+	layers := layersOf(a, m.Config)
 	for _, e := range m.LayerEdits {
+		if e.Kind != "" && !slices.ContainsFunc(layers, e.has) {
+			return nil, fmt.Errorf("%v: the model has no such layer", e)
+		}
 		list = append(list, e.edit())
 	}
 	return list, nil
@@ -90,13 +102,13 @@ func (m Methods) describe(a *analysis.Analysis, unscaled map[int]bool) ([]Edit, 
 
 // of returns the methods of one layer, axis by axis, of which each has one
 // at most. unscaled leaves out a scaling for the whole model.
-func (m Methods) of(layer int, unscaled bool) ([]rope.Spec, error) {
+func (m Methods) of(l layer, unscaled bool) ([]rope.Spec, error) {
 	list := slices.Clone(m.Edits)
 	if unscaled {
 		list = slices.DeleteFunc(list, func(s rope.Spec) bool { return s.Axis == rope.ScalingAxis })
 	}
 	for _, e := range m.LayerEdits {
-		if e.has(layer, m.Config.LayerTypes) {
+		if e.has(l) {
 			list = append(list, e.Spec)
 		}
 	}
@@ -116,19 +128,24 @@ func OneOfEachAxis(list []rope.Spec) error {
 	return nil
 }
 
-// CheckLayers refuses edits that no layer of a model would get.
+// CheckLayers refuses edits that no layer of a model would get, as far as that is seen before anything
+// is measured.
 func (m Methods) CheckLayers(layers int) error {
 	for _, e := range m.LayerEdits {
-		if e.Layers == nil && len(m.Config.LayerTypes) != layers {
+		if e.Type != "" && len(m.Config.LayerTypes) != layers {
 			where := m.Config.Path
 			if where == "" {
 				where = "there is no config.json, so it"
 			}
 			return fmt.Errorf("%v goes by the types of layers, but %s names the types of %d layers and the model has %d", e, where, len(m.Config.LayerTypes), layers)
 		}
-		used := false
-		for layer := range layers {
-			used = used || e.has(layer, m.Config.LayerTypes)
+		used := e.Kind != ""
+		for i := range layers {
+			l := layer{number: i}
+			if e.Type != "" {
+				l.kind = m.Config.LayerTypes[i]
+			}
+			used = used || e.has(l)
 		}
 		if !used {
 			return fmt.Errorf("%v: the model has no such layer", e)

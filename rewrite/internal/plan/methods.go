@@ -54,10 +54,10 @@ func (m Methods) Carry() bool {
 // Make applies the methods to the sites that can be rewritten. The features are told in the plan's edits.
 func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
 	p := &Plan{Features: features}
-	unscaled := unscaledLayers(a, m.Config)
-	p.Warn(m.Config.compare(a.Measured(), m, unscaled)...)
+	reach, layers := scalingScope(a, m.Config), layersOf(a, m.Config)
+	p.Warn(m.compare(a, reach)...)
 	var err error
-	if p.Edits, err = m.describe(a, unscaled); err != nil {
+	if p.Edits, err = m.describe(a, reach); err != nil {
 		return p, &LayerError{WholeModel, err}
 	}
 	for _, f := range features {
@@ -76,7 +76,7 @@ func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
 		if s.Attention == nil {
 			continue
 		}
-		edited, err := m.edit(s, unscaled[s.Layer], p)
+		edited, err := m.edit(s, layers[s.Layer], reach.skipped[s.Layer], p)
 		if err != nil {
 			return p, &LayerError{s.Layer, err}
 		}
@@ -88,13 +88,13 @@ func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
 // Compare returns warnings where the graph computes something else than config.json says and no
 // method mends that.
 func (m Methods) Compare(a *analysis.Analysis) []string {
-	return m.Config.compare(a.Measured(), m, unscaledLayers(a, m.Config))
+	return m.compare(a, scalingScope(a, m.Config))
 }
 
 // edit applies the methods that are asked for to one site.
-func (m Methods) edit(s *analysis.Site, unscaled bool, p *Plan) (*Site, error) {
+func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site, error) {
 	measured := s.Attention.Measured
-	specs, err := m.of(s.Layer, unscaled)
+	specs, err := m.of(l, unscaled)
 	if err != nil {
 		return nil, err
 	}

@@ -28,10 +28,10 @@ type Plan struct {
 type Edit struct {
 	What  string // as a record says it
 	Where string // what follows it in reports, where it is not for all layers
-	Note  string // where a method for the whole model leaves layers out
+	Note  string // which layers a method for the whole model reaches, and why, as a record says it
 }
 
-func (e Edit) String() string { return e.What + e.Where + e.Note }
+func (e Edit) String() string { return e.What + e.Where }
 
 // Conclude adds to the edits what the sites have become, and the target's text. Nothing is to be done
 // where the model's own nodes may stay (keeps) and no method is asked for.

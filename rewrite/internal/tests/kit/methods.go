@@ -17,7 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// MethodGoldens is testdata/goldens/methods.json or others.json.
+// MethodGoldens is testdata/goldens/methods.json, others.json or layers.json.
 type MethodGoldens struct {
 	Trained int64 `json:"trained"`
 	Context int64 `json:"context"`
@@ -31,7 +31,7 @@ type MethodGoldens struct {
 // MethodCase is one method, or several, and who says what it gives.
 type MethodCase struct {
 	Edits      []string        `json:"edits"`           // axis, spec and perhaps @layer
-	Parameters json.RawMessage `json:"rope_parameters"` // by type of layer
+	Parameters json.RawMessage `json:"rope_parameters"` // for all layers, or by type
 	Oracle     string          `json:"oracle"`
 }
 
@@ -90,6 +90,10 @@ func (c MethodCase) Options(t *testing.T, g MethodGoldens) rewrite.Options {
 			t.Fatal(err)
 		}
 		for kind, s := range byType {
+			if kind == "" {
+				opts.Edits = append(opts.Edits, s)
+				continue
+			}
 			opts.LayerEdits = append(opts.LayerEdits, rewrite.LayerEdit{Spec: s, Type: kind, Where: kind})
 		}
 	}

@@ -56,6 +56,7 @@ func firstGoldens(t *testing.T, part string) kit.MethodGoldens {
 var shownExports = map[string]string{
 	"llama": "llama__optimum", "qwen3": "qwen3__optimum", "gpt_neox": "gpt_neox__optimum",
 	"cohere": "cohere__dynamo18", "gemma3_text": "gemma3_text__dynamo18",
+	"gemma2": "gemma2__dynamo18-eager", "vaultgemma": "vaultgemma__dynamo18-eager", "gpt_oss": "gpt_oss__dynamo18-eager", "olmo3": "olmo3__dynamo18-eager", "mistral": "mistral__dynamo18-eager",
 }
 
 // TestMethodGoldens compares patched models with transformers and with explicit
@@ -69,7 +70,7 @@ func TestMethodGoldens(t *testing.T) {
 	var mu sync.Mutex
 	var rows []string
 	t.Cleanup(func() { writeMethodTable(t, rows) })
-	for _, goldens := range []kit.MethodGoldens{kit.ReadMethodGoldens(t, "methods"), kit.ReadMethodGoldens(t, "others"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
+	for _, goldens := range []kit.MethodGoldens{kit.ReadMethodGoldens(t, "methods"), kit.ReadMethodGoldens(t, "others"), kit.ReadMethodGoldens(t, "layers"), firstGoldens(t, ""), firstGoldens(t, "_masks")} {
 		for _, name := range testsample.Of(t, slices.Sorted(maps.Keys(goldens.Cases)), 3) {
 			c := goldens.Cases[name]
 			architecture, _, named := strings.Cut(name, "/")
