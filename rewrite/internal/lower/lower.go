@@ -174,8 +174,11 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 	if a.Cross {
 		op.Cross = 1
 	}
-	if op.PositionIDs == "" && op.AttentionMask != "" && a.Chunk == 0 && limited(a.Bands) {
-		op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
+	if a.Chunk == 0 && limited(a.Bands) { // by the places in a text, whatever positions its first token has
+		op.PositionIDs = ""
+		if op.AttentionMask != "" {
+			op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
+		}
 	}
 	if a.Encoding.Layout == rope.Interleaved {
 		op.RotaryLayout = "interleaved"

@@ -47,13 +47,12 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 }
 
 // limited reports whether a band limits the position of queries. Such a limit counts from
-// the beginning of the text.
+// the beginning of the text, whatever position its first token has.
 func limited(bands []rope.Band) bool {
 	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
 }
 
-// fromFirstReal computes positions for a query [batch, heads, length, channels] of a model
-// that has none but indices. They count from each row's first token that the mask
+// fromFirstReal computes positions for a query [batch, heads, length, channels] by indices. They count from each row's first token that the mask
 // [batch, total] shows. pasts is the number of cached tokens of each row, "" where all
 // rows have the same.
 func fromFirstReal(b *ir.Builder, mask, query, pasts string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -57,8 +58,8 @@ func farOnce(t *testing.T, eng engine.Engine, a rope.Attention, seed uint64) (op
 		p.Query, p.Key, p.Value = random(a.Heads), random(a.KVHeads), random(a.KVHeads)
 		for l := range length {
 			at := int64(lastPosition - lengths[0] - length*min(1, i) + 1 + p.Past + l)
-			if a.Drawn.Range > 0 {
-				at = int64(l)
+			if a.Drawn.Range > 0 || a.Chunk == 0 && slices.ContainsFunc(a.Bands, func(b rope.Band) bool { return b.QueryLimit > 0 }) {
+				at = int64(p.Past + l) // places in a text, which begins at 0
 			}
 			p.Positions = append(p.Positions, at)
 		}
