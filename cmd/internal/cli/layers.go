@@ -47,7 +47,7 @@ func meantLayers(part string) string {
 	case strings.ContainsAny(part, ":="):
 		return "layers come last, after the keys: NAME:KEY=VALUE@0-3,7"
 	case suggest.Nearest(part, []string{"all", "full", "windowed"}) != "":
-		return "write SPEC@all, SPEC@full or SPEC@windowed for layers by kind, and leave --layers out"
+		return "for all layers write SPEC@all, by kind SPEC@full or SPEC@windowed, and leave --layers out"
 	}
 	return "write e.g. 0-3,7 (the first layer is 0)"
 }
