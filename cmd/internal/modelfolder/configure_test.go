@@ -46,13 +46,13 @@ func TestBaseOfTheGraph(t *testing.T) {
 	if err := os.Truncate(filepath.Join(folder, "model.onnx.data"), 651165696); err != nil { // its weights are never read
 		t.Fatal(err)
 	}
-	for method, want := range map[string]string{
+	for method, want := range testsample.OfMap(t, map[string]string{
 		"scaling yarn:factor=4": `max_position_embeddings 8192 → 32768
 rope_parameters {"rope_theta":100000.0, "rope_type":"default"} → {"rope_type":"yarn", "factor":4, "original_max_position_embeddings":8192, "rope_theta":10000}`,
 		"scaling yarn:factor=4,rope_theta=100000": `max_position_embeddings 8192 → 32768
 rope_parameters {"rope_theta":100000.0, "rope_type":"default"} → {"rope_type":"yarn", "factor":4, "original_max_position_embeddings":8192, "rope_theta":1e5}
 rope_theta 10000.0 → 100000`,
-	} {
+	}, 1) {
 		output, f := rewritten(t, folder, options(t, method), modelfolder.WriteOptions{Link: true})
 		if got := strings.ReplaceAll(changesOf(f, "config.json"), `"rope_theta":100000}`, `"rope_theta":1e5}`); got != want {
 			t.Errorf("%s: changes\n%s\nwant\n%s", method, got, want)
@@ -126,7 +126,7 @@ func TestAuditIsForetold(t *testing.T) {
 			cases = append(cases, one{model, method})
 		}
 	}
-	for _, c := range testsample.Of(t, cases, 12) {
+	for _, c := range testsample.Of(t, cases, 8) {
 		folder := t.TempDir()
 		put(t, folder, c.model+"/config.json", c.model+"/model.onnx")
 		if strings.Contains(c.model, "genai") {
