@@ -75,9 +75,7 @@ func (o Options) claims(model string) claims {
 	if o.Config != "" {
 		c.config = modelconfig.ReadFile(o.Config)
 	}
-	if c.genai.Unread == nil && !c.genai.Describes(model) {
-		c.genai = modelconfig.GenAI{}
-	}
+	c.leaveOut(model)
 	return c
 }
 

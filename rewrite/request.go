@@ -141,7 +141,9 @@ func (r *request) known() rope.Context {
 	if r.earlier != nil && r.earlier.Record != nil && !r.inspection {
 		known = r.earlier.Fill(known)
 	}
-	return r.methods.Config.Fill(known)
+	known = r.methods.Config.Fill(known)
+	known.Unread = r.methods.Config.Unread
+	return known
 }
 
 // checkAgain refuses what cannot be asked of a model that was rewritten before.
@@ -204,6 +206,9 @@ func (r *request) analysis() analysis.Options {
 
 // checkLayers refuses methods of layers that the model does not have.
 func (r *request) checkLayers(a *analysis.Analysis) error {
+	if err := r.methods.CheckTypes(); err != nil {
+		return &EditError{Layer: WholeModel, Err: err}
+	}
 	if err := r.methods.CheckLayers(len(a.Sites)); err != nil {
 		return &EditError{Layer: WholeModel, Err: err}
 	}

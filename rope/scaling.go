@@ -110,7 +110,10 @@ func (e edit) trained() (int64, error) {
 	if e.given("original_max_position_embeddings") {
 		return e.integer("original_max_position_embeddings"), nil
 	}
-	if e.Original == 0 {
+	switch {
+	case e.Original == 0 && e.Unread != nil:
+		return 0, fmt.Errorf("the trained context is unknown: the model's configuration cannot be read (%w); correct it, or give original_max_position_embeddings=", e.Unread)
+	case e.Original == 0:
 		return 0, errors.New("the trained context is unknown: give original_max_position_embeddings=, or put the model's config.json beside it")
 	}
 	e.used.note(paramOriginal.Name, Integer(e.Original), Configuration)
@@ -121,6 +124,10 @@ func (e edit) trained() (int64, error) {
 // original is the trained context, 0 if unknown.
 func (e edit) factor(original int64) (factor float64, warnings []string, err error) {
 	if !e.given("factor") {
+		if e.Length != 0 && original == 0 && e.Unread != nil {
+			_, err := e.trained()
+			return 0, nil, fmt.Errorf("the factor is unknown, since %w, or factor=", err)
+		}
 		if e.Length == 0 || original == 0 {
 			return 0, nil, errors.New("the factor is unknown: give factor=, or both the context to reach (--context) and the trained context (original_max_position_embeddings)")
 		}

@@ -25,6 +25,7 @@ type Context struct {
 	Length   int64   // tokens that the edited model is meant for (--context)
 	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
 	Theta    float64 // rope_theta of config.json
+	Unread   error   // why config.json, which is there, says nothing; nil where it is read or missing
 }
 
 // ParseSpec reads a spec. Unknown methods and keys, keys given twice, values

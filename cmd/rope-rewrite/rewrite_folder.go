@@ -149,6 +149,9 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 		}
 		for _, c := range f.Changes {
 			lines = append(lines, short(c))
+			if base := c.Base(); base != "" {
+				lines = append(lines, base+", the graph's or the method's")
+			}
 		}
 		return lines
 	case modelfolder.Along:

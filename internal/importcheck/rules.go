@@ -24,7 +24,7 @@ var Rules = []Rule{
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
-	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"rewrite", "provenance", "onnx", "customop", "internal"}, nil},
+	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"audit", "rewrite", "provenance", "onnx", "customop", "rope", "internal"}, nil},
 	{"cmd/internal/recipe", "a rewrite written down as a file", []string{"provenance", "rope", "internal/ranges", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
 	{"cmd/internal/docblocks", "the test that runs the blocks of the documentation", nil, nil},
 	{"cmd/dev", "programs for work on this repository, in a module of their own", []string{All}, []string{"github.com/bufbuild/protocompile", "github.com/spf13/cobra", "github.com/x448/float16", "golang.org/x/sys", "gonum.org/v1/plot", "google.golang.org/protobuf"}},
@@ -35,7 +35,7 @@ var Rules = []Rule{
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
 	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
 
-	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
+	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/ranges", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
 	{"rewrite/definition", "the op's fallback: ONNX functions of standard operators", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},
 	{"rewrite/internal/contrib", "the op as ONNX Runtime's GroupQueryAttention", []string{"onnx", "customop", "rewrite/definition", "rewrite/internal/ir"}, nil},
 	{"rewrite/internal/fused", "fused ops as the primitive nodes that compute the same", []string{"rope", "onnx", "internal/engine", "rewrite/internal/ir"}, nil},

@@ -31,6 +31,11 @@ func ReadGenAI(modelPath string) GenAI {
 	if err != nil {
 		return GenAI{Path: path, Unread: err}
 	}
+	return ParseGenAI(path, data)
+}
+
+// ParseGenAI reads the contents of the file. What keeps them from being read is in Unread.
+func ParseGenAI(path string, data []byte) GenAI {
 	var file keys
 	if err := json.Unmarshal(data, &file); err != nil {
 		return GenAI{Path: path, Unread: fmt.Errorf("%s is not a configuration in JSON: %w", path, err)}

@@ -1,11 +1,9 @@
 package modelconfig
 
 import (
-	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
-
-	"github.com/tidwall/sjson"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -13,59 +11,85 @@ import (
 // Meaning is what a patched model is now, as far as a configuration can say it. Zero
 // values leave what the configuration says.
 type Meaning struct {
-	Scaling string         // the method that scales the rotary layers
-	Used    []rope.Setting // its parameters
-	Context int64          // tokens that the model is meant for
-	Window  int64          // tokens that every layer sees
+	Context int64   // tokens that the model is meant for
+	Layers  []Layer // the attention layers of one of its graphs, in their order
 }
 
-// base is the rope_theta that the scaling works with, the zero value where it names none.
-func (now Meaning) base() rope.Value {
-	for _, s := range now.Used {
-		if s.Name == "rope_theta" && s.From == rope.Given {
-			return s.Value
+// Layer is one attention layer of a patched model.
+type Layer struct {
+	Turns   bool     // it rotates query and key by position
+	Base    float64  // rope_theta of its frequencies before Scaling; 0 where they follow none
+	Scaling *Scaling // what a rewrite made of its frequencies; nil where they are the exporter's
+	Window  int64    // tokens that it sees, 0 where it sees all and -1 where that is not known
+	Masked  bool     // a rewrite gave it the window
+}
+
+// Scaling is a method that scales frequencies.
+type Scaling struct {
+	Name string
+	Used []rope.Setting // its parameters
+}
+
+func (s *Scaling) String() string {
+	spec := rope.Spec{Axis: rope.ScalingAxis, Name: s.Name, Params: map[string]rope.Value{}}
+	for _, x := range s.Used {
+		if x.From == rope.Given {
+			spec.Params[x.Name] = x.Value
 		}
 	}
-	return rope.Value{}
+	return spec.String()
 }
-
-// dictionary is the scaling in transformers' words, in JSON. What the method takes by itself
-// is left out, as transformers takes the same.
-func (now Meaning) dictionary(base rope.Value) (json.RawMessage, error) {
-	d, err := sjson.SetBytes([]byte("{}"), "rope_type", now.Scaling)
-	for _, s := range now.Used {
-		own := s.From == rope.Default || s.From == rope.Computed || s.Name == "rope_theta" || slices.Contains(ours, s.Name)
-		if err == nil && !own {
-			var value []byte
-			if value, err = json.Marshal(s.Value); err == nil {
-				d, err = sjson.SetRawBytes(d, s.Name, value)
-			}
-		}
-	}
-	if err == nil && base.Kind() != rope.Absent {
-		d, err = sjson.SetBytes(d, "rope_theta", base.Numbers()[0])
-	}
-	return d, err
-}
-
-// ours are parameters that transformers does not know.
-var ours = []string{"length", "ramp", "base", "partial_rotary_factor"}
 
 // Apply writes what the model is now into config.json. Warnings say what that file cannot express.
+// What is said of layers that nothing was done to stays true.
 func (t *Text) Apply(now Meaning) (warnings []string, err error) {
+	was := Parse("", t.Bytes())
+	if was.Unread != nil {
+		return []string{fmt.Sprintf("it cannot be read (%v), and is unchanged", was.why())}, nil
+	}
 	under := t.languageModel()
-	set := func(key string, value any, wanted bool) {
-		if err == nil && wanted {
-			err = t.Set(under+key, value)
+	if now.Context > 0 && t.has(under+"max_position_embeddings") {
+		if err := t.Set(under+"max_position_embeddings", now.Context); err != nil {
+			return nil, err
 		}
 	}
-	set("max_position_embeddings", now.Context, now.Context > 0 && t.has(under+"max_position_embeddings"))
-	set("sliding_window", now.Window, now.Window > 0)
-	set("use_sliding_window", true, now.Window > 0 && t.has(under+"use_sliding_window"))
-	if err != nil || now.Scaling == "" {
+	window, err := t.window(under, now)
+	if err != nil {
 		return nil, err
 	}
-	return t.scale(under, now)
+	scaling, err := t.scale(under, now)
+	return slices.Concat(window, scaling), err
+}
+
+// window writes the window that masks gave to layers.
+func (t *Text) window(under string, now Meaning) (warnings []string, err error) {
+	var widths []int64
+	for _, l := range now.Layers {
+		if l.Masked && !slices.Contains(widths, l.Window) {
+			widths = append(widths, l.Window)
+		}
+	}
+	if len(widths) == 0 {
+		return nil, nil
+	}
+	tried := t.clone()
+	if err := tried.Set(under+"sliding_window", widths[0]); err != nil {
+		return nil, err
+	}
+	if tried.has(under + "use_sliding_window") {
+		if err := tried.Set(under+"use_sliding_window", true); err != nil {
+			return nil, err
+		}
+	}
+	told := Parse("", tried.Bytes())
+	for i, l := range now.Layers {
+		n, known := told.number(i, len(now.Layers), func(n int) any { return told.Window(n) })
+		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || w.Value != l.Window) {
+			return []string{fmt.Sprintf("it cannot describe which layers have a window of %d tokens now, and does not mention it", widths[0])}, nil
+		}
+	}
+	*t = tried
+	return nil, nil
 }
 
 // languageModel is what stands before the keys of the language model: nothing, or the key
@@ -79,47 +103,11 @@ func (t *Text) languageModel() string {
 	return ""
 }
 
-// scale writes a scaling as transformers reads it: in rope_parameters from its version 5 on,
-// in rope_scaling with rope_theta beside it before.
-func (t *Text) scale(under string, now Meaning) ([]string, error) {
-	m, err := rope.Lookup(rope.ScalingAxis, now.Scaling)
-	if err != nil {
-		return nil, err
-	}
-	const baseAlone = "theta" // a method that is no rope_type
-	if !m.HF && now.Scaling != baseAlone {
-		return []string{fmt.Sprintf("it cannot express the scaling %s, and does not mention it", now.Scaling)}, nil
-	}
-	base, newer := now.base(), under+"rope_parameters"
-	if !t.has(newer) {
-		if base.Kind() != rope.Absent {
-			err = t.Set(under+"rope_theta", base.Numbers()[0])
-		}
-		if err != nil || now.Scaling == baseAlone {
-			return nil, err
-		}
-		d, err := now.dictionary(rope.Value{})
-		if err != nil {
-			return nil, err
-		}
-		return nil, t.replace(under+"rope_scaling", d)
-	}
-	if !t.has(newer+".rope_type") && !t.has(newer+".rope_theta") {
-		return []string{"its rope_parameters are for types of layers, and are unchanged"}, nil
-	}
-	if base.Kind() == rope.Absent {
-		if theta := t.number(newer + ".rope_theta"); theta > 0 {
-			base = rope.Number(theta)
-		}
-	}
-	if now.Scaling == baseAlone {
-		now.Scaling = "default"
-	}
-	d, err := now.dictionary(base)
-	if err != nil {
-		return nil, err
-	}
-	return nil, t.replace(newer, d)
+// clone is a text that can be changed alone.
+func (t *Text) clone() Text {
+	c := *t
+	c.Changes = slices.Clone(t.Changes)
+	return c
 }
 
 // Host is what ONNX Runtime GenAI must know of a patched model.
@@ -129,8 +117,15 @@ type Host struct {
 	Growing bool   // its cache grows, so past and present are no shared buffers
 }
 
-// ApplyHost writes into genai_config.json what the host must know.
-func (t *Text) ApplyHost(now Host) (err error) {
+// customOps is the key of the one library with ops that ONNX Runtime GenAI loads.
+const customOps = "model.decoder.session_options.custom_ops_library"
+
+// CustomOps is the library with ops that genai_config.json names, "" where it names none.
+func (t *Text) CustomOps() string { return keys{"": t.Get(customOps)}.text("") }
+
+// ApplyHost writes into genai_config.json what the host must know. A library of the model's own
+// stays: own is its name, and the host then loads that one in place of now.Library.
+func (t *Text) ApplyHost(now Host) (own string, err error) {
 	set := func(key string, value any, wanted bool) {
 		if err == nil && wanted {
 			err = t.Set(key, value)
@@ -138,9 +133,12 @@ func (t *Text) ApplyHost(now Host) (err error) {
 	}
 	const context, length = "model.context_length", "search.max_length"
 	follows := t.number(length) == t.number(context) // GenAI's builder writes them equal
-	set("model.decoder.session_options.custom_ops_library", now.Library, now.Library != "")
+	if is := t.CustomOps(); now.Library != "" && is != "" && path.Base(is) != now.Library {
+		own = is
+	}
+	set(customOps, now.Library, now.Library != "" && own == "")
 	set(context, now.Context, now.Context > 0)
 	set(length, now.Context, now.Context > 0 && follows)
 	set("search.past_present_share_buffer", false, now.Growing && string(t.Get("search.past_present_share_buffer")) != "false")
-	return err
+	return own, err
 }

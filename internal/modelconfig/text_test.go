@@ -24,8 +24,16 @@ const older = `{
 }
 `
 
-func yarn() modelconfig.Meaning {
-	return modelconfig.Meaning{Scaling: "yarn", Context: 16384, Used: []rope.Setting{
+// layers are layers that turn by bases; a scaling is of all.
+func layers(scaling *modelconfig.Scaling, bases ...float64) (list []modelconfig.Layer) {
+	for _, base := range bases {
+		list = append(list, modelconfig.Layer{Turns: true, Base: base, Scaling: scaling})
+	}
+	return list
+}
+
+func yarn() *modelconfig.Scaling {
+	return &modelconfig.Scaling{Name: "yarn", Used: []rope.Setting{
 		{Name: "factor", Value: rope.Number(2), From: rope.Given},
 		{Name: "original_max_position_embeddings", Value: rope.Integer(8192), From: rope.Configuration},
 		{Name: "beta_fast", Value: rope.Number(32), From: rope.Default},
@@ -33,6 +41,10 @@ func yarn() modelconfig.Meaning {
 		{Name: "ramp", Value: rope.Text("hf"), From: rope.Given},
 		{Name: "rope_theta", Value: rope.Number(100000), From: rope.Measured},
 	}}
+}
+
+func theta(base float64) *modelconfig.Scaling {
+	return &modelconfig.Scaling{Name: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(base), From: rope.Given}}}
 }
 
 // Unknown keys, order and form stay, and taking the changes back gives the same bytes.
@@ -48,9 +60,9 @@ func TestTextKeepsTheRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := yarn()
-		now.Window = 64 // a key that is not there
-		if warnings, err := c.Apply(now); err != nil || warnings != nil {
+		now := modelconfig.Meaning{Context: 16384, Layers: layers(yarn(), 100000)}
+		now.Layers[0].Window, now.Layers[0].Masked = 64, true // a key that is not there
+		if warnings, err := c.Apply(now); err != nil || len(warnings) > 0 {
 			t.Fatal(name, warnings, err)
 		}
 		byType, err := rope.ParseLayerRopeParameters(c.Bytes())
@@ -95,6 +107,16 @@ func TestUndoLeavesOthersChanges(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
+	masked := func(list []modelconfig.Layer) []modelconfig.Layer {
+		list[0].Window, list[0].Masked = 64, true
+		return list
+	}
+	first := func(scaling *modelconfig.Scaling, bases ...float64) []modelconfig.Layer { // is scaled alone
+		list := layers(nil, bases...)
+		list[0].Scaling = scaling
+		return list
+	}
+	const yarn2 = `"rope_type":"yarn", "factor":2, "original_max_position_embeddings":8192`
 	for _, c := range []struct {
 		name, text string
 		now        modelconfig.Meaning
@@ -102,11 +124,38 @@ func TestApply(t *testing.T) {
 		warning    string
 	}{
 		{"nothing", older, modelconfig.Meaning{}, "", ""},
-		{"a window", `{"use_sliding_window": false}`, modelconfig.Meaning{Window: 64}, "sliding_window 64; use_sliding_window false → true", ""},
-		{"a base", older, modelconfig.Meaning{Scaling: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(5e5), From: rope.Given}}}, "rope_theta 100000 → 500000", ""},
-		{"a base, newer", `{"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}`, modelconfig.Meaning{Scaling: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(5e5), From: rope.Given}}}, `rope_parameters {"rope_type":"linear", "factor":2, "rope_theta":1e4} → {"rope_type":"default", "rope_theta":500000}`, ""},
-		{"no words", older, modelconfig.Meaning{Scaling: "ntk", Context: 16384}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, and does not mention it"},
-		{"by types", `{"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1}}}`, yarn(), "", "its rope_parameters are for types of layers, and are unchanged"},
+		{"a window", `{"use_sliding_window": false}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "sliding_window 64; use_sliding_window false → true", ""},
+		{"a window in some layers", `{}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers have a window of 64 tokens now, and does not mention it"},
+		{"a window where full attention is claimed", `{"layer_types": ["full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "it cannot describe which layers have a window of 64 tokens now, and does not mention it"},
+		{"a base", older, modelconfig.Meaning{Layers: layers(theta(5e5), 1e5)}, "rope_theta 100000 → 500000", ""},
+		{"a base, newer", `{"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_parameters {"rope_type":"linear", "factor":2, "rope_theta":1e4} → {"rope_type":"default", "rope_theta":500000}`, ""},
+		{"a base in place of a scaling", `{"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_theta 1e4 → 500000; rope_scaling {"type":"linear", "factor":2} → null`, ""},
+		{"no words", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "ntk"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, and does not mention it"},
+
+		// What is written is what was measured.
+		{"another base was measured", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rope_theta 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
+		{"another base was measured, newer", `{"rope_parameters": {"rope_theta": 1e5, "rope_type": "default"}, "rope_theta": 1e4}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
+			`rope_parameters {"rope_theta":1e5, "rope_type":"default"} → {` + yarn2 + `, "rope_theta":10000}`, ""},
+		{"the older key too", `{"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}, "rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
+			`rope_parameters {"rope_theta":1e4, "rope_type":"default"} → {` + yarn2 + `, "rope_theta":10000}; rope_theta 1e5 → 10000`, ""},
+		{"the key of GPT-NeoX", `{"rotary_emb_base": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rotary_emb_base 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
+		{"as exact as float32", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 99999.7)}, `rope_scaling {` + yarn2 + `}`, ""},
+		{"several bases", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)}, "", "the scaling yarn:factor=2,ramp=hf starts from several rope_theta (1000, 10000) and it has one for all layers, so it is unchanged in that"},
+		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 0)}, "", "the frequencies that the scaling yarn:factor=2,ramp=hf starts from follow no rope_theta, so it cannot describe them and is unchanged in that"},
+		{"a share that turns stays", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "linear", "factor": 3}}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
+			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"linear", "factor":3} → {` + yarn2 + `, "rope_theta":10000, "partial_rotary_factor":0.25}`, ""},
+
+		// Of single layers it says what is so, or nothing.
+		{"some layers", older, modelconfig.Meaning{Layers: first(yarn(), 1e5, 1e5)}, "", "it would describe layer 1 as scaled, which it is not, so it does not mention the scaling of the others"},
+		{"a layer that does not turn", older, modelconfig.Meaning{Layers: append(layers(yarn(), 1e5), modelconfig.Layer{})}, `rope_scaling null → {` + yarn2 + `}`, ""},
+		{"by types, which are unknown", `{"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1}}}`, modelconfig.Meaning{Layers: layers(yarn(), 1)}, "", "its rope_parameters are for types of layers, and it does not say of what type layer 0 is; they are unchanged"},
+		{"by types", byTypes, modelconfig.Meaning{Layers: first(yarn(), 1e4, 1e3)}, `rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}`, ""},
+		{"by types, all of them", byTypes, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)},
+			`rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}; rope_parameters.sliding_attention {"rope_type":"default", "rope_theta":1e3} → {` + yarn2 + `, "rope_theta":1000}`, ""},
+		{"Gemma 3 before version 5", gemma, modelconfig.Meaning{Layers: []modelconfig.Layer{{Turns: true, Base: 1e3, Window: 8}, {Turns: true, Base: 1e4, Scaling: yarn()}}}, `rope_scaling {` + yarn2 + `}`, ""},
+		{"Gemma 3 before version 5, all layers", gemma, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e4)}, "", "it would not describe layer 0 as scaled by yarn:factor=2,ramp=hf, and does not mention it"},
+		{"fewer layers than it names", `{"num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "rope_theta": 1e4, "rope_local_base_freq": 1e3}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it names 3 layers and the graph has 1 attention layers, so which of them are scaled cannot be said in it"},
+		{"not of its types", `{"max_position_embeddings": "many", "rope_theta": 1e4}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it cannot be read (json: cannot unmarshal string into Go struct field .max_position_embeddings of type int64), and is unchanged"},
 	} {
 		text, err := modelconfig.NewText([]byte(c.text))
 		if err != nil {
@@ -121,10 +170,49 @@ func TestApply(t *testing.T) {
 			changes = append(changes, change.String())
 		}
 		if got := strings.Join(changes, "; "); got != c.changes {
-			t.Errorf("%s: changes %q, want %q", c.name, got, c.changes)
+			t.Errorf("%s: changes\n%s\nwant\n%s", c.name, got, c.changes)
 		}
 		if got := strings.Join(warnings, "; "); got != c.warning {
 			t.Errorf("%s: warns %q, want %q", c.name, got, c.warning)
+		}
+	}
+}
+
+const (
+	byTypes = `{"layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}, "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}}`
+	gemma   = `{"rope_theta": 1e4, "rope_local_base_freq": 1e3, "sliding_window": 8, "sliding_window_pattern": 2}`
+)
+
+// A base that changes within a dictionary is told alone, since dictionaries are long.
+func TestChangeOfBase(t *testing.T) {
+	for _, c := range [][3]string{
+		{`{"rope_theta": 100000.0, "rope_type": "default"}`, `{"rope_type":"yarn","rope_theta":10000}`, "rope_theta 100000.0 → 10000"},
+		{`{"rope_theta": 10000.0}`, `{"rope_theta":10000}`, ""},
+		{`{}`, `{"rope_theta":10000}`, ""},
+		{`8192`, `16384`, ""},
+	} {
+		change := modelconfig.Change{Key: "x", Before: []byte(c[0]), After: []byte(c[1])}
+		if got := change.Base(); got != c[2] {
+			t.Errorf("%s: %q, want %q", change, got, c[2])
+		}
+	}
+}
+
+// The original comes back to the byte, and not out of a text that somebody else wrote.
+func TestOriginal(t *testing.T) {
+	for _, c := range [][2]string{{"", ""}, {"abc", "abc"}, {"abc", "aXc"}, {"aa", "aaa"}, {"aaa", "aa"}, {"", "x"}, {"x", ""}, {"a\xffb\r\n", "a\xfeb\r\n"}} {
+		o := modelconfig.OriginalOf([]byte(c[0]), []byte(c[1]))
+		if got, ok := o.Of([]byte(c[1])); !ok || string(got) != c[0] {
+			t.Errorf("%q of %q: %q, %t", c[0], c[1], got, ok)
+		}
+		if _, ok := o.Of([]byte(c[1] + " ")); ok {
+			t.Errorf("%q was taken for %q", c[1]+" ", c[1])
+		}
+	}
+	for _, o := range []modelconfig.Original{{}, {At: -1}, {At: 9}, {Length: -1}, {At: 1 << 62, Length: 1 << 62}} {
+		o.Digest = modelconfig.OriginalOf(nil, []byte("ab")).Digest
+		if got, ok := o.Of([]byte("ab")); ok && (o.At != 0 || o.Length != 0) {
+			t.Errorf("%+v: %q", o, got)
 		}
 	}
 }
@@ -134,21 +222,27 @@ func TestApplyHost(t *testing.T) {
 		text string
 		now  modelconfig.Host
 		want string
+		own  string
 	}{
 		{`{"model": {"context_length": 8192, "decoder": {"session_options": {"log_id": "x"}}}, "search": {"max_length": 8192, "past_present_share_buffer": true}}`,
 			modelconfig.Host{Library: "librope_ops.so", Context: 16384},
-			`model.decoder.session_options.custom_ops_library "librope_ops.so"; model.context_length 8192 → 16384; search.max_length 8192 → 16384`},
+			`model.decoder.session_options.custom_ops_library "librope_ops.so"; model.context_length 8192 → 16384; search.max_length 8192 → 16384`, ""},
 		{`{"model": {"context_length": 8192}, "search": {"max_length": 2048, "past_present_share_buffer": true}}`,
 			modelconfig.Host{Context: 16384, Growing: true},
-			`model.context_length 8192 → 16384; search.past_present_share_buffer true → false`},
-		{`{"model": {}, "search": {"past_present_share_buffer": false}}`, modelconfig.Host{Growing: true}, ``},
+			`model.context_length 8192 → 16384; search.past_present_share_buffer true → false`, ""},
+		{`{"model": {}, "search": {"past_present_share_buffer": false}}`, modelconfig.Host{Growing: true}, ``, ""},
+		{`{"model": {"decoder": {"session_options": {"custom_ops_library": "ops/theirs.so"}}}}`, modelconfig.Host{Library: "librope_ops.so"}, ``, "ops/theirs.so"},
+		{`{"model": {"decoder": {"session_options": {"custom_ops_library": "ops/theirs.so"}}}}`, modelconfig.Host{}, ``, ""},
+		{`{"model": {"decoder": {"session_options": {"custom_ops_library": "librope_ops.so"}}}}`, modelconfig.Host{Library: "librope_ops.so"}, ``, ""},
+		{`{"model": {"decoder": {"session_options": {"custom_ops_library": ""}}}}`, modelconfig.Host{Library: "librope_ops.so"}, `model.decoder.session_options.custom_ops_library "" → "librope_ops.so"`, ""},
 	} {
 		text, err := modelconfig.NewText([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := text.ApplyHost(c.now); err != nil {
-			t.Fatal(err)
+		own, err := text.ApplyHost(c.now)
+		if err != nil || own != c.own {
+			t.Errorf("%s: its own library is %q, want %q (%v)", c.text, own, c.own, err)
 		}
 		var changes []string
 		for _, change := range text.Changes {

@@ -1,19 +1,17 @@
 package modelfolder
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
-	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
-	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -28,6 +26,9 @@ type record struct {
 	Models         []string                        `json:"models"`
 	Configurations map[string][]modelconfig.Change `json:"configurations"` // by path
 	Added          []string                        `json:"added"`          // files that the original does not have
+
+	// Originals are the configurations to the byte, by path; records of older versions have none.
+	Originals map[string]modelconfig.Original `json:"originals,omitempty"`
 }
 
 // recordVersion is the newest version of the record that is read, and the one that is written.
@@ -65,11 +66,12 @@ func (r *record) configuration(folder, model string) ([]byte, error) {
 		if len(r.Configurations[name]) == 0 {
 			return nil, nil
 		}
-		text, err := readText(source{path: name, file: file})
+		data, err := configfile.Read(file, configfile.Config)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		if err := text.Undo(r.Configurations[name]); err != nil {
+		text, err := r.original(name, data)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		return text.Bytes(), nil
@@ -77,9 +79,22 @@ func (r *record) configuration(folder, model string) ([]byte, error) {
 	return nil, nil
 }
 
-// configure changes the configurations, and adds the op library where they name it.
+// original is a configuration of the folder as it was before an earlier rewrite changed it.
+func (r *record) original(name string, data []byte) (*modelconfig.Text, error) {
+	if before, ok := r.Originals[name].Of(data); ok {
+		return modelconfig.NewText(before)
+	}
+	text, err := modelconfig.NewText(data)
+	if err != nil {
+		return nil, err
+	}
+	return text, text.Undo(r.Configurations[name]) // somebody changed it since
+}
+
+// configure changes the configurations, and adds the op library beside those of hosts that load it.
 func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options) error {
-	now := record{Version: recordVersion, Tool: version.This().String(), Edits: []string{}, Models: []string{}, Configurations: map[string][]modelconfig.Change{}, Added: []string{recordFile}}
+	now := record{Version: recordVersion, Tool: version.This().String(), Edits: []string{}, Models: []string{},
+		Configurations: map[string][]modelconfig.Change{}, Originals: map[string]modelconfig.Original{}, Added: []string{recordFile}}
 	for _, x := range f.Files {
 		if x.What == Rewritten {
 			now.Models = append(now.Models, x.Path)
@@ -88,40 +103,44 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 			}
 		}
 	}
-	library := customop.LibraryFile()
 	for _, s := range files {
-		var apply func(*modelconfig.Text) error
-		switch name := path.Base(s.path); {
-		case name == configFile:
-			apply = func(t *modelconfig.Text) error { return f.configureModel(s.path, t, opts.Context.Length) }
-		case name == genaiConfigFile:
-			apply = func(t *modelconfig.Text) error { return f.configureHost(s.path, t, library, opts.Context.Length) }
+		var apply func(string, *modelconfig.Text, rewrite.Options) error
+		library := ""
+		switch path.Base(s.path) {
+		case configFile:
+			apply = f.configureModel
+		case genaiConfigFile:
+			apply = func(config string, text *modelconfig.Text, opts rewrite.Options) (err error) {
+				library, err = f.configureHost(config, text, opts)
+				return err
+			}
 		default:
 			continue
 		}
-		text, err := readText(s)
+		var text *modelconfig.Text
+		data, err := configfile.Read(s.file, configfile.Config)
+		if err == nil {
+			text, err = earlier.original(s.path, data)
+		}
 		if err != nil { // it may belong to something else
-			f.Warnings = append(f.Warnings, s.path+": "+err.Error()+"; it is left unchanged")
+			f.Warnings = append(f.Warnings, s.path+": it cannot be read: "+err.Error()+"; it is left unchanged")
 			continue
 		}
-		before := string(text.Bytes())
-		if err := text.Undo(earlier.Configurations[s.path]); err != nil {
-			return fmt.Errorf("%s: %w", s.path, err)
-		}
-		if err := apply(text); err != nil {
+		original := text.Bytes()
+		if err := apply(s.path, text, opts); err != nil {
 			return fmt.Errorf("%s: %w", s.path, err)
 		}
 		if len(text.Changes) > 0 {
-			now.Configurations[s.path] = text.Changes
+			now.Configurations[s.path], now.Originals[s.path] = text.Changes, modelconfig.OriginalOf(original, text.Bytes())
 		}
-		if len(text.Changes) > 0 || string(text.Bytes()) != before {
+		if len(text.Changes) > 0 || !bytes.Equal(text.Bytes(), data) {
 			f.add(File{Path: s.path, What: Configured, Changes: text.Changes}, line{data: text.Bytes()})
 		}
-		if beside := path.Join(path.Dir(s.path), library); namesLibrary(text, library) {
-			if err := f.addLibrary(beside, opts.Evaluation.Library); err != nil {
+		if library != "" {
+			if err := f.addLibrary(library, opts.Evaluation.Library); err != nil {
 				return err
 			}
-			now.Added = append(now.Added, beside)
+			now.Added = append(now.Added, library)
 		}
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
@@ -133,57 +152,28 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 	return nil
 }
 
-func readText(s source) (*modelconfig.Text, error) {
-	data, err := configfile.Read(s.file, configfile.Config)
-	if err != nil {
-		return nil, err
-	}
-	return modelconfig.NewText(data)
-}
-
 // configureModel describes in config.json the new models that read it.
-func (f *Folder) configureModel(config string, text *modelconfig.Text, context int64) error {
-	report := f.first(func(model string) bool { // as modelconfig.Read finds it
-		dir := path.Dir(model)
-		return path.Dir(config) == dir || path.Dir(config) == path.Dir(dir) && !f.hasConfig(dir)
-	})
+func (f *Folder) configureModel(config string, text *modelconfig.Text, opts rewrite.Options) error {
+	report := f.first(func(model string) bool { return f.configOf(model) == config })
 	if report == nil {
 		return nil
 	}
-	now, warnings := claimOf(report, context)
-	more, err := text.Apply(now)
-	for _, w := range append(warnings, more...) {
+	warnings, err := text.Apply(meaningOf(report, opts.Context.Length))
+	for _, w := range warnings {
 		f.Warnings = append(f.Warnings, config+": "+w)
 	}
 	return err
 }
 
-// hasConfig reports whether a folder below has a config.json of its own.
-func (f *Folder) hasConfig(dir string) bool {
-	return !missing(filepath.Join(f.path, filepath.FromSlash(dir), configFile))
-}
-
-// configureHost writes into genai_config.json what ONNX Runtime GenAI must know.
-func (f *Folder) configureHost(config string, text *modelconfig.Text, library string, context int64) error {
-	report := f.first(func(model string) bool { return path.Dir(model) == path.Dir(config) })
-	if report == nil {
-		return nil
+// configOf is the path of the config.json that modelconfig.Read finds for a model, "" where there is none.
+func (f *Folder) configOf(model string) string {
+	dir := path.Dir(model)
+	for _, at := range []string{dir, path.Dir(dir)} {
+		if name := path.Join(at, configFile); !missing(filepath.Join(f.path, filepath.FromSlash(name))) {
+			return name
+		}
 	}
-	now, _ := claimOf(report, context)
-	host := modelconfig.Host{Context: now.Context}
-	for _, s := range report.Sites {
-		host.Growing = host.Growing || s.Status == rewrite.Rewritten && s.Cache == "growing"
-	}
-	if report.Record != nil && report.Record.OpSpec > 0 {
-		host.Library = library
-	}
-	return text.ApplyHost(host)
-}
-
-// namesLibrary reports whether a configuration names the op library.
-func namesLibrary(text *modelconfig.Text, library string) bool {
-	var name string
-	return json.Unmarshal(text.Get("model.decoder.session_options.custom_ops_library"), &name) == nil && name == library
+	return ""
 }
 
 // addLibrary puts the op library beside a model.
@@ -217,42 +207,4 @@ func (f *Folder) first(of func(path string) bool) *rewrite.Report {
 		}
 	}
 	return nil
-}
-
-// claimOf reads from a report what a configuration can say of the model.
-// context are the tokens that it is meant for, 0 if not given.
-func claimOf(report *rewrite.Report, context int64) (now modelconfig.Meaning, warnings []string) {
-	r := report.Record
-	if r == nil || len(r.Edits) == 0 {
-		return now, nil
-	}
-	everywhere := func(e provenance.Edit) bool { // or in all layers except those that the edit's note explains
-		return len(e.Layers) == r.Layers() || e.Note != ""
-	}
-	for _, e := range r.Edits {
-		if e.What != "scaling" && e.What != "mask" {
-			continue
-		}
-		if !everywhere(e) {
-			warnings = append(warnings, fmt.Sprintf("it cannot describe %v for some layers only, so it does not mention it", e))
-			continue
-		}
-		name, _, _ := strings.Cut(e.Given, ":")
-		if e.What == "scaling" {
-			now.Scaling, now.Used = name, e.Settings
-			factor, original := e.Setting("factor").Numbers(), e.Setting("original_max_position_embeddings").Integer()
-			if original == 0 {
-				original = r.Configuration.Trained
-			}
-			if len(factor) == 1 && original > 0 {
-				now.Context = int64(factor[0] * float64(original))
-			}
-		} else if name == "sliding-window" {
-			now.Window = e.Setting("window").Integer()
-		}
-	}
-	if context > 0 {
-		now.Context = context
-	}
-	return now, warnings
 }

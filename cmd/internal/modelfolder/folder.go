@@ -110,6 +110,11 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 	if err := f.configure(files, earlier, opts); err != nil {
 		return nil, err
 	}
+	if !opts.Earlier.Restore { // the folder is then as it was
+		if err := f.audit(ctx, rewrite.Options{Evaluation: opts.Evaluation, Progress: say}); err != nil {
+			return nil, err
+		}
+	}
 	for _, s := range files {
 		if !f.has(s.path) && s.path != recordFile {
 			f.add(File{Path: s.path, What: Along, Size: s.size}, line{from: s})

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 const models = "../../../testdata/models"
 
-// options rewrite with methods: "scaling linear:factor=2".
+// options rewrite with methods: "scaling linear:factor=2", with "@0" of one layer and with "@all" of all.
 func options(t *testing.T, methods ...string) rewrite.Options {
 	t.Helper()
 	runtime, library := testruntime.Paths(t)
@@ -39,9 +39,18 @@ func options(t *testing.T, methods ...string) rewrite.Options {
 	for _, text := range methods {
 		name, spec, _ := strings.Cut(text, " ")
 		axis := map[string]rope.Axis{"scaling": rope.ScalingAxis, "positions": rope.PositionsAxis, "mask": rope.MaskAxis}[name]
+		spec, where, some := strings.Cut(spec, "@")
 		s, err := rope.ParseSpec(axis, spec)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if some {
+			e := rewrite.AllLayers(s)
+			if where != "all" {
+				e.Layers, e.Where = func(i int) bool { return fmt.Sprint(i) == where }, "layers "+where
+			}
+			o.LayerEdits = append(o.LayerEdits, e)
+			continue
 		}
 		o.Edits = append(o.Edits, s)
 	}

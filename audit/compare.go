@@ -1,0 +1,44 @@
+package audit
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// Configurations are the contents of the files that will stand beside a model; nil where there is none.
+type Configurations struct {
+	Config, GenAI []byte // config.json and genai_config.json
+}
+
+// Compare audits a model in memory, as Run would where it and its configurations were written.
+func Compare(ctx context.Context, m *onnx.Model, beside Configurations, opts rewrite.Options) (*Report, error) {
+	s := &subject{}
+	if beside.Config != nil {
+		s.claims.config = modelconfig.Parse("config.json", beside.Config)
+	}
+	if beside.GenAI != nil {
+		s.claims.genai = modelconfig.ParseGenAI("genai_config.json", beside.GenAI)
+	}
+	s.claims.leaveOut(m.Path)
+	r := &Report{Model: m.Path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
+	var err error
+	if r.Configs, err = s.claims.paths(m.Path); err != nil {
+		return r, err
+	}
+	if s.survey, err = Look(ctx, m, opts); err != nil {
+		return r, err
+	}
+	s.judge(r)
+	return r, nil
+}
+
+// leaveOut drops a genai_config.json that speaks of another model.
+func (c *claims) leaveOut(model string) {
+	if c.genai.Unread == nil && !c.genai.Describes(filepath.Base(model)) {
+		c.genai = modelconfig.GenAI{}
+	}
+}

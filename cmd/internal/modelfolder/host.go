@@ -1,0 +1,53 @@
+package modelfolder
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+)
+
+// configureHost writes into genai_config.json what ONNX Runtime GenAI must know. library is where
+// the op library goes, "" where the host needs none.
+func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewrite.Options) (library string, err error) {
+	dir := path.Dir(config)
+	report := f.first(func(model string) bool { return path.Dir(model) == dir })
+	if report == nil {
+		return "", nil
+	}
+	host := modelconfig.Host{Context: meaningOf(report, opts.Context.Length).Context}
+	for _, s := range report.Sites {
+		host.Growing = host.Growing || s.Status == rewrite.Rewritten && s.Cache == "growing"
+	}
+	if report.Record != nil && report.Record.OpSpec > 0 {
+		host.Library = customop.LibraryFile()
+		library = path.Join(dir, host.Library)
+	}
+	own, err := text.ApplyHost(host)
+	if err != nil || own == "" {
+		return library, err
+	}
+	switch {
+	case report.Fallback == nil:
+		return "", fmt.Errorf("it names an op library of its own, %s, and GenAI loads no second one, so the model needs its fallback there; leave out --fallback none, or give --target onnx", own)
+	case report.Fallback.Reason != "":
+		return "", fmt.Errorf("it names an op library of its own, %s, and GenAI loads no second one, so the model needs a fallback there and has none (%s); give --target onnx", own, report.Fallback.Reason)
+	}
+	f.Warnings = append(f.Warnings, fmt.Sprintf("%s: it names an op library of its own, %s, which stays. GenAI loads no second one, and runs the model on its fallback, more slowly. "+
+		"%s is beside it; a program that makes its own session registers both, from within the new folder: in Python %s in C %s",
+		config, own, library, pythonLine(library), cLine(library)))
+	return library, nil
+}
+
+// pythonLine registers a library with the session options named options. Neither line has a space, so
+// that the screen does not break it.
+func pythonLine(library string) string {
+	return fmt.Sprintf(`options.register_custom_ops_library("./%s")`, library)
+}
+
+// cLine does the same in C.
+func cLine(library string) string {
+	return fmt.Sprintf(`api->RegisterCustomOpsLibrary_V2(options,"./%s");`, library)
+}
