@@ -4,38 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
-
-// most is how many models of a folder are audited.
-const most = 1000
-
-// models lists the .onnx files in a folder and the folders in it, but for hidden
-// ones. Links are not followed.
-func models(folder string) (paths []string, err error) {
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != folder && strings.HasPrefix(d.Name(), "."):
-			return filepath.SkipDir
-		case d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".onnx"):
-			paths = append(paths, path)
-		}
-		if len(paths) > most {
-			return fmt.Errorf("%s has more than %d .onnx files; give a folder of fewer", folder, most)
-		}
-		return nil
-	})
-	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("there is no .onnx file in %s", folder)
-	}
-	return paths, err
-}
 
 // FolderReport is what came of the models of a folder.
 type FolderReport struct {
@@ -65,7 +37,7 @@ func (r *FolderReport) Failed() (n int) {
 // go on; what concerns one model is in the report.
 func RunFolder(ctx context.Context, folder string, opts Options) (*FolderReport, error) {
 	all := &FolderReport{Models: []*Report{}, Skipped: []Skipped{}}
-	paths, err := models(folder)
+	paths, err := modelfiles.List(folder)
 	if err != nil {
 		return all, err
 	}

@@ -45,6 +45,8 @@ func feedable(s *signature.Signature, in signature.Input) error {
 			return fmt.Errorf("input %s has a cache of exactly %d tokens and no input says how many it holds", in.Name, c.Rows)
 		}
 		return nil
+	case signature.Memory:
+		return fmt.Errorf("input %s is what an encoder gave, which is not fed here", in.Name)
 	case signature.Positions:
 		if in.Axes > 0 && s.Capacity > 0 {
 			return fmt.Errorf("input %s gives each token %d positions, which is not fed here beside a cache of fixed capacity", in.Name, in.Axes)

@@ -1,12 +1,14 @@
 package modeldiff
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -31,6 +33,9 @@ func Compare(a, b *onnx.Model, say func(read int64) error) (*First, error) {
 		return first, nil
 	}
 	first := c.graph(a.Graph, b.Graph, scope{names: map[string]string{}, taken: map[string]bool{}})
+	if first == nil {
+		first = c.opsets(func(string) bool { return true })
+	}
 	if first == nil {
 		first = c.functions()
 	}
@@ -90,13 +95,24 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 		}
 	}
 	for _, list := range [][2][]*onnx.ValueInfo{{a.Inputs, b.Inputs}, {a.Outputs, b.Outputs}} {
-		for i := range max(len(list[0]), len(list[1])) {
-			if i >= len(list[0]) || i >= len(list[1]) || list[0][i].Name != list[1][i].Name {
-				return &First{Ops: true, What: "its inputs or outputs differ"}
+		was, is := valueNames(list[0]), valueNames(list[1])
+		if !slices.Equal(slices.Sorted(slices.Values(was)), slices.Sorted(slices.Values(is))) {
+			return &First{Ops: true, What: "its inputs or outputs differ"}
+		}
+		for i := range was {
+			if was[i] != is[i] {
+				return &First{What: fmt.Sprintf("%q stands in the place of %q among its inputs or outputs", is[i], was[i])}
 			}
 		}
 	}
 	return nil
+}
+
+func valueNames(list []*onnx.ValueInfo) (names []string) {
+	for _, v := range list {
+		names = append(names, v.Name)
+	}
+	return names
 }
 
 func op(n *onnx.Node) [3]string {
@@ -249,7 +265,27 @@ func (c *comparison) inside(a, b *onnx.Graph, s scope) bool {
 	return c.ops(a, b) == nil && c.graph(a, b, s) == nil
 }
 
-// functions compares the functions of both models by their names.
+// opsets compares the versions of the operators of some domains.
+func (c *comparison) opsets(some func(domain string) bool) *First {
+	var lists [2]map[string]string
+	for i, m := range c.models {
+		lists[i] = map[string]string{}
+		for _, o := range opsets(m) {
+			lists[i][o.name] = o.text
+		}
+	}
+	domains := maps.Clone(lists[0])
+	maps.Copy(domains, lists[1])
+	for _, domain := range slices.Sorted(maps.Keys(domains)) {
+		if was, is := lists[0][domain], lists[1][domain]; was != is && some(domain) {
+			return &First{What: fmt.Sprintf("it uses version %s of the operators of %s instead of %s", cmp.Or(is, "none"), domain, cmp.Or(was, "none"))}
+		}
+	}
+	return nil
+}
+
+// functions compares the functions of both models by their names: what a rewrite wrote byte for byte,
+// the model's own by what they compute.
 func (c *comparison) functions() *First {
 	type key struct{ domain, name, overload string }
 	byName := map[key]*onnx.Function{}
@@ -257,15 +293,59 @@ func (c *comparison) functions() *First {
 		byName[key{f.Domain, f.Name, f.Overload}] = f
 	}
 	for _, f := range c.models[0].Functions {
-		g := byName[key{f.Domain, f.Name, f.Overload}]
-		if g == nil {
+		k := key{f.Domain, f.Name, f.Overload}
+		g := byName[k]
+		delete(byName, k)
+		fallback := f.Domain == customop.Domain
+		switch {
+		case g == nil && fallback:
+			return &First{What: fmt.Sprintf("the fallback %s was removed", f.Name)}
+		case g == nil:
 			return &First{Ops: true, What: fmt.Sprintf("the function %s is missing", f.Name)}
-		}
-		x, y := &onnx.Graph{Nodes: f.Nodes}, &onnx.Graph{Nodes: g.Nodes}
-		if !slices.Equal(f.Inputs, g.Inputs) || !slices.Equal(f.Outputs, g.Outputs) || c.ops(x, y) != nil ||
-			c.graph(x, y, scope{names: map[string]string{}, taken: map[string]bool{}}) != nil {
+		case fallback && f.Digest() != g.Digest():
+			return &First{What: fmt.Sprintf("the fallback %s is another", f.Name)}
+		case !fallback && !c.function(f, g):
 			return &First{What: fmt.Sprintf("the function %s computes something else", f.Name)}
 		}
 	}
+	for _, f := range c.models[1].Functions {
+		if byName[key{f.Domain, f.Name, f.Overload}] == nil {
+			continue
+		}
+		if f.Domain == customop.Domain {
+			return &First{What: fmt.Sprintf("the fallback %s was added", f.Name)}
+		}
+		return &First{Ops: true, What: fmt.Sprintf("the function %s is unexpected", f.Name)}
+	}
 	return nil
+}
+
+// function reports whether two functions compute the same.
+func (c *comparison) function(f, g *onnx.Function) bool {
+	x, y := &onnx.Graph{Nodes: f.Nodes}, &onnx.Graph{Nodes: g.Nodes}
+	s := scope{names: map[string]string{}, taken: map[string]bool{}}
+	if !slices.Equal(f.Opsets, g.Opsets) || len(f.Inputs) != len(g.Inputs) || len(f.Outputs) != len(g.Outputs) ||
+		!slices.Equal(f.AttributeNames, g.AttributeNames) || len(f.Attributes) != len(g.Attributes) || c.ops(x, y) != nil {
+		return false
+	}
+	for i, a := range f.Attributes {
+		if a.Name != g.Attributes[i].Name || !c.attribute(a, g.Attributes[i], s) {
+			return false
+		}
+	}
+	for i := range f.Inputs {
+		s.pair(f.Inputs[i], g.Inputs[i])
+	}
+	s = s.inner(x, y)
+	for i := range x.Nodes {
+		if c.node(x.Nodes[i], y.Nodes[i], s) != nil {
+			return false
+		}
+	}
+	for i := range f.Outputs {
+		if !s.pair(f.Outputs[i], g.Outputs[i]) {
+			return false
+		}
+	}
+	return true
 }

@@ -30,6 +30,14 @@ func (m *Model) Digest() [sha256.Size]byte {
 	return [sha256.Size]byte(sum.Sum(nil))
 }
 
+// Digest returns the SHA-256 of the function's bytes in a file.
+func (f *Function) Digest() [sha256.Size]byte {
+	sum := sha256.New()
+	c, _ := encode(f)
+	c.digest(sum)
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
 func digestField(sum io.Writer, f field) {
 	digestNumber(sum, int64(f.num))
 	switch child := f.child.(type) {

@@ -109,6 +109,19 @@ func Write(m *onnx.Model, r *Record) error {
 // Layers counts the attention layers of the model.
 func (r *Record) Layers() int { return len(r.Kept) + r.Rewritten() }
 
+// Everywhere reports whether every rewritten layer that rotates has an edit.
+func (r *Record) Everywhere(e Edit) bool {
+	for _, s := range r.Sites {
+		if a := s.Original; len(a.Encoding.Frequencies) == 0 || a.Cross {
+			continue
+		}
+		if slices.ContainsFunc(s.Layers, func(layer int) bool { return !slices.Contains(e.Layers, layer) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Rewritten counts those that were rewritten.
 func (r *Record) Rewritten() (n int) {
 	for _, s := range r.Sites {

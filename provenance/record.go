@@ -43,7 +43,7 @@ type Configuration struct {
 
 // Edit is one change that was asked for.
 type Edit struct {
-	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "logits", "cache", "precision", "opset" or "angles"
+	What     string         `json:"what"`               // "scaling", "positions", "mask", "documents", "kv", "logits", "cache", "precision", "opset", "angles" or "fallback"
 	Given    string         `json:"given"`              // as it was asked for, for example "yarn:factor=4"
 	Layers   []int          `json:"layers"`             // that have it
 	Settings []rope.Setting `json:"settings,omitempty"` // every parameter that it used

@@ -127,7 +127,7 @@ func merge(list []provenance.Site, s provenance.Site, merged map[siteKey]int) []
 
 // kinds are what an edit can change, in the order in which records list edits: the
 // axes of methods first.
-var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "precision", "documents", "kv", "logits", "opset"}
+var kinds = []string{rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String(), "angles", "cache", "precision", "documents", "kv", "logits", "opset", "fallback"}
 
 // recordedEdits returns the methods as the sites had them, each once with its layers,
 // and what the features add.
@@ -170,6 +170,9 @@ func (r *request) recordedEdits(v values) []provenance.Edit {
 		}
 		if raised := v.source.raised; raised != nil {
 			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(raised.To, 10)}, e.Layer)
+		}
+		if op, _ := e.Change.Op(); r.opts.Output.NoFallback && op != nil && e.Form == "" {
+			add(provenance.Edit{What: "fallback", Given: "none"}, e.Layer)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b provenance.Edit) int {

@@ -30,23 +30,24 @@ func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
 		o.Layers = func(layer int) bool { return slices.Contains(layers, layer) }
 	}
 	for _, e := range r.Edits {
-		if err := addEdit(&o, e, r.Rewritten()); err != nil {
+		if err := addEdit(&o, e, r.Everywhere(e)); err != nil {
 			return o, err
 		}
 	}
 	return o, nil
 }
 
-// addEdit adds one edit of a record, whose rewrite changed so many layers.
-func addEdit(o *rewrite.Options, e provenance.Edit, rewritten int) (err error) {
+// addEdit adds one edit of a record. every says that all layers that rotate have it; what only some have
+// was not asked for, a method brings it along.
+func addEdit(o *rewrite.Options, e provenance.Edit, every bool) (err error) {
 	if axis, ok := axisOf(e); ok {
-		return addMethod(o, axis, e, rewritten)
+		return addMethod(o, axis, e)
 	}
 	switch e.What {
 	case "angles":
-		o.Numerics.ExactAngles = true
+		o.Numerics.ExactAngles = every
 	case "cache":
-		o.Cache.Raw = e.Given == "raw"
+		o.Cache.Raw = e.Given == "raw" && every
 	case "precision":
 		o.Numerics.Precision = e.Given
 	case "documents":
@@ -61,21 +62,20 @@ func addEdit(o *rewrite.Options, e provenance.Edit, rewritten int) (err error) {
 		o.LogitsPlaces = e.Setting("input").String()
 	case "opset":
 		o.Output.OperatorSet, err = strconv.ParseInt(e.Given, 10, 64)
+	case "fallback":
+		o.Output.NoFallback = e.Given == "none"
 	default:
 		return fmt.Errorf("its record has an edit of %s, which this version does not know", e.What)
 	}
 	return err
 }
 
-// addMethod adds a method for all layers, or for those that have it.
-func addMethod(o *rewrite.Options, axis rope.Axis, e provenance.Edit, rewritten int) error {
+// addMethod adds a method for the layers that have it, even where these are all: a scaling for the
+// whole model would leave some of them out.
+func addMethod(o *rewrite.Options, axis rope.Axis, e provenance.Edit) error {
 	spec, err := rope.ParseSpec(axis, e.Spec())
 	if err != nil {
 		return err
-	}
-	if len(e.Layers) == rewritten || e.Note != "" {
-		o.Edits = append(o.Edits, spec)
-		return nil
 	}
 	has := func(layer int) bool { return slices.Contains(e.Layers, layer) }
 	o.LayerEdits = append(o.LayerEdits, rewrite.LayerEdit{Spec: spec, Layers: has, Where: "layers " + ranges.Text(e.Layers)})

@@ -22,8 +22,8 @@ func TestAgain(t *testing.T) {
 	window := provenance.Edit{What: "mask", Given: "sliding-window:window=8", Layers: []int{2}, Settings: []rope.Setting{set("window", rope.Integer(8), rope.Given)}}
 	r := &provenance.Record{
 		Target: "contrib:onnxruntime=1.22", Configuration: provenance.Configuration{Context: 256, Trained: 32},
-		Sites: []provenance.Site{{Layers: []int{0, 2}}}, Kept: []provenance.Kept{{Layer: 1}},
-		Edits: []provenance.Edit{scaling, window, {What: "angles", Given: "exact"}, {What: "cache", Given: "raw"}, {What: "precision", Given: "fast"}, {What: "opset", Given: "18"},
+		Sites: []provenance.Site{{Layers: []int{0, 2}, Original: rope.Attention{Encoding: rope.Encoding{Frequencies: []float64{1}}}}}, Kept: []provenance.Kept{{Layer: 1}},
+		Edits: []provenance.Edit{scaling, window, {What: "angles", Given: "exact", Layers: []int{0, 2}}, {What: "cache", Given: "raw", Layers: []int{0, 2}}, {What: "precision", Given: "fast"}, {What: "opset", Given: "18"},
 			{What: "documents", Given: "separator:3,ends", Settings: []rope.Setting{set("token", rope.Integer(3), rope.Given)}},
 			{What: "kv", Given: "fixed:capacity=64,input=n", Settings: []rope.Setting{set("capacity", rope.Integer(64), rope.Given), set("input", rope.Text("n"), rope.Given)}},
 			{What: "logits", Given: "last:input=at", Settings: []rope.Setting{set("input", rope.Text("at"), rope.Given)}},
@@ -33,16 +33,16 @@ func TestAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.Edits) != 1 || o.Edits[0].String() != "yarn:factor=4,original_max_position_embeddings=32" {
-		t.Errorf("methods of all layers: %v", o.Edits)
-	}
-	if len(o.LayerEdits) != 1 || o.LayerEdits[0].String() != "mask sliding-window:window=8 on layers 2" || o.LayerEdits[0].Layers(0) || !o.LayerEdits[0].Layers(2) {
-		t.Errorf("methods of layers: %v", o.LayerEdits)
+	// By layers, also where all have a method: a scaling for the whole model skips some.
+	for i, want := range []string{"scaling yarn:factor=4,original_max_position_embeddings=32 on layers 0,2", "mask sliding-window:window=8 on layers 2"} {
+		if e := o.LayerEdits[i]; e.String() != want || e.Layers(0) != (i == 0) || e.Layers(1) || !e.Layers(2) {
+			t.Errorf("%v, want %s", e, want)
+		}
 	}
 	if o.Layers == nil || !o.Layers(0) || o.Layers(1) || !o.Layers(2) {
 		t.Error("other layers than those of the record are rewritten")
 	}
-	o.Edits, o.LayerEdits, o.Layers = nil, nil, nil
+	o.LayerEdits, o.Layers = nil, nil
 	want := rewrite.Options{
 		Evaluation:     rewrite.Evaluation{Library: "ops.so"},
 		Target:         "contrib:onnxruntime=1.22",
@@ -60,6 +60,10 @@ func TestAgain(t *testing.T) {
 	r.Edits = []provenance.Edit{{What: "documents", Given: "input:ids", Settings: []rope.Setting{set("input", rope.Text("ids"), rope.Given)}}}
 	if o, err = again(r, rewrite.Options{}); err != nil || o.Documents.Input != "ids" || o.Documents.Separator != nil {
 		t.Errorf("an input of documents: %v, %+v", err, o)
+	}
+	r.Edits = []provenance.Edit{{What: "cache", Given: "raw", Layers: []int{2}}, {What: "angles", Given: "exact", Layers: []int{0}}}
+	if o, err = again(r, rewrite.Options{}); err != nil || o.Cache.Raw || o.Numerics.ExactAngles {
+		t.Errorf("what a method brought along for some layers: %v, %+v", err, o)
 	}
 	r.Edits = []provenance.Edit{{What: "telepathy"}}
 	if _, err = again(r, rewrite.Options{}); err == nil {

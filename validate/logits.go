@@ -17,10 +17,15 @@ const roundings = 8
 // fewRoundings is how many are enough to see that methods make more of a difference than rounding.
 const fewRoundings = 3
 
+// clear is how many times above what rounding was seen to do a difference is that no other rounding
+// would explain.
+const clear = 64
+
 // compare runs both models, one after the other, so that one at a time is in memory, and measures
 // how their logits differ.
 func (v *validation) compare(ctx context.Context) error {
 	as := decoder.Options{Emulated: v.emulated}
+	v.clock.begin(runOriginal, "")
 	own, alone, err := v.run(ctx, v.original, as, false)
 	for unrun := (*notRun)(nil); errors.As(err, &unrun) && len(v.kinds) > 1; {
 		v.note(fmt.Sprintf("%s: not compared, because the original itself does not run this way (%v).", v.kinds[unrun.kind].name, unrun.error))
@@ -35,6 +40,7 @@ func (v *validation) compare(ctx context.Context) error {
 			v.note(fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", v.kinds[i].name, why))
 		}
 	}
+	v.clock.begin(runPatched, "")
 	if v.logits, _, err = v.run(ctx, v.patched, as, true); err != nil {
 		return err
 	}
@@ -58,6 +64,7 @@ func (v *validation) compare(ctx context.Context) error {
 		r.Cases = append(r.Cases, c)
 	}
 	if r.Short {
+		v.clock.begin(runWide, "")
 		wide, _, err := v.run(ctx, v.original, decoder.Options{Wide: true}, false)
 		if err != nil {
 			return err
@@ -81,13 +88,17 @@ func (v *validation) rounding(ctx context.Context) error {
 	}
 	for i, as := range ways {
 		r.Same = r.same()
-		if i > fewRoundings && r.Claim != nil && r.Claim.Changes && r.expected() {
+		if methods := r.Claim != nil && r.Claim.Changes; methods && r.expected() && (i > fewRoundings || i > 0 && r.clearlyOther()) {
 			return nil // methods make the difference
 		}
-		if altered := r.Rebuilt != nil && r.Rebuilt.Altered; i > 0 && (r.Same && r.expected() || r.Short || altered) {
+		if i > 0 && (r.Same && r.expected() || r.Short || r.altered()) {
 			return nil
 		}
-		v.progress("rounding of the original")
+		if i == 0 {
+			v.clock.begin(runUnoptimised, "")
+		} else {
+			v.clock.begin(runRounded, fmt.Sprintf(", %d of at most %d", i, roundings))
+		}
 		other, _, err := v.run(ctx, v.original, as, false)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -128,7 +139,6 @@ func (n *notRun) Unwrap() error { return n.error }
 
 func (v *validation) feed(ctx context.Context, d *decoder.Decoder, patched bool) (logits [][]float64, alone []error, err error) {
 	for i, k := range v.kinds {
-		v.progress(k.name)
 		var out []float64
 		var why error
 		if patched && k.ragged {

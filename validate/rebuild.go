@@ -39,11 +39,28 @@ func (v *validation) readRecords() error {
 		}
 		*f.into = record
 	}
+	if v.before != nil && v.record == nil {
+		m, err := onnx.Open(v.patched)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if graph := m.Digest(); hex.EncodeToString(graph[:]) == graphs[0] {
+			return &OrderError{v.original, v.patched}
+		}
+	}
 	if v.record != nil && graphs[0] != graphs[1] {
 		v.note(fmt.Sprintf("The patched model's record is of another original (SHA-256 of its graph %.12s…, here %.12s…), so the logits alone are compared.", graphs[1], graphs[0]))
 		v.record = nil
 	}
 	return nil
+}
+
+// OrderError says that the original was given as the patched model.
+type OrderError struct{ Original, Patched string }
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("the models are given the wrong way round: %s was rewritten from %s; give that first", e.Original, e.Patched)
 }
 
 // compareRecord compares the patched model with what its record says: its graph with that of the
@@ -56,14 +73,14 @@ func (v *validation) compareRecord(ctx context.Context) error {
 		c.Methods = append(c.Methods, methods(v.record)...)
 	}
 	r.Claim = c
-	v.progress("rewriting the original as the record says")
+	v.clock.begin(rewriteAgain, "")
 	if err := v.compareRebuilt(ctx); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
 		v.note(fmt.Sprintf("The original could not be rewritten as the record says: %v.", err))
 	}
-	v.progress("layer by layer")
+	v.clock.begin(compareLayers, "")
 	if err := v.claim(ctx, c); err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -120,29 +137,43 @@ func (v *validation) rebuild(ctx context.Context, target rewrite.Target) (*onnx.
 	return m, nil
 }
 
-// compareGraphs compares the patched model's graph with that of the rebuilt model.
+// compareGraphs compares the patched model's graph with that of the rebuilt model. What another version
+// wrote may have other ops; what it left of the original may not differ.
 func (v *validation) compareGraphs(m *onnx.Model) (*Rebuilt, error) {
 	patched, err := onnx.Open(v.patched)
 	if err != nil {
 		return nil, err
 	}
 	defer patched.Close()
-	if len(definition.Of(patched)) == 0 {
-		definition.Remove(m) // a model may go without
-	}
-	first, err := modeldiff.Compare(m, patched, func(int64) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	r := &Rebuilt{First: first}
 	written := v.record.Tool == version.This().String()
-	r.Altered = first != nil && !first.Ops && written
-	if first != nil && !r.Altered {
-		by := "after a rewrite by this version"
-		if !written {
-			by = fmt.Sprintf("by rope-rewrite %s, and this is %s", v.record.Tool, version.This())
+	if !written {
+		definition.Remove(m)
+		definition.Remove(patched)
+	}
+	say := func(int64) error { return nil }
+	first, err := modeldiff.Compare(m, patched, say)
+	if err != nil || first == nil {
+		return &Rebuilt{Written: written}, err
+	}
+	r := &Rebuilt{First: first, Written: written, Altered: written && !first.Ops}
+	by := "after a rewrite by this version"
+	if !written {
+		by = fmt.Sprintf("by rope-rewrite %s, and this is %s", v.record.Tool, version.This())
+		original, err := onnx.Open(v.original)
+		if err != nil {
+			return nil, err
 		}
-		v.note(fmt.Sprintf("The graph is not the one that its record describes (%s; written %s), so it is compared on these inputs alone.", first.What, by))
+		defer original.Close()
+		outside, err := modeldiff.Outside(original, m, patched, say)
+		if err != nil {
+			return nil, err
+		}
+		if outside != nil {
+			r.First, r.Altered = outside, !outside.Ops
+		}
+	}
+	if !r.Altered {
+		v.note(fmt.Sprintf("The graph is not the one that its record describes (%s; written %s), so it is compared on these inputs alone.", r.First.What, by))
 	}
 	return r, nil
 }
@@ -164,6 +195,7 @@ func (v *validation) compareExpected(ctx context.Context, m *onnx.Model) error {
 		logits, _, err := v.run(ctx, v.original, decoder.Options{Model: &c, Wide: wide}, true)
 		return logits, err
 	}
+	v.clock.begin(runExpected, "")
 	logits, err := open(false)
 	if err != nil {
 		return err

@@ -15,6 +15,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
+// UnrunError says why the original cannot be run here, so that nothing could be shown.
+type UnrunError struct{ Err error }
+
+func (e *UnrunError) Error() string { return e.Err.Error() }
+func (e *UnrunError) Unwrap() error { return e.Err }
+
 // Case is one way of running both models.
 type Case struct {
 	Name       string  `json:"name"`
@@ -70,15 +76,24 @@ type Report struct {
 	// Rebuilt compares the patched model's graph with that of the original, rewritten anew as the
 	// record says; nil where that could not be done.
 	Rebuilt *Rebuilt `json:"rebuilt,omitempty"`
+
+	// Fallback is what was seen of a fallback that the comparison of graphs does not cover; nil where
+	// the model has none, or one that this version wrote.
+	Fallback *Fallback `json:"fallback,omitempty"`
+
+	// Exchanged names an output that stands in another's place; "" where none does.
+	Exchanged string `json:"exchanged,omitempty"`
 }
 
 // Rebuilt says in which place two graphs first differ; First is nil where they do not.
 type Rebuilt struct {
 	First *modeldiff.First `json:"first"`
 
-	// Altered says that the file was changed after the rewrite: what it holds is not what this
-	// version of rope-rewrite writes, in the same nodes.
+	// Altered says that the file was changed after the rewrite: it does not hold what this version of
+	// rope-rewrite writes, in the same nodes, or what another version leaves of the original.
 	Altered bool `json:"altered"`
+
+	Written bool `json:"written"` // this version of rope-rewrite wrote the file
 }
 
 // confirmed reports whether the patched model is, node for node and weight for weight, what its
@@ -113,23 +128,30 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 		return nil, err
 	}
 	defer eng.Close()
-	v := &validation{eng: eng, original: original, patched: patched, opts: opts, progress: r.Progress}
-	if v.progress == nil {
-		v.progress = func(string) {}
+	v := &validation{eng: eng, original: original, patched: patched, opts: opts}
+	if v.clock.say = r.Progress; v.clock.say == nil {
+		v.clock.say = func(string) {}
 	}
 	v.result = &Report{Original: original, Patched: patched, Tolerance: opts.Tolerance, Notes: []string{}}
-	v.progress("loading both models")
+	v.clock.say("loading both models")
 	if err := v.readRecords(); err != nil {
 		return nil, err
 	}
 	if err := v.look(ctx); err != nil {
 		return nil, err
 	}
+	asked := v.record != nil && !opts.LogitsOnly
+	v.clock.absent = [stages]bool{runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
-	if v.record != nil && !opts.LogitsOnly {
+	if asked {
 		if err := v.compareRecord(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !opts.LogitsOnly {
+		if err := v.compareFallback(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +167,7 @@ type validation struct {
 	eng               engine.Engine
 	original, patched string
 	opts              Options
-	progress          func(string)
+	clock             clock
 	emulated          bool // ONNX Runtime has no kernels of the models' 16-bit type
 
 	kinds       []kind
@@ -160,6 +182,9 @@ type validation struct {
 func (v *validation) look(ctx context.Context) error {
 	first, err := decoder.Open(ctx, v.eng, v.original, decoder.Options{})
 	second := first
+	if unfed := (*decoder.FeedError)(nil); errors.As(err, &unfed) {
+		return &UnrunError{err}
+	}
 	if err == nil {
 		defer first.Close()
 		second, err = decoder.Open(ctx, v.eng, v.patched, decoder.Options{})
@@ -178,14 +203,31 @@ func (v *validation) look(ctx context.Context) error {
 		return err
 	}
 	defer second.Close()
-	v.result.Short = first.Short
+	v.result.Short, v.result.Exchanged = first.Short, exchanged(first.Outputs, second.Outputs)
 	switch {
 	case first.Cached() != second.Cached():
 		return errors.New("one model has a key-value cache and the other has none")
+	case len(first.Caches) != len(second.Caches) || len(first.Memory) != len(second.Memory):
+		return fmt.Errorf("the models have %d and %d inputs for caches", len(first.Caches)+len(first.Memory), len(second.Caches)+len(second.Memory))
 	case first.Vocabulary != second.Vocabulary:
 		return fmt.Errorf("the models have vocabularies of %d and %d tokens", first.Vocabulary, second.Vocabulary)
 	}
 	return v.feeds(first, second)
+}
+
+// exchanged names the first output that stands in the place of another one of the original; "" where all
+// that both models have are in one order.
+func exchanged(original, patched []string) string {
+	common := func(list, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !slices.Contains(other, name) })
+	}
+	was, is := common(original, patched), common(patched, original)
+	for i := range was {
+		if was[i] != is[i] {
+			return fmt.Sprintf("the output %q stands in the place of %q", is[i], was[i])
+		}
+	}
+	return ""
 }
 
 // feeds decides what is fed, and in how many calls.

@@ -1,5 +1,7 @@
 package validate
 
+import "slices"
+
 // Verdict is what a comparison comes to. A model with a method must compute that, and any other
 // the same as the original.
 type Verdict string
@@ -15,8 +17,23 @@ const (
 // Holds reports whether the patched model is what it should be.
 func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
 
+// altered reports whether the file was changed after it was written, in what these inputs need not show.
+func (r *Report) altered() bool {
+	return r.Rebuilt != nil && r.Rebuilt.Altered || r.Exchanged != "" || r.Fallback != nil && r.Fallback.Differs
+}
+
+// verdict of a model whose fallback is not known to agree is never a good one.
 func (r *Report) verdict() Verdict {
-	altered := r.Rebuilt != nil && r.Rebuilt.Altered
+	found := r.found()
+	if f := r.Fallback; found.Holds() && f != nil && !f.Agrees {
+		return NotShown
+	}
+	return found
+}
+
+// found is the verdict without the fallback.
+func (r *Report) found() Verdict {
+	altered := r.altered()
 	if r.Claim == nil || !r.Claim.Changes {
 		switch {
 		case r.Same && !altered:
@@ -58,6 +75,11 @@ func (r *Report) same() bool {
 		}
 	}
 	return true
+}
+
+// clearlyOther reports whether a difference is far above what rounding was seen to do.
+func (r *Report) clearlyOther() bool {
+	return r.Rounding > 0 && slices.ContainsFunc(r.Cases, func(c Case) bool { return c.Share() > clear*r.Rounding })
 }
 
 // within is the rule: a difference, as a share of the range, of at most twice what rounding alone does

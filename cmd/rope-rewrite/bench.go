@@ -45,13 +45,9 @@ func newBench(c *cli.Common) *cobra.Command {
 		Long: `Runs both models in turn on random tokens, each time in a process of its own.
 Measures the time from a prompt of each length to the first token, the tokens
 per second after it, and the largest resident memory. A cache of fixed capacity
-stays in place; a growing one is passed from call to call.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return cli.Usage("two models were expected, ORIGINAL.onnx and PATCHED.onnx, got %d", len(args))
-			}
-			return nil
-		},
+stays in place; a growing one is passed from call to call. Of two folders,
+models of one name are timed.`,
+		Args: func(_ *cobra.Command, args []string) error { return twoModels("ORIGINAL.onnx", "PATCHED.onnx")(args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
 	f := cmd.Flags()
@@ -72,15 +68,49 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
-	var all []timing
+	if !cli.IsFolder(models[0]) {
+		all, err := b.time(cmd.Context(), models, progress.Say)
+		progress.Done()
+		if err != nil {
+			return err
+		}
+		return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
+	}
+	list, all, err := pairs[[]timing](models)
+	if err != nil {
+		return err
+	}
+	for i, p := range list {
+		t, err := b.time(cmd.Context(), []string{p.A, p.B}, each(progress.Say, i, len(list), p.B))
+		if err == nil {
+			all.Models = append(all.Models, t)
+		} else if err := all.skip(cmd.Context(), p.B, err); err != nil {
+			return err
+		}
+	}
+	progress.Done()
+	err = b.Show(cmd, all, func(w *cli.Writer) {
+		all.text(w, "timed", func(w *cli.Writer, t []timing) {
+			w.Line("%s", cli.Wrap(t[1].Model, "  "))
+			timings(w, t)
+		})
+	})
+	if err == nil && len(all.Models) == 0 {
+		err = cli.Exit(cli.ExitFailed, errors.New("no pair of models could be timed"))
+	}
+	return err
+}
+
+// time times two models.
+func (b *benchmark) time(ctx context.Context, models []string, say func(string)) (all []timing, err error) {
 	for _, length := range b.lengths {
 		rounds := make([][]timing, len(models))
 		for round := range b.rounds {
 			for i, model := range models {
-				progress.Say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
-				t, err := b.probe(cmd.Context(), model, int(length))
+				say(fmt.Sprintf("%s, %d tokens, round %d of %d", filepath.Base(model), length, round+1, b.rounds))
+				t, err := b.probe(ctx, model, int(length))
 				if err != nil {
-					return err
+					return nil, err
 				}
 				rounds[i] = append(rounds[i], t)
 			}
@@ -89,8 +119,7 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 			all = append(all, medians(r))
 		}
 	}
-	progress.Done()
-	return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
+	return all, nil
 }
 
 // timings prints a table, patched models below their originals.

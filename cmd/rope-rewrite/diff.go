@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func newDiff(c *cli.Common) *cobra.Command {
@@ -18,20 +19,19 @@ func newDiff(c *cli.Common) *cobra.Command {
 		Long: `Says how two models differ: what their attention layers compute, nodes by op,
 inputs and outputs, operator sets, metadata, weights, bytes. Weights are
 compared by SHA-256; the same bytes of one file are not read. Works on any
-models, also without their weights. Exit code 0 when nothing differs, 5 when
+models, also without their weights. Of two folders, models of one name are
+compared. Exit code 0 when nothing differs, 5 when
 something does.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return cli.Usage("two models were expected, A.onnx and B.onnx, got %d", len(args))
-			}
-			return nil
-		},
+		Args: func(_ *cobra.Command, args []string) error { return twoModels("A.onnx", "B.onnx")(args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := c.Options()
 			if err != nil {
 				return err
 			}
 			return limits.Within(cmd, &opts, func(ctx context.Context) error {
+				if cli.IsFolder(args[0]) {
+					return diffFolders(c, ctx, cmd, args, opts)
+				}
 				progress := cli.NewProgress(cmd.ErrOrStderr())
 				defer progress.Done()
 				opts.Progress = progress.Say
@@ -52,6 +52,37 @@ something does.`,
 	}
 	limits.Flags(command)
 	return command
+}
+
+// diffFolders compares the models of two folders, in pairs.
+func diffFolders(c *cli.Common, ctx context.Context, cmd *cobra.Command, folders []string, opts rewrite.Options) error {
+	list, all, err := pairs[*modeldiff.Report](folders)
+	if err != nil {
+		return err
+	}
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	same := len(all.Alone) == 0
+	for i, p := range list {
+		opts.Progress = each(progress.Say, i, len(list), p.B)
+		d, err := modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
+		if err == nil {
+			all.Models, same = append(all.Models, d), same && d.Same
+		} else if err := all.skip(ctx, p.B, err); err != nil {
+			return err
+		}
+	}
+	progress.Done()
+	if err := c.Show(cmd, all, func(w *cli.Writer) { all.text(w, "compared", difference) }); err != nil {
+		return err
+	}
+	switch {
+	case len(all.Skipped) > 0:
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d pairs of models could not be compared", len(all.Skipped), len(list)))
+	case !same:
+		return cli.Exit(cli.ExitDiffers, cli.ErrReported)
+	}
+	return nil
 }
 
 // difference prints a diff: lines that begin with A are the first model's.

@@ -10,18 +10,20 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
 // diagnosis is what doctor found.
 type diagnosis struct {
-	OK      bool             `json:"ok"`
-	Runtime foundRuntime     `json:"onnxruntime"`
-	Library foundLibrary     `json:"ops_library"`
-	Runs    bool             `json:"runs"`            // a model of one op runs and gives what it must
-	Model   *cli.OpsVersions `json:"model,omitempty"` // what the model needs that was given
-	Advice  []string         `json:"advice"`          // what is missing or wrong, with what to do; empty if all is well
+	OK      bool               `json:"ok"`
+	Runtime foundRuntime       `json:"onnxruntime"`
+	Library foundLibrary       `json:"ops_library"`
+	Runs    bool               `json:"runs"`             // a model of one op runs and gives what it must
+	Model   *cli.OpsVersions   `json:"model,omitempty"`  // what the model needs that was given
+	Models  []*cli.OpsVersions `json:"models,omitempty"` // what those of a folder need
+	Advice  []string           `json:"advice"`           // what is missing or wrong, with what to do; empty if all is well
 }
 
 type lookedAt struct {
@@ -42,11 +44,11 @@ type foundLibrary struct {
 
 func newDoctor(c *cli.Common) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor [MODEL.onnx]",
+		Use:   "doctor [MODEL.onnx|FOLDER]",
 		Short: "Say what is installed, whether it works, and what to do if not",
 		Long: `Looks for ONNX Runtime and the op library, loads both in a process of their own,
-and runs a model of one op. Given a model, it says what runs that here: the op
-library, or the model's fallback. Exit code 0 if all is well, else 1.`,
+and runs a model of one op. Given a model or a folder with models, it says what
+runs these here: the op library, or a model's fallback. Exit code 0 if all is well, else 1.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -60,7 +62,7 @@ library, or the model's fallback. Exit code 0 if all is well, else 1.`,
 			}
 			d := diagnose(c, cmd.Context(), worker)
 			if len(args) > 0 {
-				if err := d.ask(args[0]); err != nil {
+				if err := d.askAll(args[0]); err != nil {
 					return err
 				}
 			}
@@ -108,13 +110,32 @@ func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	return d
 }
 
-// ask says what runs a model here.
-func (d *diagnosis) ask(path string) error {
-	d.Model = &cli.OpsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
-	if err := d.Model.Ask(path); err != nil {
+// askAll says what runs a model here, or each one of a folder.
+func (d *diagnosis) askAll(path string) (err error) {
+	if !cli.IsFolder(path) {
+		d.Model, err = d.ask(path)
 		return err
 	}
-	m := d.Model
+	paths, err := modelfiles.List(path)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		m, err := d.ask(p)
+		if err != nil {
+			return err
+		}
+		d.Models = append(d.Models, m)
+	}
+	return nil
+}
+
+// ask says what runs a model here.
+func (d *diagnosis) ask(path string) (*cli.OpsVersions, error) {
+	m := &cli.OpsVersions{LibraryInfo: d.Library.LibraryInfo, Writes: customop.SpecVersion}
+	if err := m.Ask(path); err != nil {
+		return nil, err
+	}
 	if m.Nodes > 0 && !d.Runs && m.Fallback {
 		d.advise(fmt.Errorf("%s would run on its fallback, more slowly than with the op library", path))
 	}
@@ -122,7 +143,7 @@ func (d *diagnosis) ask(path string) error {
 		d.advise(fmt.Errorf("%s needs specification %d of the op, which the op library does not know; build the library again with make build", path, m.Needs))
 	}
 	d.OK = len(d.Advice) == 0
-	return nil
+	return m, nil
 }
 
 func (d *diagnosis) advise(err error) { d.Advice = append(d.Advice, err.Error()) }
@@ -224,7 +245,11 @@ func (d *diagnosis) say(w *cli.Writer) {
 	if d.Runs {
 		w.Line("\nTogether\n  a model of one op runs")
 	}
-	if m := d.Model; m != nil {
+	models := d.Models
+	if d.Model != nil {
+		models = []*cli.OpsVersions{d.Model}
+	}
+	for _, m := range models {
 		w.Line("\n%s", m.Model)
 		switch {
 		case m.Nodes == 0:

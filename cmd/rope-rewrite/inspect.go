@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -22,10 +23,13 @@ func newInspect(c *cli.Common) *cobra.Command {
 	var asRecipe bool
 	var limits cli.Limits
 	command := &cobra.Command{
-		Use:   "inspect MODEL.onnx",
+		Use:   "inspect MODEL.onnx|FOLDER",
 		Short: "Show attention layers: layout, frequencies, mask, cache, and what can be done",
 		Args:  cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asRecipe && cli.IsFolder(args[0]) {
+				return cli.Usage("--recipe takes one model, and %s is a folder", args[0])
+			}
 			if asRecipe {
 				return printRecipe(cmd, args[0])
 			}
@@ -37,7 +41,12 @@ func newInspect(c *cli.Common) *cobra.Command {
 			if opts, err = opts.FindLibraries(); err != nil {
 				return err
 			}
-			return limits.Within(cmd, &opts, func(ctx context.Context) error { return inspect(c, ctx, cmd, args[0], opts) })
+			return limits.Within(cmd, &opts, func(ctx context.Context) error {
+				if cli.IsFolder(args[0]) {
+					return inspectFolder(c, ctx, cmd, args[0], opts)
+				}
+				return inspect(c, ctx, cmd, args[0], opts)
+			})
 		},
 	}
 	limits.Flags(command)
@@ -47,15 +56,10 @@ func newInspect(c *cli.Common) *cobra.Command {
 }
 
 func inspect(c *cli.Common, ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options) error {
-	model, err := onnx.Open(path)
-	if err != nil {
-		return err
-	}
-	defer model.Close()
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
 	opts.Progress = progress.Say
-	report, err := rewrite.Inspect(ctx, model, opts)
+	report, err := inspected(ctx, path, opts)
 	progress.Done()
 	if errors.Is(err, rewrite.ErrNoAttention) {
 		return c.NoAttention(cmd, report, err)
@@ -70,6 +74,56 @@ func inspect(c *cli.Common, ctx context.Context, cmd *cobra.Command, path string
 		return cli.Exit(cli.ExitPartial, cli.ErrReported)
 	}
 	return nil
+}
+
+// inspectFolder shows every model of a folder. Those without rotary attention are named.
+func inspectFolder(c *cli.Common, ctx context.Context, cmd *cobra.Command, folder string, opts rewrite.Options) error {
+	paths, err := modelfiles.List(folder)
+	if err != nil {
+		return err
+	}
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	all := &ofFolder[*rewrite.Report]{Models: []*rewrite.Report{}, Skipped: []skipped{}}
+	failed, unproven := 0, 0
+	for i, path := range paths {
+		opts.Progress = each(progress.Say, i, len(paths), path)
+		report, err := inspected(ctx, path, opts)
+		switch {
+		case err == nil:
+			all.Models = append(all.Models, report)
+			unproven += report.Unproven()
+			continue
+		case !errors.Is(err, rewrite.ErrNoAttention):
+			failed++
+		}
+		if err := all.skip(ctx, path, err); err != nil {
+			return err
+		}
+	}
+	progress.Done()
+	err = c.Show(cmd, all, func(w *cli.Writer) { all.text(w, "inspected", inspection) })
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models could not be inspected", failed, len(paths)))
+	case len(all.Models) == 0:
+		return cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention", folder))
+	case unproven > 0:
+		return cli.Exit(cli.ExitPartial, cli.ErrReported)
+	}
+	return nil
+}
+
+// inspected opens a model and looks at it.
+func inspected(ctx context.Context, path string, opts rewrite.Options) (*rewrite.Report, error) {
+	model, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	return rewrite.Inspect(ctx, model, opts)
 }
 
 func inspection(w *cli.Writer, report *rewrite.Report) {
@@ -144,7 +198,8 @@ func printRecipe(cmd *cobra.Command, path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	wanted := recipe.Of(record)
-	if record.OpSpec > 0 && len(definition.Of(model)) == 0 { // the record does not say it
+	told := slices.ContainsFunc(wanted.Flags, func(f recipe.Flag) bool { return f.Name == "fallback" })
+	if record.OpSpec > 0 && len(definition.Of(model)) == 0 && !told { // records of older versions do not say it
 		wanted.Flags = append(wanted.Flags, recipe.Flag{Name: "fallback", Value: "none"})
 	}
 	text, err := wanted.Text()

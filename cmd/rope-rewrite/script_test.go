@@ -27,8 +27,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rope-rewrite": main, "stubborn": stubborn})
 }
 
-// update writes what the commands say into the transcripts of testdata/*.txtar.
-var update = flag.Bool("update", false, "write what is said into testdata/mistakes.txtar")
+// update writes what the commands say into the transcripts of testdata/*.txtar, and new bodies into
+// the table of known fallbacks.
+var update = flag.Bool("update", false, "write what is said into testdata/mistakes.txtar, and new bodies into the table of known fallbacks")
 
 // TestScripts runs testdata/*.txtar, each in a folder of its own that holds
 // model.onnx (llama__optimum of the repository's testdata). Their commands:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,15 +38,11 @@ A model that rope-rewrite wrote has a record. The original is rewritten again as
 the record says, and both files are compared node by node and weight by weight.
 Each attention layer is compared with a float64 reference. Methods change the
 logits: a model with methods is compared with the original with these methods.
+Of two folders, models of one name are compared.
 
 Exit code 0 when the patched model is the same, or what its record says; 1 when
 it is not; 6 when that could not be determined.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return cli.Usage("two models were expected, ORIGINAL.onnx and PATCHED.onnx, got %d", len(args))
-			}
-			return nil
-		},
+		Args: func(_ *cobra.Command, args []string) error { return twoModels("ORIGINAL.onnx", "PATCHED.onnx")(args) },
 		RunE: v.run,
 	}
 	f := cmd.Flags()
@@ -70,20 +68,20 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 		opts.Length = int64(v.length)
 	}
 	var err error
-	if opts.Rows, err = v.rows(args[0], int(opts.Length)); err != nil {
-		return err
-	}
-	if opts.Rows != nil {
-		opts.Length = 0
-	}
 	if opts.Rewrite, err = v.Options(); err != nil {
 		return err
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
+	progress := cli.NewStages(cmd.ErrOrStderr())
 	defer progress.Done()
 	opts.Rewrite.Progress = progress.Say
-	report, err := validate.Run(cmd.Context(), args[0], args[1], opts)
+	if cli.IsFolder(args[0]) {
+		return v.folders(cmd, args, opts, progress)
+	}
+	report, err := v.compare(cmd.Context(), args[0], args[1], opts)
 	progress.Done()
+	if unrun := (*validate.UnrunError)(nil); errors.As(err, &unrun) {
+		return cli.Exit(cli.ExitNotShown, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -100,6 +98,67 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
 	case !report.Verdict.Holds():
 		return cli.Exit(cli.ExitFailed, cli.ErrReported)
+	}
+	return nil
+}
+
+// compare compares two models on the tokens that were asked for.
+func (v *validateCommand) compare(ctx context.Context, original, patched string, opts validate.Options) (_ *validate.Report, err error) {
+	if opts.Rows, err = v.rows(original, int(opts.Length)); err != nil {
+		return nil, err
+	}
+	if opts.Rows != nil {
+		opts.Length = 0
+	}
+	return validate.Run(ctx, original, patched, opts)
+}
+
+// folders compares the models of two folders, in pairs.
+func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts validate.Options, progress *cli.Progress) error {
+	if v.html != "" {
+		return cli.Usage("--html is for two models, and these are folders")
+	}
+	list, all, err := pairs[*validate.Report](args)
+	if err != nil {
+		return err
+	}
+	shown, failed := true, 0
+	for i, p := range list {
+		opts.Rewrite.Progress = each(progress.Say, i, len(list), p.B)
+		report, err := v.compare(cmd.Context(), p.A, p.B, opts)
+		unrun := (*validate.UnrunError)(nil)
+		switch {
+		case err == nil:
+			all.Models = append(all.Models, report)
+			if report.Verdict == validate.NotShown {
+				shown = false
+			} else if !report.Verdict.Holds() {
+				failed++
+			}
+			continue
+		case errors.As(err, &unrun):
+			shown = false
+		default:
+			failed++
+		}
+		if err := all.skip(cmd.Context(), p.B, err); err != nil {
+			return err
+		}
+	}
+	progress.Done()
+	err = v.Show(cmd, all, func(w *cli.Writer) {
+		all.text(w, "compared", func(w *cli.Writer, r *validate.Report) {
+			w.Line("%s", cli.Wrap(r.Patched, "  "))
+			verdict(w, r)
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models are not what they should be, or could not be compared", failed, len(list)))
+	case !shown:
+		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
 	}
 	return nil
 }
@@ -156,6 +215,8 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		bound += ", or the patched model's error against float32 at most twice the original's"
 	}
 	switch {
+	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
+		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
 	case r.Verdict == validate.Same:
 		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
@@ -181,10 +242,27 @@ func verdict(w *cli.Writer, r *validate.Report) {
 // graph names the first place in which the file is not what its record says.
 func graph(w *cli.Writer, r *validate.Report) {
 	switch {
+	case r.Exchanged != "":
+		w.Line("%s", cli.Wrap("The file has other outputs than the original: "+r.Exchanged+".", ""))
 	case r.Rebuilt == nil:
-	case r.Rebuilt.First == nil:
+	case r.Rebuilt.First == nil && r.Fallback == nil:
 		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says.", ""))
+	case r.Rebuilt.First == nil:
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, but for its fallback.", ""))
 	case r.Rebuilt.Altered:
 		w.Line("%s", cli.Wrap("The file is not what its record says: "+r.Rebuilt.First.What+".", ""))
+	}
+	f := r.Fallback
+	if f == nil {
+		return
+	}
+	names := strings.Join(f.Unknown, ", ")
+	switch {
+	case f.Agrees:
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback, agrees numerically (%s): no version of rope-rewrite is known to write it; run on a few tokens, it gives what the op gives.", names), ""))
+	case f.Differs:
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Its fallback (%s) does not give what the op gives: %s.", names, f.Why), ""))
+	default:
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback (%s), which could not be run: %s.", names, f.Why), ""))
 	}
 }

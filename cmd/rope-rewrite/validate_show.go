@@ -48,6 +48,8 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	}
 	offLayers(w, r.Claim)
 	switch {
+	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
+		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
 		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. The inputs are too short to show the methods; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
@@ -59,7 +61,7 @@ func claimed(w *cli.Writer, r *validate.Report) {
 		}
 	case !r.Claim.Holds:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
-	case r.Rebuilt != nil && r.Rebuilt.Altered:
+	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.Altered || r.Fallback != nil && r.Fallback.Differs:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))

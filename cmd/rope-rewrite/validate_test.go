@@ -17,7 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
@@ -75,104 +75,6 @@ func (v *validation) changed(path string, change func(*onnx.Model)) string {
 
 func (v *validation) validate(original, patched string, length int64) (*validate.Report, error) {
 	return validate.Run(context.Background(), model(original), patched, validate.Options{Rewrite: v.options, Length: length})
-}
-
-// nodes are those of an op.
-func nodes(m *onnx.Model, opType string) (list []*onnx.Node) {
-	for n := range m.Graph.AllNodes() {
-		if n.OpType == opType || strings.HasPrefix(n.OpType, opType+"_") {
-			list = append(list, n)
-		}
-	}
-	return list
-}
-
-// op changes the op of layer 1.
-func op(change func(*onnx.Node)) func(*onnx.Model) {
-	return func(m *onnx.Model) { change(nodes(m, "RotaryAttention")[1]) }
-}
-
-// by multiplies an attribute.
-func by(name string, factor float32) func(*onnx.Model) {
-	return op(func(n *onnx.Node) {
-		switch a := n.Attribute(name); a.Type {
-		case onnx.AttrInt:
-			n.SetAttribute(onnx.IntAttr(name, int64(float32(a.Int)*factor)))
-		case onnx.AttrFloat:
-			n.SetAttribute(onnx.FloatAttr(name, a.Float*factor))
-		default:
-			f := slices.Clone(a.Floats)
-			f[len(f)-1] *= factor
-			n.SetAttribute(onnx.FloatsAttr(name, f...))
-		}
-	})
-}
-
-// weight changes the k-th of the large weights, in the order in which nodes read them; a negative k
-// counts from the last.
-func weight(k int, change func([]float32)) func(*onnx.Model) {
-	return func(m *onnx.Model) {
-		var list []*onnx.Tensor
-		for _, n := range m.Graph.Nodes {
-			for _, in := range n.Inputs {
-				if t := m.Graph.Initializer(in); t != nil && t.Type == onnx.Float && t.Len() >= 64 && !slices.Contains(list, t) {
-					list = append(list, t)
-				}
-			}
-		}
-		if k < 0 {
-			k += len(list)
-		}
-		old := list[k]
-		values, _ := old.Float64s()
-		numbers := make([]float32, len(values))
-		for i, x := range values {
-			numbers[i] = float32(x)
-		}
-		change(numbers)
-		var raw []byte
-		for _, x := range numbers {
-			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-		}
-		m.Graph.Initializers[slices.Index(m.Graph.Initializers, old)] = onnx.NewTensor(old.Name, onnx.Float, old.Dims, raw)
-	}
-}
-
-func scaled(by float32) func([]float32) {
-	return func(list []float32) {
-		for i := range list {
-			list[i] *= by
-		}
-	}
-}
-
-func one(list []float32) { list[len(list)/2] += 0.01 }
-
-// record changes what the model's record says.
-func record(change func(*provenance.Record)) func(*onnx.Model) {
-	return func(m *onnx.Model) {
-		r, err := provenance.Read(m)
-		if err != nil {
-			panic(err)
-		}
-		change(r)
-		if err := provenance.Write(m, r); err != nil {
-			panic(err)
-		}
-	}
-}
-
-// given changes the first method of a record.
-func given(text, name string, value float64) func(*onnx.Model) {
-	return record(func(r *provenance.Record) {
-		e := &r.Edits[0]
-		e.Given = text
-		for i := range e.Settings {
-			if e.Settings[i].Name == name {
-				e.Settings[i].Value = rope.Number(value)
-			}
-		}
-	})
 }
 
 const (
@@ -266,6 +168,30 @@ func TestDamaged(t *testing.T) {
 		}, "another scale"},
 		{"float16", "llama__dynamo18-fp16", "", by("scale", 1.001), "another scale"},
 		{"int8", "llama__optimum-int8", "", by("scale", 1.001), "another scale"},
+		{"its fallback is removed", "llama__optimum", yarn, definition.Remove, "the fallback RotaryAttention was removed"},
+		{"a fallback is added", "llama__optimum", yarn + " --fallback none", func(m *onnx.Model) {
+			if _, err := definition.Write(m); err != nil {
+				panic(err)
+			}
+		}, "the fallback RotaryAttention was added"},
+		{"a product of its fallback", "llama__optimum", yarn, adds, "the fallback RotaryAttention is another"},
+		{"another version of the operators", "llama__optimum", yarn, func(m *onnx.Model) { m.RequireOpset("", 19) }, "version 19 of the operators"},
+		{"cache outputs exchanged", "llama__optimum", yarn, exchange, `"present.0.value" stands in the place of "present.0.key"`},
+		{"cache outputs exchanged, no record", "llama__optimum", "", func(m *onnx.Model) {
+			m.RemoveMetadata(provenance.Key)
+			exchange(m)
+		}, `"present.0.value" stands in the place of "present.0.key"`},
+		{"of another version, one weight", "llama__optimum", yarn, then(weight(-3, lastPlace), older), "other numbers"},
+		{"of another version, one weight before a layer", "llama__optimum", yarn, then(weight(2, lastPlace), older, by("gain", 1.0000001)), "other numbers"},
+		{"of another version without methods, one weight", "llama__dynamo18", "", then(weight(-3, lastPlace), older, by("scale", 1.0000001)), "other numbers"},
+		{"of another version, the operators", "llama__optimum", yarn, then(func(m *onnx.Model) { m.RequireOpset("", 19) }, older, by("gain", 1.0000001)), "version 19 of the operators"},
+		{"of another version, its residual", "llama__optimum", yarn, then(older, by("gain", 1.0000001), func(m *onnx.Model) {
+			list := nodes(m, "Add")
+			n := list[len(list)-1]
+			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[0]}, []string{"between"}))
+			n.Inputs[0] = "between"
+		}), "which is another value"},
+		{"of another version, a product of its fallback", "llama__optimum", yarn, then(older, adds), "computes something else"},
 		{"a NaN at late tokens", "llama__optimum", "", func(m *onnx.Model) {
 			n := nodes(m, "RotaryAttention")[1]
 			n.SetAttribute(onnx.FloatAttr("softcap", 1e-30))
@@ -283,8 +209,8 @@ func TestDamaged(t *testing.T) {
 			if r.Verdict != validate.Different && r.Verdict != validate.NotAsClaimed {
 				t.Errorf("%s; %+v %q", r.Verdict, r.Rebuilt, r.Notes)
 			}
-			if c.first != "" && (r.Rebuilt == nil || r.Rebuilt.First == nil || !strings.Contains(r.Rebuilt.First.What, c.first)) {
-				t.Errorf("the first place is not named: want %q, of %+v (%q)", c.first, r.Rebuilt, r.Notes)
+			if named := place(r); !strings.Contains(named, c.first) {
+				t.Errorf("the first place is not named: want %q, of %q (%q)", c.first, named, r.Notes)
 			}
 		})
 	}
@@ -340,5 +266,50 @@ func TestHonest(t *testing.T) {
 				t.Errorf("%s, want %s; %+v %q", r.Verdict, c.verdict, r.Rebuilt, r.Notes)
 			}
 		})
+	}
+}
+
+// A fallback of another version is known by its body, or run on a few tokens in place of one op.
+func TestFallbackOfAnotherVersion(t *testing.T) {
+	v := newValidation(t)
+	const original = "llama__optimum"
+	renamed := func(m *onnx.Model) {
+		f := definition.Of(m)[0]
+		old := f.Nodes[len(f.Nodes)/2].Outputs[0]
+		for _, n := range f.Nodes {
+			for _, list := range [][]string{n.Inputs, n.Outputs} {
+				for i := range list {
+					if list[i] == old {
+						list[i] = "renamed"
+					}
+				}
+			}
+		}
+	}
+	broken := func(m *onnx.Model) {
+		for _, n := range definition.Of(m)[0].Nodes {
+			if n.OpType == "Concat" { // of an axis that no value has
+				n.SetAttribute(onnx.IntAttr("axis", 77))
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*onnx.Model)
+		verdict validate.Verdict
+		known   bool
+	}{
+		"known":       {older, validate.AsClaimed, true},
+		"unknown":     {then(older, renamed), validate.AsClaimed, false},
+		"not run":     {then(older, broken), validate.NotShown, false},
+		"without one": {then(older, definition.Remove), validate.AsClaimed, true},
+	} {
+		r, err := v.validate(original, v.changed(v.rewrite(original, yarn), c.change), 24)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if r.Verdict != c.verdict || (r.Fallback == nil) != c.known || !c.known && r.Fallback.Agrees != r.Verdict.Holds() {
+			t.Errorf("%s: %s, want %s; %+v %+v %q", name, r.Verdict, c.verdict, r.Fallback, r.Rebuilt, r.Notes)
+		}
 	}
 }

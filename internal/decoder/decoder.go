@@ -1,8 +1,10 @@
 package decoder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 
@@ -57,6 +59,15 @@ type Options struct {
 	AsWritten bool
 }
 
+// FeedError says why a model cannot be fed.
+type FeedError struct {
+	Path string
+	Err  error
+}
+
+func (e *FeedError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *FeedError) Unwrap() error { return e.Err }
+
 // Open loads a model file, or what opts has in its place.
 func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*Decoder, error) {
 	m := opts.Model
@@ -76,7 +87,7 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 	}
 	d := &Decoder{path: path, Short: float16.Has(m)}
 	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, &FeedError{path, err}
 	}
 	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: !opts.AsWritten, Library: m.Opset(customop.Domain) > 0}
 	for _, v := range opts.Outputs {
@@ -203,6 +214,10 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 			feeds[in.Name] = d.feedCache(in, s)
 			continue
 		}
+		if in.Role == signature.Memory {
+			feeds[in.Name] = memory(d.Memory[in.Cache], in.Cache, s.Batch)
+			continue
+		}
 		values, dims := call.Feed(in)
 		t, err := engine.Integers(in.Type, values, dims...)
 		if err != nil {
@@ -211,6 +226,21 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 		feeds[in.Name] = t
 	}
 	return feeds, nil
+}
+
+// frames is how many rows of an encoder's are fed, where the model does not say it.
+const frames = 12
+
+// memory is what an encoder might have given: numbers between −1 and 1, the same for every model, call
+// and row of the batch.
+func memory(c signature.Cache, seed int, batch int64) engine.Tensor {
+	c.Rows = cmp.Or(c.Rows, frames)
+	rng := rand.New(rand.NewPCG(uint64(seed), 23))
+	row := make([]float32, c.Heads*c.Rows*c.Size)
+	for i := range row {
+		row[i] = 2*rng.Float32() - 1
+	}
+	return engine.Float32s(slices.Repeat(row, int(batch)), c.Dims(batch)...)
 }
 
 // padding puts n times a value before each row.

@@ -33,7 +33,7 @@ var Rules = []Rule{
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
 	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "lm", "rope", "onnx", "internal"}, nil},
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
-	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
+	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/modelfiles", "internal/ranges"}, nil},
 
 	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/ranges", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
 	{"rewrite/definition", "the op's fallback: ONNX functions of standard operators", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},
@@ -63,6 +63,7 @@ var Rules = []Rule{
 	{"internal/importcheck", "the test that imports point one way", nil, nil},
 	{"internal/largemodel", "large models, for tests", []string{"onnx/onnxpb"}, []string{"google.golang.org/protobuf"}},
 	{"internal/modelconfig", "what config.json and genai_config.json claim", []string{"rope", "internal/configfile"}, []string{"github.com/tidwall"}},
+	{"internal/modelfiles", "the models of a folder, and of two folders in pairs", nil, nil},
 	{"internal/npz", "NumPy's archives", nil, []string{"github.com/sbinet/npyio"}},
 	{"internal/ranges", "lists of numbers as text", nil, nil},
 	{"internal/signature", "what the inputs and outputs of a language model are", []string{"customop", "onnx", "internal/configfile"}, nil},

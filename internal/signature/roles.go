@@ -20,6 +20,7 @@ const (
 	CacheLength                 // tokens that each row of a fixed cache holds [batch]
 	Past                        // keys or values [batch, kv heads, past or capacity, head size]
 	Places                      // of the token in each row whose logits are computed, [batch] or [1]
+	Memory                      // keys or values that an encoder gave [batch, kv heads, rows, head size]; every call reads them
 	Branch                      // [1], whether a merged model goes on after a past, not 0, or begins
 )
 

@@ -15,6 +15,7 @@ type Signature struct {
 	Inputs  []Input  // what has to be fed, in the model's order
 	Outputs []string // all, in the model's order
 	Caches  []Cache  // in the order of their inputs
+	Memory  []Cache  // what an encoder gave: every call reads it, and none continues it
 	Logits  string   // the output [batch, length, vocabulary], of a model that takes Places [batch, 1, vocabulary]
 
 	LogitsType onnx.DataType
@@ -34,7 +35,7 @@ type Input struct {
 	Name  string
 	Role  Role
 	Type  onnx.DataType
-	Cache int   // index in Caches, of a past input
+	Cache int   // index in Caches, of a past input, or in Memory
 	Axes  int64 // of positions [axes, batch, length], where a token has several; 0 for [batch, length]
 }
 
@@ -163,7 +164,7 @@ func (s *Signature) readOutputs(g *onnx.Graph) bool {
 			}
 		}
 	}
-	return s.Logits != "" && (s.pairByName() || s.pairByOrder(present))
+	return s.Logits != "" && (s.pairByName() || s.pairByOrder(present) || s.pairSome(g, present))
 }
 
 // Names that exporters give.
@@ -182,6 +183,48 @@ func (s *Signature) pairByName() bool {
 			return false
 		}
 		s.Caches[i].Present = presentPrefix + rest
+	}
+	return true
+}
+
+// pairSome pairs caches by name and takes those for an encoder's that have no output: their rows are
+// counted otherwise than those of the others. It reports whether every cache is one or the other.
+func (s *Signature) pairSome(g *onnx.Graph, present []string) bool {
+	var caches, memory []Cache
+	place := map[string]int{}
+	for _, c := range s.Caches {
+		rest, ok := strings.CutPrefix(c.Past, pastPrefix)
+		if ok && slices.Contains(present, presentPrefix+rest) {
+			c.Present = presentPrefix + rest
+			place[c.Past] = len(caches)
+			caches = append(caches, c)
+			continue
+		}
+		place[c.Past] = len(memory)
+		memory = append(memory, c)
+	}
+	rows := map[string]onnx.Dim{}
+	for _, v := range g.Inputs {
+		if len(v.Shape) == 4 {
+			rows[v.Name] = v.Shape[2]
+		}
+	}
+	own := func(c Cache) bool {
+		return slices.ContainsFunc(caches, func(o Cache) bool { return rows[o.Past] == rows[c.Past] })
+	}
+	if len(caches) == 0 || len(caches) != len(present) || slices.ContainsFunc(memory, own) {
+		return false
+	}
+	s.Caches, s.Memory = caches, memory
+	for i := range s.Inputs {
+		in := &s.Inputs[i]
+		if in.Role != Past {
+			continue
+		}
+		in.Cache = place[in.Name]
+		if slices.ContainsFunc(memory, func(c Cache) bool { return c.Past == in.Name }) {
+			in.Role = Memory
+		}
 	}
 	return true
 }

@@ -119,7 +119,8 @@ func broken(text, indent string) string {
 // Progress shows on a terminal what is being done, after the first second of
 // work. Its zero value shows nothing.
 type Progress struct {
-	out io.Writer // nil where nothing is shown
+	out   io.Writer // nil where nothing is shown
+	lines bool      // each thing gets a line of its own, which stays
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -138,6 +139,19 @@ func NewProgress(stderr io.Writer) *Progress {
 	}
 	return &Progress{}
 }
+
+// NewStages is NewProgress for work that may take minutes, in a few stages: where stderr is no terminal,
+// each stage gets a line, after the first seconds of work.
+func NewStages(stderr io.Writer) *Progress {
+	p := NewProgress(stderr)
+	if p.out == nil {
+		p = showAfter(stderr, stagesAfter)
+		p.lines = true
+	}
+	return p
+}
+
+const stagesAfter = 5 * time.Second
 
 func showAfter(out io.Writer, delay time.Duration) *Progress {
 	p := &Progress{out: out}
@@ -163,7 +177,12 @@ func (p *Progress) Say(what string) {
 
 // show writes over the line before; p.mu is held.
 func (p *Progress) show() {
-	if p.shown && !p.ended && p.doing != "" {
+	if !p.shown || p.ended || p.doing == "" {
+		return
+	}
+	if p.lines {
+		fmt.Fprintln(p.out, Wrap(p.doing, "  "))
+	} else {
 		text := []rune(strings.ReplaceAll(Quote(p.doing), "\n", " ") + " …")
 		fmt.Fprintf(p.out, "\r\x1b[K%s", string(text[:min(len(text), Width-1)]))
 	}
@@ -176,7 +195,7 @@ func (p *Progress) Done() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	if p.shown && !p.ended {
+	if p.shown && !p.ended && !p.lines {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}
 	p.ended = true

@@ -28,6 +28,24 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Where there is no terminal, stages of long work are lines, and quick work says nothing.
+func TestStages(t *testing.T) {
+	var out bytes.Buffer
+	p := NewStages(&out)
+	p.Say("too early")
+	p.Say("running the original")
+	if out.Len() > 0 {
+		t.Errorf("quick work was shown: %q", out.String())
+	}
+	p.due()
+	p.Say("running the patched model, about 12 s left")
+	p.Done()
+	p.Say("too late")
+	if want := "running the original\nrunning the patched model, about 12 s left\n"; out.String() != want {
+		t.Errorf("it says %q, want %q", out.String(), want)
+	}
+}
+
 func TestWrap(t *testing.T) {
 	long := strings.Repeat("x", 90)
 	for _, c := range []struct{ text, indent, want string }{

@@ -19,12 +19,22 @@ func Of(r *provenance.Record) *Recipe {
 	}
 	for _, e := range r.Edits {
 		switch e.What {
-		case "angles":
-			add("exact-angles", "true")
+		case "angles", "cache":
+			switch { // what only some layers have comes with a method
+			case !r.Everywhere(e):
+			case e.What == "angles":
+				add("exact-angles", "true")
+			default:
+				add(e.What, e.Given)
+			}
 		case rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String():
 			spec := e.Spec()
-			if len(e.Layers) < r.Rewritten() && e.Note == "" {
+			switch every := len(e.Layers) == r.Rewritten(); {
+			case e.Note != "":
+			case !every:
 				spec += "@" + ranges.Text(e.Layers)
+			case e.What == rope.ScalingAxis.String() && windowed(r):
+				spec += "@all" // without it some layers would not get it
 			}
 			add(e.What, spec)
 		default:
@@ -50,4 +60,10 @@ func Of(r *provenance.Record) *Recipe {
 		add("layers", ranges.Text(layers))
 	}
 	return out
+}
+
+// windowed reports whether some layers have a window and others have none.
+func windowed(r *provenance.Record) bool {
+	window := func(s provenance.Site) bool { return s.Original.Mask.Window > 0 }
+	return slices.ContainsFunc(r.Sites, window) && slices.ContainsFunc(r.Sites, func(s provenance.Site) bool { return !window(s) })
 }

@@ -104,6 +104,22 @@ layers: 0,2
 	}
 }
 
+// A scaling of all layers says so where some have a window: without it they would not get it.
+func TestAllLayers(t *testing.T) {
+	full, window := provenance.Site{Layers: []int{0}}, provenance.Site{Layers: []int{1}}
+	window.Original.Mask.Window = 8
+	for want, sites := range map[string][]provenance.Site{
+		"linear:factor=2":     {{Layers: []int{0, 1}}},
+		"linear:factor=2@all": {full, window},
+	} {
+		r := &provenance.Record{Target: "ops", Sites: sites, Edits: []provenance.Edit{{What: "scaling", Given: "linear", Layers: []int{0, 1},
+			Settings: []rope.Setting{{Name: "factor", Value: rope.Number(2), From: rope.Given}}}}}
+		if flags := recipe.Of(r).Flags; len(flags) != 1 || flags[0].Value != want {
+			t.Errorf("%v, want %s", flags, want)
+		}
+	}
+}
+
 func TestSchemaIsJSON(t *testing.T) {
 	if !json.Valid(recipe.Schema) {
 		t.Error("it is not")

@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
@@ -59,17 +60,66 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 	return nil
 }
 
-// provenForeign proves a function that another program wrote, once for all ops alike.
-func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
+// fewTokens is how many tokens a function of unknown origin is run on, at most.
+const fewTokens = 64
+
+// ErrOff says that a function computes something else than its op.
+var ErrOff = prove.ErrOff
+
+// Agree runs functions that a model has for its ops, each by itself in place of one op, on a few tokens.
+// The error wraps ErrOff where one computes something else; others say why one could not be run.
+func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engine *sharedengine.Engine) error {
+	seen := map[string]bool{}
+	for _, f := range functions {
+		called := false
+		for n := range m.Graph.AllNodes() {
+			if !site.IsOp(n) || n.OpType != f.Name {
+				continue
+			}
+			called = true
+			op, err := opOf(n, f)
+			if err != nil {
+				return err
+			}
+			if key := op.description(); seen[key] {
+				continue
+			}
+			seen[op.description()] = true
+			eng, err := engine.Get()
+			if err != nil {
+				return err
+			}
+			if _, err := prove.DefinitionUpTo(ctx, eng, op.Node, op.RotaryAttention, f, m.Opset(""), op.HeadSize, fewTokens); err != nil {
+				return fmt.Errorf("%s (node %q): %w", f.Name, n.Name, err)
+			}
+		}
+		if !called {
+			return fmt.Errorf("no node is a %s", f.Name)
+		}
+	}
+	return nil
+}
+
+// opOf is a node as an op that a function stands for.
+func opOf(n *onnx.Node, f *onnx.Function) (Op, error) {
 	of, err := definition.Read(n)
 	if err != nil {
-		return err
+		return Op{}, err
 	}
 	op := Op{RotaryAttention: of, Node: n.Clone(), HeadSize: 2*len(of.Frequencies) + int(of.RotaryOffset)} // at least; an op does not say it
 	if op.HeadSize == 0 {
 		op.HeadSize = 64
 	}
 	op.Node.OpType = f.Name
+	return op, nil
+}
+
+// provenForeign proves a function that another program wrote, once for all ops alike.
+func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
+	op, err := opOf(n, f)
+	if err != nil {
+		return err
+	}
 	if key := op.description(); !seen[key] {
 		seen[key] = true
 		_, err = proven(ctx, engine, op, f, m.Opset(""))

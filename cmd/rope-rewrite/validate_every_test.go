@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/validate"
+)
+
+// What every test model is given, by all kinds of choices of layers. A model that refuses one is
+// left out.
+var (
+	everyMethod = []string{
+		"--scaling theta:rope_theta=500000", "--scaling linear:factor=2", "--scaling ntk:alpha=4", "--scaling dynamic:factor=2,original_max_position_embeddings=32@ --context 64",
+		"--scaling dynamic-linear:original_max_position_embeddings=32@ --context 64", "--scaling partial-ntk:factor=4,original_max_position_embeddings=32",
+		"--scaling ntk-by-parts:factor=4,original_max_position_embeddings=32", yarn,
+		"--scaling llama3:factor=8,low_freq_factor=1,high_freq_factor=4,original_max_position_embeddings=32", "--scaling beta-ary:factor=4",
+		"--scaling resonance", "--scaling nope", "--scaling log-n:original_max_position_embeddings=32",
+		near, "--positions rerope:window=8", "--positions leaky-rerope:window=8,factor=4", extend, "--positions dual-chunk:chunk_size=24,local_size=8",
+		"--mask sliding-window:window=8", "--mask first-keys:count=2,window=8", "--mask causal",
+	}
+	everyLayers = []string{"@all", "", "@0", "@1"}
+)
+
+// Every rewrite of every test model, by layers too, is confirmed, and the bodies of its fallback are in
+// the table of known ones; -update adds those that are not.
+func TestEveryRewriteIsConfirmed(t *testing.T) {
+	v := newValidation(t)
+	folders, err := os.ReadDir("../../testdata/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type rewritten struct{ model, flags string }
+	cases := []rewritten{{"gemma3_text__dynamo18", "--scaling linear:factor=2@all"}}
+	for i, where := range everyLayers {
+		for _, f := range folders {
+			for j, method := range everyMethod {
+				if i == 0 || (j+len(cases))%12 == 0 { // the choices of layers other than all: some
+					flags, more, _ := strings.Cut(method, "@")
+					cases = append(cases, rewritten{f.Name(), flags + where + more})
+				}
+			}
+		}
+	}
+	confirmed, refused, missing := 0, map[string]int{}, map[string]bool{}
+	for _, c := range testsample.Of(t, cases, 5) {
+		out := filepath.Join(t.TempDir(), "patched.onnx")
+		var stdout, stderr bytes.Buffer
+		if code := run(context.Background(), append([]string{model(c.model), "-o", out}, strings.Fields(c.flags)...), &stdout, &stderr); code != 0 {
+			refused[strings.Join(strings.Fields(stderr.String()), " ")]++
+			continue
+		}
+		for _, line := range unknown(t, out) {
+			if !*update {
+				t.Errorf("%s %s: a body of its fallback is not in the table of known ones; add it with -update", c.model, c.flags)
+			}
+			missing[line] = true
+		}
+		r, err := v.validate(c.model, out, 24)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.model, c.flags, err)
+			continue
+		}
+		if !r.Verdict.Holds() || r.Rebuilt == nil || r.Rebuilt.First != nil {
+			t.Errorf("%s %s: %s; %+v %q", c.model, c.flags, r.Verdict, r.Rebuilt, r.Notes)
+			continue
+		}
+		if r.Claim.Changes != (r.Verdict == validate.AsClaimed) {
+			t.Errorf("%s %s: %s, with methods: %v", c.model, c.flags, r.Verdict, r.Claim.Changes)
+		}
+		confirmed++
+		_ = os.Remove(out)
+	}
+	if *update {
+		addKnown(t, missing)
+	}
+	t.Logf("%d confirmed", confirmed)
+	for why, n := range refused {
+		t.Logf("%d refused: %s", n, why)
+	}
+}
+
+// unknown are the fingerprints of a model's fallback that are not known.
+func unknown(t *testing.T, path string) (lines []string) {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, f := range definition.Unknown(m) {
+		lines = append(lines, definition.Fingerprint(m, f))
+	}
+	return lines
+}
+
+// addKnown adds lines to the table of known bodies.
+func addKnown(t *testing.T, missing map[string]bool) {
+	t.Helper()
+	path := filepath.Join("../../rewrite/definition", definition.KnownFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Fields(string(text)) {
+		missing[line] = true
+	}
+	delete(missing, "")
+	if err := os.WriteFile(path, []byte(strings.Join(slices.Sorted(maps.Keys(missing)), "\n")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,70 @@
+// Package modelfiles finds the models of a folder, and which of two folders belong together.
+package modelfiles
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// most is how many models a folder may have.
+const most = 1000
+
+// List lists the .onnx files in a folder and the folders in it, but for hidden ones. Links are not
+// followed. A folder without any is an error.
+func List(folder string) (paths []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != folder && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".onnx"):
+			paths = append(paths, path)
+		}
+		if len(paths) > most {
+			return fmt.Errorf("%s has more than %d .onnx files; give a folder of fewer", folder, most)
+		}
+		return nil
+	})
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("there is no .onnx file in %s", folder)
+	}
+	return paths, err
+}
+
+// Pair is the same model of two folders.
+type Pair struct{ A, B string }
+
+// Pairs pairs the models of two folders by their place in them, and lists those that only one has. The
+// only model of each folder makes a pair whatever their names.
+func Pairs(a, b string) (pairs []Pair, alone []string, err error) {
+	var lists [2][]string
+	for i, folder := range []string{a, b} {
+		if lists[i], err = List(folder); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(lists[0]) == 1 && len(lists[1]) == 1 {
+		return []Pair{{lists[0][0], lists[1][0]}}, nil, nil
+	}
+	for _, x := range lists[0] {
+		place, err := filepath.Rel(a, x)
+		if err != nil {
+			return nil, nil, err
+		}
+		y := filepath.Join(b, place)
+		if i := slices.Index(lists[1], y); i >= 0 {
+			pairs, lists[1] = append(pairs, Pair{x, y}), slices.Delete(lists[1], i, i+1)
+		} else {
+			alone = append(alone, x)
+		}
+	}
+	alone = append(alone, lists[1]...)
+	if len(pairs) == 0 {
+		err = fmt.Errorf("no model of %s has its counterpart in %s: models are paired by their names", a, b)
+	}
+	return pairs, alone, err
+}
