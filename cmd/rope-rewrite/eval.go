@@ -1,7 +1,7 @@
 package main
 
 import (
-	"crypto/sha256"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +17,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 )
@@ -50,6 +49,7 @@ type evalResult struct {
 	Seed     uint64        `json:"seed"`
 	evaluation.Summary
 	Checks []evalCheck `json:"checks,omitempty"`
+	Notes  []string    `json:"notes,omitempty"` // what was asked for and not done
 }
 
 type evalVariant struct {
@@ -101,7 +101,7 @@ continues. Exit code 1 when a --check does not hold.`,
 	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several with semicolons; none is the unchanged model. Repeatable.")
 	f.Var(&e.context, "context", "`TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
 	f.StringVar(&e.text, "text", "", "`FILE` of the text for perplexity")
-	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text")
+	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text, which do not overlap; fewer where it is short")
 	f.StringVar(&e.haystack, "haystack", "", "`FILE` of the text in which the tasks hide their answers")
 	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: a prompt instead of the task's own; TASK=- prints the task's own")
 	f.BoolVar(&e.plain, "plain", false, "ask in plain text, without the chat template")
@@ -144,7 +144,8 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		},
 	}
 	if e.output != "" {
-		journal, done, err := e.journal(plan, variants)
+		progress.Say("reading the files of the models")
+		journal, done, err := e.journal(cmd.Context(), plan, variants)
 		if err != nil {
 			return err
 		}
@@ -160,6 +161,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	result.Summary = evaluation.Summarise(samples, plan.Lengths)
 	if failed == nil {
 		result.check(checks, variants)
+		result.Notes = plan.Notes(result.Summary)
 	}
 	if err := e.write(result, plan); err != nil {
 		return errors.Join(failed, err)
@@ -242,17 +244,15 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 		p.Memory = int64(size)
 	}
 	for _, f := range []struct {
-		path string
-		into *string
-	}{{e.text, &p.Text}, {e.haystack, &p.Haystack}} {
+		flag, path string
+		into       *string
+	}{{"--text", e.text, &p.Text}, {"--haystack", e.haystack, &p.Haystack}} {
 		if f.path == "" {
 			continue
 		}
-		b, err := configfile.Read(f.path, configfile.Text)
-		if err != nil {
+		if *f.into, err = cli.ReadText(f.flag, f.path); err != nil {
 			return p, nil, err
 		}
-		*f.into = string(b)
 	}
 	for _, f := range e.forms {
 		task, file, found := strings.Cut(f, "=")
@@ -345,28 +345,13 @@ func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err 
 }
 
 // journal opens the file of samples in the output folder.
-func (e *evalCommand) journal(plan evaluation.Plan, variants []evaluation.Variant) (*evaluation.Journal, []evaluation.Sample, error) {
+func (e *evalCommand) journal(ctx context.Context, plan evaluation.Plan, variants []evaluation.Variant) (*evaluation.Journal, []evaluation.Sample, error) {
 	if err := os.MkdirAll(e.output, 0o777); err != nil {
 		return nil, nil, err
 	}
-	plan.Memory = 0 // changes nothing that is measured
-	plan.Text, plan.Haystack = digest(plan.Text), digest(plan.Haystack)
-	var names []string
-	for _, v := range variants {
-		names = append(names, v.Name, v.Model)
+	about, err := evaluation.NewAbout(ctx, plan, variants, int64(e.context))
+	if err != nil {
+		return nil, nil, err
 	}
-	about := struct {
-		Variants []string `json:"variants"`
-		Context  int64    `json:"context"`
-		evaluation.Plan
-	}{names, int64(e.context), plan}
 	return evaluation.OpenJournal(filepath.Join(e.output, "samples.jsonl"), about, e.resume)
-}
-
-// digest is the hash of a text, which may be long.
-func digest(text string) string {
-	if text == "" {
-		return ""
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }

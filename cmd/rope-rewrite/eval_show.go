@@ -10,8 +10,20 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 )
 
-// evalColumns is the number of lengths in a row.
-const evalColumns = 5
+// nameColumn is the width of the names in a table; cells take the rest of a line of 80.
+const nameColumn, lineColumns = 20, 80
+
+// evalTable is what one task or reading shows: variants by lengths.
+type evalTable struct {
+	title string
+	width int // of a column
+	cells map[evalPlace]string
+}
+
+type evalPlace struct {
+	variant string
+	length  int
+}
 
 // evalTables shows what was found: a table for each task, variants by lengths.
 func evalTables(w *cli.Writer, r *evalResult) {
@@ -22,52 +34,53 @@ func evalTables(w *cli.Writer, r *evalResult) {
 			w.Line("%s", cli.Wrap(cli.MethodText(m), "  "))
 		}
 	}
-	type key struct {
-		variant string
-		length  int
-	}
-	tables := map[string]map[key]string{}
-	var tasks []string
+	var tables []*evalTable
 	var lengths []int
-	put := func(task, variant string, length int, text string) {
-		if tables[task] == nil {
-			tables[task], tasks = map[key]string{}, append(tasks, task)
+	put := func(title string, width int, variant string, length int, text string) {
+		i := slices.IndexFunc(tables, func(t *evalTable) bool { return t.title == title })
+		if i < 0 {
+			i, tables = len(tables), append(tables, &evalTable{title, width, map[evalPlace]string{}})
 		}
 		if !slices.Contains(lengths, length) {
 			lengths = append(lengths, length)
 		}
-		tables[task][key{variant, length}] = text
+		tables[i].cells[evalPlace{variant, length}] = text
 	}
 	for _, c := range evaluation.OverDepths(r.Cells) {
-		put(c.Task+", found with its interval of 95 %", c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Rate, 100*c.Low, 100*c.High))
+		put(c.Task+", found with its interval of 95 %", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Rate, 100*c.Low, 100*c.High))
 	}
 	for _, x := range r.Readings {
-		half := ""
+		text := perplexityText(x.Perplexity)
 		if x.High > 0 {
-			half = fmt.Sprintf("±%.2g", (x.High-x.Low)/2)
+			text += fmt.Sprintf(" %s-%s", perplexityText(x.Low), perplexityText(x.High))
 		}
-		put("perplexity", x.Variant, x.Length, fmt.Sprintf("%.4g%s", x.Perplexity, half))
-		put("perplexity of the last 512 tokens", x.Variant, x.Length, fmt.Sprintf("%.4g", x.Last))
+		put("perplexity with its interval of 95 %", 20, x.Variant, x.Length, text)
+		put("perplexity of the last 512 tokens", 12, x.Variant, x.Length, perplexityText(x.Last))
 	}
 	slices.Sort(lengths)
-	for _, task := range tasks {
-		for from := 0; from < len(lengths); from += evalColumns {
-			some := lengths[from:min(from+evalColumns, len(lengths))]
+	short := evaluation.ShortNames(names, nameColumn-1)
+	for _, t := range tables {
+		columns := (lineColumns - nameColumn) / t.width
+		for some := range slices.Chunk(lengths, columns) {
 			w.Line("")
-			w.Line("%s", task)
-			head := fmt.Sprintf("%-20s", "")
+			w.Line("%s", t.title)
+			head := fmt.Sprintf("%-*s", nameColumn, "")
 			for _, l := range some {
-				head += fmt.Sprintf("%12s", evaluation.Tokens(l))
+				head += fmt.Sprintf(" %*s", t.width-1, evaluation.Tokens(l))
 			}
 			w.Line("%s", head)
-			for _, name := range names {
-				line := fmt.Sprintf("%-20s", shortName(name, 20))
+			for i, name := range names {
+				line := fmt.Sprintf("%-*s", nameColumn, short[i])
 				for _, l := range some {
-					line += fmt.Sprintf("%12s", tables[task][key{name, l}])
+					line += fmt.Sprintf(" %*s", t.width-1, t.cells[evalPlace{name, l}])
 				}
 				w.Line("%s", strings.TrimRight(line, " "))
 			}
 		}
+	}
+	for _, n := range r.Notes {
+		w.Line("")
+		w.Line("%s", cli.Wrap(n, "  "))
 	}
 	for _, c := range r.Checks {
 		verdict := "holds"
@@ -78,13 +91,12 @@ func evalTables(w *cli.Writer, r *evalResult) {
 	}
 }
 
-// shortName fits a variant's name into a column.
-func shortName(name string, width int) string {
-	name = evaluation.ShortName(name)
-	if letters := []rune(name); len(letters) >= width {
-		name = string(letters[:width-2]) + "…"
+// perplexityText has four digits, and no exponent where a column has room.
+func perplexityText(x float64) string {
+	if x >= 1000 && x < 1e6 {
+		return fmt.Sprintf("%.0f", x)
 	}
-	return name
+	return fmt.Sprintf("%.4g", x)
 }
 
 // write puts the results into the output folder.

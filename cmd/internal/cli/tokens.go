@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -51,22 +53,48 @@ func (l *TokenList) Set(text string) error {
 	return nil
 }
 
+// ReadText reads the file of a text that a flag names.
+func ReadText(flag, path string) (string, error) {
+	text, err := configfile.Read(path, configfile.Text)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", flag, err)
+	case len(bytes.TrimSpace(text)) == 0:
+		return "", fmt.Errorf("%s: %s is empty; a text was expected", flag, path)
+	case !utf8.Valid(text):
+		return "", fmt.Errorf("%s: %s is not text in UTF-8; convert it (iconv -t UTF-8)", flag, path)
+	}
+	return string(text), nil
+}
+
 // TextTokens are the first tokens of a text, by the tokenizer of a model's folder.
 func TextTokens(path, model string, length int) ([]int64, error) {
-	text, err := os.ReadFile(path)
+	texts, err := TextPieces(path, model, length, 1)
 	if err != nil {
-		return nil, fmt.Errorf("--text: %w", err)
+		return nil, err
+	}
+	return texts[0], nil
+}
+
+// TextPieces are so many pieces of a text, one after the other, of so many tokens each.
+func TextPieces(path, model string, length, pieces int) (list [][]int64, err error) {
+	text, err := ReadText("--text", path)
+	if err != nil {
+		return nil, err
 	}
 	t, err := tokenizer.Open(filepath.Join(filepath.Dir(model), "tokenizer.json"))
 	if err != nil {
 		return nil, fmt.Errorf("--text needs the model's tokenizer beside it: %w", err)
 	}
-	ids, err := t.EncodeWithSpecial(string(text))
+	ids, err := t.EncodeWithSpecial(text)
 	if err != nil {
 		return nil, fmt.Errorf("--text: %w", err)
 	}
-	if len(ids) < length {
-		return nil, fmt.Errorf("--text: %s has %d tokens, and %d are measured; give a longer text or --length %d", path, len(ids), length, len(ids))
+	if len(ids)/pieces < length {
+		return nil, fmt.Errorf("--text: %s has %d tokens, and %d are measured; give a longer text or --length %d", path, len(ids), length*pieces, len(ids)/pieces)
 	}
-	return ids[:length], nil
+	for i := range pieces {
+		list = append(list, ids[i*length:(i+1)*length])
+	}
+	return list, nil
 }

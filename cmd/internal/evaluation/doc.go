@@ -14,8 +14,8 @@
 //   - share.go: what neighbouring trials have in common is computed once
 //   - variant.go: a model, patched and opened
 //   - run.go, perplexity.go: trials and texts through a model
-//   - journal.go: samples in a file, one line each
-//   - summary.go, wilson.go: cells and their intervals
+//   - journal.go, about.go: samples in a file, one line each, and whose they are
+//   - summary.go, interval.go: cells and their intervals
 //   - check.go: conditions such as passkey@12K>=0.9
-//   - report.go: heat maps, curves and a page
+//   - report.go, names.go: heat maps, curves and a page
 package evaluation

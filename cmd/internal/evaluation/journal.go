@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// Journal is a file with a line of JSON for each sample. Its first line says what is measured, so
+// Journal is a file with a line of JSON for each sample. Its first line says what is measured (About), so
 // that another evaluation does not go on with it.
 type Journal struct{ file *os.File }
 
 // OpenJournal opens a journal for what about says. With resume it returns the samples that the file
 // holds, if it is about the same; without it, a file that is there is an error.
-func OpenJournal(path string, about any, resume bool) (*Journal, []Sample, error) {
+func OpenJournal(path string, about About, resume bool) (*Journal, []Sample, error) {
 	title, err := json.Marshal(about)
 	if err != nil {
 		return nil, nil, err
@@ -32,7 +32,7 @@ func OpenJournal(path string, about any, resume bool) (*Journal, []Sample, error
 		return nil, nil, err
 	}
 	j := &Journal{f}
-	samples, end, err := read(f, string(title))
+	samples, end, err := read(f, about, string(title))
 	if err == nil && end == 0 {
 		_, err = f.Write(append(title, '\n'))
 	} else if err == nil {
@@ -48,7 +48,7 @@ func OpenJournal(path string, about any, resume bool) (*Journal, []Sample, error
 }
 
 // read reads the whole lines of a journal, which end at end.
-func read(f *os.File, title string) (samples []Sample, end int64, err error) {
+func read(f *os.File, about About, title string) (samples []Sample, end int64, err error) {
 	r := bufio.NewReader(f)
 	for first := true; ; first = false {
 		line, err := r.ReadString('\n')
@@ -56,7 +56,7 @@ func read(f *os.File, title string) (samples []Sample, end int64, err error) {
 			return samples, end, nil // without its line break the last line is not whole
 		}
 		if first && line != title+"\n" {
-			return nil, 0, errors.New("it belongs to an evaluation of other models, tasks or numbers; name another folder")
+			return nil, 0, about.differs([]byte(line))
 		}
 		end += int64(len(line))
 		if first {

@@ -10,7 +10,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
@@ -95,10 +94,12 @@ var reportPage string
 // pictures are a heat map for each task and variant with several depths, one of variants by
 // lengths for each task, and the curves of perplexity.
 func pictures(s Summary, variants []Title) (list []named) {
-	var names, short []string
+	var names []string
 	for _, v := range variants {
-		names, short = append(names, v.Name), append(short, ShortName(v.Name))
+		names = append(names, v.Name)
 	}
+	short := ShortNames(names, math.MaxInt32)
+	files := fileNames(short)
 	var tasks []string
 	for _, c := range s.Cells {
 		if !slices.Contains(tasks, c.Task) {
@@ -139,20 +140,23 @@ func pictures(s Summary, variants []Title) (list []named) {
 			cells := slices.DeleteFunc(slices.Clone(of), func(c Cell) bool { return c.Variant != name })
 			h := table(cells, rows, func(c Cell) int { return slices.Index(depths, c.Depth) })
 			h.Title, h.YLabel = task+", "+short[i]+": share found", "depth"
-			list = append(list, named{task + "-" + fileName(short[i]), h.Title, h})
+			list = append(list, named{task + "-" + files[i], h.Title, h})
 		}
 	}
 	if len(s.Curves) > 0 {
-		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves)})
+		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves, names, short)})
 	}
 	return list
 }
 
 // curves draws the perplexity by position.
-func curves(list []Curve) figure.Lines {
+func curves(list []Curve, names, short []string) figure.Lines {
 	l := figure.Lines{Title: "perplexity by position", XLabel: "tokens", YLabel: "perplexity", TokensX: true, LogY: true}
 	for _, c := range list {
-		s := figure.Series{Name: ShortName(c.Variant), Y: c.Perplexity}
+		s := figure.Series{Name: c.Variant, Y: c.Perplexity}
+		if i := slices.Index(names, c.Variant); i >= 0 {
+			s.Name = short[i]
+		}
 		for i := range c.Perplexity {
 			s.X = append(s.X, (float64(i)+0.5)*float64(c.Block))
 		}
@@ -175,19 +179,4 @@ func depthsOf(cells []Cell) (list []float64) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// ShortName is a variant's name without the axes of its methods.
-func ShortName(name string) string {
-	return strings.NewReplacer("scaling ", "", "positions ", "", "mask ", "").Replace(name)
-}
-
-// fileName leaves of a name what any file may be called.
-func fileName(name string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r < 128 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.", r) {
-			return r
-		}
-		return '-'
-	}, name), "-.")
 }

@@ -29,6 +29,7 @@ type Sample struct {
 	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
 	LogLoss []float64 `json:"log_loss,omitempty"`
+	UpTo    []UpTo    `json:"up_to,omitempty"` // of a window, by length
 }
 
 // key tells samples apart.

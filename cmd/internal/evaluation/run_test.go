@@ -135,7 +135,8 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The perplexity of a window is that of ONNX Runtime's own logits, by numpy (testdata/perplexity.py).
+// Perplexities and their intervals are those of ONNX Runtime's own logits, by numpy and scipy
+// (testdata/perplexity.py), also at lengths that are no multiple of a block.
 func TestPerplexity(t *testing.T) {
 	v, options := variants(t)
 	b, err := os.ReadFile("testdata/perplexity.json")
@@ -143,24 +144,57 @@ func TestPerplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	var golden struct {
-		Text    string
-		Length  int
-		LogLoss [][]float64 `json:"log_loss"`
+		Text     string
+		Windows  int
+		LogLoss  [][]float64 `json:"log_loss"`
+		Readings []evaluation.Reading
 	}
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{golden.Length}, Depths: []float64{0}, Samples: 1, Windows: len(golden.LogLoss), Text: golden.Text}
+	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Depths: []float64{0}, Samples: 1, Windows: 3, Text: golden.Text}
+	for _, r := range golden.Readings {
+		p.Lengths = append(p.Lengths, r.Length)
+	}
 	samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(samples) != len(golden.LogLoss) {
-		t.Fatalf("%d windows, want %d", len(samples), len(golden.LogLoss))
+	if len(samples) != golden.Windows {
+		t.Fatalf("%d windows, want %d", len(samples), golden.Windows)
 	}
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5*math.Abs(b) }
 	for i, want := range golden.LogLoss {
-		if !slices.EqualFunc(samples[i].LogLoss, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }) {
+		if !slices.EqualFunc(samples[i].LogLoss, want, near) {
 			t.Errorf("window %d: %v, want %v", i, samples[i].LogLoss, want)
+		}
+	}
+	s := evaluation.Summarise(samples, p.Lengths)
+	if len(s.Readings) != len(golden.Readings) {
+		t.Fatalf("%d readings, want %d", len(s.Readings), len(golden.Readings))
+	}
+	for i, want := range golden.Readings {
+		got := s.Readings[i]
+		if !near(got.Perplexity, want.Perplexity) || !near(got.Last, want.Last) || !near(got.Low, want.Low) || !near(got.High, want.High) {
+			t.Errorf("%d tokens: %+v, want %+v", want.Length, got, want)
+		}
+	}
+}
+
+// A text gives as many windows as stand beside each other in it, and what is missing is said.
+func TestWindowsDoNotOverlap(t *testing.T) {
+	v, options := variants(t)
+	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{400}, Depths: []float64{0}, Samples: 1, Windows: 8}
+	for windows, note := range map[int]string{1: "room for 1 of the 8 windows, which do not overlap. One window has no interval", 2: "room for 2 of the 8"} {
+		p.Text = strings.Repeat("abcdefghi ", 40*windows+20)
+		samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := evaluation.Summarise(samples, p.Lengths)
+		notes := strings.Join(p.Notes(s), " ")
+		if len(samples) != windows || s.Readings[0].Windows != windows || (s.Readings[0].High > 0) != (windows > 1) || !strings.Contains(notes, note) {
+			t.Errorf("%d windows, %+v, %q; want %d and %q", len(samples), s.Readings, notes, windows, note)
 		}
 	}
 }

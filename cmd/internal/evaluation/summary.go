@@ -25,9 +25,9 @@ type Cell struct {
 type Reading struct {
 	Variant    string  `json:"variant"`
 	Length     int     `json:"length"`
-	Windows    int     `json:"windows"`
+	Windows    int     `json:"windows"`    // which do not overlap
 	Perplexity float64 `json:"perplexity"` // of all tokens of the windows up to the length
-	Low        float64 `json:"low"`        // of the interval of 95 % by the windows' means; 0 and 0 for one window
+	Low        float64 `json:"low"`        // of the interval of 95 % (Student's t, of the windows' means); 0 and 0 for one window
 	High       float64 `json:"high"`
 	Last       float64 `json:"last"` // perplexity of the last 512 tokens before the length alone
 }
@@ -104,54 +104,44 @@ func reading(windows []Sample, length int) (r Reading, ok bool) {
 			fits = w.Length
 		}
 	}
-	if fits == 0 {
-		return r, false
-	}
-	var means, last []float64
+	var all, end []float64
 	for _, w := range windows {
-		if w.Length == fits {
-			means = append(means, mean(w.LogLoss, 0, length))
-			last = append(last, mean(w.LogLoss, max(length-2*Block, 0), length))
+		i := slices.IndexFunc(w.UpTo, func(u UpTo) bool { return u.Length == length })
+		if w.Length == fits && i >= 0 {
+			all, end = append(all, w.UpTo[i].All), append(end, w.UpTo[i].Last)
 			r.Variant = w.Variant
 		}
 	}
-	middle, half := spread(means)
-	r.Length, r.Windows, r.Perplexity = length, len(means), math.Exp(middle)
-	if len(means) > 1 {
-		r.Low, r.High = math.Exp(middle-half), math.Exp(middle+half)
+	if len(all) == 0 {
+		return r, false
 	}
-	middle, _ = spread(last)
-	r.Last = math.Exp(middle)
+	middle := mean(all)
+	r.Length, r.Windows, r.Perplexity, r.Last = length, len(all), perplexity(middle), perplexity(mean(end))
+	if len(all) > 1 {
+		half := halfInterval(all)
+		r.Low, r.High = perplexity(middle-half), perplexity(middle+half)
+	}
 	return r, true
 }
 
-// mean is that of the tokens from one to another, of blocks that have means of their own.
-func mean(blocks []float64, from, to int) float64 {
-	sum, n := 0.0, 0.0
-	for i, x := range blocks {
-		tokens := min((i+1)*Block, to) - max(i*Block, from, 1)
-		if tokens > 0 {
-			sum, n = sum+x*float64(tokens), n+float64(tokens)
+// Notes says what a plan asked for and did not get, of a run that ended well.
+func (p Plan) Notes(s Summary) (notes []string) {
+	for _, r := range s.Readings {
+		if r.Windows >= p.Windows {
+			continue
 		}
+		note := fmt.Sprintf("Perplexity: the text has room for %d of the %d windows, which do not overlap.", r.Windows, p.Windows)
+		if r.Windows == 1 {
+			note += " One window has no interval; give a longer text or shorter lengths."
+		}
+		return append(notes, note)
 	}
-	return sum / n
+	return notes
 }
 
-// spread is the mean of some numbers, and half the interval of 95 % of it (the normal
-// distribution's, of the standard error).
-func spread(x []float64) (middle, half float64) {
-	for _, v := range x {
-		middle += v / float64(len(x))
-	}
-	if len(x) < 2 {
-		return middle, 0
-	}
-	square := 0.0
-	for _, v := range x {
-		square += (v - middle) * (v - middle)
-	}
-	return middle, z * math.Sqrt(square/float64(len(x)-1)/float64(len(x)))
-}
+// perplexity is that of a mean negative log-probability. JSON has no infinity, which the interval of two
+// windows that differ a lot would reach.
+func perplexity(logLoss float64) float64 { return min(math.Exp(logLoss), math.MaxFloat64) }
 
 // curve is the perplexity of the blocks of the longest windows.
 func curve(windows []Sample) Curve {
@@ -171,7 +161,7 @@ func curve(windows []Sample) Curve {
 		n++
 	}
 	for i, x := range c.Perplexity {
-		c.Perplexity[i] = math.Exp(x / n)
+		c.Perplexity[i] = perplexity(x / n)
 	}
 	return c
 }

@@ -1,7 +1,9 @@
 package evaluation
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"testing"
 )
 
@@ -24,33 +26,63 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// Two windows of 600 tokens with simple numbers: up to 300 tokens 255 have the first block's mean
-// and 44 the second's.
+// The quantiles are scipy's (testdata/perplexity.py).
+func TestStudent(t *testing.T) {
+	b, err := os.ReadFile("testdata/perplexity.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct{ Student map[int]float64 }
+	if err := json.Unmarshal(b, &golden); err != nil || len(golden.Student) == 0 {
+		t.Fatal(err)
+	}
+	for freedom, want := range golden.Student {
+		if got := student(freedom); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%d degrees of freedom: %.12g, want %.12g", freedom, got, want)
+		}
+	}
+}
+
+// A reading takes the tokens up to its length, and the last 512 of these: of losses 0, 1, 2, … the
+// mean up to 700 is 350 and that of the last 512 is 443.5, though 700 is no multiple of a block.
 func TestReading(t *testing.T) {
+	losses := make([]float64, 1000)
+	for i := range losses {
+		losses[i] = float64(i)
+	}
+	for _, u := range upTo(losses, []int{1, 300, 512, 700, 1000, 1001}) {
+		all, end := float64(u.Length)/2, float64(max(u.Length-512, 1)+u.Length-1)/2
+		if u.All != all || u.Last != end {
+			t.Errorf("%+v, want %g and %g", u, all, end)
+		}
+	}
 	windows := []Sample{
-		{Variant: "v", Task: Perplexity, Length: 600, LogLoss: []float64{1, 2, 3}},
-		{Variant: "v", Task: Perplexity, Length: 600, Index: 1, LogLoss: []float64{2, 3, 4}},
+		{Variant: "v", Task: Perplexity, Length: 600, LogLoss: []float64{1, 2, 3}, UpTo: []UpTo{{300, 1, 2}, {600, 2, 3}}},
+		{Variant: "v", Task: Perplexity, Length: 600, Index: 1, LogLoss: []float64{2, 3, 4}, UpTo: []UpTo{{300, 2, 3}, {600, 3, 5}}},
 	}
 	s := Summarise(windows, []int{300, 600, 700})
 	if len(s.Readings) != 2 || len(s.Curves) != 1 {
 		t.Fatalf("%d readings and %d curves, want 2 and 1", len(s.Readings), len(s.Curves))
 	}
-	first := (255*1.0+44*2.0)/299 + 0.5
-	half := z * math.Sqrt(0.5/2) // two means that are 1 apart
+	half := 12.706204736174707 * 0.5 // two means that are 1 apart
 	for _, c := range []struct {
 		what      string
 		got, want float64
 	}{
-		{"at 300", s.Readings[0].Perplexity, math.Exp(first)},
-		{"its low end", s.Readings[0].Low, math.Exp(first - half)},
-		{"its high end", s.Readings[0].High, math.Exp(first + half)},
-		{"the last 512 of 300", s.Readings[0].Last, math.Exp(first)},
-		{"the last 512 of 600", s.Readings[1].Last, math.Exp((168*1.0+256*2+88*3)/512 + 0.5)},
+		{"at 300", s.Readings[0].Perplexity, math.Exp(1.5)},
+		{"its low end", s.Readings[0].Low, math.Exp(1.5 - half)},
+		{"its high end", s.Readings[0].High, math.Exp(1.5 + half)},
+		{"the last of 600", s.Readings[1].Last, math.Exp(4)},
 		{"the third block", s.Curves[0].Perplexity[2], math.Exp(3.5)},
 	} {
-		if math.Abs(c.got-c.want) > 1e-12*c.want {
+		if math.Abs(c.got-c.want) > 1e-9*c.want {
 			t.Errorf("%s: %.12g, want %.12g", c.what, c.got, c.want)
 		}
+	}
+	// Two windows that differ a lot: JSON has no infinity.
+	windows[0].UpTo[0].All = 1000
+	if r := Summarise(windows, []int{300}).Readings[0]; math.IsInf(r.High, 0) || r.High < 1e300 {
+		t.Errorf("the high end is %g", r.High)
 	}
 }
 

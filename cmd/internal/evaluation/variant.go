@@ -43,6 +43,9 @@ func (v Variant) open(ctx context.Context, options lm.Options, lastLogits bool) 
 	if err != nil {
 		return nil, err
 	}
+	if err := readable(file); err != nil {
+		return nil, fmt.Errorf("%s: %w", v.Name, err)
+	}
 	o := &opened{}
 	if o.folder, err = os.MkdirTemp("", "rope-rewrite-eval-"); err != nil {
 		return nil, err
@@ -66,6 +69,19 @@ func (v Variant) open(ctx context.Context, options lm.Options, lastLogits bool) 
 		return nil, fmt.Errorf("%s: %w", v.Name, err)
 	}
 	return o, nil
+}
+
+// readable refuses a model whose weights are not there: it runs neither patched nor as it is.
+func readable(file string) error {
+	m, err := onnx.Open(file)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for err := range m.UnreadableData() {
+		return fmt.Errorf("%w; no runtime loads the model without it: put the file there", err)
+	}
+	return nil
 }
 
 // patch writes the patched model.
