@@ -25,6 +25,8 @@ type Context struct {
 	Length   int64   // tokens that the edited model is meant for (--context)
 	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
 	Theta    float64 // rope_theta of config.json
+
+	Reachable int64 // tokens that the attention is good for, with the scalings beside a position map (function Reachable)
 }
 
 // ParseSpec reads a spec. Unknown methods and keys, keys given twice, values
