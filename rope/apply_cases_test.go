@@ -61,7 +61,8 @@ func TestWarningsAndErrorsOfScalings(t *testing.T) {
 		{text: yarn + ",partial_rotary_factor=1", a: llama()},
 		{text: yarn, a: llama(), c: rope.Context{Length: 9000}, warning: "factor=4 reaches 8192 tokens"},
 		{text: yarn, a: llama(), c: rope.Context{Length: 8192}},
-		{text: yarn, a: llama(), c: rope.Context{Length: 8191}, warning: "reaches 8192 tokens from a trained context of 2048, more than the context 8191"},
+		{text: yarn, a: llama(), c: rope.Context{Length: 4095}, warning: "reaches 8192 tokens from a trained context of 2048, more than twice the context 4095"},
+		{text: yarn, a: llama(), c: rope.Context{Length: 4096}},
 		{text: yarn, a: llama(), c: rope.Context{Length: 2048}, warning: "does not exceed the trained context of 2048"},
 		{text: "linear:factor=1", a: llama(), c: rope.Context{Length: 1024, Original: 2048}},
 		{text: "linear:factor=8192", a: llama(), c: rope.Context{Original: 2048}},
@@ -124,6 +125,7 @@ func TestWarningsAndErrorsOfPositionMaps(t *testing.T) {
 	both := changed(func(a *rope.Attention) { a.Mask.Causal = false })
 	banded := changed(func(a *rope.Attention) { a.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}} })
 	windowed := changed(func(a *rope.Attention) { a.Mask.Window = 1000 })
+	wide := changed(func(a *rope.Attention) { a.Mask.Window = 10000 })
 	sinks := changed(func(a *rope.Attention) { a.Mask.Window, a.Mask.FirstKeys = 1000, 4 })
 	twoBands := changed(func(a *rope.Attention) {
 		a.Bands = []rope.Band{{QueryScale: 1, KeyScale: 1}, {Start: 100, QueryScale: 1, QueryOffset: -60, KeyScale: 1}}
@@ -133,15 +135,26 @@ func TestWarningsAndErrorsOfPositionMaps(t *testing.T) {
 	drawn := changed(func(a *rope.Attention) { a.Drawn.Range = 1000 })
 	check(t, rope.PositionsAxis, []applyCase{
 		{text: "identity", a: both},
-		{text: "string", a: llama(), c: rope.Context{Length: 8192}},
+		{text: "string", a: llama(), c: rope.Context{Length: 8192, Reachable: 8192}},
+		{text: "string", a: llama(), c: rope.Context{Length: 8192}, warning: "is good for is unknown, so shift=2730 is a third of the context"},
+		{text: "string", a: llama(), c: rope.Context{Length: 16256, Reachable: 8192}}, // of which shift is more than half
+		{text: "string", a: llama(), c: rope.Context{Length: 16257, Reachable: 8192}, err: "good for 8192 tokens, and with window=128 STRING reaches 16256 (twice as many, less the window), fewer than the 16257 of the context; give a smaller context, or a scaling beside it"},
+		{text: "string:shift=5000", a: llama(), c: rope.Context{Length: 16384, Reachable: 8192}}, // a given one is not refused
+		{text: "string", a: llama(), c: rope.Context{Length: 900, Reachable: 64}, err: "window=128 must be below the 64 tokens that the attention is good for"},
+		{text: "string", a: windowed, c: rope.Context{Length: 65536, Reachable: 8192}, warning: "no effect: the attention's sliding window of 1000"},
+		{text: "string", a: wide, c: rope.Context{Length: 65536, Reachable: 8192}},
+		{text: "string", a: wide, c: rope.Context{Length: 65536, Reachable: 5000}, err: "reaches 9872 (twice as many, less the window), fewer than the 10000 of the context"},
+		{text: "string", a: sinks, c: rope.Context{Length: 65536, Reachable: 8192}, err: "fewer than the 65536 of the context"},
 		{text: "string:shift=2730", a: llama()},
 		{text: "string", a: llama(), err: "neither shift= nor the context is given"},
 		{text: "string", a: llama(), c: rope.Context{Length: 2}, err: "too short to take a third of"},
 		{text: "string", a: llama(), c: rope.Context{Length: 100}, err: "window=128 must not exceed shift=33"},
 		{text: "string:shift=100,window=101", a: llama(), err: "window=101 must not exceed shift=100"},
 		{text: "string:shift=100,window=100", a: llama(), warning: "changes no distance"},
-		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7001}, warning: "outside 1/7 to 1/2"},
-		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7000}},
+		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7007}, warning: "outside 1/7 to 1/2"},
+		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 7006}},
+		{text: "string:shift=L/7", a: llama(), c: rope.Context{Length: 7006}}, // the paper's bound
+		{text: "string:shift=L/8", a: llama(), c: rope.Context{Length: 7006}, warning: "shift=875 lies outside 1/7 to 1/2"},
 		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 2000}},
 		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 1999}, warning: "outside 1/7 to 1/2"},
 		{text: "string:shift=1000", a: llama(), c: rope.Context{Length: 1000}, warning: "no effect within the context"},

@@ -45,7 +45,7 @@ func ExampleParseRopeParameters() {
 
 func ExampleSpec_Apply_positions() {
 	spec := rope.Spec{Axis: rope.PositionsAxis, Name: "string"}
-	edited, warnings, err := spec.Apply(small(), rope.Context{Length: 8192})
+	edited, warnings, err := spec.Apply(small(), rope.Context{Length: 8192, Reachable: 8192})
 	fmt.Println(edited.Bands, warnings, err)
 	// Output: [{0 1 0 1 0 0} {2730 1 -2602 1 0 0}] [] <nil>
 }

@@ -44,6 +44,7 @@ type Method struct {
 	Doc       string  // what it does, in a sentence or two
 	Formula   string  // what it computes
 	Source    string  // paper, equation
+	Measured  string  // when it was seen to help, and with which parameters; "" where docs/choosing.md has nothing
 	Neutral   bool    // leaves its axis as the graph has it
 	FineTuned bool    // meant for models that were fine-tuned with it
 	RawCache  bool    // needs keys that are cached un-rotated (Attention.Cache)

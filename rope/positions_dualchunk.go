@@ -15,6 +15,7 @@ var dualChunk = Method{
 	Formula: "ℓ = chunk_size − local_size; key at p mod ℓ; query in its own chunk at p mod ℓ, for the chunk before at min(p mod ℓ + ℓ, chunk_size), for earlier ones at min(2ℓ − 1, chunk_size); " +
 		"with original_max_position_embeddings the score is multiplied by max(1, 0.1·ln(context/original) + 1)",
 	Source:   "An et al., Dual Chunk Attention, arXiv:2402.17463, §3; temperature: Qwen2.5-1M, arXiv:2501.15383",
+	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with chunk_size=6k,local_size=1k",
 	RawCache: true,
 	Params: []Param{
 		{Name: "chunk_size", Kind: Tokens, Rule: atLeastOne, Doc: "largest distance that occurs, at most the trained context; must be given"},

@@ -10,6 +10,7 @@ var rerope = Method{
 	Formula:  "distance d becomes min(d, window)",
 	Source:   "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
 	RawCache: true,
+	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with the default window",
 	Params:   []Param{paramReRoPEWindow},
 	apply: func(e edit) (Attention, []string, error) {
 		if err := e.checkMap(); err != nil {

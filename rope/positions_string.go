@@ -15,7 +15,7 @@ var stringMap = Method{
 	Formula: "distance d stays d if d < shift, else d − shift + window",
 	Source:  "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
 	Params: []Param{
-		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, a third of the context"},
+		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, max(⌊L/3⌋, L − T + W) for a context of L tokens and an attention that is good for T (trained, or scaled to), which must be at least S. A third is the paper's, the rest is this program's: no distance of T or more occurs then. With T unknown it is ⌊L/3⌋"},
 		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
 		{Name: "attention_factor", Kind: Real, Default: Number(1), Rule: aboveZero, Doc: "gain on the rotated channels of query and key, beside that of a scaling; the authors' code has 0.1·ln 2 + 1 = 1.0693"},
 	},
@@ -26,21 +26,15 @@ func applyString(e edit) (Attention, []string, error) {
 	if err := e.checkMap(); err != nil {
 		return Attention{}, nil, err
 	}
-	if !e.given("shift") && e.Length == 0 {
-		return Attention{}, nil, errors.New("neither shift= nor the context is given; give shift=, or the context (--context), of which shift is a third")
-	}
-	shift := e.Length / 3
-	if e.given("shift") {
-		shift = e.integer("shift")
+	window := e.integer("window")
+	shift, warnings, err := e.shift(window)
+	if err != nil {
+		return Attention{}, nil, err
 	}
 	e.used.note("shift", Integer(shift), FromContext)
-	if shift < 1 {
-		return Attention{}, nil, fmt.Errorf("a context of %d tokens is too short to take a third of; give shift=", e.Length)
-	}
 	if factor := e.number("attention_factor"); factor != 1 {
 		e.Encoding.Gain = e.Encoding.EffectiveGain() * factor
 	}
-	window := e.integer("window")
 	if window > shift {
 		return Attention{}, nil, fmt.Errorf("window=%d must not exceed shift=%d", window, shift)
 	}
@@ -54,15 +48,53 @@ func applyString(e edit) (Attention, []string, error) {
 		near,
 		{Start: shift, QueryScale: 1, QueryOffset: float64(window - shift), KeyScale: 1},
 	}
-	return e.Attention, stringWarnings(e.Length, shift, window), nil
+	return e.Attention, append(warnings, e.stringWarnings(shift, window)...), nil
+}
+
+// shift returns S: the given one, else a default, which is ours and not the paper's.
+//
+// A query meets the distances 0 … S − 1 and W … L − 1 − S + W. The paper applies the
+// method within the trained context T and takes a third of it. In a longer context L
+// a third leaves distances that were never trained. They are at most T − 1 if
+// L − T + W ≤ S ≤ T, and the smallest such S is nearest to the paper's third. Beyond
+// 2T − W tokens there is none.
+func (e edit) shift(window int64) (shift int64, warnings []string, err error) {
+	if e.given("shift") {
+		return e.integer("shift"), nil, nil
+	}
+	if e.Length == 0 {
+		return 0, nil, errors.New("neither shift= nor the context is given; give shift=, or the context (--context), from which shift follows")
+	}
+	if shift = e.Length / 3; shift < 1 {
+		return 0, nil, fmt.Errorf("a context of %d tokens is too short to take a third of; give shift=", e.Length)
+	}
+	good, longest := e.Reachable, e.Length
+	if good == 0 {
+		return shift, []string{fmt.Sprintf("how many tokens the attention is good for is unknown, so shift=%d is a third of the context, and distances that were not trained may remain; give shift=", shift)}, nil
+	}
+	if own := e.Mask.Window; own > 0 && e.Mask.FirstKeys == 0 {
+		if own <= good {
+			return shift, nil, nil // its window hides every distance that was not trained
+		}
+		longest = min(longest, own)
+	}
+	shift = max(longest/3, longest-good+window)
+	switch {
+	case shift <= good:
+		return shift, nil, nil
+	case window >= good:
+		return 0, nil, fmt.Errorf("window=%d must be below the %d tokens that the attention is good for; give a smaller one", window, good)
+	}
+	return 0, nil, fmt.Errorf("the attention is good for %d tokens, and with window=%d STRING reaches %d (twice as many, less the window), fewer than the %d of the context; give a smaller context, or a scaling beside it",
+		good, window, 2*good-window, longest)
 }
 
 // stringWarnings compares with the settings that are recommended for the method.
-func stringWarnings(length, shift, window int64) (warnings []string) {
-	switch {
+func (e edit) stringWarnings(shift, window int64) (warnings []string) {
+	switch length := e.Length; {
 	case length > 0 && length <= shift:
 		warnings = append(warnings, fmt.Sprintf("no effect within the context of %d tokens: shift=%d is not below it", length, shift))
-	case length > 0 && (7*shift < length || 2*shift > length):
+	case length > 0 && e.given("shift") && (shift < length/7 || 2*shift > length):
 		warnings = append(warnings, fmt.Sprintf("shift=%d lies outside 1/7 to 1/2 of the context %d, the recommended range", shift, length))
 	}
 	if window < 32 {

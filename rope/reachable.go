@@ -40,7 +40,10 @@ func (a Attention) Unreached(reachable int64, c Context) string {
 	if len(a.Bands) < 2 || a.Chunk > 0 || reachable == 0 {
 		return ""
 	}
-	from := a.Bands[1].Start
+	from, far := a.Bands[1].Start, a.Bands[1]
+	if from == reachable && far.QueryScale == 1 && far.KeyScale == 1 && far.QueryOffset < 0 {
+		return "" // just the distances that are too long become shorter
+	}
 	if from < reachable || c.Length > 0 && from >= c.Length { // the methods compare with the context
 		return ""
 	}

@@ -58,13 +58,14 @@ func TestUnreached(t *testing.T) {
 		warned             bool
 	}{
 		{"", "string:shift=4096", rope.Context{Original: 64}, true},
-		{"", "string:shift=64,window=32", rope.Context{Original: 64}, true},
+		{"", "string:shift=65,window=32", rope.Context{Original: 64}, true},
+		{"", "string:shift=64,window=32", rope.Context{Original: 64}, false}, // 0 … 63 and 32 … are met
 		{"", "string:shift=63,window=32", rope.Context{Original: 64}, false},
 		{"", "string:shift=4096", rope.Context{}, false},
 		{"", "string", rope.Context{Original: 2048, Length: 32768}, true}, // shift is 10922
 		{"linear", "string", rope.Context{Original: 2048, Length: 32768}, false},
 		{"linear:factor=4", "string:shift=100,window=32", rope.Context{Original: 64}, false},
-		{"linear:factor=4", "string:shift=256,window=32", rope.Context{Original: 64}, true},
+		{"linear:factor=4", "string:shift=257,window=32", rope.Context{Original: 64}, true},
 		{"theta:rope_theta=500000", "string:shift=256,window=32", rope.Context{Original: 64}, false},
 		{"", "string:shift=4096", rope.Context{Original: 64, Length: 4096}, false}, // the method says so
 		{"", "rerope:window=64", rope.Context{Original: 64}, true},

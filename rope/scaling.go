@@ -154,8 +154,8 @@ func (e edit) factorWarnings(factor float64, original int64) []string {
 		return []string{fmt.Sprintf("%s, less than the context %d that was asked for", reaches, e.Length)}
 	case e.Length <= original && factor > 1:
 		return []string{fmt.Sprintf("the context of %d tokens does not exceed the trained context of %d; leave the scaling out, or give a longer --context", e.Length, original)}
-	case asked < reach && factor > 1:
-		return []string{fmt.Sprintf("%s, more than the context %d that was asked for; give a smaller factor=, or none to have it computed", reaches, e.Length)}
+	case 2*asked < reach && factor > 1: // up to that it is room, which scalings need at the end of their reach (docs/choosing.md)
+		return []string{fmt.Sprintf("%s, more than twice the context %d that was asked for; give a smaller factor=", reaches, e.Length)}
 	}
 	return nil
 }

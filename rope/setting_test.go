@@ -10,7 +10,7 @@ import (
 // where it came from.
 func TestResolve(t *testing.T) {
 	plain := Attention{Heads: 4, KVHeads: 2, HeadSize: 16, Mask: Mask{Causal: true}, Encoding: Encoding{Frequencies: geometric(10000, 8)}}
-	known := Context{Length: 8192, Original: 2048}
+	known := Context{Length: 8192, Original: 2048, Reachable: 6000}
 	for _, c := range []struct {
 		axis Axis
 		spec string

@@ -26,6 +26,8 @@ type Context struct {
 	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
 	Theta    float64 // rope_theta of config.json
 	Unread   error   // why config.json, which is there, says nothing; nil where it is read or missing
+
+	Reachable int64 // tokens that the attention is good for, with the scalings beside a position map (function Reachable)
 }
 
 // ParseSpec reads a spec. Unknown methods and keys, keys given twice, values

@@ -76,7 +76,7 @@ have intervals of 95 % (Wilson). Prompts follow the model's chat template, if it
 has one, and answers are greedy.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
-      --method "scaling yarn:factor=2" --method "positions string" -o results
+      --method "scaling yarn:factor=4" -o results
 
 Tasks: passkey (find a number), needles (two of four numbers), kv (a value by
 its key), variables (all that have one value, through assignments) and

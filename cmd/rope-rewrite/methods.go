@@ -73,6 +73,9 @@ func showMethod(w *cli.Writer, m rope.Method) {
 	w.Line("%s", cli.Wrap("Formula: "+m.Formula, "  "))
 	w.Line("%s", cli.Wrap("Source:  "+m.Source, "  "))
 	w.Line("%s", cli.Wrap("Use:     "+strings.Join(m.Labels(), "; "), "  "))
+	if m.Measured != "" {
+		w.Line("%s", cli.Wrap("Measured: "+m.Measured, "  "))
+	}
 	if len(m.Params) > 0 {
 		w.Line("\nKeys:")
 	}
@@ -87,14 +90,15 @@ func showMethod(w *cli.Writer, m rope.Method) {
 
 // describedMethod is a method as --json prints it.
 type describedMethod struct {
-	Axis    string           `json:"axis"`
-	Name    string           `json:"name"`
-	Doc     string           `json:"doc"`
-	Formula string           `json:"formula"`
-	Source  string           `json:"source"`
-	Labels  []string         `json:"labels"`
-	HF      bool             `json:"rope_type"` // the name is a rope_type of Hugging Face's too
-	Keys    []describedParam `json:"keys"`
+	Axis     string           `json:"axis"`
+	Name     string           `json:"name"`
+	Doc      string           `json:"doc"`
+	Formula  string           `json:"formula"`
+	Source   string           `json:"source"`
+	Labels   []string         `json:"labels"`
+	Measured string           `json:"measured"`  // "" where nothing was
+	HF       bool             `json:"rope_type"` // the name is a rope_type of Hugging Face's too
+	Keys     []describedParam `json:"keys"`
 }
 
 type describedParam struct {
@@ -107,7 +111,7 @@ type describedParam struct {
 func describeMethods(list []rope.Method) []describedMethod {
 	var out []describedMethod
 	for _, m := range list {
-		d := describedMethod{Axis: m.Axis.String(), Name: m.Name, Doc: m.Doc, Formula: m.Formula, Source: m.Source, Labels: m.Labels(), HF: m.HF, Keys: []describedParam{}}
+		d := describedMethod{Axis: m.Axis.String(), Name: m.Name, Doc: m.Doc, Formula: m.Formula, Source: m.Source, Labels: m.Labels(), Measured: m.Measured, HF: m.HF, Keys: []describedParam{}}
 		for _, p := range m.Params {
 			d.Keys = append(d.Keys, describedParam{Name: p.Name, Values: p.Values(), Default: p.Default.String(), Doc: p.Doc})
 		}

@@ -78,7 +78,7 @@ of a model, or of a model with a --method:
 	f.Float64Var(&p.theta, "theta", 10000, "`BASE` of the frequencies, for a picture of a method")
 	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "rotated `CHANNELS`, for a picture of a method")
 	f.Var(&p.trained, "trained-length", "`TOKENS` that the model was trained on")
-	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, 64 for a mask, 512 for attention")
+	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, half as much again for positions and decay, 64 for a mask, 512 for attention")
 	f.StringVar(&p.documents, "documents", "", "`TOKENS` of each document after an anchor of one token, with commas, for masks over documents")
 	f.IntVar(&p.layer, "layer", 0, "`LAYER` to draw")
 	f.IntVar(&p.head, "head", -1, "`HEAD` of the layer; -1 is the mean over all")
@@ -133,10 +133,7 @@ func (p *plotting) method(ctx context.Context, kind, of string) (figured, error)
 		return nil, err
 	}
 	after := list[len(list)-1].Attention
-	length := int(p.length)
-	if length == 0 {
-		length = 2 * int(p.trained)
-	}
+	length := p.tokens(kind)
 	switch kind {
 	case "frequencies":
 		return diagram.Wavelengths(list, int64(p.trained), int64(length))
@@ -181,14 +178,23 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	return ids, nil
 }
 
+// tokens is how many are drawn. Maps of distances are drawn for less than twice the
+// trained length, which STRING does not reach.
+func (p *plotting) tokens(kind string) int {
+	switch {
+	case p.length > 0:
+		return int(p.length)
+	case kind == "positions" || kind == "decay":
+		return int(p.trained + p.trained/2)
+	}
+	return 2 * int(p.trained)
+}
+
 // attentions are those to draw: before and after the methods.
 func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.Named, error) {
 	before := diagram.Named{Name: fmt.Sprintf("base %g", p.theta)}
 	var methods []string
-	known := rope.Context{Original: int64(p.trained), Length: int64(p.length)}
-	if p.length == 0 {
-		known.Length = 2 * known.Original
-	}
+	known := rope.Context{Original: int64(p.trained), Length: int64(p.tokens(kind))}
 	if isModel(of) {
 		a, err := p.modelAttention(ctx, of)
 		if err != nil {
@@ -218,6 +224,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 			return nil, cli.Usage("%w", err)
 		}
 		after := diagram.Named{Name: evaluation.ShortName(method), Attention: before.Attention}
+		known.Reachable = rope.Reachable(opts.Edits, known)
 		for _, spec := range opts.Edits {
 			var err error
 			if after.Attention, _, err = spec.Apply(after.Attention, known); err != nil {

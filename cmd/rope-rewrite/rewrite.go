@@ -42,7 +42,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input); for a folder, to a new folder (default FOLDER.rope)")
 	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, e.g. yarn:factor=4, as `SPEC`. Add @0-3,7 for some layers, or @full, @windowed or @all for layers by kind. Repeatable.")
-	f.StringArrayVar(&r.positions, "positions", nil, "change which distance RoPE gives a query and a key, e.g. string:shift=2730,window=128, as `SPEC`")
+	f.StringArrayVar(&r.positions, "positions", nil, "change which distance RoPE gives a query and a key, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, e.g. sliding-window:window=4k, as `SPEC`")
 	f.String("documents", "", "take document ids from `SOURCE`, for masks over documents. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length], input:NAME under that name. separator:TOKEN starts a new document at each TOKEN (\",ends\": after it), only for models without a KV cache.")
 	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch]")

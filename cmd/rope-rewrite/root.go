@@ -22,8 +22,6 @@ all its models are written to a new folder, and config.json and
 genai_config.json there describe the new models.
 
   --scaling yarn:factor=4,original_max_position_embeddings=8k
-  --scaling theta:rope_theta=500000
-  --positions string:shift=2730,window=128
   --mask anchor --documents input
   --kv fixed:capacity=8k
 

@@ -74,6 +74,9 @@ func method(m rope.Method) string {
 	fmt.Fprintf(&s, "- Formula: %s\n", m.Formula)
 	fmt.Fprintf(&s, "- Source: %s\n", m.Source)
 	fmt.Fprintf(&s, "- Use: %s\n", strings.Join(m.Labels(), "; "))
+	if m.Measured != "" {
+		fmt.Fprintf(&s, "- Measured: %s ([how](choosing.md#smollm2-measured))\n", m.Measured)
+	}
 	if m.HF {
 		fmt.Fprintf(&s, "- Hugging Face: `rope_type` `%s`\n", m.Name)
 	}

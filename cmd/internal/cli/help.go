@@ -14,15 +14,15 @@ import (
 // firstScreen is what the command says of itself on one screen of 80 × 24.
 const firstScreen = `Gives an exported ONNX language model longer and better context.
 
-  twice the context            rope-rewrite model.onnx --scaling yarn:factor=2
-  a model folder               rope-rewrite FOLDER --scaling yarn:factor=2
+  twice the context            rope-rewrite model.onnx --scaling yarn:factor=4
+  a model folder               rope-rewrite FOLDER --scaling yarn:factor=4
   fuse attention only          rope-rewrite model.onnx
-  without training             rope-rewrite model.onnx --positions string \
-                                 --context 16k
   only the nearest keys        rope-rewrite model.onnx \
                                  --mask sliding-window:window=4k
   what is in a model           rope-rewrite inspect model.onnx
   check the result             rope-rewrite validate model.onnx model.rope.onnx
+  see whether it helps         rope-rewrite eval FOLDER --method none \
+                                 --method "scaling yarn:factor=4"
 
 It verifies each layer before it writes model.rope.onnx, or FOLDER.rope, beside
 the input. -o gives another name, --dry-run writes nothing. 4k is 4096 tokens.

@@ -105,13 +105,14 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 	if err != nil {
 		return nil, err
 	}
+	m.Context.Reachable = m.reachable(specs, start, measured.Attention)
 	a, applied, warnings, err := m.apply(start, m.fresh(specs, start))
 	if err != nil {
 		return nil, err
 	}
 	p.Warn(warnings...)
 	known := measured.Known(m.Context)
-	if w := a.Unreached(rope.Reachable(specs, known), known); w != "" {
+	if w := a.Unreached(m.Context.Reachable, known); w != "" {
 		p.Warn(w)
 	}
 	a, warning, err := measure.BehindNorms(s.Attention.Site, a, measured.Attention)
@@ -158,6 +159,17 @@ func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, a
 		applied = append(applied, provenance.Edit{What: spec.Axis.String(), Given: spec.String(), Settings: settings})
 	}
 	return a, applied, warnings, nil
+}
+
+// reachable returns how many tokens a site is good for with its methods; 0 where it starts
+// from a scaling that is none of them, whose reach is unknown.
+func (m Methods) reachable(specs []rope.Spec, start, measured rope.Attention) int64 {
+	c := m.Context
+	_, unscaled := start.Encoding.Base()
+	if !unscaled || m.Carried && !slices.Equal(start.Encoding.Frequencies, measured.Encoding.Frequencies) {
+		c.Original = 0
+	}
+	return rope.Reachable(specs, c)
 }
 
 // start returns the value that the methods are applied to: what was measured, or, of a
