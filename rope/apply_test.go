@@ -1,6 +1,7 @@
 package rope_test
 
 import (
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -180,6 +181,25 @@ func TestNTK(t *testing.T) {
 			if off := ulps(got.Encoding.Frequencies[i], w); off > 1 {
 				t.Errorf("%+v: pair %d turns by %v, want %v (%.1f ulp)", c, i, got.Encoding.Frequencies[i], w, off)
 			}
+		}
+	}
+}
+
+// A configuration that is there and cannot be read is not asked for: the error says why it cannot.
+func TestUnreadConfiguration(t *testing.T) {
+	two := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 4, Encoding: rope.Encoding{Frequencies: []float64{1, 0.01}}}
+	unread := errors.New("config.json is broken")
+	for _, text := range []string{"yarn:factor=2", "linear", "dynamic"} {
+		spec, err := rope.ParseSpec(rope.ScalingAxis, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = spec.Apply(two, rope.Context{Length: 128, Unread: unread})
+		if !errors.Is(err, unread) || strings.Contains(err.Error(), "put the model's config.json beside it") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, _, err := spec.Apply(two, rope.Context{Length: 128, Original: 64, Unread: unread}); err != nil {
+			t.Errorf("%s, with the trained context: %v", text, err)
 		}
 	}
 }
