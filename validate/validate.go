@@ -137,7 +137,7 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 	if err := v.readRecords(); err != nil {
 		return nil, err
 	}
-	if err := v.look(ctx); err != nil {
+	if err := v.look(); err != nil {
 		return nil, err
 	}
 	asked := v.record != nil && !opts.LogitsOnly
@@ -168,7 +168,6 @@ type validation struct {
 	original, patched string
 	opts              Options
 	clock             clock
-	emulated          bool // ONNX Runtime has no kernels of the models' 16-bit type
 
 	kinds       []kind
 	sequences   []decoder.Sequence // of the kinds
@@ -178,31 +177,20 @@ type validation struct {
 	result         *Report
 }
 
-// look loads both models once, refuses those that cannot be compared, and decides what is fed.
-func (v *validation) look(ctx context.Context) error {
-	first, err := decoder.Open(ctx, v.eng, v.original, decoder.Options{})
-	second := first
+// look reads what both models take and give, refuses those that cannot be compared, and decides what is
+// fed.
+func (v *validation) look() error {
+	first, err := decoder.Look(v.original)
 	if unfed := (*decoder.FeedError)(nil); errors.As(err, &unfed) {
 		return &UnrunError{err}
-	}
-	if err == nil {
-		defer first.Close()
-		second, err = decoder.Open(ctx, v.eng, v.patched, decoder.Options{})
-	}
-	if err != nil && ctx.Err() == nil {
-		as := err
-		if first, err = decoder.Open(ctx, v.eng, v.original, decoder.Options{Emulated: true}); err != nil || !first.Short {
-			return as
-		}
-		defer first.Close()
-		v.emulated = true
-		v.note("ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
-		second, err = decoder.Open(ctx, v.eng, v.patched, decoder.Options{Emulated: true})
 	}
 	if err != nil {
 		return err
 	}
-	defer second.Close()
+	second, err := decoder.Look(v.patched)
+	if err != nil {
+		return err
+	}
 	v.result.Short, v.result.Exchanged = first.Short, exchanged(first.Outputs, second.Outputs)
 	switch {
 	case first.Cached() != second.Cached():

@@ -298,10 +298,16 @@ func TestFallbackOfAnotherVersion(t *testing.T) {
 		verdict validate.Verdict
 		known   bool
 	}{
-		"known":       {older, validate.AsClaimed, true},
-		"unknown":     {then(older, renamed), validate.AsClaimed, false},
-		"not run":     {then(older, broken), validate.NotShown, false},
-		"without one": {then(older, definition.Remove), validate.AsClaimed, true},
+		"known":                {older, validate.AsClaimed, true},
+		"unknown":              {then(older, renamed), validate.AsClaimed, false},
+		"not run":              {then(older, broken), validate.NotShown, false},
+		"without one":          {then(older, definition.Remove), validate.AsClaimed, true},
+		"other numbers in ops": {then(older, by("gain", 1.0000001)), validate.AsClaimed, true},
+		"other positions": {then(older, func(m *onnx.Model) {
+			n := nodes(m, "RotaryAttention")[1]
+			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[5]}, []string{"positions_of_its_own"}))
+			n.Inputs[5] = "positions_of_its_own"
+		}), validate.AsClaimed, true},
 	} {
 		r, err := v.validate(original, v.changed(v.rewrite(original, yarn), c.change), 24)
 		if err != nil {

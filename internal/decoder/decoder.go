@@ -68,6 +68,34 @@ type FeedError struct {
 func (e *FeedError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
 func (e *FeedError) Unwrap() error { return e.Err }
 
+// Look reads what a model file takes and gives, and loads nothing: the decoder makes sequences and runs
+// none.
+func Look(path string) (*Decoder, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	return look(m, path)
+}
+
+func look(m *onnx.Model, path string) (*Decoder, error) {
+	s, err := signature.Read(m, filepath.Dir(path))
+	if err != nil {
+		return nil, &FeedError{path, err}
+	}
+	return &Decoder{Signature: s, Short: float16.Has(m), path: path}, nil
+}
+
+// LoadError says why ONNX Runtime does not load a model.
+type LoadError struct {
+	Path string
+	Err  error
+}
+
+func (e *LoadError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *LoadError) Unwrap() error { return e.Err }
+
 // Open loads a model file, or what opts has in its place.
 func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*Decoder, error) {
 	m := opts.Model
@@ -85,9 +113,9 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 			return nil, err
 		}
 	}
-	d := &Decoder{path: path, Short: float16.Has(m)}
-	if d.Signature, err = signature.Read(m, filepath.Dir(path)); err != nil {
-		return nil, &FeedError{path, err}
+	d, err := look(m, path)
+	if err != nil {
+		return nil, err
 	}
 	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: !opts.AsWritten, Library: m.Opset(customop.Domain) > 0}
 	for _, v := range opts.Outputs {
@@ -120,7 +148,7 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 		em.Folder = filepath.Dir(path)
 	}
 	if d.session, err = eng.Load(ctx, em); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, &LoadError{path, err}
 	}
 	return d, nil
 }

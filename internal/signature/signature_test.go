@@ -49,6 +49,11 @@ func TestRead(t *testing.T) {
 			first:      signature.Cache{Past: "past_key_values.0.key", Present: "present.0.key", Heads: 2, Rows: 24, Size: 16},
 			vocabulary: 128,
 		},
+		"moonshine__dynamo18": { // half of its caches are an encoder's
+			roles:      []signature.Role{tokens, past, past, past, past, signature.Memory, signature.Memory, signature.Memory, signature.Memory},
+			first:      signature.Cache{Past: "past_key_values.0.key", Present: "present.0.key", Heads: 4, Size: 8},
+			vocabulary: 64,
+		},
 		"gptj__ts17": {roles: []signature.Role{tokens, padding}, vocabulary: 64},
 	} {
 		s, err := read(t, model)
