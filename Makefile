@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants hosts docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -186,6 +186,9 @@ coverage: build ## Rewrite the exports that scripts/coverage made and write docs
 MUTANTS ?= 2000
 mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)
 	$(GO) run ./cmd/dev/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
+
+confirm: build ## Rewrite every test model by every method, and let validate confirm each (half an hour)
+	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every
 
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh

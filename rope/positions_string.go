@@ -9,11 +9,12 @@ import (
 // most often. Only the far band's query position changes, so the key cache is
 // the original model's.
 var stringMap = Method{
-	Axis:    PositionsAxis,
-	Name:    "string",
-	Doc:     "Shifted rotary embedding: keys at least shift away are met at a distance shortened by shift − window, so that the distances seldom seen in training are not used.",
-	Formula: "distance d stays d if d < shift, else d − shift + window",
-	Source:  "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
+	Axis:     PositionsAxis,
+	Name:     "string",
+	Doc:      "Shifted rotary embedding: keys at least shift away are met at a distance shortened by shift − window, so that the distances seldom seen in training are not used.",
+	Formula:  "distance d stays d if d < shift, else d − shift + window",
+	Source:   "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
+	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 4 of 5 pass keys at 16K with shift=8k, and 0 of 5 with a third of that context; the default shift was not measured",
 	Params: []Param{
 		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, max(⌊L/3⌋, L − T + W) for a context of L tokens and an attention that is good for T (trained, or scaled to), which must be at least S. A third is the paper's, the rest is this program's: no distance of T or more occurs then. With T unknown it is ⌊L/3⌋"},
 		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},

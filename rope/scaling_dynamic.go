@@ -13,6 +13,7 @@ var dynamic = Method{
 	Doc:      "NTK-aware scaling by as much as the length needs. The length is the context (--context), once for all, so that every way of cutting a text into calls gives the same, or with length=run each call's.",
 	Formula:  "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
 	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and lets the keys in a cache stand",
+	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with factor=2; the default factor was not measured",
 	HF:       true,
 	ByLength: true,
 	Params: []Param{

@@ -18,7 +18,8 @@ var yarn = Method{
 		"ρ_i = clamp((i − low)/(high − low), 0, 1) with low = max(⌊c(beta_fast)⌋, 0), high = min(⌈c(beta_slow)⌉, n − 1), " +
 		"c(β) = n·ln(L0/(2πβ))/(2·ln θ), no rounding if truncate is false, high + 0.001 if both are equal; " +
 		"gain = 0.1·ln factor + 1, or attention_factor, or (0.1·mscale·ln factor + 1)/(0.1·mscale_all_dim·ln factor + 1)",
-	HF: true,
+	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with factor=4, and 3 of 5 with factor=2, which is what that context gives by default: leave room",
+	HF:       true,
 	Params: []Param{
 		paramFactor,
 		paramOriginal,

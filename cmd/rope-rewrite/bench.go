@@ -47,7 +47,7 @@ Measures the time from a prompt of each length to the first token, the tokens
 per second after it, and the largest resident memory. A cache of fixed capacity
 stays in place; a growing one is passed from call to call. Of two folders,
 models of one name are timed.`,
-		Args: func(_ *cobra.Command, args []string) error { return twoModels("ORIGINAL.onnx", "PATCHED.onnx")(args) },
+		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
 	f := cmd.Flags()
@@ -76,21 +76,21 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 		}
 		return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
 	}
-	list, all, err := pairs[[]timing](models)
+	list, all, err := cli.Pairs[[]timing](models)
 	if err != nil {
 		return err
 	}
 	for i, p := range list {
-		t, err := b.time(cmd.Context(), []string{p.A, p.B}, each(progress.Say, i, len(list), p.B))
+		t, err := b.time(cmd.Context(), []string{p.A, p.B}, cli.Each(progress.Say, i, len(list), p.B))
 		if err == nil {
 			all.Models = append(all.Models, t)
-		} else if err := all.skip(cmd.Context(), p.B, err); err != nil {
+		} else if err := all.Skip(cmd.Context(), p.B, err); err != nil {
 			return err
 		}
 	}
 	progress.Done()
 	err = b.Show(cmd, all, func(w *cli.Writer) {
-		all.text(w, "timed", func(w *cli.Writer, t []timing) {
+		all.Text(w, "timed", func(w *cli.Writer, t []timing) {
 			w.Line("%s", cli.Wrap(t[1].Model, "  "))
 			timings(w, t)
 		})

@@ -22,7 +22,7 @@ compared by SHA-256; the same bytes of one file are not read. Works on any
 models, also without their weights. Of two folders, models of one name are
 compared. Exit code 0 when nothing differs, 5 when
 something does.`,
-		Args: func(_ *cobra.Command, args []string) error { return twoModels("A.onnx", "B.onnx")(args) },
+		Args: cli.TwoModels("A.onnx", "B.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := c.Options()
 			if err != nil {
@@ -56,7 +56,7 @@ something does.`,
 
 // diffFolders compares the models of two folders, in pairs.
 func diffFolders(c *cli.Common, ctx context.Context, cmd *cobra.Command, folders []string, opts rewrite.Options) error {
-	list, all, err := pairs[*modeldiff.Report](folders)
+	list, all, err := cli.Pairs[*modeldiff.Report](folders)
 	if err != nil {
 		return err
 	}
@@ -64,16 +64,16 @@ func diffFolders(c *cli.Common, ctx context.Context, cmd *cobra.Command, folders
 	defer progress.Done()
 	same := len(all.Alone) == 0
 	for i, p := range list {
-		opts.Progress = each(progress.Say, i, len(list), p.B)
+		opts.Progress = cli.Each(progress.Say, i, len(list), p.B)
 		d, err := modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
 		if err == nil {
 			all.Models, same = append(all.Models, d), same && d.Same
-		} else if err := all.skip(ctx, p.B, err); err != nil {
+		} else if err := all.Skip(ctx, p.B, err); err != nil {
 			return err
 		}
 	}
 	progress.Done()
-	if err := c.Show(cmd, all, func(w *cli.Writer) { all.text(w, "compared", difference) }); err != nil {
+	if err := c.Show(cmd, all, func(w *cli.Writer) { all.Text(w, "compared", difference) }); err != nil {
 		return err
 	}
 	switch {

@@ -76,7 +76,9 @@ have intervals of 95 % (Wilson). Prompts follow the model's chat template, if it
 has one, and answers are greedy.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
-      --method "scaling yarn:factor=4" -o results
+      --method "AXIS SPEC" -o results
+
+AXIS is scaling, positions or mask; rope-rewrite methods lists every SPEC.
 
 Tasks: passkey (find a number), needles (two of four numbers), kv (a value by
 its key), variables (all that have one value, through assignments) and
@@ -98,7 +100,7 @@ continues. Exit code 1 when a --check does not hold.`,
 	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, e.g. 30% or 10%,90%")
 	e.samples.all = 20
 	f.Var(&e.samples, "samples", "`NUMBER` of samples of each task, length and depth; 20,12k:3 takes 3 at 12K")
-	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several with semicolons; none is the unchanged model. Repeatable.")
+	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", several with semicolons; none is the unchanged model. Repeatable.")
 	f.Var(&e.context, "context", "`TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
 	f.StringVar(&e.text, "text", "", "`FILE` of the text for perplexity")
 	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text, which do not overlap; fewer where it is short")

@@ -84,10 +84,10 @@ func inspectFolder(c *cli.Common, ctx context.Context, cmd *cobra.Command, folde
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
-	all := &ofFolder[*rewrite.Report]{Models: []*rewrite.Report{}, Skipped: []skipped{}}
+	all := &cli.OfFolder[*rewrite.Report]{Models: []*rewrite.Report{}, Skipped: []cli.Skipped{}}
 	failed, unproven := 0, 0
 	for i, path := range paths {
-		opts.Progress = each(progress.Say, i, len(paths), path)
+		opts.Progress = cli.Each(progress.Say, i, len(paths), path)
 		report, err := inspected(ctx, path, opts)
 		switch {
 		case err == nil:
@@ -97,12 +97,12 @@ func inspectFolder(c *cli.Common, ctx context.Context, cmd *cobra.Command, folde
 		case !errors.Is(err, rewrite.ErrNoAttention):
 			failed++
 		}
-		if err := all.skip(ctx, path, err); err != nil {
+		if err := all.Skip(ctx, path, err); err != nil {
 			return err
 		}
 	}
 	progress.Done()
-	err = c.Show(cmd, all, func(w *cli.Writer) { all.text(w, "inspected", inspection) })
+	err = c.Show(cmd, all, func(w *cli.Writer) { all.Text(w, "inspected", inspection) })
 	switch {
 	case err != nil:
 		return err

@@ -21,7 +21,7 @@ tokens may be written as 8k (8192) or 128K (131072). MODEL.onnx may be a folder:
 all its models are written to a new folder, and config.json and
 genai_config.json there describe the new models.
 
-  --scaling yarn:factor=4,original_max_position_embeddings=8k
+  --mask sliding-window:window=4k
   --mask anchor --documents input
   --kv fixed:capacity=8k
 

@@ -42,7 +42,7 @@ Of two folders, models of one name are compared.
 
 Exit code 0 when the patched model is the same, or what its record says; 1 when
 it is not; 6 when that could not be determined.`,
-		Args: func(_ *cobra.Command, args []string) error { return twoModels("ORIGINAL.onnx", "PATCHED.onnx")(args) },
+		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: v.run,
 	}
 	f := cmd.Flags()
@@ -118,13 +118,13 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 	if v.html != "" {
 		return cli.Usage("--html is for two models, and these are folders")
 	}
-	list, all, err := pairs[*validate.Report](args)
+	list, all, err := cli.Pairs[*validate.Report](args)
 	if err != nil {
 		return err
 	}
 	shown, failed := true, 0
 	for i, p := range list {
-		opts.Rewrite.Progress = each(progress.Say, i, len(list), p.B)
+		opts.Rewrite.Progress = cli.Each(progress.Say, i, len(list), p.B)
 		report, err := v.compare(cmd.Context(), p.A, p.B, opts)
 		unrun := (*validate.UnrunError)(nil)
 		switch {
@@ -141,13 +141,13 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 		default:
 			failed++
 		}
-		if err := all.skip(cmd.Context(), p.B, err); err != nil {
+		if err := all.Skip(cmd.Context(), p.B, err); err != nil {
 			return err
 		}
 	}
 	progress.Done()
 	err = v.Show(cmd, all, func(w *cli.Writer) {
-		all.text(w, "compared", func(w *cli.Writer, r *validate.Report) {
+		all.Text(w, "compared", func(w *cli.Writer, r *validate.Report) {
 			w.Line("%s", cli.Wrap(r.Patched, "  "))
 			verdict(w, r)
 		})

@@ -19,7 +19,7 @@ const All = "everything"
 // Rules are all folders with packages. The longest folder that a package lies in counts.
 var Rules = []Rule{
 	{"cmd/rope-rewrite", "the command line: one file per sub-command", []string{All}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "internal/configfile", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{"cmd/internal/diagram", "pictures of a method: what is drawn", []string{"cmd/internal/figure", "rope"}, nil},
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},

@@ -107,7 +107,8 @@ in %s.
 
 To type next:
   %[3]s inspect %[4]s/llama__optimum/model.onnx
-  %[3]s MODEL.onnx --scaling yarn:factor=4
+  %[3]s methods
+  %[3]s eval FOLDER --method none --method "AXIS SPEC"
   make smollm2        the same on a real language model (downloads 110 MB)
 docs/using.md says how a patched model is loaded from Go, Python and C.
 `

@@ -14,20 +14,20 @@ import (
 // firstScreen is what the command says of itself on one screen of 80 × 24.
 const firstScreen = `Gives an exported ONNX language model longer and better context.
 
-  twice the context            rope-rewrite model.onnx --scaling yarn:factor=4
-  a model folder               rope-rewrite FOLDER --scaling yarn:factor=4
+  a longer context             rope-rewrite model.onnx --scaling SPEC
+  a model folder               rope-rewrite FOLDER --scaling SPEC
+  which method helps           rope-rewrite eval FOLDER --method none \
+                                 --method "scaling SPEC"
   fuse attention only          rope-rewrite model.onnx
   only the nearest keys        rope-rewrite model.onnx \
                                  --mask sliding-window:window=4k
   what is in a model           rope-rewrite inspect model.onnx
   check the result             rope-rewrite validate model.onnx model.rope.onnx
-  see whether it helps         rope-rewrite eval FOLDER --method none \
-                                 --method "scaling yarn:factor=4"
 
 It verifies each layer before it writes model.rope.onnx, or FOLDER.rope, beside
 the input. -o gives another name, --dry-run writes nothing. 4k is 4096 tokens.
 
-  rope-rewrite methods [NAME]  every method, or one with its keys
+  rope-rewrite methods [NAME]  every SPEC, or one with its keys
   rope-rewrite --help-all      every command and flag
   rope-rewrite COMMAND --help  the flags of one
   rope-rewrite doctor          what is installed, what is missing, what to do`
