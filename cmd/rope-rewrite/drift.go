@@ -8,27 +8,45 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/drift"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // drifting is what the drift command is asked for.
 type drifting struct {
 	*cli.Common
-	text   string
-	length cli.TokenCount
-	shifts cli.TokenList
+	text    string
+	length  cli.TokenCount
+	shifts  cli.TokenList
+	whole   bool
+	against cli.TokenCount
+	texts   int
+	control bool
 }
 
+// longestDrift is the most tokens that are measured: every query meets every key in float32, one layer,
+// head and shift after the other.
+const longestDrift = 32768
+
 func newDrift(c *cli.Common) *cobra.Command {
-	d := &drifting{Common: c, length: 128, shifts: cli.TokenList{1, 16, 1024}}
+	d := &drifting{Common: c, length: 128, shifts: cli.TokenList{1, 16, 1024}, texts: 1}
 	cmd := &cobra.Command{
-		Use:   "drift MODEL.onnx [--text FILE] [--shifts N,N,...]",
+		Use:   "drift MODEL.onnx [--text FILE] [--shifts N,N,...] [--whole-model]",
 		Short: "Measure the rounding errors of attention when positions are shifted",
 		Long: `Rotary attention depends only on distances, so a shift of all positions changes
-nothing except by rounding. This runs the model once and takes the queries and
-keys of its attention layers. It shows how much a shift changes the attention
-weights when rotated queries and keys are multiplied in float32, in 16 bits, or
-as two 16-bit parts each; the control is the same for random queries and keys of
-the same size. Then it runs the op in each type, precision and kind of cache.`,
+nothing except by rounding. There are two measures of it.
+
+By default the model runs once. The queries and keys of its layers are rotated
+to shifted positions, and multiplied in float32, in 16 bits, or as two 16-bit
+parts each; the control is the same for random queries and keys of the same
+size. Then the op runs in each type, precision and kind of cache.
+
+With --whole-model the whole model runs at each shift, as Wang et al. measured
+it (arXiv:2411.13476): each layer reads what the layers before it made of the
+shift. Each shift is compared with --against, over several --texts; --control
+adds a model with freshly drawn weights. The paper's Figure 1 is:
+
+  rope-rewrite drift MODEL.onnx --whole-model --text FILE --texts 50 --control \
+      --against 16 --shifts 0,2,4,6,8,10,12,14,15,17,18,20,22,50,100,200,500,1000,2000`,
 		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
 	}
@@ -36,6 +54,10 @@ the same size. Then it runs the op in each type, precision and kind of cache.`,
 	f.StringVar(&d.text, "text", "", "`FILE` of the text to measure on, with the tokenizer.json beside the model; by default, random tokens")
 	f.Var(&d.length, "length", "`TOKENS` to measure on")
 	f.Var(&d.shifts, "shifts", "`TOKENS` by which positions are shifted, with commas")
+	f.BoolVar(&d.whole, "whole-model", false, "run the whole model at each shift")
+	f.Var(&d.against, "against", "`TOKENS` of the shift that others are compared with (with --whole-model)")
+	f.IntVar(&d.texts, "texts", 1, "`NUMBER` of texts to take the mean of, pieces of --text (with --whole-model)")
+	f.BoolVar(&d.control, "control", false, "measure freshly drawn weights too (with --whole-model)")
 	return cmd
 }
 
@@ -43,16 +65,31 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	switch {
 	case d.length < 2:
 		return cli.Usage("--length %d: at least 2 tokens are needed", d.length)
-	case len(d.shifts) == 0 || slices.Min(d.shifts) < 0:
+	case d.length > longestDrift:
+		return cli.Usage("--length %d: at most %d tokens are measured, because the time grows with their square", d.length, longestDrift)
+	case len(d.shifts) == 0 || slices.Min(d.shifts) < 0 || d.against < 0:
 		return cli.Usage("--shifts: numbers of tokens were expected, none below 0")
+	case max(slices.Max(d.shifts), d.against) > 1<<24:
+		return cli.Usage("--shifts: at most %d were expected", 1<<24)
+	case d.texts < 1 || d.texts > 1 && d.text == "":
+		return cli.Usage("--texts %d: a number above 0 was expected, and a --text to take the pieces from", d.texts)
+	case !d.whole && (d.against != 0 || d.texts != 1 || d.control):
+		return cli.Usage("--against, --texts and --control belong to --whole-model")
 	}
-	tokens, err := d.tokens(path)
+	texts, err := d.tokens(path)
 	if err != nil {
 		return err
 	}
 	options, err := d.Options()
 	if err != nil {
 		return err
+	}
+	if d.whole {
+		return d.wholeModel(cmd, path, texts, options)
+	}
+	var tokens []int64
+	if texts != nil {
+		tokens = texts[0]
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
@@ -69,12 +106,33 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	return d.Show(cmd, r, func(w *cli.Writer) { showDrift(w, r) })
 }
 
-// tokens are those of the text; nil without one.
-func (d *drifting) tokens(model string) ([]int64, error) {
+// wholeModel runs the whole model at each shift.
+func (d *drifting) wholeModel(cmd *cobra.Command, path string, texts [][]int64, options rewrite.Options) error {
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	options.Progress = progress.Say
+	opts := drift.WholeOptions{Rewrite: options, Texts: texts, Length: int(d.length), Against: int64(d.against), Control: d.control}
+	for _, s := range d.shifts {
+		opts.Shifts = append(opts.Shifts, int64(s))
+	}
+	var err error
+	if opts.Spread, err = drift.Spread(path); err != nil {
+		return err
+	}
+	w, err := drift.RunWhole(cmd.Context(), path, opts)
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	return d.Show(cmd, w, func(out *cli.Writer) { showWhole(out, w) })
+}
+
+// tokens are those of the pieces of the text; nil without one.
+func (d *drifting) tokens(model string) ([][]int64, error) {
 	if d.text == "" {
 		return nil, nil
 	}
-	return cli.TextTokens(d.text, model, int(d.length))
+	return cli.TextPieces(d.text, model, int(d.length), d.texts)
 }
 
 func showDrift(w *cli.Writer, r *drift.Result) {
@@ -83,7 +141,8 @@ func showDrift(w *cli.Writer, r *drift.Result) {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is left out: %s", l.Layer, l.Reason), "  "))
 	}
 	w.Line("")
-	w.Line("Change by a shift of all positions, summed over layers and heads:")
+	w.Line("One run's queries and keys, rotated to shifted positions: the change, summed")
+	w.Line("over layers and heads (--whole-model shifts the positions of the whole model):")
 	w.Line("%-10s %7s %11s %11s %11s %11s", "product", "shift", "weights", "control", "first key", "control")
 	for _, row := range r.Rows {
 		w.Line("%-10s %7d %11.2e %11.2e %11.2e %11.2e", row.Arithmetic, row.Shift, row.Weights, row.Control.Weights, row.FirstKey, row.Control.FirstKey)

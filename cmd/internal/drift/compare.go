@@ -21,16 +21,56 @@ func (d *Drift) add(e Drift) {
 	d.FirstKey += e.FirstKey
 }
 
-// Compare measures between two shifts of a problem of one row without a past.
-func Compare(p ref.Problem, a, b Turned) (d Drift, err error) {
-	if reason := Unfit(p); reason != "" {
-		return d, errors.New(reason)
+// Detail is the drift of one layer, or the sum of several, before it is summed over tokens.
+type Detail struct {
+	Keys    []float64 // of each key j: 1/(L−j+1) Σ_i |P_ij − P'_ij|
+	Queries []float64 // of each query i: |A_i1 − A'_i1|
+}
+
+// Drift sums over all tokens.
+func (d Detail) Drift() (sum Drift) {
+	for _, x := range d.Keys {
+		sum.Weights += x
 	}
-	layer, length := p.Attention, p.Length
+	for _, x := range d.Queries {
+		sum.FirstKey += x / float64(len(d.Queries))
+	}
+	return sum
+}
+
+// FirstKeyUpTo is D_logit of the first tokens alone. Where no query sees later keys, a shorter
+// text gives the same.
+func (d Detail) FirstKeyUpTo(length int) (sum float64) {
+	for _, x := range d.Queries[:length] {
+		sum += x / float64(length)
+	}
+	return sum
+}
+
+func (d *Detail) add(e Detail) {
+	if d.Keys == nil {
+		d.Keys, d.Queries = make([]float64, len(e.Keys)), make([]float64, len(e.Queries))
+	}
+	for i := range e.Keys {
+		d.Keys[i] += e.Keys[i]
+		d.Queries[i] += e.Queries[i]
+	}
+}
+
+// Compare measures between two shifts of a problem of one row without a past.
+func Compare(p ref.Problem, a, b Turned) (Drift, error) {
+	if reason := Unfit(p); reason != "" {
+		return Drift{}, errors.New(reason)
+	}
+	return details(p.Attention, p.Positions, a, b).Drift(), nil
+}
+
+// details compares the products of two sets of turned queries and keys, at as many positions.
+func details(layer rope.Attention, positions []int64, a, b Turned) Detail {
+	length := len(positions)
 	first, second := make([]float64, length), make([]float64, length)
-	columns := make([]float64, length) // Σ_i |P_ij − P'_ij|
+	d := Detail{make([]float64, length), make([]float64, length)}
 	for h := range layer.Heads {
-		clear(columns)
 		kv := h / (layer.Heads / layer.KVHeads)
 		for i := range length {
 			query := (h*length + i) * layer.HeadSize
@@ -42,18 +82,15 @@ func Compare(p ref.Problem, a, b Turned) (d Drift, err error) {
 				key := (kv*length + j) * layer.HeadSize
 				first[j], second[j] = a.product(query, key, layer.HeadSize), b.product(query, key, layer.HeadSize)
 			}
-			d.FirstKey += math.Abs(first[0]-second[0]) / float64(length)
-			weights(layer, h, p.Positions[i], first[from:to])
-			weights(layer, h, p.Positions[i], second[from:to])
+			d.Queries[i] += math.Abs(first[0] - second[0])
+			weights(layer, h, positions[i], first[from:to])
+			weights(layer, h, positions[i], second[from:to])
 			for j := from; j < to; j++ {
-				columns[j] += math.Abs(first[j] - second[j])
+				d.Keys[j] += math.Abs(first[j]-second[j]) / float64(length-j)
 			}
 		}
-		for j, sum := range columns {
-			d.Weights += sum / float64(length-j)
-		}
 	}
-	return d, nil
+	return d
 }
 
 // Unfit says why the drift of a problem is not measured; "" where it is.

@@ -102,17 +102,21 @@ func (t turner) narrow(from []float64, position float64) []float32 {
 	}
 	gain := t.encoding.EffectiveGain()
 	for i, frequency := range t.encoding.Frequencies {
-		angle := position * frequency
-		if !t.encoding.ExactAngles {
-			angle = float64(float32(angle))
-		}
-		s, c := math.Sincos(angle)
+		s, c := math.Sincos(angle(t.encoding, position, frequency))
 		sin, cos := float32(gain*s), float32(gain*c)
 		x, y := t.pair(i)
 		a, b := float32(from[x]), float32(from[y])
 		out[x], out[y] = float32(a*cos)-float32(b*sin), float32(b*cos)+float32(a*sin)
 	}
 	return out
+}
+
+// angle is rounded to float32 unless the encoding keeps it.
+func angle(e rope.Encoding, position, frequency float64) float64 {
+	if e.ExactAngles {
+		return position * frequency
+	}
+	return float64(float32(position * frequency))
 }
 
 // parts rounds a number to those that are multiplied.
