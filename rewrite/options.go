@@ -41,8 +41,11 @@ type Options struct {
 
 // Numerics says how rotated queries and keys are rounded.
 type Numerics struct {
-	ExactAngles bool   // drop the exporter's rounding of angles to float32
-	Precision   string // of 16-bit products: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or that of an earlier rewrite
+	// Angles says how a position times a frequency is rounded. "exact" keeps it in float64, "original" is as
+	// the exporter has it, which mostly rounds it to float32. Empty is exact for the target ops in
+	// layers whose frequencies a method scales, because they have no exporter to equal, and original elsewhere.
+	Angles    string
+	Precision string // of 16-bit products: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or that of an earlier rewrite
 }
 
 // Cache says what the key-value cache becomes.

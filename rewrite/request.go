@@ -113,6 +113,9 @@ func (r *request) check() (err error) {
 	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Numerics.Precision) {
 		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Numerics.Precision)
 	}
+	if !slices.Contains([]string{"", plan.ExactAngles, plan.OriginalAngles}, r.opts.Numerics.Angles) {
+		return fmt.Errorf("angles %q: exact or original was expected", r.opts.Numerics.Angles)
+	}
 	opset := max(r.model.Opset(""), r.opts.Output.OperatorSet)
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {
 		return err
@@ -130,6 +133,7 @@ func (r *request) check() (err error) {
 	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Source.Configuration)
 	r.methods.Earlier, r.methods.Carried, r.methods.Restored = r.earlier, carried, r.opts.Earlier.Restore
 	r.methods.OwnMasks = r.target.Keeps
+	r.methods.Angles = cmp.Or(r.opts.Numerics.Angles, r.target.Angles)
 	r.methods.Context = r.known()
 	return nil
 }
@@ -150,7 +154,7 @@ func (r *request) known() rope.Context {
 func (r *request) checkAgain() error {
 	o, e := r.opts, r.earlier
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
-	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.ExactAngles || o.Numerics.Precision != ""
+	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.Angles != "" || o.Numerics.Precision != ""
 	switch {
 	case o.Earlier.Restore && (edits || features || o.carries()):
 		return errors.New("--restore undoes the earlier rewrite and cannot be combined with a method; drop one of them")
@@ -217,7 +221,7 @@ func (r *request) checkLayers(a *analysis.Analysis) error {
 
 // methods are the methods that the options ask for.
 func (o Options) methods() plan.Methods {
-	m := plan.Methods{Edits: o.Edits, ExactAngles: o.Numerics.ExactAngles, RawCache: o.Cache.Raw, Precision: o.Numerics.Precision}
+	m := plan.Methods{Edits: o.Edits, RawCache: o.Cache.Raw, Precision: o.Numerics.Precision}
 	for _, e := range o.LayerEdits {
 		m.LayerEdits = append(m.LayerEdits, e.plan())
 	}

@@ -29,6 +29,7 @@ func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
 		}
 		o.Layers = func(layer int) bool { return slices.Contains(layers, layer) }
 	}
+	o.Numerics.Angles = "original"
 	for _, e := range r.Edits {
 		if err := addEdit(&o, e, r.Everywhere(e)); err != nil {
 			return o, err
@@ -45,7 +46,10 @@ func addEdit(o *rewrite.Options, e provenance.Edit, every bool) (err error) {
 	}
 	switch e.What {
 	case "angles":
-		o.Numerics.ExactAngles = every
+		o.Numerics.Angles = "exact"
+		if !every {
+			o.Numerics.Angles = ""
+		}
 	case "cache":
 		o.Cache.Raw = e.Given == "raw" && every
 	case "precision":

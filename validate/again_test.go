@@ -48,7 +48,7 @@ func TestAgain(t *testing.T) {
 		Target:         "contrib:onnxruntime=1.22",
 		Context:        rope.Context{Length: 256},
 		AllowUnchanged: true,
-		Numerics:       rewrite.Numerics{ExactAngles: true, Precision: "fast"},
+		Numerics:       rewrite.Numerics{Angles: "exact", Precision: "fast"},
 		Cache:          rewrite.Cache{Raw: true, Capacity: 64, LengthInput: "n"},
 		Output:         rewrite.Output{OperatorSet: 18},
 		Documents:      rewrite.Documents{Separator: &rewrite.Separator{Token: 3, Ends: true}},
@@ -62,7 +62,7 @@ func TestAgain(t *testing.T) {
 		t.Errorf("an input of documents: %v, %+v", err, o)
 	}
 	r.Edits = []provenance.Edit{{What: "cache", Given: "raw", Layers: []int{2}}, {What: "angles", Given: "exact", Layers: []int{0}}}
-	if o, err = again(r, rewrite.Options{}); err != nil || o.Cache.Raw || o.Numerics.ExactAngles {
+	if o, err = again(r, rewrite.Options{}); err != nil || o.Cache.Raw || o.Numerics.Angles == "exact" {
 		t.Errorf("what a method brought along for some layers: %v, %+v", err, o)
 	}
 	r.Edits = []provenance.Edit{{What: "telepathy"}}

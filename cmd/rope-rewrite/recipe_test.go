@@ -49,7 +49,8 @@ func TestRecipes(t *testing.T) {
 		"--logits last:input=place",
 		"--cache raw",
 		"--precision fast",
-		"--exact-angles",
+		"--angles exact",
+		"--angles original " + yarn,
 		"--fallback none",
 		"--layers 1 " + yarn,
 	}, 2) {

@@ -26,7 +26,6 @@ type rewriteCommand struct {
 	ropeParameters string
 	context        cli.TokenCount
 	layers         string
-	exactAngles    bool
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
@@ -49,6 +48,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], the index of another token for each row (last:input=NAME names it).")
 	f.String("cache", "", "cache keys as `KIND`: rotated, as exporters do, or raw, rotated when they are read. Methods that need raw choose it.")
 	f.String("precision", "", "multiply rotated 16-bit queries and keys as `KIND`: exact, in float32; fast, rounded to the model's type first. rope-rewrite drift shows the difference.")
+	f.String("angles", "", "round angles, position times frequency, as `KIND`: exact, in float64; original, as the exporter does, mostly to float32. By default they are exact where --scaling changes frequencies, and original elsewhere.")
 	f.String("target", "", "write attention as `NAME`: ops (default), the fused op; onnx, standard ONNX operators, in the model's own nodes where possible, which need no library and no functions; contrib, ONNX Runtime's GroupQueryAttention, where that computes the same (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.String("fallback", "", "`KIND` of fallback for hosts without the op library: functions (default), the op in standard ONNX operators; none, no fallback")
 	f.IntVar(&r.opset, "opset", 0, "convert the model to opset `N` first. Some runtimes need it, and so does the fallback of a 16-bit model (15 or newer).")
@@ -56,7 +56,6 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive missing parameters from it")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, e.g. 0-3,7")
 	f.StringVar(&r.recipe, "recipe", "", "read flags from `FILE`, in YAML (rope-rewrite inspect --recipe prints one); flags on the command line take precedence")
-	f.BoolVar(&r.exactAngles, "exact-angles", false, "do not round angles to float32 (exporters do)")
 	f.String("base", "", "for a model that is already rewritten, start from `VALUES`: original (default) replaces the earlier methods, carried adds to them")
 	f.BoolVar(&r.restore, "restore", false, "remove the methods of an earlier rewrite; the result is that of a rewrite without a method")
 	f.BoolVar(&r.dryRun, "dry-run", false, "verify and report, write nothing")
@@ -162,7 +161,6 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	}
 	given := cmd.Flags().Changed
 	opts.Context.Length = int64(r.context)
-	opts.Numerics.ExactAngles = r.exactAngles
 	opts.Earlier.Restore = r.restore
 	opts.Output.OperatorSet = int64(r.opset)
 	opts.AllowUnchanged = r.allowPartial
@@ -194,7 +192,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, cli.Usage("--%s", flagged("rope-parameters", err))
 		}
 	}
-	for _, flag := range []string{"cache", "precision", "base", "fallback", "target", "documents", "kv", "logits"} {
+	for _, flag := range []string{"cache", "precision", "angles", "base", "fallback", "target", "documents", "kv", "logits"} {
 		if !given(flag) {
 			continue
 		}

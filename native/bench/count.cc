@@ -28,6 +28,12 @@ const Work kWorks[] = {
     {"decode-d64-raw-cache", 9, 3, 64, 1, 2048, [](Call& c) { c.params.raw_cache = true; }},
     {"decode-d64-float16", 9, 3, 64, 1, 2048, [](Call& c) { c.element = Element::kFloat16; }},
     {"decode-d64-bfloat16", 9, 3, 64, 1, 2048, [](Call& c) { c.element = Element::kBFloat16; }},
+    {"prefill-d64-exact-angles", 9, 3, 64, 256, 0,
+     [](Call& c) { c.params.exact_angles = true; }},
+    {"decode-d64-exact-angles", 9, 3, 64, 1, 2048,
+     [](Call& c) { c.params.exact_angles = true; }},
+    {"decode-d64-raw-cache-exact-angles", 9, 3, 64, 1, 2048,
+     [](Call& c) { c.params.raw_cache = c.params.exact_angles = true; }},
     {"one-key-d64", 9, 3, 64, 1, 0, [](Call&) {}},
 };
 

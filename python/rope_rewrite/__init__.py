@@ -85,6 +85,7 @@ def rewrite(
     logits: str | None = None,
     cache: Literal["rotated", "raw"] | None = None,
     precision: Literal["exact", "fast"] | None = None,
+    angles: Literal["exact", "original"] | None = None,
     target: str | None = None,
     fallback: Literal["functions", "none"] | None = None,
     opset: int | None = None,
@@ -94,7 +95,6 @@ def rewrite(
     base: Literal["original", "carried"] | None = None,
     weights: Literal["copy", "link"] | None = None,
     recipe: PathLike | None = None,
-    exact_angles: bool = False,
     restore: bool = False,
     allow_partial: bool = False,
     dry_run: bool = False,
@@ -108,7 +108,7 @@ def rewrite(
     arguments = [os.fspath(model)]
     flags: dict[str, Any] = {
         "output": output, "scaling": scaling, "positions": positions, "mask": mask, "documents": documents, "kv": kv,
-        "logits": logits, "cache": cache, "precision": precision, "target": target, "fallback": fallback, "opset": opset,
+        "logits": logits, "cache": cache, "precision": precision, "angles": angles, "target": target, "fallback": fallback, "opset": opset,
         "rope-parameters": None if rope_parameters is None else json.dumps(dict(rope_parameters)), "context": context,
         "layers": layers, "base": base, "weights": weights, "recipe": recipe,
     }
@@ -117,7 +117,7 @@ def rewrite(
         for item in value if several else [value]:
             if item is not None:
                 arguments += [f"--{name}", os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
-    switches = {"exact-angles": exact_angles, "restore": restore, "allow-partial": allow_partial, "dry-run": dry_run, "force": force}
+    switches = {"restore": restore, "allow-partial": allow_partial, "dry-run": dry_run, "force": force}
     arguments += [f"--{name}" for name, on in switches.items() if on]
     return run(*arguments)
 

@@ -15,7 +15,7 @@ PROMPT, TOKENS = [5, 9, 17, 4, 31, 8, 22], 40
 MODELS = ("llama__genai-fp32", "llama__genai-int4", "llama__optimum")
 TARGETS = {
     "ops": [],
-    "onnx": ["--target", "onnx", "--exact-angles"],  # which the model's own tables cannot hold: the op's body
+    "onnx": ["--target", "onnx", "--angles", "exact"],  # which the model's own tables cannot hold: the op's body
     "contrib": ["--target", "contrib", "--context", "64"],
     "last logits": ["--logits", "last"],
 }

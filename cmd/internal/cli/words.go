@@ -40,6 +40,7 @@ func wordFlags() []wordFlag {
 		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
 		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
 		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
+		{"angles", "exact or original", []word{{name: "exact", set: setAngles("exact")}, {name: "original", set: setAngles("original")}}},
 		{"precision", "exact or fast", []word{{name: "exact", set: setPrecision("exact")}, {name: "fast", set: setPrecision("fast")}}},
 		{"target", strings.Join(wordFlag{words: targets()}.names(), " or "), targets()},
 		{"fallback", "functions or none", []word{{name: "functions"}, {name: "none", set: func(o *rewrite.Options, _ string) error { o.Output.NoFallback = true; return nil }}}},
@@ -94,6 +95,10 @@ func setPlaces(o *rewrite.Options, rest string) error {
 
 func setPrecision(name string) func(*rewrite.Options, string) error {
 	return func(o *rewrite.Options, _ string) error { o.Numerics.Precision = name; return nil }
+}
+
+func setAngles(name string) func(*rewrite.Options, string) error {
+	return func(o *rewrite.Options, _ string) error { o.Numerics.Angles = name; return nil }
 }
 
 func setFixed(o *rewrite.Options, rest string) error {

@@ -25,6 +25,8 @@ func TestSetWord(t *testing.T) {
 		{"logits", "last:input=at", rewrite.Options{LogitsPlaces: "at"}},
 		{"base", "carried", rewrite.Options{Earlier: rewrite.Earlier{Carried: true}}},
 		{"cache", "raw", rewrite.Options{Cache: rewrite.Cache{Raw: true}}},
+		{"angles", "exact", rewrite.Options{Numerics: rewrite.Numerics{Angles: "exact"}}},
+		{"angles", "original", rewrite.Options{Numerics: rewrite.Numerics{Angles: "original"}}},
 		{"precision", "exact", rewrite.Options{Numerics: rewrite.Numerics{Precision: "exact"}}},
 		{"precision", "fast", rewrite.Options{Numerics: rewrite.Numerics{Precision: "fast"}}},
 		{"fallback", "none", rewrite.Options{Output: rewrite.Output{NoFallback: true}}},

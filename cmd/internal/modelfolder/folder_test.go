@@ -170,7 +170,7 @@ tokenizer.json copied`
 		t.Errorf("left out: %s", got)
 	}
 	for _, name := range []string{"onnx/model.onnx", "onnx/model_fp16.onnx"} {
-		if got := methodOf(t, filepath.Join(output, name)); got != "scaling linear:factor=2" {
+		if got := methodOf(t, filepath.Join(output, name)); got != "scaling linear:factor=2, angles exact" {
 			t.Errorf("%s has %s", name, got)
 		}
 	}
@@ -268,7 +268,7 @@ func TestAgain(t *testing.T) {
 			t.Errorf("%s of the folder that was rewritten twice:\n%s\nof the other\n%s", name, b, a)
 		}
 	}
-	if got := methodOf(t, filepath.Join(second, "onnx/model.onnx")); got != "scaling yarn:factor=4, mask sliding-window:window=9" {
+	if got := methodOf(t, filepath.Join(second, "onnx/model.onnx")); got != "scaling yarn:factor=4, mask sliding-window:window=9, angles exact" {
 		t.Errorf("its model has %s", got)
 	}
 	back := options(t)

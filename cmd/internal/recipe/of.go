@@ -17,14 +17,14 @@ func Of(r *provenance.Record) *Recipe {
 	if n := r.Configuration.Context; n > 0 {
 		add("context", strconv.FormatInt(n, 10))
 	}
+	if a := angles(r); a != "" {
+		add("angles", a)
+	}
 	for _, e := range r.Edits {
 		switch e.What {
-		case "angles", "cache":
-			switch { // what only some layers have comes with a method
-			case !r.Everywhere(e):
-			case e.What == "angles":
-				add("exact-angles", "true")
-			default:
+		case "angles":
+		case "cache":
+			if r.Everywhere(e) { // what only some layers have comes with a method
 				add(e.What, e.Given)
 			}
 		case rope.ScalingAxis.String(), rope.PositionsAxis.String(), rope.MaskAxis.String():
@@ -66,4 +66,29 @@ func Of(r *provenance.Record) *Recipe {
 func windowed(r *provenance.Record) bool {
 	window := func(s provenance.Site) bool { return s.Original.Mask.Window > 0 }
 	return slices.ContainsFunc(r.Sites, window) && slices.ContainsFunc(r.Sites, func(s provenance.Site) bool { return !window(s) })
+}
+
+// angles says how angles are rounded where that is not the default, exact in the layers with a scaling.
+func angles(r *provenance.Record) string {
+	var scaled, exact []int
+	everywhere := false
+	for _, e := range r.Edits {
+		switch e.What {
+		case rope.ScalingAxis.String():
+			scaled = append(scaled, e.Layers...)
+		case "angles":
+			exact, everywhere = e.Layers, r.Everywhere(e)
+		}
+	}
+	slices.Sort(scaled)
+	byDefault := r.Target == "ops"
+	switch {
+	case byDefault && slices.Equal(scaled, exact):
+		return ""
+	case everywhere:
+		return "exact"
+	case byDefault && exact == nil:
+		return "original"
+	}
+	return "" // scalings of some layers brought it along
 }

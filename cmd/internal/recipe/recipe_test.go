@@ -48,7 +48,7 @@ func TestParseErrors(t *testing.T) {
 		"version: 1\nscaling: []":          "r.yaml:2: scaling: the list is empty",
 		"version: 1\nscaling:\n- a\n- 5":   "line 4: a text such as yarn:factor=4 was expected",
 		"version: 1\nscaling: {factor: 2}": "r.yaml:2: scaling: takes no keys",
-		"version: 1\nexact-angles: 1":      "true or false was expected",
+		"version: 1\nallow-partial: 1":     "true or false was expected",
 		"version: 1\nscaling:":             `a text or a list of texts was expected`,
 		"version: 1\na: [":                 "r.yaml:2: this is not YAML",
 		"version: 1\nmask: &x a\nkv: *x":   "r.yaml:3: kv: a value was expected, not a reference",
@@ -86,11 +86,11 @@ func TestOf(t *testing.T) {
 	}}
 	want := `version: 1
 context: 256
+angles: exact
 scaling:
     - yarn@0
     - nope@2
 mask: causal
-exact-angles: true
 kv: fixed:capacity=64,input=n
 target: onnx
 layers: 0,2
@@ -113,7 +113,7 @@ func TestAllLayers(t *testing.T) {
 		"linear:factor=2@all": {full, window},
 	} {
 		r := &provenance.Record{Target: "ops", Sites: sites, Edits: []provenance.Edit{{What: "scaling", Given: "linear", Layers: []int{0, 1},
-			Settings: []rope.Setting{{Name: "factor", Value: rope.Number(2), From: rope.Given}}}}}
+			Settings: []rope.Setting{{Name: "factor", Value: rope.Number(2), From: rope.Given}}}, {What: "angles", Given: "exact", Layers: []int{0, 1}}}}
 		if flags := recipe.Of(r).Flags; len(flags) != 1 || flags[0].Value != want {
 			t.Errorf("%v, want %s", flags, want)
 		}

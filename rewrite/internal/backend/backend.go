@@ -21,6 +21,9 @@ type Target struct {
 	// of a site can be measured, and the output for padded tokens is unchanged.
 	Keeps bool
 
+	// Angles is how angles are rounded if the caller does not say it.
+	Angles string
+
 	Backend
 	setting string
 }
@@ -60,7 +63,11 @@ type Written struct {
 
 // targets lists the targets, the default one first. A new target is one line here.
 func targets() []Target {
-	return []Target{{Name: "ops", Backend: &ops{}}, {Name: "onnx", Keeps: true, Backend: &plain{}}, {Name: "contrib", Backend: &contribOp{}}}
+	return []Target{
+		{Name: "ops", Angles: plan.ScaledAngles, Backend: &ops{}},
+		{Name: "onnx", Angles: plan.OriginalAngles, Keeps: true, Backend: &plain{}},
+		{Name: "contrib", Angles: plan.OriginalAngles, Backend: &contribOp{}},
+	}
 }
 
 // Of returns a target by its name and setting, as "contrib:onnxruntime=1.22". "" is

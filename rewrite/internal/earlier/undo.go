@@ -91,8 +91,8 @@ func (e *Rewrite) Original(layer int, node string) *rope.Attention {
 func (e *Rewrite) LeftOut(now []string) string {
 	var texts []string
 	for _, d := range e.Record.Edits {
-		if d.What == "precision" || d.What == "fallback" {
-			continue // it stays, or another one was asked for; a fallback changes no output
+		if d.What == "precision" || d.What == "fallback" || d.What == "angles" {
+			continue // they stay, or come with a method, or others were asked for; a fallback changes no output
 		}
 		if !slices.Contains(now, d.String()) {
 			texts = append(texts, d.String())

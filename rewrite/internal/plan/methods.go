@@ -14,15 +14,23 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
+// How angles are rounded: exactly in all layers, exactly in those whose frequencies are scaled, or as the exporter
+// does.
+const (
+	ExactAngles    = "exact"
+	ScaledAngles   = "scaled"
+	OriginalAngles = "original"
+)
+
 // Methods are the methods that sites are asked to have.
 type Methods struct {
-	Edits       []rope.Spec  // for the whole model, at most one per axis
-	LayerEdits  []LayerEdit  // for single layers
-	Context     rope.Context // what methods need to know of the model
-	ExactAngles bool         // drop the exporter's rounding of angles to float32
-	RawCache    bool         // cache keys un-rotated
-	Precision   string       // of products; "" leaves what is there
-	Config      Config       // what config.json says
+	Edits      []rope.Spec  // for the whole model, at most one per axis
+	LayerEdits []LayerEdit  // for single layers
+	Context    rope.Context // what methods need to know of the model
+	Angles     string       // one of the above
+	RawCache   bool         // cache keys un-rotated
+	Precision  string       // of products; "" leaves what is there
+	Config     Config       // what config.json says
 
 	Earlier  *earlier.Rewrite // nil for a model that was not rewritten before
 	Carried  bool             // start from the values in the graph
@@ -139,7 +147,7 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 // left as it is: its keys have neither positions nor places among the tokens.
 func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
 	turns := len(a.Encoding.Frequencies) > 0
-	a.Encoding.ExactAngles = a.Encoding.ExactAngles || m.ExactAngles && turns
+	exact := m.Angles == ExactAngles
 	if m.RawCache && turns {
 		a.Cache = rope.Raw
 	}
@@ -156,8 +164,10 @@ func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, a
 		if m, err := rope.Lookup(spec.Axis, spec.Name); err == nil && m.Neutral {
 			continue // it changes nothing
 		}
+		exact = exact || m.Angles == ScaledAngles && spec.Axis == rope.ScalingAxis
 		applied = append(applied, provenance.Edit{What: spec.Axis.String(), Given: spec.String(), Settings: settings})
 	}
+	a.Encoding.ExactAngles = a.Encoding.ExactAngles || exact && turns
 	return a, applied, warnings, nil
 }
 

@@ -43,7 +43,7 @@ func requests(t *testing.T) []request {
 		{"anchor", rewrite.Options{Edits: spec(rope.MaskAxis, "anchor"), Documents: rewrite.Documents{Input: "documents"}}},
 		{"window on one layer", rewrite.Options{LayerEdits: []rewrite.LayerEdit{{Spec: spec(rope.MaskAxis, "sliding-window:window=9")[0], Layers: func(l int) bool { return l == 1 }, Where: "layer 1"}}}},
 		{"fixed", rewrite.Options{Cache: rewrite.Cache{Capacity: 32}}},
-		{"raw and exact", rewrite.Options{Cache: rewrite.Cache{Raw: true}, Numerics: rewrite.Numerics{ExactAngles: true}}},
+		{"raw and exact", rewrite.Options{Cache: rewrite.Cache{Raw: true}, Numerics: rewrite.Numerics{Angles: "exact"}}},
 		{"log-n", rewrite.Options{Edits: spec(rope.ScalingAxis, "log-n:original_max_position_embeddings=64")}},
 		{"dynamic", rewrite.Options{Edits: spec(rope.ScalingAxis, "dynamic:factor=2,original_max_position_embeddings=16,length=run")}},
 	}
@@ -206,7 +206,7 @@ func TestRecord(t *testing.T) {
 
 	// On top of it: everything stays, and the frequencies are halved once more.
 	again := rewritten(t, first, second, rewrite.Options{Edits: []rope.Spec{must(rope.ParseSpec(rope.ScalingAxis, "linear:factor=2,base=carried"))}})
-	if len(again.Record.Edits) != 4 {
+	if len(again.Record.Edits) != 5 {
 		t.Errorf("the edits are %v", again.Record.Edits)
 	}
 	before, now := inspected(t, first), inspected(t, second)

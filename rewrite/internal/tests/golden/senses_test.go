@@ -44,7 +44,7 @@ func TestOtherSense(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := kit.OpenModel(t, path)
-		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{s}, Target: target, Context: rope.Context{Length: 64}})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: []rope.Spec{s}, Target: target, Context: rope.Context{Length: 64}, Numerics: rewrite.Numerics{Angles: "original"}})
 		if err != nil {
 			t.Fatal(err)
 		}

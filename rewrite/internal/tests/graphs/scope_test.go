@@ -33,13 +33,14 @@ func TestMergedDecoder(t *testing.T) {
 		edits  []rope.Spec
 		target rewrite.Target
 		form   rewrite.Form
+		angles string
 	}{
-		{"plain", nil, rewrite.Ops, ""}, {"yarn4", []rope.Spec{yarn}, rewrite.Ops, ""},
-		{"yarn4", []rope.Spec{yarn}, rewrite.PlainONNX, rewrite.OwnNodes}, {"plain", nil, rewrite.PlainONNX, rewrite.Inlined},
+		{"plain", nil, rewrite.Ops, "", ""}, {"yarn4", []rope.Spec{yarn}, rewrite.Ops, "", ""},
+		{"yarn4", []rope.Spec{yarn}, rewrite.PlainONNX, rewrite.OwnNodes, ""}, {"plain", nil, rewrite.PlainONNX, rewrite.Inlined, "exact"},
 	} {
 		golden := c.golden
 		m := kit.OpenModel(t, "../../../../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, Numerics: rewrite.Numerics{ExactAngles: c.form == rewrite.Inlined}})
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Edits: c.edits, Target: c.target, Numerics: rewrite.Numerics{Angles: c.angles}})
 		if err != nil {
 			t.Fatal(err)
 		}

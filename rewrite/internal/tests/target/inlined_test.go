@@ -31,7 +31,7 @@ func TestTargetONNXInlined(t *testing.T) {
 		{"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "more than frequencies, gain and visible keys"},
 		{"llama__optimum", rewrite.Options{Cache: rewrite.Cache{Capacity: 48}}, "a cache of fixed capacity"},
 		{"llama__optimum", rewrite.Options{Cache: rewrite.Cache{Raw: true}}, "more than frequencies, gain and visible keys"},
-		{"llama__optimum", rewrite.Options{Numerics: rewrite.Numerics{ExactAngles: true}}, "its own nodes round angles to float32"},
+		{"llama__optimum", rewrite.Options{Numerics: rewrite.Numerics{Angles: "exact"}}, "its own nodes round angles to float32"},
 		{"llama__genai-fp32", rewrite.Options{Edits: kit.Edits(t, []string{run})}, "tables of cosines"},
 		{"llama__dynamo18-fp16", rewrite.Options{Edits: kit.Edits(t, []string{run})}, "its cache is not float32"},
 		{"llama__genai-fp32", rewrite.Options{Edits: kit.Edits(t, []string{"mask sliding-window:window=8"})}, "(GroupQueryAttention)"},
