@@ -55,8 +55,7 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 	if err := r.loadable(); err != nil {
 		return r, err
 	}
-	var err error
-	if r.target, err = backend.Of(string(opts.Target)); err != nil {
+	if err := r.aim(); err != nil {
 		return r, &EditError{Layer: WholeModel, Err: err}
 	}
 	r.methods.Context = r.known()
@@ -120,10 +119,7 @@ func (r *request) check() (err error) {
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {
 		return err
 	}
-	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
-		return err
-	}
-	if err := r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision}); err != nil {
+	if err := r.aim(); err != nil {
 		return err
 	}
 	if err := plan.OneOfEachAxis(r.opts.Edits); err != nil {
@@ -136,6 +132,14 @@ func (r *request) check() (err error) {
 	r.methods.Angles = cmp.Or(r.opts.Numerics.Angles, r.target.Angles)
 	r.methods.Context = r.known()
 	return nil
+}
+
+// aim finds the target and lets it refuse what it does not have.
+func (r *request) aim() (err error) {
+	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
+		return err
+	}
+	return r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision})
 }
 
 // known is what methods need to know of the model: from the caller, else from an earlier rewrite,

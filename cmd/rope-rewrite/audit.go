@@ -51,7 +51,7 @@ attention.`,
 	f.StringVar(&a.config, "config", "", "`FILE` to read instead of the config.json beside the model or in the folder above")
 	f.BoolVar(&a.repair, "repair", false, "write the model that the configuration describes")
 	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
-	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops or onnx, as for a rewrite")
+	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops, onnx or contrib, as for a rewrite")
 	f.BoolVar(&a.force, "force", false, "replace an existing output")
 	a.limits.Flags(command)
 	return command
@@ -63,11 +63,9 @@ func (a *auditCommand) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if a.target != "" {
-		target, err := cli.Choose("target", a.target)
-		if err != nil {
+		if err := cli.SetWord(&opts, "target", a.target); err != nil {
 			return cli.Usage("--target %w", err)
 		}
-		opts.Target = rewrite.Target(target)
 	}
 	info, err := os.Stat(path)
 	switch {

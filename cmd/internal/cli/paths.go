@@ -103,8 +103,8 @@ func (v *Weights) String() string {
 func (v *Weights) Type() string { return "word" }
 
 func (v *Weights) Set(text string) error {
-	word, err := Choose("weights", text)
-	v.Link = word == "link"
+	word, _, err := choose("weights", text)
+	v.Link = err == nil && word.name == "link"
 	return err
 }
 

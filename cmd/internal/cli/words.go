@@ -21,12 +21,13 @@ type wordFlag struct {
 	words     []word
 }
 
-// word is one of them. set reads the rest of the value, which begins with a colon or is "".
-// An errWrong becomes the sentence in wrong.
+// word is one of them. set reads the rest of the value, which begins with a colon or is ""; only a word with
+// keys has such a rest. An errWrong becomes the sentence in wrong.
 type word struct {
 	name  string
+	keys  bool
 	set   func(o *rewrite.Options, rest string) error
-	wrong string
+	wrong string // "" says that the word takes no keys
 }
 
 var errWrong = errors.New("it is written in another way")
@@ -34,10 +35,10 @@ var errWrong = errors.New("it is written in another way")
 // wordFlags are all of them. A new flag of words is a line here.
 func wordFlags() []wordFlag {
 	return []wordFlag{
-		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", setDocuments, "input, input:NAME or separator:TOKEN was expected"},
-			{"separator", setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"}}},
-		{"kv", "growing or fixed:capacity=N", []word{{"growing", nothing, "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", setFixed, ""}}},
-		{"logits", "all, last or last:input=NAME", []word{{"all", nothing, "all takes no keys"}, {"last", setPlaces, "last or last:input=NAME was expected"}}},
+		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", true, setDocuments, "input, input:NAME or separator:TOKEN was expected"},
+			{"separator", true, setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"}}},
+		{"kv", "growing or fixed:capacity=N", []word{{name: "growing", wrong: "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", true, setFixed, ""}}},
+		{"logits", "all, last or last:input=NAME", []word{{name: "all"}, {"last", true, setPlaces, "last or last:input=NAME was expected"}}},
 		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
 		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
 		{"angles", "exact or original", []word{{name: "exact", set: setAngles("exact")}, {name: "original", set: setAngles("original")}}},
@@ -51,19 +52,12 @@ func wordFlags() []wordFlag {
 // targets are those of package rewrite, which reads what follows the colon.
 func targets() (list []word) {
 	for _, t := range rewrite.Targets() {
-		list = append(list, word{name: string(t), set: func(o *rewrite.Options, rest string) error {
+		list = append(list, word{name: string(t), keys: true, set: func(o *rewrite.Options, rest string) error {
 			o.Target = t + rewrite.Target(rest)
 			return nil
 		}})
 	}
 	return list
-}
-
-func nothing(_ *rewrite.Options, rest string) error {
-	if rest != "" {
-		return errWrong
-	}
-	return nil
 }
 
 func setDocuments(o *rewrite.Options, rest string) error {
@@ -171,39 +165,35 @@ func otherFlag(flag, text string) error {
 	return nil
 }
 
-// choose returns which of a flag's words text begins with, before a colon.
-func choose(flag, text string) (*word, error) {
-	name, _, _ := strings.Cut(text, ":")
-	name = strings.TrimSpace(name)
+// choose returns which of a flag's words text begins with, and the rest of the text.
+func choose(flag, text string) (w *word, rest string, err error) {
+	before, _, _ := strings.Cut(text, ":")
+	name, rest := strings.TrimSpace(before), strings.TrimPrefix(text, before)
 	flags := wordFlags()
 	f := flags[slices.IndexFunc(flags, func(f wordFlag) bool { return f.flag == flag })]
-	if w := f.find(name); w != nil {
-		return w, nil
+	if w = f.find(name); w != nil {
+		if rest != "" && !w.keys {
+			return nil, "", fmt.Errorf("%q: %s", text, cmp.Or(w.wrong, w.name+" takes no keys"))
+		}
+		return w, rest, nil
 	}
 	if err := otherFlag(flag, text); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return nil, fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
-}
-
-// Choose returns which of a flag's words text begins with, before a colon.
-func Choose(flag, text string) (string, error) {
-	w, err := choose(flag, text)
-	if err != nil {
-		return "", err
-	}
-	return w.name, nil
+	return nil, "", fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
 }
 
 // SetWord reads the value of a flag that takes words into options.
 func SetWord(o *rewrite.Options, flag, text string) error {
-	w, err := choose(flag, text)
-	if err != nil || w.set == nil {
+	w, rest, err := choose(flag, text)
+	switch {
+	case err != nil:
 		return err
+	case w.set != nil:
+		err = w.set(o, rest)
 	}
-	before, _, _ := strings.Cut(text, ":")
-	if err = w.set(o, strings.TrimPrefix(text, before)); errors.Is(err, errWrong) {
-		return fmt.Errorf("%q: %s", text, w.wrong)
+	if errors.Is(err, errWrong) {
+		err = fmt.Errorf("%q: %s", text, w.wrong)
 	}
 	return err
 }

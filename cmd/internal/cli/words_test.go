@@ -61,6 +61,12 @@ func TestSetWord(t *testing.T) {
 		{"logits", "last:", `"last:": last or last:input=NAME was expected`},
 		{"logits", "last:input=", `"last:input=": last or last:input=NAME was expected`},
 		{"logits", "last:at", `"last:at": last or last:input=NAME was expected`},
+		{"base", "original:x", `"original:x": original takes no keys`},
+		{"cache", "raw:anything", `"raw:anything": raw takes no keys`},
+		{"cache", "Rotated:", `"Rotated:": rotated takes no keys`},
+		{"precision", "fast:2", `"fast:2": fast takes no keys`},
+		{"fallback", "none:x", `"none:x": none takes no keys`},
+		{"weights", "link:x", `"link:x": link takes no keys`},
 		{"cache", "row", `"row": rotated or raw was expected (did you mean "raw"?)`},
 		{"target", "cuda", `"cuda": ops or onnx or contrib was expected`},
 	} {

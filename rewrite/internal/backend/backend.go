@@ -73,9 +73,9 @@ func targets() []Target {
 // Of returns a target by its name and setting, as "contrib:onnxruntime=1.22". "" is
 // the default.
 func Of(text string) (Target, error) {
-	name, setting, _ := strings.Cut(text, ":")
+	name, setting, more := strings.Cut(text, ":")
 	for _, t := range targets() {
-		if t.Name == cmp.Or(name, targets()[0].Name) {
+		if t.Name == cmp.Or(name, targets()[0].Name) && more == (setting != "") {
 			t.setting = setting
 			return t, nil
 		}

@@ -112,6 +112,7 @@ func TestTargetContribRefuses(t *testing.T) {
 		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates a multiple of 16 channels, and here 8 are rotated"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:onnxruntime=1.19"}, "is not a version of ONNX Runtime from 1.20 on"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "contrib:onnxruntime=1.22 was expected"},
+		{"llama__optimum", rewrite.Options{Target: "contrib:"}, `unknown target "contrib:"`},
 		{"llama__optimum", rewrite.Options{Target: "ops:fast"}, "unknown target"},
 	} {
 		if c.opts.Target == "" {
