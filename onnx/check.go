@@ -5,8 +5,8 @@ import "fmt"
 // CheckValues returns an error about the first value that a node reads or a
 // graph gives and that nothing makes: no node, input or initializer of its
 // graph or, for what is read, of a graph around it. Functions see their own
-// values only. No runtime loads such a model. The order of nodes is not looked
-// at.
+// values only. It also returns an error about two inputs of one name. No runtime
+// loads such a model. The order of nodes is not looked at.
 func (m *Model) CheckValues() error {
 	if err := m.Graph.checkValues(nil); err != nil {
 		return err
@@ -37,6 +37,9 @@ func (s *made) has(value string) bool {
 func (g *Graph) checkValues(around *made) error {
 	s := &made{values: map[string]bool{}, around: around}
 	for _, v := range g.Inputs {
+		if s.values[v.Name] {
+			return fmt.Errorf("two inputs have the name %q: the model is broken", v.Name)
+		}
 		s.values[v.Name] = true
 	}
 	for _, t := range g.Initializers {
@@ -60,6 +63,9 @@ func (g *Graph) checkValues(around *made) error {
 func (f *Function) checkValues() error {
 	s := &made{values: map[string]bool{}}
 	for _, v := range f.Inputs {
+		if s.values[v] {
+			return fmt.Errorf("two inputs have the name %q: the model is broken", v)
+		}
 		s.values[v] = true
 	}
 	if err := s.checkNodes(f.Nodes); err != nil {

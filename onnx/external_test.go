@@ -104,6 +104,7 @@ func TestLocationsThatAreRefused(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "model", "folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	long := strings.Repeat("x", 100_000)
 	for location, want := range map[string]string{
 		"../secret":         `holds ".."`,
 		"folder/../w.bin":   `holds ".."`,
@@ -111,6 +112,7 @@ func TestLocationsThatAreRefused(t *testing.T) {
 		secret:              "is an absolute path",
 		`\secret`:           "is an absolute path",
 		"w.bin\x00":         "holds a NUL byte",
+		long:                "has 100000 bytes, more than the 4096 of a path",
 		"leads-out":         "leads outside",
 		"folder-out/secret": "leads outside",
 		"folder":            "not a regular file",
@@ -128,6 +130,8 @@ func TestLocationsThatAreRefused(t *testing.T) {
 		}
 		if !errors.Is(err, onnx.ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want a refusal that says %q", location, err, want)
+		} else if len(err.Error()) > 1000 {
+			t.Errorf("the refusal has %d bytes", len(err.Error()))
 		}
 		elsewhere := filepath.Join(t.TempDir(), "out.onnx")
 		if err := m.Save(elsewhere, onnx.SaveOptions{Force: true}); !errors.Is(err, onnx.ErrRefused) {

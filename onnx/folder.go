@@ -150,10 +150,15 @@ func openRegular(root, rel, location string) (*os.File, error) {
 	return r.Open(rel)
 }
 
+// longestLocation is how long a path may be on the systems that a model comes from.
+const longestLocation = 4096
+
 // checkLocation refuses locations that are not plain relative paths.
 func checkLocation(location string) error {
 	reason := ""
 	switch {
+	case len(location) > longestLocation:
+		return fmt.Errorf("the external data location %q… has %d bytes, more than the %d of a path: %w", location[:64], len(location), longestLocation, ErrRefused)
 	case strings.ContainsRune(location, 0):
 		reason = "holds a NUL byte"
 	case strings.HasPrefix(location, "/") || strings.HasPrefix(location, `\`) || filepath.VolumeName(location) != "":

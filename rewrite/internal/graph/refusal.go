@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -12,12 +13,18 @@ type Refusal struct {
 	Node   string // the node at which the reason was seen, as ir.Label names it
 	Op     string // the op of that node
 	Reason string // what was expected and what was measured
+
+	cause error // what Refuse was given as %w
 }
 
 // Error is the node and the reason.
 func (r *Refusal) Error() string { return r.Node + ": " + r.Reason }
 
-// Refuse returns a refusal at n with a formatted reason.
+// Unwrap returns the error that the reason tells, nil for most.
+func (r *Refusal) Unwrap() error { return r.cause }
+
+// Refuse returns a refusal at n with a formatted reason, as fmt.Errorf formats it.
 func Refuse(n *onnx.Node, format string, args ...any) *Refusal {
-	return &Refusal{Node: ir.Label(n), Op: n.OpType, Reason: fmt.Sprintf(format, args...)}
+	reason := fmt.Errorf(format, args...)
+	return &Refusal{Node: ir.Label(n), Op: n.OpType, Reason: reason.Error(), cause: errors.Unwrap(reason)}
 }

@@ -126,7 +126,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		}
 	}
 	if err != nil {
-		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %v", what, err)
+		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %w", what, err)
 	}
 	return m, position, nil
 }

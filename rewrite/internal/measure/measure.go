@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -93,7 +94,10 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive
 	}
 
-	if err := measureRotation(ctx, ev, s, out); err != nil {
+	switch err := measureRotation(ctx, ev, s, out); {
+	case errors.As(err, new(rotation.NotANumber)):
+		return nil, err // the scores mean nothing either
+	case err != nil:
 		return nil, RotationRefusal{err}
 	}
 	a.Scale *= scores.Curve.Factor

@@ -132,6 +132,9 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 				t := turns[x]
 				a, b := PairAt(e, x)
 				for _, v := range [4][2]float64{{first[a], t.cos}, {first[b], t.sin}, {second[a], -t.sin}, {second[b], t.cos}} {
+					if math.IsNaN(v[0]) {
+						return NotANumber{p}
+					}
 					if !(math.Abs(v[0]-v[1]) <= t.angleError+r.rounding(v[1], gain)) {
 						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
 					}

@@ -11,14 +11,14 @@ import (
 // decayed says in words how the rotation of m also multiplies each channel by a power of
 // the position, as xPos does (Sun et al., arXiv:2212.10554); "" if it does not. powers are
 // the positions of m, 0 and the powers of two.
-func decayed(m [][][][]float64, powers []int64) string {
+func decayed(m [][][]response, powers []int64) string {
 	// Far powers leave the range of float32, and near ones say little.
 	last := min(slices.Index(powers, 64), len(powers)-1)
 	if last < 0 {
 		return ""
 	}
 	size := func(channel, place int) (norm float64) {
-		for _, v := range m[channel][0][place] {
+		for _, v := range m[channel][0][place].inOrder() {
 			norm = math.Hypot(norm, v)
 		}
 		return norm
@@ -58,7 +58,7 @@ func decayed(m [][][][]float64, powers []int64) string {
 }
 
 // turns says whether a channel is rotated: more than least of it comes out at another one.
-func turns(from [][][]float64, channel int, least float64) bool {
+func turns(from [][]response, channel int, least float64) bool {
 	for _, out := range from[0] {
 		for c, v := range out {
 			if c != channel && math.Abs(v) > least {

@@ -14,7 +14,7 @@ import (
 // factorsBehind returns the factors that the results m of the basis vectors have at
 // position 0; nil where the rotated channels share one and the others share one, which a
 // gain and a scale say, or where a channel has none. Results up to least count as zero.
-func factorsBehind(m [][][][]float64, p rope.Precision, least float64) []float64 {
+func factorsBehind(m [][][]response, p rope.Precision, least float64) []float64 {
 	factors := make([]float64, len(m))
 	groups := map[bool][]float64{} // of the channels that are rotated, and of the others
 	for c := range m {
@@ -38,7 +38,7 @@ func factorsBehind(m [][][][]float64, p rope.Precision, least float64) []float64
 }
 
 // divide divides the results of the basis vectors by the factors of their channels.
-func divide(m [][][][]float64, factors []float64) {
+func divide(m [][][]response, factors []float64) {
 	for in := range m {
 		for p := range m[in][0] {
 			for out := range m[in][0][p] {

@@ -1,7 +1,6 @@
 package rotation
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 // rearranged returns the channel that each channel is made of at position 0, where all
 // angles are 0; nil when all channels keep their places, or when one is made of several. (Exporters reorder interleaved pairs into halves before they rotate them.)
-func rearranged(m [][][][]float64) []int64 {
+func rearranged(m [][][]response) []int64 {
 	order := make([]int64, len(m))
 	for i := range order {
 		order[i] = -1
@@ -36,48 +35,9 @@ func rearranged(m [][][][]float64) []int64 {
 	return order
 }
 
-// maxAlike is the largest number of results of one call in alike.
-const maxAlike = 16 << 20
-
-// alike is apply for a rotation that must be the same in all heads. It returns the first
-// head only, so that many heads take no more memory than few.
-func (r *Rotator) alike(ctx context.Context, vectors [][]float32, positions []int64) ([][][][]float64, error) {
-	each := int64(len(positions)) * r.To.Heads * max(r.To.Channels, r.In.Channels) // numbers of one vector
-	var out [][][][]float64
-	for some := range slices.Chunk(vectors, int(max(maxAlike/each, 1))) {
-		m, err := r.apply(ctx, some, positions)
-		if err != nil {
-			return nil, err
-		}
-		if err := sameOverHeads(m); err != nil {
-			return nil, err
-		}
-		for _, heads := range m {
-			out = append(out, [][][]float64{heads[0]})
-		}
-	}
-	return out, nil
-}
-
-// sameOverHeads returns an error if a head gives other results than the first.
-func sameOverHeads(m [][][][]float64) error {
-	for e := range m {
-		for h := range m[e] {
-			for p := range m[e][h] {
-				for c, v := range m[e][h][p] {
-					if first := m[e][0][p][c]; math.Abs(v-first) > 8*ir.Float32eps*math.Max(1, math.Abs(first)) {
-						return fmt.Errorf("heads 0 and %d are rotated differently: %g and %g at channel %d", h, first, v, c)
-					}
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // findPairs returns, for every channel, the one that it is rotated with, and the channel
 // itself if it is not rotated. Results up to least count as zero.
-func findPairs(m [][][][]float64, least float64) ([]int, error) {
+func findPairs(m [][][]response, least float64) ([]int, error) {
 	d := len(m)
 	partner := make([]int, d)
 	for in := range m {
@@ -103,7 +63,7 @@ func findPairs(m [][][][]float64, least float64) ([]int, error) {
 	}
 	for in := range m {
 		for p := range m[in][0] {
-			for out, v := range m[in][0][p] {
+			for out, v := range m[in][0][p].inOrder() {
 				if out != in && out != partner[in] && math.Abs(v) > least {
 					return nil, fmt.Errorf("channel %d reaches channel %d beside its partner %d: not a rotation of pairs", in, out, partner[in])
 				}
@@ -115,7 +75,7 @@ func findPairs(m [][][][]float64, least float64) ([]int, error) {
 
 // fitEncoding reads layout, frequencies and gain from the results m of the basis vectors
 // at position 0 and the powers of two.
-func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, error) {
+func fitEncoding(m [][][]response, partner []int, powers []int64) (*Matrix, error) {
 	first, width := -1, 0
 	for c, p := range partner {
 		if p != c {
@@ -186,7 +146,7 @@ func fitEncoding(m [][][][]float64, partner []int, powers []int64) (*Matrix, err
 }
 
 // frequency returns the frequency of the pair of channels a and b.
-func frequency(m [][][][]float64, a, b int, powers []int64) float64 {
+func frequency(m [][][]response, a, b int, powers []int64) float64 {
 	return unwound(powers, func(k int) float64 { return math.Atan2(m[a][0][k][b], m[a][0][k][a]) })
 }
 

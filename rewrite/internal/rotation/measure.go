@@ -45,16 +45,12 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	if last := powers[len(powers)-1]; r.Precision != rope.Float32 && r.Angles == rope.Float32 && limit > last && limit < 2*last {
 		powers = append(powers, limit) // a short table in 16 bits: the larger the position, the better the frequencies are known
 	}
-	d := int(r.In.Channels)
-	basis := make([][]float32, d)
-	for i := range basis {
-		basis[i] = make([]float32, d)
-		basis[i][i] = 1
-	}
-	m, err := r.alike(ctx, basis, powers)
+	least := 1e-4 * float64(powers[len(powers)-1]) / ir.TopPosition
+	m, err := r.alike(ctx, powers, least)
 	if err != nil {
 		return nil, err
 	}
+	broken := notANumber(m, powers) // xPos, which is named first, leaves the range of numbers too
 	if r.order = rearranged(m); r.order != nil {
 		unordered := slices.Clone(m)
 		for to, from := range r.order {
@@ -64,7 +60,9 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 	if text := decayed(m, powers); text != "" {
 		return nil, errors.New(text)
 	}
-	least := 1e-4 * float64(powers[len(powers)-1]) / ir.TopPosition
+	if broken != nil {
+		return nil, broken
+	}
 	if r.factors = factorsBehind(m, r.Precision, least); r.factors != nil {
 		divide(m, r.factors)
 	}

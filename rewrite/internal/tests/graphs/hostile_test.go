@@ -161,6 +161,23 @@ func TestHostileGraphs(t *testing.T) {
 			first := p.Rotation(p.Sites[0].Query.Operand)
 			first.Cos.Inputs[1] = first.Sum.Outputs[0]
 		}, "depends on its own output"},
+		{"a table of cosines with a row that is not a number", func(p *patient) {
+			rows := make([]float32, 64*8)
+			for i := range rows {
+				rows[i] = float32(math.Cos(float64(i/8) * math.Pow(10000, -float64(i%8)/8)))
+			}
+			for i := 40 * 8; i < 41*8; i++ {
+				rows[i] = float32(math.NaN())
+			}
+			for _, s := range p.Sites {
+				r := p.Rotation(s.Query.Operand)
+				half := p.Op("Gather", p.Floats([]int64{64, 8}, rows...), "position_ids")
+				r.Cos.Inputs[1] = p.Op("Unsqueeze", p.Node("Concat", []string{half, half}, onnx.IntAttr("axis", -1)), p.Ints(1))
+			}
+		}, "at position 40 it gives NaN, which is not a number"},
+		{"an input that is given twice", func(p *patient) {
+			p.Graph.AddInput(p.Graph.Inputs[0].Clone())
+		}, "two inputs have the name"},
 		{"two nodes that make one value", func(p *patient) {
 			again := p.Sites[0].Softmax.Clone()
 			p.Graph.InsertNode(nil, again)
