@@ -54,6 +54,7 @@ attention.`,
 	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops, onnx or contrib, as for a rewrite")
 	f.BoolVar(&a.force, "force", false, "replace an existing output")
 	a.limits.Flags(command)
+	cli.Complete(command)
 	return command
 }
 

@@ -21,6 +21,14 @@ func newMethods(c *cli.Common) *cobra.Command {
 			}
 			return nil
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				for m := range rope.Methods() {
+					list = append(list, m.Name)
+				}
+			}
+			return list, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var list []rope.Method
 			for m := range rope.Methods() {

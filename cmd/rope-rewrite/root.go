@@ -47,6 +47,7 @@ has its methods.`,
 	cli.Dress(root)
 	c.Flags(root)
 	r.flags(root)
-	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals())
+	cli.Complete(root)
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference())
 	return root
 }

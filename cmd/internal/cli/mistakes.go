@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,9 +114,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// nearFile names, as a clause, the model in the folder of a missing file that is called most like it.
+// hubName is how hubs name models: owner and name.
+var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
+
+// nearFile says, as a clause, what a missing file may be: a model of a hub, or the model in its folder that is
+// called most like it.
 func nearFile(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && hubName.MatchString(path) {
+		return fmt.Sprintf("; if it is a model of a hub, fetch its folder first, for example with hf download %s --local-dir %s", path, filepath.Base(path))
+	}
 	if err != nil {
 		return ""
 	}

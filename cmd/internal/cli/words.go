@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -196,4 +198,66 @@ func SetWord(o *rewrite.Options, flag, text string) error {
 		err = fmt.Errorf("%q: %s", text, w.wrong)
 	}
 	return err
+}
+
+// Complete gives a command's flags the values that a shell offers for them: the methods and their keys, and the
+// words of flags that take one of a few.
+func Complete(cmd *cobra.Command) {
+	offer := func(name string, values func(typed string) []string) {
+		if cmd.Flags().Lookup(name) == nil {
+			return
+		}
+		// The only error is that the flag is not there.
+		_ = cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return values(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		})
+	}
+	for m := range rope.Methods() {
+		offer(m.Axis.String(), func(typed string) []string { return CompleteSpec(m.Axis, typed) })
+	}
+	for _, f := range wordFlags() {
+		offer(f.flag, func(string) (list []string) {
+			for _, w := range f.words {
+				list = append(list, w.name)
+			}
+			return list
+		})
+	}
+}
+
+// CompleteSpec offers what a method's text may go on with: names, each with what it does, or behind a name the keys
+// that were not given.
+func CompleteSpec(axis rope.Axis, typed string) (list []string) {
+	name, keys, named := strings.Cut(typed, ":")
+	for m := range rope.Methods() {
+		switch {
+		case m.Axis != axis:
+		case !named:
+			text := m.Name
+			if len(m.Params) > 0 {
+				text += ":"
+			}
+			list = append(list, text+"\t"+briefly(m.Doc))
+		case m.Name == name:
+			before := typed[:strings.LastIndexAny(typed, ":,")+1]
+			for _, p := range m.Params {
+				if !strings.Contains(","+keys, ","+p.Name+"=") {
+					list = append(list, before+p.Name+"=\t"+briefly(p.Doc))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// briefly is the beginning of a description, for one line of a shell.
+func briefly(doc string) string {
+	const most = 40
+	if end := strings.IndexAny(doc, ":;,."); end > 0 {
+		doc = doc[:end]
+	}
+	if len(doc) <= most {
+		return doc
+	}
+	return doc[:strings.LastIndex(doc[:most], " ")] + " …"
 }
