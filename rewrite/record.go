@@ -154,7 +154,7 @@ func (r *request) recordedEdits(v values) []provenance.Edit {
 		for _, d := range e.Applied {
 			add(d, e.Layer)
 		}
-		if e.Want.Encoding.ExactAngles {
+		if e.Want.Encoding.ExactAngles && !e.Measured.Attention.Encoding.ExactAngles {
 			add(provenance.Edit{What: "angles", Given: "exact"}, e.Layer)
 		}
 		if e.IsRaw() {

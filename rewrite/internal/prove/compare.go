@@ -28,6 +28,7 @@ type comparison struct {
 	measured             *measure.Measured
 	original, double, op *eval.Loaded
 	plain                *eval.Loaded  // the definition with every node's result rounded, as a plain implementation does; nil where the original is one
+	magnified            *eval.Loaded  // the op with frequencies that are off by more than rounding, see finer.go; nil for most
 	byReach              *byReach      // the op with the frequencies that the graph computes in a call; nil where they are known before
 	bias                 *score.Scorer // computes the model's own bias; nil without
 	rng                  *rand.Rand
@@ -89,6 +90,12 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		}
 		defer session.Close()
 		c.plain = &eval.Loaded{Session: session, Piece: definition, Table: ev.Table, Elem: onnx.Float}
+	}
+	if c.magnified, err = loadMagnified(ctx, ev, s, measured); err != nil {
+		return nil, graph.Refuse(s.Softmax, "the op with other frequencies does not load: %v", err)
+	}
+	if c.magnified != nil {
+		defer c.magnified.Session.Close()
 	}
 	if c.byReach, err = newByReach(ctx, ev, s, measured); err != nil {
 		return nil, graph.Refuse(s.Softmax, "the frequencies that it computes in each call cannot be compared: %v", err)
@@ -233,7 +240,7 @@ func (c *comparison) severalRows(ctx context.Context, t trial, one trialErrors) 
 // errors of the results. original may be nil.
 func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded) (errs trialErrors, _ error) {
 	s := c.site
-	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node"}
+	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node", c.magnified: "the op with other frequencies"}
 	draws := t.draws(c.measured.Attention)
 	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
@@ -242,8 +249,8 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 			return errs, graph.Refuse(s.Softmax, "with %v: %v", t.pt, err)
 		}
 		names[op] = "the op"
-		var results [4]map[string]engine.Tensor
-		for i, run := range []*eval.Loaded{original, c.double, op, c.plain} {
+		var results [5]map[string]engine.Tensor
+		for i, run := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
 			if run == nil {
 				continue
 			}
@@ -280,6 +287,9 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				c.plainRotation(&errs[i], t, feeds, results[1][name])
 			case c.plain != nil:
 				errs[i].addPlain(results[3][name], results[1][name], counts)
+			}
+			if c.magnified != nil {
+				errs[i].addRounding(results[4][name], results[2][name], counts)
 			}
 		}
 	}
