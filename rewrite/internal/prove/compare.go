@@ -185,7 +185,7 @@ func (n *notRun) Unwrap() error { return n.Refusal }
 func Ran(refusal error) bool { return !errors.As(refusal, new(*notRun)) }
 
 // trial runs and judges one trial. Some models run one row at a time only, or only
-// positions that are below the number of tokens. A trial that such a model does not run
+// positions that are below the number of tokens, or only so many tokens in a call. A trial that such a model does not run
 // is changed until it does, so that every kind of input is tried: prefill, decode, each
 // padding.
 func (c *comparison) trial(ctx context.Context, t trial) error {
@@ -196,9 +196,10 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 			return false
 		}
 		c.proof.Skipped++
-		c.proof.SkippedWhy = stopped.why.Error()
+		c.proof.SkippedWhy = plainly(stopped.why)
 		return true
 	}
+	asked, skipped := t, c.proof.Skipped
 	if t.pt.B > 1 && c.measured.Static.B == 0 && notRunning() {
 		several := t
 		t.pt.B = 1
@@ -209,6 +210,17 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 	if t.positions < 0 && notRunning() {
 		t.positions = t.pt.P
 		errs, err = c.errors(ctx, t, c.original)
+	}
+	if notRunning() {
+		c.proof.Skipped = skipped
+		short, ok, failed := c.shorter(ctx, asked)
+		if failed != nil {
+			return failed
+		}
+		if ok {
+			t, c.proof.LongestCall = short, max(c.proof.LongestCall, short.pt.L)
+			errs, err = c.errors(ctx, t, c.original)
+		}
 	}
 	if err != nil {
 		return err
@@ -256,7 +268,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 			}
 			var err error
 			if results[i], err = run.Run(ctx, sizes(c.evaluator, t), cast(run, feeds)); err != nil {
-				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %v", names[run], t.pt, err)
+				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %s", names[run], t.pt, plainly(err))
 				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
 					return errs, refusal
 				}
