@@ -117,3 +117,19 @@ func TestRotationAloneMeasuredAgain(t *testing.T) {
 		}
 	}
 }
+
+// Tables that the caller gives say nothing of what the model rotates by.
+func TestTablesAsInputs(t *testing.T) {
+	testruntime.Require(t)
+	for _, name := range []string{"rotary_embedding", "gathered"} {
+		m := kit.OpenModel(t, filepath.Join(kit.Testdata, "tables", name+".onnx"))
+		for _, table := range []string{"cosines", "sines"} {
+			m.Graph.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == table })
+			m.Graph.AddInput(&onnx.ValueInfo{Name: table, Type: onnx.Float, Shape: []onnx.Dim{{Param: "rows"}, {Value: pairs}}})
+		}
+		report, err := kit.Rewrite(t.Context(), m, rewrite.Options{})
+		if err == nil || !strings.Contains(report.Sites[0].Reason, "whose numbers the caller gives") {
+			t.Errorf("%s: %v (%+v)", name, err, report.Sites)
+		}
+	}
+}
