@@ -127,6 +127,10 @@ type Proof struct {
 	Skipped    int    `json:"skipped"`
 	SkippedWhy string `json:"skipped_why"`
 
+	// LongestCall is the largest number of new tokens with which the original runs, where a
+	// case had more; it was run with so many. SkippedWhy says why. 0 for others.
+	LongestCall int64 `json:"longest_call,omitzero"`
+
 	// PaddedDiffer says that queries of padded tokens that see no key get
 	// something else from the op than from the original. The layer is then
 	// rewritten only if no other token was seen to depend on them.

@@ -47,6 +47,7 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 		}
 	}
 	a.Encoding = k
+	a.Encoding.ExactAngles = q.ExactAngles && k.ExactAngles
 	a.QueryFactors, a.KeyFactors = query.Factors, key.Factors
 	scale := query.Factor
 	partial := 2*len(k.Frequencies) < a.HeadSize

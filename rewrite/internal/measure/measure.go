@@ -27,6 +27,7 @@ type Measured struct {
 	ScalarBias    bool                      // this bias can be computed from a single zero in place of all scores
 	PositionLimit int64                     // the largest position that the model itself can compute
 	Unknown       float64                   // relative error that the frequencies may have beyond float32's
+	Finer         []float64                 // the frequencies, where they have digits that float32 has not; nil for most
 	QueryOrder    []int64                   // for each channel that the op rotates: its index in the model's query; nil where all are equal
 	KeyOrder      []int64                   // the same of the key
 	QueryNorms    []float64                 // for each of Query.Scales that is a norm: the factor on the query before it
@@ -165,6 +166,9 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	out.Position, out.QueryOrder, out.KeyOrder = position, query.Order, key.Order
 	out.Static = ev.Table.Static
 	out.Unknown = math.Max(query.Unknown, key.Unknown)
+	if out.Attention.Encoding.ExactAngles {
+		out.Finer = key.Finer
+	}
 	out.PositionLimit, out.Angles = min(query.Limit, key.Limit), query.Angles
 	if position == nil && out.Rotary() {
 		out.TokenLimit = min(out.TokenLimit, out.PositionLimit+1)

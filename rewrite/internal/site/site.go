@@ -160,6 +160,9 @@ func (s *Site) Past() bool { return s.Key.Past() != "" }
 // Delimit follows a core's query, key and value back to the values before rotation.
 // It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
+	if table := givenTable(g, c); table != "" {
+		return nil, graph.Refuse(c.ScoresMatMul, "the rows that rotate its query and key are looked up in the input %q, whose numbers the caller gives, so nothing in the model says what it rotates by; make this table a constant of the model", table)
+	}
 	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
 	s.Key = follow(g, c.ScoresMatMul.Inputs[1], maxOrigins)
