@@ -104,6 +104,10 @@ type Site struct {
 	Computes *rope.Attention `json:"computes,omitempty"`
 	Proof    *Proof          `json:"proof,omitempty"`
 
+	// Positions says why the positions that the graph computes itself are not the index of each token
+	// plus one number for its row; "" where they are, and where the graph does not compute them.
+	Positions string `json:"positions,omitempty"`
+
 	// PositionIDs are of each layer the value with positions that the op reads when no
 	// method changes them; nil where it still reads it.
 	PositionIDs []string `json:"position_ids,omitempty"`

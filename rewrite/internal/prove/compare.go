@@ -60,7 +60,11 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the original in standard operators cannot be evaluated by itself: %v", err)
 	}
-	doubleSession, err := ev.Session(ctx, definition.Double(), definition.Outputs)
+	inDouble := definition.Double()
+	if measured.Rebuilt() {
+		inDouble = definition.DoubleAngles()
+	}
+	doubleSession, err := ev.Session(ctx, inDouble, definition.Outputs)
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the original does not load in float64: %v", err)
 	}
