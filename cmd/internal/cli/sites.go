@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Replaced reports whether attention layers are written in other nodes than the op.
@@ -136,8 +137,11 @@ func DescribeSite(s rewrite.Site) string {
 		return text + "; only its rotation is rewritten: " + s.Reason
 	}
 	cache := s.Cache
-	if cache == "none" {
+	switch {
+	case cache == "none":
 		cache = "no"
+	case s.Attention != nil && s.Attention.Cache == rope.Raw:
+		cache += " raw" // keys un-rotated
 	}
 	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
 	switch {

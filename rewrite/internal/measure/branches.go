@@ -52,9 +52,9 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 	a.QueryFactors, a.KeyFactors = query.Factors, key.Factors
 	scale := query.Factor
 	partial := 2*len(k.Frequencies) < a.HeadSize
-	// Without a cache nothing else reads the rotated keys. So a factor on them is part of
-	// the scale, which exporters split over query and key.
-	cached := s.Key.Update() != nil
+	// Without a cache nothing else reads the rotated keys, nor where they are rotated behind
+	// it. So a factor on them is part of the scale, which exporters split over query and key.
+	cached := s.Key.Update() != nil && !s.Key.Behind
 	switch {
 	case !partial && cached:
 		// A gain on all channels of the query cannot be told from the scale.

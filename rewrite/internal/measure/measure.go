@@ -133,7 +133,10 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	var key *rotation.Matrix
 	var keyPosition placed
 	var factor float64
-	if s.Key.Shared == nil {
+	if s.Key.Behind {
+		key, err = rotationBehindCache(ctx, ev, s, ly, position, out.Mask)
+		out.Attention.Cache = rope.Raw
+	} else if s.Key.Shared == nil {
 		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached, out.Mask)
 	} else {
 		key, keyPosition, out.Latent, err = sharedRotation(ctx, ev, s, ly, out.Mask)

@@ -34,7 +34,13 @@ func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Mea
 	if err != nil {
 		return nil, err
 	}
-	key, keyPosition, err := rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	var key *rotation.Matrix
+	var keyPosition placed
+	if s.Key.Behind {
+		key, err = rotationBehindCache(ctx, ev, s, ly, position, nil)
+	} else {
+		key, keyPosition, err = rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +49,9 @@ func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Mea
 	}
 	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Position: position.input, Computed: position.computed, Static: ev.Table.Static, RotationOnly: true}
 	out.Attention = rope.Attention{Heads: int(ly.Query.Heads), KVHeads: int(ly.Key.Heads), HeadSize: int(ly.Query.Channels)}
+	if s.Key.Behind {
+		out.Attention.Cache = rope.Raw
+	}
 	if out.Attention.Scale, err = joinBranches(s, &out.Attention, query, key); err != nil {
 		return nil, err
 	}

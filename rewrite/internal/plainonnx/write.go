@@ -67,7 +67,7 @@ func Refused(m *onnx.Model, sites []Layer) []error {
 			turning = true
 			err = t.find(s, c.encoding)
 		}
-		if err == nil && c.encoding.LengthDependent.Trained != 0 && s.Measured.Layouts.Cached {
+		if err == nil && c.encoding.LengthDependent.Trained != 0 && s.cachesRotated() {
 			err = s.checkCache()
 		}
 		list[i] = err

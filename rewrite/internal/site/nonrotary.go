@@ -78,9 +78,15 @@ func looksUp(g *graph.Graph, n *onnx.Node) bool {
 // RotatedBefore returns a node before the boundaries that works by position, nil where
 // there is none. Such a rotation is followed by something that is not linear, a norm
 // for example, so that Delimit stopped after it.
-func RotatedBefore(g *graph.Graph, boundaries []string) (by *onnx.Node) {
-	g.Upstream(boundaries, func(v string, n *onnx.Node) (next []string) {
-		if by != nil || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
+func RotatedBefore(g *graph.Graph, boundaries []string) *onnx.Node {
+	return turnedBetween(g, boundaries, "")
+}
+
+// turnedBetween returns a node that works by position on the way back from values to the
+// products with weights, or to the value start where that is nearer; nil where there is none.
+func turnedBetween(g *graph.Graph, values []string, start string) (by *onnx.Node) {
+	g.Upstream(values, func(v string, n *onnx.Node) (next []string) {
+		if by != nil || v == start || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
 			return nil
 		}
 		if ir.Standard(n, "Cos", "Sin") { // the class of angles may be that of hidden states

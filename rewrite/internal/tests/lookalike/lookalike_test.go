@@ -66,6 +66,7 @@ var lookalikes = []group{
 	{"masks", masks},
 	{"parts that do not run", partsThatDoNotRun},
 	{"picked parts", pickedParts},
+	{"raw caches", rawCaches},
 	{"readers of padding", paddingReaders},
 	{"rotations", rotations},
 	{"without a cache", withoutCache},
