@@ -89,8 +89,8 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 		out.Positions = c.Unlike
 	}
 	if r.earlier != nil {
-		if original := r.earlier.Original(s.Layer, s.Node); original != nil {
-			out.Original = *original
+		if recorded := r.earlier.Site(s.Layer, s.Node); recorded != nil {
+			out.Original = recorded.Original
 		}
 	}
 	return out

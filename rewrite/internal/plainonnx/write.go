@@ -202,6 +202,9 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeas
 		if got == nil {
 			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.Number, why(s.Index))
 		}
+		if got.RotationOnly && !s.Measured.RotationOnly { // a part of its scale is not measured
+			return fmt.Errorf("of layer %d of the changed model only the rotation can be measured: %s", s.Number, why(s.Index))
+		}
 		want, err := s.wantedEncoding()
 		if err != nil {
 			return err
