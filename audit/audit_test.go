@@ -171,6 +171,16 @@ func TestClaims(t *testing.T) {
 		"a scale":                     {"gemma3_text__dynamo18", keys{"query_pre_attn_scalar": 64}, nil, []string{"score scale 0-1: 0.125, 0.25"}},
 		"heads":                       {"llama__dynamo18", keys{"num_key_value_heads": 4}, nil, []string{"num_key_value_heads 0-1: 4, 2"}},
 		"positions beyond the tables": {"llama__genai-fp32", keys{"max_position_embeddings": 4096}, nil, []string{"max_position_embeddings : 4096, tables of 64"}},
+		"an older scaling":            {"llama__optimum", keys{"rope_scaling": nil, "rotary_scaling_factor": 2, "max_trained_positions": 16}, nil, []string{"rope_scaling 0-1: dynamic:factor=2,original_max_position_embeddings=16, none"}},
+		"dynamic NTK switched on":     {"llama__optimum", keys{"use_dynamic_ntk": true}, nil, []string{"rope_scaling 0-1: dynamic NTK that grows by powers of two, none"}},
+		"log-n and xPos": {"llama__optimum", keys{"use_logn_attn": true, "rotary_emb_scale_base": 512}, nil,
+			[]string{"use_logn_attn 0-1: log-n factor on queries, none", "rotary_emb_scale_base 0-1: decay by distance (xPos), none"}},
+		// Types of layers say which of them have attention.
+		"a base between convolutions": {"llama__dynamo18", keys{"num_hidden_layers": 4, "layer_types": []string{"conv", "full_attention", "conv", "full_attention"},
+			"rope_parameters": keys{"rope_type": "default", "rope_theta": 500}}, nil, []string{"rope_theta 0-1: 500, 10000"}},
+		// What all layers share needs no numbers.
+		"a base that more layers share": {"gemma2__dynamo18-eager", keys{"num_hidden_layers": 3, "layer_types": []string{"sliding_attention", "full_attention", "full_attention"},
+			"rope_parameters": keys{"rope_type": "default", "rope_theta": 500}}, nil, []string{"rope_theta 0-1: 500, 10000"}},
 		"genai_config.json": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "model.onnx", "head_size": 32, "num_attention_heads": 4}}}`},
 			[]string{"head_dim 0-1: 32, 16", "max_position_embeddings : 8192, tables of 64", "context_length : 8192, "}},
 		"genai_config.json of another model": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "decoder.onnx", "head_size": 32}}}`}, []string{}},
@@ -194,9 +204,12 @@ func TestNotCompared(t *testing.T) {
 	if got := verdicts(r, audit.NotClaimed); !slices.Contains(got, "rope_theta 0-1: , 10000") || !slices.Contains(got, "rope_scaling 0-1: , none") {
 		t.Errorf("not claimed: %q", got)
 	}
-	r = run(t, beside(t, llama, map[string]any{"rope_scaling": map[string]any{"type": "mrope", "mrope_section": []int{2, 3, 3}}}))
+	r = run(t, beside(t, llama, map[string]any{"rope_scaling": map[string]any{"type": "spiral", "factor": 2}}))
 	if got := verdicts(r, audit.NotMeasured); len(got) == 0 || got[0] != "rope_scaling 0-1: unread, none" {
 		t.Errorf("not measured: %q", got)
+	}
+	if got := r.Outcome(); got != audit.SomeUnmeasured {
+		t.Errorf("a scaling that could not be compared: %s", got)
 	}
 	// Which of the two layers it is that a graph of fewer layers has is not known.
 	r = run(t, beside(t, filepath.Join(testdata, "models", "gemma3_text__dynamo18"), map[string]any{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"reflect"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -20,34 +19,62 @@ func equal(a, b float64) bool { return math.Abs(a-b) <= near*max(math.Abs(a), ma
 func (c claims) from(key string) string { return filepath.Base(c.config.Path) + ": " + key }
 
 // lines compares one attention layer with what is claimed of it.
-func (s *subject) lines(at Layer) (lines []Line) {
-	layer, known := s.layer(at)
-	lines = s.rotation(at, layer)
-	lines = append(lines, s.window(at, layer))
-	if !known {
-		for i := range lines {
-			if l := &lines[i]; l.Verdict == Differs || l.Verdict == Agrees {
-				l.Verdict, l.Why = NotMeasured, s.unknownLayer(at)
-			}
+func (s *subject) lines(at Layer) []Line {
+	n := s.numbers(at)
+	lines := s.rotation(at, n.rotation.layer)
+	unknown := s.unknownLayer(at)
+	for i := range lines {
+		if !n.rotation.known && !(lines[i].What == "rope_theta" && n.base.known) {
+			lines[i] = hold(lines[i], unknown)
 		}
 	}
-	return append(lines, s.shape(at)...)
+	if !n.rotation.known && n.base.known {
+		lines[0] = s.rotation(at, n.base.layer)[0]
+	}
+	window := s.window(at, n.window.layer)
+	if !n.window.known {
+		window = hold(window, unknown)
+	}
+	lines = append(lines, window)
+	lines = append(lines, s.older(at)...)
+	return append(lines, s.shape(at, n.rotation.layer)...)
 }
 
-// layer returns the number of an attention layer. It is not known where there are others than
-// the configuration has, and these do not all claim the same.
-func (s *subject) layer(at Layer) (layer int, known bool) {
-	layers := s.claims.config.Layers()
-	if layers == 0 || s.layersBeside(at) == layers {
-		return at.Place, true
+// hold takes back the verdict of a line whose claim may be another layer's.
+func hold(l Line, why string) Line {
+	if l.Verdict == Differs || l.Verdict == Agrees {
+		l.Verdict, l.Why = NotMeasured, why
 	}
-	c := s.claims.config
-	for i := range layers {
-		if !reflect.DeepEqual(c.Rotation(i), c.Rotation(0)) || c.Window(i) != c.Window(0) {
-			return at.Place, false
+	return l
+}
+
+// number is the number in config.json of an attention layer of the graph, as far as a claim goes. It is
+// known where the file names as many, or the same of all.
+type number struct {
+	layer int
+	known bool
+}
+
+// numbers are those of a layer for what is claimed of its rotation, of its base alone, and of its window.
+type numbers struct{ rotation, base, window number }
+
+func (s *subject) numbers(at Layer) (n numbers) {
+	c, count := s.claims.config, s.layersBeside(at)
+	turns := at.Attention != nil && len(at.Attention.Encoding.Frequencies) > 0
+	of := func(said func(layer int) any) number {
+		layer, known := c.LayerOf(at.Place, count, said)
+		return number{layer, known}
+	}
+	n.rotation = of(func(i int) any { return c.Rotation(i) })
+	n.base = of(func(i int) any {
+		r := c.Rotation(i)
+		if turns && r.None {
+			return nil // it is one of the others
 		}
-	}
-	return 0, true
+		return []any{r.None, r.Theta}
+	})
+	n.window = of(func(i int) any { return c.Window(i) })
+	return n
 }
 
 // layersBeside counts the attention layers of the graph that a layer is in.
@@ -133,7 +160,7 @@ func windowText(n int64) string {
 }
 
 // shape compares what has nothing to do with positions.
-func (s *subject) shape(at Layer) (lines []Line) {
+func (s *subject) shape(at Layer, layer int) (lines []Line) {
 	c, a := s.claims.config, at.Attention
 	if a == nil {
 		a = &rope.Attention{}
@@ -163,7 +190,7 @@ func (s *subject) shape(at Layer) (lines []Line) {
 	if n := c.Scale(); n.Given() && (a.Scale != 0 || a.HeadSize > 0) {
 		gain := a.Encoding.EffectiveGain()
 		have := a.EffectiveScale()
-		if e, err := s.expected(at, c.Rotation(at.Place)); err == nil && gain == 1 {
+		if e, err := s.expected(at, layer, c.Rotation(layer)); err == nil && gain == 1 {
 			gain = e.Encoding.EffectiveGain() // without a cache it may stand in the scale
 		}
 		add(Line{What: "score scale", Claimed: short(n.Value), From: s.claims.from(n.Key), Measured: short(have)},
@@ -178,7 +205,7 @@ func (s *subject) shape(at Layer) (lines []Line) {
 		{"num_key_value_heads", [2]modelconfig.Number{c.KVHeads(), s.claims.genai.KVHeads}, a.KVHeads},
 		{"head_dim", [2]modelconfig.Number{c.HeadSize(), s.claims.genai.HeadSize}, a.HeadSize},
 	} {
-		for _, claim := range s.numbers(n.claims[0], n.claims[1]) {
+		for _, claim := range s.sizes(n.claims[0], n.claims[1]) {
 			claim.What, claim.Measured = n.what, fmt.Sprint(n.measured)
 			add(claim, claim.Claimed == claim.Measured, n.measured > 0)
 		}
@@ -186,8 +213,8 @@ func (s *subject) shape(at Layer) (lines []Line) {
 	return lines
 }
 
-// numbers returns a line for what the two files claim: one where they claim the same.
-func (s *subject) numbers(config, genai modelconfig.Number) (lines []Line) {
+// sizes returns a line for what the two files claim: one where they claim the same.
+func (s *subject) sizes(config, genai modelconfig.Number) (lines []Line) {
 	if config.Given() {
 		lines = append(lines, Line{Claimed: short(config.Value), From: s.claims.from(config.Key)})
 	}

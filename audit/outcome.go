@@ -1,5 +1,7 @@
 package audit
 
+import "slices"
+
 // Outcome is what audits come to.
 type Outcome string
 
@@ -8,7 +10,7 @@ const (
 	SomeFailed     Outcome = "failed"       // a model of the folder could not be audited
 	Nothing        Outcome = "nothing"      // no model of the folder has rotary attention and a configuration
 	SomeDiffer     Outcome = "differs"      // a claim differs from the graph
-	SomeUnmeasured Outcome = "not measured" // an attention layer could not be measured; what was measured agrees
+	SomeUnmeasured Outcome = "not measured" // a claim of an attention layer could not be compared; what was compared agrees
 	AllAgree       Outcome = "agrees"       // nothing differs, or it was repaired
 )
 
@@ -19,10 +21,16 @@ func (r *Report) Outcome() Outcome {
 		return AllAgree
 	case r.Count(Differs) > 0:
 		return SomeDiffer
-	case r.Unmeasured > 0:
+	case r.Unmeasured > 0 || r.uncompared():
 		return SomeUnmeasured
 	}
 	return AllAgree
+}
+
+// uncompared says whether something that is claimed of a layer was not compared. What is claimed of the
+// whole model, its positions, is not among it: computed angles have no end.
+func (r *Report) uncompared() bool {
+	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Layers != "" && l.Verdict == NotMeasured })
 }
 
 // Outcome is the gravest of all models.

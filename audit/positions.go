@@ -7,7 +7,7 @@ import "fmt"
 func (s *subject) positions() (lines []Line) {
 	rows := s.survey.Positions
 	config, genai := s.claims.config.Positions(), s.claims.genai.Context
-	for _, claim := range s.numbers(config, genai) {
+	for _, claim := range s.sizes(config, genai) {
 		claim.What = "max_position_embeddings"
 		if rows == 0 {
 			claim.Verdict, claim.Why = NotMeasured, "angles are computed: no table of cosines limits the positions"

@@ -141,12 +141,16 @@ func (s *subject) editsOf(at Layer) (specs []rope.Spec) {
 	for _, l := range s.lines(at) {
 		differs[l.What] = differs[l.What] || l.Verdict == Differs
 	}
-	layer, _ := s.layer(at)
+	n := s.numbers(at)
 	if differs["rope_theta"] || differs["rope_scaling"] || differs["attention_factor"] {
+		layer := n.rotation.layer
+		if !n.rotation.known {
+			layer = n.base.layer
+		}
 		specs = append(specs, s.scaling(at, layer))
 	}
 	if differs["sliding_window"] {
-		window := rope.Integer(s.claims.config.Window(layer).Value)
+		window := rope.Integer(s.claims.config.Window(n.window.layer).Value)
 		specs = append(specs, rope.Spec{Axis: rope.MaskAxis, Name: "sliding-window", Params: map[string]rope.Value{"window": window}})
 	}
 	return specs

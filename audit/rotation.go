@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +22,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	case key == "" && claim.Theta.Given():
 		scaling.Claimed, scaling.From = "none", s.claims.from(claim.Theta.Key)+" alone"
 	case key != "":
-		scaling.Claimed, scaling.From = scalingText(claim.Scaling), s.claims.from(key)
+		scaling.Claimed, scaling.From = cmp.Or(claim.Other, scalingText(claim.Scaling)), s.claims.from(key)
 	}
 	if claim.None {
 		theta.Claimed, theta.From = "no rotation", s.claims.from(claim.NoneKey)
@@ -38,7 +39,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 		return []Line{still(theta, len(e.Frequencies) == 0, claim)}
 	}
 	found, base := s.recognised(*at.Attention, layer)
-	expected, err := s.expected(at, claim)
+	expected, err := s.expected(at, layer, claim)
 	matches := err == nil && sameFrequencies(expected.Encoding, e)
 	switch {
 	case base != 0:
@@ -54,6 +55,10 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	switch {
 	case claim.Unread != nil:
 		scaling.Verdict, scaling.Why = NotMeasured, claim.Unread.Error()
+	case claim.Other != "" && scaling.Measured != "none":
+		scaling.Verdict, scaling.Why = NotMeasured, "no method here is what "+scaling.From+" asks for"
+	case claim.Other != "":
+		scaling = judged(scaling, false)
 	case err != nil:
 		scaling.Verdict, scaling.Why = NotMeasured, err.Error()
 	default:
@@ -82,6 +87,31 @@ func still(l Line, turnsNot bool, claim modelconfig.Rotation) Line {
 		return l
 	}
 	return judged(l, turnsNot == claim.None)
+}
+
+// older compares what keys of older configurations ask for beside frequencies.
+func (s *subject) older(at Layer) (lines []Line) {
+	for _, asked := range []struct {
+		key, what string
+		has       func(a *rope.Attention) bool
+	}{
+		{s.claims.config.LogN(), "log-n factor on queries", func(a *rope.Attention) bool { return a.Temperature != rope.Temperature{} }},
+		{s.claims.config.Decay(), "decay by distance (xPos)", func(*rope.Attention) bool { return false }},
+	} {
+		l := Line{What: asked.key, Claimed: asked.what, From: s.claims.from(asked.key)}
+		switch {
+		case asked.key == "":
+		case at.Attention == nil || at.RotationOnly:
+			lines = append(lines, unmeasured(l, at))
+		case asked.has(at.Attention):
+			l.Measured = asked.what
+			lines = append(lines, judged(l, true))
+		default:
+			l.Measured = "none"
+			lines = append(lines, judged(l, false))
+		}
+	}
+	return lines
 }
 
 // rotated compares how many channels turn, and which of them together.
@@ -113,11 +143,11 @@ func (s *subject) recognised(a rope.Attention, layer int) (rope.Spec, float64) {
 // expected returns what the claimed scaling makes of the claimed base, or where no
 // base is claimed of the graph's. A base that differs is no matter of the scaling:
 // where that alone differs the graph's is taken.
-func (s *subject) expected(at Layer, claim modelconfig.Rotation) (rope.Attention, error) {
+func (s *subject) expected(at Layer, layer int, claim modelconfig.Rotation) (rope.Attention, error) {
 	if claim.Unread != nil {
 		return rope.Attention{}, claim.Unread
 	}
-	a, layer := *at.Attention, at.Place
+	a := *at.Attention
 	_, base := s.recognised(a, layer)
 	bases := []float64{claim.Theta.Value, base}
 	var first rope.Attention

@@ -104,6 +104,10 @@ type Site struct {
 	Computes *rope.Attention `json:"computes,omitempty"`
 	Proof    *Proof          `json:"proof,omitempty"`
 
+	// Positions says why the positions that the graph computes itself are not the index of each token
+	// plus one number for its row; "" where they are, and where the graph does not compute them.
+	Positions string `json:"positions,omitempty"`
+
 	// PositionIDs are of each layer the value with positions that the op reads when no
 	// method changes them; nil where it still reads it.
 	PositionIDs []string `json:"position_ids,omitempty"`
@@ -126,6 +130,10 @@ type Proof struct {
 	// with several rows against float64 alone.
 	Skipped    int    `json:"skipped"`
 	SkippedWhy string `json:"skipped_why"`
+
+	// LongestCall is the largest number of new tokens with which the original runs, where a
+	// case had more; it was run with so many. SkippedWhy says why. 0 for others.
+	LongestCall int64 `json:"longest_call,omitzero"`
 
 	// PaddedDiffer says that queries of padded tokens that see no key get
 	// something else from the op than from the original. The layer is then

@@ -22,7 +22,7 @@ func full() *provenance.Record {
 			{Name: "inv_freq", Value: rope.List(1, 0.1), From: rope.Given},
 		}}},
 		Sites: []provenance.Site{{
-			Layers: []int{0, 1}, Nodes: []string{"a", "b"}, Ops: []string{"c", "d"}, PositionIDs: []string{"", "p"}, Scope: "then_branch of If", Op: "Softmax",
+			Layers: []int{0, 1}, Nodes: []string{"a", "b"}, Ops: []string{"c", "d"}, PositionIDs: []string{"", "p"}, Scope: "then_branch of If", Op: "Softmax", Positions: "they are halves",
 			Cache: "growing", Normed: [2]bool{true, false}, AfterRotation: "query normed", Unknown: 1e-3, Latent: true, Form: "inlined", Computes: &rope.Attention{Heads: 4, HeadSize: 16},
 			Proof: &provenance.Proof{MaxError: 1.1e-05, Cases: 9},
 			Original: rope.Attention{

@@ -25,7 +25,7 @@
 //	    with the values. Then it goes back through linear ops to the nearest values that everything passes through
 //	    and before which nothing depends on positions: the un-rotated query, key and value (site). Pieces of the
 //	    exporter's graph are run in ONNX Runtime (eval) on probe inputs: the rotation is read from what it does to
-//	    basis vectors at positions 2^k (rotation), the mask and scale from what happens to scores (score), grouped
+//	    basis vectors at positions 2^k (rotation), which the graph may compute itself (positions), the mask and scale from what happens to scores (score), grouped
 //	    heads from which head reaches which (measure). Sizes come from a skeleton of the model without weights, so
 //	    that no weight is ever read. Then the original site, the same in float64, and the op as it will be in the
 //	    model are run on random inputs (prove): the op's error may be at most twice the original's. Sites of one
@@ -42,7 +42,7 @@
 // The packages under internal/ from bottom to top; each imports only earlier ones, which internal/importcheck
 // checks:
 //
-//	dim ir fused bound bisect graph eval site rotation score measure lower contrib prove
+//	dim ir fused bound bisect graph eval positions site rotation score measure lower contrib prove
 //	paddingreaders plainonnx lastlogits sharedengine calls earlier analysis plan feature fallback backend
 //
 // A site that cannot be measured or verified is unchanged, with the reason in the

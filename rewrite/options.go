@@ -42,8 +42,9 @@ type Options struct {
 // Numerics says how rotated queries and keys are rounded.
 type Numerics struct {
 	// Angles says how a position times a frequency is rounded. "exact" keeps it in float64, "original" is as
-	// the exporter has it, which mostly rounds it to float32. Empty is exact for the target ops in
-	// layers whose frequencies a method scales, because they have no exporter to equal, and original elsewhere.
+	// the exporter has it, which mostly rounds it to float32. Empty is exact in layers whose frequencies a method
+	// scales, because they have no exporter to equal, and original elsewhere; the target onnx leaves them to the
+	// model's own nodes.
 	Angles    string
 	Precision string // of 16-bit products: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or that of an earlier rewrite
 }

@@ -85,9 +85,12 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 		Form:   string(e.Form), Computes: computes(e),
 		Proof: s.Proof,
 	}
+	if c := e.Measured.Computed; c != nil {
+		out.Positions = c.Unlike
+	}
 	if r.earlier != nil {
-		if original := r.earlier.Original(s.Layer, s.Node); original != nil {
-			out.Original = *original
+		if recorded := r.earlier.Site(s.Layer, s.Node); recorded != nil {
+			out.Original = recorded.Original
 		}
 	}
 	return out

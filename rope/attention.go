@@ -40,7 +40,7 @@ type Attention struct {
 type Cache uint8
 
 const (
-	// Rotated keys are stored rotated by their own position, as every exporter writes them.
+	// Rotated keys are stored rotated by their own position, as most exporters write them.
 	Rotated Cache = iota
 	// Raw keys are stored as they come and rotated when they are read.
 	Raw

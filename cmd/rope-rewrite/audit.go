@@ -36,8 +36,8 @@ config.json and genai_config.json beside the model, or config.json in the folder
 above. It compares base and scaling of the frequencies, rotated channels,
 windows, positions, softcap, sinks and heads. --repair writes the model that the
 configuration describes. Exit code 0 when nothing differs, 5 when something
-does, 3 when an attention layer could not be measured, 4 when there is no rotary
-attention.`,
+does, 3 when a claim of an attention layer could not be measured, 4 when there is
+no rotary attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usage("one model or folder was expected, got %d", len(args))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -123,7 +124,7 @@ func answer(local **Local, sessions map[int]Session, q request, blobs [][]byte) 
 
 // Worker evaluates in a child process. When the child dies or is too slow it
 // is ended, the call returns ErrDied or ErrTimeout, and the next call starts
-// a new one.
+// a new one. What was killed from outside is evaluated once more.
 type Worker struct {
 	config  Config
 	command string
@@ -223,9 +224,12 @@ func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[strin
 		w.timeouts++
 		return nil, fmt.Errorf("%w (more than %v)", ErrTimeout, w.config.Timeout)
 	case err != nil:
-		last := w.bury()
-		if wantsMemory(last) {
+		last, killed := w.bury()
+		switch {
+		case wantsMemory(last):
 			return nil, fmt.Errorf("%w; %w%s", ErrMemory, ErrDied, last)
+		case killed:
+			return nil, fmt.Errorf("%w%s", errKilled, last)
 		}
 		return nil, fmt.Errorf("%w%s", ErrDied, last)
 	case wantsMemory(r.Error):
@@ -250,21 +254,35 @@ func wantsMemory(said string) bool {
 	return false
 }
 
-// bury ends the child and returns what it last said.
-func (w *Worker) bury() string {
+// errKilled is an ErrDied that was perhaps not ONNX Runtime's doing: the system kills for lack of memory, and so
+// may another program.
+var errKilled = fmt.Errorf("%w, or something else ended it", ErrDied)
+
+// again does once more what was killed. What ONNX Runtime does to its own process it would do again, and a graph
+// must not be judged by what happens around it.
+func again(f func() error) error {
+	err := f()
+	if errors.Is(err, errKilled) {
+		err = f()
+	}
+	return err
+}
+
+// bury ends the child and returns what it last said, and whether it was killed.
+func (w *Worker) bury() (last string, killed bool) {
 	c := w.child
 	w.child = nil
 	c.in.Close()
 	c.cmd.Process.Kill()
 	err := c.cmd.Wait()
-	last := lastWords(c.stderr.String())
-	if last == "" && err != nil {
+	status, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if last = lastWords(c.stderr.String()); last == "" && err != nil {
 		last = err.Error()
 	}
-	if last == "" {
-		return ""
+	if last != "" {
+		last = ": " + last
 	}
-	return ": " + last
+	return last, status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // lastWords finds in what a process wrote the line that says why it ended:
@@ -290,7 +308,7 @@ func (w *Worker) Load(ctx context.Context, m Model) (Session, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &workerSession{worker: w, model: m}
-	return s, s.ensure(ctx)
+	return s, again(func() error { return s.ensure(ctx) })
 }
 
 // Close ends the child.
@@ -337,14 +355,17 @@ func (s *workerSession) ensure(ctx context.Context) error {
 	return nil
 }
 
-func (s *workerSession) Run(ctx context.Context, feeds map[string]Tensor) (map[string]Tensor, error) {
+func (s *workerSession) Run(ctx context.Context, feeds map[string]Tensor) (outputs map[string]Tensor, err error) {
 	s.worker.mu.Lock()
 	defer s.worker.mu.Unlock()
-	if err := s.ensure(ctx); err != nil {
-		return nil, err
-	}
 	heads, blobs := pack(feeds)
-	return s.worker.call(ctx, request{ID: s.id, Run: heads}, blobs)
+	err = again(func() (err error) {
+		if err = s.ensure(ctx); err == nil {
+			outputs, err = s.worker.call(ctx, request{ID: s.id, Run: heads}, blobs)
+		}
+		return err
+	})
+	return outputs, err
 }
 
 func (s *workerSession) Close() error {

@@ -180,6 +180,32 @@ func TestWorkerDies(t *testing.T) {
 	}
 }
 
+// TestWorkerKilled: what another program ends is evaluated once more, and an error where it is ended again.
+func TestWorkerKilled(t *testing.T) {
+	w := newTestWorker(t, Config{})
+	s, err := w.Load(context.Background(), doubling(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := w.child.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Run(context.Background(), map[string]Tensor{"x": Float32s([]float32{4}, 1)})
+	if err != nil || out["y"].Values()[0] != 8 {
+		t.Errorf("after the child was killed: %v, %v", out, err)
+	}
+	runs := 0
+	err = again(func() error { runs++; return errKilled })
+	if runs != 2 || !errors.Is(err, ErrDied) {
+		t.Errorf("%d runs, %v", runs, err)
+	}
+	again(func() error { runs++; return ErrDied })
+	if runs != 3 {
+		t.Error("what ONNX Runtime ends is done once more")
+	}
+}
+
 func TestWorkerTimeout(t *testing.T) {
 	w := newTestWorker(t, Config{Timeout: 2 * time.Second})
 	if _, err := loadAndRun(t, w, endless(t)); !errors.Is(err, ErrTimeout) {

@@ -3,9 +3,14 @@ package modelconfig
 import "math"
 
 // Layers returns how many layers there are, 0 where the file does not say.
-func (c Config) Layers() int {
-	return int(c.keys.number("num_hidden_layers", "n_layer", "num_layers").Value)
+func (c Config) Layers() int { return c.keys.layers() }
+
+func (k keys) layers() int {
+	const most = 1 << 16 // more is no model
+	return int(min(k.number(layerCounts...).Value, most))
 }
+
+var layerCounts = []string{"num_hidden_layers", "n_layer", "num_layers"}
 
 // Heads is the number of query heads.
 func (c Config) Heads() Number { return c.keys.number("num_attention_heads", "n_head", "n_heads") }

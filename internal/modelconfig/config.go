@@ -30,6 +30,7 @@ type Config struct {
 	FullScaled bool
 
 	LayerTypes []string // for example sliding_attention and full_attention; empty if it does not say
+	typesKey   string   // where they stand
 
 	keys keys // all that stands there
 }
@@ -78,13 +79,12 @@ func parse(data []byte) (Config, error) {
 		Original int64   `json:"original_max_position_embeddings"`
 	}
 	var file struct {
-		Parameters *parameters `json:"rope_parameters"`
-		Scaling    *parameters `json:"rope_scaling"`
-		Theta      float64     `json:"rope_theta"`
-		Length     int64       `json:"max_position_embeddings"`
-		Original   int64       `json:"original_max_position_embeddings"` // where Phi-3 has it
-		LayerTypes []string    `json:"layer_types"`
-		ModelType  string      `json:"model_type"`
+		Parameters *parameters     `json:"rope_parameters"`
+		Scaling    *parameters     `json:"rope_scaling"`
+		Theta      json.RawMessage `json:"rope_theta"`
+		Length     int64           `json:"max_position_embeddings"`
+		Original   int64           `json:"original_max_position_embeddings"` // where Phi-3 has it
+		ModelType  string          `json:"model_type"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return Config{}, err
@@ -93,9 +93,12 @@ func parse(data []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c := Config{Theta: file.Theta, Original: file.Length, LayerTypes: file.LayerTypes, FullScaled: file.ModelType == "olmo3", keys: k}
+	theta := keys{"": file.Theta}.number("").Value // 0 where each layer has its own
+	c := Config{Theta: theta, Original: file.Length, FullScaled: file.ModelType == "olmo3", keys: k}
+	c.LayerTypes, c.typesKey = k.kinds()
 	c.TypedParameters, c.ScaledTypes = typedParameters(data)
-	c.Scaled = len(c.ScaledTypes) > 0
+	older, other, _ := k.olderScaling()
+	c.Scaled = len(c.ScaledTypes) > 0 || older != nil || other != ""
 	if file.Original > 0 {
 		c.Original = file.Original
 	}
@@ -107,7 +110,7 @@ func parse(data []byte) (Config, error) {
 			c.Original = p.Original
 		}
 		for _, t := range []string{p.Type, p.Alias} {
-			c.Scaled = c.Scaled || t != "" && t != "default"
+			c.Scaled = c.Scaled || t != "" && t != "default" && t != "mrope"
 		}
 	}
 	if p := file.Parameters; p != nil && p.Theta > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
@@ -78,7 +79,17 @@ func TestRotation(t *testing.T) {
 		"by types":          {`{"layer_types": ["sliding_attention", "full_attention"], "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 7}, "full_attention": {"rope_type": "linear", "rope_theta": 500, "factor": 8}}}`, 1, "500 linear:factor=8 from rope_parameters"},
 		"phi-3":             {`{"rope_theta": 500, "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}}`, 0, "500 longrope:short_factor=[1],long_factor=[2],original_max_position_embeddings=4096 from rope_scaling"},
 		"smollm3":           {`{"rope_theta": 500, "no_rope_layers": [1, 0]}`, 1, "500 none from , no rotation by no_rope_layers"},
-		"unknown":           {`{"rope_theta": 500, "rope_scaling": {"type": "mrope"}}`, 0, `500 none from rope_scaling, unread`},
+		"unknown":           {`{"rope_theta": 500, "rope_scaling": {"type": "spiral"}}`, 0, `500 none from rope_scaling, unread`},
+		"qwen2-vl":          {`{"rope_theta": 500, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}`, 0, `500 none from rope_scaling`},
+		"nomic":             {`{"rotary_emb_base": 500, "rotary_scaling_factor": 2, "max_trained_positions": 2048}`, 0, "500 dynamic:factor=2,original_max_position_embeddings=2048 from rotary_scaling_factor"},
+		"nomic without":     {`{"rotary_emb_base": 500, "rotary_scaling_factor": null}`, 0, "500 none from "},
+		"qwen":              {`{"rotary_emb_base": 500, "use_dynamic_ntk": true}`, 0, "500 none from use_dynamic_ntk, dynamic NTK that grows by powers of two"},
+		"qwen without":      {`{"rotary_emb_base": 500, "use_dynamic_ntk": false}`, 0, "500 none from "},
+		"glm":               {`{"rope_ratio": 500}`, 0, "0 none from rope_ratio, another base, or positions that are divided"},
+		"conformer":         {`{"rotary_embedding_base": 500}`, 0, "500 none from "},
+		"a base by layers":  {`{"rope_parameters": null, "rope_theta": [500, 600]}`, 1, "600 none from rope_parameters"},
+		"granite, rotated":  {`{"rope_theta": 500, "layer_rope_theta": [0, 700]}`, 1, "700 none from "},
+		"granite, not":      {`{"rope_theta": 500, "layer_rope_theta": [0, 700]}`, 0, "500 none from , no rotation by layer_rope_theta"},
 	} {
 		r := read(t, c.text).Rotation(c.layer)
 		scaling := "none"
@@ -86,6 +97,9 @@ func TestRotation(t *testing.T) {
 			scaling = r.Scaling.String()
 		}
 		got := fmt.Sprintf("%g %s from %s", r.Theta.Value, scaling, r.ScalingKey)
+		if r.Other != "" {
+			got += ", " + r.Other
+		}
 		if r.None {
 			got += ", no rotation by " + r.NoneKey
 		}
@@ -94,6 +108,45 @@ func TestRotation(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Attention layers are numbered without the layers between them, as each family names them.
+func TestLayerOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want string // the layers with attention
+	}{
+		"llama":          {`{"num_hidden_layers": 3}`, "0 1 2 "},
+		"lfm2":           {`{"num_hidden_layers": 4, "layer_types": ["conv", "full_attention", "conv", "full_attention"], "full_attn_idxs": null}`, "1 3 "},
+		"lfm2 at first":  {`{"num_hidden_layers": 4, "full_attn_idxs": [2]}`, "2 "},
+		"granite":        {`{"num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"]}`, "1 "},
+		"zamba2":         {`{"num_hidden_layers": 3, "layers_block_type": ["mamba", "hybrid", "mamba"]}`, "1 "},
+		"qwen3-next":     {`{"num_hidden_layers": 4, "full_attention_interval": 2}`, "1 3 "},
+		"recurrentgemma": {`{"num_hidden_layers": 7, "block_types": ["recurrent", "recurrent", "attention"]}`, "2 5 "},
+		"bamba":          {`{"num_hidden_layers": 4, "attn_layer_indices": [0, 3]}`, "0 3 "},
+		"jamba":          {`{"num_hidden_layers": 8, "attn_layer_period": 4, "attn_layer_offset": 1}`, "1 5 "},
+		"gemma 3":        {`{"num_hidden_layers": 3, "sliding_window_pattern": 3}`, "0 1 2 "},
+		"inside":         {`{"text_config": {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]}}`, "1 "},
+	} {
+		config, got := read(t, c.text), ""
+		count := strings.Count(c.want, " ")
+		for place := range count {
+			n, known := config.LayerOf(place, count, func(layer int) any { return layer })
+			if !known {
+				got += "? "
+			}
+			got += fmt.Sprint(n, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if n, known := config.LayerOf(0, count+1, func(int) any { return "the same" }); !known || fmt.Sprint(n) != c.want[:1] {
+			t.Errorf("%s: layer %d, known %v, where all layers are said to be the same", name, n, known)
+		}
+		if _, known := config.LayerOf(0, count+1, func(layer int) any { return layer }); known && count > 1 {
+			t.Errorf("%s: a layer is known of a graph that has another count", name)
 		}
 	}
 }

@@ -1,11 +1,16 @@
 package modelconfig
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Types of layers as transformers names them.
 const (
 	sliding = "sliding_attention"
 	full    = "full_attention"
+	linear  = "linear_attention"
+	hybrid  = "hybrid" // attention beside a state space
 )
 
 // layerType returns the type of a layer, "" where the file does not say.
@@ -34,6 +39,9 @@ func (c Config) nope(layer int) (none bool, key string) {
 	if list := c.keys.numbers("no_rope_layers"); layer < len(list) {
 		return list[layer] == 0, "no_rope_layers"
 	}
+	if list := c.keys.numbers("layer_rope_theta"); layer < len(list) {
+		return list[layer] == 0, "layer_rope_theta"
+	}
 	if n := c.keys.number("no_rope_layer_interval"); n.Value >= 1 {
 		return math.Mod(float64(layer+1), n.Value) == 0, n.Key
 	}
@@ -60,12 +68,12 @@ func (c Config) Window(layer int) Window {
 	}
 	kind := c.layerType(layer)
 	switch {
-	case kind == full:
-		return Window{Key: "layer_types"}
+	case kind == full, kind == hybrid:
+		return Window{Key: cmp.Or(c.typesKey, "layer_types")}
 	case kind == "chunked_attention":
-		return Window{Key: "layer_types", Unread: "keys are visible by chunks, not by a window"}
+		return Window{Key: c.typesKey, Unread: "keys are visible by chunks, not by a window"}
 	case kind != "" && kind != sliding:
-		return Window{Key: "layer_types", Unread: "the mask of layers of type " + kind + " is not known here"}
+		return Window{Key: c.typesKey, Unread: "the mask of layers of type " + kind + " is not known here"}
 	case c.keys.null("sliding_window"):
 		return none
 	case !window.Given() && c.keys.number("local_attention").Given():

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -16,6 +17,7 @@ type Rotation struct {
 	Theta      Number
 	Scaling    rope.Spec // without base and rotated share; rope.Spec{} where none is claimed
 	ScalingKey string    // where the scaling stands, or its absence is said; "" where the file says neither
+	Other      string    // what is asked for where no method is that: in words
 	Unread     error     // why what stands there cannot be compared
 }
 
@@ -23,32 +25,47 @@ type Rotation struct {
 func (c Config) Rotation(layer int) (r Rotation) {
 	r.None, r.NoneKey = c.nope(layer)
 	kind := c.layerType(layer)
-	r.Theta = c.theta(kind)
+	r.Theta = c.theta(layer, kind)
 	data, key := c.parameters(kind)
-	if data == nil {
-		r.ScalingKey = key
+	r.ScalingKey = key
+	if data != nil {
+		r.Scaling, r.Unread = scalingIn(data, key, kind)
+	}
+	if r.Unread != nil || r.Scaling.Name != "" {
 		return r
 	}
-	r.ScalingKey = key
+	if older, other, key := c.keys.olderScaling(); key != "" {
+		r.Other, r.ScalingKey = other, key
+		if older != nil {
+			r.Scaling, r.Unread = scalingIn(older, key, kind)
+		}
+	}
+	return r
+}
+
+// scalingIn returns the scaling of a type of layers in a dictionary, which stands under a key.
+func scalingIn(data json.RawMessage, key, kind string) (rope.Spec, error) {
 	byType, err := rope.ParseLayerRopeParameters(data)
 	if err != nil {
-		r.Unread = fmt.Errorf("%s: %w", key, err)
-		return r
+		return rope.Spec{}, fmt.Errorf("%s: %w", key, err)
 	}
 	spec, ok := byType[kind]
 	if !ok {
 		spec, ok = byType[""]
 	}
 	if !ok {
-		r.Unread = fmt.Errorf("%s has no parameters for a layer of type %q", key, kind)
-		return r
+		return rope.Spec{}, fmt.Errorf("%s has no parameters for a layer of type %q", key, kind)
 	}
-	r.Scaling = scalingOf(spec)
-	return r
+	return scalingOf(spec), nil
 }
 
-// theta returns the base of a type of layers.
-func (c Config) theta(kind string) Number {
+// theta returns the base of a layer of some type.
+func (c Config) theta(layer int, kind string) Number {
+	for _, name := range []string{"layer_rope_theta", "rope_theta"} { // by layers
+		if list := c.keys.numbers(name); layer < len(list) && list[layer] > 0 {
+			return Number{name, list[layer]}
+		}
+	}
 	parameters := c.keys.object("rope_parameters")
 	if n := parameters.object(kind).number("rope_theta"); n.Given() {
 		return Number{"rope_parameters." + kind + ".rope_theta", n.Value}
@@ -61,7 +78,7 @@ func (c Config) theta(kind string) Number {
 			return n
 		}
 	}
-	return c.keys.number("rope_theta", "global_rope_theta", "rotary_emb_base")
+	return c.keys.number("rope_theta", "global_rope_theta", "rotary_emb_base", "rotary_embedding_base")
 }
 
 // parameters returns the dictionary of a layer's scaling and the key that it stands
@@ -88,6 +105,11 @@ func (c Config) parameters(kind string) (data json.RawMessage, key string) {
 // completed adds to a dictionary what older configurations have beside it.
 func (c Config) completed(name string, entries keys) json.RawMessage {
 	kind := entries.text("rope_type") + entries.text("type")
+	if kind == "mrope" { // several positions for each token, which is no scaling
+		entries = maps.Clone(entries)
+		maps.DeleteFunc(entries, func(key string, _ json.RawMessage) bool { return key == "type" || strings.HasPrefix(key, "mrope_") })
+		entries["rope_type"] = json.RawMessage(`"default"`)
+	}
 	const original = "original_max_position_embeddings"
 	if own := c.keys[original]; own != nil && kind != "" && kind != "default" && kind != "linear" && entries[original] == nil {
 		entries[original] = own

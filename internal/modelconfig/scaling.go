@@ -29,24 +29,9 @@ func (c Config) why() error {
 	return c.Unread
 }
 
-// number is the number in the file of a layer of the graph. Where the graph has another count of
-// layers, it is known only if the file says the same of all.
-func (c Config) number(place, count int, said func(layer int) any) (n int, known bool) {
-	layers := c.Layers()
-	if layers == 0 || layers == count {
-		return place, true
-	}
-	for i := range layers {
-		if !reflect.DeepEqual(said(i), said(0)) {
-			return 0, false
-		}
-	}
-	return 0, true
-}
-
 // rotation is what the file says of a layer of the graph.
 func (c Config) rotation(place, count int) (Rotation, bool) {
-	n, known := c.number(place, count, func(i int) any { r := c.Rotation(i); r.Unread = nil; return r })
+	n, known := c.LayerOf(place, count, func(i int) any { r := c.Rotation(i); r.Unread = nil; return r })
 	return c.Rotation(n), known
 }
 
@@ -122,7 +107,7 @@ func (c Config) groups(now Meaning) (list []group) {
 	parameters := c.keys.object("rope_parameters")
 	types := map[string][]int{}
 	for i, l := range now.Layers {
-		if n, known := c.number(i, len(now.Layers), func(n int) any { return c.layerType(n) }); known && l.Turns {
+		if n, known := c.LayerOf(i, len(now.Layers), func(n int) any { return c.layerType(n) }); known && l.Turns {
 			types[c.layerType(n)] = append(types[c.layerType(n)], i)
 		}
 	}

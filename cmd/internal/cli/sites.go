@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Replaced reports whether attention layers are written in other nodes than the op.
@@ -60,12 +62,25 @@ func Sites(w *Writer, report *rewrite.Report) {
 			w.Line("%s", Wrap("Padded tokens that see no key get zeros, unlike in the original. It was tested that no other token depends on them.", ""))
 		}
 		for _, s := range report.Sites {
-			if s.Proof != nil && s.Proof.Skipped > 0 {
-				w.Line("%s", Wrap(fmt.Sprintf("%d of these were run with one row instead of several, because ONNX Runtime runs the original only so: %s", s.Proof.Skipped, s.Proof.SkippedWhy), ""))
+			if s.Proof != nil && s.Proof.SkippedWhy != "" {
+				w.Line("%s", Wrap(notAllRun(s.Proof), ""))
 				break
 			}
 		}
 	}
+}
+
+// notAllRun says what was not tried because ONNX Runtime does not run the original so.
+func notAllRun(p *rewrite.Proof) string {
+	var list []string
+	if p.Skipped > 0 {
+		list = append(list, fmt.Sprintf("%d of these were run with one row instead of several", p.Skipped))
+	}
+	if p.LongestCall > 0 {
+		list = append(list, fmt.Sprintf("no call had more than %d new tokens", p.LongestCall))
+	}
+	text := strings.Join(list, ", and ")
+	return strings.ToUpper(text[:1]) + text[1:] + ", because ONNX Runtime runs the original only so: " + p.SkippedWhy
 }
 
 // DescribeSite says what an attention layer is, or why it is unchanged.
@@ -122,8 +137,11 @@ func DescribeSite(s rewrite.Site) string {
 		return text + "; only its rotation is rewritten: " + s.Reason
 	}
 	cache := s.Cache
-	if cache == "none" {
+	switch {
+	case cache == "none":
 		cache = "no"
+	case s.Attention != nil && s.Attention.Cache == rope.Raw:
+		cache += " raw" // keys un-rotated
 	}
 	text += fmt.Sprintf(", %s, %s cache", s.Mask, cache)
 	switch {

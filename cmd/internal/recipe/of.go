@@ -81,7 +81,7 @@ func angles(r *provenance.Record) string {
 		}
 	}
 	slices.Sort(scaled)
-	byDefault := r.Target == "ops"
+	byDefault := r.Target != "onnx"
 	switch {
 	case byDefault && slices.Equal(scaled, exact):
 		return ""

@@ -24,9 +24,9 @@ func (f *Found) Measure(ctx context.Context) (*Analysis, error) {
 }
 
 // MeasureAgain measures the sites of the given layers in a model whose constants were changed since it
-// was analysed: the sites are where they were. It returns what was measured by layer, and why the
-// others could not be.
-func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts Options, layers map[int]bool) (map[int]*measure.Measured, func(int) string, error) {
+// was analysed: the sites are where they were. Of those of which half holds, only the rotation was
+// measured, and is again. It returns what was measured by layer, and why the others could not be.
+func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts Options, half map[int]bool) (map[int]*measure.Measured, func(int) string, error) {
 	f := &Found{engine: engine, opts: opts}
 	f.say("reading the graph")
 	parts, err := site.Scopes(m)
@@ -37,7 +37,7 @@ func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engin
 		f.delimit(part)
 	}
 	f.keepShared()
-	again := &measurer{Found: f, only: layers, outcomes: map[[32]byte]outcome{}}
+	again := &measurer{Found: f, only: half, outcomes: map[[32]byte]outcome{}}
 	if err := again.measure(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engin
 type measurer struct {
 	*Found
 	proving  bool                 // sites are proven too
-	only     map[int]bool         // the layers that are measured; nil is all
+	only     map[int]bool         // the layers that are measured, and whether only their rotation is; nil is all
 	outcomes map[[32]byte]outcome // by the hash of a site's structure
 }
 

@@ -29,7 +29,8 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 	seen := map[[32]byte]bool{} // of earlier layers
 	shared := map[string][32]byte{}
 	for i, d := range found {
-		if m.only != nil && !m.only[d.index] {
+		half, wanted := m.only[d.index]
+		if m.only != nil && !wanted {
 			continue
 		}
 		s := sized[i]
@@ -37,6 +38,9 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 			s = cross
 		}
 		key := s.Hash(l.Graph, l.Table, shared)
+		if _, done := m.outcomes[key]; half && !done {
+			m.outcomes[key] = outcome{err: graph.Refuse(s.Softmax, "only its rotation is wanted")}
+		}
 		o, err := m.outcome(ctx, l, s, key, func() { m.say("verifying attention layer %d of %d", i+1, len(found)) })
 		if err != nil {
 			return err

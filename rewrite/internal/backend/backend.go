@@ -66,7 +66,7 @@ func targets() []Target {
 	return []Target{
 		{Name: "ops", Angles: plan.ScaledAngles, Backend: &ops{}},
 		{Name: "onnx", Angles: plan.OriginalAngles, Keeps: true, Backend: &plain{}},
-		{Name: "contrib", Angles: plan.OriginalAngles, Backend: &contribOp{}},
+		{Name: "contrib", Angles: plan.ScaledAngles, Backend: &contribOp{}},
 	}
 }
 

@@ -150,12 +150,12 @@ func (*plain) Write(ctx context.Context, j Job) (w Written, err error) {
 
 // writeOwn changes the sites' own nodes.
 func writeOwn(ctx context.Context, j Job, sites []*plan.Site) error {
-	only := map[int]bool{}
+	half := map[int]bool{}
 	for _, s := range sites {
-		only[s.Index] = true
+		half[s.Index] = s.Measured.RotationOnly
 	}
 	err := plainonnx.Write(ctx, j.Model, layers(sites), func(ctx context.Context, m *onnx.Model) (map[int]*measure.Measured, func(int) string, error) {
-		return analysis.MeasureAgain(ctx, m, j.Engine, j.Analysed, only)
+		return analysis.MeasureAgain(ctx, m, j.Engine, j.Analysed, half)
 	})
 	if layer := (*plainonnx.LayerError)(nil); errors.As(err, &layer) {
 		return &plan.LayerError{Layer: layer.Layer, Err: layer.Err}

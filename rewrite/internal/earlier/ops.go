@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -79,7 +80,12 @@ func (w *Op) Attention() measure.Attention {
 	view := w.Scope.View
 	original := w.Record.Original
 	original.QueryFactors, original.KeyFactors = w.Now.QueryFactors, w.Now.KeyFactors // the record has none
+	var computed *positions.Computed
+	if why := w.Record.Positions; why != "" {
+		computed = &positions.Computed{Value: w.positions, About: positions.About{Unlike: why}}
+	}
 	return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.Written(view, w.Node, w.Op, w.Record.Normed), Measured: &measure.Measured{
+		Computed:  computed,
 		Attention: original,
 		Layouts:   &site.Layouts{Cached: w.Op.PastKey != ""},
 		Position:  view.Inputs[w.positions],

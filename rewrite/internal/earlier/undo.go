@@ -76,12 +76,12 @@ func (e *Rewrite) Fill(known rope.Context) rope.Context {
 	return modelconfig.Config{Original: c.Trained, Theta: c.Theta}.Fill(known)
 }
 
-// Original returns the original value of a site written in the model's own nodes; nil if
-// the record has none.
-func (e *Rewrite) Original(layer int, node string) *rope.Attention {
+// Site returns what the record says of a site written in the model's own nodes; nil if it says
+// nothing.
+func (e *Rewrite) Site(layer int, node string) *provenance.Site {
 	for i, r := range e.Record.Sites {
 		if at := slices.Index(r.Layers, layer); at >= 0 && r.Nodes[at] == node {
-			return &e.Record.Sites[i].Original
+			return &e.Record.Sites[i]
 		}
 	}
 	return nil

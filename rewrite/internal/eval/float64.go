@@ -14,10 +14,17 @@ import (
 // angles (all that a Cos or Sin reads) keep the exporter's float32 rounding, so that the
 // comparison stays tight at every position. Angles of 16 bits become float32, as the op
 // rounds them. Integer inputs and sizes keep their types; the boundaries become doubles.
-func (p *Piece) Double() *onnx.Model {
+func (p *Piece) Double() *onnx.Model { return p.double(p.angles()) }
+
+// DoubleAngles is Double with angles in float64 too: the reference where the op rotates by other
+// positions than the original, and so rounds other angles.
+func (p *Piece) DoubleAngles() *onnx.Model { return p.double(nil) }
+
+// double retypes a piece but for some nodes, which make angles.
+func (p *Piece) double(angles map[*onnx.Node]bool) *onnx.Model {
 	m := p.Model(onnx.Double)
 	r := &retyper{
-		angles: p.angles(),
+		angles: angles,
 		coarse: p.AnglePrecision() != rope.Float32,
 		types:  map[string]onnx.DataType{},
 		made:   map[string]bool{},

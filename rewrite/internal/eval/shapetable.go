@@ -200,3 +200,21 @@ func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.
 	}
 	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(elements)), sizes...)
 }
+
+// InOneCall returns the table of calls without a past: each of their tokens is a new one.
+func (t *ShapeTable) InOneCall() *ShapeTable {
+	once := *t
+	without := func(dims map[string][]dim.Extent) map[string][]dim.Extent {
+		out := map[string][]dim.Extent{}
+		for name, list := range dims {
+			list = slices.Clone(list)
+			for i := range list {
+				list[i].P, list[i].BP = 0, 0
+			}
+			out[name] = list
+		}
+		return out
+	}
+	once.Inputs, once.Sizes, once.Dims, once.Past = without(t.Inputs), without(t.Sizes), without(t.Dims), false
+	return &once
+}

@@ -10,10 +10,12 @@ import (
 
 // SizeInputs returns the values computed from sizes that the nodes between boundaries
 // and output read: factors, which change the numbers that are computed, and arguments
-// (shapes, ends of slices), which change where these are.
+// (shapes, ends of slices), which change where these are. What depends on a boundary counts as a
+// state, positions among them too.
 func SizeInputs(g *graph.Graph, output string, boundaries []string) (factors, arguments []string) {
+	states := g.Behind(slices.DeleteFunc(slices.Clone(boundaries), g.IsData))
 	g.Upstream([]string{output}, func(v string, n *onnx.Node) (next []string) {
-		if slices.Contains(boundaries, v) || !g.IsData(v) || n == nil {
+		if slices.Contains(boundaries, v) || !g.IsData(v) && !states[v] || n == nil {
 			return nil
 		}
 		places := ir.Standard(n, "Reshape", "Expand", "Slice", "Tile", "Unsqueeze", "Squeeze", "Pad", "Split", "Gather", "GatherND")
@@ -21,7 +23,7 @@ func SizeInputs(g *graph.Graph, output string, boundaries []string) (factors, ar
 			made := g.Producer[in]
 			switch {
 			case slices.Contains(boundaries, in): // one number for each token
-			case g.Classes[in] != graph.ShapeClass:
+			case g.Classes[in] != graph.ShapeClass || states[in]:
 				next = append(next, in)
 			case ir.Standard(made, "Shape", "Size"): // the shape table has it
 			case ir.Scatters(n) && in == n.Inputs[1]: // see PlacedAlike

@@ -40,7 +40,7 @@ func (g *Graph) Multiplies(out, in string) (found *onnx.Node) {
 }
 
 // Uniform returns the value that holds the shape of a tensor whose elements are all the
-// same number, "" where it is not known that they are.
+// same number, or of a constant that is repeated, "" where it is not known that they are.
 func (g *Graph) Uniform(value string) string {
 	n := g.Producer[value]
 	for ir.Standard(n, "Transpose", "Identity", "Unsqueeze", "Cast") {
@@ -49,5 +49,31 @@ func (g *Graph) Uniform(value string) string {
 	if ir.Standard(n, "ConstantOfShape") {
 		return n.Inputs[0]
 	}
+	if ir.Standard(n, "Expand") && g.Classes[n.Inputs[0]] == ConstantClass {
+		return n.Inputs[1]
+	}
 	return ""
+}
+
+// Behind returns the values that depend on one of some, through other nodes than those that give
+// sizes.
+func (g *Graph) Behind(values []string) map[string]bool {
+	behind := map[string]bool{}
+	stack := slices.Clone(values)
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, n := range g.Consumers[v] {
+			if ir.Standard(n, "Shape", "Size") {
+				continue
+			}
+			for _, o := range n.Outputs {
+				if !behind[o] {
+					behind[o] = true
+					stack = append(stack, o)
+				}
+			}
+		}
+	}
+	return behind
 }

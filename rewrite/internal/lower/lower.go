@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -26,7 +27,8 @@ type Binding struct {
 
 	Precision string // the op's attribute; "" is its default, or that of the op that is there
 
-	Position, Mask *onnx.ValueInfo // graph inputs of the model; nil without
+	Position, Mask *onnx.ValueInfo     // graph inputs of the model; nil without
+	Computed       *positions.Computed // positions that the graph computes itself; nil for most, and where the op counts tokens
 	LengthTracked  *fused.LengthTrackedCache
 	Slots          *measure.Slots // how the model's own buffers are written; nil where its cache grows
 	Bias           *Bias          // the model's own bias on the scores; nil without
@@ -66,6 +68,9 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 	}
 	if binding.KeyScales, err = loweredScales(s.Key, s.Graph, s.Table, m.KeyNorms); err != nil {
 		return binding, err
+	}
+	if !m.Rebuilt() {
+		binding.Computed = m.Computed
 	}
 	if s.LengthTracked == nil {
 		binding.ownLengths = m.Attention.Encoding.LengthDependent

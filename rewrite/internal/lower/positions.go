@@ -7,7 +7,9 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -50,6 +52,25 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 // the beginning of the text, whatever position its first token has.
 func limited(bands []rope.Band) bool {
 	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
+}
+
+// computedPositions gives positions that the graph computes itself as int64 [batch or 1, length].
+// The nodes are named after their value, so all sites that read it share them.
+func computedPositions(b *ir.Builder, c *positions.Computed) string {
+	shared := &ir.Builder{Stem: "rope_rewrite/" + c.Value}
+	at := c.Value
+	if c.Type != onnx.Int64 {
+		at = shared.AddAs("as_int64", "Cast", []string{at}, onnx.IntAttr("to", int64(onnx.Int64)))
+	}
+	if !positions.Rows(c.Dims) {
+		first := int64(1)
+		if c.Dims[0] == dim.BatchExtent {
+			first = 0 // as many as there are
+		}
+		at = shared.AddAs("as_rows", "Reshape", []string{at, shared.Constant("rows", first, -1)})
+	}
+	b.Nodes, b.Constants = append(b.Nodes, shared.Nodes...), append(b.Constants, shared.Constants...)
+	return at
 }
 
 // fromFirstReal computes positions for a query [batch, heads, length, channels] by indices. They count from each row's first token that the mask

@@ -145,6 +145,9 @@ func (binding Binding) Positions() string {
 // positions writes the model's own positions, int64 [batch or 1, length]; "" where positions
 // are indices.
 func (binding Binding) positions(b *ir.Builder) string {
+	if binding.Computed != nil {
+		return computedPositions(b, binding.Computed)
+	}
 	if binding.Position == nil {
 		return ""
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -47,12 +48,13 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 		}
 	}
 	a.Encoding = k
+	a.Encoding.ExactAngles = q.ExactAngles && k.ExactAngles
 	a.QueryFactors, a.KeyFactors = query.Factors, key.Factors
 	scale := query.Factor
 	partial := 2*len(k.Frequencies) < a.HeadSize
-	// Without a cache nothing else reads the rotated keys. So a factor on them is part of
-	// the scale, which exporters split over query and key.
-	cached := s.Key.Update() != nil
+	// Without a cache nothing else reads the rotated keys, nor where they are rotated behind
+	// it. So a factor on them is part of the scale, which exporters split over query and key.
+	cached := s.Key.Update() != nil && !s.Key.Behind
 	switch {
 	case !partial && cached:
 		// A gain on all channels of the query cannot be told from the scale.
@@ -74,48 +76,65 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 }
 
 // branchRotation measures the rotation of one branch, from its boundaries to out. It also
-// returns the graph input with the positions, nil where positions are indices. from and
-// to are the layouts before and after; at and what are for the text of a refusal.
-func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+// returns what tells the positions. from and to are the layouts before and after; at and what
+// are for the text of a refusal. mask is the padding mask, nil where it is not known.
+func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout, mask *onnx.ValueInfo) (*rotation.Matrix, placed, error) {
 	if b.Boundary == out { // it enters the site as it is used
-		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, nil, nil
+		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, placed{}, nil
 	}
-	o, err := openBranch(ctx, ev, b, at, what, out)
+	computed, err := positions.Find(ctx, ev, out, b.MeasuredFrom(), mask)
 	if err != nil {
-		return nil, nil, err
+		return nil, placed{}, graph.Refuse(at, "the positions of its %s cannot be evaluated: %v", what, err)
+	}
+	o, err := openBranch(ctx, ev, b, at, what, out, computed)
+	if err != nil {
+		return nil, placed{}, err
 	}
 	defer o.close()
-	rotator := func(piece *eval.Loaded, position string, components int64) *rotation.Rotator {
+	rotator := func(piece *eval.Loaded, position *rotation.Position, components int64) *rotation.Rotator {
 		r := rotatorOf(o.whole, b, out, from, to)
 		r.Loaded, r.Tables, r.Places, r.Position, r.Components = piece, o.tables, o.places, position, components
 		return r
+	}
+	unlike := func(err error) error {
+		return graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %w", what, err)
 	}
 	changes := o.tables.Changes()
 	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); changes == nil && (err != nil || condition != "") {
 		var m *rotation.Matrix
 		if err == nil {
-			measure := func(side *eval.Loaded) (*rotation.Matrix, error) { return rotator(side, "", 0).Measure(ctx) }
+			measure := func(side *eval.Loaded) (*rotation.Matrix, error) { return rotator(side, nil, 0).Measure(ctx) }
 			m, err = measureBranches(ctx, ev, at, out, b.MeasuredFrom(), condition, measure)
 		}
 		if err != nil {
-			return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %v", what, err)
+			return nil, placed{}, unlike(err)
 		}
-		return m, nil, nil
+		return m, placed{}, nil
 	}
-	position, components, err := positionInput(ev, at, what, o.whole.Piece.Inputs)
+	if computed != nil {
+		m, err := rotator(o.fed, o.position, 0).Measure(ctx)
+		if err != nil {
+			return nil, placed{}, unlike(fmt.Errorf("by the positions that the graph computes (%q), %w", computed.Value, err))
+		}
+		return m, placed{computed: computed}, nil
+	}
+	input, components, err := positionInput(ev, at, what, o.whole.Piece.Inputs)
 	if err != nil {
-		return nil, nil, err
+		return nil, placed{}, err
 	}
-	name := ""
-	if position != nil {
-		name = position.Name
+	if input != nil && mask != nil && input.Name == mask.Name {
+		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q otherwise than through positions alone", what, mask.Name)
+	}
+	var position *rotation.Position
+	if input != nil {
+		position = ofInput(ev, input)
 	}
 	var m *rotation.Matrix
 	if err = changes; err == nil {
-		m, err = rotator(o.fed, name, components).Measure(ctx)
+		m, err = rotator(o.fed, position, components).Measure(ctx)
 	}
 	if err != nil && !bisect.Ended(err) {
-		if reached, e := rotator(o.fed, name, components).ByReach(ctx); e == nil {
+		if reached, e := rotator(o.fed, position, components).ByReach(ctx); e == nil {
 			if m, err = joinTrainedAndLong(reached.Near, reached.Far, reached.Trained); err == nil && reached.NTK != 0 {
 				m.Encoding.LengthDependent = rope.LengthDependent{Trained: reached.Trained, NTK: reached.NTK}
 			}
@@ -126,9 +145,9 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		}
 	}
 	if err != nil {
-		return nil, nil, graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %w", what, err)
+		return nil, placed{}, unlike(err)
 	}
-	return m, position, nil
+	return m, placed{input: input}, nil
 }
 
 // positionInput returns the graph input with the positions, nil where there is none, and

@@ -7,6 +7,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
@@ -24,12 +25,17 @@ type opened struct {
 	fed    *eval.Loaded     // what vectors are fed to: the same, or with rows of tables beside them
 	tables *rotation.Tables // these, where positions are indices; nil for others
 	places int64            // the static length of a model that rotates tokens by their index; 0 for others
+
+	position *rotation.Position // what is fed as positions where the graph computes them; nil for others
 }
 
-// openBranch opens a branch from its boundaries to out. The error is a refusal, which names the
-// node at; what is for its text.
-func openBranch(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string) (*opened, error) {
+// openBranch opens a branch from its boundaries to out. computed is the positions that the graph
+// computes for it, nil for none. The error is a refusal, which names the node at; what is for its text.
+func openBranch(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, computed *positions.Computed) (*opened, error) {
 	what = "the rotation of its " + what
+	if computed != nil {
+		return openComputed(ctx, ev, b, at, what, out, computed)
+	}
 	loaded, refusal := ev.Open(ctx, at, what, []string{out}, b.MeasuredFrom())
 	if refusal != nil {
 		return nil, refusal
@@ -57,17 +63,22 @@ func (o *opened) close() {
 	}
 }
 
+// ofInput is a graph input as what is fed as positions.
+func ofInput(ev *eval.Evaluator, v *onnx.ValueInfo) *rotation.Position {
+	return &rotation.Position{Name: v.Name, Type: v.Type, Dims: ev.Table.Inputs[v.Name]}
+}
+
 // QueryCalls opens the rotation of a site's queries by the largest position of a call, for a
 // measured site whose frequencies follow it. done closes it.
 func QueryCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, m *Measured) (calls *rotation.Calls, done func(), err error) {
-	o, err := openBranch(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand)
+	o, err := openBranch(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := rotatorOf(o.whole, s.Query, s.Query.Operand, m.Layouts.Query, m.Layouts.QueryOperand)
 	r.Loaded, r.Tables = o.fed, o.tables
 	if m.Position != nil {
-		r.Position = m.Position.Name
+		r.Position = ofInput(ev, m.Position)
 	}
 	if calls, err = r.Calls(ctx); err != nil {
 		o.close()

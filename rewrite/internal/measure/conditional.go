@@ -207,7 +207,8 @@ func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int
 		return nil, fmt.Errorf("up to %d tokens its frequencies are rounded differently than with more", trained)
 	}
 	out := *near
-	out.Limit, out.Unknown = far.Limit, max(near.Unknown, far.Unknown)
+	out.Limit, out.Unknown, out.Finer = far.Limit, max(near.Unknown, far.Unknown), nil
+	out.Encoding.ExactAngles = e.ExactAngles && f.ExactAngles
 	if !slices.EqualFunc(e.Frequencies, f.Frequencies, alike) {
 		out.Encoding.LengthDependent = rope.LengthDependent{Trained: trained, Long: f.Frequencies}
 	}

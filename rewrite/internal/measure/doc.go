@@ -11,7 +11,7 @@
 //
 // Anything that a rope.Attention cannot express is refused with a graph.Refusal: query
 // and key that rotate differently, probabilities that are changed, a cache with something
-// else than rotated keys. For such a site RotationAlone may still measure the rotation,
+// else than keys, rotated or as they come. For such a site RotationAlone may still measure the rotation,
 // which is enough for methods that change frequencies alone.
 //
 // Start with Measured and Site in measure.go, which calls the parts in order:

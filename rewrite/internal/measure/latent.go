@@ -33,33 +33,33 @@ type Latent struct {
 
 // sharedRotation measures the rotation of the shared channels, and which channels of a
 // key they are.
-func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*rotation.Matrix, *onnx.ValueInfo, *Latent, error) {
+func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, mask *onnx.ValueInfo) (*rotation.Matrix, placed, *Latent, error) {
 	c, part := s.Key.Shared, ly.Key.Parts[s.Key.SharedAt]
 	for _, v := range []string{c.Past, c.Present} {
 		if cached, err := dim.LayoutOf(ev.Table.Dims[v], part.Channels); err != nil || !cached.Canonical() || cached.Heads != part.Heads || cached.Channels != part.Channels {
-			return nil, nil, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; [batch, %d, tokens, %d] was expected", ev.Table.Dims[v], part.Heads, part.Channels)
+			return nil, placed{}, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; [batch, %d, tokens, %d] was expected", ev.Table.Dims[v], part.Heads, part.Channels)
 		}
 	}
 	newRows, err := dim.LayoutOf(ev.Table.Dims[c.NewRows], part.Channels)
 	if err != nil {
-		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the rotated key (%q) has an unexpected shape: %v", c.NewRows, err)
+		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the rotated key (%q) has an unexpected shape: %v", c.NewRows, err)
 	}
 	b := site.Branch{Boundary: s.Key.Boundaries()[s.Key.SharedAt]}
-	m, position, err := branchRotation(ctx, ev, b, s.ScoresMatMul, "key", c.NewRows, part, newRows)
+	m, position, err := branchRotation(ctx, ev, b, s.ScoresMatMul, "key", c.NewRows, part, newRows, mask)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, placed{}, nil, err
 	}
 	if m.Factors != nil {
-		return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm after the rotation, say)")
+		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm after the rotation, say)")
 	}
 	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, placed{}, nil, err
 	}
 	at := slices.Index(la.Place, la.First)
 	for i := range la.Count {
 		if c := at + int(i); at < 0 || c >= len(la.Place) || la.Place[c] != la.First+i {
-			return nil, nil, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are %v of all; one run of them was expected", la.Place)
+			return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are %v of all; one run of them was expected", la.Place)
 		}
 	}
 	order := slices.Clone(la.Place)

@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -21,12 +22,14 @@ import (
 type Measured struct {
 	Attention     rope.Attention
 	Layouts       *site.Layouts
-	Position      *onnx.ValueInfo           // graph input [batch, length]; nil when positions are indices
+	Position      *onnx.ValueInfo           // graph input [batch, length]; nil when positions are indices, or computed
+	Computed      *positions.Computed       // positions that the graph computes itself; nil for most
 	Mask          *onnx.ValueInfo           // graph input [batch, past + length]; nil without padding mask
 	Others        []*onnx.ValueInfo         // other integer inputs that the model's own bias is computed from
 	ScalarBias    bool                      // this bias can be computed from a single zero in place of all scores
 	PositionLimit int64                     // the largest position that the model itself can compute
 	Unknown       float64                   // relative error that the frequencies may have beyond float32's
+	Finer         []float64                 // the frequencies, where they have digits that float32 has not; nil for most
 	QueryOrder    []int64                   // for each channel that the op rotates: its index in the model's query; nil where all are equal
 	KeyOrder      []int64                   // the same of the key
 	QueryNorms    []float64                 // for each of Query.Scales that is a norm: the factor on the query before it
@@ -123,22 +126,25 @@ func takeScale(a *rope.Attention) {
 // far as it comes from their path to the scores.
 func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out *Measured) error {
 	ly := out.Layouts
-	query, position, err := branchRotation(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand, ly.Query, ly.QueryOperand)
+	query, position, err := branchRotation(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand, ly.Query, ly.QueryOperand, out.Mask)
 	if err != nil {
 		return err
 	}
 	var key *rotation.Matrix
-	var keyPosition *onnx.ValueInfo
+	var keyPosition placed
 	var factor float64
-	if s.Key.Shared == nil {
-		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	if s.Key.Behind {
+		key, err = rotationBehindCache(ctx, ev, s, ly, position, out.Mask)
+		out.Attention.Cache = rope.Raw
+	} else if s.Key.Shared == nil {
+		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached, out.Mask)
 	} else {
-		key, keyPosition, out.Latent, err = sharedRotation(ctx, ev, s, ly)
+		key, keyPosition, out.Latent, err = sharedRotation(ctx, ev, s, ly, out.Mask)
 	}
 	if err != nil {
 		return err
 	}
-	if err := onePosition(s, position, keyPosition); err != nil {
+	if err := onePosition(ctx, ev, s, position, keyPosition); err != nil {
 		return err
 	}
 	if out.Latent != nil {
@@ -162,21 +168,19 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	if err != nil {
 		return err
 	}
-	out.Position, out.QueryOrder, out.KeyOrder = position, query.Order, key.Order
+	out.Position, out.Computed, out.QueryOrder, out.KeyOrder = position.input, position.computed, query.Order, key.Order
 	out.Static = ev.Table.Static
 	out.Unknown = math.Max(query.Unknown, key.Unknown)
-	out.PositionLimit, out.Angles = min(query.Limit, key.Limit), query.Angles
-	if position == nil && out.Rotary() {
-		out.TokenLimit = min(out.TokenLimit, out.PositionLimit+1)
+	if out.Attention.Encoding.ExactAngles {
+		out.Finer = key.Finer
 	}
+	out.PositionLimit, out.Angles = min(query.Limit, key.Limit), query.Angles
 	out.Attention.Scale = scale * factor
-	return nil
-}
-
-// onePosition refuses a site whose query and key are rotated by two graph inputs.
-func onePosition(s *site.Sized, query, key *onnx.ValueInfo) error {
-	if query != nil && key != nil && query.Name != key.Name {
-		return graph.Refuse(s.ScoresMatMul, "the query is rotated by the input %q, the key by %q", query.Name, key.Name)
+	switch {
+	case out.Computed != nil:
+		return out.reach(ctx, ev, s)
+	case out.Position == nil && out.Rotary():
+		out.TokenLimit = min(out.TokenLimit, out.PositionLimit+1)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -141,7 +143,7 @@ func repeatFactor(ctx context.Context, l *eval.Loaded, cached, operand string, i
 
 // keyRepeat returns the factor between cached keys and the operand of the scores MatMul.
 func keyRepeat(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (float64, error) {
-	if s.Key.Cache == nil {
+	if s.Key.Cache == nil || s.Key.Behind {
 		return 1, nil // the rotation is measured up to the operand
 	}
 	cached := s.Key.Cache.Present
@@ -150,18 +152,28 @@ func keyRepeat(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.
 		return 0, refusal
 	}
 	defer loaded.Session.Close()
-	in, err := dim.LayoutOf(ev.Table.Dims[cached], ly.Key.Channels)
+	in, err := keyCache(ev, s, ly)
 	if err != nil {
-		return 0, graph.Refuse(s.Key.Cache.Concat, "the key cache has an unexpected shape: %v", err)
-	}
-	if !in.Canonical() {
-		return 0, graph.Refuse(s.Key.Cache.Concat, "the key cache has the shape %v; [batch, heads, past + length, channels] was expected", ev.Table.Dims[cached])
+		return 0, err
 	}
 	factor, err := repeatFactor(ctx, loaded, cached, s.Key.Operand, in, ly.KeyOperand)
 	if err != nil {
 		return 0, graph.Refuse(s.ScoresMatMul, "its key operand differs from the cache: %v", err)
 	}
 	return factor, nil
+}
+
+// keyCache returns the layout of the key cache.
+func keyCache(ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (dim.Layout, error) {
+	dims := ev.Table.Dims[s.Key.Cache.Present]
+	in, err := dim.LayoutOf(dims, ly.Key.Channels)
+	if err != nil {
+		return in, graph.Refuse(s.Key.Cache.Concat, "the key cache has an unexpected shape: %v", err)
+	}
+	if !in.Canonical() {
+		return in, graph.Refuse(s.Key.Cache.Concat, "the key cache has the shape %v; [batch, heads, past + length, channels] was expected", dims)
+	}
+	return in, nil
 }
 
 // checkValues refuses a site in which the value MatMul reads something else than the
@@ -196,6 +208,8 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 		loaded.Session.Close()
 		var start []string // after these values nothing may depend on the number of tokens
 		switch {
+		case v.branch.Behind: // the rotation ends at the operand
+			continue
 		case v.branch.Shared != nil:
 			start = append(v.branch.Boundaries(), v.branch.Shared.Present)
 		case v.branch.Cache != nil:
@@ -231,6 +245,91 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 	}
 	if math.Abs(factor-1) > 4*ir.Float32eps {
 		return graph.Refuse(s.ValueMatMul, "its value is multiplied by %g", factor)
+	}
+	return nil
+}
+
+// rotationBehindCache measures the rotation of keys that are cached as they come and rotated
+// when they are read, each by its place among all tokens. query is what tells the positions of
+// the query's rotation; mask is the padding mask, nil where it is not known.
+func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, query placed, mask *onnx.ValueInfo) (*rotation.Matrix, error) {
+	at, cached := s.ScoresMatMul, s.Key.Cache.Present
+	switch {
+	case query.input != nil:
+		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by their places when they are read, the query by the input %q; both by places was expected", query.input.Name)
+	case query.computed != nil:
+		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by their places when they are read, the query by positions that the graph computes (%q); both by places was expected", query.computed.Value)
+	case ev.Table.Slotted(), ev.Table.Static != (dim.Point{}):
+		return nil, graph.Refuse(at, "its keys are cached un-rotated, in a cache or a model of fixed size; a cache that grows was expected")
+	}
+	before, _, err := branchRotation(ctx, ev, s.Key, at, "key", s.Key.Cached(), ly.Key, ly.KeyCached, mask)
+	if err != nil {
+		return nil, err
+	}
+	if e := before.Encoding; len(e.Frequencies) > 0 || before.Factors != nil || math.Abs(before.Factor-1) > 16*ir.Float32eps {
+		return nil, graph.Refuse(at, "its key is changed before it is cached, and rotated when it is read; the cache should hold keys as they come, or rotated")
+	}
+	if _, err := keyCache(ev, s, ly); err != nil {
+		return nil, err
+	}
+	if err := placesAlone(ctx, ev, s); err != nil {
+		return nil, err
+	}
+	once := *ev // all tokens are new ones: so they are measured as in a model without a cache
+	once.Table = ev.Table.InOneCall()
+	layouts := map[string]dim.Layout{}
+	for _, v := range []string{cached, s.Key.Operand} {
+		if layouts[v], err = dim.LayoutOf(once.Table.Dims[v], ly.Key.Channels); err != nil {
+			return nil, graph.Refuse(at, "%q has an unexpected shape: %v", v, err)
+		}
+	}
+	m, position, err := branchRotation(ctx, &once, site.Branch{Boundary: cached}, at, "key", s.Key.Operand, layouts[cached], layouts[s.Key.Operand], mask)
+	switch {
+	case err != nil:
+		return nil, err
+	case position.input != nil:
+		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by the input %q when they are read; their places were expected", position.input.Name)
+	case position.computed != nil:
+		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by positions that the graph computes (%q) when they are read; their places were expected", position.computed.Value)
+	case m.Order != nil:
+		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are put in another order when they are rotated; one order was expected")
+	}
+	m.Order = before.Order
+	return m, nil
+}
+
+// placesAlone checks that cached keys are rotated by their places among all tokens, wherever
+// the call begins.
+func placesAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) error {
+	at, what := s.ScoresMatMul, "the rotation of its cached keys"
+	factors, _ := eval.SizeInputs(ev.Graph, s.Key.Operand, []string{s.Key.Cache.Present})
+	if len(factors) == 0 {
+		return nil
+	}
+	loaded, refusal := ev.Open(ctx, at, what, factors, nil)
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.Session.Close()
+	for _, total := range []int64{2, 9, 300, 4_097, 65_537} {
+		var first map[string]engine.Tensor
+		for _, length := range []int64{1, 2, total/2 + 1, total} {
+			results, err := loaded.Run(ctx, dim.Point{B: 1, L: length, P: total - length}, nil)
+			if err != nil && first == nil {
+				return nil // the end of a table: measured elsewhere
+			}
+			if err != nil {
+				return graph.Refuse(at, "%s cannot be evaluated with %d of %d tokens cached: %v", what, total-length, total, err)
+			}
+			if first == nil {
+				first = results
+			}
+			for _, v := range factors {
+				if x, y := first[v], results[v]; !slices.Equal(x.Dims, y.Dims) || !bytes.Equal(x.Data, y.Data) {
+					return graph.Refuse(at, "%s reads %q, which with %d tokens is another one if %d of them are cached", what, v, total, total-length)
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -34,15 +34,24 @@ func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Mea
 	if err != nil {
 		return nil, err
 	}
-	key, keyPosition, err := rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	var key *rotation.Matrix
+	var keyPosition placed
+	if s.Key.Behind {
+		key, err = rotationBehindCache(ctx, ev, s, ly, position, nil)
+	} else {
+		key, keyPosition, err = rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := onePosition(s, position, keyPosition); err != nil {
+	if err := onePosition(ctx, ev, s, position, keyPosition); err != nil {
 		return nil, err
 	}
-	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Position: position, Static: ev.Table.Static, RotationOnly: true}
+	out := &Measured{Layouts: ly, LengthTracked: s.LengthTracked, Position: position.input, Computed: position.computed, Static: ev.Table.Static, RotationOnly: true}
 	out.Attention = rope.Attention{Heads: int(ly.Query.Heads), KVHeads: int(ly.Key.Heads), HeadSize: int(ly.Query.Channels)}
+	if s.Key.Behind {
+		out.Attention.Cache = rope.Raw
+	}
 	if out.Attention.Scale, err = joinBranches(s, &out.Attention, query, key); err != nil {
 		return nil, err
 	}
@@ -54,18 +63,18 @@ func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Mea
 
 // rotationBeforeNorms measures a branch up to the rotated value, before its factors per
 // token.
-func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, *onnx.ValueInfo, error) {
+func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout) (*rotation.Matrix, placed, error) {
 	if n := len(b.Scales); n > 0 {
 		out = b.Scales[n-1].Of
 		var err error
 		if to, err = dim.LayoutOf(ev.Table.Dims[out], to.Channels); err != nil {
-			return nil, nil, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
+			return nil, placed{}, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
 		}
 	}
-	m, position, err := branchRotation(ctx, ev, b, at, what, out, from, to)
+	m, position, err := branchRotation(ctx, ev, b, at, what, out, from, to, nil)
 	if err != nil && ctx.Err() == nil {
 		if n := roundsAngles(ev.Graph, out, b.MeasuredFrom()); n != nil {
-			return nil, nil, graph.Refuse(n, "it rounds what rotates the %s (positions, frequencies, angles or their tables), so it is no longer a rotation by position; exclude the nodes that compute cosines and sines from the quantisation", what)
+			return nil, placed{}, graph.Refuse(n, "it rounds what rotates the %s (positions, frequencies, angles or their tables), so it is no longer a rotation by position; exclude the nodes that compute cosines and sines from the quantisation", what)
 		}
 	}
 	return m, position, err

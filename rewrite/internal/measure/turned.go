@@ -32,8 +32,12 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 }
 
 // Keeps returns an error where an edited attention, or a cache of un-rotated keys (raw), asks for
-// another position of a token than the model's own nodes rotated it by.
+// another position of a token than the model's own nodes rotated it by, or than they give it.
 func (m *Measured) Keeps(want rope.Attention, raw bool) error {
+	moves := want.Mask.Restart || len(want.Bands) > 0 || want.Drawn.Range > 0 || raw || want.Cache == rope.Raw
+	if c := m.Computed; c != nil && c.Unlike != "" && moves {
+		return fmt.Errorf("the graph computes its positions (%q), and %s; scalings are possible, but position maps, caches of un-rotated keys and masks that move tokens need positions that are", c.Value, c.Unlike)
+	}
 	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
 		return errors.New("its queries and keys are rotated by the model's own nodes, so tokens keep their positions there: masks that move them, and caches of un-rotated keys, are not possible")
 	}

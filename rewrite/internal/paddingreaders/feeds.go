@@ -115,7 +115,7 @@ func (r *paddingTest) isMask(v *onnx.ValueInfo, pt dim.Point) bool {
 // isPosition reports whether an input holds the positions of an attention.
 func (r *paddingTest) isPosition(v *onnx.ValueInfo) bool {
 	return slices.ContainsFunc(r.all, func(a measure.Attention) bool {
-		return a.Measured.Position != nil && a.Measured.Position.Name == v.Name
+		return a.Measured.Ids() != nil && a.Measured.Ids().Name == v.Name
 	})
 }
 

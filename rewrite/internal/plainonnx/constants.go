@@ -260,8 +260,11 @@ func (r rotaryConstant) newTensor(name string, e rope.Encoding) *onnx.Tensor {
 	values := make([]float64, 0, int(r.rows)*len(r.pairs))
 	for p := range r.rows {
 		for _, pair := range r.pairs {
-			angle := float32(p) * float32(e.Frequencies[pair]) // rounded as exporters round it
-			values = append(values, e.EffectiveGain()*wave(float64(angle)))
+			angle := float64(p) * e.Frequencies[pair]
+			if !e.ExactAngles {
+				angle = float64(float32(p) * float32(e.Frequencies[pair])) // rounded as exporters round it
+			}
+			values = append(values, e.EffectiveGain()*wave(angle))
 		}
 	}
 	return ir.FloatTensor(name, r.tensor.Type, []int64{r.rows, int64(len(r.pairs))}, values...)

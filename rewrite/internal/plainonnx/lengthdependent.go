@@ -38,7 +38,7 @@ func (t *rotaryConstants) writeLengthDependent(sites []Layer) error {
 	}
 	var rotations []keyRotation
 	for _, s := range sites {
-		if s.Want.Encoding.LengthDependent.Trained == 0 || !s.Measured.Layouts.Cached {
+		if s.Want.Encoding.LengthDependent.Trained == 0 || !s.cachesRotated() {
 			continue
 		}
 		want, err := s.wantedEncoding()
@@ -144,6 +144,11 @@ func lengthDependentFrequencies(b *ir.Builder, r rotaryConstant, name, length st
 type keyRotation struct {
 	encoding rope.Encoding
 	cos, sin string // float32 [batch or 1, 1, past + length, pairs], the gain included
+}
+
+// cachesRotated reports whether the site's keys are rotated before they are cached.
+func (s Layer) cachesRotated() bool {
+	return s.Measured.Layouts.Cached && s.Measured.Attention.Cache == rope.Rotated
 }
 
 // checkCache returns an error for a site whose cache cannot hold keys before rotation

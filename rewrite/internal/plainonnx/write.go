@@ -67,7 +67,7 @@ func Refused(m *onnx.Model, sites []Layer) []error {
 			turning = true
 			err = t.find(s, c.encoding)
 		}
-		if err == nil && c.encoding.LengthDependent.Trained != 0 && s.Measured.Layouts.Cached {
+		if err == nil && c.encoding.LengthDependent.Trained != 0 && s.cachesRotated() {
 			err = s.checkCache()
 		}
 		list[i] = err
@@ -201,6 +201,9 @@ func confirm(ctx context.Context, m *onnx.Model, sites []Layer, remeasure Remeas
 		got := measured[s.Index]
 		if got == nil {
 			return fmt.Errorf("layer %d of the changed model cannot be measured: %s", s.Number, why(s.Index))
+		}
+		if got.RotationOnly && !s.Measured.RotationOnly { // a part of its scale is not measured
+			return fmt.Errorf("of layer %d of the changed model only the rotation can be measured: %s", s.Number, why(s.Index))
 		}
 		want, err := s.wantedEncoding()
 		if err != nil {

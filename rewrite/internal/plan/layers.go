@@ -55,10 +55,11 @@ func text(spec rope.Spec) string { return spec.Axis.String() + " " + spec.String
 // layersOf returns the layers of a model.
 func layersOf(a *analysis.Analysis, config Config) []layer {
 	list := make([]layer, len(a.Sites))
+	types := config.AttentionTypes(len(list))
 	for i := range list {
 		list[i].number = i
-		if len(config.LayerTypes) == len(list) {
-			list[i].kind = config.LayerTypes[i]
+		if types != nil {
+			list[i].kind = types[i]
 		}
 	}
 	for _, s := range a.Measured() {
@@ -131,8 +132,9 @@ func OneOfEachAxis(list []rope.Spec) error {
 // CheckLayers refuses edits that no layer of a model would get, as far as that is seen before anything
 // is measured.
 func (m Methods) CheckLayers(layers int) error {
+	types := m.Config.AttentionTypes(layers)
 	for _, e := range m.LayerEdits {
-		if e.Type != "" && len(m.Config.LayerTypes) != layers {
+		if e.Type != "" && types == nil {
 			where := m.Config.Path
 			if where == "" {
 				where = "there is no config.json, so it"
@@ -143,7 +145,7 @@ func (m Methods) CheckLayers(layers int) error {
 		for i := range layers {
 			l := layer{number: i}
 			if e.Type != "" {
-				l.kind = m.Config.LayerTypes[i]
+				l.kind = types[i]
 			}
 			used = used || e.has(l)
 		}

@@ -185,6 +185,7 @@ func (m Methods) reachable(specs []rope.Spec, start, measured rope.Attention) in
 // start returns the value that the methods are applied to: what was measured, or, of a
 // model that was rewritten before, what it was before that.
 func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
+	partly := s.Attention.Measured.RotationOnly
 	measured := s.Attention.Measured.Attention
 	if w := s.Written; w != nil {
 		if m.Carried {
@@ -195,14 +196,17 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 	if m.Earlier == nil || m.Carried {
 		return measured, nil
 	}
-	original := m.Earlier.Original(s.Layer, s.Node)
-	if original == nil {
+	recorded := m.Earlier.Site(s.Layer, s.Node)
+	if recorded == nil {
 		return measured, nil
 	}
-	if m.OwnMasks && original.Mask != measured.Mask {
+	if partly && !recorded.RotationOnly { // a scale and mask that are not measured would look changed
+		return measured, fmt.Errorf("only its rotation can be measured now, and all of it could before the earlier rewrite: %s", s.Reason)
+	}
+	if m.OwnMasks && recorded.Original.Mask != measured.Mask {
 		return measured, errors.New("an earlier rewrite with --target onnx changed its mask, which --target onnx cannot undo; start from the original file, or drop --target")
 	}
-	a := *original
+	a := recorded.Original
 	a.Sinks, a.QueryFactors, a.KeyFactors = measured.Sinks, measured.QueryFactors, measured.KeyFactors // the record has none
 	return a, nil
 }

@@ -111,8 +111,10 @@ func (s *Site) IsFast() bool {
 	return op != nil && s.Form != lower.GroupQuery && op.Precision == Fast
 }
 
-// IsRaw reports whether the site's keys are to be cached un-rotated.
-func (s *Site) IsRaw() bool { return s.Want.Cache == rope.Raw && s.Measured.Layouts.Cached }
+// IsRaw reports whether the site's keys are to be cached un-rotated, and were not before.
+func (s *Site) IsRaw() bool {
+	return s.Want.Cache == rope.Raw && s.Measured.Attention.Cache != rope.Raw && s.Measured.Layouts.Cached
+}
 
 // The words for the precision of an op's products.
 const (

@@ -39,7 +39,7 @@ func scalingScope(a *analysis.Analysis, config Config) scope {
 	if len(windowed) == 0 || full == nil && !unmeasured {
 		return scope{}
 	}
-	byType := len(config.LayerTypes) == len(a.Sites) && len(config.TypedParameters) > 0
+	byType := config.AttentionTypes(len(a.Sites)) != nil && len(config.TypedParameters) > 0
 	out := scope{skipped: map[int]bool{}}
 	shared := 0
 	for _, s := range windowed {

@@ -28,6 +28,7 @@ type comparison struct {
 	measured             *measure.Measured
 	original, double, op *eval.Loaded
 	plain                *eval.Loaded  // the definition with every node's result rounded, as a plain implementation does; nil where the original is one
+	magnified            *eval.Loaded  // the op with frequencies that are off by more than rounding, see finer.go; nil for most
 	byReach              *byReach      // the op with the frequencies that the graph computes in a call; nil where they are known before
 	bias                 *score.Scorer // computes the model's own bias; nil without
 	rng                  *rand.Rand
@@ -59,7 +60,11 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the original in standard operators cannot be evaluated by itself: %v", err)
 	}
-	doubleSession, err := ev.Session(ctx, definition.Double(), definition.Outputs)
+	inDouble := definition.Double()
+	if measured.Rebuilt() {
+		inDouble = definition.DoubleAngles()
+	}
+	doubleSession, err := ev.Session(ctx, inDouble, definition.Outputs)
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "the original does not load in float64: %v", err)
 	}
@@ -89,6 +94,12 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		}
 		defer session.Close()
 		c.plain = &eval.Loaded{Session: session, Piece: definition, Table: ev.Table, Elem: onnx.Float}
+	}
+	if c.magnified, err = loadMagnified(ctx, ev, s, measured); err != nil {
+		return nil, graph.Refuse(s.Softmax, "the op with other frequencies does not load: %v", err)
+	}
+	if c.magnified != nil {
+		defer c.magnified.Session.Close()
 	}
 	if c.byReach, err = newByReach(ctx, ev, s, measured); err != nil {
 		return nil, graph.Refuse(s.Softmax, "the frequencies that it computes in each call cannot be compared: %v", err)
@@ -178,7 +189,7 @@ func (n *notRun) Unwrap() error { return n.Refusal }
 func Ran(refusal error) bool { return !errors.As(refusal, new(*notRun)) }
 
 // trial runs and judges one trial. Some models run one row at a time only, or only
-// positions that are below the number of tokens. A trial that such a model does not run
+// positions that are below the number of tokens, or only so many tokens in a call. A trial that such a model does not run
 // is changed until it does, so that every kind of input is tried: prefill, decode, each
 // padding.
 func (c *comparison) trial(ctx context.Context, t trial) error {
@@ -189,9 +200,10 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 			return false
 		}
 		c.proof.Skipped++
-		c.proof.SkippedWhy = stopped.why.Error()
+		c.proof.SkippedWhy = plainly(stopped.why)
 		return true
 	}
+	asked, skipped := t, c.proof.Skipped
 	if t.pt.B > 1 && c.measured.Static.B == 0 && notRunning() {
 		several := t
 		t.pt.B = 1
@@ -202,6 +214,17 @@ func (c *comparison) trial(ctx context.Context, t trial) error {
 	if t.positions < 0 && notRunning() {
 		t.positions = t.pt.P
 		errs, err = c.errors(ctx, t, c.original)
+	}
+	if notRunning() {
+		c.proof.Skipped = skipped
+		short, ok, failed := c.shorter(ctx, asked)
+		if failed != nil {
+			return failed
+		}
+		if ok {
+			t, c.proof.LongestCall = short, max(c.proof.LongestCall, short.pt.L)
+			errs, err = c.errors(ctx, t, c.original)
+		}
 	}
 	if err != nil {
 		return err
@@ -233,7 +256,7 @@ func (c *comparison) severalRows(ctx context.Context, t trial, one trialErrors) 
 // errors of the results. original may be nil.
 func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded) (errs trialErrors, _ error) {
 	s := c.site
-	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node"}
+	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node", c.magnified: "the op with other frequencies"}
 	draws := t.draws(c.measured.Attention)
 	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
@@ -242,14 +265,14 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 			return errs, graph.Refuse(s.Softmax, "with %v: %v", t.pt, err)
 		}
 		names[op] = "the op"
-		var results [4]map[string]engine.Tensor
-		for i, run := range []*eval.Loaded{original, c.double, op, c.plain} {
+		var results [5]map[string]engine.Tensor
+		for i, run := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
 			if run == nil {
 				continue
 			}
 			var err error
 			if results[i], err = run.Run(ctx, sizes(c.evaluator, t), cast(run, feeds)); err != nil {
-				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %v", names[run], t.pt, err)
+				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %s", names[run], t.pt, plainly(err))
 				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
 					return errs, refusal
 				}
@@ -280,6 +303,9 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				c.plainRotation(&errs[i], t, feeds, results[1][name])
 			case c.plain != nil:
 				errs[i].addPlain(results[3][name], results[1][name], counts)
+			}
+			if c.magnified != nil {
+				errs[i].addRounding(results[4][name], results[2][name], counts)
 			}
 		}
 	}

@@ -48,24 +48,31 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		if n := measured.Attention.Encoding.LengthDependent.Trained; n > 0 && measured.Position == nil && !measured.Layouts.Cached && total > n {
 			mask[total-1] = 1 // a call beyond the trained length of which every row ends with padding is refused (lower.Binding)
 		}
-		dims := dim.Evaluate(ev.Table.Inputs[measured.Mask.Name], run)
+	}
+	for _, v := range measured.Masks() {
+		dims := dim.Evaluate(ev.Table.Inputs[v.Name], run)
 		if dims[0] == 1 { // one row of padding for the whole batch
 			for b := range t.pt.B {
 				copy(mask[b*total:], mask[:total])
 			}
 		}
 		// This input is known to have an integer type.
-		feeds[measured.Mask.Name], _ = engine.Integers(measured.Mask.Type, score.Spread(mask, total, run.Keys())[:engine.Elements(dims)], dims...)
+		feeds[v.Name], _ = engine.Integers(v.Type, score.Spread(mask, total, run.Keys())[:engine.Elements(dims)], dims...)
 	}
-	for _, v := range measured.Others {
-		if v != measured.Position {
+	position := measured.Ids()
+	others := measured.Others
+	if measured.Computed != nil {
+		others = append(slices.Clone(others), measured.Computed.Inputs...)
+	}
+	for _, v := range others {
+		if _, fed := feeds[v.Name]; !fed && (position == nil || v.Name != position.Name) {
 			dims := dim.Evaluate(ev.Table.Inputs[v.Name], t.pt)
 			// This input is known to have an integer type.
 			feeds[v.Name], _ = engine.Integers(v.Type, score.Integers(rng, engine.Elements(dims), t.pt), dims...)
 		}
 	}
-	if measured.Position != nil {
-		dims := dim.Evaluate(ev.Table.Inputs[measured.Position.Name], t.pt)
+	if position != nil {
+		dims := dim.Evaluate(ev.Table.Inputs[position.Name], t.pt)
 		positions := make([]int64, engine.Elements(dims))
 		last := min(farthestPosition, measured.PositionLimit)
 		if t.largestPosition > 0 {
@@ -97,7 +104,7 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 		if measured.Attention.Encoding.LengthDependent.Trained > 0 {
 			behindReal(positions, mask, t, measured.Mask != nil)
 		}
-		feeds[measured.Position.Name], _ = engine.Integers(measured.Position.Type, positions, dims...)
+		feeds[position.Name], _ = engine.Integers(position.Type, positions, dims...)
 	}
 	if measured.Slots != nil {
 		// This input is known to have an integer type.

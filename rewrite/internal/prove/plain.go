@@ -89,7 +89,11 @@ func (e *ResultErrors) rotatePlain(encoding rope.Encoding, factors []float64, po
 		return float64(plain*float32(factors[c])) - factors[c]*exact
 	}
 	for i, omega := range encoding.Frequencies {
-		sin, cos := math.Sincos(float64(float32(position(i)) * float32(omega)))
+		angle := float64(float32(position(i)) * float32(omega))
+		if encoding.ExactAngles {
+			angle = float64(position(i)) * omega
+		}
+		sin, cos := math.Sincos(angle)
 		a, b := rotation.PairAt(encoding, i)
 		x, y := float32((rotated[a]*cos+rotated[b]*sin)/gain), float32((rotated[b]*cos-rotated[a]*sin)/gain)
 		c, s := float32(gain*cos), float32(gain*sin)

@@ -77,7 +77,7 @@ func trials(m *measure.Measured) []trial {
 			trial{pt: dim.Point{B: 2, L: 1, P: n - 1}, positions: n - 1, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: 1, P: n}, positions: n, magnitude: 1},
 			trial{pt: dim.Point{B: 1, L: 6, P: max(n-3, 0)}, positions: max(n-3, 0), magnitude: 1})
-		if m.Position != nil { // rows of a batch on both sides
+		if m.Ids() != nil { // rows of a batch on both sides
 			list = append(list,
 				trial{pt: dim.Point{B: 3, L: 1, P: 5}, positions: randomPositions, largestPosition: n + n/2, magnitude: 1},
 				trial{pt: dim.Point{B: 4, L: 2, P: 3}, padding: eval.LeftPadding, positions: randomPositions, largestPosition: n + 1, magnitude: 1})
@@ -99,7 +99,7 @@ func trials(m *measure.Measured) []trial {
 		// At larger positions the rounding of angles in 16 bits would hide other errors.
 		for i := range list {
 			list[i].largestPosition = largestCoarsePosition
-			if !m.Layouts.Cached || m.Position == nil {
+			if !m.Layouts.Cached || m.Ids() == nil {
 				list[i].pt.L, list[i].pt.P = min(list[i].pt.L, largestCoarsePosition/2), min(list[i].pt.P, largestCoarsePosition/2)
 			}
 		}
@@ -107,7 +107,7 @@ func trials(m *measure.Measured) []trial {
 	for i := range list {
 		list[i] = list[i].smaller(m.Attention.Heads)
 	}
-	if m.Position == nil || m.Slots != nil && m.Position.Name == m.Slots.Input.Name {
+	if m.Ids() == nil || m.Slots != nil && m.Position.Name == m.Slots.Input.Name {
 		for i := range list {
 			list[i].positions = list[i].pt.P // without a positions input the graph counts from past on; one that tells rows does so too
 		}
@@ -135,7 +135,7 @@ func (t trial) tokens() int64 {
 
 // reach is how many positions a trial reaches.
 func (t trial) reach(m *measure.Measured) int64 {
-	if m.Position == nil || t.positions == followPadding {
+	if m.Ids() == nil || t.positions == followPadding {
 		return t.tokens()
 	}
 	last := min(farthestPosition, m.PositionLimit)
@@ -179,7 +179,7 @@ func atStatic(m *measure.Measured, list []trial) (out []trial) {
 			t.pt.L, t.pt.P = t.pt.L+t.pt.P, 0
 		}
 		t.pt = m.Static.Over(t.pt)
-		if m.Position == nil {
+		if m.Ids() == nil {
 			t.positions = 0 // indices are the positions
 		}
 		if t.repeats = 2; m.Static.L > 0 && (m.Static.P > 0 || !m.Layouts.Cached) {

@@ -18,7 +18,7 @@ type Calls struct {
 // Calls returns them. It is an error where positions are neither an input of their own nor the
 // indices of all tokens, or angles have 16 bits.
 func (r *Rotator) Calls(ctx context.Context) (*Calls, error) {
-	if r.Position == "" && r.Tables.Changes() == nil || r.Components > 0 || r.Angles != rope.Float32 || r.Loaded.Table.Static.L > 0 {
+	if r.Position == nil && r.Tables.Changes() == nil || r.Components > 0 || r.Angles != rope.Float32 || r.Loaded.Table.Static.L > 0 {
 		return nil, errors.New("its positions are neither an input of the graph nor indices, with angles in float32 and an open length")
 	}
 	limit, err := r.limit(ctx)

@@ -45,7 +45,7 @@ func (r *Rotator) verify(ctx context.Context, fit *Matrix, limit int64) error {
 			return err
 		}
 	}
-	if r.Position == "" || !r.Loaded.Table.Past {
+	if r.Position == nil || !r.Loaded.Table.Past {
 		return nil
 	}
 	for _, past := range []int64{1, 4097, 20011, 131071} {

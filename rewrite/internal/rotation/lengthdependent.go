@@ -67,7 +67,7 @@ func (t oneStep) differs(other oneStep) (pair int, is bool) {
 // cached tokens, or the largest position of a call. The error tells what was found, and
 // is nil where nothing was.
 func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
-	if r.Position == "" || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
+	if r.Position == nil || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
 		return nil
 	}
 	type reason struct {

@@ -19,6 +19,7 @@ type Matrix struct {
 	Limit    int64          // largest position that could be evaluated
 	Angles   rope.Precision // in which the graph computes angles
 	Unknown  float64        // relative error of the frequencies, where 16 bits leave one; 0 for float32
+	Finer    []float64      // the frequencies, where they have digits that float32 has not; nil for most
 	Factors  []float64      // of each channel behind the rotation, which are divided out of all else; nil where there are none
 	Order    []int64        // for each rotated channel, the un-rotated one that it is made of; nil when channels keep their places
 }
@@ -93,6 +94,9 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 		if agreed.Encoding.Axes, err = r.axes(ctx, agreed); err == nil {
 			err = r.apartAsEqual(ctx, agreed)
 		}
+	}
+	if err == nil {
+		err = r.measureAngles(ctx, agreed)
 	}
 	return agreed, err
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -20,11 +22,11 @@ type Rotator struct {
 	Cuts     []string // the piece's boundaries: the values whose channels make the un-rotated vector, most often one
 	Out      string   // the rotated value
 	In, To   dim.Layout
-	Position string  // graph input that holds positions; "" when they follow from the past
-	past     int64   // cached tokens, where positions are an input
-	strict   bool    // results in 16 bits must be right to the last place
-	Tables   *Tables // the rows of each token index, in a model without a cache and position input; nil otherwise
-	Places   int64   // the static length of a model that rotates tokens by their index; 0 for others
+	Position *Position // input of the piece that holds positions; nil when they follow from the past
+	past     int64     // cached tokens, where positions are an input
+	strict   bool      // results in 16 bits must be right to the last place
+	Tables   *Tables   // the rows of each token index, in a model without a cache and position input; nil otherwise
+	Places   int64     // the static length of a model that rotates tokens by their index; 0 for others
 
 	Precision rope.Precision // in which the rotation is computed
 	Angles    rope.Precision // in which angles are computed
@@ -37,6 +39,14 @@ type Rotator struct {
 	Components int64 // how many positions a token has; 0 for one
 	only       int64 // if not 0: the one of these, counted from 1, that is fed, while the others are 0
 	apart      int64 // if not 0: these differ, and each is at most this
+}
+
+// Position is an input of a piece that tells positions: one of the graph's, or a value inside it that
+// is fed in its place.
+type Position struct {
+	Name string
+	Type onnx.DataType
+	Dims []dim.Extent
 }
 
 // apply feeds vectors (one for each row of the batch, the same for every head and token)
@@ -80,7 +90,7 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			for _, t := range tables.list {
 				feeds[t.name] = t.rows(positions[start:end], pt.B)
 			}
-		case r.Position == "":
+		case r.Position == nil:
 			most := end
 			end = start + 1
 			for end < most && positions[end] == positions[end-1]+1 {
@@ -97,7 +107,7 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 			if err != nil {
 				return nil, err
 			}
-			feeds[r.Position] = t
+			feeds[r.Position.Name] = t
 		}
 		if err := r.feed(feeds, vectors, pt); err != nil {
 			return nil, err
@@ -171,19 +181,22 @@ func (r *Rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt d
 
 // positionFeed returns the position input for these positions.
 func (r *Rotator) positionFeed(positions []int64, pt dim.Point) (engine.Tensor, error) {
-	for _, v := range r.Loaded.Piece.Inputs {
-		if v.Name == r.Position {
-			dims := dim.Evaluate(r.Loaded.Table.Inputs[v.Name], pt)
-			values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
-			for i, p := range values {
-				if r.Components > 0 {
-					values[i] = r.onAxis(int64(i)*r.Components/int64(len(values)), p)
-				}
-			}
-			return engine.Integers(v.Type, values, dims...)
+	dims := dim.Evaluate(r.Position.Dims, pt)
+	values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
+	for i, p := range values {
+		if r.Components > 0 {
+			values[i] = r.onAxis(int64(i)*r.Components/int64(len(values)), p)
 		}
 	}
-	return engine.Tensor{}, fmt.Errorf("%q is not an input of the piece", r.Position)
+	if !ir.IsFloat(r.Position.Type) {
+		return engine.Integers(r.Position.Type, values, dims...)
+	}
+	floats := make([]float64, len(values))
+	for i, p := range values {
+		floats[i] = float64(p)
+	}
+	data, err := ir.FloatTensor("", r.Position.Type, dims, floats...).Bytes()
+	return engine.Tensor{Type: r.Position.Type, Dims: dims, Data: data}, err
 }
 
 // onAxis returns where a token of position p stands on one of its axes.

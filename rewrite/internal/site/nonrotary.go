@@ -19,7 +19,7 @@ func PositionIndependent(g *graph.Graph, c Core) bool {
 		case !independent:
 		case n == nil:
 			// A graph input is a cache, which is concatenated, or a table of cosines, which is multiplied.
-			independent = !slices.ContainsFunc(g.Consumers[v], func(r *onnx.Node) bool { return ir.Standard(r, "Mul", "Div", "MatMul") })
+			independent = !slices.ContainsFunc(g.Consumers[v], func(r *onnx.Node) bool { return ir.Standard(r, "Mul", "Div", "MatMul") }) && !lookedUp(g, v)
 		case g.WeightProduct(n), ir.Standard(n, "DynamicQuantizeLinear") && feedsWeightProducts(g, n.Outputs[0]):
 		case g.IsData(v):
 			var next []string
@@ -31,12 +31,62 @@ func PositionIndependent(g *graph.Graph, c Core) bool {
 	return independent
 }
 
+// givenTable returns a graph input that is a table of factors of a core's query or key, "" where
+// there is none.
+func givenTable(g *graph.Graph, c Core) (table string) {
+	g.Upstream(c.ScoresMatMul.Inputs, func(v string, n *onnx.Node) []string {
+		switch {
+		case n == nil && g.IsData(v) && lookedUp(g, v):
+			table = v
+		case n == nil, !g.IsData(v), g.WeightProduct(n):
+		default:
+			return ir.Reads(n)
+		}
+		return nil
+	})
+	return table
+}
+
+// lookedUp reports whether rows of a value are picked by position, and multiply something.
+func lookedUp(g *graph.Graph, v string) bool {
+	return slices.ContainsFunc(g.Consumers[v], func(n *onnx.Node) bool { return n.Inputs[0] == v && looksUp(g, n) })
+}
+
+// looksUp reports whether a node picks rows by what an integer input holds, positions say, and
+// these multiply something. (Of a cache, beam search picks rows that are then concatenated.)
+func looksUp(g *graph.Graph, n *onnx.Node) bool {
+	if !ir.Standard(n, "Gather") || g.Classes[n.Inputs[1]] != graph.PositionClass {
+		return false
+	}
+	values := n.Outputs
+	for len(values) > 0 {
+		v := values[0]
+		values = values[1:]
+		for _, r := range g.Consumers[v] {
+			same := ir.Standard(r, "Concat") && !slices.ContainsFunc(r.Inputs, func(in string) bool { return in != v })
+			switch {
+			case ir.Standard(r, "Mul"):
+				return true
+			case same, ir.Standard(r, "Unsqueeze", "Squeeze", "Reshape", "Expand", "Transpose", "Cast", "Identity") && r.Inputs[0] == v:
+				values = append(slices.Clone(values), r.Outputs...)
+			}
+		}
+	}
+	return false
+}
+
 // RotatedBefore returns a node before the boundaries that works by position, nil where
 // there is none. Such a rotation is followed by something that is not linear, a norm
 // for example, so that Delimit stopped after it.
-func RotatedBefore(g *graph.Graph, boundaries []string) (by *onnx.Node) {
-	g.Upstream(boundaries, func(v string, n *onnx.Node) (next []string) {
-		if by != nil || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
+func RotatedBefore(g *graph.Graph, boundaries []string) *onnx.Node {
+	return turnedBetween(g, boundaries, "")
+}
+
+// turnedBetween returns a node that works by position on the way back from values to the
+// products with weights, or to the value start where that is nearer; nil where there is none.
+func turnedBetween(g *graph.Graph, values []string, start string) (by *onnx.Node) {
+	g.Upstream(values, func(v string, n *onnx.Node) (next []string) {
+		if by != nil || v == start || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
 			return nil
 		}
 		if ir.Standard(n, "Cos", "Sin") { // the class of angles may be that of hidden states

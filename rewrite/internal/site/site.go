@@ -51,6 +51,7 @@ type Branch struct {
 	Scales         []TokenScale // factors per token on this path, the nearest to the operand first; nil for most
 	Operand        string       // the input of the MatMul
 	Cache          *CacheUpdate // nil for the query and for models without cache
+	Behind         bool         // what the cache holds is rotated between it and the operand (a raw cache)
 
 	Shared   *CacheUpdate // cache of the channels that all heads share (latent attention); nil for most
 	SharedAt int          // index in Boundaries of the value that these channels come from
@@ -75,10 +76,13 @@ func (b Branch) Cached() string {
 }
 
 // Rotated returns the value right after the rotation: the new rows of the cache, or
-// the operand where there is no cache.
+// the operand where there is no cache or the rotation is behind it.
 func (b Branch) Rotated() string {
-	if b.Shared != nil {
+	switch {
+	case b.Shared != nil:
 		return b.Shared.NewRows
+	case b.Behind:
+		return b.Operand
 	}
 	return b.Cached()
 }
@@ -160,6 +164,9 @@ func (s *Site) Past() bool { return s.Key.Past() != "" }
 // Delimit follows a core's query, key and value back to the values before rotation.
 // It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
+	if table := givenTable(g, c); table != "" {
+		return nil, graph.Refuse(c.ScoresMatMul, "the rows that rotate its query and key are looked up in the input %q, whose numbers the caller gives, so nothing in the model says what it rotates by; make this table a constant of the model", table)
+	}
 	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
 	s.Key = follow(g, c.ScoresMatMul.Inputs[1], maxOrigins)
@@ -181,6 +188,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	if s.Key.Update() == nil {
 		s.Key = keysAsOutput(g, s.Key)
 	}
+	s.Key.Behind = s.Key.Past() != "" && s.Key.Cache != nil && turnedBetween(g, []string{s.Key.Operand}, s.Key.Cache.Present) != nil
 	s.findNorms()
 	if refusal := s.ownBias(); refusal != nil {
 		return nil, refusal

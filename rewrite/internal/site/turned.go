@@ -17,7 +17,7 @@ import (
 // key as it is cached or as the scores read it. It is nil where there is no such value between
 // the nodes that the op replaces (latent attention, a fused op that rotates by itself).
 func (s *Site) Turned() *Site {
-	if s.Key.Shared != nil || s.Turns || s.Crosses {
+	if s.Key.Shared != nil || s.Key.Behind || s.Turns || s.Crosses {
 		return nil
 	}
 	t := *s

@@ -91,6 +91,12 @@ func TestStill(t *testing.T) {
 		{"a count", false, func(add adder, q string) string { return add("Mul", q, along(add)) }},
 		{"a graph input", false, func(add adder, q string) string { return add("Mul", q, "cosines") }},
 		{"a turned graph input", false, func(add adder, q string) string { return add("Mul", q, add("Cos", "cosines")) }},
+		{"rows of a graph input", false, func(add adder, q string) string { return add("Mul", q, add("Gather", "cosines", "places")) }},
+		{"rows of a graph input, twice each", false, func(add adder, q string) string {
+			rows := add("Gather", "cosines", "places")
+			return add("Mul", q, add("Unsqueeze", add("Concat", rows, rows), "one"))
+		}},
+		{"picked rows of a cache", true, func(add adder, q string) string { return add("Mul", add("Concat", add("Gather", "cosines", "places"), q), "half") }},
 		{"a rotation op", false, func(add adder, q string) string { return add("RotaryEmbedding", q, "places", "table", "table") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

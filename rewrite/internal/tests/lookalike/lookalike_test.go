@@ -52,6 +52,7 @@ var lookalikes = []group{
 	{"axes of positions", axesOfPositions},
 	{"casts like another value", castsLike},
 	{"causal masks", causalMasks},
+	{"computed positions", computedPositions},
 	{"concatenated parts", concatenatedParts},
 	{"cross-attention", crossAttentions},
 	{"folded scores", foldedScores},
@@ -65,6 +66,7 @@ var lookalikes = []group{
 	{"masks", masks},
 	{"parts that do not run", partsThatDoNotRun},
 	{"picked parts", pickedParts},
+	{"raw caches", rawCaches},
 	{"readers of padding", paddingReaders},
 	{"rotations", rotations},
 	{"without a cache", withoutCache},
@@ -139,14 +141,14 @@ func (c lookalike) run(t *testing.T, eng engine.Engine, name string) {
 		case want != "" && s.ScoresOnly && s.Attention.Encoding.Frequencies == nil && strings.Contains(s.Reason, want):
 			t.Logf("layer %d is rewritten without its rotation: %s", i, s.Reason)
 		case want != "" && s.Status == rewrite.Rewritten:
-			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be unchanged", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies)
+			t.Errorf("layer %d is rewritten as %s, mask %s, frequencies %v; it should be unchanged (%s)", i, s.Layout, s.Mask, s.Attention.Encoding.Frequencies, s.Reason)
 		case want != "" && !strings.Contains(s.Reason, want):
 			t.Errorf("layer %d is unchanged for another reason than %q: %s", i, want, s.Reason)
 		case want != "":
 			t.Logf("layer %d is unchanged: %s", i, s.Reason)
 		case c.is != nil:
 			if err := c.is(i, *s.Attention); err != nil {
-				t.Errorf("layer %d: %v", i, err)
+				t.Errorf("layer %d: %v (%s)", i, err, s.Reason)
 			}
 		}
 	}
