@@ -22,7 +22,6 @@ import (
 	"runtime/debug"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
-	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled" // release builds contain the op library
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 

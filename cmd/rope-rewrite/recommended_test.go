@@ -50,13 +50,19 @@ func screens(t *testing.T) map[string][]string {
 		"--help-all":  commands(newRoot().Long),
 		"eval --help": commands(eval.Long),
 		"make demo":   commands(strings.NewReplacer("%[3]s", "rope-rewrite", "%[4]s", "MODELS").Replace(read("../dev/demo/main.go", "const closing = `", "\n`\n"))),
-		"README.md":   commands(typed(read("../../README.md", "## Thirty seconds\n```\n", "```\n"))),
+		"README.md": append(commands(typed(read("../../README.md", "## Try it\n", "`make smollm2"))),
+			commands(cells(read("../../README.md", "## What do you want to do?\n", "\n## ")))...),
 	}
 }
 
 // typed leaves of a transcript what the user typed.
 func typed(text string) string {
 	return strings.Join(regexp.MustCompile(`(?m)^\$ (?:.*\\\n)*.*$`).FindAllString(text, -1), "\n")
+}
+
+// cells has the commands of a table, one to a line.
+func cells(table string) string {
+	return strings.ReplaceAll(strings.Join(regexp.MustCompile("`rope-rewrite [^`]*`").FindAllString(table, -1), "\n"), "`", "")
 }
 
 var commandLine = regexp.MustCompile(`(?m)(?:^|\s)(?:build/)?rope-rewrite (.+)$|^  (--\S.*)$`)
@@ -81,18 +87,22 @@ func commands(text string) (list []string) {
 // not here fails the test.
 var promised = map[string][]string{
 	"model.onnx": {},
-	"testdata/models/llama__optimum/model.onnx -o build/same.onnx": {},
-	"model.onnx --mask sliding-window:window=4k":                   {"mask sliding-window:window=4096"},
-	"MODEL.onnx --mask sliding-window:window=4k":                   {"mask sliding-window:window=4096"},
-	"MODEL.onnx --mask anchor --documents input":                   {"mask anchor", "documents input:document_ids"},
-	"MODEL.onnx --kv fixed:capacity=8k":                            {"kv fixed:capacity=8192,input=cache_length"},
-	"--help-all":                                                   nil,
-	"doctor":                                                       nil,
-	"methods":                                                      nil,
-	"inspect model.onnx":                                           nil,
-	"inspect MODELS/llama__optimum/model.onnx":                     nil,
-	"validate model.onnx model.rope.onnx":                          nil,
-	"validate testdata/models/llama__optimum/model.onnx build/same.onnx": nil,
+	"model.onnx --mask sliding-window:window=4k":  {"mask sliding-window:window=4096"},
+	"MODEL.onnx --mask sliding-window:window=4k":  {"mask sliding-window:window=4096"},
+	"MODEL.onnx --mask anchor --documents input":  {"mask anchor", "documents input:document_ids"},
+	"MODEL.onnx --kv fixed:capacity=8k":           {"kv fixed:capacity=8192,input=cache_length"},
+	"--help-all":                                  nil,
+	"doctor":                                      nil,
+	"methods":                                     nil,
+	"inspect model.onnx":                          nil,
+	"inspect MODELS/llama__optimum/model.onnx":    nil,
+	"validate model.onnx model.rope.onnx":         nil,
+	"llama -o llama-fixed --kv fixed:capacity=8k": {"kv fixed:capacity=8192,input=cache_length"},
+	"validate llama llama-fixed":                  nil,
+	"inspect llama-fixed":                         nil,
+	"model.onnx --kv fixed:capacity=8k":           {"kv fixed:capacity=8192,input=cache_length"},
+	"model.onnx --mask anchor --documents input":  {"mask anchor", "documents input:document_ids"},
+	"audit FOLDER":                                nil,
 }
 
 // TestRecommended holds that the commands on first screens do what stands beside them: they
@@ -185,7 +195,7 @@ func gives(t *testing.T, command, folder string, want []string) {
 	args := arguments(command)
 	out := filepath.Join(t.TempDir(), "out")
 	given := filepath.Join(folder, "model.onnx")
-	if args[0] == "FOLDER" {
+	if args[0] == "FOLDER" || args[0] == "llama" {
 		given = folder
 	} else {
 		out += ".onnx"

@@ -21,6 +21,11 @@ platforms() {
 	EOF
 }
 
+wanted=${*:-$(platforms | cut -d' ' -f1)}
+for name in $wanted; do
+	platforms | grep -q "^$name " || { echo "rope-rewrite: no platform $name; there are: $(platforms | cut -d' ' -f1 | tr '\n' ' ')" >&2; exit 1; }
+done
+
 sh "$here/../need.sh" go cmake python3 git
 commit=$(git -C "$root" rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
@@ -43,9 +48,8 @@ rm -rf "$src" "$out"
 mkdir -p "$src" "$out"
 git -C "$root" archive HEAD | tar -x -C "$src"
 
-wanted=${*:-$(platforms | cut -d' ' -f1)}
 for name in $wanted; do
-	set -- $(platforms | grep "^$name ") || { echo "rope-rewrite: no platform $name; there are: $(platforms | cut -d' ' -f1 | tr '\n' ' ')" >&2; exit 1; }
+	set -- $(platforms | grep "^$name ")
 	echo "$name: the op library"
 	export ZIG_TARGET="$2"
 	# Paths of this machine must not reach the bytes.
@@ -82,5 +86,5 @@ rm -rf "$dist/manuals"
 sh "$here/licenses.sh" "$src" "$dist/licenses"
 sh "$here/sbom.sh" "$src" "$dist/rope-rewrite.cdx.json" "$version"
 python3 "$here/pack.py" "$version" "$src" "$dist" "$out" $wanted
-(cd "$out" && sha256sum -- * >SHA256SUMS)
+(cd "$out" && find -- * -type f | LC_ALL=C sort | xargs sha256sum -- >"$dist/SHA256SUMS" && mv "$dist/SHA256SUMS" .)
 ls -l "$out"

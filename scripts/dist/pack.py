@@ -27,9 +27,12 @@ def main(version, sources, dist, out, *platforms):
     bill = (dist / "rope-rewrite.cdx.json").read_bytes()
     (out / f"rope-rewrite_{version}.cdx.json").write_bytes(bill)
     manuals = [(str(p.relative_to(dist / "manuals")), p.read_bytes(), 0o644) for p in sorted((dist / "manuals").rglob("*")) if p.is_file()]
+    texts = [("README.md", (sources / "scripts/dist/README.md").read_bytes(), 0o644)]
+    texts += [(n, (sources / n).read_bytes(), 0o644) for n in ("LICENSE", "CHANGELOG.md")]
+    texts += [(str(p.relative_to(sources)), p.read_bytes(), 0o644) for p in sorted((sources / "docs").rglob("*")) if p.is_file()]
     for platform in platforms:
         built = [(p.name, p.read_bytes(), EXECUTABLE) for p in sorted((dist / platform).iterdir())]
-        files = built + [(n, (sources / n).read_bytes(), 0o644) for n in ("README.md", "LICENSE", "CHANGELOG.md")] + licenses + manuals
+        files = built + texts + licenses + manuals
         folder = f"rope-rewrite_{version}_{platform}"
         if platform.startswith("windows"):
             write_zip(out / f"{folder}.zip", [(f"{folder}/{n}", data, mode) for n, data, mode in files])
@@ -38,6 +41,7 @@ def main(version, sources, dist, out, *platforms):
         wheel(out, version, platform, built, sources, licenses)
     every = [(str(p.relative_to(sources)), p.read_bytes(), 0o755 if os.access(p, os.X_OK) else 0o644) for p in sorted(sources.rglob("*")) if p.is_file()]
     write_tar(out / f"rope-rewrite-bundled_{version}.tar.gz", [(f"rope-rewrite/{n}", data, mode) for n, data, mode in every])
+    proxy(out / "goproxy", version, sources, every)
 
 
 def write_tar(path, files):
@@ -86,6 +90,20 @@ Description-Content-Type: text/markdown
     ]
     record = "".join(f"{n},sha256={digest(data)},{len(data)}\n" for n, data, _ in files) + f"{info}/RECORD,,\n"
     write_zip(out / f"rope_rewrite-{version}-{tag}.whl", files + [(f"{info}/RECORD", record.encode(), 0o644)])
+
+
+def proxy(folder, version, sources, files):
+    """A folder that Go takes for a module proxy (GOPROXY=file://…): the sources with the op libraries inside."""
+    module = (sources / "go.mod").read_text().split()[1]
+    others = [str(p.parent.relative_to(sources)) + "/" for p in sources.rglob("go.mod") if p.parent != sources]
+    own = [(n, data, mode) for n, data, mode in files if not any(n.startswith(o) for o in others)]
+    at = folder / module / "@v"
+    at.mkdir(parents=True)
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH))
+    (at / "list").write_text(f"v{version}\n")
+    (at / f"v{version}.info").write_text(f'{{"Version":"v{version}","Time":"{stamp}"}}\n')
+    (at / f"v{version}.mod").write_bytes((sources / "go.mod").read_bytes())
+    write_zip(at / f"v{version}.zip", [(f"{module}@v{version}/{n}", data, 0o644) for n, data, _ in own])
 
 
 def digest(data):

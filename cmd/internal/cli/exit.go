@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Exit codes; the README lists them.
+// Exit codes; docs/reference.md lists them.
 const (
 	ExitFailed      = 1
 	ExitUsage       = 2
