@@ -29,7 +29,9 @@ func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
 		}
 		o.Layers = func(layer int) bool { return slices.Contains(layers, layer) }
 	}
-	o.Numerics.Angles = "original"
+	if slices.ContainsFunc(r.Edits, func(e provenance.Edit) bool { return e.What == rope.ScalingAxis.String() }) {
+		o.Numerics.Angles = "original" // unless its edits say otherwise
+	}
 	for _, e := range r.Edits {
 		if err := addEdit(&o, e, r.Everywhere(e)); err != nil {
 			return o, err
