@@ -111,8 +111,10 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		name = position.Name
 	}
 	var m *rotation.Matrix
-	if err = changes; err == nil {
+	if changes == nil {
 		m, err = rotator(o.fed, name, components).Measure(ctx)
+	} else {
+		err = changes
 	}
 	if err != nil && !bisect.Ended(err) {
 		if reached, e := rotator(o.fed, name, components).ByReach(ctx); e == nil {
@@ -121,6 +123,11 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 			}
 		} else if bisect.Ended(e) {
 			err = e
+		} else if changes != nil {
+			err = rotator(o.fed, name, components).Explain(ctx, changes)
+			if other := (rotation.OtherFormula{}); errors.As(e, &other) && errors.As(err, new(rotation.Followed)) {
+				err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)
+			}
 		} else if other := (rotation.OtherFormula{}); errors.As(e, &other) {
 			err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)
 		}
