@@ -130,8 +130,10 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		position = ofInput(ev, input)
 	}
 	var m *rotation.Matrix
-	if err = changes; err == nil {
+	if changes == nil {
 		m, err = rotator(o.fed, position, components).Measure(ctx)
+	} else {
+		err = changes
 	}
 	if err != nil && !bisect.Ended(err) {
 		if reached, e := rotator(o.fed, position, components).ByReach(ctx); e == nil {
@@ -140,6 +142,11 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 			}
 		} else if bisect.Ended(e) {
 			err = e
+		} else if changes != nil {
+			err = rotator(o.fed, position, components).Explain(ctx, changes)
+			if other := (rotation.OtherFormula{}); errors.As(e, &other) && errors.As(err, new(rotation.Followed)) {
+				err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)
+			}
 		} else if other := (rotation.OtherFormula{}); errors.As(e, &other) {
 			err = fmt.Errorf("%w (they do not follow dynamic NTK: %w)", err, other)
 		}

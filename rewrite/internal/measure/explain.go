@@ -24,29 +24,37 @@ import (
 // ExplainPositions says in words how a model with these attention layers distinguishes positions.
 // With a nil engine nothing is evaluated.
 func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, nonRotary *site.NonRotary) string {
-	found := addedTables(ctx, g, eng, nonRotary.From)
+	found, rotatesBefore := positionTables(ctx, g, eng, nonRotary.From)
 	if eng != nil && len(nonRotary.Cores) > 0 {
 		found = append(found, scoreBiases(ctx, g, eng, nonRotary.Cores)...)
 	}
-	if found = ir.Unique(found); len(found) == 0 {
+	var sentences []string
+	if found = ir.Unique(found); len(found) > 0 {
+		sentences = append(sentences, "its positions are "+strings.Join(found, ", and "))
+	}
+	if rotatesBefore {
+		sentences = append(sentences, "hidden states are multiplied by sines and cosines of their positions before query and key are projected (it looks like a rotation there, and that of this project's op comes behind the projections)")
+	}
+	if len(sentences) == 0 {
 		return "and nothing else was found that distinguishes positions"
 	}
-	return "its positions are " + strings.Join(found, ", and ")
+	return strings.Join(sentences, ", and ")
 }
 
 // positionRows is the least number of rows of a table of positions. One with fewer rows
 // that is looked up by an input is for token types: the first sentence or the second.
 const positionRows = 16
 
-// addedTables names the tables of positions that are added to the hidden states from
-// which the given values are computed.
-func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []string) (found []string) {
+// positionTables names the tables of positions that are added to the hidden states from
+// which the given values are computed. It also says whether these are multiplied by sines and cosines.
+func positionTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []string) (found []string, multiplied bool) {
 	type table struct {
 		tensor *onnx.Tensor
 		given  bool // looked up by a graph input itself
+		meets  meeting
 	}
 	var tables []table
-	sinusoids := false
+	var sinusoids meeting
 	matrix := func(v string) *onnx.Tensor {
 		t := g.Constants[v]
 		if t == nil || !ir.IsFloat(t.Type) && t.Type != onnx.Int8 && t.Type != onnx.Uint8 { // bytes of a quantised table
@@ -69,6 +77,7 @@ func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []
 		}
 		var t *onnx.Tensor
 		given := false
+		meets := func() meeting { return meetsHidden(g, v) }
 		switch {
 		case ir.Standard(n, "Gather") && g.Classes[n.Inputs[0]] == graph.ConstantClass && n.Int("axis", 0) == 0:
 			if given = isGiven(g, n.Inputs[1]); given || advances(ctx, g, eng, n.Inputs[1]) {
@@ -79,16 +88,16 @@ func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []
 		case ir.Standard(n, "Add", "Sum"):
 			for _, in := range n.Inputs {
 				if m := matrix(in); m != nil {
-					t = m
+					t, meets = m, func() meeting { return meeting{added: true} }
 				}
 			}
 		case n.Domain == "com.microsoft" && n.OpType == "EmbedLayerNormalization" && len(n.Inputs) > 3:
-			t = matrix(n.Inputs[3])
-		case ir.Standard(n, "Sin", "Cos"):
-			sinusoids = true
+			t, meets = matrix(n.Inputs[3]), func() meeting { return meeting{added: true} }
+		case ir.Standard(n, "Sin", "Cos") && !g.IsData(v):
+			sinusoids = sinusoids.or(meets())
 		}
 		if t != nil {
-			tables = append(tables, table{t, given})
+			tables = append(tables, table{t, given, meets()})
 		}
 		return ir.Reads(n)
 	})
@@ -104,16 +113,72 @@ func addedTables(ctx context.Context, g *graph.Graph, eng engine.Engine, from []
 		if i == tokens || t.given && rows < positionRows {
 			continue
 		}
-		kind := "learned"
+		kind, how := "learned", ""
 		if Sinusoidal(t.tensor) {
 			kind = "sinusoidal"
 		}
-		found = append(found, fmt.Sprintf("%s (a table of %d rows that is added to hidden states)", kind, rows))
+		switch {
+		case t.meets.added:
+			how = " that is added to hidden states"
+		case t.meets.multiplied && kind == "sinusoidal":
+			multiplied = true
+			continue
+		case t.meets.multiplied:
+			how = " by which hidden states are multiplied"
+		}
+		found = append(found, fmt.Sprintf("%s (a table of %d rows%s)", kind, rows, how))
 	}
-	if sinusoids && len(found) == 0 {
+	if sinusoids.added && len(found) == 0 {
 		found = append(found, "sinusoidal (computed and added to hidden states)")
 	}
-	return found
+	return found, multiplied || sinusoids.multiplied
+}
+
+// meeting says what becomes of hidden states where a value of positions meets them.
+type meeting struct{ added, multiplied bool }
+
+func (m meeting) or(other meeting) meeting {
+	return meeting{m.added || other.added, m.multiplied || other.multiplied}
+}
+
+// meetsHidden follows a value of positions to where it meets hidden states.
+func meetsHidden(g *graph.Graph, value string) (m meeting) {
+	seen := map[string]bool{}
+	for stack := []string{value}; len(stack) > 0; {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		for _, n := range g.Consumers[v] {
+			met := slices.ContainsFunc(n.Inputs, func(in string) bool { return in != v && !seen[in] && hidden(g, in) })
+			switch {
+			case !met:
+				stack = append(stack, n.Outputs...)
+			case ir.Standard(n, "Mul", "Div"):
+				m.multiplied = true
+			case ir.Standard(n, "Add", "Sub", "Sum"), n.Domain == "com.microsoft" && n.OpType == "SkipLayerNormalization":
+				m.added = true
+			}
+		}
+	}
+	return m
+}
+
+// hidden reports whether a value is computed from hidden states or embeddings of tokens.
+func hidden(g *graph.Graph, value string) (is bool) {
+	if g.IsData(value) {
+		return true
+	}
+	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		if is || n == nil || g.Classes[v] < graph.PositionClass || ir.Standard(n, "Sin", "Cos") {
+			return nil
+		}
+		is = ir.Standard(n, "Gather") && g.Weight(n.Inputs[0]) && isGiven(g, n.Inputs[1])
+		return ir.Reads(n)
+	})
+	return is
 }
 
 // rowsOf returns the first dimension above 1.

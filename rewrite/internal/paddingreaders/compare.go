@@ -7,15 +7,37 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
+
+// chunks are lengths of which a model may run multiples alone: layers of states (Mamba) work in chunks
+// of a power of two, and exporters write down that the example filled its last one.
+var chunks = []int64{64, 256}
 
 // findRoles finds which dimensions of the outputs are batch, length, and past + length, by
 // two calls of different sizes.
 func (r *paddingTest) findRoles(ctx context.Context) error {
+	err := r.findRolesAt(ctx)
+	if err == nil || bisect.Ended(err) || r.table.Past || r.table.Static.L > 0 {
+		return err
+	}
+	for _, r.chunk = range chunks {
+		if r.findRolesAt(ctx) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// findRolesAt is findRoles with multiples of a chunk as lengths.
+func (r *paddingTest) findRolesAt(ctx context.Context) error {
 	points := []dim.Point{r.sizesNear(dim.Point{B: 3, L: 11, P: 7}), r.sizesNear(dim.Point{B: 2, L: 13, P: 10})}
 	if r.lengthTracked() {
 		points = []dim.Point{r.sizesNear(dim.Point{B: 3, L: 11, P: 0}), r.sizesNear(dim.Point{B: 2, L: 13, P: 0})}
+	}
+	if points[0].L == points[1].L && r.chunk > 1 {
+		points[1].L += r.chunk
 	}
 	var shapes [2]map[string]engine.Tensor
 	for k, pt := range points {

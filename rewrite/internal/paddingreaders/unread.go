@@ -38,6 +38,7 @@ type paddingTest struct {
 	all      []measure.Attention // these and the ones found so far, on whose outputs other tokens depend
 	rng      *rand.Rand
 	roles    map[string][]role // of the outputs' dimensions
+	chunk    int64             // the model runs calls of as many tokens or a multiple; 1 for most
 }
 
 // Culprits returns those of the suspects on whose outputs for padded queries other tokens
@@ -56,7 +57,7 @@ func Culprits(ctx context.Context, ev *eval.Evaluator, scope *site.Scope, suspec
 // culpritsWith is Culprits with one stand-in of the model. vectors says whether it has the
 // model's own vectors.
 func culpritsWith(ctx context.Context, ev *eval.Evaluator, suspects []measure.Attention, vectors bool) ([]measure.Attention, error) {
-	r := &paddingTest{table: ev.Table, suspects: suspects, all: suspects, roles: map[string][]role{}}
+	r := &paddingTest{table: ev.Table, suspects: suspects, all: suspects, roles: map[string][]role{}, chunk: 1}
 	var replaced []string
 	for _, a := range suspects {
 		replaced = append(replaced, a.Site.Output())
@@ -139,6 +140,9 @@ func (r *paddingTest) sizesNear(pt dim.Point) dim.Point {
 			pt.P -= min(over, pt.P)
 			pt.L = min(pt.L, a.Measured.TokenLimit)
 		}
+	}
+	if over := pt.L % r.chunk; over > 0 {
+		pt.L += r.chunk - over
 	}
 	return r.table.At(pt)
 }

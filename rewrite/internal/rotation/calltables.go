@@ -5,23 +5,26 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // callTables computes the tables of calls of any length.
 type callTables struct {
 	loaded  *eval.Loaded
 	values  []string
+	given   []string // as which outputs of the piece they are given
 	dims    map[string][]dim.Extent
 	last    *Tables // of the last length: many positions are asked for in calls of one
-	changes error   // which rows change, and beyond which length
+	changes *Change // which rows change, and beyond which length
 }
 
 // Changes says which rows are other ones in calls of other lengths, and beyond which. It is nil
 // where all calls have the same.
-func (t *Tables) Changes() error {
+func (t *Tables) Changes() *Change {
 	if t == nil || t.byCall == nil {
 		return nil
 	}
@@ -54,13 +57,29 @@ func (c *callTables) compute(ctx context.Context, pt dim.Point) (*Tables, error)
 		return nil, err
 	}
 	t := &Tables{limit: pt.L - 1}
-	for _, v := range c.values {
-		if want := dim.Evaluate(c.dims[v], pt); !slices.Equal(results[v].Dims, want) {
-			return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, results[v].Dims, pt, want)
+	for i, v := range c.values {
+		whole := results[c.given[i]]
+		if want := dim.Evaluate(c.dims[v], pt); !slices.Equal(whole.Dims, want) {
+			return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, whole.Dims, pt, want)
 		}
-		t.list = append(t.list, table{v, c.dims[v], results[v]})
+		t.list = append(t.list, table{v, c.dims[v], whole})
 	}
 	return t, nil
+}
+
+// listNumbers makes p give a value without dimensions as a list of one, and notes it so: the engine has
+// no tensors without dimensions, and to arithmetic they are the same.
+func (c *callTables) listNumbers(p *eval.Piece) {
+	const suffix = "/rope-rewrite/list"
+	for i, v := range c.values {
+		if len(c.dims[v]) > 0 {
+			continue
+		}
+		list := ir.Int64Tensor(v+suffix+"/shape", []int64{1}, 1)
+		p.Consts = append(p.Consts, list)
+		p.Nodes = append(p.Nodes, onnx.NewNode("Reshape", []string{v, list.Name}, []string{v + suffix}))
+		p.Outputs[i], c.dims[v] = v+suffix, []dim.Extent{dim.ConstantExtent(1)}
+	}
 }
 
 // everywhere returns the tables for every token index, with what computes those of each length
@@ -92,7 +111,7 @@ func (c *callTables) everywhere(ctx context.Context) (*Tables, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.changes = fmt.Errorf("its table %q changes in calls of more than %d tokens; %s", c.values[i], n, OnceForAll)
+			c.changes = &Change{c.values[i], n}
 			far.byCall = c
 		}
 	}

@@ -8,6 +8,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
+// decay says how a rotation also multiplies channels by powers of the position.
+type decay struct{ text string }
+
+// Error is the text.
+func (d decay) Error() string { return d.text }
+
 // decayed says in words how the rotation of m also multiplies each channel by a power of
 // the position, as xPos does (Sun et al., arXiv:2212.10554); "" if it does not. powers are
 // the positions of m, 0 and the powers of two.

@@ -16,7 +16,8 @@
 // In 16 bits frequencies are known roughly only; halfprecision.go finds what they are.
 //
 // Models without a cache and without a position input rotate each token by its index;
-// ByPlace computes the rows of all indices once (tables.go). Where a token has several
+// ByPlace computes the rows of all indices once (tables.go); Explain says what changes where calls of
+// other lengths have other rows (changes.go). Where a token has several
 // positions, Measure also finds which of them rotates each pair (sections.go). Factors on
 // the channels after the rotation are divided out of everything (factors.go).
 //

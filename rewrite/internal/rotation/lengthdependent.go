@@ -16,7 +16,7 @@ import (
 // reason names the length, and the frequencies up to it and beyond.
 
 // OnceForAll tells the user what to do with such a model.
-const OnceForAll = "LongRoPE and dynamic NTK do so; export the model with the frequencies that hold up to there, and give the method with --scaling"
+const OnceForAll = "LongRoPE or dynamic NTK; export the model with the frequencies that hold up to there, and give the method with --scaling"
 
 // oneStep is the rotation by one position: what one call does to a token at position 1.
 // Its frequencies are the angles, in radians.
@@ -114,9 +114,9 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		}
 		at := fmt.Sprintf("with up to %d %s", most, by.what)
 		if pair, _ := near.differs(far); pair >= 0 {
-			return fmt.Errorf("%s pair %d rotates by %.6g per position, with more by %.6g; %s", at, pair, near.frequencies[pair], far.frequencies[pair], OnceForAll)
+			return fmt.Errorf("%s pair %d rotates by %.6g per position, with more by %.6g; this looks like %s", at, pair, near.frequencies[pair], far.frequencies[pair], OnceForAll)
 		}
-		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g; %s", at, near.gain, far.gain, OnceForAll)
+		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g", at, near.gain, far.gain)
 	}
 	return nil
 }

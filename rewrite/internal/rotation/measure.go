@@ -2,7 +2,6 @@ package rotation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -59,7 +58,7 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 		}
 	}
 	if text := decayed(m, powers); text != "" {
-		return nil, errors.New(text)
+		return nil, decay{text}
 	}
 	if broken != nil {
 		return nil, broken

@@ -109,7 +109,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 	if len(values) == 0 {
 		return &Tables{limit: dim.Longest}, nil
 	}
-	p, err := eval.Extract(e.Graph, values, nil)
+	p, err := eval.Extract(e.Graph, slices.Clone(values), nil) // whose outputs listNumbers renames
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +131,14 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 			return nil, fmt.Errorf("%q has the shape %v; one row per token was expected", v, dims[v])
 		}
 	}
-	loaded, err := e.Load(ctx, p)
-	if err != nil {
+	c := &callTables{values: values, dims: dims, given: p.Outputs}
+	c.listNumbers(p)
+	if c.loaded, err = e.Load(ctx, p); err != nil {
 		return nil, err
 	}
-	c := &callTables{loaded: loaded, values: values, dims: dims}
 	t, err := c.everywhere(ctx)
 	if err != nil || t.byCall == nil {
-		loaded.Session.Close()
+		c.loaded.Session.Close()
 	}
 	return t, err
 }

@@ -1,0 +1,120 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
+)
+
+// In a model that rotates tokens by their index, calls of other lengths may rotate the same token
+// differently. Nothing but the tables was compared to see that. What it is, is read from the rotation of
+// a few tokens in calls of two lengths: from one token to the next it does not depend on where the
+// positions begin, and not on factors.
+
+// Change says that a rotation is another one in longer calls.
+type Change struct {
+	value  string // whose rows change
+	tokens int64  // the largest number of tokens for which they do not
+}
+
+// Error says what was seen.
+func (c *Change) Error() string {
+	return fmt.Sprintf("the same token is rotated differently in calls of more than %d tokens (by %q)", c.tokens, c.value)
+}
+
+// Followed is a change of frequencies, which LongRoPE or dynamic NTK may be.
+type Followed struct{ error }
+
+// Unwrap returns the reason.
+func (f Followed) Unwrap() error { return f.error }
+
+// Explain says of a rotation that changes with the length of a call what changes.
+func (r *Rotator) Explain(ctx context.Context, change *Change) error {
+	short := max(change.tokens, 4)
+	long := min(4*short+1, r.Tables.limit+1)
+	var powers decay
+	reach := min(r.Tables.limit, 4095)
+	if _, err := r.upTo(reach, reach).Measure(ctx); errors.As(err, &powers) {
+		return fmt.Errorf("%w; and the position that is counted as 0 follows the length of the call", powers)
+	}
+	near, err := r.firstTokens(ctx, short)
+	if err != nil {
+		return orChange(err, change)
+	}
+	far, err := r.firstTokens(ctx, long)
+	if err != nil {
+		return orChange(err, change)
+	}
+	for c := range near {
+		if a, b := near[c].step, far[c].step; differ(a, b) {
+			return Followed{fmt.Errorf("in calls of %d tokens channel %d turns by %.6g per position, in calls of %d by %.6g; this looks like %s", short, c, a, long, b, OnceForAll)}
+		}
+	}
+	for c := range near {
+		if a, b := near[c].begin, far[c].begin; differ(a, b) {
+			return fmt.Errorf("%w: channel %d of the first token is turned by %.6g in calls of %d tokens and by %.6g in calls of %d, and from token to token by %.6g in both; so positions are counted from a place that follows the length of the call",
+				change, c, a, short, b, long, near[c].step)
+		}
+	}
+	for c := range near {
+		if a, b := near[c].size, far[c].size; differ(a, b) {
+			guess := ""
+			if !differ(b/a, math.Log(float64(long))/math.Log(float64(short))) {
+				guess = "; this looks like a log-n factor"
+			}
+			return fmt.Errorf("%w: channel %d of the second token is multiplied by %.6g in calls of %d tokens and by %.6g in calls of %d%s", change, c, a, short, b, long, guess)
+		}
+	}
+	return change
+}
+
+// orChange returns the error of an evaluation that was stopped, and else the change.
+func orChange(err error, change *Change) error {
+	if bisect.Ended(err) {
+		return err
+	}
+	return change
+}
+
+// differ reports whether two measured angles or sizes are not the same.
+func differ(a, b float64) bool { return math.Abs(a-b) > 1e-4*math.Max(math.Abs(a), 1e-2) }
+
+// turn is what becomes of one channel of the first tokens.
+type turn struct {
+	begin float64 // the angle of the first token, in radians
+	step  float64 // from the first to the second
+	size  float64 // of the second
+}
+
+// firstTokens evaluates the first two tokens in a call of some length.
+func (r *Rotator) firstTokens(ctx context.Context, length int64) ([]turn, error) {
+	call := r.upTo(length-1, length-1)
+	m, err := call.alike(ctx, []int64{0, 1}, 1e-7)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]turn, len(m))
+	for c := range m {
+		partner, most := c, 0.0 // the channel that most of it turns into
+		for _, at := range m[c][0] {
+			for to, v := range at.inOrder() {
+				if to != c && math.Abs(v) > most {
+					partner, most = to, math.Abs(v)
+				}
+			}
+		}
+		var angles [2]float64
+		for p, at := range m[c][0] {
+			own, other := at[c], 0.0
+			if partner != c {
+				other = at[partner]
+			}
+			angles[p], out[c].size = math.Atan2(other, own), math.Hypot(own, other)
+		}
+		out[c].begin, out[c].step = angles[0], math.Remainder(angles[1]-angles[0], 2*math.Pi)
+	}
+	return out, nil
+}
