@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -54,7 +55,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	ly, err := s.Layouts(ev.Table)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)
 	}
 	if ly, err = unpack(ctx, ev, s, ly); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 
 	if err := measureRotation(ctx, ev, s, out); err != nil {
-		return nil, RotationRefusal{err}
+		return nil, RotationRefusal{cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)}
 	}
 	a.Scale *= scores.Curve.Factor
 	takeScale(a)
@@ -127,7 +128,10 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	var keyPosition *onnx.ValueInfo
 	var factor float64
 	if s.Key.Behind {
-		key, err = rotationBehindCache(ctx, ev, s, ly, position)
+		if position != nil {
+			return graph.Refuse(s.ScoresMatMul, "its keys are cached un-rotated and rotated by their places when they are read, the query by the input %q; both by places was expected", position.Name)
+		}
+		key, err = rotationBehindCache(ctx, ev, s, ly)
 		out.Attention.Cache = rope.Raw
 	} else if s.Key.Shared == nil {
 		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
