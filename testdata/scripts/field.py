@@ -41,16 +41,16 @@ ROWS = {
     "llama3_lost": (f.Plain, dict(rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                                                     original_max_position_embeddings=32))),
     "window_lost": (f.Plain, dict(model_type="mistral", sliding_window=8)),
-    "three_positions": f.ThreePositions, "tables_fed": f.FedTables, "alibi": f.Distances,
-    "image": f.Image, "image_fixed": f.FixedImage, "tensor_scatter": field_nodes.scattered(), "shared_cache": f.SharedKeys,
+    "yarn": (f.Yarn, dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16))),
+    "fixed_sizes": f.FixedSizes, "three_positions": f.ThreePositions, "tables_fed": f.FedTables, "alibi": f.Distances,
+    "image": f.Image, "image_fixed": f.FixedImage, "image_memory": f.Memory, "places_given": f.GivenPlaces, "places_of_grids": f.Grids, "tensor_scatter": field_nodes.scattered(), "shared_cache": f.SharedKeys,
 }
 
 
 def inputs(module, length=5, past=3):
     """Feeds of a call, and which of their dimensions are open."""
-    if isinstance(module, f.Image):
-        side = [4 * n for n in module.fixed] if module.fixed else [20, 12]
-        return dict(pixel_values=torch.randn(2, 3, *side)), dict(pixel_values={0: "batch"} | ({} if module.fixed else {2: "height", 3: "width"}))
+    if isinstance(module, f.Patches):
+        return module.feeds(), module.axes
     past = past if module.past else 0
     feeds = dict(input_ids=torch.randint(0, f.VOCAB, (2, length)), attention_mask=torch.ones(2, past + length, dtype=torch.int64))
     feeds["attention_mask"][1, :2] = 0
@@ -68,12 +68,12 @@ def inputs(module, length=5, past=3):
                 feeds[f"past_key_values.{n}.{kind}"] = torch.randn(2, module.kv, past, f.SIZE)
                 axes[f"past_key_values.{n}.{kind}"] = {0: "batch", 2: "past"}
                 axes[f"present.{n}.{kind}"] = {0: "batch", 2: "total"}
-    return feeds, axes
+    return feeds, axes if not module.fixed else {}
 
 
 def arguments(module, feeds):
     """The feeds as the module takes them."""
-    if isinstance(module, f.Image) or hasattr(module, "tables_fed"):
+    if isinstance(module, f.Patches) or hasattr(module, "tables_fed"):
         return tuple(feeds.values())
     past = [x for name, x in feeds.items() if name.startswith("past")]
     return feeds["input_ids"], feeds["attention_mask"], feeds.get("position_ids"), *past
@@ -86,10 +86,10 @@ def export(kind, path):
         if p.dim() > 1:
             torch.nn.init.normal_(p, std=1.6 / p[0].numel() ** 0.5)
     feeds, axes = inputs(module)
-    outputs = ["logits"] + [name for name in axes if name.startswith("present")]
+    outputs = ["logits"] + [name.replace("past_key_values", "present") for name in feeds if name.startswith("past")]
     torch.onnx.export(module, arguments(module, feeds), path, input_names=list(feeds), output_names=outputs, dynamic_axes=axes, opset_version=17, dynamo=False)
     with torch.no_grad():
-        for length, past in ((5, 3), (9, 4), (1, 6)):
+        for length, past in ((5, 3), (9, 4), (1, 6))[:1 if getattr(module, "fixed", False) else 3]:
             feeds, _ = inputs(module, length, past)
             want = module(*arguments(module, feeds))
             have = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {n: x.numpy() for n, x in feeds.items()})

@@ -3,6 +3,8 @@
 A row is a subclass of Decoder. It says what positions a token has, how query and key are turned by them, what the cache
 holds and what is added to scores.
 """
+import math
+
 import torch
 
 HIDDEN, SIZE, VOCAB = 16, 16, 64
@@ -38,6 +40,7 @@ class Decoder(torch.nn.Module):
     layers, heads, kv = 1, 2, 2
     mask, positions, past = True, False, False  # which inputs it has beside the tokens
     rotary, causal, raw = SIZE, True, False     # rotated channels of a head; what the cache holds
+    fixed = False                               # all sizes are those of the example
 
     def __init__(self):
         super().__init__()
@@ -342,6 +345,26 @@ class Linear(Plain):
         self.omega.div_(4)
 
 
+class Yarn(Plain):
+    """YaRN with factor 4 over 16 trained positions, its gain on cosines and sines."""
+    gain = 0.1 * math.log(4) + 1
+
+    def __init__(self):
+        super().__init__()
+        low, high = (SIZE * math.log(16 / (turns * 2 * math.pi)) / (2 * math.log(10000.0)) for turns in (32, 1))
+        low, high = max(math.floor(low), 0), min(math.ceil(high), SIZE - 1)
+        ramp = ((torch.arange(SIZE // 2).double() - low) / (high - low)).clamp(0, 1)
+        self.omega.copy_(frequencies(SIZE) * (1 - ramp * 3 / 4))
+
+    def tables(self, at, total, layer):
+        return tuple(t * self.gain for t in super().tables(at, total, layer))
+
+
+class FixedSizes(Plain):
+    """Exported for one batch, one length and one number of cached tokens."""
+    fixed = True
+
+
 class ThreePositions(Cached):
     """Positions of time, height and width, each for some of the pairs."""
     kv, positions = 1, 3
@@ -379,32 +402,98 @@ class Distances(Decoder):
         return super().scores(q, k, at, layer) - (j[None] - j[:, None]).abs() * torch.tensor([0.25, 0.0625])[:, None, None]
 
 
-class Image(torch.nn.Module):
-    """Patches of an image: half of a head is turned by the row, half by the column."""
-    fixed = None  # rows and columns; None: those of the image
+class Patches(torch.nn.Module):
+    """Tokens that are no text: half of a head is turned by the row of a patch, half by its column."""
 
     def __init__(self):
         super().__init__()
-        self.patch = torch.nn.Conv2d(3, HIDDEN, 4, 4)
         self.q, self.k, self.v = (torch.nn.Linear(HIDDEN, 2 * SIZE) for _ in range(3))
         self.o = torch.nn.Linear(2 * SIZE, HIDDEN)
         self.register_buffer("omega", frequencies(SIZE // 2, 100.0).float())
 
-    def angles(self, rows, columns):
-        at = torch.stack(torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij"), -1).flatten(0, 1)
-        return (at[..., None].float() * self.omega).flatten(1)  # [patches, pairs]: rows, then columns
+    def grid(self, rows, columns):
+        """Rows and columns of all patches, [patches, 2]."""
+        return torch.stack(torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij"), -1).flatten(0, 1)
+
+    def attend(self, x, memory, at):
+        """x [batch, tokens, HIDDEN] attends to memory; at are the places of both, [tokens, axes]."""
+        angle = (at[..., None].float() * self.omega).flatten(-2)  # [tokens, pairs]
+        cos, sin = (torch.cat((t, t), -1) for t in (angle.cos(), angle.sin()))
+        q, k, v = (p(y).unflatten(-1, (2, SIZE)).transpose(1, 2) for p, y in ((self.q, x), (self.k, memory), (self.v, memory)))
+        q, k = (t * cos + halves(t) * sin for t in (q, k))
+        return x + self.o(((q @ k.transpose(-1, -2) / SIZE ** 0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Image(Patches):
+    """An image of any size."""
+    side = 20, 12
+    axes = dict(pixel_values={0: "batch", 2: "height", 3: "width"})
+
+    def __init__(self):
+        super().__init__()
+        self.patch = torch.nn.Conv2d(3, HIDDEN, 4, 4)
+
+    def feeds(self):
+        return dict(pixel_values=torch.randn(2, 3, *self.side))
 
     def forward(self, pixel_values):
         x = self.patch(pixel_values)
-        rows, columns = self.fixed or x.shape[2:]
+        at = self.grid(*x.shape[2:])
         x = x.flatten(2).transpose(1, 2)
-        angle = self.angles(rows, columns)
-        cos, sin = (torch.cat((t, t), -1) for t in (angle.cos(), angle.sin()))
-        q, k, v = (p(x).unflatten(-1, (2, SIZE)).transpose(1, 2) for p in (self.q, self.k, self.v))
-        q, k = (t * cos + halves(t) * sin for t in (q, k))
-        return (x + self.o(((q @ k.transpose(-1, -2) / SIZE ** 0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)),)
+        return (self.attend(x, x, at),)
 
 
 class FixedImage(Image):
-    """The same with the table of one size of image."""
-    fixed = 8, 8
+    """The same with a table for one size of image."""
+    side = 32, 32
+    axes = dict(pixel_values={0: "batch"})
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("places", super().grid(8, 8))
+
+    def grid(self, rows, columns):
+        return self.places
+
+
+class Memory(Patches):
+    """Features of one frame attend to those of another, both on a grid of 6 rows and 4 columns."""
+    axes = dict(features={0: "batch"}, memory={0: "batch"})
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("places", self.grid(6, 4))
+
+    def feeds(self):
+        return dict(features=torch.randn(2, 24, HIDDEN), memory=torch.randn(2, 24, HIDDEN))
+
+    def forward(self, features, memory):
+        return (self.attend(features, memory, self.places),)
+
+
+class GivenPlaces(Patches):
+    """Text and image together, each token with rows and columns that the caller gives as numbers."""
+    axes = dict(text={0: "batch", 1: "words"}, image={0: "batch", 1: "patches"}, places={0: "tokens"})
+
+    def feeds(self):
+        return dict(text=torch.randn(2, 3, HIDDEN), image=torch.randn(2, 8, HIDDEN), places=torch.cat((torch.zeros(3, 2), self.grid(2, 4).float())))
+
+    def forward(self, text, image, places):
+        x = torch.cat((text, image), 1)
+        return (self.attend(x, x, places),)
+
+
+class Grids(Patches):
+    """Patches of several images in one row; an integer input has the rows and columns of each token."""
+    axes = dict(patches={0: "patches"}, places={0: "patches"})
+
+    def feeds(self):
+        return dict(patches=torch.randn(14, 12), places=torch.cat((self.grid(2, 3), self.grid(2, 4))))
+
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Linear(12, HIDDEN)
+
+    def forward(self, patches, places):
+        x = self.embed(patches)[None]
+        return (self.attend(x, x, places)[0],)

@@ -128,16 +128,19 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 		}
 		for _, d := range found {
 			m.Sites[d.index].Reason = fmt.Sprintf("the shapes of the graph could not be measured: %v", err)
+			if other := measure.OtherPlaces(ctx, eng, g, d.site.Core); other != nil {
+				m.Sites[d.index].Reason = other.Error()
+			}
 		}
 		return nil
 	}
 	sized, table := site.Size(sites, table)
-	if s := table.SizesSentence(); s != "" {
-		m.warn(s)
-	}
 	l := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
 	if err := m.sites(ctx, l, found, sized); err != nil {
 		return err
+	}
+	if s := table.SizesSentence(); s != "" && slices.ContainsFunc(found, func(d delimited) bool { return m.Sites[d.index].Attention != nil }) {
+		m.warn(s)
 	}
 	m.leaveUnasked()
 	if !m.proving {

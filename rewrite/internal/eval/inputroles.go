@@ -65,7 +65,7 @@ func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Ext
 				choices[s] = []dim.Extent{dim.ConstantExtent(needed)}
 			case axis == 0 && len(v.Shape) > 1:
 				choices[s] = []dim.Extent{dim.BatchExtent}
-			case ir.IsFloat(v.Type) && len(v.Shape) == 4 && scattered(g, v.Name):
+			case ir.IsFloat(v.Type) && len(v.Shape) >= 3 && scattered(g, v.Name):
 				choices[s] = []dim.Extent{dim.TotalExtent} // a buffer with room for the new tokens
 			case ir.IsFloat(v.Type) && len(v.Shape) == 4:
 				choices[s] = []dim.Extent{dim.PastExtent}
@@ -87,7 +87,7 @@ func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Ext
 // in another order.
 func scattered(g *graph.Graph, value string) bool {
 	for _, n := range g.Consumers[value] {
-		if ir.Standard(n, "ScatterND", "ScatterElements") && n.Inputs[0] == value || ir.Standard(n, "Transpose", "Identity", "Cast") && scattered(g, n.Outputs[0]) {
+		if ir.Standard(n, "ScatterND", "ScatterElements", "TensorScatter") && n.Inputs[0] == value || ir.Standard(n, "Transpose", "Identity", "Cast") && scattered(g, n.Outputs[0]) {
 			return true
 		}
 	}

@@ -122,7 +122,7 @@ func followsLength(inputs map[string][]dim.Extent) bool {
 // dimensions in another order or not.
 func appended(g *graph.Graph, value string) bool {
 	for _, n := range g.Consumers[value] {
-		if ir.Standard(n, "Concat") || ir.Standard(n, "ScatterND", "ScatterElements") && n.Inputs[0] == value ||
+		if ir.Standard(n, "Concat") || ir.Standard(n, "ScatterND", "ScatterElements", "TensorScatter") && n.Inputs[0] == value ||
 			ir.Standard(n, "Transpose", "Identity", "Cast", "Reshape") && appended(g, n.Outputs[0]) {
 			return true
 		}

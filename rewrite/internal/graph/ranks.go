@@ -74,7 +74,7 @@ func (h *shapeHints) outputRank(n *onnx.Node) int {
 		}
 		return r
 	case ir.Standard(n, "Concat", "Slice", "Split", "Identity", "Cast", "Neg", "Not", "Softmax", "Transpose", "Pad", "Tile", "Cos", "Sin", "Sqrt", "Tanh", "Sigmoid",
-		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu", "ScatterND", "ScatterElements"),
+		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu", "ScatterND", "ScatterElements", "TensorScatter"),
 		n.Domain == "com.microsoft":
 		return h.rankOf(first)
 	}

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -58,7 +59,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	ly, err := s.Layouts(ev.Table)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)
 	}
 	if ly, err = unpack(ctx, ev, s, ly); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	case errors.As(err, new(rotation.NotANumber)):
 		return nil, err // the scores mean nothing either
 	case err != nil:
-		return nil, RotationRefusal{err}
+		return nil, RotationRefusal{cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)}
 	}
 	a.Scale *= scores.Curve.Factor
 	takeScale(a)
@@ -134,7 +135,10 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	var keyPosition placed
 	var factor float64
 	if s.Key.Behind {
-		key, err = rotationBehindCache(ctx, ev, s, ly, position, out.Mask)
+		if position != (placed{}) {
+			return graph.Refuse(s.ScoresMatMul, "its keys are cached un-rotated and rotated by their places when they are read, the query by %s; both by places was expected", position.text())
+		}
+		key, err = rotationBehindCache(ctx, ev, s, ly, out.Mask)
 		out.Attention.Cache = rope.Raw
 	} else if s.Key.Shared == nil {
 		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached, out.Mask)

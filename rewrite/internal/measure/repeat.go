@@ -250,16 +250,10 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 }
 
 // rotationBehindCache measures the rotation of keys that are cached as they come and rotated
-// when they are read, each by its place among all tokens. query is what tells the positions of
-// the query's rotation; mask is the padding mask, nil where it is not known.
-func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, query placed, mask *onnx.ValueInfo) (*rotation.Matrix, error) {
+// when they are read, each by its place among all tokens. mask is the padding mask, nil where it is not known.
+func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, mask *onnx.ValueInfo) (*rotation.Matrix, error) {
 	at, cached := s.ScoresMatMul, s.Key.Cache.Present
-	switch {
-	case query.input != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by their places when they are read, the query by the input %q; both by places was expected", query.input.Name)
-	case query.computed != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by their places when they are read, the query by positions that the graph computes (%q); both by places was expected", query.computed.Value)
-	case ev.Table.Slotted(), ev.Table.Static != (dim.Point{}):
+	if ev.Table.Slots != nil || ev.Table.Static != (dim.Point{}) {
 		return nil, graph.Refuse(at, "its keys are cached un-rotated, in a cache or a model of fixed size; a cache that grows was expected")
 	}
 	before, _, err := branchRotation(ctx, ev, s.Key, at, "key", s.Key.Cached(), ly.Key, ly.KeyCached, mask)

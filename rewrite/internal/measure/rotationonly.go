@@ -37,7 +37,7 @@ func RotationAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Mea
 	var key *rotation.Matrix
 	var keyPosition placed
 	if s.Key.Behind {
-		key, err = rotationBehindCache(ctx, ev, s, ly, position, nil)
+		key, err = rotationBehindCache(ctx, ev, s, ly, nil)
 	} else {
 		key, keyPosition, err = rotationBeforeNorms(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached)
 	}

@@ -41,7 +41,7 @@ func slotsKnown(t *eval.ShapeTable, s *site.Sized) error {
 }
 
 func refuseSlots(c *site.CacheUpdate, why error) error {
-	return graph.Refuse(c.Concat, "its cache has a fixed size, and new keys and values are not written right after the earlier tokens: %v. Methods that change only frequencies are possible with --target onnx; for others export the model with a growing cache (--kv fixed then gives it a fixed capacity)", why)
+	return graph.Refuse(c.Concat, "its cache has a fixed size, and it cannot be said that new keys and values are written right after the earlier tokens: %v. Methods that change only frequencies are possible with --target onnx; for others export the model with a growing cache (--kv fixed then gives it a fixed capacity)", why)
 }
 
 // slotted checks that the caches of a site are written as a list is appended to: a call's

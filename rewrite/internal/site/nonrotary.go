@@ -84,26 +84,69 @@ func RotatedBefore(g *graph.Graph, boundaries []string) *onnx.Node {
 
 // turnedBetween returns a node that works by position on the way back from values to the
 // products with weights, or to the value start where that is nearer; nil where there is none.
-func turnedBetween(g *graph.Graph, values []string, start string) (by *onnx.Node) {
+func turnedBetween(g *graph.Graph, values []string, start string) *onnx.Node {
+	for _, t := range turns(g, values, start) {
+		if g.Classes[t.By] > graph.ConstantClass {
+			return t.Node
+		}
+	}
+	return nil
+}
+
+// Turn is a node that multiplies hidden states by a value that tells positions apart.
+type Turn struct {
+	Node *onnx.Node
+	By   string
+}
+
+// Turns lists what hidden states are multiplied by on the way back from values to the products
+// with weights. A constant matrix is among them: it may hold the cosines of all positions.
+func Turns(g *graph.Graph, values []string) []Turn { return turns(g, values, "") }
+
+func turns(g *graph.Graph, values []string, start string) (list []Turn) {
 	g.Upstream(values, func(v string, n *onnx.Node) (next []string) {
-		if by != nil || v == start || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
+		if v == start || n == nil || !g.IsData(v) || g.WeightProduct(n) || ir.Standard(n, "DynamicQuantizeLinear") {
 			return nil
 		}
 		if ir.Standard(n, "Cos", "Sin") { // the class of angles may be that of hidden states
-			by = n
+			list = append(list, Turn{n, n.Inputs[0]})
 			return nil
 		}
 		for i, in := range n.Inputs {
 			switch {
+			case ir.Standard(n, "Mul") && len(n.Inputs) == 2 && GivenAlone(g, in) != "" && GivenAlone(g, n.Inputs[1-i]) == "":
+				list = append(list, Turn{n, in})
 			case g.IsData(in):
 				next = append(next, in)
-			case g.Classes[in] > graph.ConstantClass && ir.Standard(n, "Mul", "MatMul", "Einsum", "RotaryEmbedding") && i < 2 && !positionInvariant(g, in) && !oneChannel(g, in):
-				by = n
+			case ir.Standard(n, "Mul", "MatMul", "Einsum", "RotaryEmbedding") && i < 2 && !positionInvariant(g, in) && !oneChannel(g, in):
+				list = append(list, Turn{n, in})
 			}
 		}
 		return next
 	})
-	return by
+	return list
+}
+
+// GivenAlone returns a float graph input that a value is made of where it is made of such inputs
+// alone, without a product with weights; "" for all others.
+func GivenAlone(g *graph.Graph, value string) (input string) {
+	alone := g.IsData(value)
+	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		switch {
+		case !alone || !g.IsData(v):
+		case n == nil:
+			input = v
+		case g.WeightProduct(n):
+			alone = false
+		default:
+			return ir.Reads(n)
+		}
+		return nil
+	})
+	if !alone {
+		return ""
+	}
+	return input
 }
 
 // RotatingNode returns a node that rotates hidden states by position, nil where there is
@@ -176,6 +219,8 @@ func dataInputs(g *graph.Graph, n *onnx.Node) (data []string, same bool) {
 	}
 	for i, v := range n.Inputs {
 		switch {
+		case ir.Standard(n, "Mul") && GivenAlone(g, v) != "": // cosines that the caller computes
+			return nil, false
 		case g.IsData(v):
 			data = append(data, v)
 		case rearranges && i > 0: // a shape, axes or indices

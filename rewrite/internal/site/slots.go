@@ -12,11 +12,15 @@ import (
 )
 
 // Caches of fixed size (transformers' StaticCache): past and present are buffers, and a
-// Scatter writes the rows of new tokens at places that an input of the call tells.
+// Scatter writes the rows of new tokens at places that an input of the call tells. A
+// TensorScatter (opset 24) has a place for each row of the batch.
 
 // slotsAt returns the cache update that n is, where n is such a Scatter, or the Transpose
 // behind one that stands between two: index_copy along an inner axis is exported so.
 func slotsAt(g *graph.Graph, n *onnx.Node) *CacheUpdate {
+	if ir.Standard(n, "TensorScatter") && len(n.Inputs) == 3 && isCache(g, n.Inputs[0]) && g.IsData(n.Inputs[1]) && !isCache(g, n.Inputs[1]) && !g.IsData(n.Inputs[2]) {
+		return &CacheUpdate{Concat: n, Past: n.Inputs[0], NewRows: n.Inputs[1], Present: n.Outputs[0], Places: n.Inputs[2]}
+	}
 	scatter := n
 	var order []int64
 	if ir.Standard(n, "Transpose") {

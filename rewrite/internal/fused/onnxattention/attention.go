@@ -19,6 +19,7 @@ type attention struct {
 	node                    *onnx.Node
 	query, key, value, mask string
 	pastKey, pastValue      string
+	lengths                 string  // how many keys of each row are tokens, int64 [batch]; "" is all
 	boolean                 bool    // the mask is of truth values, else it is added to the scores
 	flat                    bool    // 3-D inputs: heads and channels share an axis
 	heads, keyHeads         int64   // of 3-D inputs
@@ -32,9 +33,6 @@ func read(n *onnx.Node, c fused.Context) (*attention, error) {
 	if err := fused.Known(n, "is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap", "softmax_precision"); err != nil {
 		return nil, err
 	}
-	if fused.Input(n, 6) != "" {
-		return nil, errors.New("it reads nonpad_kv_seqlen, for a cache outside the op, which is not supported")
-	}
 	if err := fused.Arity(n, 3, 7, 4); err != nil {
 		return nil, err
 	}
@@ -42,12 +40,15 @@ func read(n *onnx.Node, c fused.Context) (*attention, error) {
 		return nil, errors.New("it outputs the product of query and key (qk_matmul_output)")
 	}
 	a := &attention{node: n, query: n.Inputs[0], key: n.Inputs[1], value: n.Inputs[2],
-		mask: fused.Input(n, 3), pastKey: fused.Input(n, 4), pastValue: fused.Input(n, 5)}
+		mask: fused.Input(n, 3), pastKey: fused.Input(n, 4), pastValue: fused.Input(n, 5), lengths: fused.Input(n, 6)}
 	if (a.pastKey == "") != (a.pastValue == "") {
 		return nil, errors.New("it has only one of past_key and past_value")
 	}
 	if a.pastKey != "" && (fused.Output(n, 1) == "" || fused.Output(n, 2) == "") {
 		return nil, errors.New("it has past_key and past_value without present_key and present_value")
+	}
+	if a.lengths != "" && a.pastKey != "" {
+		return nil, errors.New("it has both past_key and nonpad_kv_seqlen, which is for a cache outside it")
 	}
 	a.element = c.Type(a.query)
 	if err := a.attributes(); err != nil {
@@ -146,6 +147,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 		}
 		scores = b.Add("Add", []string{scores, bias})
 	}
+	if a.lengths != "" {
+		scores = b.Add("Add", []string{scores, a.bias(b, a.filled(b, key))})
+	}
 	if a.causal {
 		scores = b.Add("Add", []string{scores, a.bias(b, a.earlier(b, query, key))})
 	}
@@ -212,14 +216,30 @@ func (a *attention) bias(b *fused.Builder, visible string) string {
 	return b.Add("Where", []string{visible, b.Float(0, a.element), b.Float(math.Inf(-1), a.element)})
 }
 
-// earlier says which keys are at or before a query: j ≤ past + i.
+// earlier says which keys are at or before a query: j ≤ past + i, where past is what a row has
+// beside the queries.
 func (a *attention) earlier(b *fused.Builder, query, key string) string {
-	past := b.Int(0)
+	past, length := b.Int(0), b.Size(query, 2)
 	if a.pastKey != "" {
 		past = b.Size(a.pastKey, 2)
 	}
 	zero, one := b.Int(0), b.Int(1)
-	i := b.Add("Range", []string{past, b.Add("Add", []string{past, b.Size(query, 2)}), one})
+	i := b.Add("Range", []string{past, b.Add("Add", []string{past, length}), one})
 	j := b.Add("Range", []string{zero, b.Size(key, 2), one})
-	return b.Add("LessOrEqual", []string{j, b.Add("Unsqueeze", []string{i, b.Ints(1)})})
+	column := b.Add("Unsqueeze", []string{i, b.Ints(1)})
+	if a.lengths != "" {
+		column = b.Add("Add", []string{column, b.Add("Sub", []string{a.perRow(b), length})})
+	}
+	return b.Add("LessOrEqual", []string{j, column})
+}
+
+// filled says which keys are tokens: the first ones of each row.
+func (a *attention) filled(b *fused.Builder, key string) string {
+	j := b.Add("Range", []string{b.Int(0), b.Size(key, 2), b.Int(1)})
+	return b.Add("Less", []string{j, a.perRow(b)})
+}
+
+// perRow is how many keys of each row are tokens, [batch, 1, 1, 1].
+func (a *attention) perRow(b *fused.Builder) string {
+	return b.Add("Reshape", []string{a.lengths, b.Ints(-1, 1, 1, 1)})
 }

@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		{"absent value", []string{"q", "k", ""}, one, nil, "it lacks its input 2"},
 		{"no output", q, nil, nil, "its first output has no name"},
 		{"product wanted", q, []string{"y", "", "", "qk"}, nil, "it outputs the product of query and key (qk_matmul_output)"},
-		{"outside cache", []string{"q", "k", "v", "", "", "", "n"}, one, nil, "it reads nonpad_kv_seqlen, for a cache outside the op, which is not supported"},
+		{"a cache inside and outside", []string{"q", "k", "v", "", "p", "r", "n"}, three, nil, "it has both past_key and nonpad_kv_seqlen, which is for a cache outside it"},
 		{"past key alone", []string{"q", "k", "v", "", "p"}, three, nil, "it has only one of past_key and past_value"},
 		{"past without present", []string{"q", "k", "v", "", "p", "r"}, one, nil, "it has past_key and past_value without present_key and present_value"},
 		{"no heads", q, one, onnx.IntAttr("q_num_heads", 0), "its attribute q_num_heads is 0, which is outside 1 to 65536"},

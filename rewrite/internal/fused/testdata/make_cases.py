@@ -1,6 +1,6 @@
 """Write the cases that the adapters of ONNX Attention and RotaryEmbedding are tested with.
 
-    make_cases.py          (needs numpy and onnx; writes ../../onnxattention/testdata and ../../onnxrotary/testdata)
+    make_cases.py          (needs numpy and onnx; writes ../onnxattention/testdata and ../onnxrotary/testdata)
 
 Each case is a node, random inputs, and the outputs that onnx's reference evaluator gives for them in float64.
 """
@@ -99,6 +99,20 @@ def attention():
     yield case("one row of masks", A, qkv() + [holes(1, T)], not_run="attn_mask")
 
 
+def outside():
+    """A cache outside the op: of each row's keys the first so many are tokens."""
+    B, H, K, L, T, D = 2, 4, 2, 3, 7, 4
+    qkv = lambda: [normal(B, H, L, D), normal(B, K, T, D), normal(B, K, T, D)]
+    flat = lambda: [normal(B, L, H * D), normal(B, T, K * D), normal(B, T, K * D)]
+    tokens = lambda *n: [None, None, None, np.array(n)]
+    heads = dict(q_num_heads=H, kv_num_heads=K)
+    yield case("cache outside", "Attention", qkv() + tokens(5, 7), opset=24)
+    yield case("cache outside, 3-D", "Attention", flat() + tokens(7, 4), heads, opset=24)
+    yield case("cache outside and mask of truth values", "Attention", qkv() + [holes(B, 1, L, T)] + tokens(4, 6)[1:], opset=24)
+    yield case("cache outside, causal", "Attention", qkv() + tokens(5, 7), dict(is_causal=1), opset=24)
+    yield case("cache outside, causal, 3-D", "Attention", flat() + tokens(6, 3), dict(is_causal=1, **heads), opset=24)
+
+
 def rotary():
     B, H, L, D, N = 2, 3, 4, 8, 9
     R = "RotaryEmbedding"
@@ -121,11 +135,12 @@ def rotary():
 
 
 def write(folder, cases):
-    path = os.path.join(HERE, "..", "..", folder, "testdata", "cases.json")
+    path = os.path.join(HERE, "..", folder, "testdata", "cases.json")
     with open(path, "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
     print("wrote", os.path.normpath(path), "with onnx", onnx.__version__)
 
 
-write("onnxattention", list(attention()))
+cases = list(attention())
 write("onnxrotary", list(rotary()))
+write("onnxattention", cases + list(outside()))
