@@ -95,6 +95,7 @@ func (v *validation) both(ctx context.Context, as decoder.Options) (own [][]floa
 // where that does not explain the differences, with every number rounded once more at random.
 func (v *validation) rounding(ctx context.Context) error {
 	r, own := v.result, v.own
+	v.logits = nil // they were compared, and are as large as what comes
 	ways := []decoder.Options{{AsWritten: true}}
 	for seed := range roundings {
 		ways = append(ways, decoder.Options{Rounded: true, Seed: seed})

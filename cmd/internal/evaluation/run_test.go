@@ -2,11 +2,8 @@ package evaluation_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -132,52 +129,6 @@ func TestRunRefuses(t *testing.T) {
 	cancel()
 	if err := evaluation.Run(ctx, plan(), v, evaluation.Options{Model: options}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
-	}
-}
-
-// Perplexities and their intervals are those of ONNX Runtime's own logits, by numpy and scipy
-// (testdata/perplexity.py), also at lengths that are no multiple of a block.
-func TestPerplexity(t *testing.T) {
-	v, options := variants(t)
-	b, err := os.ReadFile("testdata/perplexity.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var golden struct {
-		Text     string
-		Windows  int
-		LogLoss  [][]float64 `json:"log_loss"`
-		Readings []evaluation.Reading
-	}
-	if err := json.Unmarshal(b, &golden); err != nil {
-		t.Fatal(err)
-	}
-	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Depths: []float64{0}, Samples: 1, Windows: 3, Text: golden.Text}
-	for _, r := range golden.Readings {
-		p.Lengths = append(p.Lengths, r.Length)
-	}
-	samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(samples) != golden.Windows {
-		t.Fatalf("%d windows, want %d", len(samples), golden.Windows)
-	}
-	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5*math.Abs(b) }
-	for i, want := range golden.LogLoss {
-		if !slices.EqualFunc(samples[i].LogLoss, want, near) {
-			t.Errorf("window %d: %v, want %v", i, samples[i].LogLoss, want)
-		}
-	}
-	s := evaluation.Summarise(samples, p.Lengths)
-	if len(s.Readings) != len(golden.Readings) {
-		t.Fatalf("%d readings, want %d", len(s.Readings), len(golden.Readings))
-	}
-	for i, want := range golden.Readings {
-		got := s.Readings[i]
-		if !near(got.Perplexity, want.Perplexity) || !near(got.Last, want.Last) || !near(got.Low, want.Low) || !near(got.High, want.High) {
-			t.Errorf("%d tokens: %+v, want %+v", want.Length, got, want)
-		}
 	}
 }
 

@@ -26,9 +26,9 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// The quantiles are scipy's (testdata/perplexity.py).
+// The quantiles are scipy's (testdata/evaluate.py).
 func TestStudent(t *testing.T) {
-	b, err := os.ReadFile("testdata/perplexity.json")
+	b, err := os.ReadFile("testdata/samples.json")
 	if err != nil {
 		t.Fatal(err)
 	}

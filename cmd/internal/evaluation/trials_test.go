@@ -14,7 +14,7 @@ import (
 )
 
 // Every prompt of pass keys and needles, drawn numbers included, is the one that a script in Python makes
-// without our code (testdata/make_trials.py).
+// without our code (testdata/evaluate.py).
 func TestTrialsOfScript(t *testing.T) {
 	b, err := os.ReadFile("testdata/trials.json")
 	if err != nil {
