@@ -25,7 +25,7 @@ func rawCaches() []lookalike {
 		{name: "larger keys behind the cache", models: model, kept: kept(""), is: is, change: func(p *patient) {
 			p.Key(func(old string) string { return p.Op("Mul", old, p.Float(1.5)) })
 		}},
-		{name: "keys one place further than queries", models: model, kept: kept("the rotation gives"), change: func(p *patient) {
+		{name: "keys one place further than queries", models: model, kept: kept("their places were expected"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Add", old, p.Float(1)) })
 		}},
 		{name: "keys rotated faster", models: model, kept: kept("per position in the query and by"), change: func(p *patient) {
