@@ -66,7 +66,7 @@ func TestWrap(t *testing.T) {
 func TestQuote(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain äöü … 🙂\n":                "plain äöü … 🙂\n",
-		"a\x1b[2Jb\rc\td\x00e\x7f":       `a\u001b[2Jb\u000dc\u0009d\u0000e\u007f`,
+		"a\x1b[2Jb\rc\td\x00e\x7f":       "a\\u001b[2Jb\\u000dc\td\\u0000e\\u007f",
 		"\u009b31m \u0085":               `\u009b31m \u0085`,
 		"\u202a\u202e\u2066\u2069\u200f": `\u202a\u202e\u2066\u2069\u200f`,
 		"line\u2028break\u2029":          `line\u2028break\u2029`,
