@@ -86,7 +86,7 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 		Proof: s.Proof,
 	}
 	if c := e.Measured.Computed; c != nil {
-		out.Positions = c.Unlike
+		out.Positions = cmp.Or(c.Unlike, provenance.ByIndex)
 	}
 	if r.earlier != nil {
 		if original := r.earlier.Original(s.Layer, s.Node); original != nil {

@@ -116,8 +116,11 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 			}
 		}
 	}
-	for _, tokens := range []int64{301, 2049, 4_097, 20_011, 65_537, dim.Longest + 1} {
-		seen.shift = math.NaN()
+	seen.shift = math.NaN()
+	for _, tokens := range []int64{9, 301, 2049, 4_097, 20_011, 65_537, dim.Longest + 1} { // of one text, where there is a cache
+		if !r.loaded.Table.Past {
+			seen.shift = math.NaN()
+		}
 		if err := r.look(ctx, &seen, r.sized(dim.Point{B: 1, L: 1, P: tokens - 1}), 0); err != nil {
 			if bisect.Ended(err) {
 				return err

@@ -45,15 +45,15 @@ func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []stri
 		return nil, ended(err)
 	}
 	defer r.Close()
-	given, err := r.given(ctx)
-	if err != nil || given {
-		return nil, ended(err)
-	}
 	c, err := r.choose(ctx)
 	if err != nil || c == nil {
 		return nil, ended(err)
 	}
 	r.values = []string{c.Value}
+	given, err := r.given(ctx, c)
+	if err != nil || given {
+		return nil, ended(err)
+	}
 	if err = r.about(ctx, c); err != nil {
 		return nil, ended(err)
 	}

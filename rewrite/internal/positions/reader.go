@@ -126,10 +126,10 @@ func (r *Reader) at(ctx context.Context, c call) ([][]float64, error) {
 	return r.run(ctx, c.pt, feeds)
 }
 
-// given reports whether the nearest candidate is what an input gives, or that times a number: the
-// rotation is then measured by the input. It also looks whether it is that and a number more.
-func (r *Reader) given(ctx context.Context) (bool, error) {
-	inputs := r.loaded.Piece.Inputs
+// given reports whether positions are what an input gives, or that times a number: the rotation is then
+// measured by the input. It also looks whether they are that and a number more.
+func (r *Reader) given(ctx context.Context, c *Computed) (bool, error) {
+	inputs := c.Inputs
 	if len(inputs) != 1 {
 		return false, nil
 	}
@@ -165,6 +165,7 @@ func (r *Reader) given(ctx context.Context) (bool, error) {
 	}
 	if more {
 		r.ids, r.mask = inputs[0], nil
+		c.Ids, c.Mask = r.ids, r.mask
 	}
 	return times && factor != 0, nil
 }
