@@ -92,12 +92,18 @@ func (c *callTables) everywhere(ctx context.Context) (*Tables, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.changes = fmt.Errorf("its table %q changes in calls of more than %d tokens; %s", c.values[i], n, OnceForAll)
+			why := OnceForAll
+			if one.differs(far, dim.Point{B: 1, L: 1}) == i { // nothing is rotated at position 0
+				why = firstChanges
+			}
+			c.changes = fmt.Errorf("its table %q changes in calls of more than %d tokens; %s", c.values[i], n, why)
 			far.byCall = c
 		}
 	}
 	return far, nil
 }
+
+const firstChanges = "its row of the first token does so too, so positions or a factor follow the length of the call, and they were not found as a value of the graph"
 
 // differs returns which table has other rows than one of as many tokens or more, -1 where none
 // has. pt are the sizes of the call that has these.

@@ -60,6 +60,23 @@ func computedPositions() []lookalike {
 			},
 		},
 		lookalike{
+			name: "half a position more behind a long past", models: models,
+			kept: both("with up to 5000 cached tokens nothing is rotated at position 0, with more pair 0 is rotated by 0.5 there: positions are shifted"),
+			change: func(p *patient) {
+				p.Angles(func(old string) string {
+					return p.Op("Add", old, p.Op("Where", p.Op("Greater", p.Past(), p.Int(5000)), p.Float(0.5), p.Float(0)))
+				})
+			},
+		},
+		lookalike{
+			name: "half a position less for each token of a call", models: without, kept: both("its row of the first token does so too, so positions or a factor follow the length of the call"),
+			change: func(p *patient) {
+				p.Angles(func(old string) string {
+					return p.Op("Sub", old, p.Op("Mul", p.Cast(p.Size("input_ids", 1), onnx.Float), p.Float(0.5)))
+				})
+			},
+		},
+		lookalike{
 			name: "without a cache, minus the length", models: without, is: hasScale(1),
 			change: func(p *patient) {
 				indices(p, func(old string) string { return p.Op("Sub", old, p.Size("input_ids", 1)) })
