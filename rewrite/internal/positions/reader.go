@@ -97,7 +97,7 @@ type call struct {
 	starts []int64 // the first position of each row; nil for the number of cached tokens
 }
 
-// at evaluates the candidates in a call.
+// at evaluates the candidates in a call, which has the sizes of the model where these are static.
 func (r *Reader) at(ctx context.Context, c call) ([][]float64, error) {
 	feeds := map[string]engine.Tensor{}
 	for _, v := range r.loaded.Piece.Inputs {
@@ -145,6 +145,7 @@ func (r *Reader) given(ctx context.Context, c *Computed) (bool, error) {
 		if !r.loaded.Table.Past {
 			pt.P = 0
 		}
+		pt = r.loaded.Table.At(pt)
 		starts := [][]int64{{40, 3}, {1009}, {65_537, 4099, 20_011}, {dim.Longest}}[i]
 		all, err := ids.at(ctx, call{pt: pt, starts: starts})
 		if err != nil {
@@ -155,7 +156,7 @@ func (r *Reader) given(ctx context.Context, c *Computed) (bool, error) {
 			rows = pt.B
 		}
 		for i, x := range all[0] {
-			id := float64(starts[int64(i)/pt.L%rows] + int64(i)%pt.L)
+			id := float64(starts[int64(i)/pt.L%rows%int64(len(starts))] + int64(i)%pt.L)
 			if math.IsNaN(shift) {
 				shift, factor = x-id, x/id
 			}
