@@ -104,14 +104,17 @@ type Site struct {
 	Computes *rope.Attention `json:"computes,omitempty"`
 	Proof    *Proof          `json:"proof,omitempty"`
 
-	// Positions says why the positions that the graph computes itself are not the index of each token
-	// plus one number for its row; "" where they are, and where the graph does not compute them.
+	// Positions is about positions that the graph computes itself: ByIndex, or why they are not the
+	// index of each token plus one number for its row. It is "" where the graph does not compute them.
 	Positions string `json:"positions,omitempty"`
 
 	// PositionIDs are of each layer the value with positions that the op reads when no
 	// method changes them; nil where it still reads it.
 	PositionIDs []string `json:"position_ids,omitempty"`
 }
+
+// ByIndex says that positions are the index of each token plus one number for its row.
+const ByIndex = "by index"
 
 // Proof says how the op compared with the original on random inputs. Errors are
 // the largest absolute ones of any element.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -132,6 +133,13 @@ func DescribeSite(s rewrite.Site) string {
 	}
 	if s.AfterRotation != "" {
 		text += ", " + s.AfterRotation
+	}
+	switch s.Positions {
+	case "":
+	case provenance.ByIndex:
+		text += ", positions computed by the graph"
+	default:
+		text += ", positions computed by the graph, not by index"
 	}
 	if s.RotationOnly {
 		return text + "; only its rotation is rewritten: " + s.Reason

@@ -80,12 +80,8 @@ func (w *Op) Attention() measure.Attention {
 	view := w.Scope.View
 	original := w.Record.Original
 	original.QueryFactors, original.KeyFactors = w.Now.QueryFactors, w.Now.KeyFactors // the record has none
-	var computed *positions.Computed
-	if why := w.Record.Positions; why != "" {
-		computed = &positions.Computed{Value: w.positions, About: positions.About{Unlike: why}}
-	}
 	return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.Written(view, w.Node, w.Op, w.Record.Normed), Measured: &measure.Measured{
-		Computed:  computed,
+		Computed:  w.computed(),
 		Attention: original,
 		Layouts:   &site.Layouts{Cached: w.Op.PastKey != ""},
 		Position:  view.Inputs[w.positions],
@@ -94,7 +90,22 @@ func (w *Op) Attention() measure.Attention {
 	}}
 }
 
+// computed is the positions that the graph computes itself, nil where it does not. What they are computed
+// from is not known any more.
+func (w *Op) computed() *positions.Computed {
+	switch why := w.Record.Positions; why {
+	case "":
+		return nil
+	case provenance.ByIndex:
+		return &positions.Computed{Value: w.positions}
+	default:
+		return &positions.Computed{Value: w.positions, About: positions.About{Unlike: why}}
+	}
+}
+
 // Binding returns what the op is lowered with once more.
 func (w *Op) Binding(mask *onnx.ValueInfo) lower.Binding {
-	return lower.Written(w.Node, w.Op, w.positions, mask, w.Record.Latent, w.Record.Cache == lower.FixedCache, w.Record.Original.Encoding.LengthDependent)
+	b := lower.Written(w.Node, w.Op, w.positions, mask, w.Record.Latent, w.Record.Cache == lower.FixedCache, w.Record.Original.Encoding.LengthDependent)
+	b.Computed = w.computed()
+	return b
 }

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -125,6 +126,17 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 func (p *Piece) Fed(boundaries []string, typed ...*onnx.ValueInfo) *Piece {
 	q := *p
 	q.Boundaries, q.Typed = boundaries, typed
+	return &q
+}
+
+// Sized returns the piece with the shape of a value that is fed.
+func (p *Piece) Sized(v string, dims []dim.Extent) *Piece {
+	q := *p
+	q.dims = maps.Clone(p.dims)
+	if q.dims == nil {
+		q.dims = map[string][]dim.Extent{}
+	}
+	q.dims[v] = dims
 	return &q
 }
 

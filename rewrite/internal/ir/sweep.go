@@ -10,12 +10,15 @@ import (
 // read by nothing else: it goes back from the inputs of removed nodes and from the
 // values in free, which may have lost their readers. It adds the nodes that it
 // removes to removed. It returns the values among these that the graph does not make
-// itself: true for those of a graph around it.
-func Sweep(g *onnx.Graph, removed map[*onnx.Node]bool, free map[string]bool) map[string]bool {
+// itself: true for those of a graph around it. What is kept stays, whoever reads it.
+func Sweep(g *onnx.Graph, removed map[*onnx.Node]bool, free map[string]bool, kept ...string) map[string]bool {
 	readers := map[string]int{}
 	producer := map[string]*onnx.Node{}
 	for _, o := range g.Outputs {
 		readers[o.Name]++
+	}
+	for _, v := range kept {
+		readers[v]++
 	}
 	for _, n := range g.Nodes {
 		if removed[n] {

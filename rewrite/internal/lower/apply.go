@@ -19,6 +19,7 @@ type Change struct {
 	Edited    bool            // the nodes compute something else than the site did
 	Nodes     []*onnx.Node
 	Constants []*onnx.Tensor
+	Positions string // the value that the op reads as positions where no method gives it others: it stays in the model; "" for none
 }
 
 // Apply puts the new nodes into the model, and removes the nodes and constants that
@@ -50,11 +51,13 @@ func applyTo(s *site.Scope, changes []Change) error {
 	removed := map[*onnx.Node]bool{}
 	made := map[string]bool{}                // by name: sites may share nodes and constants
 	inFront := map[*onnx.Node][]*onnx.Node{} // node of the model → new nodes to put in front of it
+	var kept []string
 	makeRoom(s, changes)
 	for _, c := range changes {
 		if c.Scope != s {
 			continue
 		}
+		kept = append(kept, c.Positions)
 		for _, n := range c.Nodes {
 			if !made[n.Outputs[0]] {
 				inFront[c.Site.Replaced[0]] = append(inFront[c.Site.Replaced[0]], n)
@@ -76,9 +79,9 @@ func applyTo(s *site.Scope, changes []Change) error {
 		nodes = append(append(nodes, inFront[n]...), n)
 	}
 	g.Nodes = nodes
-	free := ir.Sweep(g, removed, nil)
+	free := ir.Sweep(g, removed, nil, kept...)
 	for _, outer := range s.Outer {
-		free = ir.Sweep(outer, map[*onnx.Node]bool{}, free)
+		free = ir.Sweep(outer, map[*onnx.Node]bool{}, free, kept...)
 	}
 	return ir.Order(g)
 }

@@ -114,6 +114,9 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	if binding.countsPadding(a) {
 		tokens = count(b, binding) // before what a method adds, so that a later edit finds it there
 	}
+	if binding.Computed != nil && a.Drawn.Range > 0 {
+		op.PositionIDs = "" // those drawn stand in the order of indices, whatever number a row begins with
+	}
 	setValue(b, &op, a, extra)
 	if tokens != nil {
 		op.PositionIDs = tokens.byRealTokens(b, op.PositionIDs)

@@ -60,7 +60,7 @@ func openComputed(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *on
 	if err != nil {
 		return nil, graph.Refuse(at, "%s cannot be evaluated by itself: %v", what, err)
 	}
-	loaded, refusal := ev.OpenPiece(ctx, at, what, p.Fed(b.MeasuredFrom(), c.Info()))
+	loaded, refusal := ev.OpenPiece(ctx, at, what, p.Fed(b.MeasuredFrom(), c.Info()).Sized(c.Value, c.Dims))
 	if refusal != nil {
 		return nil, refusal
 	}

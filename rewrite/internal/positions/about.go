@@ -90,12 +90,12 @@ func (r *Reader) calls() (list []call) {
 	return list
 }
 
-// sized returns a call with all of its tokens new where the model has no cache.
+// sized returns a call with all of its tokens new where the model has no cache, and with the static sizes.
 func (r *Reader) sized(pt dim.Point) dim.Point {
 	if !r.loaded.Table.Past {
 		pt.L, pt.P = pt.L+pt.P, 0
 	}
-	return pt
+	return r.loaded.Table.At(pt)
 }
 
 // about completes positions by evaluating them in texts that are padded in front, in one call and in
@@ -111,13 +111,16 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 			if pt.B = 1; !r.loaded.Table.Past {
 				seen.shift = math.NaN() // each text is one call
 			}
-			if err := r.look(ctx, &seen, pt, text.first); err != nil {
+			if err := r.look(ctx, &seen, r.sized(pt), text.first); err != nil {
 				return err
 			}
 		}
 	}
-	for _, tokens := range []int64{301, 2049, 4_097, 20_011, 65_537, dim.Longest + 1} {
-		seen.shift = math.NaN()
+	seen.shift = math.NaN()
+	for _, tokens := range []int64{9, 301, 2049, 4_097, 20_011, 65_537, dim.Longest + 1} { // of one text, where there is a cache
+		if !r.loaded.Table.Past {
+			seen.shift = math.NaN()
+		}
 		if err := r.look(ctx, &seen, r.sized(dim.Point{B: 1, L: 1, P: tokens - 1}), 0); err != nil {
 			if bisect.Ended(err) {
 				return err
@@ -142,10 +145,9 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 
 // look evaluates a call of one text whose first tokens are padding, and keeps what holds in it too.
 func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first int64) error {
-	c := call{pt: pt, mask: slices.Repeat([]int64{1}, int(pt.Keys()))}
-	for i := range min(first, pt.Keys()) {
-		c.mask[i] = 0
-	}
+	row := slices.Repeat([]int64{1}, int(pt.Keys()))
+	clear(row[:min(first, pt.Keys())])
+	c := call{pt: pt, mask: slices.Repeat(row, int(pt.B))}
 	if r.ids != nil {
 		c.starts = []int64{3 * pt.L * (first + 2)}
 	}
@@ -154,13 +156,13 @@ func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first 
 		return err
 	}
 	for i, p := range all[0] {
-		index := pt.P + int64(i)
+		index := pt.P + int64(i)%pt.L
 		shift := p - float64(index)
 		if math.IsNaN(seen.factor) && index > 0 {
 			seen.factor = p / float64(index)
 		}
 		seen.Indices = seen.Indices && (index == 0 && p == 0 || p == float64(index)*seen.factor && p != 0)
-		if c.mask[index] == 0 {
+		if row[index] == 0 {
 			continue
 		}
 		if math.IsNaN(seen.shift) {
@@ -171,7 +173,7 @@ func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first 
 		if r.ids == nil {
 			continue
 		}
-		by := p - float64(c.starts[0]+int64(i))
+		by := p - float64(c.starts[0]+int64(i)%pt.L)
 		if math.IsNaN(seen.by) {
 			seen.by = by
 		}
@@ -184,11 +186,12 @@ func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first 
 // where an input tells positions the largest one that it may tell.
 func (r *Reader) Tokens(ctx context.Context, limit int64) (int64, error) {
 	within := func(tokens int64) (bool, error) {
-		pt := r.sized(dim.Point{B: 1, L: 1, P: tokens - 1})
+		pt := dim.Point{B: 1, L: 1, P: tokens - 1}
 		if r.ids != nil {
-			pt = dim.Point{B: 1, L: 1}
+			pt.P = 0
 		}
-		all, err := r.at(ctx, call{pt: pt, mask: slices.Repeat([]int64{1}, int(pt.Keys())), starts: []int64{tokens - 1}})
+		pt = r.sized(pt)
+		all, err := r.at(ctx, call{pt: pt, mask: slices.Repeat([]int64{1}, int(pt.B*pt.Keys())), starts: []int64{tokens - 1}})
 		switch {
 		case bisect.Ended(err):
 			return false, err

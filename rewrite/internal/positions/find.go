@@ -33,8 +33,8 @@ const mostCandidates = 12
 // graph computes them. It returns nil where these are a graph input or the indices of tokens, or
 // where no one value holds them. mask is the padding mask, nil where it is not known.
 func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []string, mask *onnx.ValueInfo) (*Computed, error) {
-	if t := ev.Table; t.Static != (dim.Point{}) || t.Slotted() || t.Source || len(ev.Graph.LengthTracked) > 0 {
-		return nil, nil // what one size shows does not tell positions from sizes
+	if t := ev.Table; t.Slotted() || t.Source || len(ev.Graph.LengthTracked) > 0 {
+		return nil, nil // indices do not tell what stands where
 	}
 	list, dims, err := candidates(ctx, ev, out, boundaries)
 	if err != nil || len(list) == 0 {
@@ -45,15 +45,15 @@ func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []stri
 		return nil, ended(err)
 	}
 	defer r.Close()
-	given, err := r.given(ctx)
-	if err != nil || given {
-		return nil, ended(err)
-	}
 	c, err := r.choose(ctx)
 	if err != nil || c == nil {
 		return nil, ended(err)
 	}
 	r.values = []string{c.Value}
+	given, err := r.given(ctx, c)
+	if err != nil || given {
+		return nil, ended(err)
+	}
 	if err = r.about(ctx, c); err != nil {
 		return nil, ended(err)
 	}
@@ -86,6 +86,9 @@ func candidates(ctx context.Context, ev *eval.Evaluator, out string, boundaries 
 		return nil, nil, ended(err)
 	}
 	for _, v := range passed {
+		if ev.Table.Static != (dim.Point{}) {
+			dims[v] = ev.Table.Reading(dims[v], ev.Table.RowsAt(dims[v]), dim.LengthExtent)
+		}
 		if oneForEach(dims[v]) && len(list) < mostCandidates {
 			list = append(list, v)
 		}

@@ -97,7 +97,7 @@ type call struct {
 	starts []int64 // the first position of each row; nil for the number of cached tokens
 }
 
-// at evaluates the candidates in a call.
+// at evaluates the candidates in a call, which has the sizes of the model where these are static.
 func (r *Reader) at(ctx context.Context, c call) ([][]float64, error) {
 	feeds := map[string]engine.Tensor{}
 	for _, v := range r.loaded.Piece.Inputs {
@@ -126,10 +126,10 @@ func (r *Reader) at(ctx context.Context, c call) ([][]float64, error) {
 	return r.run(ctx, c.pt, feeds)
 }
 
-// given reports whether the nearest candidate is what an input gives, or that times a number: the
-// rotation is then measured by the input. It also looks whether it is that and a number more.
-func (r *Reader) given(ctx context.Context) (bool, error) {
-	inputs := r.loaded.Piece.Inputs
+// given reports whether positions are what an input gives, or that times a number: the rotation is then
+// measured by the input. It also looks whether they are that and a number more.
+func (r *Reader) given(ctx context.Context, c *Computed) (bool, error) {
+	inputs := c.Inputs
 	if len(inputs) != 1 {
 		return false, nil
 	}
@@ -145,6 +145,7 @@ func (r *Reader) given(ctx context.Context) (bool, error) {
 		if !r.loaded.Table.Past {
 			pt.P = 0
 		}
+		pt = r.loaded.Table.At(pt)
 		starts := [][]int64{{40, 3}, {1009}, {65_537, 4099, 20_011}, {dim.Longest}}[i]
 		all, err := ids.at(ctx, call{pt: pt, starts: starts})
 		if err != nil {
@@ -155,7 +156,7 @@ func (r *Reader) given(ctx context.Context) (bool, error) {
 			rows = pt.B
 		}
 		for i, x := range all[0] {
-			id := float64(starts[int64(i)/pt.L%rows] + int64(i)%pt.L)
+			id := float64(starts[int64(i)/pt.L%rows%int64(len(starts))] + int64(i)%pt.L)
 			if math.IsNaN(shift) {
 				shift, factor = x-id, x/id
 			}
@@ -165,6 +166,7 @@ func (r *Reader) given(ctx context.Context) (bool, error) {
 	}
 	if more {
 		r.ids, r.mask = inputs[0], nil
+		c.Ids, c.Mask = r.ids, r.mask
 	}
 	return times && factor != 0, nil
 }

@@ -63,6 +63,16 @@ func (t oneStep) differs(other oneStep) (pair int, is bool) {
 	return pair, is || math.Abs(t.gain-other.gain) > 1e-5*t.gain
 }
 
+// turns returns a pair that is rotated, and whether one is.
+func (t oneStep) turns() (pair int, is bool) {
+	for i, w := range t.frequencies {
+		if math.Abs(w) > 1e-5 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // switches searches the length from which on the rotation is another one: the number of
 // cached tokens, or the largest position of a call. The error tells what was found, and
 // is nil where nothing was.
@@ -71,23 +81,24 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		return nil
 	}
 	type reason struct {
-		what    string
-		most    int64
-		oneStep func(n int64) (oneStep, error)
+		what string
+		most int64
+		step func(position, n int64) (oneStep, error)
 	}
 	var reasons []reason
 	if r.Loaded.Table.Past {
-		reasons = append(reasons, reason{"cached tokens", dim.Longest, func(n int64) (oneStep, error) { return r.oneStep(ctx, fit, n, 1) }})
+		reasons = append(reasons, reason{"cached tokens", dim.Longest, func(position, n int64) (oneStep, error) { return r.oneStep(ctx, fit, n, position) }})
 	}
 	// Frequencies that change with every length: the fit has those of its largest position.
-	reasons = append(reasons, reason{"as the largest position of a call", ir.TopPosition, func(n int64) (oneStep, error) { return r.oneStep(ctx, fit, 0, 1, n) }})
+	reasons = append(reasons, reason{"as the largest position of a call", ir.TopPosition, func(position, n int64) (oneStep, error) { return r.oneStep(ctx, fit, 0, position, n) }})
 	for _, by := range reasons {
+		first := func(n int64) (oneStep, error) { return by.step(1, n) }
 		low, high := int64(1), min(by.most, fit.Limit)
-		near, err := by.oneStep(low)
+		near, err := first(low)
 		if err != nil {
 			return nil // the fit failed for another reason
 		}
-		far, err := by.oneStep(high)
+		far, err := first(high)
 		if err != nil {
 			continue
 		}
@@ -99,7 +110,7 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 			continue // the fit agrees with neither: the length is not the reason
 		}
 		most, err := bisect.Largest(low, high, func(n int64) (bool, error) {
-			t, err := by.oneStep(n)
+			t, err := first(n)
 			if err != nil {
 				return false, err
 			}
@@ -113,6 +124,11 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 			return nil
 		}
 		at := fmt.Sprintf("with up to %d %s", most, by.what)
+		if begin, err := by.step(0, most+1); err == nil {
+			if pair, is := begin.turns(); is {
+				return fmt.Errorf("%s nothing is rotated at position 0, with more pair %d is rotated by %.6g there: positions are shifted, by what is no whole number for each token", at, pair, begin.frequencies[pair])
+			}
+		}
 		if pair, _ := near.differs(far); pair >= 0 {
 			return fmt.Errorf("%s pair %d rotates by %.6g per position, with more by %.6g; this looks like %s", at, pair, near.frequencies[pair], far.frequencies[pair], OnceForAll)
 		}

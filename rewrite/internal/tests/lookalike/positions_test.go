@@ -21,6 +21,27 @@ func computedPositions() []lookalike {
 	}
 	return append(cases,
 		lookalike{
+			name: "-1 where padded, in tables", models: models, is: hasScale(1),
+			change: func(p *patient) {
+				p.gathered(3000, func(_, _ []float32, _ int) {})
+				p.OwnPositions(func() string { return p.New(p.CountedFrom(0)) })
+			},
+		},
+		lookalike{
+			name: "1 where padded, in tables", models: models, is: hasScale(1),
+			change: func(p *patient) {
+				p.gathered(300, func(_, _ []float32, _ int) {})
+				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
+			},
+		},
+		lookalike{
+			name: "in tables with one wrong entry", models: models, kept: both("at position 301"),
+			change: func(p *patient) {
+				p.gathered(600, func(cos, _ []float32, w int) { cos[301*w+2] += 1e-3 })
+				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
+			},
+		},
+		lookalike{
 			name: "below 0 with a cache", models: models, kept: both("are below 0 for tokens that are not padding, and"),
 			change: own(func(p *patient) string { return p.Op("Sub", p.Indices(), p.Int(7)) }),
 		},
@@ -56,6 +77,23 @@ func computedPositions() []lookalike {
 				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
 				p.Angles(func(old string) string {
 					return p.Op("Mul", old, p.Cast(p.Op("Unsqueeze", p.New("attention_mask"), p.Ints(2)), onnx.Float))
+				})
+			},
+		},
+		lookalike{
+			name: "half a position more behind a long past", models: models,
+			kept: both("with up to 5000 cached tokens nothing is rotated at position 0, with more pair 0 is rotated by 0.5 there: positions are shifted"),
+			change: func(p *patient) {
+				p.Angles(func(old string) string {
+					return p.Op("Add", old, p.Op("Where", p.Op("Greater", p.Past(), p.Int(5000)), p.Float(0.5), p.Float(0)))
+				})
+			},
+		},
+		lookalike{
+			name: "half a position less for each token of a call", models: without, kept: both("its row of the first token does so too, so positions or a factor follow the length of the call"),
+			change: func(p *patient) {
+				p.Angles(func(old string) string {
+					return p.Op("Sub", old, p.Op("Mul", p.Cast(p.Size("input_ids", 1), onnx.Float), p.Float(0.5)))
 				})
 			},
 		},
