@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -104,12 +105,23 @@ func (c Config) completed(name string, entries keys) json.RawMessage {
 func scalingOf(spec rope.Spec) rope.Spec {
 	spec.Params = maps.Clone(spec.Params)
 	delete(spec.Params, "rope_theta")
-	delete(spec.Params, "partial_rotary_factor")
+	if !ownShare(spec.Name) {
+		delete(spec.Params, partial)
+	}
 	if spec.Name == "theta" || spec.Name == "none" {
 		return rope.Spec{}
 	}
 	return spec
 }
+
+// ownShare reports whether partial_rotary_factor is a scaling's own parameter, and not the share of
+// the channels that form pairs.
+func ownShare(scaling string) bool {
+	m, err := rope.Lookup(rope.ScalingAxis, scaling)
+	return err == nil && slices.ContainsFunc(m.Params, func(p rope.Param) bool { return p.Name == partial && p.Default.Kind() != rope.Absent })
+}
+
+const partial = "partial_rotary_factor"
 
 // Context is what methods need to know of the model.
 func (c Config) Context(layer int) rope.Context {

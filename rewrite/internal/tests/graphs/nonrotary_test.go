@@ -96,7 +96,9 @@ func TestStill(t *testing.T) {
 			rows := add("Gather", "cosines", "places")
 			return add("Mul", q, add("Unsqueeze", add("Concat", rows, rows), "one"))
 		}},
-		{"picked rows of a cache", true, func(add adder, q string) string { return add("Mul", add("Concat", add("Gather", "cosines", "places"), q), "half") }},
+		{"picked rows of a cache", true, func(add adder, q string) string {
+			return add("Mul", add("Concat", add("Gather", "cosines", "places"), q), "half")
+		}},
 		{"a rotation op", false, func(add adder, q string) string { return add("RotaryEmbedding", q, "places", "table", "table") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
