@@ -144,3 +144,27 @@ func TestProportionalAgain(t *testing.T) {
 		}
 	}
 }
+
+// Frequencies of which some are 0 in the graph itself: config.json agrees with them, and a scaling in the
+// model's own nodes leaves them 0.
+func TestFrequenciesOfZero(t *testing.T) {
+	testruntime.Require(t)
+	const config = `{"max_position_embeddings": 64, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 0.375, "rope_theta": 10000}}`
+	original := kit.Beside(t, filepath.Join(kit.Testdata, "tables", "proportional.onnx"), config)
+	for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+		path, report := kit.Patch(t, original, rewrite.Options{Target: target, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}})
+		if len(report.Warnings) > 0 || report.Sites[0].Theta != 10000 {
+			t.Errorf("%s: theta %g, warnings %q", target, report.Sites[0].Theta, report.Warnings)
+		}
+		again, err := rewrite.Inspect(t.Context(), kit.OpenModel(t, path), rewrite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What transformers 5.17 makes of heads of 16 channels (_compute_yarn_parameters), the first three of eight pairs.
+		for i, want := range []float64{1, 0.237170815, 0.049999997, 0, 0, 0, 0, 0} {
+			if got := again.Sites[0].Attention.Encoding.Frequencies[i]; math.Abs(got-want) > 1e-6*want {
+				t.Errorf("%s: pair %d turns by %g, %g was expected", target, i, got, want)
+			}
+		}
+	}
+}
