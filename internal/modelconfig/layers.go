@@ -1,10 +1,6 @@
 package modelconfig
 
-import (
-	"maps"
-	"math"
-	"strconv"
-)
+import "math"
 
 // Types of layers as transformers names them.
 const (
@@ -31,17 +27,6 @@ func either(is bool, yes, no string) string {
 		return yes
 	}
 	return no
-}
-
-// OfLayer is what the file says of one layer where per_layer_config has keys of its own for it.
-func (c Config) OfLayer(layer int) Config {
-	own := c.keys.object("per_layer_config").object(strconv.Itoa(layer))
-	if len(own) == 0 {
-		return c
-	}
-	c.keys = maps.Clone(c.keys)
-	maps.Copy(c.keys, own)
-	return c
 }
 
 // nope says of a layer whether it turns nothing, and by which key.

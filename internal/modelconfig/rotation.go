@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -113,15 +112,6 @@ func scalingOf(spec rope.Spec) rope.Spec {
 	}
 	return spec
 }
-
-// ownShare reports whether partial_rotary_factor is a scaling's own parameter, and not the share of
-// the channels that form pairs.
-func ownShare(scaling string) bool {
-	m, err := rope.Lookup(rope.ScalingAxis, scaling)
-	return err == nil && slices.ContainsFunc(m.Params, func(p rope.Param) bool { return p.Name == partial && p.Default.Kind() != rope.Absent })
-}
-
-const partial = "partial_rotary_factor"
 
 // Context is what methods need to know of the model.
 func (c Config) Context(layer int) rope.Context {

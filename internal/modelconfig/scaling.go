@@ -21,6 +21,15 @@ const baseAlone = "theta"
 // ours are parameters of scalings that transformers does not know.
 var ours = []string{"length", "ramp", "tau", "temperature", "base"}
 
+// ownShare reports whether partial_rotary_factor is a scaling's own parameter, and not the share of
+// the channels that form pairs.
+func ownShare(scaling string) bool {
+	m, err := rope.Lookup(rope.ScalingAxis, scaling)
+	return err == nil && slices.ContainsFunc(m.Params, func(p rope.Param) bool { return p.Name == partial && p.Default.Kind() != rope.Absent })
+}
+
+const partial = "partial_rotary_factor"
+
 // why is what keeps a configuration from being read, without its path.
 func (c Config) why() error {
 	if inner := errors.Unwrap(c.Unread); inner != nil {
