@@ -196,6 +196,7 @@ func (s *subject) shape(at Layer, layer int) (lines []Line) {
 		add(Line{What: "score scale", Claimed: short(n.Value), From: s.claims.from(n.Key), Measured: short(have)},
 			equal(n.Value, have) || equal(n.Value*gain*gain, have), true)
 	}
+	c = c.OfLayer(at.Place)
 	for _, n := range []struct {
 		what     string
 		claims   [2]modelconfig.Number

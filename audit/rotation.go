@@ -223,6 +223,8 @@ func measuredScaling(e rope.Encoding, found rope.Spec, base float64) string {
 		return found.String()
 	case base == 0:
 		return "none that is recognised"
+	case e.Turning() < len(e.Frequencies):
+		return fmt.Sprintf("%d of %d pairs turn", e.Turning(), len(e.Frequencies))
 	}
 	return "none"
 }

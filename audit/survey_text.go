@@ -58,6 +58,9 @@ func rotationText(a rope.Attention) string {
 	default:
 		text += "frequencies " + list(e.Frequencies)
 	}
+	if turning := e.Turning(); turning < len(e.Frequencies) {
+		text += fmt.Sprintf(", %d of %d pairs turn", turning, len(e.Frequencies))
+	}
 	if gain := e.EffectiveGain(); gain != 1 {
 		text += fmt.Sprintf(", gain %.5g", gain)
 	}

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -63,7 +65,36 @@ func inspect(ctx context.Context, m *onnx.Model, opts Options, e *earlier.Rewrit
 		v.plan = &plan.Plan{Warnings: r.methods.Compare(v.analysis)}
 		return v, nil
 	})
+	if e != nil {
+		return recalled(m, e, r.report(v), err)
+	}
 	return r.report(v), err
+}
+
+// recalled completes the report of a model whose own nodes an earlier rewrite changed: what is measured
+// of no layer, or not of one, is what the record says.
+func recalled(m *onnx.Model, e *earlier.Rewrite, report *Report, err error) (*Report, error) {
+	unseen := errors.Is(err, site.ErrNoAttention) // no layer rotates
+	if err != nil && !unseen {
+		return report, err
+	}
+	list, all := ofRecord(m, e), true
+	for _, r := range e.Record.Sites {
+		for _, layer := range r.Layers {
+			switch measured := !unseen && layer < len(report.Sites) && report.Sites[layer].Status == Rewritten; {
+			case measured:
+				list.Sites[layer] = report.Sites[layer]
+			case r.Computes == nil:
+				return report, err
+			default:
+				all = false
+			}
+		}
+	}
+	if all {
+		return report, err
+	}
+	return list, nil
 }
 
 // inspectOps reports what the ops of a model compute now.

@@ -95,7 +95,9 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 
 // computes is what a site computes, for the record, where its nodes do not show it.
 func computes(e *plan.Site) *rope.Attention {
-	if e.Form.Told() {
+	encoding := e.Want.Encoding
+	hidden := e.Form != "" && e.Changes() && (encoding.Turning() == 0 || encoding.LengthDependent.Trained > 0) // from a measurement
+	if e.Form.Told() && !hidden {
 		return nil
 	}
 	a := e.Want

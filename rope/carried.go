@@ -78,7 +78,7 @@ func (a Attention) without(found Spec, theta float64) (Attention, []string, erro
 		return Attention{}, nil, fmt.Errorf("cannot recover the original values: %v does not explain the gain %.6g in the graph. rope_theta=%s with base=carried computes the frequencies afresh and leaves the gain unchanged",
 			found, e.EffectiveGain(), formatNumber(theta))
 	}
-	e.Frequencies = geometric(theta, len(e.Frequencies))
+	e.Frequencies = e.powers(theta)
 	if gained {
 		e.Gain = 0
 	}

@@ -74,6 +74,16 @@ func (e Encoding) At(length int64) Encoding {
 // RotaryDim returns the number of rotated channels.
 func (e Encoding) RotaryDim() int { return 2 * len(e.Frequencies) }
 
+// Turning returns how many pairs turn: some may have the frequency 0 (Gemma 4's proportional rotation).
+func (e Encoding) Turning() (count int) {
+	for _, omega := range e.Frequencies {
+		if omega != 0 {
+			count++
+		}
+	}
+	return count
+}
+
 // Senses says which way each pair turns: −1 for a negative frequency, else 1.
 func (e Encoding) Senses() []float64 {
 	senses := make([]float64, len(e.Frequencies))

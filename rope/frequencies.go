@@ -13,9 +13,10 @@ const ulp = 1.0 / (1 << 24)
 
 // Base returns the base θ for which |Frequencies[i]| = θ^(−2i/n), n = RotaryDim,
 // within the rounding of exporters' float32 arithmetic, as the shortest decimal
-// that float32 cannot tell from it. ok is false if there is none (the
-// frequencies are already scaled, or come from lists) and for fewer than two
-// pairs, which any base gives.
+// that float32 cannot tell from it. Pairs that do not turn, of frequency 0, may
+// stand among them. ok is false if there is none (the frequencies are already
+// scaled, or come from lists) and if fewer than two pairs turn, which any base
+// gives.
 func (e Encoding) Base() (theta float64, ok bool) {
 	theta, err := e.base()
 	return theta, err == nil
@@ -24,7 +25,7 @@ func (e Encoding) Base() (theta float64, ok bool) {
 // base is Base with the reason for the refusal.
 func (e Encoding) base() (float64, error) {
 	pairs := float64(len(e.Frequencies))
-	if pairs < 2 {
+	if e.Turning() < 2 {
 		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
 	}
 	e = e.WithSenses(e.Senses())
@@ -34,6 +35,9 @@ func (e Encoding) base() (float64, error) {
 	// ln ω_i = −(i/pairs)·ln θ: least squares through the origin.
 	var up, down float64
 	for i, omega := range e.Frequencies {
+		if omega == 0 {
+			continue
+		}
 		if !(omega > 0) {
 			return 0, fmt.Errorf("the frequency %g of pair %d is not positive", omega, i)
 		}
@@ -66,6 +70,9 @@ func (e Encoding) base() (float64, error) {
 // about two each.
 func (e Encoding) misfit(base float64) int {
 	for i, omega := range e.Frequencies {
+		if omega == 0 {
+			continue
+		}
 		logOmega := -float64(i) / float64(len(e.Frequencies)) * math.Log(base)
 		want := math.Exp(logOmega)
 		tolerance := want * ulp * (6 - logOmega)
@@ -85,11 +92,11 @@ func (e Encoding) roundedBase() (float64, error) {
 	low, high := 1.0, math.Inf(1)
 	pairs := float64(len(e.Frequencies))
 	for i, omega := range e.Frequencies {
+		if i == 0 || omega == 0 {
+			continue
+		}
 		if !(omega > 0) {
 			return 0, fmt.Errorf("the frequency %g of pair %d is not positive", omega, i)
-		}
-		if i == 0 {
-			continue
 		}
 		half := e.Precision.Spacing(omega) / 2
 		low = math.Max(low, math.Pow(omega+half, -pairs/float64(i)))
@@ -125,6 +132,18 @@ func geometric(base float64, pairs int) []float64 {
 		exponent := float32(2*i) / float32(2*pairs)
 		power := float32(math.Pow(float64(float32(base)), float64(exponent)))
 		frequencies[i] = float64(1 / power)
+	}
+	return frequencies
+}
+
+// powers returns geometric's frequencies of a base for as many pairs as e has. Those that do not
+// turn stay so, unless none does.
+func (e Encoding) powers(base float64) []float64 {
+	frequencies := geometric(base, len(e.Frequencies))
+	for i, omega := range e.Frequencies {
+		if omega == 0 && e.Turning() > 0 {
+			frequencies[i] = 0
+		}
 	}
 	return frequencies
 }

@@ -13,13 +13,14 @@ import (
 // float32 rounding is not recognised.
 func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	e := a.Encoding.WithSenses(a.Encoding.Senses())
-	if len(e.Frequencies) < 4 || slices.ContainsFunc(e.Frequencies, func(w float64) bool { return !(w > 0) }) {
+	turning := e.Turning() // the others stand behind these (proportional)
+	if turning < 4 || slices.ContainsFunc(e.Frequencies[:turning], func(w float64) bool { return !(w > 0) }) {
 		return Spec{}, 0, false
 	}
 	if _, plain := e.Base(); plain {
 		return Spec{}, 0, false
 	}
-	r := recogniser(e.Frequencies)
+	r := recogniser{e.Frequencies[:turning], len(e.Frequencies)}
 	if spec, base, ok = r.linear(); ok {
 		return spec, base, true
 	}
@@ -48,21 +49,23 @@ func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 }
 
 // recogniser holds the frequencies for which a spec is searched.
-type recogniser []float64
+type recogniser struct {
+	turning []float64 // those of the pairs that turn
+	pairs   int       // with the ones behind them that do not
+}
 
 // linear recognises a geometric series that does not begin with 1.
 func (r recogniser) linear() (Spec, float64, bool) {
-	n := len(r)
-	pairs := float64(n)
-	base := nearby(math.Pow(r[0]/r[n-1], pairs/(pairs-1)))
-	spec := Spec{Axis: ScalingAxis, Name: "linear", Params: map[string]Value{"factor": Number(nearby(1 / r[0]))}}
+	last := len(r.turning) - 1
+	base := nearby(math.Pow(r.turning[0]/r.turning[last], float64(r.pairs)/float64(last)))
+	spec := Spec{Axis: ScalingAxis, Name: "linear", Params: map[string]Value{"factor": Number(nearby(1 / r.turning[0]))}}
 	return spec, base, r.givenBy(spec, base)
 }
 
 // byFactor recognises a method that slows the slowest pair by its factor, at a
 // trained length and on a base.
 func (r recogniser) byFactor(name string, length int64, base float64) (spec Spec, factor float64, ok bool) {
-	n := len(r)
+	last := len(r.turning) - 1
 	params := map[string]Value{"factor": Number(2), "original_max_position_embeddings": Integer(length)}
 	if name == "llama3" {
 		params["low_freq_factor"], params["high_freq_factor"] = Number(1), Number(4)
@@ -73,9 +76,9 @@ func (r recogniser) byFactor(name string, length int64, base float64) (spec Spec
 		return spec, 0, false
 	}
 	// The slowest pair is slowed by 1 − ρ + ρ/factor; a factor of 2 shows ρ.
-	slowest := geometric(base, n)[n-1]
-	share := 2 * (1 - halved[n-1]/slowest)
-	factor = nearby(share / (r[n-1]/slowest - 1 + share))
+	slowest := geometric(base, r.pairs)[last]
+	share := 2 * (1 - halved[last]/slowest)
+	factor = nearby(share / (r.turning[last]/slowest - 1 + share))
 	if !(factor > 1) {
 		return spec, 0, false
 	}
@@ -85,10 +88,10 @@ func (r recogniser) byFactor(name string, length int64, base float64) (spec Spec
 
 // bases are the bases that the fastest and the slowest pairs show, and that of c.
 func (r recogniser) bases(c Context) []float64 {
-	n := len(r)
-	pairs := float64(n)
-	first := math.Pow(r[1], -pairs)
-	last := math.Pow(r[n-2]/r[n-1], pairs)
+	n := len(r.turning)
+	pairs := float64(r.pairs)
+	first := math.Pow(r.turning[1], -pairs)
+	last := math.Pow(r.turning[n-2]/r.turning[n-1], pairs)
 	bases := []float64{shortestNear(first, 2*pairs*ulp*first), shortestNear(last, 4*pairs*ulp*last)}
 	if c.Theta > 0 {
 		bases = append(bases, c.Theta)
@@ -111,19 +114,22 @@ func trainedLengths(c Context) []int64 {
 // givenBy reports whether a spec makes these frequencies of the powers of a base.
 func (r recogniser) givenBy(spec Spec, base float64) bool {
 	got := r.scaled(spec, base)
-	for i, w := range got {
-		if math.Abs(w-r[i]) > 4*ulp*w*(1+math.Abs(math.Log(w))) {
+	if got == nil {
+		return false
+	}
+	for i, v := range r.turning {
+		w := got[i]
+		if math.Abs(w-v) > 4*ulp*w*(1+math.Abs(math.Log(w))) {
 			return false
 		}
 	}
-	return got != nil
+	return true
 }
 
 // scaled are the frequencies that a spec makes of the powers of a base, as many
-// as r has; nil when it cannot.
+// as r has, those that do not turn too; nil when it cannot.
 func (r recogniser) scaled(spec Spec, base float64) []float64 {
-	n := len(r)
-	plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * n, Encoding: Encoding{Frequencies: geometric(base, n)}}
+	plain := Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * r.pairs, Encoding: Encoding{Frequencies: geometric(base, r.pairs)}}
 	got, _, err := spec.withBase("carried").Apply(plain, Context{Theta: base})
 	if err != nil {
 		return nil

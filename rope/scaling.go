@@ -85,7 +85,7 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 	case e.Encoding.misfit(asked) >= 0:
 		warnings = append(warnings, fmt.Sprintf("rope_theta=%v replaces the graph's base %s", e.value("rope_theta"), formatNumber(measured)))
 	}
-	return geometric(asked, len(e.Encoding.Frequencies)), warnings, nil
+	return e.Encoding.powers(asked), warnings, nil
 }
 
 // base returns the base of the frequencies that source returns.

@@ -33,6 +33,13 @@ var proportional = Method{
 			return Attention{}, nil, err
 		}
 		for i := range frequencies {
+			if i < turning && frequencies[i] == 0 { // a larger share than the graph's
+				base, err := whole.base()
+				if err != nil {
+					return Attention{}, nil, err
+				}
+				frequencies[i] = geometric(base, len(frequencies))[i]
+			}
 			frequencies[i] /= e.number("factor")
 			if i >= turning {
 				frequencies[i] = 0

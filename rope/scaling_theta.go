@@ -18,7 +18,7 @@ var theta = Method{
 		if err := e.checkRotation(); err != nil {
 			return Attention{}, nil, err
 		}
-		e.Encoding.Frequencies = geometric(e.number("rope_theta"), len(e.Encoding.Frequencies))
+		e.Encoding.Frequencies = e.Encoding.powers(e.number("rope_theta"))
 		return e.Attention, nil, nil
 	},
 }

@@ -49,9 +49,13 @@ func (c Config) RotaryDim() Number {
 		return n
 	}
 	size := c.HeadSize()
-	share := c.keys.object("rope_parameters").number("partial_rotary_factor")
+	parameters := c.keys.object("rope_parameters")
+	share := parameters.number(partial)
+	if ownShare(parameters.text("rope_type")) {
+		return size
+	}
 	if !share.Given() {
-		share = c.keys.number("partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_emb_fraction")
+		share = c.keys.number(partial, "rotary_pct", "rope_pct", "rotary_emb_fraction")
 	}
 	if !share.Given() || !size.Given() {
 		return Number{}

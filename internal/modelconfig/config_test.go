@@ -156,13 +156,16 @@ func TestSizes(t *testing.T) {
 		text string
 		want string // heads, heads for keys, channels, rotated ones
 	}{
-		"llama":     {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64}`, "8 2 8 0"},
-		"head_dim":  {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64, "head_dim": 16, "partial_rotary_factor": 0.25}`, "8 2 16 4"},
-		"gpt-j":     {`{"n_head": 4, "n_embd": 64, "rotary_dim": 8}`, "4 0 16 8"},
-		"deepseek":  {`{"num_attention_heads": 8, "num_key_value_heads": 8, "kv_lora_rank": 4, "qk_nope_head_dim": 12, "qk_rope_head_dim": 4, "head_dim": 4}`, "8 0 16 4"},
-		"from 5 on": {`{"num_attention_heads": 4, "hidden_size": 64, "rope_parameters": {"partial_rotary_factor": 0.5}}`, "4 0 16 8"},
+		"llama":                 {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64}`, "8 2 8 0"},
+		"head_dim":              {`{"num_attention_heads": 8, "num_key_value_heads": 2, "hidden_size": 64, "head_dim": 16, "partial_rotary_factor": 0.25}`, "8 2 16 4"},
+		"gpt-j":                 {`{"n_head": 4, "n_embd": 64, "rotary_dim": 8}`, "4 0 16 8"},
+		"deepseek":              {`{"num_attention_heads": 8, "num_key_value_heads": 8, "kv_lora_rank": 4, "qk_nope_head_dim": 12, "qk_rope_head_dim": 4, "head_dim": 4}`, "8 0 16 4"},
+		"share of proportional": {`{"num_attention_heads": 4, "hidden_size": 64, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 0.5}}`, "4 0 16 16"},
+		"a layer's own":         {`{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "per_layer_config": {"1": {"head_dim": 32}}}`, "4 2 32 0"},
+		"another layer's own":   {`{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "per_layer_config": {"3": {"head_dim": 32}}}`, "4 2 16 0"},
+		"from 5 on":             {`{"num_attention_heads": 4, "hidden_size": 64, "rope_parameters": {"partial_rotary_factor": 0.5}}`, "4 0 16 8"},
 	} {
-		m := read(t, c.text)
+		m := read(t, c.text).OfLayer(1)
 		if got := fmt.Sprint(m.Heads().Value, m.KVHeads().Value, m.HeadSize().Value, m.RotaryDim().Value); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

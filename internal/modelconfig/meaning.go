@@ -18,6 +18,7 @@ type Meaning struct {
 // Layer is one attention layer of a patched model.
 type Layer struct {
 	Turns   bool     // it rotates query and key by position
+	Gaps    bool     // some of its pairs do not turn (proportional)
 	Base    float64  // rope_theta of its frequencies before Scaling; 0 where they follow none
 	Scaling *Scaling // what a rewrite made of its frequencies; nil where they are the exporter's
 	Window  int64    // tokens that it sees, 0 where it sees all and -1 where that is not known

@@ -126,7 +126,9 @@ func (c Config) completed(name string, entries keys) json.RawMessage {
 func scalingOf(spec rope.Spec) rope.Spec {
 	spec.Params = maps.Clone(spec.Params)
 	delete(spec.Params, "rope_theta")
-	delete(spec.Params, "partial_rotary_factor")
+	if !ownShare(spec.Name) {
+		delete(spec.Params, partial)
+	}
 	if spec.Name == "theta" || spec.Name == "none" {
 		return rope.Spec{}
 	}

@@ -19,7 +19,16 @@ import (
 const baseAlone = "theta"
 
 // ours are parameters of scalings that transformers does not know.
-var ours = []string{"length", "ramp", "tau", "temperature", "base", "partial_rotary_factor"}
+var ours = []string{"length", "ramp", "tau", "temperature", "base"}
+
+// ownShare reports whether partial_rotary_factor is a scaling's own parameter, and not the share of
+// the channels that form pairs.
+func ownShare(scaling string) bool {
+	m, err := rope.Lookup(rope.ScalingAxis, scaling)
+	return err == nil && slices.ContainsFunc(m.Params, func(p rope.Param) bool { return p.Name == partial && p.Default.Kind() != rope.Absent })
+}
+
+const partial = "partial_rotary_factor"
 
 // why is what keeps a configuration from being read, without its path.
 func (c Config) why() error {
@@ -83,14 +92,18 @@ func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
 // inexpressible says which scalings no configuration can express.
 func inexpressible(now Meaning) (warnings []string) {
 	for _, l := range now.Layers {
-		if l.Scaling == nil || l.Scaling.Name == baseAlone {
-			continue
-		}
-		if m, err := rope.Lookup(rope.ScalingAxis, l.Scaling.Name); err != nil || !m.HF {
-			w := fmt.Sprintf("it cannot express the scaling %s, and does not mention it", l.Scaling.Name)
-			if !slices.Contains(warnings, w) {
-				warnings = append(warnings, w)
+		w := ""
+		switch {
+		case l.Scaling == nil:
+		case l.Gaps && !ownShare(l.Scaling.Name):
+			w = fmt.Sprintf("it cannot express the scaling %s of layers of which some pairs do not turn, and does not mention it", l.Scaling.Name)
+		case l.Scaling.Name != baseAlone:
+			if m, err := rope.Lookup(rope.ScalingAxis, l.Scaling.Name); err != nil || !m.HF {
+				w = fmt.Sprintf("it cannot express the scaling %s, and does not mention it", l.Scaling.Name)
 			}
+		}
+		if w != "" && !slices.Contains(warnings, w) {
+			warnings = append(warnings, w)
 		}
 	}
 	return warnings
@@ -209,7 +222,7 @@ func (t *Text) dictionary(key string, scaling *Scaling, base float64) error {
 	}
 	d, err := sjson.SetBytes([]byte("{}"), "rope_type", name)
 	for _, s := range scaling.Used {
-		own := s.From == rope.Default || s.From == rope.Computed || s.Name == "rope_theta" || slices.Contains(ours, s.Name)
+		own := s.From == rope.Default || s.From == rope.Computed || s.Name == "rope_theta" || slices.Contains(ours, s.Name) || s.Name == partial && !ownShare(name)
 		if err == nil && !own {
 			var value []byte
 			if value, err = json.Marshal(s.Value); err == nil {
@@ -222,7 +235,7 @@ func (t *Text) dictionary(key string, scaling *Scaling, base float64) error {
 	}
 	old := keys{"": t.Get(key)}.object("")
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if err == nil && !scales(name) {
+		if err == nil && !scales(name) && !(name == partial && ownShare(scaling.Name)) {
 			d, err = sjson.SetRawBytes(d, name, old[name])
 		}
 	}

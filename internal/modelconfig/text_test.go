@@ -116,6 +116,13 @@ func TestApply(t *testing.T) {
 		list[0].Scaling = scaling
 		return list
 	}
+	gaps := func(list []modelconfig.Layer) []modelconfig.Layer {
+		list[0].Gaps = true
+		return list
+	}
+	proportional := func() *modelconfig.Scaling {
+		return &modelconfig.Scaling{Name: "proportional", Used: []rope.Setting{{Name: "partial_rotary_factor", Value: rope.Number(0.5), From: rope.Given}}}
+	}
 	const yarn2 = `"rope_type":"yarn", "factor":2, "original_max_position_embeddings":8192`
 	for _, c := range []struct {
 		name, text string
@@ -144,6 +151,10 @@ func TestApply(t *testing.T) {
 		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 0)}, "", "the frequencies that the scaling yarn:factor=2,ramp=hf starts from follow no rope_theta, so it cannot describe them and is unchanged in that"},
 		{"a share that turns stays", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "linear", "factor": 3}}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
 			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"linear", "factor":3} → {` + yarn2 + `, "rope_theta":10000, "partial_rotary_factor":0.25}`, ""},
+		{"a share of proportional", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "proportional"}}`, modelconfig.Meaning{Layers: layers(proportional(), 1e4)},
+			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"proportional"} → {"rope_type":"proportional", "partial_rotary_factor":0.5, "rope_theta":10000}`, ""},
+		{"pairs that do not turn", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "proportional"}}`, modelconfig.Meaning{Layers: gaps(layers(yarn(), 1e4))}, "",
+			"it cannot express the scaling yarn of layers of which some pairs do not turn, and does not mention it"},
 
 		// Of single layers it says what is so, or nothing.
 		{"some layers", older, modelconfig.Meaning{Layers: first(yarn(), 1e5, 1e5)}, "", "it would describe layer 1 as scaled, which it is not, so it does not mention the scaling of the others"},

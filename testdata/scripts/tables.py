@@ -139,13 +139,18 @@ def attention(g, q, k, v, mask=None):
     return g.op("Reshape", g.op("Transpose", out, perm=[0, 2, 1, 3]), g.ints(0, 0, HEADS * CHANNELS))
 
 
-def gathered(path):
-    """Rows gathered by position_ids, halves that turn, a cache."""
+def gathered(path, proportional=False):
+    """Rows gathered by position_ids, halves that turn, a cache. With proportional angles are computed, and three pairs of eight turn."""
     g = Graph(17)
     g.input("position_ids", INT64, "batch", "sequence")
     past = g.cache()
-    add_tables(g)
-    cos, sin = (g.op("Unsqueeze", g.op("Gather", t, "position_ids"), g.ints(1)) for t in ("cosines", "sines"))
+    if proportional:
+        frequencies = g.constant("frequencies", np.float32(10000) ** (-np.arange(PAIRS, dtype=np.float32) / PAIRS) * (np.arange(PAIRS) < 3), np.float32)
+        angles = g.op("Mul", g.op("Cast", g.op("Unsqueeze", "position_ids", g.ints(1, 3)), to=FLOAT), frequencies)
+        cos, sin = g.op("Cos", angles), g.op("Sin", angles)
+    else:
+        add_tables(g)
+        cos, sin = (g.op("Unsqueeze", g.op("Gather", t, "position_ids"), g.ints(1)) for t in ("cosines", "sines"))
     cos, sin = (g.op("Concat", x, x, axis=-1) for x in (cos, sin))
 
     def rotate(x):
@@ -185,5 +190,5 @@ def indexed(path):
 
 if __name__ == "__main__":
     for name, make in {"group_query": group_query, "rotary_embedding": rotary_embedding, "gathered": gathered, "indexed": indexed,
-                       "computed": lambda path: rotary_embedding(path, computed=True)}.items():
+                       "computed": lambda path: rotary_embedding(path, computed=True), "proportional": lambda path: gathered(path, proportional=True)}.items():
         make(os.path.join(sys.argv[1], name + ".onnx"))

@@ -117,6 +117,9 @@ func DescribeSite(s rewrite.Site) string {
 	default:
 		text += fmt.Sprintf("rotary %d %s, scaled frequencies", s.RotaryDim, s.Layout)
 	}
+	if s.Attention != nil && s.Attention.Encoding.Turning() < s.RotaryDim/2 {
+		text += fmt.Sprintf(", %d of %d pairs turn", s.Attention.Encoding.Turning(), s.RotaryDim/2)
+	}
 	if s.Attention != nil && slices.Contains(s.Attention.Encoding.Senses(), -1) {
 		text += ", pairs that rotate the other way"
 	}

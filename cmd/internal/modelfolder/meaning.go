@@ -71,6 +71,7 @@ func layersOf(report *rewrite.Report) []modelconfig.Layer {
 		l := &layers[i]
 		l.Turns = len(a.Encoding.Frequencies) > 0
 		l.Base, _ = a.Encoding.Base()
+		l.Gaps = a.Encoding.Turning() < len(a.Encoding.Frequencies)
 		l.Window = a.Mask.Window
 		if rotationOnly || a.Cross {
 			l.Window = -1

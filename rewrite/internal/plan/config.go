@@ -62,7 +62,7 @@ func (m Methods) compare(a *analysis.Analysis, reach scope) []string {
 		rotary++
 		base, ok := measured.Attention.Encoding.Base()
 		switch {
-		case ok && c.Scaled:
+		case ok && c.Scaled && measured.Attention.Encoding.Turning() == len(measured.Attention.Encoding.Frequencies):
 			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.Path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
 			specs, err := m.of(layers[f.Layer], reach.skipped[f.Layer])

@@ -61,7 +61,9 @@ func (r *Rotator) measureAngles(ctx context.Context, fit *Matrix) error {
 			exact, rounded = exact+a*a, rounded+b*b
 		}
 	}
-	if exact >= rounded/4 { // of the squares: half
+	const visible = ir.Float32eps / 4 // about what the rounding of a cosine shows as an angle
+	count := float64(len(positions) * len(finer))
+	if exact >= rounded/4 || rounded < count*visible*visible { // of the squares: half
 		return nil
 	}
 	e.ExactAngles = true

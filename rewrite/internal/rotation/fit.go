@@ -97,23 +97,12 @@ func fitEncoding(m [][][]response, partner []int, powers []int64) (*Matrix, erro
 		}
 		return fit, nil
 	}
-	for x := range width {
-		if partner[first+x] == first+x {
-			return nil, fmt.Errorf("channel %d is not rotated although its neighbours are", first+x)
-		}
+	n, err := arrange(&fit.Encoding, partner)
+	if err != nil {
+		return nil, err
 	}
-	var pair func(x int) (int, int)
-	switch partner[first] {
-	case first + width/2:
-		fit.Encoding.Layout = rope.Half
-		pair = func(x int) (int, int) { return first + x, first + x + width/2 }
-	case first + 1:
-		fit.Encoding.Layout = rope.Interleaved
-		pair = func(x int) (int, int) { return first + 2*x, first + 2*x + 1 }
-	default:
-		return nil, fmt.Errorf("channel %d rotates with %d; halves or neighbours were expected", first, partner[first])
-	}
-	fit.Encoding.Offset = first
+	pairs := fit.Encoding
+	pairs.Frequencies = make([]float64, n)
 	gain := m[first][0][0][first]
 	if gain <= 0 {
 		return nil, fmt.Errorf("the rotation at position 0 multiplies by %g", gain)
@@ -123,26 +112,68 @@ func fitEncoding(m [][][]response, partner []int, powers []int64) (*Matrix, erro
 			return nil, fmt.Errorf("at position 0, where nothing is rotated, channel %d is multiplied by %g and channel %d by %g; one factor was expected, or one for each channel and none of them 0", first, gain, c, own)
 		}
 	}
-	if width < len(m) {
-		for c := range m {
-			if partner[c] == c {
-				fit.Factor = m[c][0][0][c]
-				break
-			}
-		}
+	if end := fit.Encoding.Offset + 2*n; 2*n < len(m) {
+		outside := end % len(m) // a channel behind the pairs, or else before them
+		fit.Factor = m[outside][0][0][outside]
 		if fit.Factor <= 0 {
 			return nil, fmt.Errorf("channels that are not rotated are multiplied by %g", fit.Factor)
 		}
 	}
 	fit.Encoding.Gain = gain / fit.Factor
-	for x := range width / 2 {
-		a, b := pair(x)
-		if partner[a] != b {
+	for x := range n {
+		a, b := PairAt(pairs, x)
+		switch {
+		case partner[a] == b:
+			fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, frequency(m, a, b, powers))
+			continue
+		case partner[a] != a || partner[b] != b:
 			return nil, fmt.Errorf("channel %d rotates with %d, %d was expected", a, partner[a], b)
 		}
-		fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, frequency(m, a, b, powers))
+		for _, c := range []int{a, b} {
+			if own := m[c][0][0][c]; math.Abs(own-gain) > 1e-2*gain {
+				return nil, fmt.Errorf("channel %d is not rotated although its neighbours are, and multiplied by %g, these by %g", c, own, gain)
+			}
+		}
+		fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, 0)
 	}
 	return fit, nil
+}
+
+// arrange finds the layout and the first channel of an encoding, and how many pairs it has. Those that
+// do not turn are among them where others behind them do, or where their places follow from the
+// distance of halves.
+func arrange(e *rope.Encoding, partner []int) (pairs int, err error) {
+	first, last, count := -1, 0, 0 // of the channels that are rotated with a later one
+	for c, p := range partner {
+		if p <= c {
+			continue
+		}
+		if first < 0 {
+			first = c
+		}
+		last, count = c, count+1
+	}
+	apart := partner[first] - first
+	for c, p := range partner {
+		switch {
+		case p <= c:
+		case p != c+apart:
+			return 0, fmt.Errorf("channel %d rotates with %d, %d was expected", c, p, c+apart)
+		case apart == 1 && (c-first)%2 != 0:
+			return 0, fmt.Errorf("channel %d is not rotated although its neighbours are", c-1)
+		}
+	}
+	e.Offset = first
+	if apart == 1 && count > 1 {
+		e.Layout = rope.Interleaved
+		return (last-first)/2 + 1, nil
+	}
+	e.Layout = rope.Half
+	e.Offset = min(first, len(partner)-2*apart)
+	if e.Offset < 0 || last >= e.Offset+apart {
+		return 0, fmt.Errorf("channel %d rotates with %d; halves or neighbours were expected", first, partner[first])
+	}
+	return apart, nil
 }
 
 // frequency returns the frequency of the pair of channels a and b.

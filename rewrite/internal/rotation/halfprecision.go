@@ -52,6 +52,9 @@ func (r *Rotator) explained(ctx context.Context, fit *Matrix, top int64) (*Matri
 	}
 	r.strict = false
 	for i, w := range measured {
+		if w == 0 {
+			continue // it does not turn
+		}
 		fit.Unknown = math.Max(fit.Unknown, off[i]/math.Abs(w))
 	}
 	return fit, r.verify(ctx, fit, fit.Limit)
@@ -64,6 +67,9 @@ func converted(e rope.Encoding, off []float64, p rope.Precision) rope.Encoding {
 	e.Frequencies = slices.Clone(e.Frequencies)
 	chance := 1.0
 	for i, w := range e.Frequencies {
+		if w == 0 {
+			continue // it does not turn
+		}
 		near := p.Round(w)
 		away := math.Abs(near - w)
 		if away > off[i] || p.Spacing(w)-away <= off[i] { // or the next number of the type is as likely
@@ -101,6 +107,9 @@ func powers(e rope.Encoding, off []float64) rope.Encoding {
 	}
 	base := bisect.Shortest(low, high)
 	for i, w := range e.Frequencies {
+		if w == 0 {
+			continue
+		}
 		want := math.Pow(base, -float64(i)/pairs)
 		if math.Abs(w-want) > allowed[i] {
 			return rope.Encoding{}

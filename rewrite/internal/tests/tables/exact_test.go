@@ -33,8 +33,14 @@ var angles = []struct {
 	{"angles in float32", false, func(p, pair int) float64 { return float64(float32(p) * float32(frequency(pair))) }},
 }
 
+// replace gives a constant of a model other numbers, in so many rows.
+func replace(m *onnx.Model, name string, rows int, values []float64) {
+	m.Graph.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == name })
+	m.Graph.AddInitializer(ir.FloatTensor(name, onnx.Float, []int64{int64(rows), int64(len(values) / rows)}, values...))
+}
+
 // table is a model's table of cosines, or of sines, or of one after the other.
-func table(name string, rows int, of func(position, pair int) float64) *onnx.Tensor {
+func table(name string, rows int, of func(position, pair int) float64) []float64 {
 	waves := map[string][]func(float64) float64{"cosines": {math.Cos}, "sines": {math.Sin}, "sines_cosines": {math.Sin, math.Cos}}[name]
 	var values []float64
 	for p := range rows {
@@ -44,7 +50,7 @@ func table(name string, rows int, of func(position, pair int) float64) *onnx.Ten
 			}
 		}
 	}
-	return ir.FloatTensor(name, onnx.Float, []int64{int64(rows), int64(pairs * len(waves))}, values...)
+	return values
 }
 
 // retabled is a model of testdata/tables with tables of so many rows.
@@ -53,8 +59,7 @@ func retabled(t *testing.T, name string, rows int, of func(position, pair int) f
 	m := kit.OpenModel(t, filepath.Join(kit.Testdata, "tables", name+".onnx"))
 	for _, n := range []string{"cosines", "sines", "sines_cosines"} {
 		if m.Graph.Initializer(n) != nil {
-			m.Graph.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == n })
-			m.Graph.AddInitializer(table(n, rows, of))
+			replace(m, n, rows, table(n, rows, of))
 		}
 	}
 	path := filepath.Join(t.TempDir(), "model.onnx")

@@ -9,7 +9,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -88,8 +87,7 @@ func TestRotationAloneMeasuredAgain(t *testing.T) {
 			for i := range 64 * few {
 				values = append(values, wave(float64(i/few)*math.Pow(10000, -float64(i%few)/few)))
 			}
-			m.Graph.RemoveInitializers(func(c *onnx.Tensor) bool { return c.Name == name })
-			m.Graph.AddInitializer(ir.FloatTensor(name, onnx.Float, []int64{64, few}, values...))
+			replace(m, name, 64, values)
 		}
 	})
 	// YaRN's are what transformers 5.17 gives for heads of 8 channels (_compute_yarn_parameters).
