@@ -5,8 +5,9 @@ import "fmt"
 // CheckValues returns an error about the first value that a node reads or a
 // graph gives and that nothing makes: no node, input or initializer of its
 // graph or, for what is read, of a graph around it. Functions see their own
-// values only. It also returns an error about two inputs of one name. No runtime
-// loads such a model. The order of nodes is not looked at.
+// values only. It also returns an error about two inputs of one name, and about
+// axes of a Transpose that are none. No runtime loads such a model. The order
+// of nodes is not looked at.
 func (m *Model) CheckValues() error {
 	if err := m.Graph.checkValues(nil); err != nil {
 		return err
@@ -90,11 +91,34 @@ func (s *made) checkNodes(nodes []*Node) error {
 				return fmt.Errorf("%s reads %q, which no node, input or initializer makes: the model is broken", n.place(i), v)
 			}
 		}
+		if err := n.checkPerm(); err != nil {
+			return fmt.Errorf("%s %w: the model is broken", n.place(i), err)
+		}
 		for sub := range n.Subgraphs() {
 			if err := sub.checkValues(s); err != nil {
 				return fmt.Errorf("in a graph of %s: %w", n.place(i), err)
 			}
 		}
+	}
+	return nil
+}
+
+// checkPerm checks that a Transpose names each axis once. PyTorch's TorchScript
+// exporter writes axes that are counted from the end, as -1, which ONNX has not.
+func (n *Node) checkPerm() error {
+	if n.OpType != "Transpose" || n.Domain != "" && n.Domain != "ai.onnx" {
+		return nil
+	}
+	perm := n.Ints("perm")
+	seen := make([]bool, len(perm))
+	for _, axis := range perm {
+		switch {
+		case axis < 0:
+			return fmt.Errorf("permutes axes by %d, which counts from the end, and ONNX from 0 (PyTorch's older exporter writes that, its newer one does not: dynamo=True)", axis)
+		case axis >= int64(len(perm)) || seen[axis]:
+			return fmt.Errorf("permutes %d axes by %d, which is none of them or the second of that number", len(perm), axis)
+		}
+		seen[axis] = true
 	}
 	return nil
 }

@@ -49,6 +49,24 @@ func TestInputsGivenTwice(t *testing.T) {
 	}
 }
 
+// A Transpose whose axes are counted from the end, as PyTorch writes some, is an error.
+func TestTransposedAxes(t *testing.T) {
+	for want, perm := range map[string][]int64{
+		"":                         {0, 2, 1},
+		"by -1, which counts from": {0, -1, 1},
+		"permutes 3 axes by 0":     {0, 0, 1},
+		"permutes 2 axes by 2":     {1, 2},
+	} {
+		m := onnx.New()
+		m.Graph.Inputs = []*onnx.ValueInfo{onnx.NewValueInfo("x", onnx.Float)}
+		m.Graph.Nodes = []*onnx.Node{onnx.NewNode("Transpose", []string{"x"}, []string{"y"}, onnx.IntsAttr("perm", perm...))}
+		err := m.CheckValues()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v: error %v", perm, err)
+		}
+	}
+}
+
 // What reading a tensor's contents says, looking for them says too, and of what
 // can be read it says nothing.
 func TestUnreadableData(t *testing.T) {

@@ -180,7 +180,13 @@ func (a *auditCommand) text(w *cli.Writer, r *audit.Report) {
 	w.Line("%s", cli.Wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
 	w.Line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
 	var rows []string
+	said := map[string]bool{} // reasons, which may be as long as the rest and the same for all that is claimed
 	for _, l := range r.Lines {
+		if said[l.Why] {
+			l.Why = "as above"
+		} else if l.Why != "" {
+			said[l.Why] = true
+		}
 		rows = append(rows, row(l))
 	}
 	w.List(rows)

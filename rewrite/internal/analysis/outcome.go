@@ -172,6 +172,7 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 	}
 	switch {
 	case !m.opts.rotationAlone(), s.Crosses:
+	case o.notTurned != nil && o.notTurned.Error() == refusal.Error(): // which is said
 	case o.notTurned != nil:
 		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
 	case o.rotation.Rotary():
