@@ -1,9 +1,10 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -30,7 +31,7 @@ func OtherPlaces(ctx context.Context, eng engine.Engine, g *graph.Graph, c site.
 			return graph.Refuse(t.Node, "its query is rotated by the input %q, which has %d numbers for each token, as rows and columns of an image are given; one position for each, [batch, length], was expected", v.Name, v.Shape[len(v.Shape)-1].Value)
 		}
 		if im.onGrid(t.By) {
-			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (%q repeats itself in some channels and stays for a row in others); rotation by one position of each token was expected", t.By)
+			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (each channel of %q follows the one or the other); rotation by one position of each token was expected", t.By)
 		}
 	}
 	return nil
@@ -61,6 +62,9 @@ func severalPerToken(g *graph.Graph, value string) (found *onnx.ValueInfo) {
 // The size of an image for which tables are computed. A patch has few rows and columns of it.
 const imageHeight, imageWidth = 160, 96
 
+// mostPatches bounds the tables that are looked at.
+const mostPatches = 16_384
+
 // mostTables bounds how many values are computed for the reason of one site.
 const mostTables = 64
 
@@ -85,52 +89,25 @@ func (im *imageSizes) onGrid(value string) bool {
 			wide = append(wide, d)
 		}
 	}
-	if len(wide) != 2 {
+	if len(wide) != 2 || wide[0] > mostPatches {
 		return false
 	}
-	values, tokens := table.Values(), wide[0]
-	for columns := int64(2); columns <= tokens/2; columns++ {
-		if tokens%columns == 0 && ofGrid(values, tokens, wide[1], columns) {
-			return true
-		}
-	}
-	return false
+	return ofGrid(table.Values(), wide[0], wide[1])
 }
 
+// value computes a value.
 func (im *imageSizes) value(value string) (none engine.Tensor, _ error) {
 	if im.left--; im.left < 0 {
 		return none, fmt.Errorf("it takes more than %d values", mostTables)
 	}
-	g := im.g
-	p, err := eval.Extract(g, []string{value}, nil)
+	p, err := im.piece(value)
 	if err != nil {
 		return none, err
 	}
-	if len(p.Inputs) > 0 {
-		return none, fmt.Errorf("it also depends on the input %q", p.Inputs[0].Name)
-	}
 	table := &eval.ShapeTable{Sizes: map[string][]dim.Extent{}}
 	for _, s := range p.Sizes {
-		n := g.Producer[s]
-		dims := []int64{1, 1, imageHeight, imageWidth}
-		switch {
-		case !ir.Standard(n, "Shape"):
-			return none, fmt.Errorf("it depends on the size %q", s)
-		case !g.IsData(n.Inputs[0]):
-			of, err := im.value(n.Inputs[0])
-			if err != nil {
-				return none, err
-			}
-			dims = of.Dims
-		case !image(g, n.Inputs[0]):
-			return none, fmt.Errorf("it depends on the size of %q", n.Inputs[0])
-		}
-		from, to := n.Int("start", 0), n.Int("end", int64(len(dims)))
-		if from < 0 || to < from || to > int64(len(dims)) {
-			return none, fmt.Errorf("it depends on the size %q", s)
-		}
-		for _, d := range dims[from:to] {
-			table.Sizes[s] = append(table.Sizes[s], dim.ConstantExtent(d))
+		if table.Sizes[s], err = im.size(s); err != nil {
+			return none, err
 		}
 	}
 	const unread = "rope-rewrite/unread" // the binding runs no model without inputs
@@ -144,9 +121,68 @@ func (im *imageSizes) value(value string) (none engine.Tensor, _ error) {
 	return results[value], err
 }
 
+// piece is what computes a value, from sizes alone.
+func (im *imageSizes) piece(value string) (*eval.Piece, error) {
+	g, p, needed := im.g, &eval.Piece{Graph: im.g, Outputs: []string{value}}, map[*onnx.Node]bool{}
+	var wrong error
+	g.Upstream(p.Outputs, func(v string, n *onnx.Node) []string {
+		switch {
+		case g.Constants[v] != nil:
+			t := g.Constants[v].Clone()
+			t.Name = v
+			p.Consts = append(p.Consts, t)
+		case n == nil:
+			wrong = cmp.Or(wrong, fmt.Errorf("it also depends on the input %q", v))
+		case ir.Standard(n, "Shape", "Size") && g.Classes[v] != graph.ConstantClass:
+			p.Sizes = append(p.Sizes, v)
+		default:
+			wrong = cmp.Or(wrong, g.Evaluable(n))
+			needed[n] = true
+			return ir.Reads(n)
+		}
+		return nil
+	})
+	for _, n := range g.Nodes {
+		if needed[n] {
+			p.Nodes = append(p.Nodes, n)
+		}
+	}
+	return p, wrong
+}
+
+// size is what a Shape or Size gives for an image.
+func (im *imageSizes) size(value string) (list []dim.Extent, err error) {
+	n := im.g.Producer[value]
+	dims := []int64{1, 1, imageHeight, imageWidth}
+	if !image(im.g, n.Inputs[0]) {
+		if im.g.IsData(n.Inputs[0]) {
+			return nil, fmt.Errorf("it depends on the size of %q", n.Inputs[0])
+		}
+		of, err := im.value(n.Inputs[0])
+		if err != nil {
+			return nil, err
+		}
+		dims = of.Dims
+	}
+	if ir.Standard(n, "Size") {
+		return []dim.Extent{dim.ConstantExtent(engine.Elements(dims))}, nil
+	}
+	from, to := n.Int("start", 0), n.Int("end", int64(len(dims)))
+	if from < 0 || to < from || to > int64(len(dims)) {
+		return nil, fmt.Errorf("it depends on the size %q", value)
+	}
+	for _, d := range dims[from:to] {
+		list = append(list, dim.ConstantExtent(d))
+	}
+	return list, nil
+}
+
 // image reports whether a value has four dimensions, as far as the graph says so at once: an input,
 // or the output of a Conv over an image.
 func image(g *graph.Graph, value string) bool {
+	for ir.Standard(g.Producer[value], "Cast", "Identity") {
+		value = g.Producer[value].Inputs[0]
+	}
 	if in := g.Inputs[value]; in != nil {
 		return len(in.Shape) == 4
 	}
@@ -158,23 +194,62 @@ func image(g *graph.Graph, value string) bool {
 	return kernel != nil && len(kernel.Dims) == 4
 }
 
-// ofGrid reports whether each channel of a table follows the row or the column of a token, where
-// rows have so many tokens, and some channels the one, some the other.
-func ofGrid(values []float64, tokens, channels, columns int64) bool {
-	const rounding = 1e-5
-	byRow, byColumn := false, false
-	for c := range channels {
-		row, column, varies := true, true, false
-		for i := range tokens {
-			x := values[i*channels+c]
-			varies = varies || math.Abs(x-values[c]) > rounding
-			row = row && math.Abs(x-values[(i-i%columns)*channels+c]) <= rounding
-			column = column && math.Abs(x-values[i%columns*channels+c]) <= rounding
+// ofGrid reports whether each channel of a table follows one of two places of a token, its row
+// and its column say, of which each pair belongs to one token.
+func ofGrid(values []float64, tokens, channels int64) bool {
+	axes := make([][]int, 2) // of each token, which of the equal numbers of a channel it has
+	var counts [2]int
+	for i := range axes {
+		for c := range channels {
+			class, n := classes(values, tokens, channels, c)
+			if n > counts[i] && n < int(tokens) && (i == 0 || !follows(class, axes[0])) {
+				axes[i], counts[i] = class, n
+			}
 		}
-		if !row && !column {
+	}
+	if counts[0] < 2 || counts[1] < 2 || counts[0]*counts[1] != int(tokens) {
+		return false
+	}
+	pairs := map[[2]int]bool{}
+	for i := range tokens {
+		pairs[[2]int{axes[0][i], axes[1][i]}] = true
+	}
+	for c := range channels {
+		if class, _ := classes(values, tokens, channels, c); !follows(class, axes[0]) && !follows(class, axes[1]) {
 			return false
 		}
-		byRow, byColumn = byRow || row && varies, byColumn || column && varies
 	}
-	return byRow && byColumn
+	return len(pairs) == int(tokens)
+}
+
+// classes numbers the tokens by the value of one channel, equal values alike, and returns how many
+// there are.
+func classes(values []float64, tokens, channels, channel int64) (class []int, count int) {
+	const rounding = 1e-5
+	order := make([]int64, tokens)
+	for i := range order {
+		order[i] = int64(i)
+	}
+	at := func(i int64) float64 { return values[i*channels+channel] }
+	slices.SortFunc(order, func(a, b int64) int { return cmp.Compare(at(a), at(b)) })
+	class = make([]int, tokens)
+	for k, i := range order {
+		if k > 0 && !(at(i)-at(order[k-1]) <= rounding) {
+			count++
+		}
+		class[i] = count
+	}
+	return class, count + 1
+}
+
+// follows reports whether tokens of one class of an axis are of one class.
+func follows(class, axis []int) bool {
+	of := map[int]int{}
+	for i, a := range axis {
+		if known, seen := of[a]; seen && known != class[i] {
+			return false
+		}
+		of[a] = class[i]
+	}
+	return true
 }

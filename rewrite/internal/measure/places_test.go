@@ -12,8 +12,11 @@ func TestOfGrid(t *testing.T) {
 	at := map[string]func(i int64) float64{
 		"row":    func(i int64) float64 { return float64(i / columns) },
 		"column": func(i int64) float64 { return float64(i % columns) },
-		"index":  func(i int64) float64 { return float64(i) },
-		"none":   func(int64) float64 { return 0 },
+		// The patches of four stand together.
+		"row of blocks":    func(i int64) float64 { return float64(i/8*2 + i%4/2) },
+		"column of blocks": func(i int64) float64 { return float64(i/4%2*2 + i%2) },
+		"index":            func(i int64) float64 { return float64(i) },
+		"none":             func(int64) float64 { return 0 },
 	}
 	for _, c := range []struct {
 		pairs []string
@@ -21,6 +24,8 @@ func TestOfGrid(t *testing.T) {
 	}{
 		{[]string{"row", "row", "column", "column"}, true},
 		{[]string{"column", "none", "row"}, true},
+		{[]string{"row of blocks", "column of blocks", "column of blocks"}, true},
+		{[]string{"row", "column of blocks"}, false},
 		{[]string{"index", "index"}, false}, // a text
 		{[]string{"row", "row"}, false},     // groups of tokens that share a position
 		{[]string{"column", "column"}, false},
@@ -33,7 +38,7 @@ func TestOfGrid(t *testing.T) {
 				table = append(table, math.Cos(at[p](i)*math.Pow(100, -float64(pair)/8)))
 			}
 		}
-		if got := ofGrid(table, rows*columns, int64(len(c.pairs)), columns); got != c.want {
+		if got := ofGrid(table, rows*columns, int64(len(c.pairs))); got != c.want {
 			t.Errorf("pairs by %v are a grid: %v; %v was expected", c.pairs, got, c.want)
 		}
 	}

@@ -77,7 +77,7 @@ func (t oneStep) turns() (pair int, is bool) {
 // cached tokens, or the largest position of a call. The error tells what was found, and
 // is nil where nothing was.
 func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
-	if r.Position == nil || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
+	if r.Position == nil && (r.Tables != nil || r.Places > 0) || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
 		return nil
 	}
 	type reason struct {
@@ -86,6 +86,9 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		step func(position, n int64) (oneStep, error)
 	}
 	var reasons []reason
+	if r.Position == nil { // by how many tokens there are, cached ones included
+		return r.switchesByTokens(ctx, fit)
+	}
 	if r.Loaded.Table.Past {
 		reasons = append(reasons, reason{"cached tokens", dim.Longest, func(position, n int64) (oneStep, error) { return r.oneStep(ctx, fit, n, position) }})
 	}
@@ -123,16 +126,55 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		if err != nil {
 			return nil
 		}
-		at := fmt.Sprintf("with up to %d %s", most, by.what)
 		if begin, err := by.step(0, most+1); err == nil {
 			if pair, is := begin.turns(); is {
-				return fmt.Errorf("%s nothing is rotated at position 0, with more pair %d is rotated by %.6g there: positions are shifted, by what is no whole number for each token", at, pair, begin.frequencies[pair])
+				return fmt.Errorf("with up to %d %s nothing is rotated at position 0, with more pair %d is rotated by %.6g there: positions are shifted, by what is no whole number for each token", most, by.what, pair, begin.frequencies[pair])
 			}
 		}
-		if pair, _ := near.differs(far); pair >= 0 {
-			return fmt.Errorf("%s pair %d rotates by %.6g per position, with more by %.6g; this looks like %s", at, pair, near.frequencies[pair], far.frequencies[pair], OnceForAll)
-		}
-		return fmt.Errorf("%s the rotation multiplies by %.6g, with more by %.6g", at, near.gain, far.gain)
+		return near.becomes(far, fmt.Sprintf("%d %s", most, by.what))
 	}
 	return nil
+}
+
+// becomes says that up to some number of tokens the rotation is t, and beyond it another one.
+func (t oneStep) becomes(other oneStep, most string) error {
+	if pair, _ := t.differs(other); pair >= 0 {
+		return fmt.Errorf("with up to %s pair %d rotates by %.6g per position, with more by %.6g; %s", most, pair, t.frequencies[pair], other.frequencies[pair], OnceForAll)
+	}
+	return fmt.Errorf("with up to %s the rotation multiplies by %.6g, with more by %.6g; %s", most, t.gain, other.gain, OnceForAll)
+}
+
+// mostInCall is how many tokens a call has at most in which the rotation of its first is looked at.
+const mostInCall = 4096
+
+// switchesByTokens is switches for positions that follow from the number of cached tokens: the same
+// token is seen in calls of more and more tokens.
+func (r *Rotator) switchesByTokens(ctx context.Context, fit *Matrix) error {
+	first := func(tokens int64) (oneStep, error) {
+		positions := make([]int64, tokens)
+		for i := range positions {
+			positions[i] = int64(i) + 1 // behind one cached token
+		}
+		return r.oneStep(ctx, fit, 0, positions...)
+	}
+	near, err := first(1)
+	if err != nil {
+		return nil // the fit failed for another reason
+	}
+	far := near
+	most, err := bisect.Largest(1, min(mostInCall, fit.Limit), func(tokens int64) (bool, error) {
+		t, err := first(tokens)
+		if err != nil {
+			return false, err
+		}
+		_, is := near.differs(t)
+		if is {
+			far = t
+		}
+		return !is, nil
+	})
+	if _, is := near.differs(far); err != nil || !is {
+		return nil
+	}
+	return near.becomes(far, fmt.Sprintf("%d tokens, cached ones included,", most+1))
 }

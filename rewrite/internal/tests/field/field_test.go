@@ -60,7 +60,7 @@ var rows = []row{
 	{name: "table_1536", layers: []string{scores}, reason: "the op is off by", scaling: "unchanged|were wanted"},
 	{name: "decay", layers: []string{scores}, reason: "changes in calls of more than 1 tokens", scaling: "unchanged"},
 	{name: "log_length", layers: []string{scores}, reason: "the rotation gives", scaling: "unchanged"},
-	{name: "growing_base", layers: []string{scores}, reason: "the rotation gives", scaling: "unchanged"},
+	{name: "growing_base", layers: []string{scores}, reason: "with up to 16 tokens, cached ones included, pair", scaling: "unchanged"},
 	{name: "flags_inverted", layers: two, audit: "rope_theta 0: no rotation, a rotation; rope_theta 1: 10000, no rotation"},
 	{name: "longrope_if", layers: one, byLogits: true, scaling: "frequencies"},
 	{name: "partial_gqa", layers: one, byLogits: true},
