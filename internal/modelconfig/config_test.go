@@ -69,6 +69,7 @@ func TestRotation(t *testing.T) {
 	}{
 		"before 5":          {`{"rope_theta": 500, "rope_scaling": {"type": "linear", "factor": 2}}`, 0, "500 linear:factor=2 from rope_scaling"},
 		"from 5 on":         {`{"rope_theta": 10000, "rope_parameters": {"rope_theta": 500, "rope_type": "yarn", "factor": 2}}`, 0, "500 yarn:factor=2 from rope_parameters"},
+		"both":              {`{"rope_parameters": {"rope_theta": 500, "rope_type": "default"}, "rope_scaling": {"rope_type": "linear", "factor": 2}}`, 0, "500 linear:factor=2 from rope_scaling"},
 		"no scaling":        {`{"rope_theta": 500, "rope_scaling": null}`, 0, "500 none from rope_scaling"},
 		"a base alone":      {`{"rope_theta": 500}`, 0, "500 none from "},
 		"gpt-neox":          {`{"rotary_emb_base": 500}`, 0, "500 none from "},

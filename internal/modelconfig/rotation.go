@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -84,7 +85,11 @@ func (c Config) theta(layer int, kind string) Number {
 // parameters returns the dictionary of a layer's scaling and the key that it stands
 // under. Without one the key is that which says so.
 func (c Config) parameters(kind string) (data json.RawMessage, key string) {
-	for _, name := range []string{"rope_parameters", "rope_scaling"} {
+	names := []string{"rope_parameters", "rope_scaling"}
+	if len(c.TypedParameters) == 0 && len(c.keys.object("rope_scaling")) > 0 {
+		slices.Reverse(names) // transformers takes the older key where both are there
+	}
+	for _, name := range names {
 		switch entries := c.keys.object(name); {
 		case c.keys.null(name):
 			key = name

@@ -97,9 +97,6 @@ class Model(torch.nn.Module):
                 base = 100.0 * alpha ** (SIZE / (SIZE - 2))
                 turned = tables(positions, base ** (-torch.arange(0, SIZE, 2) / SIZE))
                 turn = lambda q, k: (rotate(q, *turned), rotate(k, *turned))
-            case "positions-from-the-middle":
-                turned = tables(positions - count // 2)
-                turn = lambda q, k: (rotate(q, *turned), rotate(k, *turned) * 1.0)
             case _:
                 raise SystemExit(f"no model is named {self.name}")
         mask = (positions[:, None] >= positions)[None, None] & attention_mask[:, None, None].bool()
@@ -109,7 +106,7 @@ class Model(torch.nn.Module):
 
 
 NAMES = ["rotated-before", "rotated-before-by-tables", "sines-added", "sines-added-unless-padded", "table-of-sines-added", "learned-added",
-         "xpos", "log-n-by-length", "ntk-by-powers-of-two", "positions-from-the-middle"]
+         "xpos", "log-n-by-length", "ntk-by-powers-of-two"]
 
 if __name__ == "__main__":
     out, names = sys.argv[1], sys.argv[2:] or NAMES

@@ -8,6 +8,9 @@ import (
 // unknown is a rank, length or width that the graph does not tell.
 const unknown = -1
 
+// Rank returns the number of a value's dimensions, and whether the graph tells it.
+func (g *Graph) Rank(value string) (int, bool) { return newShapeHints(g).rank(value) }
+
 // rank returns the number of a value's dimensions, and whether it is known.
 func (h *shapeHints) rank(value string) (int, bool) {
 	r := h.rankOf(value)
@@ -73,7 +76,7 @@ func (h *shapeHints) outputRank(n *onnx.Node) int {
 			r = h.broadcast(r, h.rankOf(v))
 		}
 		return r
-	case ir.Standard(n, "Concat", "Slice", "Split", "Identity", "Cast", "Neg", "Not", "Softmax", "Transpose", "Pad", "Tile", "Cos", "Sin", "Sqrt", "Tanh", "Sigmoid",
+	case ir.Standard(n, "Concat", "Slice", "Split", "Identity", "Cast", "Neg", "Not", "Softmax", "Transpose", "Pad", "Tile", "Cos", "Sin", "Sqrt", "Log", "Exp", "Floor", "Clip", "Tanh", "Sigmoid",
 		"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "RotaryEmbedding", "QuantizeLinear", "DequantizeLinear", "CumSum", "Trilu", "ScatterND", "ScatterElements", "TensorScatter"),
 		n.Domain == "com.microsoft":
 		return h.rankOf(first)

@@ -86,7 +86,11 @@ func oneChannel(g *graph.Graph, value string) bool {
 		case ir.Standard(n, "ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceMax", "ReduceMin"):
 			one, some = g.OverLast(n, hiddenRank), true
 		case ir.Standard(n, "Unsqueeze"):
-			one, some = slices.ContainsFunc(g.Axes(n), func(axis int64) bool { return ir.LastAxis(axis, hiddenRank) }), true
+			rank := hiddenRank
+			if r, known := g.Rank(v); known { // a number for each token alone may have two dimensions
+				rank = r
+			}
+			one, some = slices.ContainsFunc(g.Axes(n), func(axis int64) bool { return ir.LastAxis(axis, rank) }), true
 		case ir.Standard(n, "Reshape") && last(n.Inputs[1]):
 			some = true
 		case ir.Standard(n, "Expand"):

@@ -57,6 +57,7 @@ var lookalikes = []group{
 	{"cross-attention", crossAttentions},
 	{"folded scores", foldedScores},
 	{"factors behind the rotation", factorsBehind},
+	{"factors of tokens", factorsOfTokens},
 	{"fused attention", fusedAttentions},
 	{"fused rotation", fusedRotations},
 	{"graphs", otherGraphs},
