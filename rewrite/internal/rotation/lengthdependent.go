@@ -139,9 +139,9 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 // becomes says that up to some number of tokens the rotation is t, and beyond it another one.
 func (t oneStep) becomes(other oneStep, most string) error {
 	if pair, _ := t.differs(other); pair >= 0 {
-		return fmt.Errorf("with up to %s pair %d rotates by %.6g per position, with more by %.6g; %s", most, pair, t.frequencies[pair], other.frequencies[pair], OnceForAll)
+		return fmt.Errorf("with up to %s pair %d rotates by %.6g per position, with more by %.6g; this looks like %s", most, pair, t.frequencies[pair], other.frequencies[pair], OnceForAll)
 	}
-	return fmt.Errorf("with up to %s the rotation multiplies by %.6g, with more by %.6g; %s", most, t.gain, other.gain, OnceForAll)
+	return fmt.Errorf("with up to %s the rotation multiplies by %.6g, with more by %.6g; this looks like %s", most, t.gain, other.gain, OnceForAll)
 }
 
 // mostInCall is how many tokens a call has at most in which the rotation of its first is looked at.
