@@ -80,13 +80,10 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 		Layers: []int{e.Layer}, Nodes: []string{s.Node}, Scope: s.Scope,
 		Op: s.Op, Original: e.Measured.Attention, Cache: recordedCache(s.Cache),
 		Normed:        [2]bool{e.Site.Query.Normed(), e.Site.Key.Normed()},
-		AfterRotation: s.AfterRotation, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
+		AfterRotation: s.AfterRotation, Positions: s.Positions, Unknown: s.Unknown, RotationOnly: s.RotationOnly, Reason: s.Reason,
 		Latent: e.Measured.Latent != nil,
 		Form:   string(e.Form), Computes: computes(e),
 		Proof: s.Proof,
-	}
-	if c := e.Measured.Computed; c != nil {
-		out.Positions = cmp.Or(c.Unlike, provenance.ByIndex)
 	}
 	if r.earlier != nil {
 		if original := r.earlier.Original(s.Layer, s.Node); original != nil {

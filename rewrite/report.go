@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,10 @@ type Site struct {
 	// AfterRotation says which of query and key are normed, scaled by token or head (a
 	// temperature), or weighted by channel after their rotation; empty for most.
 	AfterRotation string `json:"after_rotation,omitempty"`
+
+	// Positions is about positions that the graph computes itself: "by index" (each is the index of its
+	// token plus one number for its row), or why they are not and can only be scaled; empty for most.
+	Positions string `json:"positions,omitempty"`
 
 	// Unknown is the largest relative error of the frequencies, if 16-bit arithmetic did not
 	// show them to float32 accuracy and no closed form explained them; 0 otherwise.
@@ -220,6 +225,9 @@ func (s *Site) describe(a *measure.Attention) {
 	}
 	s.AfterRotation = strings.Join(slices.DeleteFunc([]string{a.Site.AfterRotation(), m.Attention.DescribeFactors()}, func(text string) bool { return text == "" }), ", ")
 	s.Mask, s.Cache = m.Attention.Mask.String(), lower.CacheOf(m)
+	if c := m.Computed; c != nil {
+		s.Positions = cmp.Or(c.Unlike, provenance.ByIndex)
+	}
 }
 
 // recognise notes by which method the frequencies of the site are already scaled.
@@ -289,7 +297,7 @@ func (r *request) report(v values) *Report {
 // SiteOf returns a site of a record, before any edit, in the form of a report. It is for
 // all layers of the record's site.
 func SiteOf(r provenance.Site) Site {
-	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Unknown: r.Unknown,
+	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Positions: r.Positions, Unknown: r.Unknown,
 		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: reportedCache(r.Cache), Mask: r.Original.Mask.String()}
 	s.value(r.Original)
 	return s

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -117,6 +118,13 @@ func DescribeSite(s rewrite.Site) string {
 	}
 	if s.AfterRotation != "" {
 		text += ", " + s.AfterRotation
+	}
+	switch s.Positions {
+	case "":
+	case provenance.ByIndex:
+		text += ", positions computed by the graph"
+	default:
+		text += ", positions computed by the graph, not by index"
 	}
 	if s.RotationOnly {
 		return text + "; only its rotation is rewritten: " + s.Reason

@@ -20,6 +20,7 @@ type outcome struct {
 	proof    *prove.Proof
 	err      error
 
+	graph     *graph.Graph      // in which it was measured
 	rotation  *measure.Measured // of an attention that cannot be measured, once it was asked for
 	notTurned error             // why there is none
 }
@@ -69,10 +70,11 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 // is called before it is measured. An error ends the analysis; why only this site is unchanged is
 // part of the outcome.
 func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, starts func()) (o outcome, _ error) {
-	if o, done := m.outcomes[key]; done {
+	if o, done := m.outcomes[key]; done && o.holdsIn(l.Graph) {
 		return o, nil
 	}
 	starts()
+	o.graph = l.Graph
 	o.measured, o.err = measure.Site(ctx, l, s)
 	if o.err == nil && m.proving {
 		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
@@ -85,6 +87,12 @@ func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized
 	}
 	m.outcomes[key] = o
 	return o, nil
+}
+
+// holdsIn reports whether an outcome is one of sites of a graph: positions that are computed have a name,
+// which only their own graph knows.
+func (o outcome) holdsIn(g *graph.Graph) bool {
+	return o.graph == g || o.measured == nil || o.measured.Computed == nil
 }
 
 // rotationAlone completes the outcome of a site that cannot be measured as a whole with what is

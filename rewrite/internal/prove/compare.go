@@ -14,6 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -27,9 +28,11 @@ type comparison struct {
 	site                 *site.Sized
 	measured             *measure.Measured
 	original, double, op *eval.Loaded
-	plain                *eval.Loaded  // the definition with every node's result rounded, as a plain implementation does; nil where the original is one
-	byReach              *byReach      // the op with the frequencies that the graph computes in a call; nil where they are known before
-	bias                 *score.Scorer // computes the model's own bias; nil without
+	plain                *eval.Loaded      // the definition with every node's result rounded, as a plain implementation does; nil where the original is one
+	byReach              *byReach          // the op with the frequencies that the graph computes in a call; nil where they are known before
+	computed             *positions.Reader // the positions that the graph computes itself; nil for others
+	at                   []float64         // those of the call that is looked at, [batch·length]; nil for others
+	bias                 *score.Scorer     // computes the model's own bias; nil without
 	rng                  *rand.Rand
 	proof                *Proof
 	precision            rope.Precision          // the least precise type of the original
@@ -100,6 +103,11 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 	if c.byReach != nil {
 		defer c.byReach.Close()
 	}
+	done, err := c.openPositions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if measured.Attention.Mask.Bias {
 		loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 		if refusal != nil {
@@ -241,6 +249,9 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 	draws := t.draws(c.measured.Attention)
 	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
+		if err := c.place(ctx, t, feeds); err != nil {
+			return errs, err
+		}
 		op, err := c.inCall(ctx, t, feeds)
 		if err != nil {
 			return errs, graph.Refuse(s.Softmax, "with %v: %v", t.pt, err)

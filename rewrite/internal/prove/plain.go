@@ -49,28 +49,6 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 	}
 }
 
-// positions returns a function that gives the position of a new token by which a channel
-// pair turns: in row b of the batch, at this place among the new tokens, at this index
-// among all tokens.
-func (c *comparison) positions(t trial, feeds map[string]engine.Tensor) func(b, place, index int64, pair int) int64 {
-	if c.measured.Position == nil {
-		return func(_, _, index int64, _ int) int64 { return index }
-	}
-	input := feeds[c.measured.Position.Name]
-	values, axes := input.Values(), c.measured.Attention.Encoding.Axes
-	of := int64(len(values)) // positions of one axis
-	if axes != nil {
-		of /= input.Dims[0]
-	}
-	return func(b, place, _ int64, pair int) int64 {
-		at := (b*t.pt.L + place) % of
-		if axes != nil {
-			at += int64(axes[pair]) * of
-		}
-		return int64(values[at])
-	}
-}
-
 // rotatePlain adds the errors of a plain rotation for one key [channels] whose pairs turn
 // by these positions, and of its factors behind the rotation, nil for none. rotated is the
 // key after an exact rotation, multiplied by them.

@@ -31,6 +31,9 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	if result != output && m.Slots != nil {
 		return c.slotRows(result, t), nil
 	}
+	if result == presentKey && c.at != nil && m.Attention.Mask.Padding && m.Latent == nil {
+		return c.newKeyRows(t, mask), nil
+	}
 	if result != output || m.Attention.Cross {
 		return func(int64) RowKind { return Compared }, nil
 	}

@@ -21,6 +21,27 @@ func computedPositions() []lookalike {
 	}
 	return append(cases,
 		lookalike{
+			name: "-1 where padded, in tables", models: models, is: hasScale(1),
+			change: func(p *patient) {
+				p.gathered(3000, func(_, _ []float32, _ int) {})
+				p.OwnPositions(func() string { return p.New(p.CountedFrom(0)) })
+			},
+		},
+		lookalike{
+			name: "1 where padded, in tables", models: models, is: hasScale(1),
+			change: func(p *patient) {
+				p.gathered(300, func(_, _ []float32, _ int) {})
+				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
+			},
+		},
+		lookalike{
+			name: "in tables with one wrong entry", models: models, kept: both("at position 301"),
+			change: func(p *patient) {
+				p.gathered(600, func(cos, _ []float32, w int) { cos[301*w+2] += 1e-3 })
+				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
+			},
+		},
+		lookalike{
 			name: "below 0 with a cache", models: models, kept: both("are below 0 for tokens that are not padding, and"),
 			change: own(func(p *patient) string { return p.Op("Sub", p.Indices(), p.Int(7)) }),
 		},
