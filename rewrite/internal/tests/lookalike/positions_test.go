@@ -15,6 +15,12 @@ func computedPositions() []lookalike {
 	for _, c := range kit.ComputedPositions {
 		cases = append(cases, lookalike{name: c.Name, models: models, change: own(func(p *patient) string { return c.Compute(p.Patient) }), is: hasScale(1)})
 	}
+	for _, export := range []string{"llama__dynamo23", "llama__dynamo18-fp16", "gpt_neox__optimum"} {
+		cases = append(cases, lookalike{
+			name: "counted, in another export", models: []string{export}, is: hasScale(1),
+			change: own(func(p *patient) string { return p.New(p.Filled(p.CountedFrom(0), 1)) }),
+		})
+	}
 	without := cacheless[:1]
 	indices := func(p *patient, change func(old string) string) { // [1, 1, length]
 		p.Into(p.Up(p.Up(p.First("Cos").Inputs[0], "MatMul").Inputs[1], "Cast"), 0, change)
