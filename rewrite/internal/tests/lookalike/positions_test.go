@@ -87,6 +87,18 @@ func computedPositions() []lookalike {
 			},
 		},
 		lookalike{
+			name: "frequencies that follow the largest one", models: models,
+			kept: both("with up to 5000 as the largest position of a call pair 0 rotates by 1 per position, with more by 0.5"),
+			change: func(p *patient) {
+				own := p.New(p.Filled(p.CountedFrom(0), 1))
+				p.OwnPositions(func() string { return own })
+				largest := p.Node("ReduceMax", []string{own}, onnx.IntAttr("keepdims", 0))
+				p.Angles(func(old string) string {
+					return p.Op("Mul", old, p.Op("Where", p.Op("Greater", largest, p.Int(5000)), p.Float(0.5), p.Float(1)))
+				})
+			},
+		},
+		lookalike{
 			name: "half a position more behind a long past", models: models,
 			kept: both("with up to 5000 cached tokens nothing is rotated at position 0, with more pair 0 is rotated by 0.5 there: positions are shifted"),
 			change: func(p *patient) {
