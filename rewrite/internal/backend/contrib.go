@@ -48,7 +48,11 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 			continue
 		}
 		op, _ := s.Change.Op()
-		if why := contrib.Refused(*op, b.runtime); why != nil {
+		why := contrib.Refused(*op, b.runtime)
+		if c := s.Measured.Computed; why == nil && c != nil && (c.Shifted || c.Unlike != "") {
+			why = fmt.Errorf("it takes the index of each token for its position, and the graph computes other positions (%q)", c.Value)
+		}
+		if why != nil {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}
 		}
 		if tableRows(s) == 0 {

@@ -92,7 +92,7 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 			p.Inputs = append(p.Inputs, g.Inputs[v])
 		case n == nil:
 			fail("it reads the graph input %q", v)
-		case g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && !(g.Evaluated && g.Internal[v]):
+		case g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && !(g.Evaluated && g.Internal[v]) && !g.Counted(n.Inputs[0]):
 			p.Sizes = append(p.Sizes, v)
 		case g.WeightProduct(n):
 			fail("it reads %q, the product with weights at %s", v, ir.Label(n))

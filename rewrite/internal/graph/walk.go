@@ -77,3 +77,19 @@ func (g *Graph) Behind(values []string) map[string]bool {
 	}
 	return behind
 }
+
+// Counted reports whether how many elements a value has depends on what integer inputs hold: it was
+// picked out of another one by its numbers.
+func (g *Graph) Counted(value string) (counted bool) {
+	if g.Classes[value] != PositionClass {
+		return false
+	}
+	g.Upstream([]string{value}, func(v string, n *onnx.Node) []string {
+		if n == nil || counted || ir.Standard(n, "Shape", "Size") {
+			return nil
+		}
+		counted = counted || ir.Standard(n, "NonZero", "Unique", "Compress")
+		return ir.Reads(n)
+	})
+	return counted
+}

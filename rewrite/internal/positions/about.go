@@ -18,6 +18,7 @@ type About struct {
 	Indices bool   // they are the indices of tokens, or these times a number
 	Unlike  string // why those of real tokens are not the index plus one number for each row, the same in all of its calls; "" where they are
 	Below0  bool   // those of some real tokens are below 0
+	Shifted bool   // without padding they are not the index itself, or what the input of positions tells
 }
 
 // sightings is what about has seen so far.
@@ -171,6 +172,7 @@ func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first 
 		seen.byIndex = seen.byIndex && shift == seen.shift
 		seen.Below0 = seen.Below0 || p < 0
 		if r.ids == nil {
+			seen.Shifted = seen.Shifted || first == 0 && shift != 0
 			continue
 		}
 		by := p - float64(c.starts[0]+int64(i)%pt.L)
@@ -178,6 +180,7 @@ func (r *Reader) look(ctx context.Context, seen *sightings, pt dim.Point, first 
 			seen.by = by
 		}
 		seen.follows = seen.follows && by == seen.by
+		seen.Shifted = seen.Shifted || by != 0
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ const mostCandidates = 12
 // graph computes them. It returns nil where these are a graph input or the indices of tokens, or
 // where no one value holds them. mask is the padding mask, nil where it is not known.
 func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []string, mask *onnx.ValueInfo) (*Computed, error) {
-	if t := ev.Table; t.Slotted() || t.Source || len(ev.Graph.LengthTracked) > 0 {
+	if t := ev.Table; t.Slotted() || t.Source || tracksLength(ev.Graph) {
 		return nil, nil // indices do not tell what stands where
 	}
 	list, dims, err := candidates(ctx, ev, out, boundaries)
@@ -61,6 +61,16 @@ func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []stri
 		return nil, nil
 	}
 	return c, nil
+}
+
+// tracksLength reports whether a cache of the graph has a length for each row.
+func tracksLength(g *graph.Graph) bool {
+	for _, c := range g.LengthTracked {
+		if c != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ended returns an error that says nothing of the graph; another one means that nothing was found.

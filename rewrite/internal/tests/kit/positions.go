@@ -59,6 +59,17 @@ var ComputedPositions = []PositionCase{
 	{Name: "-1 where padded", Compute: func(p *Patient) string { return p.New(p.CountedFrom(0)) }},
 	{Name: "times the mask", Compute: func(p *Patient) string { return p.New(p.Op("Mul", p.CountedFrom(0), "attention_mask")) }},
 	{Name: "clamped", Compute: func(p *Patient) string { return p.New(p.Op("Max", p.CountedFrom(0), p.Int(0))) }},
+	{Name: "assigned where padded", Compute: func(p *Patient) string {
+		at := p.Node("Transpose", []string{p.Op("NonZero", p.Op("Equal", "attention_mask", p.Int(0)))}, onnx.IntsAttr("perm", 1, 0))
+		ones := p.Op("Expand", p.Int(1), p.Op("Slice", p.Op("Shape", at), p.Ints(0), p.Ints(1)))
+		return p.New(p.Op("ScatterND", p.CountedFrom(0), at, ones))
+	}},
+	{Name: "of the last tokens, by the sum of the mask", Compute: func(p *Patient) string {
+		length := p.Size("input_ids", 1)
+		tokens := p.Op("ReduceSum", "attention_mask", p.Ints(1)) // [batch, 1]
+		places := p.Op("Unsqueeze", p.Op("Range", p.Int(0), length, p.Int(1)), p.Ints(0))
+		return p.Op("Max", p.Op("Add", p.Op("Sub", tokens, length), places), p.Int(0))
+	}},
 	{Name: "from 1 on", Compute: func(p *Patient) string { return p.New(p.Counted()) }},
 	{Name: "from 5 on", Compute: func(p *Patient) string { return p.New(p.Filled(p.CountedFrom(5), 1)) }},
 	{Name: "in float", Compute: func(p *Patient) string {

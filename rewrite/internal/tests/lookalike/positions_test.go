@@ -15,6 +15,12 @@ func computedPositions() []lookalike {
 	for _, c := range kit.ComputedPositions {
 		cases = append(cases, lookalike{name: c.Name, models: models, change: own(func(p *patient) string { return c.Compute(p.Patient) }), is: hasScale(1)})
 	}
+	for _, export := range []string{"llama__dynamo23", "llama__dynamo18-fp16", "gpt_neox__optimum"} {
+		cases = append(cases, lookalike{
+			name: "counted, in another export", models: []string{export}, is: hasScale(1),
+			change: own(func(p *patient) string { return p.New(p.Filled(p.CountedFrom(0), 1)) }),
+		})
+	}
 	without := cacheless[:1]
 	indices := func(p *patient, change func(old string) string) { // [1, 1, length]
 		p.Into(p.Up(p.Up(p.First("Cos").Inputs[0], "MatMul").Inputs[1], "Cast"), 0, change)
@@ -77,6 +83,18 @@ func computedPositions() []lookalike {
 				p.OwnPositions(func() string { return p.New(p.Filled(p.CountedFrom(0), 1)) })
 				p.Angles(func(old string) string {
 					return p.Op("Mul", old, p.Cast(p.Op("Unsqueeze", p.New("attention_mask"), p.Ints(2)), onnx.Float))
+				})
+			},
+		},
+		lookalike{
+			name: "frequencies that follow the largest one", models: models,
+			kept: both("with up to 5000 as the largest position of a call pair 0 rotates by 1 per position, with more by 0.5"),
+			change: func(p *patient) {
+				own := p.New(p.Filled(p.CountedFrom(0), 1))
+				p.OwnPositions(func() string { return own })
+				largest := p.Node("ReduceMax", []string{own}, onnx.IntAttr("keepdims", 0))
+				p.Angles(func(old string) string {
+					return p.Op("Mul", old, p.Op("Where", p.Op("Greater", largest, p.Int(5000)), p.Float(0.5), p.Float(1)))
 				})
 			},
 		},

@@ -92,6 +92,44 @@ func TestTargetContribRefusesPadding(t *testing.T) {
 	}
 }
 
+// Positions that the graph computes are those of GroupQueryAttention where they are the indices of tokens
+// that are not padded; others are refused before a run would end with an error.
+func TestTargetContribPositions(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	taken := []string{"1 where padded", "0 where padded", "-1 where padded", "times the mask", "clamped", "assigned where padded",
+		"of the last tokens, by the sum of the mask", "in float", "from the first real token", "an input, filled by the mask"}
+	for _, c := range testsample.Of(t, kit.ComputedPositions, 5) {
+		t.Run(c.Name, func(t *testing.T) {
+			p := kit.NewPatient(t, "llama__dynamo18")
+			p.OwnPositions(func() string { return c.Compute(p) })
+			m := kit.OpenModel(t, p.Saved())
+			_, err := kit.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}, Edits: kit.Edits(t, []string{"scaling linear:factor=4"})})
+			if !slices.Contains(taken, c.Name) {
+				if err == nil || !strings.Contains(err.Error(), "the graph computes other positions") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "contrib.onnx")
+			if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			g := kit.ReadGolden(t, "llama", "linear4", false)
+			logits, err := kit.OpenPlainly(t, path).Chunks(context.Background(), g.Sequence, 32, 1, 15)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := g.Distance(t, logits); !(off <= 1e-4) {
+				t.Errorf("off by %.2g", off)
+			}
+		})
+	}
+}
+
 func TestTargetContribRefuses(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
