@@ -3,13 +3,13 @@ package lower
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -56,18 +56,26 @@ func limited(bands []rope.Band) bool {
 
 // computedPositions gives positions that the graph computes itself as int64 [batch or 1, length].
 // The nodes are named after their value, so all sites that read it share them.
-func computedPositions(b *ir.Builder, c *positions.Computed) string {
+func computedPositions(b *ir.Builder, binding Binding) string {
+	c := binding.Computed
 	shared := &ir.Builder{Stem: "rope_rewrite/" + c.Value}
 	at := c.Value
 	if c.Type != onnx.Int64 {
 		at = shared.AddAs("as_int64", "Cast", []string{at}, onnx.IntAttr("to", int64(onnx.Int64)))
 	}
-	if !positions.Rows(c.Dims) {
+	if len(c.Dims) != 2 {
 		first := int64(1)
 		if c.Dims[0] == dim.BatchExtent {
 			first = 0 // as many as there are
 		}
 		at = shared.AddAs("as_rows", "Reshape", []string{at, shared.Constant("rows", first, -1)})
+	}
+	if c.OfAll() {
+		rows := int64(slices.Index(binding.QueryLayout.Axes, dim.RowAxis))
+		dims := shared.AddAs("query_dims", "Shape", []string{binding.Query})
+		length := shared.AddAs("length", "Slice", []string{dims, shared.Constant("length_from", rows), shared.Constant("length_to", rows+1)})
+		from := shared.AddAs("from", "Neg", []string{length})
+		at = shared.AddAs("of_new", "Slice", []string{at, from, shared.Constant("to", math.MaxInt64), shared.Constant("axis", 1)})
 	}
 	b.Nodes, b.Constants = append(b.Nodes, shared.Nodes...), append(b.Constants, shared.Constants...)
 	return at

@@ -146,7 +146,7 @@ func (binding Binding) Positions() string {
 // are indices.
 func (binding Binding) positions(b *ir.Builder) string {
 	if binding.Computed != nil {
-		return computedPositions(b, binding.Computed)
+		return computedPositions(b, binding)
 	}
 	if binding.Position == nil {
 		return ""

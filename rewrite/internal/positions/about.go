@@ -59,7 +59,7 @@ func (r *Reader) choose(ctx context.Context) (*Computed, error) {
 		if r.typeOf(i) != onnx.Int64 {
 			steps++
 		}
-		if !r.rows(i) {
+		if len(r.dims[r.values[i]]) != 2 || ofAll(r.dims[r.values[i]]) {
 			steps++
 		}
 		return steps
@@ -74,12 +74,6 @@ func (r *Reader) choose(ctx context.Context) (*Computed, error) {
 }
 
 func (r *Reader) typeOf(i int) onnx.DataType { return r.loaded.Piece.Graph.Element(r.values[i]) }
-
-// rows reports whether a candidate is [batch or 1, length].
-func (r *Reader) rows(i int) bool { return Rows(r.dims[r.values[i]]) }
-
-// Rows reports whether dimensions are [batch or 1, length].
-func Rows(dims []dim.Extent) bool { return len(dims) == 2 && dims[1] == dim.LengthExtent }
 
 // calls are those in which candidates are compared: prefill and decode, with every kind of padding.
 func (r *Reader) calls() (list []call) {

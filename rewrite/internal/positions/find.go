@@ -16,7 +16,7 @@ import (
 type Computed struct {
 	Value  string
 	Type   onnx.DataType
-	Dims   []dim.Extent      // a batch or none, then the length; all others are 1
+	Dims   []dim.Extent      // a batch or none, then the length, or past and length; all others are 1
 	Inputs []*onnx.ValueInfo // the graph inputs that it is computed from
 	Mask   *onnx.ValueInfo   // that of them which may be a padding mask; nil where none is
 	Ids    *onnx.ValueInfo   // that of them which holds positions; nil where none does
@@ -25,6 +25,11 @@ type Computed struct {
 
 // Info is the value as an input of a piece.
 func (c *Computed) Info() *onnx.ValueInfo { return &onnx.ValueInfo{Name: c.Value, Type: c.Type} }
+
+// OfAll reports whether it holds the positions of cached tokens too, in front of those of new ones.
+func (c *Computed) OfAll() bool { return ofAll(c.Dims) }
+
+func ofAll(dims []dim.Extent) bool { return slices.Contains(dims, dim.TotalExtent) }
 
 // mostCandidates is how many values are evaluated, the nearest to the rotation first.
 const mostCandidates = 12
@@ -106,13 +111,13 @@ func candidates(ctx context.Context, ev *eval.Evaluator, out string, boundaries 
 	return list, dims, nil
 }
 
-// oneForEach reports whether a value of this shape has one element for each new token, of each row
-// of the batch or of all.
+// oneForEach reports whether a value of this shape has one element for each new token, or for each token
+// so far, of each row of the batch or of all.
 func oneForEach(dims []dim.Extent) bool {
 	rows := 0
 	for i, d := range dims {
 		switch {
-		case d == dim.LengthExtent:
+		case d == dim.LengthExtent, d == dim.TotalExtent:
 			rows++
 		case d == dim.BatchExtent && i == 0 && rows == 0:
 		case d != dim.ConstantExtent(1):

@@ -61,6 +61,13 @@ func (r *Reader) run(ctx context.Context, pt dim.Point, feeds map[string]engine.
 		if want := engine.Elements(dim.Evaluate(r.dims[v], pt)); int64(len(x)) != want {
 			return nil, fmt.Errorf("%q has %d elements with %v, %d were expected", v, len(x), pt, want)
 		}
+		if each := pt.L + pt.P; ofAll(r.dims[v]) {
+			var last []float64
+			for row := range slices.Chunk(x, int(each)) {
+				last = append(last, row[pt.P:]...)
+			}
+			x = last
+		}
 		if int64(len(x)) == pt.L { // the same for all rows
 			x = slices.Repeat(x, int(pt.B))
 		}

@@ -182,7 +182,10 @@ func (r *Rotator) feed(feeds map[string]engine.Tensor, vectors [][]float32, pt d
 // positionFeed returns the position input for these positions.
 func (r *Rotator) positionFeed(positions []int64, pt dim.Point) (engine.Tensor, error) {
 	dims := dim.Evaluate(r.Position.Dims, pt)
-	values := slices.Repeat(positions, int(engine.Elements(dims)/pt.L))
+	if slices.Contains(r.Position.Dims, dim.TotalExtent) && pt.P > 0 { // cached tokens stand in front
+		positions = append(make([]int64, pt.P), positions...)
+	}
+	values := slices.Repeat(positions, int(engine.Elements(dims))/len(positions))
 	for i, p := range values {
 		if r.Components > 0 {
 			values[i] = r.onAxis(int64(i)*r.Components/int64(len(values)), p)

@@ -27,6 +27,27 @@ func computedPositions() []lookalike {
 	}
 	return append(cases,
 		lookalike{
+			name: "of all tokens, and the last rows of tables", models: models, is: hasScale(1),
+			change: func(p *patient) {
+				p.OwnPositions(func() string { return p.Filled(p.CountedFrom(0), 1) })
+				cos, sin := p.Tables()
+				p.After(cos.Outputs[0], p.New)
+				p.After(sin.Outputs[0], p.New)
+			},
+		},
+		lookalike{
+			name: "of all tokens, and the first rows of tables", models: models, kept: both("rotat"),
+			change: func(p *patient) {
+				p.OwnPositions(func() string { return p.Filled(p.CountedFrom(0), 1) })
+				cos, sin := p.Tables()
+				first := func(v string) string {
+					return p.Op("Slice", v, p.Ints(0), p.Op("Unsqueeze", p.Size("input_ids", 1), p.Ints(0)), p.Ints(1))
+				}
+				p.After(cos.Outputs[0], first)
+				p.After(sin.Outputs[0], first)
+			},
+		},
+		lookalike{
 			name: "-1 where padded, in tables", models: models, is: hasScale(1),
 			change: func(p *patient) {
 				p.gathered(3000, func(_, _ []float32, _ int) {})
