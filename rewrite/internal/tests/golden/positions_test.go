@@ -184,7 +184,7 @@ func TestUnlikePositions(t *testing.T) {
 			p := kit.NewPatient(t, "llama__dynamo18")
 			p.OwnPositions(func() string { return c.Compute(p) })
 			own := p.Saved()
-			scaled, _ := kit.Patch(t, own, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
+			scaled, _ := kit.Patch(t, own, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}, Numerics: rewrite.Numerics{Angles: "original"}})
 			p.Scaled(0.5)
 			kit.CompareModels(t, kit.Local(t), p.Saved(), scaled, 50_000)
 			for what, opts := range map[string]rewrite.Options{

@@ -140,16 +140,15 @@ func TestOneRow(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(p *patient)
-		reason string
 	}{
 		{"positions counted", func(p *patient) {
 			past := p.Size("past_key_values.0.key", 2)
 			row := p.Op("Unsqueeze", p.Op("Range", past, p.Op("Add", past, p.Size("input_ids", 1)), p.Int(1)), p.Ints(0))
 			p.After("position_ids", func(string) string { return row })
-		}, ""},
+		}},
 		{"positions of the first row", func(p *patient) {
 			p.After("position_ids", func(v string) string { return p.Op("Slice", v, p.Ints(0), p.Ints(1)) })
-		}, "is off by"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, "llama__dynamo23")
@@ -166,10 +165,6 @@ func TestOneRow(t *testing.T) {
 			}
 			for _, s := range report.Sites {
 				switch {
-				case c.reason != "":
-					if s.Status == rewrite.Rewritten && !s.ScoresOnly || !strings.Contains(s.Reason, c.reason) {
-						t.Errorf("layer %d is %s: %s; %q was expected", s.Layer, s.Status, s.Reason, c.reason)
-					}
 				case s.Status != rewrite.Rewritten:
 					t.Errorf("layer %d is unchanged: %s", s.Layer, s.Reason)
 				case s.Proof.Skipped == 0 || !strings.Contains(s.Proof.SkippedWhy, "cos_cache"):
