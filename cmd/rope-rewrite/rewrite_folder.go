@@ -28,12 +28,23 @@ type folderReport struct {
 	Seconds  float64            `json:"seconds"`
 }
 
+// besideFolder is the folder that is written by default: FOLDER.rope, also where FOLDER is "." or ends with "..".
+func besideFolder(path string) string {
+	path = filepath.Clean(path)
+	if base := filepath.Base(path); base == "." || base == ".." {
+		if full, err := filepath.Abs(path); err == nil {
+			return filepath.Join(path, "..", filepath.Base(full)+".rope")
+		}
+	}
+	return path + ".rope"
+}
+
 // folder rewrites the models of a folder into a new one.
 func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []cli.Selection) error {
 	start := time.Now()
 	output := r.output
 	if output == "" {
-		output = filepath.Clean(path) + ".rope"
+		output = besideFolder(path)
 	}
 	if !r.dryRun {
 		if err := modelfolder.CheckOutput(path, output, r.force); err != nil {

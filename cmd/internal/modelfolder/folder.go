@@ -102,6 +102,9 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 		}
 	}
 	if !slices.ContainsFunc(f.Files, func(x File) bool { return x.What == Rewritten || x.What == Unverified }) {
+		if !slices.ContainsFunc(files, source.isModel) {
+			return nil, fmt.Errorf("%w: it has no .onnx file", ErrNoModel)
+		}
 		if opts.Earlier.Restore {
 			return nil, errors.New("there is nothing to restore: no model of the folder has a record of an earlier rewrite")
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,8 +92,15 @@ func Parse(file string, data []byte) (*Recipe, error) {
 	at := func(line int, format string, args ...any) error {
 		return &Error{file, line, fmt.Errorf(format, args...)}
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
+	var document, second yaml.Node
+	reader := yaml.NewDecoder(bytes.NewReader(data))
+	if err := reader.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, notYAML(file, err)
+	}
+	switch err := reader.Decode(&second); {
+	case err == nil:
+		return nil, at(second.Line, "a second document begins here; a recipe is one, so write it into a file of its own")
+	case !errors.Is(err, io.EOF):
 		return nil, notYAML(file, err)
 	}
 	if len(document.Content) == 0 {
