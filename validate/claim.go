@@ -173,7 +173,9 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 		return now, fmt.Errorf("the record does not have this layer")
 	}
 	a := r.Sites[at].Original
+	exact := a.Encoding.ExactAngles
 	for _, e := range r.Edits {
+		exact = exact || e.What == "angles" && slices.Contains(e.Layers, layer)
 		axis, changes := axisOf(e)
 		if !changes || !slices.Contains(e.Layers, layer) {
 			continue
@@ -200,10 +202,10 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 			return now, err
 		}
 	}
-	// Rounded angles are the exporter's arithmetic, not its method.
+	// Whether angles are exact is no method, but the reference has to know it.
 	precision := now.Encoding.Precision
 	now.Encoding, now.Bands, now.Chunk, now.Drawn = a.Encoding, a.Bands, a.Chunk, a.Drawn
-	now.Encoding.Precision = precision
+	now.Encoding.Precision, now.Encoding.ExactAngles = precision, exact
 	now.Scale, now.Softcap, now.Temperature = a.EffectiveScale(), a.Softcap, a.Temperature
 	padding, bias := now.Mask.Padding, now.Mask.Bias
 	now.Mask = a.Mask

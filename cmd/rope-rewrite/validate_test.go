@@ -125,7 +125,7 @@ func TestDamaged(t *testing.T) {
 		{"one weight without a method", "llama__optimum", "", weight(-3, one), "other numbers"},
 		{"a lost norm", "gpt_neox__dynamo18", yarn, weight(1, scaled(0)), "other numbers"},
 		{"its record claims another factor", "llama__optimum", yarn, given("yarn:factor=2,original_max_position_embeddings=32", "factor", 2), "another frequencies"},
-		{"its record claims no method", "llama__optimum", yarn, record(func(r *provenance.Record) { r.Edits = nil }), "another frequencies"},
+		{"its record claims no method", "llama__optimum", yarn, record(func(r *provenance.Record) { r.Edits = nil }), "another exact_angles"},
 		{"its record is lost", "llama__optimum", yarn, func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, ""},
 		{"its record is lost, and one weight", "llama__optimum", "", func(m *onnx.Model) {
 			m.RemoveMetadata(provenance.Key)

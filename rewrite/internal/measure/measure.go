@@ -135,10 +135,10 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	var keyPosition placed
 	var factor float64
 	if s.Key.Behind {
-		if position != (placed{}) {
-			return graph.Refuse(s.ScoresMatMul, "its keys are cached un-rotated and rotated by their places when they are read, the query by %s; both by places was expected", position.text())
-		}
 		key, err = rotationBehindCache(ctx, ev, s, ly, out.Mask)
+		if err == nil && position != (placed{}) {
+			err = graph.Refuse(s.ScoresMatMul, "its keys are cached un-rotated and rotated by their places when they are read, the query by %s; both by places was expected", position.text())
+		}
 		out.Attention.Cache = rope.Raw
 	} else if s.Key.Shared == nil {
 		key, keyPosition, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached, out.Mask)

@@ -261,7 +261,7 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 		return nil, err
 	}
 	if e := before.Encoding; len(e.Frequencies) > 0 || before.Factors != nil || math.Abs(before.Factor-1) > 16*ir.Float32eps {
-		return nil, graph.Refuse(at, "its key is changed before it is cached, and rotated when it is read; the cache should hold keys as they come, or rotated")
+		return nil, graph.Refuse(at, "its key is changed before it is cached, and again when it is read; the cache should hold keys as they come, or as they are used")
 	}
 	if _, err := keyCache(ev, s, ly); err != nil {
 		return nil, err

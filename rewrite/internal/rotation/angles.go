@@ -3,6 +3,7 @@ package rotation
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -72,6 +73,10 @@ func (r *Rotator) measureAngles(ctx context.Context, fit *Matrix) error {
 		if math.Abs(omega-e.Frequencies[x])*float64(last) > ir.Float32eps/4 { // more than measuring leaves
 			fit.Finer = finer
 		}
+	}
+	// Whole turns cannot be told apart: digits of a pair that turns by more than one radian may be those of 2π.
+	if slices.ContainsFunc(finer, func(omega float64) bool { return math.Abs(omega) > 1+ir.Float32eps }) {
+		fit.Finer = nil
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // In a model that rotates tokens by their index, calls of other lengths may rotate the same token
@@ -115,6 +117,56 @@ func (r *Rotator) firstTokens(ctx context.Context, length int64) ([]turn, error)
 			angles[p], out[c].size = math.Atan2(other, own), math.Hypot(own, other)
 		}
 		out[c].begin, out[c].step = angles[0], math.Remainder(angles[1]-angles[0], 2*math.Pi)
+	}
+	return out, nil
+}
+
+// follows says of the rotation in a model with a cache how fast it turns in calls of two lengths, nil
+// where that is the same. The fit is of neither: frequencies that follow every length have none.
+func (r *Rotator) follows(ctx context.Context, fit *Matrix) error {
+	if !r.Loaded.Table.Past || r.Loaded.Table.Static != (dim.Point{}) || r.Tables != nil || r.Precision.Epsilon() > ir.Float32eps {
+		return nil
+	}
+	const few, many = 1, 1000
+	near, err := r.steps(ctx, fit, few)
+	if err != nil {
+		return nil // the fit failed for another reason
+	}
+	far, err := r.steps(ctx, fit, many)
+	if err != nil {
+		return nil
+	}
+	for x, step := range near {
+		if math.Abs(far[x]-step) > 1e-3*math.Abs(step)+1e-6 { // float32 rounds the angles of far positions
+			return fmt.Errorf("with %d cached token, pair %d turns by %.6g per position, with %d by %.6g; so frequencies follow the length, which looks like %s", few, x, step, many, far[x], OnceForAll)
+		}
+	}
+	return nil
+}
+
+// steps are the angles from one token to the next, of each pair, in a call with some cached tokens.
+func (r *Rotator) steps(ctx context.Context, fit *Matrix, past int64) ([]float64, error) {
+	e, positions := fit.Encoding, []int64{1, 2}
+	if r.Position == nil { // they follow from the past
+		positions = []int64{past, past + 1}
+	}
+	probe := make([]float32, r.In.Channels)
+	for x := range e.Frequencies {
+		a, _ := PairAt(e, x)
+		probe[a] = 1
+	}
+	last := r.past
+	defer func() { r.past = last }()
+	r.past = past
+	y, err := r.apply(ctx, [][]float32{probe}, positions)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(e.Frequencies))
+	for x := range out {
+		a, b := PairAt(e, x)
+		angle := func(i int) float64 { return math.Atan2(y[0][0][i][b], y[0][0][i][a]) }
+		out[x] = math.Remainder(angle(1)-angle(0), 2*math.Pi)
 	}
 	return out, nil
 }

@@ -88,6 +88,9 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 		if change := r.switches(ctx, fit); change != nil {
 			return nil, change
 		}
+		if change := r.follows(ctx, fit); change != nil {
+			return nil, change
+		}
 	}
 	if err == nil && r.Components > 0 && len(agreed.Encoding.Frequencies) > 0 {
 		if agreed.Encoding.Axes, err = r.axes(ctx, agreed); err == nil {

@@ -200,16 +200,16 @@ func crossAttentions() []lookalike {
 				}
 			},
 		},
-		{
-			name: "queries scaled by position", models: both, kept: keptCross("its query operand differs from the query"),
-			change: func(p *patient) {
-				for _, s := range p.Crosses() {
-					p.Into(s.ScoresMatMul, 0, func(old string) string {
-						places := p.Op("Unsqueeze", p.Cast(p.counted(old, 2), onnx.Float), p.Ints(1))
-						return p.Op("Mul", old, p.Op("Sqrt", p.Op("Add", places, p.Float(1))))
-					})
-				}
-			},
-		},
+		{name: "queries scaled by position", models: both, kept: all, change: scaledByPosition}, // a factor of each token, which stays in the graph
+	}
+}
+
+// scaledByPosition multiplies the queries of cross-attention by √(1 + their index in the call).
+func scaledByPosition(p *patient) {
+	for _, s := range p.Crosses() {
+		p.Into(s.ScoresMatMul, 0, func(old string) string {
+			places := p.Op("Unsqueeze", p.Cast(p.counted(old, 2), onnx.Float), p.Ints(1))
+			return p.Op("Mul", old, p.Op("Sqrt", p.Op("Add", places, p.Float(1))))
+		})
 	}
 }

@@ -31,7 +31,7 @@ func rawCaches() []lookalike {
 		{name: "keys rotated faster", models: model, kept: kept("per position in the query and by"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Mul", old, p.Float(1.25)) })
 		}},
-		{name: "keys rotated by their distance from the end", models: model, kept: kept("changes in calls of more than"), change: func(p *patient) {
+		{name: "keys rotated by their distance from the end", models: model, kept: kept("their places were expected"), change: func(p *patient) {
 			p.keyAngles(func(old string) string {
 				return p.Op("Sub", old, p.Cast(p.Op("Add", p.Past(), p.length()), onnx.Float))
 			})
@@ -42,7 +42,7 @@ func rawCaches() []lookalike {
 				return p.Op("Where", p.Op("Less", old, past), old, p.Op("Sub", old, past))
 			})
 		}},
-		{name: "keys rotated before they are cached, too", models: model, kept: kept("is changed before it is cached, and rotated when it is read"), change: func(p *patient) {
+		{name: "keys rotated before they are cached, too", models: model, kept: kept("is changed before it is cached, and again when it is read"), change: func(p *patient) {
 			cos, sin := p.queryTables()
 			p.cachedKey(func(old string) string {
 				half := p.Node("Concat", []string{p.Op("Neg", p.channels(old, 8, 16)), p.channels(old, 0, 8)}, onnx.IntAttr("axis", 3))

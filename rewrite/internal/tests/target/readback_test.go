@@ -143,7 +143,7 @@ func differ(got, want rope.Attention) string {
 			text += fmt.Sprintf(" %v", b)
 		}
 		t := a.Temperature
-		return text + fmt.Sprint(float32(t.Offset), float32(t.Slope), float32(t.Start), t.Group)
+		return text + fmt.Sprint(float32(t.Offset), float32(t.Slope), float32(t.Start), max(t.Group, 1))
 	}
 	if a, b := positions(got), positions(want); a != b {
 		return fmt.Sprintf("the positions %s, %s were expected", a, b)
