@@ -146,26 +146,18 @@ func (r *Rotator) follows(ctx context.Context, fit *Matrix) error {
 
 // steps are the angles from one token to the next, of each pair, in a call with some cached tokens.
 func (r *Rotator) steps(ctx context.Context, fit *Matrix, past int64) ([]float64, error) {
-	e, positions := fit.Encoding, []int64{1, 2}
+	positions := []int64{1, 2}
 	if r.Position == nil { // they follow from the past
 		positions = []int64{past, past + 1}
 	}
-	probe := make([]float32, r.In.Channels)
-	for x := range e.Frequencies {
-		a, _ := PairAt(e, x)
-		probe[a] = 1
-	}
-	last := r.past
-	defer func() { r.past = last }()
-	r.past = past
-	y, err := r.apply(ctx, [][]float32{probe}, positions)
+	y, err := r.firstChannels(ctx, fit, past, positions)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, len(e.Frequencies))
+	out := make([]float64, len(fit.Encoding.Frequencies))
 	for x := range out {
-		a, b := PairAt(e, x)
-		angle := func(i int) float64 { return math.Atan2(y[0][0][i][b], y[0][0][i][a]) }
+		a, b := PairAt(fit.Encoding, x)
+		angle := func(i int) float64 { return math.Atan2(y[i][b], y[i][a]) }
 		out[x] = math.Remainder(angle(1)-angle(0), 2*math.Pi)
 	}
 	return out, nil

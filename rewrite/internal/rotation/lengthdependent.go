@@ -25,13 +25,12 @@ type oneStep struct {
 	gain        float64
 }
 
-// oneStep evaluates that with past cached tokens, in a call with these positions, of
-// which the first is 1.
-func (r *Rotator) oneStep(ctx context.Context, fit *Matrix, past int64, positions ...int64) (oneStep, error) {
+// firstChannels returns what becomes, at each position, of a vector that is 1 in the first channel of each
+// pair. There are past cached tokens.
+func (r *Rotator) firstChannels(ctx context.Context, fit *Matrix, past int64, positions []int64) ([][]float64, error) {
 	probe := make([]float32, r.In.Channels)
-	e := fit.Encoding
-	for x := range e.Frequencies {
-		a, _ := PairAt(e, x)
+	for x := range fit.Encoding.Frequencies {
+		a, _ := PairAt(fit.Encoding, x)
 		probe[a] = 1
 	}
 	last := r.past
@@ -39,12 +38,22 @@ func (r *Rotator) oneStep(ctx context.Context, fit *Matrix, past int64, position
 	r.past = past
 	y, err := r.apply(ctx, [][]float32{probe}, positions)
 	if err != nil {
+		return nil, err
+	}
+	return y[0][0], nil
+}
+
+// oneStep evaluates that with past cached tokens, in a call with these positions, of
+// which the first is 1.
+func (r *Rotator) oneStep(ctx context.Context, fit *Matrix, past int64, positions ...int64) (oneStep, error) {
+	y, err := r.firstChannels(ctx, fit, past, positions)
+	if err != nil {
 		return oneStep{}, err
 	}
 	t := oneStep{}
-	for x := range e.Frequencies {
-		a, b := PairAt(e, x)
-		cos, sin := y[0][0][0][a], y[0][0][0][b]
+	for x := range fit.Encoding.Frequencies {
+		a, b := PairAt(fit.Encoding, x)
+		cos, sin := y[0][a], y[0][b]
 		t.frequencies = append(t.frequencies, math.Atan2(sin, cos))
 		t.gain = math.Hypot(sin, cos)
 	}
@@ -80,15 +89,15 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 	if r.Position == nil && (r.Tables != nil || r.Places > 0) || len(fit.Encoding.Frequencies) == 0 || r.Precision.Epsilon() > ir.Float32eps {
 		return nil
 	}
+	if r.Position == nil { // by how many tokens there are, cached ones included
+		return r.switchesByTokens(ctx, fit)
+	}
 	type reason struct {
 		what string
 		most int64
 		step func(position, n int64) (oneStep, error)
 	}
 	var reasons []reason
-	if r.Position == nil { // by how many tokens there are, cached ones included
-		return r.switchesByTokens(ctx, fit)
-	}
 	if r.Loaded.Table.Past {
 		reasons = append(reasons, reason{"cached tokens", dim.Longest, func(position, n int64) (oneStep, error) { return r.oneStep(ctx, fit, n, position) }})
 	}
