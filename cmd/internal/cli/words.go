@@ -212,8 +212,8 @@ func Complete(cmd *cobra.Command) {
 			return values(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		})
 	}
-	for m := range rope.Methods() {
-		offer(m.Axis.String(), func(typed string) []string { return CompleteSpec(m.Axis, typed) })
+	for _, axis := range []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis} {
+		offer(axis.String(), func(typed string) []string { return CompleteSpec(axis, typed) })
 	}
 	for _, f := range wordFlags() {
 		offer(f.flag, func(string) (list []string) {
