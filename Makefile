@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help env build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -41,6 +41,9 @@ help: ## List these commands
 	@echo; echo "HWY_DIR=DIR and ONNXRUNTIME_SHARED_LIBRARY_PATH=FILE use copies of your own instead of fetched ones."
 
 build: cli native ## Build build/rope-rewrite and build/librope_ops.so
+
+env: ## Print the variables that name what was built, for a shell: eval "$(make -s env)"
+	@echo 'export ONNXRUNTIME_SHARED_LIBRARY_PATH="$(ONNXRUNTIME_SHARED_LIBRARY_PATH)" ROPE_OPS_LIBRARY="$(ROPE_OPS_LIBRARY)" ORT_DISABLE_TELEMETRY="$(ORT_DISABLE_TELEMETRY)"'
 
 tools:
 	@sh scripts/need.sh $(tools)

@@ -4,11 +4,11 @@
 //	go run ./examples/generate -model build/smollm2/dynamo18/model.rope.onnx -chat -prompt "Why is the sky blue?"
 //
 // The model's folder holds tokenizer.json and generation_config.json (or
-// config.json) beside it. Text goes to stdout, figures to stderr.
+// config.json) beside it. Text goes to stdout, figures and why the text ended to stderr. ONNX Runtime and the op
+// library are looked for in the usual places; in a checkout, eval "$(make -s env)" names those that make build left.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
@@ -64,10 +63,7 @@ func run(ctx context.Context, o options) (err error) {
 	if o.prompt == "" {
 		return errors.New("give -prompt TEXT, which the text starts with")
 	}
-	// In the source tree the libraries are where make build leaves them.
-	runtime := cmp.Or(o.runtime, buildfiles.Find(customop.RuntimeVariable))
-	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, buildfiles.Find(customop.LibraryVariable))
-	if err := customop.InitRuntime(runtime); err != nil {
+	if err := customop.InitRuntime(o.runtime); err != nil {
 		return err
 	}
 	model, err := lm.Open(o.model, o.lm)
@@ -86,6 +82,7 @@ func stream(ctx context.Context, model *lm.Model, o options) error {
 	}
 	start, count := time.Now(), 0
 	var prefill time.Duration
+	ended := "interrupted"
 	for token, err := range model.Generate(ctx, lm.Input{Tokens: tokens}, lm.GenerateOptions{MaxTokens: o.maxTokens, Sample: &o.sample}) {
 		if ctx.Err() != nil {
 			break // the text so far is what was wanted
@@ -98,8 +95,18 @@ func stream(ctx context.Context, model *lm.Model, o options) error {
 		}
 		fmt.Print(token.Text)
 		count++
+		switch token.Finish {
+		case lm.FinishStop:
+			ended = "the model ended it"
+		case lm.FinishLength:
+			ended = "as many tokens as -max-tokens allows"
+			if n := model.ContextLength(); n > 0 && len(tokens)+count > n {
+				ended = fmt.Sprintf("the model's context of %d tokens is full", n)
+			}
+		}
 	}
 	fmt.Println()
+	fmt.Fprintln(os.Stderr, "the text ended:", ended)
 	fmt.Fprintf(os.Stderr, "prompt: %d tokens, %.1f tokens/s; text: %d tokens, %.1f tokens/s\n",
 		len(tokens), rate(len(tokens), prefill), count, rate(count-1, time.Since(start)-prefill))
 	return nil
