@@ -3,19 +3,33 @@ package modelfolder
 import (
 	"fmt"
 	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // configureHost writes into genai_config.json what ONNX Runtime GenAI must know. library is where
 // the op library goes, "" where the host needs none.
 func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewrite.Options) (library string, err error) {
-	dir := path.Dir(config)
-	report := f.first(func(model string) bool { return path.Dir(model) == dir })
-	if report == nil {
+	dir, decoder := path.Dir(config), text.Decoder()
+	if decoder != "" && missing(filepath.Join(f.path, filepath.FromSlash(path.Join(dir, decoder)))) {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: it names %s, which is not in the folder; it is left unchanged", config, decoder))
 		return "", nil
+	}
+	i := f.first(func(model string) bool {
+		return model == path.Join(dir, decoder) || decoder == "" && path.Dir(model) == dir
+	})
+	if i < 0 {
+		return "", nil
+	}
+	report := f.Files[i].Report
+	if err := runsInGenAI(f.lines[i].model, report); err != nil {
+		return "", err
 	}
 	host := modelconfig.Host{Context: meaningOf(report, opts.Context.Length).Context}
 	for _, s := range report.Sites {
@@ -39,6 +53,26 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewri
 		"%s is beside it; a program that makes its own session registers both, from within the new folder: in Python %s in C %s",
 		config, own, library, pythonLine(library), cLine(library)))
 	return library, nil
+}
+
+// runsInGenAI refuses a model with inputs that the rewrite added and GenAI does not feed. One that has a
+// value of its own may stay without.
+func runsInGenAI(m *onnx.Model, report *rewrite.Report) error {
+	if report.Record == nil {
+		return nil
+	}
+	unfed := slices.DeleteFunc(slices.Clone(report.Record.AddedInputs), func(name string) bool { return m.Graph.Initializer(name) != nil })
+	if len(unfed) == 0 {
+		return nil
+	}
+	var flags []string
+	for _, e := range report.Record.Edits {
+		if e.What == "documents" || e.What == "kv" {
+			flags = append(flags, "--"+e.What)
+		}
+	}
+	return fmt.Errorf("ONNX Runtime GenAI would not run the new model, because it does not feed the new input %s; leave out %s or, if another program runs the model, move this file out of the folder",
+		strings.Join(unfed, " and "), strings.Join(flags, " and "))
 }
 
 // pythonLine registers a library with the session options named options. Neither line has a space, so
