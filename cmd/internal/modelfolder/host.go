@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
-	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // configureHost writes into genai_config.json what ONNX Runtime GenAI must know. library is where
@@ -28,7 +27,7 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewri
 		return "", nil
 	}
 	report := f.Files[i].Report
-	if err := runsInGenAI(f.lines[i].model, report); err != nil {
+	if err := runsInGenAI(report); err != nil {
 		return "", err
 	}
 	host := modelconfig.Host{Context: meaningOf(report, opts.Context.Length).Context}
@@ -55,24 +54,25 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewri
 	return library, nil
 }
 
-// runsInGenAI refuses a model with inputs that the rewrite added and GenAI does not feed. One that has a
-// value of its own may stay without.
-func runsInGenAI(m *onnx.Model, report *rewrite.Report) error {
+// runsInGenAI refuses a model with inputs that the rewrite adds and GenAI does not feed. The one for places of
+// logits may stay without a value.
+func runsInGenAI(report *rewrite.Report) error {
 	if report.Record == nil {
 		return nil
 	}
-	unfed := slices.DeleteFunc(slices.Clone(report.Record.AddedInputs), func(name string) bool { return m.Graph.Initializer(name) != nil })
-	if len(unfed) == 0 {
-		return nil
-	}
-	var flags []string
-	for _, e := range report.Record.Edits {
-		if e.What == "documents" || e.What == "kv" {
-			flags = append(flags, "--"+e.What)
+	e := &rewrite.EditError{Layer: rewrite.WholeModel}
+	var inputs, flags []string
+	for _, x := range report.Record.Edits {
+		if input := x.Setting("input"); input.Kind() == rope.Word && (x.What == "documents" || x.What == "kv") {
+			e.What, inputs, flags = x.What, append(inputs, input.String()), append(flags, "--"+x.What)
 		}
 	}
-	return fmt.Errorf("ONNX Runtime GenAI would not run the new model, because it does not feed the new input %s; leave out %s or, if another program runs the model, move this file out of the folder",
-		strings.Join(unfed, " and "), strings.Join(flags, " and "))
+	if len(inputs) == 0 {
+		return nil
+	}
+	e.Err = fmt.Errorf("ONNX Runtime GenAI would not run the new model, because it does not feed the new input %s; leave out %s or, if another program runs the model, move this file out of the folder",
+		strings.Join(inputs, " and "), strings.Join(flags, " and "))
+	return e
 }
 
 // pythonLine registers a library with the session options named options. Neither line has a space, so
