@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/clone"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -79,7 +80,11 @@ func (f *Folder) writeTo(ctx context.Context, p *place, opts WriteOptions) (err 
 			if opts.Progress != nil {
 				opts.Progress("writing " + f.Files[i].Path)
 			}
-			if err := w.file(ctx, &f.Files[i], f.lines[i]); err != nil {
+			err := w.file(ctx, &f.Files[i], f.lines[i])
+			if errors.Is(err, syscall.ENOSPC) {
+				return fmt.Errorf("the disk has no space for %s, and nothing was changed (%w); make space, or give another name with -o", filepath.Join(p.given, f.Files[i].Path), syscall.ENOSPC)
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %w", f.Files[i].Path, err)
 			}
 		}
