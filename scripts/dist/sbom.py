@@ -33,7 +33,7 @@ def main(source, target, version, *versions):
         component("libunwind", of["llvm"], LLVM, "exceptions of C++, in the op library"),
         component("zig", of["zig"], "MIT", "the compiler, and its small routines in all that it builds"),
         component("glibc", "2.28", "LGPL-2.1-or-later", "how programs start, in what is for Linux"),
-        component("mingw-w64", "of zig " + of["zig"], "ZPL-2.1 AND LicenseRef-public-domain", "how programs start, in what is for Windows"),
+        component("mingw-w64", of["zig"], "ZPL-2.1 AND LicenseRef-public-domain", "as zig brings it: how programs start, in what is for Windows"),
     ])
     with open(target, "w") as f:
         json.dump(bom, f, indent=2, sort_keys=True)
