@@ -23,7 +23,7 @@ inside() {
 shown() { # a line as typed, in the state that the lines before left
 	printf '$ %s\n' "$1"
 	start=$(date +%s)
-	inside "$1" || echo "(exit code $?)"
+	{ inside "$1" || echo "(exit code $?)"; } | sed '$a\' # a last line ends where the next begins
 	printf '# %s s\n' "$(($(date +%s) - start))"
 }
 
@@ -44,7 +44,7 @@ begin() { # heading, packages of Debian, what lies in the home folder...
 	printf '```\n'
 	shown 'which cc gcc g++ clang make cmake go python3'
 	shown 'ls'
-	shown "apt-get -qq install --no-install-recommends $packages >/dev/null"
+	shown "apt-get -qq install --no-install-recommends $packages >/dev/null 2>&1"
 }
 
 reached() { printf '\n# %s s since the first line: %s.\n\n' "$(($(date +%s) - begun))" "$1"; }
@@ -71,7 +71,7 @@ archive() {
 	rewritten
 	service
 	sed -i '/rope-rewrite\/customop"/a\	_ "github.com/rope-rewrite/rope-rewrite/customop/bundled" // the op library inside the program' "$home/service/main.go"
-	shown 'apt-get -qq install --no-install-recommends golang-go gcc libc6-dev ca-certificates >/dev/null'
+	shown 'apt-get -qq install --no-install-recommends golang-go gcc libc6-dev ca-certificates >/dev/null 2>&1'
 	shown 'cat service/main.go'
 	shown 'export GOPROXY=file://$HOME/goproxy,https://proxy.golang.org GONOSUMDB=github.com/rope-rewrite/*'
 	shown 'cd service && go mod init service && go get github.com/rope-rewrite/rope-rewrite@v0.1.0 && go mod tidy && go build -tags bundled .'
