@@ -33,7 +33,9 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help env build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check record clean clean-downloads
+# No command is a file.
+.PHONY: tools $(shell sed -n 's/^\([a-z0-9-]*\):.*/.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check release-check record clean clean-downloads
+/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -210,6 +212,10 @@ dist: deps ## Build releases for five platforms from the last commit, in build/d
 dist-check: build ## Look at what make dist built, and run what can be run here
 	$(GO) run ./cmd/dev/distcheck build/dist
 	@sh scripts/dist/run.sh
+
+# ON names the machine for the page, PLATFORMS what to build in place of all five.
+release-check: deps ## Before a release: two builds to the same bytes, and all of dist-check, into docs/results/release.md (an hour)
+	@sh scripts/dist/release-check.sh $(PLATFORMS)
 
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
