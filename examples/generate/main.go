@@ -29,6 +29,7 @@ func main() {
 	flag.StringVar(&o.prompt, "prompt", "", "what the text starts with, or what is asked with -chat")
 	flag.StringVar(&o.system, "system", "", "the system's message with -chat; models may have one of their own")
 	flag.BoolVar(&o.chat, "chat", false, "the prompt is a user's message, in the form of the model's chat template")
+	flag.BoolVar(&o.ids, "ids", false, "print the tokens' ids instead of their text")
 	flag.IntVar(&o.maxTokens, "max-tokens", 64, "stop after this many tokens")
 	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "draw tokens by their probability over this; 0 takes the best one each time")
 	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens with this probability together; 0 is all")
@@ -47,7 +48,7 @@ func main() {
 
 type options struct {
 	model, prompt, system, runtime string
-	chat                           bool
+	chat, ids                      bool
 	maxTokens                      int
 	sample                         sample.Options
 	lm                             lm.Options
@@ -93,7 +94,11 @@ func stream(ctx context.Context, model *lm.Model, o options) error {
 		if count == 0 {
 			prefill = time.Since(start)
 		}
-		fmt.Print(token.Text)
+		if o.ids {
+			fmt.Print(token.ID, " ")
+		} else {
+			fmt.Print(token.Text)
+		}
 		count++
 		switch token.Finish {
 		case lm.FinishStop:
