@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Options struct {
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
 	ContinueFinalMessage bool
+	// ContinuedField is the key of the last message that ContinueFinalMessage
+	// continues, as reasoning_content. Empty is content.
+	ContinuedField string
 	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
 	// a few templates tell from none.
 	Tools []any
@@ -64,8 +68,11 @@ type variant struct {
 	err      error
 }
 
-func newVariant(text string) *variant {
+func newVariant(text, from string) *variant {
 	t, err := jinja.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("%s cannot be read: %w", from, err)
+	}
 	return &variant{text, t, err}
 }
 
@@ -73,9 +80,9 @@ func newVariant(text string) *variant {
 // names in tokenizer_config.json, as bos_token. What Jinja has and this package
 // does not is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
-	v := newVariant(text)
+	v := newVariant(text, "the chat template")
 	if v.err != nil {
-		return nil, fmt.Errorf("the chat template cannot be read: %w", v.err)
+		return nil, v.err
 	}
 	return &Template{text: v, specials: maps.Clone(specials)}, nil
 }
@@ -89,6 +96,9 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
 		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
 	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
+	}
 	use := t.text
 	if o.Tools != nil && t.tools != nil {
 		use = t.tools
@@ -97,7 +107,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
 	}
 	if use.err != nil {
-		return "", fmt.Errorf("the chat template cannot be read: %w", use.err)
+		return "", use.err
 	}
 	variables, err := t.variables(messages, o)
 	if err != nil {
@@ -105,7 +115,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	}
 	continued := ""
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, use.text); err != nil {
+		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
 			return "", err
 		}
 	}

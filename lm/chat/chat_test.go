@@ -58,7 +58,10 @@ func optionsOf(t *testing.T, fields map[string]json.RawMessage) Options {
 		case "add_generation_prompt":
 			err = json.Unmarshal(raw, &o.AddGenerationPrompt)
 		case "continue_final_message":
-			err = json.Unmarshal(raw, &o.ContinueFinalMessage)
+			if err = json.Unmarshal(raw, &o.ContinueFinalMessage); err != nil {
+				o.ContinueFinalMessage = true
+				err = json.Unmarshal(raw, &o.ContinuedField)
+			}
 		case "tools":
 			var tools []json.RawMessage
 			err = json.Unmarshal(raw, &tools)
@@ -120,7 +123,7 @@ func TestRender(t *testing.T) {
 		}
 	}
 	t.Logf("%d templates, %d cases: %d texts equal, %d refused by both", len(templates), len(golden.Cases), equal, refused)
-	if len(templates) < 11 || equal < 1000 {
+	if len(templates) < 12 || equal < 1000 {
 		t.Error("the goldens are not complete")
 	}
 }
@@ -138,6 +141,8 @@ func TestRenderRefuses(t *testing.T) {
 	}{
 		"is empty":            {nil, Options{}},
 		"exclude each other":  {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"belongs to":          {one, Options{ContinuedField: "content"}},
+		"reads no thinking":   {one, Options{ContinueFinalMessage: true, ContinuedField: "thinking"}},
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},
 		"cannot be written":   {one, Options{Variables: map[string]any{"f": func() {}}}},
 		"is set by Render":    {one, Options{Variables: map[string]any{"messages": 1}}},
