@@ -2,13 +2,11 @@ package chat
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
@@ -16,16 +14,6 @@ import (
 // ErrRaised is wrapped by the error of a template that refuses a conversation by
 // raise_exception, as one whose roles do not alternate.
 var ErrRaised = jinja.ErrRaised
-
-// Message is one message of a conversation.
-type Message struct {
-	Role    string // "system", "user", "assistant", "tool" or what the template knows
-	Content string
-	// Extra holds what else a template reads: tool_calls, name, tool_call_id. A
-	// content here stands in for Content: nil is Python's None, and a list holds
-	// parts. Values are those of Options.
-	Extra map[string]any
-}
 
 // Options say what a conversation is rendered with. The zero value renders the
 // messages and nothing else.
@@ -178,35 +166,4 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 	}
 	d["add_generation_prompt"] = o.AddGenerationPrompt
 	return d, nil
-}
-
-// value is what a message is in a template: role, content, and the rest by name.
-func (m Message) value() (*jinja.Dict, error) {
-	d := &jinja.Dict{}
-	for name, text := range map[string]string{"role": m.Role, "content": m.Content} {
-		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("its %s is not UTF-8", name)
-		}
-	}
-	d.Set("role", m.Role)
-	d.Set("content", m.Content)
-	for _, name := range slices.Sorted(maps.Keys(m.Extra)) {
-		v, err := value(m.Extra[name])
-		if err != nil {
-			return nil, fmt.Errorf("its %s: %w", name, err)
-		}
-		d.Set(name, v)
-	}
-	return d, nil
-}
-
-func value(v any) (any, error) {
-	if s, ok := v.(string); ok && !utf8.ValidString(s) {
-		return nil, errors.New("the text is not UTF-8")
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
-	}
-	return jinja.FromJSON(data)
 }

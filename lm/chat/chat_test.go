@@ -13,7 +13,7 @@ import (
 type chats struct {
 	Now           time.Time
 	Specials      map[string]string
-	Conversations map[string][]map[string]json.RawMessage
+	Conversations map[string][]Message
 	Options       map[string]map[string]json.RawMessage
 	Texts         []string
 	Cases         []struct {
@@ -32,22 +32,6 @@ func readGolden(t *testing.T, name string, into any) {
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func messageOf(fields map[string]json.RawMessage) Message {
-	m := Message{Extra: map[string]any{}}
-	for name, raw := range fields {
-		var text *string
-		switch err := json.Unmarshal(raw, &text); {
-		case name == "role":
-			m.Role = *text
-		case name == "content" && err == nil && text != nil:
-			m.Content = *text
-		default:
-			m.Extra[name] = raw
-		}
-	}
-	return m
 }
 
 func optionsOf(t *testing.T, fields map[string]json.RawMessage) Options {
@@ -98,13 +82,9 @@ func TestRender(t *testing.T) {
 			}
 			templates[c.Template] = template
 		}
-		var messages []Message
-		for _, fields := range golden.Conversations[c.Conversation] {
-			messages = append(messages, messageOf(fields))
-		}
 		o := optionsOf(t, golden.Options[c.Options])
 		o.Now = golden.Now
-		got, err := template.Render(messages, o)
+		got, err := template.Render(golden.Conversations[c.Conversation], o)
 		name := c.Template + ", " + c.Conversation + ", " + c.Options
 		switch {
 		case c.Text == nil && err == nil:

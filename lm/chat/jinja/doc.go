@@ -38,7 +38,8 @@
 // What Python refuses is an error. So is what Python does and this package does not,
 // and it is never another text: the tags extends, include, import, block and
 // autoescape, other filters and methods, formats with widths and keys, methods of a
-// text marked as safe, and letters whose class or case Go's tables do not know as Python's do.
+// text marked as safe, and letters whose class or case Go's tables do not know as
+// Python's do.
 //
 // Parse refuses what it can see. A filter or test of Jinja that is not supported is
 // refused where it is used, since templates have some in branches that few
