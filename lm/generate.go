@@ -60,7 +60,7 @@ func (m *Model) generate(ctx context.Context, in Input, o GenerateOptions, yield
 	most := o.MaxTokens
 	switch {
 	case most < 0:
-		return fmt.Errorf("MaxTokens %d: a number above 0 was expected", most)
+		return fmt.Errorf("MaxTokens %d: expected a number above 0", most)
 	case most == 0 && m.Generation.MaxTokens > 0:
 		most = m.Generation.MaxTokens
 	case most == 0:

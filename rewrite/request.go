@@ -110,10 +110,10 @@ func (r *request) check() (err error) {
 		}
 	}
 	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Numerics.Precision) {
-		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Numerics.Precision)
+		return fmt.Errorf("precision %q: expected exact or fast", r.opts.Numerics.Precision)
 	}
 	if !slices.Contains([]string{"", plan.ExactAngles, plan.OriginalAngles}, r.opts.Numerics.Angles) {
-		return fmt.Errorf("angles %q: exact or original was expected", r.opts.Numerics.Angles)
+		return fmt.Errorf("angles %q: expected exact or original", r.opts.Numerics.Angles)
 	}
 	opset := max(r.model.Opset(""), r.opts.Output.OperatorSet)
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {

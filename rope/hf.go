@@ -116,7 +116,7 @@ func specOf(entries []entry) (Spec, error) {
 func flat(entries []entry) error {
 	for _, n := range entries {
 		if n.isObject() {
-			return fmt.Errorf("key %q holds an object; a number, list or text was expected", n.key)
+			return fmt.Errorf("key %q holds an object; expected a number, list or text", n.key)
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func misshapen(axis Axis, text string) error {
 	case name == "":
 		return fmt.Errorf("%v: %q names no method; write name or name:key=value,key=value", axis, text)
 	case strings.HasPrefix(name, "-"):
-		return fmt.Errorf("%v: a method was expected, not the flag %s; write name or name:key=value,key=value", axis, name)
+		return fmt.Errorf("%v: expected a method, not the flag %s; write name or name:key=value,key=value", axis, name)
 	case strings.HasPrefix(name, "{"):
 		return fmt.Errorf("%v: this is a dictionary, which --rope-parameters takes", axis)
 	case strings.Trim(name, "0123456789.kKmM") == "":

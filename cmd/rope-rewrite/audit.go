@@ -40,7 +40,7 @@ does, 3 when a claim of an attention layer could not be measured, 4 when there i
 no rotary attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return cli.Usage("one model or folder was expected, got %d", len(args))
+				return cli.Usage("expected one model or folder, got %d", len(args))
 			}
 			return nil
 		},

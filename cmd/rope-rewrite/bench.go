@@ -62,7 +62,7 @@ models of one name are timed.`,
 func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	switch {
 	case len(b.lengths) == 0 || slices.Min(b.lengths) < 1:
-		return cli.Usage("--lengths: numbers of tokens above 0 were expected")
+		return cli.Usage("--lengths: expected numbers of tokens above 0")
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
 		return cli.Usage("--tokens and --rounds must be above 0, and --threads at least 0")
 	}

@@ -68,11 +68,11 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	case d.length > longestDrift:
 		return cli.Usage("--length %d: at most %d tokens are measured, because the time grows with their square", d.length, longestDrift)
 	case len(d.shifts) == 0 || slices.Min(d.shifts) < 0 || d.against < 0:
-		return cli.Usage("--shifts: numbers of tokens were expected, none below 0")
+		return cli.Usage("--shifts: expected numbers of tokens, none below 0")
 	case max(slices.Max(d.shifts), d.against) > 1<<24:
-		return cli.Usage("--shifts: at most %d were expected", 1<<24)
+		return cli.Usage("--shifts: expected at most %d", 1<<24)
 	case d.texts < 1 || d.texts > 1 && d.text == "":
-		return cli.Usage("--texts %d: a number above 0 was expected, and a --text to take the pieces from", d.texts)
+		return cli.Usage("--texts %d: expected a number above 0, and a --text to take the pieces from", d.texts)
 	case !d.whole && (d.against != 0 || d.texts != 1 || d.control):
 		return cli.Usage("--against, --texts and --control belong to --whole-model")
 	}

@@ -203,7 +203,7 @@ func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
 		if task, file, _ := strings.Cut(f, "="); file == "-" {
 			b, err := evaluation.BuiltinForm(task)
 			if err != nil {
-				return false, cli.Usage("--form %s: a task with a prompt was expected: passkey, needles, kv or variables", f)
+				return false, cli.Usage("--form %s: expected a task with a prompt: passkey, needles, kv or variables", f)
 			}
 			_, err = cmd.OutOrStdout().Write(b)
 			return true, err
@@ -217,7 +217,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
 	for _, l := range e.lengths {
 		if l < 1 || l > math.MaxInt32 {
-			return p, nil, cli.Usage("--lengths %d: numbers of tokens above 0 were expected", l)
+			return p, nil, cli.Usage("--lengths %d: expected numbers of tokens above 0", l)
 		}
 		p.Lengths = append(p.Lengths, int(l))
 	}
@@ -259,7 +259,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	for _, f := range e.forms {
 		task, file, found := strings.Cut(f, "=")
 		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
-			return p, nil, cli.Usage("--form %q: TASK=FILE was expected, TASK one of passkey, needles, kv and variables", f)
+			return p, nil, cli.Usage("--form %q: expected TASK=FILE, TASK one of passkey, needles, kv and variables", f)
 		}
 		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
 			return p, nil, err
@@ -285,7 +285,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 func parseDepths(text string) (list []float64, err error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 || n > 100 {
-			return nil, fmt.Errorf("%d: from 1 to 100 were expected", n)
+			return nil, fmt.Errorf("%d: expected from 1 to 100", n)
 		}
 		for i := range n {
 			list = append(list, (float64(i)+0.5)/float64(n))
@@ -296,7 +296,7 @@ func parseDepths(text string) (list []float64, err error) {
 		number, percent := strings.CutSuffix(strings.TrimSpace(part), "%")
 		x, err := strconv.ParseFloat(number, 64)
 		if err != nil || !percent || !(x >= 0 && x <= 100) {
-			return nil, fmt.Errorf("%q: a number such as 5, or places such as 10%%,50%%,90%% were expected", text)
+			return nil, fmt.Errorf("%q: expected a number such as 5, or places such as 10%%,50%%,90%%", text)
 		}
 		list = append(list, x/100)
 	}

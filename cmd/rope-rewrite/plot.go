@@ -64,7 +64,7 @@ of a model, or of a model with a --method:
 				return cli.Usage("what to draw, and of which method or model? Write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
-				return cli.Usage("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
+				return cli.Usage("%q cannot be drawn; expected one of %s", args[0], strings.Join(plotKinds, ", "))
 			}
 			return nil
 		},
@@ -91,11 +91,11 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	case p.output == "":
 		return cli.Usage("where to? Name a picture with -o FILE.png or -o FILE.svg")
 	case p.theme != "light" && p.theme != "dark":
-		return cli.Usage("--theme %q: light or dark was expected", p.theme)
+		return cli.Usage("--theme %q: expected light or dark", p.theme)
 	case p.rotaryDim < 2 || p.rotaryDim%2 != 0:
-		return cli.Usage("--rotary-dim %d: an even number above 0 was expected", p.rotaryDim)
+		return cli.Usage("--rotary-dim %d: expected an even number above 0", p.rotaryDim)
 	case !(p.theta > 1):
-		return cli.Usage("--theta %g: a number above 1 was expected", p.theta)
+		return cli.Usage("--theta %g: expected a number above 1", p.theta)
 	case p.trained < 1 || p.length < 0:
 		return cli.Usage("--trained-length must be above 0, and --length at least 0")
 	}
@@ -171,7 +171,7 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	for i, part := range strings.Split(p.documents, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 || n > 1<<20 {
-			return nil, cli.Usage("--documents %q: numbers of tokens above 0, with commas, were expected", p.documents)
+			return nil, cli.Usage("--documents %q: expected numbers of tokens above 0, with commas", p.documents)
 		}
 		ids = append(ids, slices.Repeat([]int64{int64(i + 1)}, n)...)
 	}

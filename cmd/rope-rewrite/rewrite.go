@@ -167,13 +167,13 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.PlanOnly = r.dryRun
 	switch {
 	case given("context") && r.context < 1:
-		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
+		return opts, nil, cli.Usage("--context %d: expected a number of tokens above 0", r.context)
 	case given("opset") && r.opset < 1:
-		return opts, nil, cli.Usage("--opset %d: a version of ONNX's standard operators such as 18 was expected", r.opset)
+		return opts, nil, cli.Usage("--opset %d: expected a version of ONNX's standard operators such as 18", r.opset)
 	case given("scaling") && given("rope-parameters"):
 		return opts, nil, cli.Usage("--scaling and --rope-parameters say the same in two ways; give one")
 	case given("output") && r.output == "":
-		return opts, nil, cli.Usage("-o: the name of a file was expected")
+		return opts, nil, cli.Usage("-o: expected the name of a file")
 	}
 	for _, f := range []struct {
 		axis  rope.Axis

@@ -61,7 +61,7 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	case v.length < validate.MinLength:
 		return cli.Usage("--length %d: at least %d tokens are needed to compare prefill and decode", v.length, validate.MinLength)
 	case given("tolerance") && !(v.tolerance > 0):
-		return cli.Usage("--tolerance %g: a number above 0 was expected", v.tolerance)
+		return cli.Usage("--tolerance %g: expected a number above 0", v.tolerance)
 	}
 	opts := validate.Options{Tolerance: v.tolerance}
 	if given("length") {

@@ -75,7 +75,7 @@ func Read(m *onnx.Model, folder string) (*Signature, error) {
 		s.Capacity = s.Caches[0].Rows
 	}
 	if !s.readOutputs(m.Graph) {
-		return nil, errors.New("one output of logits and as many cache outputs as cache inputs were expected")
+		return nil, errors.New("expected one output of logits and as many cache outputs as cache inputs")
 	}
 	return s, nil
 }

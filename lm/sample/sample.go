@@ -46,7 +46,7 @@ func New(o Options) (*Sampler, error) {
 		{"RepetitionPenalty", o.RepetitionPenalty, math.MaxFloat64}, {"TopK", float64(o.TopK), math.MaxInt32},
 	} {
 		if !(c.value >= 0 && c.value <= c.most) {
-			return nil, fmt.Errorf("%s %g: a number from 0 to %g was expected", c.name, c.value, c.most)
+			return nil, fmt.Errorf("%s %g: expected a number from 0 to %g", c.name, c.value, c.most)
 		}
 	}
 	seed := o.Seed

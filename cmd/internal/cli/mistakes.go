@@ -41,9 +41,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		case "bool":
 			return Usage("--%s=%s: this flag takes no value", name, value)
 		case "float64":
-			return Usage("--%s %q: a number was expected", name, value)
+			return Usage("--%s %q: expected a number", name, value)
 		case "int":
-			return Usage("--%s %q: a whole number was expected", name, value)
+			return Usage("--%s %q: expected a whole number", name, value)
 		}
 		return Usage("--%s %q %w", name, value, errors.Unwrap(invalid))
 	}

@@ -35,7 +35,7 @@ func Spread(model string) (float64, error) {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if !(config.Range > 0) {
-		return 0, fmt.Errorf("%s: initializer_range %g; a number above 0 was expected", path, config.Range)
+		return 0, fmt.Errorf("%s: initializer_range %g; expected a number above 0", path, config.Range)
 	}
 	return config.Range, nil
 }

@@ -20,7 +20,7 @@ var checkForm = regexp.MustCompile(`^([a-z]+)@([0-9]+[kKmM]?)(>=|<=)([0-9.]+)$`)
 
 // ParseCheck reads TASK@LENGTH>=RATE, or perplexity@LENGTH<=NUMBER.
 func ParseCheck(text string) (Check, error) {
-	bad := fmt.Errorf("%q: a condition such as passkey@12K>=0.9 or perplexity@8K<=15 was expected", text)
+	bad := fmt.Errorf("%q: expected a condition such as passkey@12K>=0.9 or perplexity@8K<=15", text)
 	m := checkForm.FindStringSubmatch(text)
 	if m == nil {
 		return Check{}, bad

@@ -25,7 +25,7 @@ func (b *contribOp) Accepts(setting string, o Options) (err error) {
 	if setting != "" {
 		version, ok := strings.CutPrefix(setting, "onnxruntime=")
 		if !ok {
-			return fmt.Errorf("the target contrib:%s: contrib:onnxruntime=1.22 was expected, with the oldest version that is to run the model", setting)
+			return fmt.Errorf("the target contrib:%s: expected contrib:onnxruntime=1.22, with the oldest version that is to run the model", setting)
 		}
 		if b.runtime, err = contrib.ParseVersion(version); err != nil {
 			return fmt.Errorf("the target contrib: %w", err)

@@ -36,7 +36,7 @@ func (a Asked) checkFixedCache(m *onnx.Model, frees func(string) bool, _ int64) 
 		return err
 	}
 	if a.FixedCapacity < 0 || a.FixedCapacity > math.MaxInt32 {
-		return fmt.Errorf("a cache of %d tokens: a capacity from 1 to %d was expected", a.FixedCapacity, math.MaxInt32)
+		return fmt.Errorf("a cache of %d tokens: expected a capacity from 1 to %d", a.FixedCapacity, math.MaxInt32)
 	}
 	return nil
 }

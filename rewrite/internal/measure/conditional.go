@@ -32,7 +32,7 @@ func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 	})
 	conditions = ir.Unique(conditions)
 	if len(conditions) > 1 {
-		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); one was expected", len(conditions), conditions[0], conditions[1])
+		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); expected one", len(conditions), conditions[0], conditions[1])
 	}
 	return slices.Concat(conditions, []string{""})[0], nil
 }
@@ -157,9 +157,9 @@ func loadChoice(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condit
 	}
 	switch p := loaded.Piece; {
 	case len(p.Inputs) > 0:
-		err = fmt.Errorf("its tables are chosen by the input %q; a choice by the number of tokens was expected", p.Inputs[0].Name)
+		err = fmt.Errorf("its tables are chosen by the input %q; expected a choice by the number of tokens", p.Inputs[0].Name)
 	case total != nil && len(p.Sizes) > 0:
-		err = fmt.Errorf("its tables are chosen by the size %q; a choice by %q, the size of its cache, was expected", p.Sizes[0], total[0].Name)
+		err = fmt.Errorf("its tables are chosen by the size %q; expected a choice by %q, the size of its cache", p.Sizes[0], total[0].Name)
 	}
 	if err != nil {
 		loaded.Session.Close()

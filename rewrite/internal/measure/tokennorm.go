@@ -88,7 +88,7 @@ func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in 
 		}
 		y := result[out]
 		if last := len(y.Dims) - 1; last < 0 || y.Dims[last] != in.Channels {
-			return 0, fmt.Errorf("what it is taken of has the shape %v; %d channels were expected last", y.Dims, in.Channels)
+			return 0, fmt.Errorf("what it is taken of has the shape %v; expected %d channels last", y.Dims, in.Channels)
 		}
 		for vector := range slices.Chunk(y.Values(), int(in.Channels)) {
 			after := 0.0

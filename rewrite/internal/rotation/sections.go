@@ -59,7 +59,7 @@ func (r *Rotator) axes(ctx context.Context, fit *Matrix) ([]int, error) {
 	}
 	for x, n := range matches {
 		if n != 1 && e.Frequencies[x] != 0 {
-			return nil, fmt.Errorf("pair %d rotates by %d of a token's %d positions; one was expected", x, n, r.Components)
+			return nil, fmt.Errorf("pair %d rotates by %d of a token's %d positions; expected one", x, n, r.Components)
 		}
 	}
 	return axes, nil

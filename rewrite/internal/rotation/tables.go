@@ -128,7 +128,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 			}
 		}
 		if _, ok := dims[v]; !ok || rows > 1 {
-			return nil, fmt.Errorf("%q has the shape %v; one row per token was expected", v, dims[v])
+			return nil, fmt.Errorf("%q has the shape %v; expected one row per token", v, dims[v])
 		}
 	}
 	c := &callTables{values: values, dims: dims, given: p.Outputs}

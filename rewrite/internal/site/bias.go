@@ -158,7 +158,7 @@ func (s *Site) ownBias() *graph.Refusal {
 		return nil
 	})
 	if own != "" {
-		return graph.Refuse(s.Softmax, "the bias on its scores depends on %q, its own query or key after the rotation; a bias that does not was expected", own)
+		return graph.Refuse(s.Softmax, "the bias on its scores depends on %q, its own query or key after the rotation; expected a bias that does not", own)
 	}
 	return nil
 }

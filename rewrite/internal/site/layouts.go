@@ -68,7 +68,7 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	}
 	known := false
 	if ly.Scores, known = dim.GridOf(scores, total); !known {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected, or batch · heads in one dimension", scores)
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; expected [batch, heads, length, past + length], or batch · heads in one dimension", scores)
 	}
 	if ly.Softmax, known = dim.GridOf(t.Dims[s.SoftmaxInput()], total); !known {
 		sinks := total
@@ -181,7 +181,7 @@ func (ly *Layouts) Check() error {
 			return fmt.Errorf("the %s has %d heads, the scores have %d", v.what, v.layout.Heads, v.heads)
 		}
 		if v.layout.Channels != v.channels {
-			return fmt.Errorf("the %s has %d channels per head, %d were expected", v.what, v.layout.Channels, v.channels)
+			return fmt.Errorf("the %s has %d channels per head, expected %d", v.what, v.layout.Channels, v.channels)
 		}
 	}
 	if width := dim.Saturated(heads, max(ly.Query.Channels, ly.Value.Channels)); width > MaxWidth {
@@ -192,7 +192,7 @@ func (ly *Layouts) Check() error {
 		rows = dim.SourceExtent
 	}
 	if have := ly.Value.Rows; have != rows && !(ly.latent && have == dim.TotalExtent) {
-		return fmt.Errorf("the value has %v tokens, %v were expected", have, rows)
+		return fmt.Errorf("the value has %v tokens, expected %v", have, rows)
 	}
 	if ly.Key.Heads != ly.Value.Heads {
 		return fmt.Errorf("the key has %d heads, the value %d", ly.Key.Heads, ly.Value.Heads)

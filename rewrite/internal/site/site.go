@@ -180,7 +180,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		return nil, graph.Refuse(c.ValueMatMul, "its value is multiplied by %q inside it", s.Value.Scales[0].Value)
 	}
 	if s.Query.Cache != nil {
-		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; the query was expected there")
+		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; expected the query there")
 	}
 	if (s.Key.Cache == nil) != (s.Value.Cache == nil) {
 		return nil, graph.Refuse(c.ScoresMatMul, "only one of key and value comes from a cache")
@@ -244,8 +244,8 @@ func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 			other := users[c.Concat]
 			users[c.Concat] = s
 			if other != nil && other != s {
-				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(other.Softmax))
-				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(s.Softmax))
+				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(other.Softmax))
+				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(s.Softmax))
 			}
 		}
 	}

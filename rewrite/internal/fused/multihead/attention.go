@@ -111,7 +111,7 @@ func (o *op) shapes(c fused.Context) error {
 				return r, nil
 			}
 		}
-		return 0, fmt.Errorf("its %s %q has %d dimensions, %v were expected", what, value, r, allowed)
+		return 0, fmt.Errorf("its %s %q has %d dimensions, expected %v", what, value, r, allowed)
 	}
 	var err error
 	if _, err = rank("query", o.query, 3); err != nil {

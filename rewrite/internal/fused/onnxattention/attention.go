@@ -107,7 +107,7 @@ func (a *attention) types(c fused.Context) error {
 		case !ok:
 			return fmt.Errorf("the graph does not tell how many dimensions its query %q has", a.query)
 		case rank != 3 && rank != 4:
-			return fmt.Errorf("its query %q has %d dimensions, 3 or 4 were expected", a.query, rank)
+			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", a.query, rank)
 		}
 		a.flat = rank == 3
 	}
