@@ -35,7 +35,7 @@ func Read(m *onnx.Model) (*Record, error) {
 
 func parse(text string) (*Record, error) {
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("it has %d bytes, expected and at most %d", len(text), maxSize)
+		return nil, fmt.Errorf("it has %d bytes, expected at most %d", len(text), maxSize)
 	}
 	var head struct {
 		Version int `json:"version"`

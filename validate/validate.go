@@ -245,7 +245,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	for i, d := range []*decoder.Decoder{first, second} {
 		if c := d.Capacity; c > 0 && c < length {
-			return fmt.Errorf("%s has a cache of %d tokens, and sequences of %d are fed; give --length %d or rewrite it with a larger capacity", []string{v.original, v.patched}[i], c, length, c)
+			return fmt.Errorf("the cache of %s holds %d tokens, and sequences of %d are fed; give --length %d, or rewrite the model with a larger capacity", []string{v.original, v.patched}[i], c, length, c)
 		}
 	}
 	if first.Takes(signature.Documents) || second.Takes(signature.Documents) {

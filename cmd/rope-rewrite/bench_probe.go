@@ -53,7 +53,7 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	}
 	defer d.Close() // the process ends here
 	if n := d.Capacity(); n > 0 && n < length+tokens {
-		return t, fmt.Errorf("%s has a cache of %d tokens, and %d are fed; give shorter --lengths, or rewrite it with a larger capacity", model, n, length+tokens)
+		return t, fmt.Errorf("the cache of %s holds %d tokens, and %d are fed; give shorter --lengths, or rewrite the model with a larger capacity", model, n, length+tokens)
 	}
 	logits, err := d.Forward([]int64{0}) // a session's first run is slower than the others
 	if err != nil {

@@ -29,7 +29,7 @@ func agreement(w *cli.Writer, r *validate.Report) {
 			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the greedy next token first differs at token %d.", c.Name, c.First), ""))
 		}
 	}
-	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
+	w.Line("%s", cli.Wrap("rounding: the original compared with itself, computed in another way, as a share of the range.", ""))
 }
 
 // claimed is the verdict on a model whose record says that its output differs.
@@ -51,20 +51,20 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
 		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
-		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. The inputs are too short to show the methods; feed longer ones with --length.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits equal the original's, because the inputs are too short for the methods; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
 		w.Line("%s", cli.Wrap("NOT SHOWN: the nodes outside the attention layers could not be compared.", ""))
 	case r.Verdict == validate.AsClaimed:
 		w.Line("%s", cli.Wrap(asClaimed(r), ""))
 		if r.Same {
-			w.Line("%s", cli.Wrap("SAME: on these inputs the logits are the original's, too.", ""))
+			w.Line("%s", cli.Wrap("SAME: on these inputs the logits also equal the original's.", ""))
 		}
 	case !r.Claim.Holds:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
 	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.Altered || r.Fallback != nil && r.Fallback.Differs:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits differ from those of the original with these methods.", ""))
 	}
 }
 
@@ -72,7 +72,7 @@ func claimed(w *cli.Writer, r *validate.Report) {
 func asClaimed(r *validate.Report) string {
 	text := "AS CLAIMED"
 	if n := len(r.Claim.Layers); n > 0 {
-		text += fmt.Sprintf(": each of %d attention layers computes its method, by a float64 reference on what it read", n)
+		text += fmt.Sprintf(": each of %d attention layers computes its method, compared with a float64 reference on the same inputs", n)
 	}
 	largest, compared := 0.0, false
 	for _, c := range r.Cases {
@@ -81,7 +81,7 @@ func asClaimed(r *validate.Report) string {
 		}
 	}
 	if compared {
-		text += fmt.Sprintf("; the logits are those of the original with these methods, within %.1e of the range", largest)
+		text += fmt.Sprintf("; the logits equal those of the original with these methods, within %.1e of the range", largest)
 	}
 	return text + "."
 }
@@ -95,12 +95,12 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 			continue
 		}
 		if wrong++; wrong == 1 {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is that of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
-				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel, l.Worst.Got, l.Worst.Want), "  "))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is wrong: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is %.6g instead of %.6g: row %d, head %d, token %d at position %d, channel %d.",
+				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Got, l.Worst.Want, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel), "  "))
 		}
 	}
 	if wrong > 1 {
-		w.Line("%d of %d attention layers are off.", wrong, len(c.Layers))
+		w.Line("%d of %d attention layers are wrong.", wrong, len(c.Layers))
 	}
 	var skipped []string
 	for _, s := range c.Skipped {

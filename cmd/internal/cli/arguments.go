@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoModel is the error of a command line without a model.
-var ErrNoModel = Usage("which model? Give the path of an .onnx file or of a folder with models")
+var ErrNoModel = Usage("no model is given; give the path of an .onnx file or of a folder with models")
 
 // OneModel accepts exactly one model.
 func OneModel(cmd *cobra.Command, args []string) error {

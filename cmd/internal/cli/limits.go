@@ -26,8 +26,8 @@ const leastMemory = 512 << 20
 // Flags adds them to a command.
 func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&l.seconds, "max-seconds", 0, "stop after `SECONDS`, and write nothing")
-	f.StringVar(&l.memory, "max-memory", "", "stop when this program, or its child process that runs models, needs more than `SIZE` beside the model's file (e.g. 800MB or 4GB), and write nothing")
+	f.Float64Var(&l.seconds, "max-seconds", 0, "stop and write nothing after `SECONDS`")
+	f.StringVar(&l.memory, "max-memory", "", "stop and write nothing when this program, or its child process that runs models, needs more than `SIZE` of memory beside the model's file (e.g. 800MB or 4GB)")
 }
 
 // bytes returns what --max-memory says, 0 when it is not given.
@@ -76,9 +76,9 @@ func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(con
 	err = work(ctx)
 	switch {
 	case errors.Is(err, rewrite.ErrMemory):
-		return fmt.Errorf("the %s of --max-memory are not enough, so nothing was written; give more", l.memory)
+		return fmt.Errorf("--max-memory %s is not enough, so nothing was written; give more", l.memory)
 	case err != nil && ctx.Err() != nil && cmd.Context().Err() == nil:
-		return fmt.Errorf("it took longer than the %g seconds of --max-seconds, so nothing was written; give more", l.seconds)
+		return fmt.Errorf("--max-seconds %g is not enough, so nothing was written; give more", l.seconds)
 	}
 	return err
 }

@@ -122,7 +122,7 @@ var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
 func nearFile(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && hubName.MatchString(path) {
-		return fmt.Sprintf("; if it is a model of a hub, fetch its folder first, for example with hf download %s --local-dir %s", path, filepath.Base(path))
+		return fmt.Sprintf("; if it is the name of a model on a hub, download its folder first, for example with hf download %s --local-dir %s", path, filepath.Base(path))
 	}
 	if err != nil {
 		return ""

@@ -123,7 +123,7 @@ func setFixed(o *rewrite.Options, rest string) error {
 		given[key] = true
 	}
 	if o.Cache.Capacity == 0 {
-		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
+		return errors.New("fixed needs a number of tokens; write fixed:capacity=8k")
 	}
 	return nil
 }

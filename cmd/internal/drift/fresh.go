@@ -91,7 +91,7 @@ func freshen(m *onnx.Model, spread float64) error {
 		m.Graph.Initializers[i] = onnx.NewTensor(t.Name, onnx.Float, t.Dims, raw)
 	}
 	if matrices < 2 {
-		return errors.New("the model has no weights in float32 that could be drawn anew; measure without --control")
+		return errors.New("the model has no float32 weights to replace by random ones; leave --control out")
 	}
 	return nil
 }

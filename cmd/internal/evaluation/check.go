@@ -58,7 +58,7 @@ func (c Check) In(p Plan) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s is about %s at %d tokens, which is not measured", c.Text, c.task, c.length)
+	return fmt.Errorf("%s needs %s at %d tokens, which is not measured", c.Text, c.task, c.length)
 }
 
 // Holds reports whether a variant meets the condition: by the end of the interval of 95 % that is

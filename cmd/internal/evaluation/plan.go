@@ -29,7 +29,7 @@ type Plan struct {
 func (p Plan) Check() error {
 	switch {
 	case len(p.Tasks) == 0:
-		return errors.New("no task: name some of them")
+		return errors.New("no task is given")
 	case len(p.Lengths) == 0 || slices.Min(p.Lengths) < 1:
 		return errors.New("lengths: expected numbers of tokens above 0")
 	case p.Samples < 1 || p.Windows < 1:
@@ -42,7 +42,7 @@ func (p Plan) Check() error {
 	for _, name := range p.Tasks {
 		if name == Perplexity {
 			if p.Text == "" {
-				return errors.New("perplexity is measured on a text, and none is given")
+				return errors.New("perplexity needs a text, and none is given")
 			}
 			continue
 		}
@@ -72,7 +72,7 @@ func (p Plan) form(name string) (Form, error) {
 		f.Haystack = p.Haystack
 	}
 	if name != "kv" && len(sentences(f.Haystack)) == 0 {
-		return f, fmt.Errorf("%s: haystack: expected a text, in which needles are hidden", name)
+		return f, fmt.Errorf("%s: haystack: expected a text to hide needles in", name)
 	}
 	return f, nil
 }

@@ -78,7 +78,7 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	case n.OpType == "SparseAttention":
 		return graph.Refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which they are not when it is verified; export it with GroupQueryAttention", n.OpType)
 	case n.OpType == "DecoderMaskedMultiHeadAttention":
-		return graph.Refuse(n, "%s takes only one token per call; expected a model that takes several: rewrite the one that this was made from for beam search", n.OpType)
+		return graph.Refuse(n, "%s takes only one token per call; expected several; rewrite the model that this one was made from for beam search", n.OpType)
 	case strings.HasPrefix(n.OpType, "Packed"), slices.Contains([]string{"DecoderMaskedSelfAttention", "LongformerAttention", "PagedAttention"}, n.OpType):
 		return graph.Refuse(n, "ONNX Runtime does not run %s on the CPU, so it cannot be verified", n.OpType)
 	case weighted(n):

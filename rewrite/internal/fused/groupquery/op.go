@@ -45,7 +45,7 @@ var inputs = []string{
 }
 
 const (
-	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected one of floats: export it without a quantised cache"
+	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected floats; export it without a quantised cache"
 	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
 )
 
@@ -147,7 +147,7 @@ func (o *op) attributes(n *onnx.Node) error {
 	}
 	switch {
 	case windowCache == 1:
-		return errors.New("its cache holds only the last keys of each row and drops others by itself (sliding_window_cache), so a key's place is not its index; expected a cache of all tokens: export it with one (windowed_kv_cache=false)")
+		return errors.New("its cache holds only the last keys of each row and drops others by itself (sliding_window_cache), so a key's place is not its index; expected a cache of all tokens; export it with one (windowed_kv_cache=false)")
 	case causal == 0:
 		return errors.New("each query sees all keys (causal=0), including those of padding on the right up to total_sequence_length; expected causal attention")
 	case bits != 0, n.Text("k_quant_type", "NONE") != "NONE", n.Text("v_quant_type", "NONE") != "NONE":

@@ -193,7 +193,7 @@ func crossAttentions() []lookalike {
 			},
 		},
 		{
-			name: "a softmax over queries", models: both, kept: keptCross("its axis is 2, 3 was expected"),
+			name: "a softmax over queries", models: both, kept: keptCross("its axis is 2, expected 3"),
 			change: func(p *patient) {
 				for _, s := range p.Crosses() {
 					s.Softmax.SetAttribute(onnx.IntAttr("axis", 2))

@@ -25,13 +25,13 @@ func rawCaches() []lookalike {
 		{name: "larger keys behind the cache", models: model, kept: kept(""), is: is, change: func(p *patient) {
 			p.Key(func(old string) string { return p.Op("Mul", old, p.Float(1.5)) })
 		}},
-		{name: "keys one place further than queries", models: model, kept: kept("their places were expected"), change: func(p *patient) {
+		{name: "keys one place further than queries", models: model, kept: kept("expected their places"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Add", old, p.Float(1)) })
 		}},
 		{name: "keys rotated faster", models: model, kept: kept("per position in the query and by"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Mul", old, p.Float(1.25)) })
 		}},
-		{name: "keys rotated by their distance from the end", models: model, kept: kept("their places were expected"), change: func(p *patient) {
+		{name: "keys rotated by their distance from the end", models: model, kept: kept("expected their places"), change: func(p *patient) {
 			p.keyAngles(func(old string) string {
 				return p.Op("Sub", old, p.Cast(p.Op("Add", p.Past(), p.length()), onnx.Float))
 			})

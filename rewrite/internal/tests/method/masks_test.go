@@ -183,7 +183,7 @@ func TestDocumentsRefused(t *testing.T) {
 		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
 		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "the new input for cache lengths needs another name"},
 		{rewrite.Options{Cache: rewrite.Cache{Capacity: -1}}, "a cache of -1 tokens"},
-		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "a capacity from 1 to 2147483647 was expected"},
+		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "expected a capacity from 1 to 2147483647"},
 	} {
 		m, err := onnx.Open(kit.Model("llama__optimum"))
 		if err != nil {

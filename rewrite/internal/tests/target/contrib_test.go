@@ -149,7 +149,7 @@ func TestTargetContribRefuses(t *testing.T) {
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask sliding-window:window=8"}), Target: "contrib:onnxruntime=1.23"}, "it has a window of this size from ONNX Runtime 1.24 on, and 1.23 was asked for"},
 		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates a multiple of 16 channels, and here 8 are rotated"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:onnxruntime=1.19"}, "is not a version of ONNX Runtime from 1.20 on"},
-		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "contrib:onnxruntime=1.22 was expected"},
+		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "expected contrib:onnxruntime=1.22"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:"}, `unknown target "contrib:"`},
 		{"llama__optimum", rewrite.Options{Target: "ops:fast"}, "unknown target"},
 	} {
