@@ -26,7 +26,7 @@ func (e Encoding) Base() (theta float64, ok bool) {
 func (e Encoding) base() (float64, error) {
 	pairs := float64(len(e.Frequencies))
 	if e.Turning() < 2 {
-		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
+		return 0, errors.New("fewer than two channel pairs rotate, so the base cannot be determined")
 	}
 	e = e.WithSenses(e.Senses())
 	if e.Precision != Float32 {

@@ -47,7 +47,7 @@ func (a Attention) Unreached(reachable int64, c Context) string {
 	if from < reachable || c.Length > 0 && from >= c.Length { // the methods compare with the context
 		return ""
 	}
-	return fmt.Sprintf("distances are changed from %d on, beyond the %d tokens that the model is trained or scaled for; give a smaller one", from, reachable)
+	return fmt.Sprintf("distances are changed only from %d on, beyond the %d tokens that the model is trained or scaled for; give a smaller value", from, reachable)
 }
 
 // farthest is the number of positions that float32 tells apart. Angles are
@@ -60,5 +60,5 @@ func (e edit) tooFar(key string, original int64) []string {
 	if e.number(key)*float64(max(original, 1)) <= farthest {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s=%v reaches beyond the %d positions (2^24) that float32 tells apart; give a smaller one", key, e.value(key), int64(farthest))}
+	return []string{fmt.Sprintf("%s=%v reaches beyond the %d positions (2^24) that float32 can distinguish; give a smaller value", key, e.value(key), int64(farthest))}
 }

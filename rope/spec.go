@@ -160,7 +160,7 @@ func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, e
 		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
 	if err := edited.OnePosition(); err != nil && edited.Encoding.Axes != nil {
-		return Attention{}, nil, nil, fmt.Errorf("%s: the model gives each token several positions (of time, height and width), and %w", m.title(), err)
+		return Attention{}, nil, nil, fmt.Errorf("%s: the model gives each token several positions (time, height and width), and %w", m.title(), err)
 	}
 	for i, omega := range edited.Encoding.Frequencies {
 		if math.IsNaN(omega) || math.IsInf(omega, 0) {
@@ -183,7 +183,7 @@ func (m Method) settle(params map[string]Value, c Context) (map[string]Value, er
 			continue
 		}
 		if c.Length == 0 {
-			return nil, fmt.Errorf("%s=%v is a share of the context, which is not given (--context)", key, v)
+			return nil, fmt.Errorf("%s=%v is a share of the context; give the context (--context)", key, v)
 		}
 		whole := Value{kind: Tokens, number: math.Floor(float64(c.Length) / v.number)}
 		p, err := m.param(key)

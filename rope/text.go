@@ -52,9 +52,9 @@ func (e Encoding) DescribeAxes() string {
 	}
 	last := len(list) - 1
 	if last == 0 {
-		return "pairs turn by the first of several positions for each token"
+		return "pairs rotate by the first of several positions for each token"
 	}
-	return fmt.Sprintf("%d positions for each token, which turn %s and %s pairs %s", len(counts), strings.Join(list[:last], ", "), list[last], how)
+	return fmt.Sprintf("%d positions for each token, which rotate %s and %s pairs %s", len(counts), strings.Join(list[:last], ", "), list[last], how)
 }
 
 // DescribeFactors says which of query and key are multiplied by channel behind the

@@ -52,7 +52,7 @@ func Misplaced(cmd *cobra.Command, args []string) error {
 		if key, _, found := strings.Cut(arg, "="); found && filepath.Ext(arg) != ".onnx" {
 			if example := methodWith(key, givenMethods(cmd)...); example != "" {
 				_, value, _ := strings.Cut(arg, "=")
-				return Usage("%s belongs to its method, without a space: %s=%s", arg, example, value)
+				return Usage("%s must follow its method without a space; write %s=%s", arg, example, value)
 			}
 		}
 	}

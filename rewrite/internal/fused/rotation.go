@@ -83,7 +83,7 @@ func columnsOf(c Context, table string) (int64, error) {
 	columns, also := c.Width(table)
 	switch {
 	case !known || !also:
-		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not tell its shape", table)
+		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not say its shape", table)
 	case rank != 2 || columns < 1 || columns > maxColumns:
 		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; expected [positions, half of the rotated channels]", table, rank, columns)
 	}

@@ -97,7 +97,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return r
 	}
 	unlike := func(err error) error {
-		return graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %w", what, err)
+		return graph.Refuse(at, "its %s is not rotated by position as in RoPE: %w", what, err)
 	}
 	changes := o.tables.Changes()
 	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); changes == nil && (err != nil || condition != "") {
@@ -123,7 +123,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, err
 	}
 	if input != nil && mask != nil && input.Name == mask.Name {
-		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q otherwise than through positions alone", what, mask.Name)
+		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q not only through positions", what, mask.Name)
 	}
 	var position *rotation.Position
 	if input != nil {

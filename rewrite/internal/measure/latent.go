@@ -50,7 +50,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 		return nil, placed{}, nil, err
 	}
 	if m.Factors != nil {
-		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm after the rotation, say)")
+		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share have their own factors (for example the weights of a norm after the rotation)")
 	}
 	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {

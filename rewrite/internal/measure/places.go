@@ -98,7 +98,7 @@ func (im *imageSizes) onGrid(value string) bool {
 // value computes a value.
 func (im *imageSizes) value(value string) (none engine.Tensor, _ error) {
 	if im.left--; im.left < 0 {
-		return none, fmt.Errorf("it takes more than %d values", mostTables)
+		return none, fmt.Errorf("it needs more than %d values, the limit", mostTables)
 	}
 	p, err := im.piece(value)
 	if err != nil {

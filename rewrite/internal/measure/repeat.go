@@ -33,7 +33,7 @@ func headMap(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, t
 		}
 	}
 	if h := slices.Index(from, -1); h >= 0 {
-		return nil, fmt.Errorf("head %d is made of no head", h)
+		return nil, fmt.Errorf("head %d comes from no head", h)
 	}
 	return from, nil
 }
@@ -83,7 +83,7 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 				continue
 			}
 			if from[h] >= 0 {
-				return fmt.Errorf("head %d is made of heads %d and %d", h, from[h], first+row)
+				return fmt.Errorf("head %d comes from heads %d and %d", h, from[h], first+row)
 			}
 			from[h] = first + row
 		}
@@ -261,7 +261,7 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 		return nil, err
 	}
 	if e := before.Encoding; len(e.Frequencies) > 0 || before.Factors != nil || math.Abs(before.Factor-1) > 16*ir.Float32eps {
-		return nil, graph.Refuse(at, "its key is changed before it is cached, and again when it is read; the cache should hold keys as they come, or as they are used")
+		return nil, graph.Refuse(at, "its key is changed before it is cached and again when it is read; expected only one of the two")
 	}
 	if _, err := keyCache(ev, s, ly); err != nil {
 		return nil, err
@@ -282,11 +282,11 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 	case err != nil:
 		return nil, err
 	case position.input != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by the input %q when they are read; expected their places", position.input.Name)
+		return nil, graph.Refuse(at, "its cached keys are rotated by the input %q when they are read; expected their index", position.input.Name)
 	case position.computed != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by positions that the graph computes (%q) when they are read; expected their places", position.computed.Value)
+		return nil, graph.Refuse(at, "its cached keys are rotated by positions that the graph computes (%q) when they are read; expected their index", position.computed.Value)
 	case m.Order != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are put in another order when they are rotated; expected one order")
+		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are reordered when they are rotated; expected one order")
 	}
 	m.Order = before.Order
 	return m, nil
@@ -320,7 +320,7 @@ func placesAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) error {
 			}
 			for _, v := range factors {
 				if x, y := first[v], results[v]; !slices.Equal(x.Dims, y.Dims) || !bytes.Equal(x.Data, y.Data) {
-					return graph.Refuse(at, "%s reads %q, which with %d tokens is another one if %d of them are cached", what, v, total, total-length)
+					return graph.Refuse(at, "%s reads %q, which with %d tokens differs if %d of them are cached", what, v, total, total-length)
 				}
 			}
 		}

@@ -117,7 +117,7 @@ type CallErrors struct {
 func NewCallErrors(e rope.Encoding) (*CallErrors, error) {
 	base, ok := e.Base()
 	if !ok {
-		return nil, errors.New("the frequencies of short calls are not the powers of one base, which dynamic NTK raises")
+		return nil, errors.New("the frequencies of short calls are not the powers of one base, as dynamic NTK needs")
 	}
 	n := len(e.Frequencies)
 	f := formula{base: base, factor: e.LengthDependent.NTK, trained: float64(e.LengthDependent.Trained), senses: e.Senses()}

@@ -53,7 +53,7 @@ func (r *Rotator) axes(ctx context.Context, fit *Matrix) ([]int, error) {
 				matches[x]++
 				axes[x] = int(r.only - 1)
 			case !stays:
-				return nil, fmt.Errorf("pair %d rotates by position %d of %d in no expected way", x, r.only, r.Components)
+				return nil, fmt.Errorf("pair %d does not rotate as expected by position %d of %d", x, r.only, r.Components)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out st
 	}
 	t, err := tablesOf(ctx, e, factors)
 	if err != nil {
-		return nil, nil, graph.Refuse(at, "%s cannot be evaluated place by place: %v", what, err)
+		return nil, nil, graph.Refuse(at, "%s cannot be evaluated token by token: %v", what, err)
 	}
 	p, err := eval.Extract(e.Graph, []string{out}, slices.Concat(boundaries, factors))
 	if err != nil {

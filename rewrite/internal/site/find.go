@@ -76,13 +76,13 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	case weighted(n) && n.Int("do_rotary", 0) != 0:
 		return graph.Refuse(n, "this %s rotates query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so it cannot be verified; export or fuse the rotation as RotaryEmbedding before MultiHeadAttention", n.OpType)
 	case n.OpType == "SparseAttention":
-		return graph.Refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which they are not when it is verified; export it with GroupQueryAttention", n.OpType)
+		return graph.Refuse(n, "ONNX Runtime runs %s only if past and present keys are one buffer, so it cannot be verified; export the model with GroupQueryAttention", n.OpType)
 	case n.OpType == "DecoderMaskedMultiHeadAttention":
 		return graph.Refuse(n, "%s takes only one token per call; expected several; rewrite the model that this one was made from for beam search", n.OpType)
 	case strings.HasPrefix(n.OpType, "Packed"), slices.Contains([]string{"DecoderMaskedSelfAttention", "LongformerAttention", "PagedAttention"}, n.OpType):
 		return graph.Refuse(n, "ONNX Runtime does not run %s on the CPU, so it cannot be verified", n.OpType)
 	case weighted(n):
-		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value itself and rotates neither query nor key", n.OpType)
+		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value inside itself, and does not rotate query and key", n.OpType)
 	}
 	return graph.Refuse(n, "the fused op %s is not supported by this version", n.OpType)
 }

@@ -135,7 +135,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	}
 	switch {
 	case len(inputs) != 1:
-		return nil, fmt.Errorf("%d inputs tell where new keys are written; expected one", len(inputs))
+		return nil, fmt.Errorf("%d inputs say where new keys are written; expected one", len(inputs))
 	case len(rows) != 1:
 		return nil, fmt.Errorf("its caches have %v and %v rows; expected one size", rows[0], rows[1])
 	case t.Static != (dim.Point{}):
@@ -157,7 +157,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	dims := t.Inputs[slots.Input.Name]
 	for i, e := range dims {
 		if e != dim.ConstantExtent(1) && (e != dim.LengthExtent || i != len(dims)-1) {
-			return nil, fmt.Errorf("where new keys are written is told by the input %q of shape %v; expected one place for each token, the same for all rows of a batch", slots.Input.Name, dims)
+			return nil, fmt.Errorf("the input %q, which says where new keys are written, has the shape %v; expected one place for each token, the same for all rows of a batch", slots.Input.Name, dims)
 		}
 	}
 	return slots, nil

@@ -36,8 +36,8 @@ var inputs = []string{
 	"", "", // past_key, past_value
 	"", "", // seqlens_k, total_sequence_length
 	"", "", // cos_cache, sin_cache
-	"it reads positions of its own (position_ids), of which a first call uses one and a later call all; expected positions that follow from seqlens_k",
-	"it adds a bias of its own to the scores (attention_bias), whose columns are those of a buffer; expected masks that follow from seqlens_k",
+	"it has its own input position_ids, of which a first call uses one and a later call all; expected positions that follow from seqlens_k",
+	"it adds its own attention_bias to the scores, whose columns are those of a buffer; expected masks that follow from seqlens_k",
 	"",                   // head_sink
 	quantised, quantised, // k_scale, v_scale
 	normalised, normalised, // q_norm_weight, k_norm_weight
@@ -80,7 +80,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	case (o.key == "") != (o.value == ""):
 		return nil, errors.New("it has only one of key and value; expected both or neither")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
-		return nil, errors.New("it works without a key-value cache, which this version does not expand")
+		return nil, errors.New("it has no key-value cache, and this version supports it only with one")
 	}
 	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
 		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; expected keys and values of its own")
@@ -183,7 +183,7 @@ func (o *op) width(c fused.Context) error {
 	}
 	switch {
 	case !ok:
-		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)
+		return fmt.Errorf("the graph does not say how wide its query %q is", o.query)
 	case o.key == "" && known && width == cached*o.heads:
 		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; expected keys and values of its own")
 	case width < heads || width%heads != 0:
