@@ -126,7 +126,7 @@ func Placed(w *Writer, files []onnx.PlacedFile) {
 		w.Line("%s", Wrap(fmt.Sprintf("Copied %s; the copies share their blocks on disk with the originals until one is changed.", megabytes(bytes[onnx.Cloned])), "  "))
 	}
 	if names[onnx.Linked] != nil {
-		w.Line("%s", Wrap(fmt.Sprintf("Linked %s of weights and other files to the original's. While both models exist, Python's onnx reads neither.", strings.Join(names[onnx.Linked], ", ")), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("Linked to the original's files: %s. While both models exist, Python's onnx reads neither.", strings.Join(names[onnx.Linked], ", ")), "  "))
 	}
 }
 

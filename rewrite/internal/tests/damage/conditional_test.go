@@ -137,7 +137,7 @@ func TestLookalikeChoices(t *testing.T) {
 			m.Graph.InsertNode(m.compare, onnx.NewNode("Mod", []string{m.compare.Inputs[0], "modulus"}, []string{"turns"}))
 			m.Graph.AddInitializer(ir.Int64Tensor("three", []int64{}, 3))
 			m.compare.Inputs = []string{"turns", "three"}
-		}, 0, "not chosen by the number of tokens alone"},
+		}, 0, "not chosen only by the number of tokens"},
 		{"never", func(m twoTables) {
 			m.lengthen()
 			m.Graph.AddInitializer(ir.Int64Tensor("much later", []int64{}, 1<<30))

@@ -18,7 +18,7 @@ func TestReasons(t *testing.T) {
 	testruntime.Require(t)
 	const length = "the same token is rotated differently in calls of more than "
 	// What a reason may say, of which each model is one or none.
-	kinds := []string{"sinusoidal", "learned", "looks like a rotation there", "xPos", "log-n", "LongRoPE or dynamic NTK"}
+	kinds := []string{"sinusoidal", "learned", "this looks like a rotation", "xPos", "log-n", "LongRoPE or dynamic NTK"}
 	for _, c := range []struct {
 		model string
 		says  string   // in the reason or, of a model without rotary attention, in the error

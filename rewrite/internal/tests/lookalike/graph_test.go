@@ -72,7 +72,7 @@ func otherGraphs() []lookalike {
 					return p.Op("Mul", v, p.Op("Where", many, p.Float(0.5), p.Float(1)))
 				})
 			},
-			kept: both("changed before it is cached, and again when it is read"),
+			kept: both("changed before it is cached and again when it is read"),
 		},
 		{
 			name: "query halved where there are many keys",

@@ -157,7 +157,7 @@ func computedPositions() []lookalike {
 			},
 		},
 		lookalike{
-			name: "without a cache, no angles where padded", models: without, kept: both("depends on the padding mask \"attention_mask\" otherwise than through positions alone"),
+			name: "without a cache, no angles where padded", models: without, kept: both("depends on the padding mask \"attention_mask\" not only through positions"),
 			change: func(p *patient) {
 				p.Angles(func(old string) string {
 					return p.Op("Mul", old, p.Cast(p.Op("Unsqueeze", "attention_mask", p.Ints(2)), onnx.Float))
