@@ -180,7 +180,7 @@ bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and 
 longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
 	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
-coverage: build ## Rewrite the exports that scripts/coverage made and write docs/coverage.md
+coverage: build ## Rewrite the exports that scripts/coverage made and write docs/results/architectures.md
 	$(GO) run ./cmd/dev/coverage -jobs $(JOBS) build/coverage
 
 MUTANTS ?= 2000
@@ -193,7 +193,7 @@ confirm: build ## Rewrite every test model by every method, and let validate con
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh
 
-docs: build ## Run every block of docs/using.md and docs/topics.md, also in Python, Node and C++ (fetches them once, 300 MB)
+docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 
 hosts-folders: build ## Run rewritten folders of SmolLM2 in ONNX Runtime GenAI and Optimum (fetches them once, 6 GB on disk)

@@ -1,5 +1,5 @@
 // Command coverage runs the rewriter over every export that
-// scripts/coverage/export.py made and writes docs/coverage.md: which attention layers of
+// scripts/coverage/export.py made and writes docs/results/architectures.md: which attention layers of
 // which architecture, exported by which route, are verified, and why
 // others are not.
 //
@@ -32,7 +32,7 @@ func main() {
 	only := flag.String("only", "*", "exports to look at, as `PATTERN` of ARCHITECTURE__ROUTE; several with commas")
 	kept := flag.Bool("kept", false, "only exports of which the last run left a layer unchanged, and new ones")
 	jobs := flag.Int("jobs", 1, "exports looked at side by side")
-	out := flag.String("o", filepath.Join("docs", "coverage.md"), "`FILE` to write the table to")
+	out := flag.String("o", filepath.Join("docs", "results", "architectures.md"), "`FILE` to write the table to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -41,6 +42,8 @@ const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do
 
 # Methods
 
+Every method by its axis, to look one up; [Choose a method](choosing.md) helps to decide.
+
 A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis; ` + "`rope-rewrite methods`" + `
 lists them, ` + "`rope-rewrite methods NAME`" + ` says what stands here. Keys are Hugging Face's where it has them;
 ` + "`--rope-parameters`" + ` takes its dictionary, or the whole config.json with it, for the methods marked so.
@@ -53,22 +56,51 @@ n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i 
 position), L0 the trained context, p a token's position, d the distance from a query back to a key.
 `
 
+// sharedBy is how many methods of an axis must have the same key for it to stand once, before them.
+const sharedBy = 4
+
 // methods renders the whole page.
 func methods() string {
 	var page strings.Builder
 	page.WriteString(head)
-	axis := ""
+	axis, shared := "", []string(nil)
 	for m := range rope.Methods() {
 		if m.Axis.String() != axis {
 			axis = m.Axis.String()
+			shared = sharedRows(m.Axis)
 			fmt.Fprintf(&page, "\n## --%s\n", axis)
+			if len(shared) > 0 {
+				fmt.Fprintf(&page, "\nKeys of several methods, which *also* names below:\n\n%s%s", tableHead, strings.Join(shared, ""))
+			}
 		}
-		page.WriteString(method(m))
+		page.WriteString(method(m, shared))
 	}
 	return page.String()
 }
 
-func method(m rope.Method) string {
+// sharedRows are the rows that many methods of an axis have in common, in their order.
+func sharedRows(axis rope.Axis) (rows []string) {
+	count := map[string]int{}
+	for m := range rope.Methods() {
+		if m.Axis != axis {
+			continue
+		}
+		for _, p := range m.Params {
+			if count[row(p)]++; count[row(p)] == sharedBy {
+				rows = append(rows, row(p))
+			}
+		}
+	}
+	return rows
+}
+
+const tableHead = "| key | value | default | meaning |\n|---|---|---|---|\n"
+
+func row(p rope.Param) string {
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.Values(), p.Default, p.Doc)
+}
+
+func method(m rope.Method, shared []string) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "\n### %s\n\n%s\n\n", m.Name, m.Doc)
 	fmt.Fprintf(&s, "- Formula: %s\n", m.Formula)
@@ -80,12 +112,19 @@ func method(m rope.Method) string {
 	if m.HF {
 		fmt.Fprintf(&s, "- Hugging Face: `rope_type` `%s`\n", m.Name)
 	}
-	if len(m.Params) == 0 {
-		return s.String()
-	}
-	s.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
+	var also, own []string
 	for _, p := range m.Params {
-		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", p.Name, p.Values(), p.Default, p.Doc)
+		if slices.Contains(shared, row(p)) {
+			also = append(also, "`"+p.Name+"`")
+		} else {
+			own = append(own, row(p))
+		}
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(&s, "- Also: %s\n", strings.Join(also, ", "))
+	}
+	if len(own) > 0 {
+		s.WriteString("\n" + tableHead + strings.Join(own, ""))
 	}
 	return s.String()
 }

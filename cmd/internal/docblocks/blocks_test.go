@@ -1,5 +1,3 @@
-// Package docblocks_test runs what the documentation shows: every block of using.md and topics.md, one after the other, in
-// a folder of its own.
 package docblocks_test
 
 import (
@@ -10,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +17,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 )
+
+var docs = filepath.Join("..", "..", "..", "docs")
 
 // block is one block of code, with what a comment before it says.
 type block struct {
@@ -31,7 +32,7 @@ type block struct {
 // blocks reads the blocks of a page.
 func blocks(t *testing.T, page string) (list []block) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
+	data, err := os.ReadFile(filepath.Join(docs, page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,41 +69,118 @@ type place struct {
 	skipped bool // the last program was not run
 }
 
-func TestUsing(t *testing.T) {
-	p := newPlace(t)
-	p.copy("models/llama__genai-fp32", "llama")
-	p.copy("lm/tokenizer.json", "llama/tokenizer.json")
-	p.copy("models/llama__optimum/model.onnx", "model.onnx")
-	p.copy("models/llama__optimum/model.onnx", "FOLDER/model.onnx")
-	p.copy("lm/tokenizer.json", "tokenizer.json")
-	p.copy("../README.md", "README.md")
-	p.must("rope-rewrite", "model.onnx", "-o", "model.rope.onnx")
-	p.must("rope-rewrite", "model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64")
-	p.run("using.md")
+// page is one page with blocks, and what lies in the folder in which they run.
+type page struct {
+	name  string            // from docs/
+	files map[string]string // a file of the folder from one of testdata/
+	write [][]string        // the command's arguments for what the page takes as given
+	all   string            // why make test leaves the page to make test-all
 }
 
-func TestTopics(t *testing.T) {
-	testsample.All(t, "TestUsing runs blocks of the same kinds")
-	p := newPlace(t)
-	p.copy("models/llama__dynamo18/model.onnx", "model.onnx")
-	p.copy("models/llama__dynamo18/config.json", "config.json")
-	p.copy("models/llama__dynamo18-fp16/model.onnx", "half.onnx")
-	p.copy("lm/tokenizer.json", "tokenizer.json")
-	p.copy("../README.md", "README.md")
-	p.copy("models/llama__ts17/model.onnx", "testdata/models/llama__ts17/model.onnx")
-	p.write("build/.keep", "")
-	p.must("rope-rewrite", "half.onnx", "-o", "half.rope.onnx")
-	p.run("topics.md")
+var pages = []page{
+	{name: "start.md", files: map[string]string{
+		"llama": "models/llama__genai-fp32", "llama/tokenizer.json": "lm/tokenizer.json",
+	}},
+	{name: "using.md", files: map[string]string{
+		"llama": "models/llama__genai-fp32", "llama/tokenizer.json": "lm/tokenizer.json",
+		"model.onnx": "models/llama__optimum/model.onnx",
+	}, write: [][]string{
+		{"model.onnx", "-o", "model.rope.onnx"},
+		{"llama", "-o", "llama-long", "--scaling", "yarn:factor=4"},
+	}},
+	{name: "checking.md", files: map[string]string{
+		"model.onnx": "models/llama__optimum/model.onnx", "tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
+	}, write: [][]string{
+		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
+	}},
+	{name: "options.md", files: map[string]string{
+		"model.onnx": "models/llama__dynamo18/model.onnx", "config.json": "models/llama__dynamo18/config.json",
+		"half.onnx": "models/llama__dynamo18-fp16/model.onnx", "tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
+		"testdata/models/llama__ts17/model.onnx": "models/llama__ts17/model.onnx", "build/README.md": "../README.md",
+	}, write: [][]string{
+		{"half.onnx", "-o", "half.rope.onnx"},
+	}, all: "other pages have blocks of the same kinds"},
+	{name: "audit.md", files: map[string]string{
+		"testdata/claims/llama__genai-yarn": "claims/llama__genai-yarn", "model.onnx": "models/llama__optimum/model.onnx",
+	}, write: [][]string{
+		{"model.onnx", "-o", "same.onnx"},
+		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
+	}},
+	{name: "choosing.md"},
+	{name: "provenance.md", files: map[string]string{
+		"model.onnx": "models/llama__optimum/model.onnx",
+	}, write: [][]string{
+		{"model.onnx", "-o", "model.rope.onnx", "--scaling", "linear:factor=2"},
+	}},
+	{name: "lm.md", files: map[string]string{
+		"folder": "models/llama__optimum", "folder/tokenizer.json": "lm/tokenizer.json",
+	}},
+	{name: "scaling.md"},
+	{name: "cuda.md"},
+	{name: "hosts.md"},
+	{name: "changing.md"},
+	{name: "../README.md", files: map[string]string{
+		"llama": "models/llama__optimum",
+	}},
 }
 
-// newPlace has both libraries and the command, built from these sources.
-func newPlace(t *testing.T) *place {
-	runtime, library := testruntime.Paths(t)
-	folder := t.TempDir()
-	bin := filepath.Join(folder, "bin")
+func TestBlocks(t *testing.T) {
+	command := buildCommand(t)
+	for _, page := range pages {
+		t.Run(page.name, func(t *testing.T) {
+			if page.all != "" {
+				testsample.All(t, page.all)
+			}
+			p := newPlace(t, command)
+			for to, from := range page.files {
+				if !strings.Contains(to, "/") {
+					p.copy(from, to)
+				}
+			}
+			for to, from := range page.files {
+				if strings.Contains(to, "/") {
+					p.copy(from, to)
+				}
+			}
+			for _, args := range page.write {
+				p.must("rope-rewrite", args...)
+			}
+			p.run(page.name)
+		})
+	}
+}
+
+// generated pages have tests of their own where they are made.
+var generated = []string{"methods.md", "ops.md", "reference.md"}
+
+// Every page with a block is run.
+func TestEveryPage(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		known := slices.Contains(generated, name) || slices.ContainsFunc(pages, func(p page) bool { return p.name == name })
+		if !known && len(blocks(t, name)) > 0 {
+			t.Errorf("docs/%s has blocks, and no test runs them", name)
+		}
+	}
+}
+
+// buildCommand builds the command from these sources, and returns its folder.
+func buildCommand(t *testing.T) string {
+	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "rope-rewrite"), "../../rope-rewrite").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return bin
+}
+
+// newPlace has both libraries and the command in bin.
+func newPlace(t *testing.T, bin string) *place {
+	runtime, library := testruntime.Paths(t)
+	folder := t.TempDir()
 	p := &place{t: t, folder: filepath.Join(folder, "work")}
 	if err := os.MkdirAll(p.folder, 0o777); err != nil {
 		t.Fatal(err)
@@ -202,10 +280,29 @@ func (p *place) run(page string) {
 			p.t.Logf("%s:%d is not run: %s", page, b.line, reason)
 			continue
 		}
-		if err := p.block(b); err != nil {
+		err := p.block(b)
+		if code, ends := strings.CutPrefix(b.note, "ends with exit code "); ends {
+			if err == nil || !strings.Contains(err.Error(), "exit status "+code) {
+				p.t.Errorf("%s:%d does not end with exit code %s: %v", page, b.line, code, err)
+			} else if err = said(p.stdout, printedLines(b.text)); err != nil {
+				p.t.Errorf("%s:%d: %v", page, b.line, err)
+			}
+			continue
+		}
+		if err != nil {
 			p.t.Errorf("%s:%d: %v", page, b.line, err)
 		}
 	}
+}
+
+// printedLines are those of a transcript that are no commands.
+func printedLines(text string) (lines string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "$ ") {
+			lines += line
+		}
+	}
+	return lines
 }
 
 func (p *place) block(b block) error {
@@ -245,6 +342,9 @@ func (p *place) block(b block) error {
 		// npm's package brings its own ONNX Runtime.
 		return p.program("env", "-u", "LD_LIBRARY_PATH", "NODE_PATH="+modules, "node", "block.js")
 	case "yaml":
+		if !strings.HasPrefix(b.text, "version:") {
+			return nil // of another program
+		}
 		p.write("long.yaml", b.text)
 		_, err := recipe.Parse("long.yaml", []byte(b.text))
 		return err

@@ -23,7 +23,7 @@ type grid struct {
 	Rows  [][]string
 }
 
-// Page is docs/coverage.md, from results by ARCHITECTURE__ROUTE.
+// Page is docs/results/architectures.md, from results by ARCHITECTURE__ROUTE.
 func Page(results map[string]Result) (string, error) {
 	page := struct {
 		Summary                string
