@@ -80,7 +80,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	case (o.key == "") != (o.value == ""):
 		return nil, errors.New("it has only one of key and value; expected both or neither")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
-		return nil, errors.New("it has no key-value cache, and this version supports it only with one")
+		return nil, errors.New("it works without a key-value cache, which this version does not support")
 	}
 	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
 		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; expected keys and values of its own")
