@@ -178,10 +178,10 @@ func (d *Decoder) Prefill(ctx context.Context, tokens []int64) (Logits, error) {
 // PrefillPacked is Prefill with a document id for each token.
 func (d *Decoder) PrefillPacked(ctx context.Context, documents, tokens []int64) (logits Logits, err error) {
 	if len(documents) != len(tokens) {
-		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
+		return Logits{}, fmt.Errorf("%d tokens are given, but document ids for %d", len(tokens), len(documents))
 	}
 	if free := d.Capacity() - d.Length(); d.Capacity() > 0 && len(tokens) > free {
-		return Logits{}, fmt.Errorf("%d tokens do not fit into the cache, which has room for %d of %d; rewrite the original with a larger --kv fixed:capacity", len(tokens), free, d.Capacity())
+		return Logits{}, fmt.Errorf("%d tokens do not fit into the cache, which has room for %d of its %d tokens; rewrite the original with a larger --kv fixed:capacity", len(tokens), free, d.Capacity())
 	}
 	d.memory.reserve(d.length + int64(len(tokens)))
 	before, length, ids := d.memory.mark(), d.length, d.documents
@@ -222,7 +222,7 @@ func (d *Decoder) ForwardPacked(documents, tokens []int64) (Logits, error) {
 	case len(tokens) == 0:
 		return Logits{}, errors.New("no tokens to run the model on")
 	case len(documents) != len(tokens):
-		return Logits{}, fmt.Errorf("%d tokens with document ids for %d", len(tokens), len(documents))
+		return Logits{}, fmt.Errorf("%d tokens are given, but document ids for %d", len(tokens), len(documents))
 	}
 	if err := d.known(tokens); err != nil {
 		return Logits{}, err

@@ -57,7 +57,7 @@ func newIntegers(t onnx.DataType, values []int64, dims ...int64) (ort.Value, err
 		}
 		return ort.NewCustomDataTensor(dims, list, ort.TensorElementDataTypeBool)
 	}
-	return nil, fmt.Errorf("element type %v cannot be fed, only int64, int32 and bool can", t)
+	return nil, fmt.Errorf("element type %v cannot be fed; only int64, int32 and bool can", t)
 }
 
 // floats are the numbers of a tensor. Those of 32 bits stand in the tensor's memory, others

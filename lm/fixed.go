@@ -57,7 +57,7 @@ func newFixed(session *ort.DynamicAdvancedSession, s *signature.Signature) (_ *f
 			f.documents, err = f.bindWide(in.Name, 0)
 		case signature.Tokens, signature.Positions, signature.TokenTypes, signature.Places: // of each call
 		default:
-			err = fmt.Errorf("input %s cannot be fed beside a cache of fixed capacity", in.Name)
+			err = fmt.Errorf("input %s is not supported with a fixed-capacity cache", in.Name)
 		}
 		if err != nil {
 			return nil, err

@@ -52,7 +52,7 @@ func Open(path string, options Options) (_ *Model, err error) {
 		return nil, err
 	}
 	if v := m.Vocabulary(); v > 0 && m.Tokenizer.Size() > v {
-		err := fmt.Errorf("the tokenizer in %s has %d tokens and the model %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
+		err := fmt.Errorf("the tokenizer in %s has %d tokens, but the model has %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -128,7 +128,7 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 	}
 	switch {
 	case given == 0:
-		return nil, errors.New("nothing to begin with: give a text, messages, tokens or a row")
+		return nil, errors.New("no prompt is given; give a text, messages, tokens or a row")
 	case given > 1:
 		return nil, errors.New("give one of a text, messages, tokens and a row")
 	case in.Text != "":
@@ -143,7 +143,7 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 // speaks.
 func (m *Model) conversation(messages []chat.Message) ([]int64, error) {
 	if m.Chat == nil {
-		return nil, errors.New("the model's folder has no chat template: give a text in the model's own form instead of messages")
+		return nil, errors.New("the model's folder has no chat template; give a text in the model's format instead of messages")
 	}
 	text, err := m.Chat.Render(messages, chat.Options{AddGenerationPrompt: true})
 	if err != nil {

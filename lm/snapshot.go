@@ -28,7 +28,7 @@ func (d *Decoder) Snapshot() (*Snapshot, error) {
 // restored many times. Logits of earlier calls are no longer valid.
 func (d *Decoder) Restore(s *Snapshot) error {
 	if s.decoder != d || s.kept == nil {
-		return errors.New("the snapshot is closed, or of another decoder")
+		return errors.New("the snapshot is closed, or belongs to another decoder")
 	}
 	if err := d.memory.restore(s.kept); err != nil {
 		return err

@@ -131,7 +131,7 @@ func TestPrefill(t *testing.T) {
 				}
 			}
 			if d.Capacity() > 0 {
-				if _, err := d.Prefill(context.Background(), slices.Repeat([]int64{1}, 27)); err == nil || !strings.Contains(err.Error(), "room for 26 of 40") {
+				if _, err := d.Prefill(context.Background(), slices.Repeat([]int64{1}, 27)); err == nil || !strings.Contains(err.Error(), "room for 26 of its 40") {
 					t.Errorf("too much: %v", err)
 				}
 			}

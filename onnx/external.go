@@ -72,7 +72,7 @@ func (e *external) bytes(f *folder, size int64) ([]byte, error) {
 // fits checks that size bytes are what e points to in a file of have bytes.
 func (e *external) fits(size, have int64) error {
 	if e.length != 0 && e.length != size {
-		return fmt.Errorf("%w: external data of %d bytes where the tensor takes %d", ErrFormat, e.length, size)
+		return fmt.Errorf("%w: the external data has %d bytes, but the tensor needs %d", ErrFormat, e.length, size)
 	}
 	if e.offset > have || size > have-e.offset { // a sum could exceed 63 bits
 		return fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)

@@ -72,7 +72,7 @@ func (f *folder) size(location string) (int64, error) {
 }
 
 func errNoFolder(location string) error {
-	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is not known: %w", location, fs.ErrNotExist)
+	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is unknown: %w", location, fs.ErrNotExist)
 }
 
 // data returns the contents of the file at a location, mapped.

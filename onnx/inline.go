@@ -128,7 +128,7 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 	}
 	for i, v := range f.Outputs {
 		if i < len(call.Outputs) && call.Outputs[i] != "" && !e.given[v] {
-			return nil, fail(fmt.Errorf("its output %q is made by none of its nodes", v))
+			return nil, fail(fmt.Errorf("no node makes its output %q", v))
 		}
 	}
 	return append(nodes, passed...), nil
@@ -144,11 +144,11 @@ func (in *inliner) callable(call *Node, f *Function, within []*Function) error {
 	}
 	for _, o := range f.Opsets {
 		if have := in.model.Opset(o.Domain); have != o.Version && (have != 0 || in.uses(f, o.Domain)) {
-			return fmt.Errorf("it is written against version %d of the operator set %q, the model against %d", o.Version, o.Domain, have)
+			return fmt.Errorf("it uses version %d of the operator set %q, but the model uses %d", o.Version, o.Domain, have)
 		}
 	}
 	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
-		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
+		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, but it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
 	}
 	return nil
 }

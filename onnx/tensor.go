@@ -93,7 +93,7 @@ func (t *Tensor) read(r *reader) error {
 		return fmt.Errorf("a tensor has %d dimensions; at most %d are read", len(t.Dims), maxRank)
 	}
 	if t.Len() < 0 {
-		return fmt.Errorf("dimensions %v make no size", t.Dims)
+		return fmt.Errorf("dimensions %v are not a valid size", t.Dims)
 	}
 	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
 		if t.external, err = externalOf(p.GetExternalData()); err == nil {

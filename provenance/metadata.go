@@ -44,7 +44,7 @@ func parse(text string) (*Record, error) {
 		return nil, err
 	}
 	if head.Version < 1 || head.Version > Version {
-		return nil, fmt.Errorf("it is of version %d, and this rope-rewrite knows up to %d; use a newer one", head.Version, Version)
+		return nil, fmt.Errorf("it has version %d, but this rope-rewrite knows versions up to %d; use a newer one", head.Version, Version)
 	}
 	var r Record
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
@@ -60,7 +60,7 @@ func (r *Record) check() error {
 	seen := map[int]bool{}
 	layer := func(l int) error {
 		if l < 0 || l > math.MaxInt32 || seen[l] {
-			return fmt.Errorf("layer %d stands in it twice, or is no layer", l)
+			return fmt.Errorf("layer %d is in it twice, or is not a layer", l)
 		}
 		seen[l] = true
 		return nil
@@ -87,7 +87,7 @@ func (r *Record) check() error {
 	}
 	for l := range seen {
 		if l >= len(seen) {
-			return fmt.Errorf("it has %d layers, and one of the number %d", len(seen), l)
+			return fmt.Errorf("it has %d layers, and one with the number %d", len(seen), l)
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	for _, l := range run.Layers {
 		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
 		if err != nil {
-			skipped.add(l.Layer, fmt.Sprintf("what it claims cannot be computed anew: %v", err))
+			skipped.add(l.Layer, fmt.Sprintf("its record cannot be computed again: %v", err))
 			continue
 		}
 		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
@@ -226,7 +226,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 		return Layer{}, err
 	}
 	if len(l.Output) != len(want.Output) {
-		return Layer{}, fmt.Errorf("it gives %d numbers, and its method %d", len(l.Output), len(want.Output))
+		return Layer{}, fmt.Errorf("its output has %d numbers, but its method gives %d", len(l.Output), len(want.Output))
 	}
 	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
 	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}

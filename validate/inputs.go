@@ -111,7 +111,7 @@ func ReadArrays(path string, length int) (rows [][]int64, err error) {
 			}
 		}
 		if len(row) == 0 {
-			return nil, fmt.Errorf("%s: row %d is padding alone", path, b)
+			return nil, fmt.Errorf("%s: row %d has only padding", path, b)
 		}
 		rows = append(rows, row)
 	}

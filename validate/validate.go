@@ -212,7 +212,7 @@ func exchanged(original, patched []string) string {
 	was, is := common(original, patched), common(patched, original)
 	for i := range was {
 		if was[i] != is[i] {
-			return fmt.Sprintf("the output %q stands in the place of %q", is[i], was[i])
+			return fmt.Sprintf("the output %q is in the place of %q", is[i], was[i])
 		}
 	}
 	return ""
@@ -225,7 +225,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		longest = max(longest, int64(len(row)))
 		for _, t := range row {
 			if n := first.Vocabulary; t < 0 || n > 0 && t >= n {
-				return fmt.Errorf("row %d has the token %d, and the model's are 0 to %d", i, t, n-1)
+				return fmt.Errorf("row %d has the token %d, but the model's tokens are 0 to %d", i, t, n-1)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	if fixed := first.Length; fixed > 0 {
 		if v.opts.Rows != nil {
-			return fmt.Errorf("%s takes exactly %d tokens in each call; other rows cannot be fed to it", v.original, fixed)
+			return fmt.Errorf("%s takes exactly %d tokens in each call, so other rows cannot be fed", v.original, fixed)
 		}
 		v.fixed(first, fixed)
 		return nil
@@ -249,7 +249,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		}
 	}
 	if first.Takes(signature.Documents) || second.Takes(signature.Documents) {
-		v.note("Every row is fed as one document, in which a mask over documents hides nothing. What it does to several documents was not run.")
+		v.note("Every row is fed as one document, so a mask over documents hides nothing. Rows with several documents were not run.")
 	}
 	v.kinds = kinds(length, first.Cached())
 	if second.Capacity > 0 {
@@ -258,7 +258,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	// GroupQueryAttention counts tokens, so padding on the left would end the call.
 	whole := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked && v.opts.Rows == nil
 	if whole {
-		v.note("The rows have no padding, because a model for GroupQueryAttention does not take it on the left.")
+		v.note("The rows have no padding, because GroupQueryAttention takes none on the left.")
 	}
 	for i, k := range v.kinds {
 		s := first.Random(k.chunks[0], length, uint64(i))

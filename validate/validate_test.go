@@ -190,7 +190,7 @@ func TestRunRefuses(t *testing.T) {
 func TestRunRowByRow(t *testing.T) {
 	original := path("llama__dynamo23-nocache")
 	twoRuns(t, original, func(result *validate.Report) {
-		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "one row at a time only") {
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "only one row at a time") {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 	})

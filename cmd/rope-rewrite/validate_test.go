@@ -116,7 +116,7 @@ func TestDamaged(t *testing.T) {
 		{"caches exchanged", "llama__optimum", "", func(m *onnx.Model) {
 			list := nodes(m, "RotaryAttention")
 			list[0].Outputs[1], list[1].Outputs[1] = list[1].Outputs[1], list[0].Outputs[1]
-		}, "is made by another node"},
+		}, "comes from a different node"},
 		{"a stale cache", "llama__optimum", "", op(func(n *onnx.Node) {
 			n.Outputs[1] = "present.lost"
 		}), ""},
@@ -190,7 +190,7 @@ func TestDamaged(t *testing.T) {
 			n := list[len(list)-1]
 			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[0]}, []string{"between"}))
 			n.Inputs[0] = "between"
-		}), "which is another value"},
+		}), "which is a different value"},
 		{"of another version, a product of its fallback", "llama__optimum", yarn, then(older, adds), "computes something else"},
 		{"a NaN at late tokens", "llama__optimum", "", func(m *onnx.Model) {
 			n := nodes(m, "RotaryAttention")[1]

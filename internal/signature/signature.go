@@ -70,7 +70,7 @@ func Read(m *onnx.Model, folder string) (*Signature, error) {
 	}
 	if s.Takes(CacheLength) {
 		if len(s.Caches) == 0 || s.Caches[0].Rows == 0 {
-			return nil, errors.New("its caches have a length beside them but no capacity")
+			return nil, errors.New("its caches have a length input but no capacity")
 		}
 		s.Capacity = s.Caches[0].Rows
 	}

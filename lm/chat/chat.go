@@ -87,14 +87,14 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the conversation is empty: give at least one message")
 	}
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
+		return "", errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
 	}
 	use := t.text
 	if o.Tools != nil && t.tools != nil {
 		use = t.tools
 	}
 	if use == nil {
-		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
+		return "", errors.New("the model has several chat templates but none named default, which conversations without tools need")
 	}
 	if use.err != nil {
 		return "", fmt.Errorf("the chat template cannot be read: %w", use.err)

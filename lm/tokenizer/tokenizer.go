@@ -97,7 +97,7 @@ const maxText = 1 << 28
 // out, as Hugging Face's library does.
 func (t *Tokenizer) Encode(text string) ([]int64, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once: cut it", len(text)>>20, maxText>>20)
+		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once; split it", len(text)>>20, maxText>>20)
 	}
 	text = validUTF8(text)
 	ids := []int64{}

@@ -111,7 +111,7 @@ func (p *parser) unexpected() {
 func (p *parser) deeper() func() {
 	p.depth++
 	if p.depth > maxNesting {
-		p.fail("more than %d blocks or expressions stand in one another, which is not supported", maxNesting)
+		p.fail("blocks or expressions are nested more than %d deep, which is not supported", maxNesting)
 	}
 	return func() { p.depth-- }
 }

@@ -94,7 +94,7 @@ func (e *ResultErrors) merge(other ResultErrors) {
 // epsilon is that of the site's element type.
 func (e ResultErrors) Judge(limit, epsilon float64) error {
 	if e.Original > limit {
-		return fmt.Errorf("the original itself differs from float64 by %.3g, more than the %.3g that its rounding explains", e.Original, limit)
+		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that its rounding explains", e.Original, limit)
 	}
 	if e.Count == 0 {
 		return nil

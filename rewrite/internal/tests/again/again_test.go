@@ -223,7 +223,7 @@ func TestRecord(t *testing.T) {
 	if now := inspected(t, second+"2"); now.Attention.Encoding.Frequencies[0] != 0.5 || len(now.Attention.Bands) > 0 || now.Cache != "growing" {
 		t.Errorf("it is %+v", now.Attention)
 	}
-	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "without the earlier methods: scaling yarn:factor=4, scaling linear:factor=2,base=carried, positions string:window=32, kv fixed:capacity=512,input=cache_length") {
+	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "this rewrite removes the earlier methods: scaling yarn:factor=4, scaling linear:factor=2,base=carried, positions string:window=32, kv fixed:capacity=512,input=cache_length") {
 		t.Errorf("the warnings are %s", w)
 	}
 }
@@ -288,7 +288,7 @@ func TestAgainRefuses(t *testing.T) {
 		"give a method, or --restore":              {nil, rewrite.Options{}},
 		"drop one of them":                         {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
 		"cannot leave the other layers":            {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
-		"has no record of its rewrite":             {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
+		"has no record":             {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},
 		"it is of version 3":                       {text(`"version":2`, `"version":3`), some},
 		"unknown field":                            {text(`"tool"`, `"took"`), some},

@@ -187,8 +187,8 @@ func TestNameBias(t *testing.T) {
 		{"ALiBi", func(h, i, j int) float64 { return float64(j-i) / float64(int(2)<<h) }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j) / float64(int(2)<<h) }}, // the same to a softmax
 		{"relative biases on the scores, a table of 17 distances or more", func(h, i, j int) float64 { return table[min(j-i+20, 40-h)] }},
-		{"of another kind", func(h, i, j int) float64 { return table[(7*i+3*j+h)%100] }},
-		{"of another kind", func(h, i, j int) float64 { return table[j] }},
+		{"of an unknown kind", func(h, i, j int) float64 { return table[(7*i+3*j+h)%100] }},
+		{"of an unknown kind", func(h, i, j int) float64 { return table[j] }},
 	} {
 		var values []float64
 		for h := range 2 {
