@@ -149,7 +149,7 @@ func ops(m *onnx.Model) (list []*onnx.Node) {
 // function writes the body of a group.
 func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	if opset < oldestOpset {
-		return nil, fmt.Errorf("the fallback needs opset %[2]d, but the model uses opset %[1]d; --opset %[3]d (Options.Output.OperatorSet) converts it", opset, oldestOpset, oldestOpset)
+		return nil, fmt.Errorf("the fallback needs opset %d, but the model uses opset %d; --opset %d (Options.Output.OperatorSet) converts it", oldestOpset, opset, oldestOpset)
 	}
 	w := newBody(g, opset)
 	w.attention()

@@ -181,7 +181,7 @@ func TestDocumentsRefused(t *testing.T) {
 		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "no mask uses the document ids"},
 		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "no mask uses the document ids"},
 		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph already has a value named "logits"; give the new input for document ids another name`},
-		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "the new input for cache lengths needs another name"},
+		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "give the new input for cache lengths another name"},
 		{rewrite.Options{Cache: rewrite.Cache{Capacity: -1}}, "a cache of -1 tokens"},
 		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "expected a capacity from 1 to 2147483647"},
 	} {
