@@ -62,8 +62,8 @@ type memory interface {
 // kept is the part of a cache that a Snapshot holds.
 type kept interface{ close() error }
 
-// OpenDecoder loads the model at path, without what stands beside it. The ONNX Runtime
-// library must have been initialised (customop.InitRuntime).
+// OpenDecoder loads the model at path, without the other files of its folder. The ONNX
+// Runtime library must have been initialised (customop.InitRuntime).
 func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 	model, err := onnx.Open(path)
 	if err != nil {
@@ -137,12 +137,12 @@ func (d *Decoder) Length() int { return int(d.length) }
 // Capacity is the number of tokens that the cache can hold; 0 when it grows.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 
-// WholePrompts reports whether the model's frequencies depend on the length of a call: a
-// prompt in pieces then means something else than in one.
+// WholePrompts reports whether the model's frequencies depend on the length of a call,
+// so that a prompt in several calls gives another result than in one.
 func (d *Decoder) WholePrompts() bool { return d.whole }
 
-// TokenBytes is what the keys and values of one token take in the cache, in bytes. A cache that
-// grows stands in memory twice while a call runs.
+// TokenBytes is what the keys and values of one token take in the cache, in bytes. A growing
+// cache is in memory twice while a call runs.
 func (d *Decoder) TokenBytes() int64 {
 	total := int64(0)
 	for _, in := range d.signature.Inputs {
@@ -169,7 +169,7 @@ type Logits struct {
 func (l Logits) Last() []float32 { return l.Data[len(l.Data)-l.Vocabulary:] }
 
 // Prefill runs the model on a prompt in chunks (Options.Chunk), so that the memory of a call
-// does not grow with it. The logits are those of the last chunk. The context is asked
+// does not grow with it. The logits are those of the last chunk. The context is checked
 // between two chunks. After an error the cache is unchanged.
 func (d *Decoder) Prefill(ctx context.Context, tokens []int64) (Logits, error) {
 	return d.PrefillPacked(ctx, slices.Repeat([]int64{1}, len(tokens)), tokens)
@@ -251,7 +251,7 @@ func (d *Decoder) known(tokens []int64) error {
 	return nil
 }
 
-// Reset forgets the sequence.
+// Reset empties the cache.
 func (d *Decoder) Reset() error {
 	d.length, d.documents = 0, nil
 	return d.memory.reset()

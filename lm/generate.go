@@ -16,9 +16,9 @@ import (
 type GenerateOptions struct {
 	MaxTokens int             // the most tokens; 0 is max_new_tokens, or 256 where the configuration does not say
 	Sample    *sample.Options // nil is the configuration's; &sample.Options{} is greedy
-	Stop      []string        // texts that end the generation; they are not given out
-	IgnoreEnd bool            // end tokens are tokens like others
-	Continue  bool            // goes on from what the cache holds (Begin, Restore, an earlier Generate); else the cache is reset
+	Stop      []string        // texts that end the generation; they are not returned
+	IgnoreEnd bool            // do not stop at end tokens
+	Continue  bool            // continue after the tokens in the cache (Begin, Restore, an earlier Generate) instead of resetting it
 }
 
 // usualTokens is the most tokens of a text where nobody says.
@@ -32,7 +32,7 @@ type Token struct {
 }
 
 // Generate continues an input token by token. The sequence ends after an end token (which
-// is not given out), a stop text or the most tokens; an error is the last element. When the
+// is not returned), a stop text or MaxTokens tokens; an error is the last element. When the
 // context ends, the next element is its error.
 //
 // The cache then holds the input and all tokens but the last.

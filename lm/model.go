@@ -16,8 +16,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
-// Model is a language model with what stands beside it in its folder.
-// It must not be used by several goroutines at once.
+// Model is a language model with the files of its folder. It must not be used
+// by several goroutines at once.
 type Model struct {
 	*Decoder
 	Tokenizer  *tokenizer.Tokenizer
@@ -25,10 +25,10 @@ type Model struct {
 	Generation Generation
 }
 
-// Open opens a model: its .onnx file, or the folder that it stands in. Beside it are
-// tokenizer.json, which must be there, the chat template (chat_template.jinja or
-// tokenizer_config.json) and generation_config.json or config.json, where it has them. The ONNX
-// Runtime library must have been initialised (customop.InitRuntime).
+// Open opens a model: its .onnx file, or the folder that it is in. tokenizer.json must be
+// beside it; the chat template (chat_template.jinja or tokenizer_config.json) and
+// generation_config.json or config.json are read if they are there. The ONNX Runtime library
+// must have been initialised (customop.InitRuntime).
 func Open(path string, options Options) (_ *Model, err error) {
 	file, err := File(path)
 	if err != nil {
@@ -160,8 +160,8 @@ func (in Input) documents(tokens []int64) []int64 {
 	return slices.Repeat([]int64{1}, len(tokens))
 }
 
-// Begin computes a text that others will go on from: a system's message, or a long document.
-// The logits are those after its last token. Take a Snapshot behind it to come back.
+// Begin computes a text that several others continue: a system message, or a long document.
+// The logits are those after its last token. Take a Snapshot after it to return to it.
 func (m *Model) Begin(ctx context.Context, in Input) (Logits, error) {
 	tokens, err := m.Tokens(in)
 	if err != nil {

@@ -24,8 +24,8 @@ func (d *Decoder) Snapshot() (*Snapshot, error) {
 	return &Snapshot{decoder: d, kept: k, length: d.length, documents: slices.Clone(d.documents)}, nil
 }
 
-// Restore gives the cache what it held when the snapshot was taken. A snapshot can be
-// restored many times. Logits of earlier calls are no longer valid.
+// Restore sets the cache to what it held when the snapshot was taken. A snapshot can
+// be restored many times. Logits of earlier calls are no longer valid.
 func (d *Decoder) Restore(s *Snapshot) error {
 	if s.decoder != d || s.kept == nil {
 		return errors.New("the snapshot is closed, or belongs to another decoder")

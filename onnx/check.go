@@ -6,8 +6,8 @@ import "fmt"
 // graph gives and that nothing makes: no node, input or initializer of its
 // graph or, for what is read, of a graph around it. Functions see their own
 // values only. It also returns an error about two inputs of one name, and about
-// axes of a Transpose that are none. No runtime loads such a model. The order
-// of nodes is not looked at.
+// axes of a Transpose that do not exist. No runtime loads such a model. The
+// order of nodes is not looked at.
 func (m *Model) CheckValues() error {
 	if err := m.Graph.checkValues(nil); err != nil {
 		return err

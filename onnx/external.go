@@ -17,7 +17,7 @@ type external struct {
 
 // External tells where the contents lie if they are outside the model's file:
 // in the file location, a path relative to the model's folder, from byte
-// offset on. length is 0 when the model does not tell it. The file may be
+// offset on. length is 0 if the model does not say it. The file may be
 // missing.
 func (t *Tensor) External() (location string, offset, length int64, ok bool) {
 	if t.external == nil {

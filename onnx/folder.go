@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// ErrRefused is wrapped by errors about external data that a model has no
-// business with, such as files outside its folder.
+// ErrRefused is wrapped by errors about external data that a model must not
+// name, such as files outside its folder.
 var ErrRefused = errors.New("refused")
 
 // folder is where a model's external data lies. Several goroutines may use it.

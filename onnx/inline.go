@@ -15,11 +15,11 @@ const maxInlined = 1 << 17
 // maxCalls bounds how deep functions may call one another.
 const maxCalls = 32
 
-// Inlined is a call of a function whose body stands in its place.
+// Inlined is a call of a function that was replaced by the function's body.
 type Inlined struct {
-	Graph *Graph  // that the call stood in
+	Graph *Graph  // that the call was in
 	Call  *Node   // the node that was taken out
-	Nodes []*Node // what stands there now; calls within it are replaced too
+	Nodes []*Node // the nodes that replace it; calls within them are replaced too
 }
 
 // Inline replaces every node that calls one of these functions by the function's

@@ -28,7 +28,7 @@ type SaveOptions struct {
 	Progress func(written, total int64) error
 }
 
-// Placement is how a file came to stand in another folder.
+// Placement says how a file was brought to another folder.
 type Placement string
 
 const (

@@ -14,12 +14,11 @@ import (
 // maxSize bounds what is read as a record. Those of the largest models have a tenth of it.
 const maxSize = 8 << 20
 
-// ErrNone says that a model has no record: no rewrite by this project's rope-rewrite
-// since 0.2 wrote it.
+// ErrNone says that a model has no record of a rewrite.
 var ErrNone = errors.New("the model has no record of a rewrite")
 
-// Read returns the record of a model, ErrNone where there is none. A record that is
-// damaged, or of a newer schema, is another error.
+// Read returns the record of a model. The error is ErrNone if there is none, and
+// another one if the record is damaged or has a newer schema.
 func Read(m *onnx.Model) (*Record, error) {
 	for key, value := range m.Metadata() {
 		if key == Key {

@@ -2,10 +2,10 @@ package rope
 
 import "errors"
 
-// OnePosition returns an error that names what in an attention asks for one position per
-// token: a map of positions, a cache of raw keys, positions that restart or are drawn, and
-// a temperature. Where a token has several positions (Encoding.Axes) none of these is defined:
-// a key's distance is not one number, and the position of a cached key of a picture is not known.
+// OnePosition returns an error that names what in an attention needs one position for each token:
+// a position map, a cache of raw keys, positions that restart or are drawn, or a temperature.
+// Where a token has several positions (Encoding.Axes) none of these is defined: a key's distance
+// is not one number, and the position of a cached key of a picture is not known.
 func (a Attention) OnePosition() error {
 	switch {
 	case len(a.Bands) > 0 || a.Chunk > 0:

@@ -45,15 +45,15 @@ var randomized = Method{
 
 const maxDrawn = 1 << 22
 
-// Drawn says from which positions those of a text are drawn. The zero value
-// leaves tokens at their own.
+// Drawn says from which range a text's positions are drawn. With the zero
+// value tokens keep their own positions.
 type Drawn struct {
 	Range int64 `json:"range"` // how many positions there are, from 0 on
 	Seed  int64 `json:"seed,omitzero"`
 }
 
 // Order returns all positions of the range in the order in which they are
-// drawn: a text of n tokens stands at the first n, sorted.
+// drawn: the tokens of a text of n tokens have the first n, sorted.
 func (d Drawn) Order() []int64 {
 	type ticket struct {
 		key      uint64
@@ -71,7 +71,7 @@ func (d Drawn) Order() []int64 {
 	return order
 }
 
-// Positions returns where n tokens stand; n must not exceed the range.
+// Positions returns the positions of n tokens; n must not exceed the range.
 func (d Drawn) Positions(n int) []int64 {
 	return slices.Sorted(slices.Values(d.Order()[:n]))
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Reachable returns how many tokens an attention is good for with these methods:
-// the trained context (c.Original, or the one that a scaling is given), as many
-// times as a scaling stretches it. 0 is unknown: the trained context is, or a
-// scaling does not say how far it stretches.
+// Reachable returns for how many tokens a model with these methods is trained or
+// scaled: the trained context (c.Original, or the one that a scaling is given),
+// times the factor of the scaling. It returns 0 if the trained context or the
+// factor is unknown.
 func Reachable(specs []Spec, c Context) int64 {
 	tokens := float64(c.Original)
 	for _, s := range specs {
@@ -34,8 +34,8 @@ func Reachable(specs []Spec, c Context) int64 {
 	return int64(math.Ceil(min(tokens, maxWhole)))
 }
 
-// Unreached returns a warning where a position map changes no distance within
-// the tokens that the attention is good for (Reachable), "" elsewhere.
+// Unreached returns a warning if a position map changes no distance within the
+// tokens that the model is trained or scaled for (Reachable), else "".
 func (a Attention) Unreached(reachable int64, c Context) string {
 	if len(a.Bands) < 2 || a.Chunk > 0 || reachable == 0 {
 		return ""

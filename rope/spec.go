@@ -25,7 +25,7 @@ type Context struct {
 	Length   int64   // tokens that the edited model is meant for (--context)
 	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
 	Theta    float64 // rope_theta of config.json
-	Unread   error   // why config.json, which is there, says nothing; nil where it is read or missing
+	Unread   error   // why config.json could not be read; nil if it was read or is missing
 
 	Reachable int64 // tokens that the attention is good for, with the scalings beside a position map (function Reachable)
 }
@@ -110,16 +110,17 @@ func (s Spec) String() string {
 }
 
 // Apply returns the attention as the method changes it, and warnings about
-// settings that are allowed but seldom meant. a and what it points to are
-// unchanged. The error says which key, or which property of a, prevents it.
+// settings that are allowed but probably not meant. a and what it points to
+// are unchanged. The error says which key, or which property of a, prevents
+// it.
 func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	edited, _, warnings, err := s.Resolve(a, c)
 	return edited, warnings, err
 }
 
 // Resolve does what Apply does, and also returns the parameters that the method used:
-// those that were given, and what it took for the others. They stand in the order of
-// the method's Params.
+// those that were given, and the values it chose for the others, in the order of the
+// method's Params.
 func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, error) {
 	m, err := Lookup(s.Axis, s.Name)
 	if err != nil {

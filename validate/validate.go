@@ -33,13 +33,13 @@ type Case struct {
 	PatchedError  float64 `json:"patched_error,omitempty"`
 
 	Measures
-	// Rounding is how far the original is off from itself, as a share of the range, when it is
-	// computed otherwise: without graph optimisations, and with every number rounded once more at
-	// random. It is 0 where that could not be run.
+	// Rounding is how much the original differs from itself, as a share of the range, when it is
+	// computed in another way: without graph optimisations, and with every number rounded once
+	// more at random. It is 0 if that could not be run.
 	Rounding float64 `json:"rounding,omitempty"`
 
-	// Expected compares the patched model with the original to which its methods were given; nil
-	// where it has none, or where that is the same graph.
+	// Expected compares the patched model with the original after the same methods; nil if it
+	// has no methods, or if both are the same graph.
 	Expected *Expected `json:"expected,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type Report struct {
 	Tolerance float64  `json:"tolerance,omitempty"` // of the range, where one was given
 	Rounding  float64  `json:"rounding,omitempty"`  // largest of the cases
 	Same      bool     `json:"same"`                // the logits are the original's
-	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model may err by twice what the original does
+	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model's error may be twice the original's
 	Notes     []string `json:"notes"`               // what the comparison does not show
 
 	Verdict Verdict `json:"verdict"`
@@ -81,11 +81,12 @@ type Report struct {
 	// the model has none, or one that this version wrote.
 	Fallback *Fallback `json:"fallback,omitempty"`
 
-	// Exchanged names an output that stands in another's place; "" where none does.
+	// Exchanged names an output that is in the place of another; "" if there is
+	// none.
 	Exchanged string `json:"exchanged,omitempty"`
 }
 
-// Rebuilt says in which place two graphs first differ; First is nil where they do not.
+// Rebuilt says where two graphs first differ; First is nil if they do not.
 type Rebuilt struct {
 	First *modeldiff.First `json:"first"`
 

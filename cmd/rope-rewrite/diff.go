@@ -105,7 +105,7 @@ func difference(w *cli.Writer, d *modeldiff.Report) {
 	}
 	w.List(nodes)
 	if len(nodes) == 0 && !d.Graph {
-		w.Line("%s", cli.Wrap("nodes: the same number of each op, but attributes, names, connections, order or places of external data differ", "  "))
+		w.Line("%s", cli.Wrap("nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ", "  "))
 	}
 	weights := d.Weights
 	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d equal, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",

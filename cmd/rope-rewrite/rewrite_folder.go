@@ -169,9 +169,9 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 		return []string{"unchanged"}
 	case modelfolder.Added:
 		if f.Size > 0 {
-			return []string{"added: the op library"}
+			return []string{"added, the op library"}
 		}
-		return []string{"added: a record of the rewrite"}
+		return []string{"added, what was done"}
 	}
 	return []string{string(f.What)}
 }

@@ -29,7 +29,7 @@ func agreement(w *cli.Writer, r *validate.Report) {
 			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the greedy next token first differs at token %d.", c.Name, c.First), ""))
 		}
 	}
-	w.Line("%s", cli.Wrap("rounding: the original compared with itself, computed in another way, as a share of the range.", ""))
+	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
 }
 
 // claimed is the verdict on a model whose record says that its output differs.
@@ -72,7 +72,7 @@ func claimed(w *cli.Writer, r *validate.Report) {
 func asClaimed(r *validate.Report) string {
 	text := "AS CLAIMED"
 	if n := len(r.Claim.Layers); n > 0 {
-		text += fmt.Sprintf(": each of %d attention layers computes its method, compared with a float64 reference on the same inputs", n)
+		text += fmt.Sprintf(": each of %d attention layers computes its method, by a float64 reference on what it read", n)
 	}
 	largest, compared := 0.0, false
 	for _, c := range r.Cases {

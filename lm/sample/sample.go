@@ -15,8 +15,8 @@ type Options struct {
 	TopP              float64 // only the fewest best tokens whose probabilities reach p together; 0 and 1 are all
 	MinP              float64 // only tokens with at least this share of the best one's probability; 0 is all
 	RepetitionPenalty float64 // above 1 makes tokens that the text has less likely; 0 and 1 change nothing (Keskar et al., CTRL, 2019)
-	LogProbs          bool    // tell Choice.LogProb, which takes as long as a small layer of a model
-	Seed              uint64  // the same seed draws the same tokens; 0 draws a seed
+	LogProbs          bool    // fill Choice.LogProb, which takes as long as a small layer of a model
+	Seed              uint64  // the same seed draws the same tokens; 0 chooses a random seed
 }
 
 // Sampler draws tokens. It must not be used by several goroutines at once.

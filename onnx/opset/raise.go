@@ -15,7 +15,7 @@ type Raised struct {
 	Converted int // nodes that are written in another way now, in functions too
 }
 
-// ErrLower says that a model is written against a newer version than was asked for.
+// ErrLower says that a model already uses a newer opset than was asked for.
 var ErrLower = errors.New("a model is not converted to an older opset")
 
 // Newest is the newest version that Raise can raise a model to.

@@ -288,7 +288,7 @@ func TestAgainRefuses(t *testing.T) {
 		"give a method, or --restore":              {nil, rewrite.Options{}},
 		"drop one of them":                         {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
 		"cannot leave the other layers":            {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
-		"has no record":             {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
+		"has no record":                            {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},
 		"it is of version 3":                       {text(`"version":2`, `"version":3`), some},
 		"unknown field":                            {text(`"tool"`, `"took"`), some},
