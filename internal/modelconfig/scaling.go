@@ -189,10 +189,10 @@ func (g group) scaling(now Meaning) (base float64, one *Scaling, warning string)
 	case one == nil:
 		return 0, nil, ""
 	case slices.Contains(bases, 0):
-		return 0, nil, fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so its rope_theta is unchanged", one)
+		return 0, nil, fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so its rotation is unchanged", one)
 	case len(bases) > 1:
 		slices.Sort(bases)
-		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s), but it has one for all layers, so its rope_theta is unchanged", one, numbersText(bases))
+		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s), but it has one for all layers, so its rotation is unchanged", one, numbersText(bases))
 	}
 	return bases[0], one, ""
 }
