@@ -196,7 +196,7 @@ func (c *comparison) attributes(a, b *onnx.Node, s scope) *First {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		x, y := a.Attribute(name), b.Attribute(name)
 		if x == nil || y == nil || !c.attribute(x, y, s) {
-			return &First{What: fmt.Sprintf("%s has a different %s%s", node(b), name, numbers(x, y))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(b), name, numbers(x, y))}
 		}
 	}
 	return nil

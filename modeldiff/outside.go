@@ -188,12 +188,12 @@ func (o *outside) attributesOf(x, y *onnx.Node, s scope) *First {
 			continue
 		}
 		if b == nil || !o.attribute(a, b, s) {
-			return &First{What: fmt.Sprintf("%s has a different %s%s", node(y), a.Name, numbers(a, b))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(y), a.Name, numbers(a, b))}
 		}
 	}
 	for _, b := range y.Attributes {
 		if x.Attribute(b.Name) == nil {
-			return &First{What: fmt.Sprintf("%s has a different %s", node(y), b.Name)}
+			return &First{What: fmt.Sprintf("%s differs in %s", node(y), b.Name)}
 		}
 	}
 	return nil

@@ -27,12 +27,12 @@ func newValidate(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
 		Short: "Check that a patched model computes what it should",
-		Long: `Feeds both models the same tokens: in one call, in two chunks, and token by token
-with the cache. One row is padded: on the left, or on the right if the cache is
-length-tracked. The tokens are random unless --text, --prompts or --npz gives
-others. The logits may differ by at most twice what rounding alone changes in
-the original. The error of a 16-bit model, measured against float32, may be at
-most twice the original's.
+		Long: `Feeds both models the same tokens: in one call, in two chunks, and token by
+token with the cache. One row is padded: on the left, or on the right if the
+cache is length-tracked. The tokens are random unless --text, --prompts or --npz
+gives others. The logits may differ by at most twice what rounding alone changes
+in the original. The error of a 16-bit model, measured against float32, may be
+at most twice the original's.
 
 A model that rope-rewrite wrote contains a record of the rewrite. validate
 rewrites the original again as the record says, and compares both files node by

@@ -49,7 +49,7 @@ func (m Methods) compare(a *analysis.Analysis, reach scope) []string {
 		return nil
 	}
 	if c.Unread != nil {
-		return []string{c.Unread.Error() + ", so it is ignored"}
+		return []string{c.Unread.Error() + "; nothing is taken from it"}
 	}
 	var warnings []string
 	var wrong []wrongBase
