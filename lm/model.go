@@ -67,7 +67,7 @@ func Open(path string, options Options) (_ *Model, err error) {
 		return nil, err
 	}
 	if v := m.decoder.Vocabulary(); v > 0 && m.Tokenizer.Size() > v {
-		err := fmt.Errorf("the tokenizer in %s has %d tokens and the model %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
+		err := fmt.Errorf("the tokenizer in %s has %d tokens, but the model has %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
 		return nil, errors.Join(err, m.decoder.Close())
 	}
 	m.context = m.Generation.context
@@ -87,7 +87,7 @@ func newGenerator(d *Decoder, options Options) (generator, error) {
 	}
 	switch {
 	case options.Rows < 0 || options.Queue < 0:
-		return nil, fmt.Errorf("%d rows and a queue of %d: numbers of at least 0 were expected", options.Rows, options.Queue)
+		return nil, fmt.Errorf("%d rows and a queue of %d: expected numbers of at least 0", options.Rows, options.Queue)
 	case options.Rows < 2 || d.Capacity() == 0:
 		return newPool(d, options.Rows, queue), nil
 	case d.whole:
@@ -210,7 +210,7 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 	}
 	switch {
 	case given == 0:
-		return nil, errors.New("nothing to begin with: give a text, messages, tokens or a row")
+		return nil, errors.New("no prompt is given; give a text, messages, tokens or a row")
 	case given > 1:
 		return nil, errors.New("give one of a text, messages, tokens and a row")
 	case in.Text != "":

@@ -15,13 +15,14 @@ func newDiff(c *cli.Common) *cobra.Command {
 	var limits cli.Limits
 	command := &cobra.Command{
 		Use:   "diff A.onnx B.onnx",
-		Short: "Say how two models differ: methods, attention, nodes, inputs, weights",
-		Long: `Says how two models differ: what their attention layers compute, nodes by op,
+		Short: "Show how two models differ: methods, attention, nodes, inputs, weights",
+		Long: `Shows how two models differ: what their attention layers compute, nodes by op,
 inputs and outputs, operator sets, metadata, weights, bytes. Weights are
-compared by SHA-256; the same bytes of one file are not read. Works on any
-models, also without their weights. Of two folders, models of one name are
-compared. Exit code 0 when nothing differs, 5 when
-something does.`,
+compared by SHA-256; weights that both models take from the same file are not
+read. Works on any models, even without their weights. Given two folders, it
+compares the models that have the same name in both.
+
+Exit code 0 when nothing differs, 5 when something differs.`,
 		Args: cli.TwoModels("A.onnx", "B.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := c.Options()
@@ -107,7 +108,7 @@ func difference(w *cli.Writer, d *modeldiff.Report) {
 		w.Line("%s", cli.Wrap("nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ", "  "))
 	}
 	weights := d.Weights
-	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
+	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d equal, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
 		weights.Same, len(weights.Changed), len(weights.Renamed), len(weights.OnlyA), len(weights.OnlyB), float64(weights.Read)/1e6), "  "))
 	w.Line("%s", cli.Wrap(fmt.Sprintf("bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1]), "  "))
 	for _, note := range d.Notes {

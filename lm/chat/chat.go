@@ -11,8 +11,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
-// ErrRaised is wrapped by the error of a template that refuses a conversation by
-// raise_exception, as one whose roles do not alternate.
+// ErrRaised is wrapped by the error of a template that refuses a conversation
+// with raise_exception, for example if its roles do not alternate.
 var ErrRaised = jinja.ErrRaised
 
 // Options say what a conversation is rendered with. The zero value renders the
@@ -23,7 +23,8 @@ var ErrRaised = jinja.ErrRaised
 // that: a json.RawMessage and a struct keep the order of their keys, which tools
 // are printed in, and a Go map is sorted.
 type Options struct {
-	// AddGenerationPrompt ends the text with the begin of the assistant's answer.
+	// AddGenerationPrompt ends the text with the beginning of the assistant's
+	// answer.
 	AddGenerationPrompt bool
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
@@ -31,15 +32,15 @@ type Options struct {
 	// ContinuedField is the key of the last message that ContinueFinalMessage
 	// continues, as reasoning_content. Empty is content.
 	ContinuedField string
-	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
-	// a few templates tell from none.
+	// Tools are JSON schemas of functions. Nil means none; a few templates treat an
+	// empty list differently.
 	Tools []any
 	// Documents are objects, most often with a title and a text.
 	Documents []any
-	// Variables are further ones of the template, as enable_thinking. One with the
-	// name of a special token stands in for it.
+	// Variables are further variables of the template, such as enable_thinking.
+	// One with the name of a special token replaces it.
 	Variables map[string]any
-	// Now is what templates take for the present time. Zero is time.Now().
+	// Now is the present time for templates. Zero is time.Now().
 	Now time.Time
 }
 
@@ -65,8 +66,8 @@ func newVariant(text, from string) *variant {
 }
 
 // Parse reads a template. Specials are the texts of the special tokens by their
-// names in tokenizer_config.json, as bos_token. What Jinja has and this package
-// does not is an error that names it, here or from Render.
+// names in tokenizer_config.json, as bos_token. A feature of Jinja that this
+// package does not have is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
 	v := newVariant(text, "the chat template")
 	if v.err != nil {
@@ -82,7 +83,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the conversation is empty: give at least one message")
 	}
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
+		return "", errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
 	}
 	if o.ContinuedField != "" && !o.ContinueFinalMessage {
 		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
@@ -92,7 +93,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		use = t.tools
 	}
 	if use == nil {
-		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
+		return "", errors.New("the model has several chat templates but none named default, which conversations without tools need")
 	}
 	if use.err != nil {
 		return "", use.err

@@ -120,7 +120,7 @@ func TestRenderRefuses(t *testing.T) {
 		o        Options
 	}{
 		"is empty":            {nil, Options{}},
-		"exclude each other":  {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"give only one of":    {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
 		"belongs to":          {one, Options{ContinuedField: "content"}},
 		"reads no thinking":   {one, Options{ContinueFinalMessage: true, ContinuedField: "thinking"}},
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},

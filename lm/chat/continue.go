@@ -48,7 +48,7 @@ func cut(text, continued string) (string, error) {
 	bare := strings.TrimFunc(tag, jinja.IsSpace)
 	at := strings.LastIndex(text, bare)
 	if at < 0 || !strings.Contains(text, strings.TrimFunc(continued, jinja.IsSpace)) {
-		return "", errors.New("the chat template does not print the last message as it is, so it cannot be continued")
+		return "", errors.New("the chat template changes the text of the last message, so it cannot be continued")
 	}
 	if strings.HasPrefix(text[at:], tag) {
 		return text[:at], nil

@@ -145,7 +145,7 @@ func readJSON(path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s is not the JSON that it should be: %w", path, err)
+		return fmt.Errorf("%s is not valid JSON of its kind: %w", path, err)
 	}
 	return nil
 }

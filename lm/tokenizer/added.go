@@ -53,7 +53,7 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 			next++
 		}
 		if t.ID != id {
-			return nil, fmt.Errorf("its added token %q has the id %d in the file, and Hugging Face's library gives it %d: put it into the vocabulary with the id that the model knows", t.Content, t.ID, id)
+			return nil, fmt.Errorf("its added token %q has the id %d in the file, but Hugging Face's library gives it %d; put it into the vocabulary with the id that the model uses", t.Content, t.ID, id)
 		}
 		a.ids[t.Content], a.tokens[id] = id, t
 		if t.Special {

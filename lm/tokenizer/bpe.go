@@ -48,7 +48,7 @@ func readBPE(b json.RawMessage) (built, error) {
 		return built{}, err
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
-		return built{}, fmt.Errorf("its dropout is %v, which makes ids random: set it to null", *f.Dropout)
+		return built{}, fmt.Errorf("its dropout is %v, which makes ids random; set it to null", *f.Dropout)
 	}
 	if f.Vocab == nil || f.Merges == nil {
 		return built{}, errors.New("it has no vocab or no merges")

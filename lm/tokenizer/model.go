@@ -62,7 +62,7 @@ func (v *vocabulary) unknown(token *string) unknown {
 // missing is the error for a text that cannot be written in tokens.
 func (u unknown) missing(text string) error {
 	if !u.named {
-		return fmt.Errorf("the tokenizer has no token for %.40q, and none for what is unknown", text)
+		return fmt.Errorf("the tokenizer has no token for %.40q and no unknown token", text)
 	}
 	return fmt.Errorf("the tokenizer has no token for %.40q, and its unk_token %q is not in its vocabulary", text, u.token)
 }

@@ -69,7 +69,7 @@ func readUnigram(b json.RawMessage) (built, error) {
 	m.penalty -= unknownPenalty
 	if f.UnkID != nil {
 		if m.unknown.id = *f.UnkID; m.unknown.id < 0 || m.unknown.id >= int64(len(f.Vocab)) {
-			return built{}, fmt.Errorf("its unk_id %d is none of its %d tokens", m.unknown.id, len(f.Vocab))
+			return built{}, fmt.Errorf("its unk_id %d is not one of its %d tokens", m.unknown.id, len(f.Vocab))
 		}
 	}
 	m.byteTokens, m.hasByte = v.bytes()

@@ -268,7 +268,7 @@ func (m *machine) order(a, b any) int {
 		if _, _, _, ok := number(b); ok {
 			order, ok := compareNumbers(a, b)
 			if !ok {
-				failf("ordering what is no number (nan) is not supported")
+				failf("ordering NaN is not supported")
 			}
 			return order
 		}
