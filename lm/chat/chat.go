@@ -78,45 +78,68 @@ func Parse(text string, specials map[string]string) (*Template, error) {
 // Render gives the text of a conversation, special tokens included: the tokenizer
 // must add none to it.
 func (t *Template) Render(messages []Message, o Options) (string, error) {
-	if len(messages) == 0 {
-		return "", errors.New("the conversation is empty: give at least one message")
-	}
-	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
-	}
-	if o.ContinuedField != "" && !o.ContinueFinalMessage {
-		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
-	}
-	use := t.text
-	if o.Tools != nil && t.tools != nil {
-		use = t.tools
-	}
-	if use == nil {
-		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
-	}
-	if use.err != nil {
-		return "", use.err
-	}
-	variables, err := t.variables(messages, o)
+	r, err := t.prepare(messages, o)
 	if err != nil {
 		return "", err
 	}
-	continued := ""
+	return r.render()
+}
+
+// rendering is a conversation on its way to a text.
+type rendering struct {
+	use       *variant
+	variables map[string]any
+	now       time.Time
+	continued string // a field of the last message, or empty
+}
+
+func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("the conversation is empty: give at least one message")
+	}
+	if o.AddGenerationPrompt && o.ContinueFinalMessage {
+		return nil, errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
+	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return nil, errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
+	}
+	r := &rendering{use: t.text, now: o.Now}
+	if o.Tools != nil && t.tools != nil {
+		r.use = t.tools
+	}
+	if r.use == nil {
+		return nil, errors.New("the model has several chat templates and none named default, so there is none without tools")
+	}
+	if r.use.err != nil {
+		return nil, r.use.err
+	}
+	if r.now.IsZero() {
+		r.now = time.Now()
+	}
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
+		r.continued = cmp.Or(o.ContinuedField, "content")
+	}
+	var err error
+	r.variables, err = t.variables(messages, o)
+	return r, err
+}
+
+// render gives the text. It does not change the variables.
+func (r *rendering) render() (string, error) {
+	variables := maps.Clone(r.variables)
+	behind := ""
+	if r.continued != "" {
+		var err error
+		if behind, err = mark(variables, r.continued, r.use.text); err != nil {
 			return "", err
 		}
 	}
-	now := o.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	text, err := use.template.Render(variables, now)
+	text, err := r.use.template.Render(variables, r.now)
 	if err != nil {
 		return "", fmt.Errorf("the chat template cannot be rendered: %w", err)
 	}
-	if o.ContinueFinalMessage {
-		return cut(text, continued)
+	if r.continued != "" {
+		return cut(text, behind)
 	}
 	return text, nil
 }

@@ -8,7 +8,8 @@
 //	}, chat.Options{AddGenerationPrompt: true})
 //
 // A Message reads and writes the JSON of OpenAI's API. The text goes to the
-// tokenizer, which must add no special tokens of its own.
+// tokenizer, which must add no special tokens of its own. RenderGuarded and the
+// tokenizer's EncodeGuarded keep what a user wrote from becoming special tokens.
 //
 // # What is rendered
 //
