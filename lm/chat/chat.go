@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
@@ -47,6 +48,7 @@ type Options struct {
 type Template struct {
 	text, tools *variant // tools is nil where one template is for everything
 	specials    map[string]string
+	unset       []string // names of special tokens that only Python knows the texts of
 }
 
 // variant is one of a model's templates. An error is kept for those who use it.
@@ -119,9 +121,16 @@ func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
 	if o.ContinueFinalMessage {
 		r.continued = cmp.Or(o.ContinuedField, "content")
 	}
+	for _, name := range t.unset {
+		if _, given := o.Variables[name]; !given && strings.Contains(r.use.text, name) {
+			return nil, fmt.Errorf("the chat template reads %s, and tokenizer_config.json does not have it: transformers takes that of the tokenizer's class, so put it, or null, into the file", name)
+		}
+	}
 	var err error
-	r.variables, err = t.variables(messages, o)
-	return r, err
+	if r.variables, err = t.variables(messages, o); err != nil {
+		return nil, err
+	}
+	return r, r.textsForParts()
 }
 
 // render gives the text. It does not change the variables.
