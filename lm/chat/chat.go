@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
@@ -48,6 +49,7 @@ type Options struct {
 type Template struct {
 	text, tools *variant // tools is nil where one template is for everything
 	specials    map[string]string
+	unset       []string // names of special tokens that only Python knows the texts of
 }
 
 // variant is one of a model's templates. An error is kept for those who use it.
@@ -79,45 +81,75 @@ func Parse(text string, specials map[string]string) (*Template, error) {
 // Render gives the text of a conversation, special tokens included: the tokenizer
 // must add none to it.
 func (t *Template) Render(messages []Message, o Options) (string, error) {
-	if len(messages) == 0 {
-		return "", errors.New("the conversation is empty: give at least one message")
-	}
-	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
-	}
-	if o.ContinuedField != "" && !o.ContinueFinalMessage {
-		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
-	}
-	use := t.text
-	if o.Tools != nil && t.tools != nil {
-		use = t.tools
-	}
-	if use == nil {
-		return "", errors.New("the model has several chat templates but none named default, which conversations without tools need")
-	}
-	if use.err != nil {
-		return "", use.err
-	}
-	variables, err := t.variables(messages, o)
+	r, err := t.prepare(messages, o)
 	if err != nil {
 		return "", err
 	}
-	continued := ""
+	return r.render()
+}
+
+// rendering is a conversation on its way to a text.
+type rendering struct {
+	use       *variant
+	variables map[string]any
+	now       time.Time
+	continued string // a field of the last message, or empty
+}
+
+func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("the conversation is empty: give at least one message")
+	}
+	if o.AddGenerationPrompt && o.ContinueFinalMessage {
+		return nil, errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
+	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return nil, errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
+	}
+	r := &rendering{use: t.text, now: o.Now}
+	if o.Tools != nil && t.tools != nil {
+		r.use = t.tools
+	}
+	if r.use == nil {
+		return nil, errors.New("the model has several chat templates but none named default, which conversations without tools need")
+	}
+	if r.use.err != nil {
+		return nil, r.use.err
+	}
+	if r.now.IsZero() {
+		r.now = time.Now()
+	}
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
+		r.continued = cmp.Or(o.ContinuedField, "content")
+	}
+	for _, name := range t.unset {
+		if _, given := o.Variables[name]; !given && strings.Contains(r.use.text, name) {
+			return nil, fmt.Errorf("the chat template reads %s, and tokenizer_config.json does not have it: transformers takes that of the tokenizer's class, so put it, or null, into the file", name)
+		}
+	}
+	var err error
+	if r.variables, err = t.variables(messages, o); err != nil {
+		return nil, err
+	}
+	return r, r.textsForParts()
+}
+
+// render gives the text. It does not change the variables.
+func (r *rendering) render() (string, error) {
+	variables := maps.Clone(r.variables)
+	behind := ""
+	if r.continued != "" {
+		var err error
+		if behind, err = mark(variables, r.continued, r.use.text); err != nil {
 			return "", err
 		}
 	}
-	now := o.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	text, err := use.template.Render(variables, now)
+	text, err := r.use.template.Render(variables, r.now)
 	if err != nil {
 		return "", fmt.Errorf("the chat template cannot be rendered: %w", err)
 	}
-	if o.ContinueFinalMessage {
-		return cut(text, continued)
+	if r.continued != "" {
+		return cut(text, behind)
 	}
 	return text, nil
 }

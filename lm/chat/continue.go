@@ -19,7 +19,8 @@ func mark(variables map[string]any, field, template string) (string, error) {
 		return "", fmt.Errorf("the chat template reads no %s, so the last message cannot be continued", field)
 	}
 	messages := variables["messages"].(jinja.List)
-	last := messages[len(messages)-1].(*jinja.Dict)
+	last := jinja.MapTexts(messages[len(messages)-1], strings.Clone).(*jinja.Dict)
+	variables["messages"] = append(slices.Clone(messages[:len(messages)-1]), last)
 	content, _ := last.Get(field)
 	switch content := content.(type) {
 	case string:

@@ -95,14 +95,19 @@ const maxText = 1 << 28
 // recognised. No tokens are put around it. Bytes that are not UTF-8 are read as
 // U+FFFD. Text without a token, not even an unknown token, is left out, as
 // Hugging Face's library does.
-func (t *Tokenizer) Encode(text string) ([]int64, error) {
+func (t *Tokenizer) Encode(text string) ([]int64, error) { return t.encode(text, nil) }
+
+func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once; split it", len(text)>>20, maxText>>20)
 	}
 	text = validUTF8(text)
 	ids := []int64{}
 	s := &scratch{words: map[string][]int64{}}
-	for _, part := range t.added.plain.find(text) {
+	if len(guarded) > 0 {
+		s.avoid = t.forbidden
+	}
+	for _, part := range t.added.plain.find(text, guarded) {
 		if part.id >= 0 {
 			ids = append(ids, part.id)
 			continue
@@ -111,8 +116,12 @@ func (t *Tokenizer) Encode(text string) ([]int64, error) {
 		if part.start > 0 {
 			p.lead = 0
 		}
+		first := len(ids)
 		var err error
 		if ids, err = t.encodePart(ids, p, s); err != nil {
+			return nil, err
+		}
+		if err := t.stayedText(text, part, guarded, ids[first:]); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +136,7 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 			return nil, err
 		}
 	}
-	for _, part := range t.added.normalized.find(p.text) {
+	for _, part := range t.added.normalized.find(p.text, nil) {
 		if part.id >= 0 {
 			ids = append(ids, part.id)
 			continue
