@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts browser docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts browser ray docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -196,6 +196,10 @@ hosts: build ## Run patched models in many hosts, without the op library and wit
 browser: build ## Generate with examples/browser in Chromium and compare the tokens (needs node and chromium; fetches 220 MB once)
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/browser.sh
+
+ray: build ## Run examples/ray: what it answers and refuses, and load while a replica is killed (600 MB on disk)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/ray.sh
 
 docs: build ## Run every block of docs/using.md and docs/topics.md, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
