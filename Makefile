@@ -200,6 +200,10 @@ browser: build ## Generate with examples/browser in Chromium and compare the tok
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/browser.sh
 
+ray: build ## Run examples/ray: what it answers and refuses, and load while a replica is killed (600 MB on disk)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/ray.sh
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 
