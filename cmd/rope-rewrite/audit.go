@@ -32,9 +32,9 @@ func newAudit(c *cli.Common) *cobra.Command {
 		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
 		Short: "Compare what the graph computes with what config.json claims",
 		Long: `Compares what each attention layer of the graph computes with its configuration:
-config.json and genai_config.json beside the model, or config.json in the folder
-above. It compares base and scaling of the frequencies, rotated channels,
-windows, positions, softcap, sinks and heads. --repair writes the model that the
+config.json and genai_config.json beside the model or in the folder above. It
+compares base and scaling of the frequencies, rotated channels, windows,
+positions, softcap, sinks and heads. --repair writes the model that the
 configuration describes. Exit code 0 when nothing differs, 5 when something
 does, 3 when a claim of an attention layer could not be measured, 4 when there is
 no rotary attention.`,

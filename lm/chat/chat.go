@@ -1,13 +1,12 @@
 package chat
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
@@ -15,16 +14,6 @@ import (
 // ErrRaised is wrapped by the error of a template that refuses a conversation by
 // raise_exception, as one whose roles do not alternate.
 var ErrRaised = jinja.ErrRaised
-
-// Message is one message of a conversation.
-type Message struct {
-	Role    string // "system", "user", "assistant", "tool" or what the template knows
-	Content string
-	// Extra holds what else a template reads: tool_calls, name, tool_call_id. A
-	// content here stands in for Content: nil is Python's None, and a list holds
-	// parts. Values are those of Options.
-	Extra map[string]any
-}
 
 // Options say what a conversation is rendered with. The zero value renders the
 // messages and nothing else.
@@ -39,6 +28,9 @@ type Options struct {
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
 	ContinueFinalMessage bool
+	// ContinuedField is the key of the last message that ContinueFinalMessage
+	// continues, as reasoning_content. Empty is content.
+	ContinuedField string
 	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
 	// a few templates tell from none.
 	Tools []any
@@ -64,8 +56,11 @@ type variant struct {
 	err      error
 }
 
-func newVariant(text string) *variant {
+func newVariant(text, from string) *variant {
 	t, err := jinja.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("%s cannot be read: %w", from, err)
+	}
 	return &variant{text, t, err}
 }
 
@@ -73,9 +68,9 @@ func newVariant(text string) *variant {
 // names in tokenizer_config.json, as bos_token. What Jinja has and this package
 // does not is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
-	v := newVariant(text)
+	v := newVariant(text, "the chat template")
 	if v.err != nil {
-		return nil, fmt.Errorf("the chat template cannot be read: %w", v.err)
+		return nil, v.err
 	}
 	return &Template{text: v, specials: maps.Clone(specials)}, nil
 }
@@ -89,6 +84,9 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
 		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
 	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
+	}
 	use := t.text
 	if o.Tools != nil && t.tools != nil {
 		use = t.tools
@@ -97,7 +95,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
 	}
 	if use.err != nil {
-		return "", fmt.Errorf("the chat template cannot be read: %w", use.err)
+		return "", use.err
 	}
 	variables, err := t.variables(messages, o)
 	if err != nil {
@@ -105,7 +103,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	}
 	continued := ""
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, use.text); err != nil {
+		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
 			return "", err
 		}
 	}
@@ -168,35 +166,4 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 	}
 	d["add_generation_prompt"] = o.AddGenerationPrompt
 	return d, nil
-}
-
-// value is what a message is in a template: role, content, and the rest by name.
-func (m Message) value() (*jinja.Dict, error) {
-	d := &jinja.Dict{}
-	for name, text := range map[string]string{"role": m.Role, "content": m.Content} {
-		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("its %s is not UTF-8", name)
-		}
-	}
-	d.Set("role", m.Role)
-	d.Set("content", m.Content)
-	for _, name := range slices.Sorted(maps.Keys(m.Extra)) {
-		v, err := value(m.Extra[name])
-		if err != nil {
-			return nil, fmt.Errorf("its %s: %w", name, err)
-		}
-		d.Set(name, v)
-	}
-	return d, nil
-}
-
-func value(v any) (any, error) {
-	if s, ok := v.(string); ok && !utf8.ValidString(s) {
-		return nil, errors.New("the text is not UTF-8")
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
-	}
-	return jinja.FromJSON(data)
 }
