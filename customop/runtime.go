@@ -105,12 +105,10 @@ func explain(path string, err error) error {
 		return fmt.Errorf("ONNX Runtime could not be loaded from %s; %s: %w", path, runtimeAdvice, err)
 	}
 	// The binding has closed the library by now: its version is what its package or its name says.
-	at, advice := installedAt(path), runtimeAdvice
-	found := "is older"
-	if at.version != "" {
-		found, advice = "is "+at.version, at.upgrade+", or "+setRuntime
+	if at := installedAt(path); at.version != "" {
+		return fmt.Errorf("ONNX Runtime %s or newer is needed and %s is %s; %s, or %s", MinRuntime, path, at.version, at.upgrade, setRuntime)
 	}
-	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s %s; %s: %w", MinRuntime, path, found, advice, err)
+	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s is older; %s: %w", MinRuntime, path, runtimeAdvice, err)
 }
 
 func dotted(version []int) string {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# dist.sh [PLATFORM...] builds a release of the last commit in build/dist/out, as `make dist` asks for it.
+# dist.sh [PLATFORM...] builds a release of the last commit, or of COMMIT, in build/dist/out, as `make dist` asks for it.
 # Everything that decides about its bytes is pinned: compilers by version, sources by commit, times by that commit.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,8 +27,8 @@ for name in $wanted; do
 done
 
 sh "$here/../need.sh" go cmake python3 git
-commit=$(git -C "$root" rev-parse HEAD)
-SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
+commit=$(git -C "$root" rev-parse "${COMMIT:-HEAD}")
+SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct "$commit")
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^const Version = "\(.*\)"/\1/p' "$root/customop/version.go")
 headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
@@ -46,7 +46,7 @@ export ZIG ZIG_GLOBAL_CACHE_DIR="$dist/zig-cache" ZIG_LOCAL_CACHE_DIR="$dist/zig
 
 rm -rf "$src" "$out"
 mkdir -p "$src" "$out"
-git -C "$root" archive HEAD | tar -x -C "$src"
+git -C "$root" archive "$commit" | tar -x -C "$src"
 
 for name in $wanted; do
 	set -- $(platforms | grep "^$name ")

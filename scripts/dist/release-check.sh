@@ -7,7 +7,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 : "${BUILD:=$root/build}"
-export BUILD
+COMMIT=$(git -C "$root" rev-parse HEAD) # both builds are of this one, whatever is committed meanwhile
+export BUILD COMMIT
 dist=$BUILD/dist
 mkdir -p "$dist"
 log=$dist/release.log
@@ -22,7 +23,7 @@ cat >"$table" <<END
 What \`make release-check\` printed. [How to read this](../results.md#how-to-read-these-pages). A step with the result "none" was not
 tried, and says why.
 
-Commit $(git -C "$root" rev-parse --short HEAD) · ${ON:-$(uname -m)} · \`make release-check${*:+ PLATFORMS=\"$*\"}\`
+Commit $(git -C "$root" rev-parse --short "$COMMIT") · ${ON:-$(uname -m)} · \`make release-check${*:+ PLATFORMS=\"$*\"}\`
 
 | step | result | time | last line |
 |---|---|---|---|
