@@ -12,8 +12,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
-// ErrRaised is wrapped by the error of a template that refuses a conversation
-// with raise_exception, for example if its roles do not alternate.
+// ErrRaised is wrapped by the error of a template that refuses a conversation by
+// raise_exception, as one whose roles do not alternate.
 var ErrRaised = jinja.ErrRaised
 
 // Message is one message of a conversation.
@@ -34,21 +34,20 @@ type Message struct {
 // that: a json.RawMessage and a struct keep the order of their keys, which tools
 // are printed in, and a Go map is sorted.
 type Options struct {
-	// AddGenerationPrompt ends the text with the beginning of the assistant's
-	// answer.
+	// AddGenerationPrompt ends the text with the begin of the assistant's answer.
 	AddGenerationPrompt bool
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
 	ContinueFinalMessage bool
-	// Tools are JSON schemas of functions. Nil means none; a few templates treat an
-	// empty list differently.
+	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
+	// a few templates tell from none.
 	Tools []any
 	// Documents are objects, most often with a title and a text.
 	Documents []any
-	// Variables are further variables of the template, such as enable_thinking.
-	// One with the name of a special token replaces it.
+	// Variables are further ones of the template, as enable_thinking. One with the
+	// name of a special token stands in for it.
 	Variables map[string]any
-	// Now is the present time for templates. Zero is time.Now().
+	// Now is what templates take for the present time. Zero is time.Now().
 	Now time.Time
 }
 
@@ -71,8 +70,8 @@ func newVariant(text string) *variant {
 }
 
 // Parse reads a template. Specials are the texts of the special tokens by their
-// names in tokenizer_config.json, as bos_token. A feature of Jinja that this
-// package does not have is an error that names it, here or from Render.
+// names in tokenizer_config.json, as bos_token. What Jinja has and this package
+// does not is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
 	v := newVariant(text)
 	if v.err != nil {
@@ -88,14 +87,14 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the conversation is empty: give at least one message")
 	}
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
+		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
 	}
 	use := t.text
 	if o.Tools != nil && t.tools != nil {
 		use = t.tools
 	}
 	if use == nil {
-		return "", errors.New("the model has several chat templates but none named default, which conversations without tools need")
+		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
 	}
 	if use.err != nil {
 		return "", fmt.Errorf("the chat template cannot be read: %w", use.err)

@@ -137,7 +137,7 @@ func TestRenderRefuses(t *testing.T) {
 		o        Options
 	}{
 		"is empty":            {nil, Options{}},
-		"give only one of":    {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"exclude each other":  {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},
 		"cannot be written":   {one, Options{Variables: map[string]any{"f": func() {}}}},
 		"is set by Render":    {one, Options{Variables: map[string]any{"messages": 1}}},

@@ -15,7 +15,7 @@ const tag = "CONTINUE_FINAL_MESSAGE_TAG "
 // that is a text, and returns what it stands behind.
 func mark(variables map[string]any, template string) (string, error) {
 	if !strings.Contains(template, "content") {
-		return "", errors.New("the chat template does not print the last message, so it cannot be continued")
+		return "", errors.New("the chat template reads no content, so the last message cannot be continued")
 	}
 	messages := variables["messages"].(jinja.List)
 	last := messages[len(messages)-1].(*jinja.Dict)
@@ -47,7 +47,7 @@ func cut(text, continued string) (string, error) {
 	bare := strings.TrimFunc(tag, jinja.IsSpace)
 	at := strings.LastIndex(text, bare)
 	if at < 0 || !strings.Contains(text, strings.TrimFunc(continued, jinja.IsSpace)) {
-		return "", errors.New("the chat template changes the text of the last message, so it cannot be continued")
+		return "", errors.New("the chat template does not print the last message as it is, so it cannot be continued")
 	}
 	if strings.HasPrefix(text[at:], tag) {
 		return text[:at], nil

@@ -42,7 +42,7 @@ func (f *Folder) checkPlace(output string, force bool) error {
 		return fmt.Errorf("%s is not a folder; make it first or give another name with -o", parent)
 	}
 	if inside(output, f.path) {
-		return fmt.Errorf("%s is the input folder or a part of it, and originals are never changed; give another name with -o", output)
+		return fmt.Errorf("%s is the input folder or inside it, and originals are never changed; give another name with -o", output)
 	}
 	switch {
 	case missing(output):
@@ -101,7 +101,7 @@ func (f *Folder) check(output string, force bool) error {
 		rel, err := filepath.Rel(output, name)
 		rel = filepath.ToSlash(rel)
 		if err == nil && !f.has(rel) && !slices.Contains(earlier.Added, rel) {
-			return fmt.Errorf("%s would be lost, because the new folder does not have it; move it away, or give another name with -o", name)
+			return fmt.Errorf("%s would be lost, because the new folder does not contain it; move it away, or give another name with -o", name)
 		}
 		return err
 	})
