@@ -33,7 +33,8 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts docs hosts-folders dist dist-check record clean clean-downloads
+# No command is a file.
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -41,6 +42,9 @@ help: ## List these commands
 	@echo; echo "HWY_DIR=DIR and ONNXRUNTIME_SHARED_LIBRARY_PATH=FILE use copies of your own instead of fetched ones."
 
 build: cli native ## Build build/rope-rewrite and build/librope_ops.so
+
+env: ## Print the variables that name what was built, for a shell: eval "$(make -s env)"
+	@echo 'export ONNXRUNTIME_SHARED_LIBRARY_PATH="$(ONNXRUNTIME_SHARED_LIBRARY_PATH)" ROPE_OPS_LIBRARY="$(ROPE_OPS_LIBRARY)" ORT_DISABLE_TELEMETRY="$(ORT_DISABLE_TELEMETRY)"'
 
 tools:
 	@sh scripts/need.sh $(tools)
@@ -133,7 +137,6 @@ lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and
 	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
 	@! grep -n '#include "\.\./' $(CXX_FILES) || { echo "rope-rewrite: include these by name, from a folder that CMake gives the target"; exit 1; }
-	@for name in $$(sed -n 's/^.PHONY: //p' Makefile); do grep -q "^$$name:" Makefile || { echo "rope-rewrite: the Makefile has no rule for $$name"; exit 1; }; done
 	$(GO) vet ./... ./cmd/dev/...
 	$(GO) tool staticcheck ./... ./cmd/dev/...
 
@@ -193,6 +196,10 @@ confirm: build ## Rewrite every test model by every method, and let validate con
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh
 
+browser: build ## Generate with examples/browser in Chromium and compare the tokens (needs node and chromium; fetches 220 MB once)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/browser.sh
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 
@@ -207,6 +214,10 @@ dist: deps ## Build releases for five platforms from the last commit, in build/d
 dist-check: build ## Look at what make dist built, and run what can be run here
 	$(GO) run ./cmd/dev/distcheck build/dist
 	@sh scripts/dist/run.sh
+
+# ON names the machine for the page, PLATFORMS what to build in place of all five.
+release-check: deps ## Before a release: two builds to the same bytes, and all of dist-check, into docs/results/release.md (an hour)
+	@sh scripts/dist/release-check.sh $(PLATFORMS)
 
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt

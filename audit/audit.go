@@ -75,8 +75,20 @@ func (o Options) claims(model string) claims {
 	if o.Config != "" {
 		c.config = modelconfig.ReadFile(o.Config)
 	}
-	c.leaveOut(model)
+	c.leaveOut(fromFolder(c.genai.Path, model))
 	return c
+}
+
+// fromFolder is a model's path from the folder of a configuration, the model's own folder or the one above it.
+func fromFolder(config, model string) string {
+	name, dir := filepath.Base(model), filepath.Dir(model)
+	if filepath.Dir(config) == dir {
+		return name
+	}
+	if full, err := filepath.Abs(dir); err == nil { // "." and ".." have no name
+		dir = full
+	}
+	return filepath.Join(filepath.Base(dir), name)
 }
 
 // paths lists the files that were read. The error says of a model why there is none.

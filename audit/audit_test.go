@@ -183,8 +183,11 @@ func TestClaims(t *testing.T) {
 			"rope_parameters": keys{"rope_type": "default", "rope_theta": 500}}, nil, []string{"rope_theta 0-1: 500, 10000"}},
 		"genai_config.json": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "model.onnx", "head_size": 32, "num_attention_heads": 4}}}`},
 			[]string{"head_dim 0-1: 32, 16", "max_position_embeddings : 8192, tables of 64", "context_length : 8192, "}},
-		"genai_config.json of another model": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "decoder.onnx", "head_size": 32}}}`}, []string{}},
-		"inside text_config":                 {"llama__dynamo18", keys{"rope_parameters": nil, "text_config": keys{"rope_theta": 5000}}, nil, []string{"rope_theta 0-1: 5000, 10000"}},
+		"genai_config.json of another model":        {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "decoder.onnx", "head_size": 32}}}`}, []string{}},
+		"genai_config.json above":                   {"llama__genai-fp32", nil, []string{"../genai_config.json", `{"model": {"decoder": {"filename": "onnx/model.onnx", "head_size": 32}}}`}, []string{"head_dim 0-1: 32, 16"}},
+		"genai_config.json above, of another model": {"llama__genai-fp32", nil, []string{"../genai_config.json", `{"model": {"decoder": {"filename": "model.onnx", "head_size": 32}}}`}, []string{}},
+		"genai_config.json above, of no file":       {"llama__genai-fp32", nil, []string{"../genai_config.json", `{"model": {"decoder": {"head_size": 32}}}`}, []string{}},
+		"inside text_config":                        {"llama__dynamo18", keys{"rope_parameters": nil, "text_config": keys{"rope_theta": 5000}}, nil, []string{"rope_theta 0-1: 5000, 10000"}},
 	}, 8) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

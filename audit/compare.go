@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -12,6 +13,9 @@ import (
 // Configurations are the contents of the files that will stand beside a model; nil where there is none.
 type Configurations struct {
 	Config, GenAI []byte // config.json and genai_config.json
+
+	// Model is the model's path from the folder of genai_config.json; "" is its file name.
+	Model string
 }
 
 // Compare audits a model in memory, as Run would do after the model and its configurations are
@@ -24,7 +28,7 @@ func Compare(ctx context.Context, m *onnx.Model, beside Configurations, opts rew
 	if beside.GenAI != nil {
 		s.claims.genai = modelconfig.ParseGenAI("genai_config.json", beside.GenAI)
 	}
-	s.claims.leaveOut(m.Path)
+	s.claims.leaveOut(cmp.Or(beside.Model, filepath.Base(m.Path)))
 	r := &Report{Model: m.Path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
 	var err error
 	if r.Configs, err = s.claims.paths(m.Path); err != nil {
@@ -37,9 +41,10 @@ func Compare(ctx context.Context, m *onnx.Model, beside Configurations, opts rew
 	return r, nil
 }
 
-// leaveOut drops a genai_config.json that speaks of another model.
+// leaveOut drops a genai_config.json that speaks of another model than this one, whose path is given from the
+// folder of genai_config.json.
 func (c *claims) leaveOut(model string) {
-	if c.genai.Unread == nil && !c.genai.Describes(filepath.Base(model)) {
+	if c.genai.Unread == nil && !c.genai.Describes(model) {
 		c.genai = modelconfig.GenAI{}
 	}
 }

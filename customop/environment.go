@@ -6,14 +6,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // environmentFolders are where the user's Python and Node keep an ONNX Runtime: that of pip's
 // onnxruntime in the environment that is active, or in the one that python3 on the PATH belongs to,
-// and that of npm's onnxruntime-node in NODE_PATH or among node's global packages. A library whose
-// name says that it is too old is passed over: there may be a newer one elsewhere. The working
+// and that of npm's onnxruntime-node in NODE_PATH or among node's global packages. The working
 // directory's node_modules are not looked at: anybody may have put them there.
 func environmentFolders() []string {
 	var folders []string
@@ -27,7 +25,7 @@ func environmentFolders() []string {
 	for _, m := range modules {
 		folders = append(folders, nodeFolders(m)...)
 	}
-	return slices.DeleteFunc(folders, func(folder string) bool { return tooOld(newestIn(folder, "onnxruntime")) })
+	return folders
 }
 
 // prefixOf is the folder above the one in which a program of the PATH stands: of bin in most
@@ -79,25 +77,4 @@ func escaped(path string) string {
 		return path // there \ separates folders
 	}
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// tooOld reports whether there is no library, or one whose name says that it is older than
-// MinRuntime. A name with one number says nothing: libonnxruntime.so.1.
-func tooOld(path string) bool {
-	if path == "" {
-		return true
-	}
-	version := versionOf(resolved(path))
-	if len(version) < 2 {
-		return false
-	}
-	var least []int
-	for part := range strings.SplitSeq(MinRuntime, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return false
-		}
-		least = append(least, n)
-	}
-	return slices.Compare(version, least) < 0
 }

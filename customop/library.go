@@ -24,9 +24,10 @@ type Options struct {
 
 // FindLibrary returns the absolute path of the op library: options.Library when
 // it is given, else what ROPE_OPS_LIBRARY names, else the first one beside the
-// executable, the one that is built into the program (package customop/bundled),
-// one in the user's cache folder of rope-rewrite, or in the system's library folders. A model's folder is none of them: it may be somebody else's,
-// and a library runs when it is loaded. The error says what to do, and lists the
+// executable, the one that is built into the program (package customop/bundled,
+// which says where that is unpacked), one in the user's cache folder of
+// rope-rewrite, or in the system's library folders. A model's folder is none of
+// them: it may be somebody else's, and a library runs when it is loaded. The error says what to do, and lists the
 // folders (*NotFoundError).
 func FindLibrary(options Options) (string, error) { return librarySearch(options).find() }
 
@@ -39,7 +40,7 @@ func librarySearch(options Options) search {
 		explicit: options.Library, variable: LibraryVariable,
 		folders: places(executableFolders(), bundledFolders(), cacheFolders(), systemFolders()),
 		advice:  libraryAdvice,
-		prepare: unpackBundled,
+		unfit:   unpackBundled,
 	}
 }
 

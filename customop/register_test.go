@@ -67,6 +67,12 @@ func TestRegisterSaysWhatToDo(t *testing.T) {
 const probe = "ROPE_TEST_INIT_RUNTIME"
 
 func TestMain(m *testing.M) {
+	if path, ok := os.LookupEnv(carried); ok {
+		if err := loadCarried(path); err != nil {
+			os.Stdout.WriteString(err.Error())
+		}
+		return
+	}
 	if path, ok := os.LookupEnv(probe); ok {
 		if err := customop.InitRuntime(path); err != nil {
 			os.Stdout.WriteString(err.Error())

@@ -21,14 +21,17 @@ const MinRuntime = "1.29"
 // nothing and keeps nothing to send: 1 turns its telemetry off.
 const TelemetryVariable = "ORT_DISABLE_TELEMETRY"
 
-const runtimeAdvice = "run pip install onnxruntime (or npm install -g onnxruntime-node) in the environment that is active, or set " +
-	RuntimeVariable + " to the library of ONNX Runtime " + MinRuntime + " or newer"
+const (
+	setRuntime    = "set " + RuntimeVariable + " to the library of ONNX Runtime " + MinRuntime + " or newer"
+	runtimeAdvice = "run pip install onnxruntime (or npm install -g onnxruntime-node) in the environment that is active, or " + setRuntime
+)
 
 // FindRuntime returns the absolute path of the ONNX Runtime library: explicit
 // when it is not empty, else what ONNXRUNTIME_SHARED_LIBRARY_PATH names, else
 // the first one beside the executable (also in its folder onnxruntime), in the
 // user's cache folder of rope-rewrite, in pip's onnxruntime or npm's
-// onnxruntime-node of the user's environment, or in the system's library folders. The
+// onnxruntime-node of the user's environment, or in the system's library folders. One
+// that is older than MinRuntime, as its package or its name says, is passed over. The
 // error says what to do, and lists the folders (*NotFoundError).
 func FindRuntime(explicit string) (string, error) { return runtimeSearch(explicit).find() }
 
@@ -41,6 +44,7 @@ func runtimeSearch(explicit string) search {
 		explicit: explicit, variable: RuntimeVariable,
 		folders: places(executableFolders("onnxruntime"), cacheFolders(), environmentFolders(), systemFolders()),
 		advice:  runtimeAdvice,
+		unfit:   tooOld,
 	}
 }
 
@@ -100,12 +104,13 @@ func explain(path string, err error) error {
 	if !strings.Contains(err.Error(), "ORT API base") {
 		return fmt.Errorf("ONNX Runtime could not be loaded from %s; %s: %w", path, runtimeAdvice, err)
 	}
-	// The binding has closed the library by now: its version can only be read off the name.
+	// The binding has closed the library by now: its version is what its package or its name says.
+	at, advice := installedAt(path), runtimeAdvice
 	found := "is older"
-	if v := versionOf(resolved(path)); v != nil {
-		found = "is " + dotted(v)
+	if at.version != "" {
+		found, advice = "is "+at.version, at.upgrade+", or "+setRuntime
 	}
-	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s %s; %s: %w", MinRuntime, path, found, runtimeAdvice, err)
+	return fmt.Errorf("ONNX Runtime %s or newer is needed and %s %s; %s: %w", MinRuntime, path, found, advice, err)
 }
 
 func dotted(version []int) string {

@@ -1,6 +1,7 @@
 package customop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,13 +15,19 @@ import (
 // NotFoundError says that a shared library is in none of the places where it is
 // looked for.
 type NotFoundError struct {
-	Library string   // what was looked for, in words
-	Looked  []string // the folders, in order
-	Advice  string   // what to do, as a clause
+	Library  string   // what was looked for, in words
+	Looked   []string // the folders, in order
+	Problems []string // of the folders that have one which cannot be used: FOLDER: what is wrong
+	Advice   string   // what to do, as a clause
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("%s was not found: %s; looked in %s", e.Library, e.Advice, strings.Join(e.Looked, ", "))
+	return e.Brief() + "; looked in " + strings.Join(e.Looked, ", ")
+}
+
+// Brief is the error without the folders.
+func (e *NotFoundError) Brief() string {
+	return fmt.Sprintf("%s was not found: %s", e.Library, strings.Join(append(slices.Clone(e.Problems), e.Advice), "; "))
 }
 
 // search is where one shared library may stand.
@@ -32,7 +39,15 @@ type search struct {
 	folders  []string // tried in order
 	advice   string
 
-	prepare func(folder string) // called before a folder is looked at; nil for none
+	// unfit is called before a folder is looked at; nil for none. An error passes over the folder: what
+	// would be found there cannot be used.
+	unfit func(folder string) *unfitError
+}
+
+// unfitError says why what is in a folder cannot be used.
+type unfitError struct {
+	problem string
+	advice  string // what to do; empty for the search's own advice
 }
 
 // find returns the absolute path of the library. A path that was given but does
@@ -44,19 +59,25 @@ func (s search) find() (string, error) {
 	if path := os.Getenv(s.variable); path != "" {
 		return s.given(path, s.variable)
 	}
+	missing := &NotFoundError{Library: s.library, Looked: s.folders, Advice: s.advice}
 	for _, folder := range s.folders {
-		if path := s.in(folder); path != "" {
+		path, unfit := s.in(folder)
+		if path != "" {
 			return filepath.Abs(path)
 		}
+		if unfit != nil {
+			missing.Problems = append(missing.Problems, folder+": "+unfit.problem)
+			missing.Advice = cmp.Or(unfit.advice, missing.Advice)
+		}
 	}
-	return "", &NotFoundError{Library: s.library, Looked: s.folders, Advice: s.advice}
+	return "", missing
 }
 
 // Place is one place where a library is looked for.
 type Place struct {
 	Where   string // a folder, or what names a file: "the given path", an environment variable
 	Path    string // of the library there; empty if there is none
-	Problem string // of a path that is named and cannot be used
+	Problem string // of a path that is named, or of what is in the folder, and cannot be used
 }
 
 // looked lists the places in order, up to the one that decides: the first that
@@ -75,35 +96,45 @@ func (s search) looked() (places []Place) {
 		return append(places, p)
 	}
 	for _, folder := range s.folders {
-		path := s.in(folder)
-		if places = append(places, Place{Where: folder, Path: path}); path != "" {
+		path, unfit := s.in(folder)
+		place := Place{Where: folder, Path: path}
+		if unfit != nil {
+			place.Problem = unfit.problem
+		}
+		if places = append(places, place); path != "" {
 			break
 		}
 	}
 	return places
 }
 
-// in returns the library in a folder, "" where there is none.
-func (s search) in(folder string) string {
-	if s.prepare != nil {
-		s.prepare(folder)
+// in returns the library in a folder, "" where there is none that can be used.
+func (s search) in(folder string) (string, *unfitError) {
+	if s.unfit != nil {
+		if unfit := s.unfit(folder); unfit != nil {
+			return "", unfit
+		}
 	}
-	return newestIn(folder, s.stem)
+	return newestIn(folder, s.stem), nil
 }
 
 func (s search) given(path, source string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		// Of a PathError only the reason is wanted; the path stands in the sentence already.
-		if reason := (*os.PathError)(nil); errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return "", fmt.Errorf("%s: %s names %s: %w; %s", s.library, source, path, err, s.advice)
+		return "", fmt.Errorf("%s: %s names %s: %w; %s", s.library, source, path, withoutPath(err), s.advice)
 	case info.IsDir():
 		return "", fmt.Errorf("%s: %s names %s, which is a folder; give the library file itself", s.library, source, path)
 	}
 	return filepath.Abs(path)
+}
+
+// withoutPath is the reason alone, for a sentence in which the path stands already.
+func withoutPath(err error) error {
+	if reason := (*os.PathError)(nil); errors.As(err, &reason) {
+		return reason.Err
+	}
+	return err
 }
 
 // newestIn returns the library with a stem in a folder: the plain name, else

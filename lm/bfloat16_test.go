@@ -67,29 +67,25 @@ func TestBFloat16(t *testing.T) {
 	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := lm.OpenDecoder(path, lm.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if d.TokenBytes() != 8 {
-		t.Errorf("a token takes %d bytes", d.TokenBytes())
+	d := sequence(t, path, lm.Options{Threads: 1})
+	if d.Decoder().TokenBytes() != 8 {
+		t.Errorf("a token takes %d bytes", d.Decoder().TokenBytes())
 	}
 	for range 2 {
-		logits, err := d.Prefill(context.Background(), []int64{1, 2, 3})
+		logits, err := d.Prefill(context.Background(), lm.Row{Tokens: []int64{1, 2, 3}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := []float32{15, 18, 21, 24}; !slices.Equal(logits.Last(), want) { // 2·(1+2+3) + 3·n
 			t.Errorf("%v, want %v", logits.Last(), want)
 		}
-		if logits, err = d.Forward([]int64{2}); err != nil {
+		if logits, err = d.Forward(context.Background(), lm.Row{Tokens: []int64{2}}); err != nil {
 			t.Fatal(err)
 		}
 		if want := []float32{18, 20, 22, 24}; !slices.Equal(logits.Last(), want) {
 			t.Errorf("%v, want %v", logits.Last(), want)
 		}
-		if err := d.Reset(); err != nil {
+		if err := d.Truncate(0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,80 +1,153 @@
 package lm
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
 
-// Generation is what generation_config.json says, or config.json where there is none.
+// Generation is what a folder's configuration says of texts: config.json, before that generation_config.json,
+// and before both genai_config.json.
 type Generation struct {
 	End       []int64        // tokens that end a text
 	Sample    sample.Options // greedy unless do_sample is true
 	MaxTokens int            // max_new_tokens; 0 where it is not said
+
+	context int // tokens that the model is meant for; 0 where it is not said
 }
 
-// readGeneration reads a folder's configuration. A key of generation_config.json goes before
-// the same one of config.json.
-func readGeneration(folder string) (g Generation, err error) {
-	var file struct {
-		End         json.RawMessage `json:"eos_token_id"`
-		Sample      bool            `json:"do_sample"`
-		Temperature *float64        `json:"temperature"`
-		TopK        int             `json:"top_k"`
-		TopP        float64         `json:"top_p"`
-		MinP        float64         `json:"min_p"`
-		Repetition  float64         `json:"repetition_penalty"`
-		MaxTokens   int             `json:"max_new_tokens"`
-	}
-	for _, name := range []string{"config.json", "generation_config.json"} {
-		path := filepath.Join(folder, name)
-		b, err := configfile.Read(path, configfile.Config)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return g, err
-		}
-		before := slices.Clone(file.End)
-		if err := json.Unmarshal(b, &file); err != nil {
-			return g, fmt.Errorf("%s: %w", path, err)
-		}
-		if len(file.End) == 0 || string(file.End) == "null" {
-			file.End = before
-		}
-		if g.End, err = endTokens(file.End); err != nil {
-			return g, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	g.MaxTokens = file.MaxTokens
-	g.Sample.RepetitionPenalty = file.Repetition
-	if !file.Sample {
-		return g, nil
-	}
-	g.Sample = sample.Options{Temperature: 1, TopK: file.TopK, TopP: file.TopP, MinP: file.MinP, RepetitionPenalty: file.Repetition}
-	if file.Temperature != nil {
-		g.Sample.Temperature = *file.Temperature
-	}
-	return g, nil
+// usualTopK is transformers' top_k where a configuration samples and does not say it.
+const usualTopK = 50
+
+// sampling has the keys that generation_config.json and the search of genai_config.json share.
+type sampling struct {
+	Sample      *bool    `json:"do_sample"`
+	Temperature *float64 `json:"temperature"`
+	TopK        *int     `json:"top_k"`
+	TopP        *float64 `json:"top_p"`
+	MinP        *float64 `json:"min_p"`
+	Repetition  *float64 `json:"repetition_penalty"`
 }
 
-// endTokens reads a number or a list of numbers.
-func endTokens(text json.RawMessage) ([]int64, error) {
+// generationKeys are those of config.json and generation_config.json that are read here.
+type generationKeys struct {
+	sampling
+	End       tokenList `json:"eos_token_id"`
+	MaxTokens *int      `json:"max_new_tokens"`
+}
+
+// genAI is what genai_config.json says of a text.
+type genAI struct {
+	Model struct {
+		Context *int      `json:"context_length"`
+		End     tokenList `json:"eos_token_id"`
+		Decoder struct {
+			Filename string `json:"filename"`
+		} `json:"decoder"`
+	} `json:"model"`
+	Search sampling `json:"search"`
+}
+
+// tokenList is a number or a list of numbers.
+type tokenList []int64
+
+func (l *tokenList) UnmarshalJSON(text []byte) error {
 	var one int64
 	var many []int64
 	switch {
-	case len(text) == 0 || string(text) == "null":
-		return nil, nil
+	case bytes.Equal(text, []byte("null")):
+		return nil // what another file says stays
 	case json.Unmarshal(text, &one) == nil:
-		return []int64{one}, nil
+		*l = tokenList{one}
 	case json.Unmarshal(text, &many) == nil:
-		return many, nil
+		*l = many
+	default:
+		return fmt.Errorf("eos_token_id %s is neither a number nor a list of numbers", text)
 	}
-	return nil, fmt.Errorf("eos_token_id %s is neither a number nor a list of numbers", text)
+	return nil
+}
+
+// readGeneration reads a folder's configuration.
+func readGeneration(folder string) (g Generation, err error) {
+	var keys generationKeys
+	for _, name := range []string{"config.json", "generation_config.json"} {
+		if _, err := readJSON(filepath.Join(folder, name), &keys); err != nil {
+			return g, err
+		}
+	}
+	genai, err := readGenAI(folder)
+	if err != nil {
+		return g, err
+	}
+	g.context = int(modelconfig.ReadFile(filepath.Join(folder, "config.json")).Positions().Value)
+	set(&g.context, genai.Model.Context)
+	set(&g.MaxTokens, keys.MaxTokens)
+	if g.End = keys.End; len(genai.Model.End) > 0 {
+		g.End = genai.Model.End
+	}
+	g.Sample = keys.over(genai.Search).options()
+	return g, nil
+}
+
+// over takes what another file says before what this one does.
+func (s sampling) over(other sampling) sampling {
+	prefer(&s.Sample, other.Sample)
+	prefer(&s.Temperature, other.Temperature)
+	prefer(&s.TopK, other.TopK)
+	prefer(&s.TopP, other.TopP)
+	prefer(&s.MinP, other.MinP)
+	prefer(&s.Repetition, other.Repetition)
+	return s
+}
+
+func prefer[T any](value **T, other *T) {
+	if other != nil {
+		*value = other
+	}
+}
+
+func set[T any](value *T, given *T) {
+	if given != nil {
+		*value = *given
+	}
+}
+
+func (s sampling) options() (o sample.Options) {
+	set(&o.RepetitionPenalty, s.Repetition)
+	if s.Sample == nil || !*s.Sample {
+		return o
+	}
+	o.Temperature, o.TopK = 1, usualTopK
+	set(&o.Temperature, s.Temperature)
+	set(&o.TopK, s.TopK)
+	set(&o.TopP, s.TopP)
+	set(&o.MinP, s.MinP)
+	return o
+}
+
+func readGenAI(folder string) (config genAI, err error) {
+	_, err = readJSON(filepath.Join(folder, "genai_config.json"), &config)
+	return config, err
+}
+
+// readJSON reads a file over what is there already; there need not be one.
+func readJSON(path string, into any) (found bool, err error) {
+	b, err := configfile.Read(path, configfile.Config)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
 }

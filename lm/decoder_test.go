@@ -1,6 +1,8 @@
 package lm_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,19 +22,29 @@ func TestMain(m *testing.M) {
 
 const models = "../testdata/models"
 
-func open(t *testing.T, model string) *lm.Decoder {
+func open(t *testing.T, model string) *lm.Sequence {
 	t.Helper()
 	library := testruntime.Require(t)
-	d, err := lm.OpenDecoder(filepath.Join(models, model, "model.onnx"), lm.Options{Threads: 1, OpsLibrary: library})
+	return sequence(t, filepath.Join(models, model, "model.onnx"), lm.Options{Threads: 1, OpsLibrary: library})
+}
+
+// sequence opens a model and begins a text.
+func sequence(t testing.TB, path string, options lm.Options) *lm.Sequence {
+	t.Helper()
+	d, err := lm.OpenDecoder(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.NewSequence()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := errors.Join(s.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return d
+	return s
 }
 
 // A sequence given at once, in pieces and token by token has the logits that
@@ -58,7 +70,7 @@ func TestForwardEqualsGolden(t *testing.T) {
 		for name, pieces := range map[string][]int{"at once": {48}, "pieces": {7, 20, 1, 20}, "singly": slices.Repeat([]int{1}, 48)} {
 			var got []float32
 			for at, i := 0, 0; i < len(pieces); i++ {
-				logits, err := d.Forward(ids[at : at+pieces[i]])
+				logits, err := d.Forward(context.Background(), lm.Row{Tokens: ids[at : at+pieces[i]]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +85,7 @@ func TestForwardEqualsGolden(t *testing.T) {
 					t.Fatalf("%s %s: logit %d of token %d is %g, want %g", model, name, i%128, i/128, got[i], want[i])
 				}
 			}
-			if err := d.Reset(); err != nil {
+			if err := d.Truncate(0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +98,7 @@ func TestGreedyWithAndWithoutCache(t *testing.T) {
 		prompt := []int64{5, 17, 99, 42}
 		cached := slices.Clone(prompt)
 		for next := prompt; len(cached) < 40; {
-			logits, err := d.Forward(next)
+			logits, err := d.Forward(context.Background(), lm.Row{Tokens: next})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,10 +107,10 @@ func TestGreedyWithAndWithoutCache(t *testing.T) {
 		}
 		whole := slices.Clone(prompt)
 		for len(whole) < 40 {
-			if err := d.Reset(); err != nil {
+			if err := d.Truncate(0); err != nil {
 				t.Fatal(err)
 			}
-			logits, err := d.Forward(whole)
+			logits, err := d.Forward(context.Background(), lm.Row{Tokens: whole})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,21 +124,21 @@ func TestGreedyWithAndWithoutCache(t *testing.T) {
 
 func TestForwardAfterError(t *testing.T) {
 	d := open(t, "llama__optimum")
-	if _, err := d.Forward(nil); err == nil {
+	if _, err := d.Forward(context.Background(), lm.Row{Tokens: nil}); err == nil {
 		t.Error("no tokens were accepted")
 	}
-	logits, err := d.Forward([]int64{5, 6})
+	logits, err := d.Forward(context.Background(), lm.Row{Tokens: []int64{5, 6}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := slices.Clone(logits.Data)
-	if _, err := d.Forward([]int64{100000}); err == nil || d.Length() != 2 {
+	if _, err := d.Forward(context.Background(), lm.Row{Tokens: []int64{100000}}); err == nil || d.Length() != 2 {
 		t.Errorf("a token beyond the vocabulary: %v, length %d", err, d.Length())
 	}
-	if err := d.Reset(); err != nil {
+	if err := d.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	after, err := d.Forward([]int64{5, 6})
+	after, err := d.Forward(context.Background(), lm.Row{Tokens: []int64{5, 6}})
 	if err != nil || !slices.Equal(before, after.Data) {
 		t.Errorf("the decoder changed by an error: %v", err)
 	}

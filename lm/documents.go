@@ -1,6 +1,10 @@
 package lm
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // Document ids, as a model takes them that was patched with --documents. A document's own
 // tokens have its number, from 1 on.
@@ -16,7 +20,21 @@ const (
 
 // Row is a text of several documents: tokens, and the document that each belongs to.
 // A mask by documents (intra-document, anchor) hides the documents from one another.
+// Without Documents all tokens belong to document 1.
 type Row struct{ Tokens, Documents []int64 }
+
+// complete has a document for each token.
+func (r Row) complete() (Row, error) {
+	switch {
+	case len(r.Tokens) == 0:
+		return r, errors.New("no tokens to run the model on")
+	case r.Documents == nil:
+		r.Documents = slices.Repeat([]int64{1}, len(r.Tokens))
+	case len(r.Documents) != len(r.Tokens):
+		return r, fmt.Errorf("%d tokens are given, but document ids for %d", len(r.Tokens), len(r.Documents))
+	}
+	return r, nil
+}
 
 // Packing says how documents are placed in a row. The zero value puts one after the
 // other.

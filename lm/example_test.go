@@ -3,9 +3,11 @@ package lm_test
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 )
 
 // From a folder to a stream of text. The model is a small one of random weights.
@@ -32,47 +34,49 @@ func Example() {
 	// 65 "S"
 }
 
-// A prefix that several texts share is computed once.
-func ExampleDecoder_Snapshot() {
+// Two clients talk to one model at the same time. What a conversation has said already is not computed again.
+func ExampleModel_NewConversation() {
 	if err := customop.InitRuntime(""); err != nil {
 		fmt.Println(err)
 		return
 	}
-	model, err := lm.Open("../testdata/models/llama__optimum", lm.Options{Threads: 1, Folder: "../testdata/lm"})
+	model, err := lm.Open("../testdata/models/llama__optimum", lm.Options{Threads: 1, Folder: "../testdata/lm", Rows: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer model.Close()
-	ctx := context.Background()
-	if _, err := model.Begin(ctx, lm.Input{Text: "A long document."}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	prefix, err := model.Snapshot()
+	model.Chat, err = chat.Parse("{% for m in messages %}{{ m.content }}.{% endfor %}", nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer prefix.Close()
-	for _, question := range []string{" Who?", " Where?"} {
-		if err := model.Restore(prefix); err != nil {
-			fmt.Println(err)
-			return
-		}
-		tokens := 0
-		for _, err := range model.Generate(ctx, lm.Input{Text: question}, lm.GenerateOptions{MaxTokens: 3, IgnoreEnd: true, Continue: true}) {
+	var clients sync.WaitGroup
+	said := make([]int, 2)
+	for i := range said {
+		clients.Go(func() {
+			talk, err := model.NewConversation()
 			if err != nil {
 				fmt.Println(err)
 				return
 			}
-			tokens++
-		}
-		fmt.Println(prefix.Length(), "tokens of the document,", tokens, "of an answer")
+			defer talk.Close()
+			for _, question := range []string{"Who", "Where"} {
+				talk.Messages = append(talk.Messages, chat.Message{Role: "user", Content: question})
+				for _, err := range talk.Reply(context.Background(), lm.GenerateOptions{MaxTokens: 3, IgnoreEnd: true}) {
+					if err != nil {
+						fmt.Println(err)
+						return
+					}
+					said[i]++
+				}
+			}
+		})
 	}
+	clients.Wait()
+	fmt.Println(said, "tokens")
 	// Output:
-	// 16 tokens of the document, 3 of an answer
-	// 16 tokens of the document, 3 of an answer
+	// [6 6] tokens
 }
 
 // Tokens and logits alone: the most likely tokens after a prompt, one after another.
@@ -87,9 +91,15 @@ func ExampleDecoder() {
 		return
 	}
 	defer decoder.Close()
+	text, err := decoder.NewSequence()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer text.Close()
 	tokens := []int64{5, 17, 99, 42}
 	for next := tokens; len(tokens) < 8; {
-		logits, err := decoder.Forward(next)
+		logits, err := text.Forward(context.Background(), lm.Row{Tokens: next})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -97,6 +107,6 @@ func ExampleDecoder() {
 		next = []int64{lm.Argmax(logits.Last())}
 		tokens = append(tokens, next...)
 	}
-	fmt.Println(tokens, decoder.Length())
+	fmt.Println(tokens, text.Length())
 	// Output: [5 17 99 42 115 45 24 24] 7
 }

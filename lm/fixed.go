@@ -1,199 +1,256 @@
 package lm
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
-	ort "github.com/yalue/onnxruntime_go"
-
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// fixed keeps keys and values in buffers of one capacity. Each buffer is bound
-// to a past input and to the present output that continues it, so that the op
-// finds both at one address and writes the new rows in place: a token costs no
-// allocation and no copy that grows with the context. Everything else that a
-// single token needs is bound once, too, and only overwritten.
+// fixed keeps keys and values in buffers [rows, heads, capacity, size]. A call reads and continues the
+// buffers of rows that stand side by side: past input and present output are the same memory, so that the op
+// writes the new tokens in place, and a token costs no copy that grows with the context.
 type fixed struct {
-	*signature.Signature
-	session *ort.DynamicAdvancedSession
-	binding *ort.IoBinding
-	bound   int64 // number of tokens that input_ids, position_ids and logits are bound for
-
-	// The binding keeps no Go reference to what is bound; these do.
-	buffers     []ort.Value // one per cache
-	cacheLength *ort.Tensor[int32]
-	wide        []ort.Value        // as wide as the cache: the mask, document ids
-	documents   *ort.Tensor[int64] // one of these; nil if the model takes none
-	each        map[signature.Role]*ort.Tensor[int64]
-	logits      ort.Value
-	scores      []float32 // of logits of 16 bits
+	*Decoder
+	rows    int64
+	buffers [][]byte // one per cache
+	single  *fixedCall
+	pieces  *fixedCall
+	scores  []float32 // of logits of 16 bits
 }
 
-func newFixed(session *ort.DynamicAdvancedSession, s *signature.Signature) (_ *fixed, err error) {
-	f := &fixed{Signature: s, session: session, each: map[signature.Role]*ort.Tensor[int64]{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.close())
-		}
-	}()
-	if f.binding, err = session.CreateIoBinding(); err != nil {
-		return nil, err
+func newFixed(d *Decoder, rows int) *fixed {
+	f := &fixed{Decoder: d, rows: int64(rows)}
+	for i, c := range d.signature.Caches {
+		f.buffers = append(f.buffers, make([]byte, f.rows*c.Heads*c.Rows*c.Size*int64(d.cacheType(i).Size())))
 	}
-	for _, in := range s.Inputs {
-		switch in.Role {
-		case signature.Past:
-			err = f.bindCache(s.Caches[in.Cache], in.Type)
-		case signature.CacheLength:
-			if f.cacheLength, err = ort.NewEmptyTensor[int32](ort.NewShape(1)); err == nil {
-				err = f.binding.BindInput(in.Name, f.cacheLength)
-			}
-		case signature.Padding: // ones: what lies ahead is not seen anyway
-			_, err = f.bindWide(in.Name, 1)
-		case signature.Documents:
-			f.documents, err = f.bindWide(in.Name, 0)
-		case signature.Tokens, signature.Positions, signature.TokenTypes, signature.Places: // of each call
-		default:
-			err = fmt.Errorf("input %s is not supported with a fixed-capacity cache", in.Name)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
+	return f
 }
 
-// bindCache binds one buffer to a past input and its present output.
-func (f *fixed) bindCache(c signature.Cache, t onnx.DataType) error {
-	buffer, err := newFloats(t, c.Dims(1)...)
-	if err != nil {
-		return err
-	}
-	f.buffers = append(f.buffers, buffer)
-	return errors.Join(f.binding.BindInput(c.Past, buffer), f.binding.BindOutput(c.Present, buffer))
+// part is what one row of a call computes: tokens behind those that its buffers hold.
+type part struct {
+	tokens    []int64
+	past      int64
+	documents []int64 // of the past and the new tokens
 }
 
-// bindWide binds an input as wide as the cache, filled with a value.
-func (f *fixed) bindWide(name string, value int64) (*ort.Tensor[int64], error) {
-	t, err := ort.NewTensor(ort.NewShape(1, f.Capacity), slices.Repeat([]int64{value}, int(f.Capacity)))
-	if err != nil {
-		return nil, err
-	}
-	f.wide = append(f.wide, t)
-	return t, f.binding.BindInput(name, t)
+// fixedCall are the tensors of a call of so many rows and tokens. They are made once, and their numbers are
+// overwritten for the next call of the same kind.
+type fixedCall struct {
+	first, batch, tokens int64
+
+	inputs, outputs, all []tensor
+	numbers              map[signature.Role][]byte // those that differ from call to call
+	logits               []byte
 }
 
-func (f *fixed) forward(tokens []int64, past int64, documents []int64) (Logits, error) {
-	n := int64(len(tokens))
-	if past+n > f.Capacity {
-		return Logits{}, fmt.Errorf("the cache holds %d tokens at most; rewrite the original with a larger --kv fixed:capacity", f.Capacity)
-	}
-	if err := f.bind(n); err != nil {
-		return Logits{}, err
-	}
-	copy(f.each[signature.Tokens].GetData(), tokens)
-	if p := f.each[signature.Positions]; p != nil {
-		count(past, p.GetData())
-	}
-	if f.documents != nil {
-		copy(f.documents.GetData()[past:], documents[past:])
-	}
-	f.cacheLength.GetData()[0] = int32(past)
-	if err := f.session.RunWithBinding(f.binding); err != nil {
-		return Logits{}, err
-	}
-	data, err := floats(f.logits, f.scores[:0])
-	if f.LogitsType != onnx.Float {
-		f.scores = data
-	}
-	return Logits{Data: data, Vocabulary: int(f.Vocabulary)}, err
-}
+// smallLogits are kept beside those of a single token. A piece of a prompt can have 200 MB of them.
+const smallLogits = 1 << 20
 
-// bind binds what depends on the number of tokens in a call, unless it is
-// bound already: it is for every token after the second.
-func (f *fixed) bind(n int64) (err error) {
-	if f.bound == n {
+func (c *fixedCall) close() error {
+	if c == nil {
 		return nil
 	}
-	if err := f.unbind(); err != nil {
-		return err
+	return closeAll(c.all)
+}
+
+// prepared are the tensors of a call of the rows from first on. Those of single tokens and those of pieces of
+// prompts are kept.
+func (f *fixed) prepared(first, batch, tokens int64) (*fixedCall, error) {
+	at := &f.pieces
+	if tokens == 1 {
+		at = &f.single
+		if f.pieces != nil && len(f.pieces.logits) > smallLogits {
+			err := f.pieces.close()
+			if f.pieces = nil; err != nil {
+				return nil, err
+			}
+		}
 	}
-	rows := n
-	for _, in := range f.Inputs {
-		dims := ort.NewShape(1, n)
-		switch in.Role {
-		case signature.Tokens, signature.Positions, signature.TokenTypes:
-		case signature.Places:
-			dims, rows = ort.NewShape(1), 1
-		default:
+	if c := *at; c != nil && c.first == first && c.batch == batch && c.tokens == tokens {
+		return c, nil
+	}
+	if err := (*at).close(); err != nil {
+		return nil, err
+	}
+	c, err := f.prepare(first, batch, tokens)
+	if err != nil {
+		c, err = nil, errors.Join(err, c.close())
+	}
+	*at = c
+	return c, err
+}
+
+func (f *fixed) prepare(first, batch, tokens int64) (*fixedCall, error) {
+	s := f.signature
+	c := &fixedCall{first: first, batch: batch, tokens: tokens, numbers: map[signature.Role][]byte{}, outputs: make([]tensor, len(s.Outputs))}
+	add := func(t onnx.DataType, data []byte, dims ...int64) (tensor, error) {
+		v, err := newTensor(t, data, dims...)
+		if err == nil {
+			c.all = append(c.all, v)
+		}
+		return v, err
+	}
+	caches := make([]tensor, len(f.buffers))
+	var err error
+	for i, k := range s.Caches {
+		row := k.Heads * k.Rows * k.Size * int64(f.cacheType(i).Size())
+		if caches[i], err = add(f.cacheType(i), f.buffers[i][first*row:][:batch*row], batch, k.Heads, k.Rows, k.Size); err != nil {
+			return c, err
+		}
+		c.outputs[slices.Index(s.Outputs, k.Present)] = caches[i] // the same memory: tokens are written in place
+	}
+	// What lies ahead of a row's tokens is not seen, so the mask is all ones.
+	call := signature.Call{
+		Batch: batch, Length: tokens, IDs: make([]int64, batch*tokens), Positions: make([]int64, batch*tokens),
+		Mask: slices.Repeat([]int64{1}, int(batch*s.Capacity)), Documents: make([]int64, batch*s.Capacity), Pasts: make([]int64, batch),
+	}
+	for _, in := range s.Inputs {
+		if in.Role == signature.Past {
+			c.inputs = append(c.inputs, caches[in.Cache])
 			continue
 		}
-		t, err := ort.NewEmptyTensor[int64](dims)
+		values, dims := call.Feed(in)
+		data, err := integers(in.Type, values)
 		if err != nil {
-			return err
+			return c, fmt.Errorf("input %s: %w", in.Name, err)
 		}
-		f.each[in.Role] = t
-		if in.Role == signature.Places {
-			t.GetData()[0] = -1
+		c.numbers[in.Role] = data
+		t, err := add(in.Type, data, dims...)
+		if err != nil {
+			return c, fmt.Errorf("input %s: %w", in.Name, err)
 		}
-		if err := f.binding.BindInput(in.Name, t); err != nil {
-			return err
-		}
+		c.inputs = append(c.inputs, t)
 	}
-	if f.logits, err = newFloats(f.LogitsType, 1, rows, f.Vocabulary); err != nil {
-		return err
+	if s.Takes(signature.Places) {
+		tokens = 1
 	}
-	if err := f.binding.BindOutput(f.Logits, f.logits); err != nil {
-		return err
-	}
-	f.bound = n
-	return nil
+	c.logits = make([]byte, batch*tokens*s.Vocabulary*int64(s.LogitsType.Size()))
+	c.outputs[slices.Index(s.Outputs, s.Logits)], err = add(s.LogitsType, c.logits, batch, tokens, s.Vocabulary)
+	return c, err
 }
 
-// unbind frees what bind made.
-func (f *fixed) unbind() error {
-	f.bound = 0
-	err := destroy([]ort.Value{f.logits})
-	for _, t := range f.each {
-		err = errors.Join(err, t.Destroy())
+// call runs the model on the rows from first on, which have the same number of new tokens. The logits have
+// the rows one after another.
+func (f *fixed) call(ctx context.Context, first int64, parts []part) (_ Logits, err error) {
+	s, n := f.signature, int64(len(parts[0].tokens))
+	for _, p := range parts {
+		if p.past+n > s.Capacity {
+			return Logits{}, &ContextError{Tokens: int(p.past + n), Context: int(s.Capacity), Cache: true}
+		}
 	}
-	clear(f.each)
-	f.logits = nil
-	return err
+	c, err := f.prepared(first, int64(len(parts)), n)
+	if err != nil {
+		return Logits{}, err
+	}
+	for i, p := range parts {
+		row := int64(i) * n
+		for j, token := range p.tokens {
+			c.put(signature.Tokens, row+int64(j), token)
+			c.put(signature.Positions, row+int64(j), p.past+int64(j))
+		}
+		c.put(signature.CacheLength, int64(i), p.past)
+		if s.Takes(signature.Documents) {
+			for j, document := range p.documents {
+				c.put(signature.Documents, int64(i)*s.Capacity+int64(j), document)
+			}
+		}
+	}
+	outputs := slices.Clone(c.outputs)
+	err = f.run(ctx, c.inputs, outputs)
+	for i, t := range outputs { // what the model gives besides
+		if c.outputs[i] == nil && t != nil {
+			err = errors.Join(err, t.close())
+		}
+	}
+	if err != nil {
+		return Logits{}, err
+	}
+	data := floats(s.LogitsType, c.logits, f.scores[:0])
+	if s.LogitsType != onnx.Float {
+		f.scores = data
+	}
+	return Logits{Data: data, Vocabulary: int(s.Vocabulary)}, nil
 }
 
-// rows are the first tokens of every buffer, copied.
-type rows struct {
-	length  int64
-	buffers [][]byte
+// put writes a number of an input, if the model has it: int64, or int32 of cache_length.
+func (c *fixedCall) put(role signature.Role, at, value int64) {
+	data := c.numbers[role]
+	switch {
+	case data == nil:
+	case role == signature.CacheLength:
+		binary.NativeEndian.PutUint32(data[4*at:], uint32(value))
+	default:
+		binary.NativeEndian.PutUint64(data[8*at:], uint64(value))
+	}
 }
 
-func (*rows) close() error { return nil }
+func (f *fixed) forward(ctx context.Context, tokens []int64, past int64, documents []int64) (Logits, error) {
+	return f.call(ctx, 0, []part{{tokens, past, documents}})
+}
 
-// parts walks over the parts of a buffer [1, heads, capacity, size] that hold the first tokens.
-func (f *fixed) parts(i int, length int64) iter.Seq[[]byte] {
+// parts walks over the pieces of a buffer that hold the tokens from, to of a row: one of each head.
+func (f *fixed) parts(i int, row, from, to int64) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		data := bytesOf(f.buffers[i])
-		head := int64(len(data)) / f.Caches[i].Heads
-		for h := range f.Caches[i].Heads {
-			if !yield(data[h*head:][:head/f.Capacity*length]) {
+		heads := f.signature.Caches[i].Heads
+		head := int64(len(f.buffers[i])) / f.rows / heads
+		token := head / f.signature.Capacity
+		for h := range heads {
+			if !yield(f.buffers[i][(row*heads+h)*head:][from*token : to*token]) {
 				return
 			}
 		}
 	}
 }
 
+// copyRow gives a row the first tokens of another.
+func (f *fixed) copyRow(to, from, tokens int64) {
+	for i := range f.buffers {
+		next, stop := iter.Pull(f.parts(i, from, 0, tokens))
+		for piece := range f.parts(i, to, 0, tokens) {
+			source, _ := next()
+			copy(piece, source)
+		}
+		stop()
+	}
+}
+
+// swapRows exchanges the first tokens of two rows.
+func (f *fixed) swapRows(a, b, tokens int64) {
+	var held []byte
+	for i := range f.buffers {
+		next, stop := iter.Pull(f.parts(i, a, 0, tokens))
+		for piece := range f.parts(i, b, 0, tokens) {
+			other, _ := next()
+			held = append(held[:0], piece...)
+			copy(piece, other)
+			copy(other, held)
+		}
+		stop()
+	}
+}
+
+// copied are the first tokens of every buffer, copied.
+type copied struct {
+	length  int64
+	buffers [][]byte
+}
+
+func (*copied) close() error { return nil }
+
 func (*fixed) reserve(int64) {} // all is there
 
 func (f *fixed) keep(length int64) (kept, error) {
-	k := &rows{length: length}
+	k := &copied{length: length}
 	for i := range f.buffers {
 		var all []byte
-		for part := range f.parts(i, length) {
-			all = append(all, part...)
+		for piece := range f.parts(i, 0, 0, length) {
+			all = append(all, piece...)
 		}
 		k.buffers = append(k.buffers, all)
 	}
@@ -201,28 +258,26 @@ func (f *fixed) keep(length int64) (kept, error) {
 }
 
 // mark needs to keep nothing: the tokens that are there now are not overwritten.
-func (f *fixed) mark() kept { return &rows{} }
+func (f *fixed) mark() kept { return &copied{} }
 
 func (f *fixed) restore(k kept) error {
-	r := k.(*rows)
-	for i, all := range r.buffers {
-		for part := range f.parts(i, r.length) {
-			all = all[copy(part, all):]
+	c, ok := k.(*copied)
+	if !ok {
+		return fmt.Errorf("a snapshot of another kind of cache: %T", k)
+	}
+	for i, all := range c.buffers {
+		for piece := range f.parts(i, 0, 0, c.length) {
+			all = all[copy(piece, all):]
 		}
 	}
 	return nil
 }
 
-// reset needs to do nothing: rows beyond cache_length are never read.
-func (f *fixed) reset() error { return nil }
+// truncate needs to do nothing: tokens beyond cache_length are never read.
+func (f *fixed) truncate(int64) error { return nil }
 
 func (f *fixed) close() error {
-	err := errors.Join(f.unbind(), destroy(f.buffers), destroy(f.wide))
-	if f.cacheLength != nil {
-		err = errors.Join(err, f.cacheLength.Destroy())
-	}
-	if f.binding != nil {
-		err = errors.Join(err, f.binding.Destroy())
-	}
+	err := errors.Join(f.single.close(), f.pieces.close())
+	f.buffers, f.single, f.pieces = nil, nil, nil
 	return err
 }

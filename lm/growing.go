@@ -1,11 +1,11 @@
 package lm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-
-	ort "github.com/yalue/onnxruntime_go"
+	"sync/atomic"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -13,43 +13,49 @@ import (
 
 // growing hands the present outputs of a call to the next as its past: ONNX
 // Runtime makes a cache one token longer at each. Outputs are written into memory of this
-// package's, by turns into one of two buffers per cache: what the binding makes of outputs that
+// package's, by turns into one of two buffers per cache: what the runtime makes of outputs that
 // it is not given are copies.
 type growing struct {
-	*signature.Signature
-	session *ort.DynamicAdvancedSession
-	past    *values   // nil when the cache is empty
-	spare   [][]byte  // buffers that nobody reads any more, one per cache
-	logits  ort.Value // of the last call
-	scores  []byte    // where they stand
-	buffer  []float32 // the same as float32, of logits of 16 bits
-	most    int64     // tokens that are expected
+	*Decoder
+	past   *values   // nil when the cache is empty
+	spare  [][]byte  // buffers that nobody reads any more, one per cache
+	scores []byte    // where the logits stand
+	buffer []float32 // the same as float32, of logits of 16 bits
+	most   int64     // tokens that are expected
 }
 
 // values are the caches after some tokens. Nothing writes into them, so that several may
-// hold them: the decoder, and snapshots.
+// hold them: a sequence, and snapshots.
 type values struct {
-	list    []ort.Value // one per cache
-	buffers [][]byte    // that they stand in
-	holders int
+	tokens  int64
+	list    []tensor // one per cache
+	buffers [][]byte // that they stand in
+	holders atomic.Int32
 }
 
 func (v *values) held() *values {
 	if v != nil {
-		v.holders++
+		v.holders.Add(1)
 	}
 	return v
 }
 
 // close lets go of the values, and frees them where nobody else holds them.
 func (v *values) close() error {
-	if v == nil {
+	if v == nil || v.holders.Add(-1) > 0 {
 		return nil
 	}
-	if v.holders--; v.holders > 0 {
-		return nil
+	return closeAll(v.list)
+}
+
+func closeAll(tensors []tensor) error {
+	var errs []error
+	for _, t := range tensors {
+		if t != nil {
+			errs = append(errs, t.close())
+		}
 	}
-	return destroy(v.list)
+	return errors.Join(errs...)
 }
 
 // moreRows is how many tokens a cache may grow by before it takes new memory.
@@ -58,17 +64,18 @@ func moreRows(rows int64) int64 { return rows + rows/8 + 64 }
 // next makes the present caches of so many tokens, in the spare buffers where these are large
 // enough.
 func (g *growing) next(tokens int64) (*values, error) {
-	v := &values{buffers: make([][]byte, len(g.Caches)), holders: 1}
-	for i, c := range g.Caches {
+	v := &values{tokens: tokens, buffers: make([][]byte, len(g.signature.Caches))}
+	v.holders.Store(1)
+	for i, c := range g.signature.Caches {
 		row := c.Heads * c.Size * int64(g.cacheType(i).Size())
 		if i < len(g.spare) && int64(len(g.spare[i])) >= tokens*row {
 			v.buffers[i] = g.spare[i]
 		} else {
 			v.buffers[i] = make([]byte, max(moreRows(tokens), g.most)*row)
 		}
-		t, err := floatsIn(v.buffers[i][:tokens*row], g.cacheType(i), 1, c.Heads, tokens, c.Size)
+		t, err := newTensor(g.cacheType(i), v.buffers[i][:tokens*row], 1, c.Heads, tokens, c.Size)
 		if err != nil {
-			return nil, errors.Join(err, destroy(v.list))
+			return nil, errors.Join(err, closeAll(v.list))
 		}
 		v.list = append(v.list, t)
 	}
@@ -76,107 +83,152 @@ func (g *growing) next(tokens int64) (*values, error) {
 }
 
 // cacheType is the element type of a cache.
-func (g *growing) cacheType(cache int) onnx.DataType {
-	at := slices.IndexFunc(g.Inputs, func(in signature.Input) bool { return in.Role == signature.Past && in.Cache == cache })
-	return g.Inputs[at].Type
+func (d *Decoder) cacheType(cache int) onnx.DataType {
+	at := slices.IndexFunc(d.signature.Inputs, func(in signature.Input) bool { return in.Role == signature.Past && in.Cache == cache })
+	return d.signature.Inputs[at].Type
 }
 
-func (g *growing) forward(tokens []int64, past int64, documents []int64) (_ Logits, err error) {
-	inputs, release, err := g.feed(tokens, past, documents)
-	defer func() { err = errors.Join(err, release()) }()
+func (g *growing) forward(ctx context.Context, tokens []int64, past int64, documents []int64) (_ Logits, err error) {
+	n := int64(len(tokens))
+	inputs, own, err := g.feed(signature.Call{
+		Batch: 1, Length: n, IDs: tokens, Documents: documents,
+		Positions: count(past, make([]int64, n)), Mask: slices.Repeat([]int64{1}, int(past+n)),
+	}, func(in signature.Input) (tensor, error) {
+		if g.past != nil {
+			return g.past.list[in.Cache], nil
+		}
+		return nil, nil
+	})
+	defer func() { err = errors.Join(err, closeAll(own)) }()
 	if err != nil {
 		return Logits{}, err
 	}
-	present, err := g.next(past + int64(len(tokens)))
+	present, err := g.next(past + n)
 	if err != nil {
 		return Logits{}, err
 	}
 	g.spare = present.buffers
-	if err := g.newLogits(int64(len(tokens))); err != nil {
-		return Logits{}, errors.Join(err, present.close())
-	}
-	outputs := make([]ort.Value, len(g.Outputs))
-	at := slices.Index(g.Outputs, g.Logits)
-	outputs[at] = g.logits
-	for i, c := range g.Caches {
-		outputs[slices.Index(g.Outputs, c.Present)] = present.list[i]
-	}
-	given := slices.Clone(outputs)
-	err = g.session.Run(inputs, outputs)
-	for i, v := range outputs { // what the model gives besides
-		if given[i] == nil && i != at {
-			err = errors.Join(err, destroy([]ort.Value{v}))
-		}
-	}
-	g.logits = outputs[at]
+	logits, err := g.newLogits(n)
 	if err != nil {
 		return Logits{}, errors.Join(err, present.close())
 	}
-	shape := g.logits.GetShape()
-	if len(shape) != 3 {
-		return Logits{}, errors.Join(fmt.Errorf("output %s has the shape %v, want [batch, tokens, vocabulary]", g.Logits, shape), present.close())
+	s := g.signature
+	outputs := make([]tensor, len(s.Outputs))
+	at := slices.Index(s.Outputs, s.Logits)
+	outputs[at] = logits
+	for i, c := range s.Caches {
+		outputs[slices.Index(s.Outputs, c.Present)] = present.list[i]
 	}
-	data, err := floats(g.logits, g.buffer[:0])
-	if g.LogitsType != onnx.Float {
+	given := slices.Clone(outputs)
+	err = g.run(ctx, inputs, outputs)
+	var besides []tensor // what was made here, and what the model gives besides
+	for i, t := range outputs {
+		if given[i] == nil || i == at {
+			besides = append(besides, t)
+		}
+	}
+	defer func() { err = errors.Join(err, closeAll(besides)) }()
+	if err != nil {
+		return Logits{}, errors.Join(err, present.close())
+	}
+	shape := outputs[at].shape()
+	if len(shape) != 3 {
+		return Logits{}, errors.Join(fmt.Errorf("output %s has the shape %v, want [batch, tokens, vocabulary]", s.Logits, shape), present.close())
+	}
+	data := floats(s.LogitsType, outputs[at].bytes(), g.buffer[:0])
+	if s.LogitsType != onnx.Float {
 		g.buffer = data
 	}
+	g.replace(present)
+	return Logits{Data: data, Vocabulary: int(shape[2])}, nil
+}
+
+// replace takes other values in the place of the past ones, whose buffers are used again if nobody else
+// reads them.
+func (g *growing) replace(v *values) {
 	old := g.past
-	g.past, g.spare = present, nil
-	err = errors.Join(err, old.close())
-	if old != nil && old.holders == 0 {
+	g.past, g.spare = v, nil
+	if old != nil && old.close() == nil && old.holders.Load() == 0 {
 		g.spare = old.buffers
 	}
-	return Logits{Data: data, Vocabulary: int(shape[2])}, err
 }
 
 // newLogits makes the output of the logits, where the model says how many there are.
-func (g *growing) newLogits(tokens int64) error {
-	err := destroy([]ort.Value{g.logits})
-	g.logits = nil
-	if g.Vocabulary == 0 || err != nil {
-		return err
+func (g *growing) newLogits(tokens int64) (tensor, error) {
+	s := g.signature
+	if s.Vocabulary == 0 {
+		return nil, nil
 	}
-	if g.Takes(signature.Places) {
+	if s.Takes(signature.Places) {
 		tokens = 1
 	}
-	size := tokens * g.Vocabulary * int64(g.LogitsType.Size())
+	size := tokens * s.Vocabulary * int64(s.LogitsType.Size())
 	if int64(len(g.scores)) < size || int64(len(g.scores)) > 4*size {
 		g.scores = make([]byte, size) // those of a prompt are not kept for single tokens
 	}
-	g.logits, err = floatsIn(g.scores[:size], g.LogitsType, 1, tokens, g.Vocabulary)
-	return err
+	return newTensor(s.LogitsType, g.scores[:size], 1, tokens, s.Vocabulary)
 }
 
-// feed makes the inputs of a call; release frees those that are not the cache.
-func (g *growing) feed(tokens []int64, past int64, documents []int64) (inputs []ort.Value, release func() error, err error) {
-	var own []ort.Value
-	release = func() error { return destroy(own) }
-	n := int64(len(tokens))
-	call := signature.Call{
-		Batch: 1, Length: n, IDs: tokens, Documents: documents,
-		Positions: count(past, make([]int64, n)), Mask: slices.Repeat([]int64{1}, int(past+n)),
-	}
-	for _, in := range g.Inputs {
-		var v ort.Value
-		switch {
-		case in.Role != signature.Past:
+// feed makes the inputs of a call. past gives those of the cache; where it gives none, the input is empty.
+// own are the tensors to close behind the call.
+func (d *Decoder) feed(call signature.Call, past func(signature.Input) (tensor, error)) (inputs, own []tensor, err error) {
+	for _, in := range d.signature.Inputs {
+		var t tensor
+		if in.Role == signature.Past {
+			if t, err = past(in); err == nil && t != nil {
+				inputs = append(inputs, t)
+				continue
+			}
+			if err == nil {
+				t, err = emptyCache(in, d.signature.Caches[in.Cache], call.Batch)
+			}
+		} else {
 			values, dims := call.Feed(in)
-			v, err = newIntegers(in.Type, values, dims...)
-		case g.past != nil:
-			inputs = append(inputs, g.past.list[in.Cache])
-			continue
-		default:
-			v, err = newFloats(in.Type, g.Caches[in.Cache].Dims(1)...)
+			var data []byte
+			if data, err = integers(in.Type, values); err == nil {
+				t, err = newTensor(in.Type, data, dims...)
+			}
 		}
 		if err != nil {
-			return nil, release, fmt.Errorf("input %s: %w", in.Name, err)
+			return nil, own, fmt.Errorf("input %s: %w", in.Name, err)
 		}
-		own, inputs = append(own, v), append(inputs, v)
+		own, inputs = append(own, t), append(inputs, t)
 	}
-	return inputs, release, nil
+	return inputs, own, nil
+}
+
+func emptyCache(in signature.Input, c signature.Cache, batch int64) (tensor, error) {
+	dims := c.Dims(batch)
+	size := int64(in.Type.Size())
+	for _, n := range dims {
+		size *= n
+	}
+	return newTensor(in.Type, make([]byte, size), dims...)
 }
 
 func (g *growing) reserve(tokens int64) { g.most = moreRows(tokens) }
+
+// truncate copies the tokens that stay: a cache [heads, tokens, size] has them in pieces.
+func (g *growing) truncate(length int64) error {
+	if length == 0 || g.past == nil {
+		return g.forget()
+	}
+	if length == g.past.tokens {
+		return nil
+	}
+	shorter, err := g.next(length)
+	if err != nil {
+		return err
+	}
+	for i, c := range g.signature.Caches {
+		row := c.Size * int64(g.cacheType(i).Size())
+		for h := range c.Heads {
+			copy(shorter.buffers[i][h*length*row:][:length*row], g.past.buffers[i][h*g.past.tokens*row:])
+		}
+	}
+	g.replace(shorter)
+	return nil
+}
 
 func (g *growing) keep(int64) (kept, error) { return g.past.held(), nil }
 
@@ -189,14 +241,12 @@ func (g *growing) restore(k kept) error {
 	return err
 }
 
-// forget lets go of the caches and the logits.
+// forget lets go of the cache and the logits.
 func (g *growing) forget() error {
-	err := errors.Join(g.past.close(), destroy([]ort.Value{g.logits}))
-	g.past, g.spare, g.logits, g.scores, g.most = nil, nil, nil, nil, 0
+	err := g.past.close()
+	g.past, g.spare, g.scores, g.most = nil, nil, nil, 0
 	return err
 }
-
-func (g *growing) reset() error { return g.forget() }
 
 func (g *growing) close() error { return g.forget() }
 

@@ -18,7 +18,7 @@ import (
 // A text outgrows the trained length of LongRoPE. From there on all keys are turned by the long
 // factors, but deeper layers' keys still stem from calls with the short ones. Computed anew at the
 // crossing, the cache is that of one call with the whole text.
-func ExampleDecoder_Reset() {
+func ExampleSequence_Truncate() {
 	if err := customop.InitRuntime(""); err != nil {
 		log.Fatal(err)
 	}
@@ -33,6 +33,11 @@ func ExampleDecoder_Reset() {
 		log.Fatal(err)
 	}
 	defer decoder.Close()
+	sequence, err := decoder.NewSequence()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sequence.Close()
 	var text []int64
 	for i := range int64(24) {
 		text = append(text, 4+(37*i)%120)
@@ -40,16 +45,16 @@ func ExampleDecoder_Reset() {
 	// last gives the scores after the text, which comes token by token.
 	last := func(anew bool) []float32 {
 		var logits lm.Logits
-		err := decoder.Reset()
+		err := sequence.Truncate(0)
 		for i := 0; i < len(text) && err == nil; i++ {
 			next := text[i : i+1]
 			if anew && i == trained { // the first token beyond
-				if err = decoder.Reset(); err != nil {
+				if err = sequence.Truncate(0); err != nil {
 					break
 				}
 				next = text[:i+1]
 			}
-			logits, err = decoder.Forward(next)
+			logits, err = sequence.Forward(context.Background(), lm.Row{Tokens: next})
 		}
 		if err != nil {
 			log.Fatal(err)
@@ -57,10 +62,10 @@ func ExampleDecoder_Reset() {
 		return append([]float32(nil), logits.Last()...)
 	}
 	continued, anew := last(false), last(true)
-	if err := decoder.Reset(); err != nil {
+	if err := sequence.Truncate(0); err != nil {
 		log.Fatal(err)
 	}
-	logits, err := decoder.Forward(text) // in one call
+	logits, err := sequence.Forward(context.Background(), lm.Row{Tokens: text}) // in one call
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package lm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,25 +9,41 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
-	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
-// Model is a language model with the files of its folder. It must not be used
-// by several goroutines at once.
+// Model is a language model with what stands beside it in its folder. Many goroutines may use it at the same
+// time: weights are loaded once, and each text has a cache or a row of one.
 type Model struct {
-	*Decoder
 	Tokenizer  *tokenizer.Tokenizer
 	Chat       *chat.Template // nil where the folder has none
 	Generation Generation
+
+	decoder *Decoder
+	context int // 0 is any number
+	texts   generator
+	chosen  atomic.Uint64 // tokens
 }
 
-// Open opens a model: its .onnx file, or the folder that it is in. tokenizer.json must be
-// beside it; the chat template (chat_template.jinja or tokenizer_config.json) and
-// generation_config.json or config.json are read if they are there. The ONNX Runtime library
-// must have been initialised (customop.InitRuntime).
+// generator computes texts for many callers.
+type generator interface {
+	// generate computes a row, lets choose take a token by its logits, gives it to yield, and goes on behind it
+	// until a token has Finish, yield wants no more, or something fails.
+	generate(ctx context.Context, row Row, choose chooseToken, yield func(Token) bool) error
+	load() Load
+	close() error
+}
+
+// chooseToken takes the token after the logits.
+type chooseToken func(logits []float32) (Token, error)
+
+// Open opens a model: its .onnx file, or the folder that it stands in. Beside it are
+// tokenizer.json, which must be there, the chat template (chat_template.jinja or
+// tokenizer_config.json), and generation_config.json, genai_config.json or config.json, where it has them. The ONNX
+// Runtime library must have been initialised (customop.InitRuntime).
 func Open(path string, options Options) (_ *Model, err error) {
 	file, err := File(path)
 	if err != nil {
@@ -48,14 +63,80 @@ func Open(path string, options Options) (_ *Model, err error) {
 	if m.Generation, err = readGeneration(folder); err != nil {
 		return nil, err
 	}
-	if m.Decoder, err = OpenDecoder(file, options); err != nil {
+	if m.decoder, err = OpenDecoder(file, options); err != nil {
 		return nil, err
 	}
-	if v := m.Vocabulary(); v > 0 && m.Tokenizer.Size() > v {
+	if v := m.decoder.Vocabulary(); v > 0 && m.Tokenizer.Size() > v {
 		err := fmt.Errorf("the tokenizer in %s has %d tokens, but the model has %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.decoder.Close())
+	}
+	m.context = m.Generation.context
+	if options.Context != 0 {
+		m.context = max(0, options.Context)
+	}
+	if m.texts, err = newGenerator(m.decoder, options); err != nil {
+		return nil, errors.Join(err, m.decoder.Close())
 	}
 	return m, nil
+}
+
+func newGenerator(d *Decoder, options Options) (generator, error) {
+	queue := options.Queue
+	if queue == 0 {
+		queue = 4 * options.Rows
+	}
+	switch {
+	case options.Rows < 0 || options.Queue < 0:
+		return nil, fmt.Errorf("%d rows and a queue of %d: expected numbers of at least 0", options.Rows, options.Queue)
+	case options.Rows < 2 || d.Capacity() == 0:
+		return newPool(d, options.Rows, queue), nil
+	case d.whole:
+		return nil, errors.New("the model's frequencies depend on the length of a call, which several rows share: leave Rows at 0 or 1, or rewrite the model with length=context")
+	}
+	return newScheduler(d, options.Rows, queue), nil
+}
+
+// Close frees the model. Texts in the making end with ErrClosed.
+func (m *Model) Close() error { return errors.Join(m.texts.close(), m.decoder.Close()) }
+
+// Decoder is the model without what stands beside it. The model's Close closes it.
+func (m *Model) Decoder() *Decoder { return m.decoder }
+
+// ContextLength is the most tokens of a text, prompt and answer together: the capacity of the cache, or what
+// the configuration says (Options.Context stands in for that); 0 where nothing says it.
+func (m *Model) ContextLength() int {
+	capacity := m.decoder.Capacity()
+	if m.context == 0 || capacity > 0 && capacity < m.context {
+		return capacity
+	}
+	return m.context
+}
+
+// room refuses a text that is longer than the context, before anything is computed.
+func (m *Model) room(tokens int) error {
+	capacity := m.decoder.Capacity()
+	switch {
+	case capacity > 0 && tokens > capacity:
+		return &ContextError{Tokens: tokens, Context: capacity, Cache: true}
+	case m.context > 0 && tokens > m.context:
+		return &ContextError{Tokens: tokens, Context: m.context}
+	}
+	return nil
+}
+
+// Load is what a model does at the moment, and what it has done so far.
+type Load struct {
+	Rows             int // texts that can be generated at the same time; 0 is any number
+	Running, Waiting int // texts in a row, and callers that wait for one
+
+	Computed, Reused, Generated uint64 // tokens of prompts that were computed, and found in a cache; tokens of answers
+}
+
+// Load says what the model does at the moment.
+func (m *Model) Load() Load {
+	l := m.texts.load()
+	l.Generated = m.chosen.Load()
+	return l
 }
 
 // Folder is where tokenizer.json and the configurations of a model's file are: beside it, or
@@ -110,10 +191,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Input is what a text is generated from: one of its fields.
+// Input is what a text is generated from: a text, messages, tokens or a row.
 type Input struct {
 	Text     string         // as it stands, behind what the tokenizer puts in front of a text, such as BOS
 	Messages []chat.Message // of a conversation, in the form of the model's chat template; the assistant answers
+	Chat     chat.Options   // tools, documents and variables of the template, beside Messages
 	Tokens   []int64
 	Row      Row // of documents; what is generated belongs to the document of its last token
 }
@@ -134,64 +216,32 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 	case in.Text != "":
 		return m.Tokenizer.EncodeWithSpecial(in.Text)
 	case len(in.Messages) > 0:
-		return m.conversation(in.Messages)
+		return m.conversation(in)
 	}
 	return slices.Concat(in.Tokens, in.Row.Tokens), nil
 }
 
 // conversation is what the model's chat template makes of messages, up to where the assistant
 // speaks.
-func (m *Model) conversation(messages []chat.Message) ([]int64, error) {
+func (m *Model) conversation(in Input) ([]int64, error) {
 	if m.Chat == nil {
-		return nil, errors.New("the model's folder has no chat template; give a text in the model's format instead of messages")
+		return nil, ErrNoTemplate
 	}
-	text, err := m.Chat.Render(messages, chat.Options{AddGenerationPrompt: true})
+	options := in.Chat
+	options.AddGenerationPrompt = !options.ContinueFinalMessage
+	text, err := m.Chat.Render(in.Messages, options)
 	if err != nil {
 		return nil, err
 	}
 	return m.Tokenizer.Encode(text) // the template writes what begins a text itself
 }
 
-// documents are the ids of an input's tokens: document 1 where it has none.
-func (in Input) documents(tokens []int64) []int64 {
-	if len(in.Row.Documents) > 0 {
-		return in.Row.Documents
-	}
-	return slices.Repeat([]int64{1}, len(tokens))
-}
-
-// Begin computes a text that several others continue: a system message, or a long document.
-// The logits are those after its last token. Take a Snapshot after it to return to it.
-func (m *Model) Begin(ctx context.Context, in Input) (Logits, error) {
-	tokens, err := m.Tokens(in)
-	if err != nil {
-		return Logits{}, err
-	}
-	if err := m.Reset(); err != nil {
-		return Logits{}, err
-	}
-	return m.PrefillPacked(ctx, in.documents(tokens), tokens)
-}
-
 // genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have
 // it; "" where there is no such file.
 func genaiFile(folder string) (string, error) {
-	b, err := configfile.Read(filepath.Join(folder, "genai_config.json"), configfile.Config)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
+	config, err := readGenAI(folder)
 	if err != nil {
 		return "", err
-	}
-	var config struct {
-		Model struct {
-			Decoder struct {
-				Filename string `json:"filename"`
-			} `json:"decoder"`
-		} `json:"model"`
-	}
-	if err := json.Unmarshal(b, &config); err != nil {
-		return "", fmt.Errorf("%s: %w", filepath.Join(folder, "genai_config.json"), err)
 	}
 	name := config.Model.Decoder.Filename
 	if name != "" && !filepath.IsLocal(name) {

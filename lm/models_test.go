@@ -52,11 +52,7 @@ func TestEveryDecoder(t *testing.T) {
 			if c.options != nil {
 				path = patched(t, path, library, *c.options)
 			}
-			d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library, Chunk: 9})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
+			d := sequence(t, path, lm.Options{Threads: 1, OpsLibrary: library, Chunk: 9})
 			tokens := make([]int64, 30)
 			rng := rand.New(rand.NewPCG(3, 4))
 			for i := range tokens {
@@ -69,13 +65,13 @@ func TestEveryDecoder(t *testing.T) {
 			want, lengths := reference(t, path, library, tokens)
 			for range 2 { // the second time after Reset
 				got := [][]float32{}
-				logits, err := d.Prefill(context.Background(), tokens[:20]) // 9, 9 and 2 tokens
+				logits, err := d.Prefill(context.Background(), lm.Row{Tokens: tokens[:20]}) // 9, 9 and 2 tokens
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, slices.Clone(logits.Last()))
 				for _, token := range tokens[20:] {
-					if logits, err = d.Forward([]int64{token}); err != nil {
+					if logits, err = d.Forward(context.Background(), lm.Row{Tokens: []int64{token}}); err != nil {
 						t.Fatal(err)
 					}
 					got = append(got, slices.Clone(logits.Last()))
@@ -90,7 +86,7 @@ func TestEveryDecoder(t *testing.T) {
 						}
 					}
 				}
-				if err := d.Reset(); err != nil {
+				if err := d.Truncate(0); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -2,9 +2,11 @@ package lm_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -104,13 +106,22 @@ func TestLibrary(t *testing.T) {
 	for _, variable := range []string{"ROPE_OPS_LIBRARY", "HOME", "XDG_CACHE_HOME"} {
 		t.Setenv(variable, "")
 	}
-	d, err := lm.OpenDecoder(defined, lm.Options{})
+	var said bytes.Buffer
+	d, err := lm.OpenDecoder(defined, lm.Options{Log: slog.New(slog.NewTextHandler(&said, nil))})
 	if err != nil {
 		t.Fatalf("on the fallback: %v", err)
 	}
-	if _, err := d.Forward([]int64{1, 2, 3}); err != nil {
+	if got := said.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "runs on its fallback") || !strings.Contains(got, "librope_ops") {
+		t.Errorf("on the fallback the log has %q", got)
+	}
+	s, err := d.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forward(context.Background(), lm.Row{Tokens: []int64{1, 2, 3}}); err != nil {
 		t.Error(err)
 	}
+	s.Close()
 	d.Close()
 	for name, c := range map[string]struct {
 		path string
@@ -176,15 +187,15 @@ func TestBadInputs(t *testing.T) {
 		t.Errorf("after the errors: %v", ids)
 	}
 	other := openModel(t, nil)
-	s, err := other.Snapshot()
+	s, err := begin(t, other).Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	sentence(t, "another model's snapshot", m.Restore(s), "another decoder")
+	sentence(t, "another model's snapshot", begin(t, m).Restore(s), "another model")
 }
 
-// A cache that is full ends the generation with a sentence, and holds what it held.
+// A cache that is full ends the text.
 func TestFullCache(t *testing.T) {
 	library := testruntime.Require(t)
 	dir := folder(t, nil)
@@ -202,17 +213,18 @@ func TestFullCache(t *testing.T) {
 	defer m.Close()
 	var last error
 	count := 0
-	for _, err := range m.Generate(context.Background(), lm.Input{Text: "abcdefgh"}, lm.GenerateOptions{IgnoreEnd: true}) {
+	var finish lm.Finish
+	for token, err := range m.Generate(context.Background(), lm.Input{Text: "abcdefgh"}, lm.GenerateOptions{IgnoreEnd: true}) {
 		if last = err; err == nil {
 			count++
 		}
+		finish = token.Finish
 	}
-	sentence(t, "a text that is too long", last, "the cache holds 12 tokens at most")
-	if count != 5 || m.Length() != 12 {
-		t.Errorf("%d tokens, the cache has %d", count, m.Length())
+	if count != 5 || last != nil || finish != lm.FinishLength || m.ContextLength() != 12 {
+		t.Errorf("%d tokens, %v, finish %q, context %d", count, last, finish, m.ContextLength())
 	}
 	for _, err := range m.Generate(context.Background(), lm.Input{Text: "abcdefghijklmn"}, lm.GenerateOptions{}) {
-		sentence(t, "a prompt that is too long", err, "14 tokens do not fit into the cache, which has room for 12 of its 12")
+		sentence(t, "a prompt that is too long", err, "the text has 14 tokens and the cache room for 12")
 	}
 }
 
@@ -252,7 +264,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-func mustRead(t *testing.T, path string) string {
+func mustRead(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

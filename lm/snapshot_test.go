@@ -22,15 +22,11 @@ func TestSnapshot(t *testing.T) {
 		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
+			d := sequence(t, path, lm.Options{Threads: 1, OpsLibrary: library})
 			prefix, text := []int64{5, 17, 99, 42, 7, 8, 9}, []int64{11, 12, 13, 14}
 			step := func(tokens []int64) []float32 {
 				t.Helper()
-				logits, err := d.Forward(tokens)
+				logits, err := d.Forward(context.Background(), lm.Row{Tokens: tokens})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -44,7 +40,7 @@ func TestSnapshot(t *testing.T) {
 			}
 			step(prefix)
 			want := run()
-			if err := d.Reset(); err != nil {
+			if err := d.Truncate(0); err != nil {
 				t.Fatal(err)
 			}
 			step(prefix)
@@ -58,7 +54,7 @@ func TestSnapshot(t *testing.T) {
 				}
 				step([]int64{60, 61, 62})
 				if i == 1 {
-					if err := d.Reset(); err != nil {
+					if err := d.Truncate(0); err != nil {
 						t.Fatal(err)
 					}
 					step(slices.Repeat([]int64{3}, 20))
@@ -92,36 +88,32 @@ func TestPrefill(t *testing.T) {
 		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := lm.OpenDecoder(path, lm.Options{Threads: 1, OpsLibrary: library, Chunk: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
+			d := sequence(t, path, lm.Options{Threads: 1, OpsLibrary: library, Chunk: 4})
 			before, text := []int64{5, 17, 99}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
-			logits, err := d.Forward(slices.Concat(before, text))
+			logits, err := d.Forward(context.Background(), lm.Row{Tokens: slices.Concat(before, text)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := slices.Clone(logits.Last())
-			if err := d.Reset(); err != nil {
+			if err := d.Truncate(0); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Forward(before); err != nil {
+			if _, err := d.Forward(context.Background(), lm.Row{Tokens: before}); err != nil {
 				t.Fatal(err)
 			}
 			bad := slices.Clone(text)
 			bad[9] = 5000
-			if _, err := d.Prefill(context.Background(), bad); err == nil || !strings.Contains(err.Error(), "5000") || d.Length() != len(before) {
+			if _, err := d.Prefill(context.Background(), lm.Row{Tokens: bad}); err == nil || !strings.Contains(err.Error(), "5000") || d.Length() != len(before) {
 				t.Errorf("a token beyond the vocabulary: %v, %d tokens", err, d.Length())
 			}
 			ctx := &ends{Context: context.Background(), after: 2}
-			if _, err := d.Prefill(ctx, text); !errors.Is(err, context.Canceled) || d.Length() != len(before) {
+			if _, err := d.Prefill(ctx, lm.Row{Tokens: text}); !errors.Is(err, context.Canceled) || d.Length() != len(before) {
 				t.Errorf("a context that ends: %v, %d tokens", err, d.Length())
 			}
-			if _, err := d.Prefill(context.Background(), nil); err == nil {
+			if _, err := d.Prefill(context.Background(), lm.Row{Tokens: nil}); err == nil {
 				t.Error("no tokens were accepted")
 			}
-			logits, err = d.Prefill(context.Background(), text)
+			logits, err = d.Prefill(context.Background(), lm.Row{Tokens: text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,8 +122,8 @@ func TestPrefill(t *testing.T) {
 					t.Fatalf("score %d is %g, want %g", i, x, want[i])
 				}
 			}
-			if d.Capacity() > 0 {
-				if _, err := d.Prefill(context.Background(), slices.Repeat([]int64{1}, 27)); err == nil || !strings.Contains(err.Error(), "room for 26 of its 40") {
+			if d.Decoder().Capacity() > 0 {
+				if _, err := d.Prefill(context.Background(), lm.Row{Tokens: slices.Repeat([]int64{1}, 27)}); err == nil || !strings.Contains(err.Error(), "has 41 tokens and the cache room for 40") {
 					t.Errorf("too much: %v", err)
 				}
 			}

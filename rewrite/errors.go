@@ -28,6 +28,19 @@ var ErrForeignFallback = fallback.ErrForeign
 type EditError struct {
 	Layer int // WholeModel if it concerns no single layer
 	Err   error
+
+	// What says which request does not fit, in the words of a record ("scaling", "documents"), Given which method,
+	// and Where for which layers, if these do not fit. What is not known, or no method's, is "".
+	What, Given, Where string
+}
+
+// unfit is an EditError that tells what err tells of the request.
+func unfit(layer int, err error) *EditError {
+	e := &EditError{Layer: layer, Err: err}
+	if asked := (*plan.AskedError)(nil); errors.As(err, &asked) {
+		e.What, e.Given, e.Where = asked.What, asked.Given, asked.Where
+	}
+	return e
 }
 
 // WholeModel is the Layer of an error that concerns all layers.
@@ -53,7 +66,9 @@ func public(err error) error {
 	var unchanged *feature.UnchangedError
 	switch {
 	case errors.As(err, &layer):
-		return &EditError{layer.Layer, layer.Err}
+		e := unfit(layer.Layer, err)
+		e.Err = layer.Err
+		return e
 	case errors.As(err, &unchanged):
 		return partialError{unchanged}
 	}

@@ -43,7 +43,7 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 		if errors.Is(err, ErrNoAttention) {
 			return r, err
 		}
-		return r, &EditError{Layer: WholeModel, Err: err}
+		return r, unfit(WholeModel, err)
 	}
 	return r, nil
 }
@@ -56,7 +56,7 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 		return r, err
 	}
 	if err := r.aim(); err != nil {
-		return r, &EditError{Layer: WholeModel, Err: err}
+		return r, unfit(WholeModel, err)
 	}
 	r.methods.Context = r.known()
 	return r, nil
@@ -137,9 +137,9 @@ func (r *request) check() (err error) {
 // aim finds the target and lets it refuse what it does not have.
 func (r *request) aim() (err error) {
 	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
-		return err
+		return plan.Of("target", err)
 	}
-	return r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision})
+	return plan.Of("target", r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision}))
 }
 
 // known is what methods need to know of the model: from the caller, else from an earlier rewrite,
@@ -215,10 +215,10 @@ func (r *request) analysis() analysis.Options {
 // checkLayers refuses methods of layers that the model does not have.
 func (r *request) checkLayers(a *analysis.Analysis) error {
 	if err := r.methods.CheckTypes(); err != nil {
-		return &EditError{Layer: WholeModel, Err: err}
+		return unfit(WholeModel, err)
 	}
 	if err := r.methods.CheckLayers(len(a.Sites)); err != nil {
-		return &EditError{Layer: WholeModel, Err: err}
+		return unfit(WholeModel, err)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		raised, err := opset.Raise(s.model, n)
 		switch {
 		case err != nil:
-			return s, &EditError{Layer: WholeModel, Err: err}
+			return s, unfit(WholeModel, plan.Of("opset", err))
 		case raised.From == raised.To && raised.Converted == 0:
 			s.warnings = append(s.warnings, fmt.Sprintf("the model already uses opset %d, so it was not converted", raised.To))
 		default:
@@ -123,7 +123,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 	}
 	if r.earlier != nil && !r.inspection {
 		if err := r.earlier.Undo(s.model); err != nil {
-			return s, &EditError{Layer: WholeModel, Err: err}
+			return s, unfit(WholeModel, err)
 		}
 	}
 	return s, nil
@@ -134,7 +134,7 @@ func (r *request) analyse(ctx context.Context, eng *sharedengine.Engine, s *sour
 	if r.earlier != nil && r.earlier.HoldsOps() {
 		a, err := analysis.OfEarlier(s.model, r.earlier)
 		if err != nil {
-			return a, &EditError{Layer: WholeModel, Err: err}
+			return a, unfit(WholeModel, err)
 		}
 		return a, r.checkLayers(a)
 	}
@@ -159,7 +159,7 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 		return p, err
 	}
 	if err := r.target.Form(ctx, r.job(eng, values{source: s, analysis: a, plan: p})); err != nil {
-		return p, err
+		return p, plan.Of("target", err)
 	}
 	p.Conclude(r.target.Text(), r.target.Keeps)
 	return p, p.Check()
@@ -177,7 +177,7 @@ func (r *request) write(ctx context.Context, eng *sharedengine.Engine, v values)
 		before := shapesOf(m)
 		var err error
 		if out.Written, err = r.target.Write(ctx, r.job(eng, v)); err != nil {
-			return out, err
+			return out, plan.Of("target", err)
 		}
 		if len(v.plan.Sites) > 0 {
 			out.record = r.record(v, before)

@@ -28,7 +28,13 @@ for tool in "$@"; do
 		command -v python3 >/dev/null 2>&1 || continue # python3 is asked for by its own name
 		python3 -m pip --version >/dev/null 2>&1 || lack pip "apt-get install python3-pip"
 		;;
-	g++ | cmake | make | git | patch | tar | gzip)
+	node)
+		command -v node >/dev/null 2>&1 || lack node "apt-get install nodejs (version 20 or newer)"
+		;;
+	chromium)
+		command -v chromium >/dev/null 2>&1 || lack chromium "apt-get install chromium, or set CHROMIUM to a browser of that kind"
+		;;
+	npm | g++ | cmake | make | git | patch | tar | gzip)
 		command -v "$tool" >/dev/null 2>&1 || lack "$tool" "apt-get install $tool"
 		;;
 	python3)

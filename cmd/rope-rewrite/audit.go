@@ -32,13 +32,13 @@ func newAudit(c *cli.Common) *cobra.Command {
 		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
 		Short: "Compare what the model computes with what config.json claims",
 		Long: `Compares what each attention layer computes with what its configuration claims.
-The configuration is config.json and genai_config.json beside the model, or
-config.json in the folder above. Compared are base and scaling of the
+The configuration is config.json and genai_config.json, beside the model or in
+the folder above. Compared are base and scaling of the
 frequencies, rotated channels, windows, positions, softcap, sinks and heads.
 --repair writes the model that the configuration describes.
 
-Exit code 0 when nothing differs, 5 when something differs, 3 when a claim could
-not be measured, 4 when there is no rotary attention.`,
+Exit code 0 when nothing differs, 5 when something differs, 3 when a claim of
+an attention layer could not be measured, 4 when there is no rotary attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usage("expected one model or folder, got %d", len(args))

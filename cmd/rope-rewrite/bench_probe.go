@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,16 +52,20 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	if err != nil {
 		return t, err
 	}
-	defer d.Close() // the process ends here
+	s, err := d.NewSequence()
+	if err != nil {
+		return t, err
+	}
+	// Nothing is closed: the process ends here.
 	if n := d.Capacity(); n > 0 && n < length+tokens {
 		return t, fmt.Errorf("the cache of %s holds %d tokens, and %d are fed; give shorter --lengths, or rewrite the model with a larger capacity", model, n, length+tokens)
 	}
-	logits, err := d.Forward([]int64{0}) // a session's first run is slower than the others
+	logits, err := s.Forward(context.Background(), lm.Row{Tokens: []int64{0}}) // a session's first run is slower than the others
 	if err != nil {
 		return t, err
 	}
 	vocabulary := uint64(logits.Vocabulary)
-	if err := d.Reset(); err != nil {
+	if err := s.Truncate(0); err != nil {
 		return t, err
 	}
 	state := uint64(1)
@@ -75,7 +80,7 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	t = timing{Model: model, Length: length}
 	forward := func(ids []int64) (seconds, cpu float64, err error) {
 		start, busy := time.Now(), processorTime()
-		_, err = d.Forward(ids)
+		_, err = s.Forward(context.Background(), lm.Row{Tokens: ids})
 		return time.Since(start).Seconds(), processorTime() - busy, err
 	}
 	if t.FirstToken, t.FirstCPU, err = forward(prompt); err != nil {
@@ -83,11 +88,11 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	}
 	var seconds, cpu []float64
 	for range tokens {
-		s, c, err := forward([]int64{draw()})
+		elapsed, c, err := forward([]int64{draw()})
 		if err != nil {
 			return t, err
 		}
-		seconds, cpu = append(seconds, s), append(cpu, c)
+		seconds, cpu = append(seconds, elapsed), append(cpu, c)
 	}
 	slices.Sort(seconds)
 	slices.Sort(cpu)

@@ -27,8 +27,9 @@ type diagnosis struct {
 }
 
 type lookedAt struct {
-	Where string `json:"where"`
-	Path  string `json:"path"` // empty where nothing is
+	Where   string `json:"where"`
+	Path    string `json:"path"`              // empty where nothing is
+	Problem string `json:"problem,omitempty"` // why what is there cannot be used
 }
 
 type foundRuntime struct {
@@ -155,7 +156,7 @@ func looked(places []customop.Place, flag string) []lookedAt {
 		if i == 0 {
 			p.Where = flag
 		}
-		list = append(list, lookedAt{p.Where, p.Path})
+		list = append(list, lookedAt{p.Where, p.Path, p.Problem})
 	}
 	return list
 }
@@ -219,6 +220,8 @@ func (d *diagnosis) say(w *cli.Writer) {
 			found := p.Path
 			switch {
 			case found != "":
+			case p.Problem != "":
+				found = p.Problem
 			case i == 0:
 				found = "not given"
 			case i == 1:

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recipe"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -30,6 +31,7 @@ type rewriteCommand struct {
 	dryRun         bool
 	allowPartial   bool
 	recipe         string
+	followed       []recipe.Flag // of the recipe, those that count
 	force          bool
 	weights        cli.Weights
 	helpAll        bool
@@ -78,7 +80,7 @@ func (r *rewriteCommand) run(cmd *cobra.Command, path string) error {
 	if cli.IsFolder(path) {
 		work = r.folder
 	}
-	return r.limits.Within(cmd, &opts, func(ctx context.Context) error { return work(ctx, cmd, path, opts, selections) })
+	return r.unfit(r.limits.Within(cmd, &opts, func(ctx context.Context) error { return work(ctx, cmd, path, opts, selections) }))
 }
 
 func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path string, opts rewrite.Options, selections []cli.Selection) error {
@@ -184,7 +186,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			if err != nil {
 				return opts, nil, cli.Usage("--%s", flagged(f.axis.String(), err))
 			}
-			selections = append(selections, cli.Selection{Given: fmt.Sprintf("--%v %s", f.axis, text), Layers: selected})
+			selections = append(selections, r.selection(f.axis.String(), text, fmt.Sprintf("--%v %s", f.axis, text), selected))
 		}
 	}
 	if given("rope-parameters") {
@@ -209,7 +211,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 			return opts, nil, cli.Usage("--layers: %w", err)
 		}
 		opts.Layers = selected.Has
-		selections = append(selections, cli.Selection{Given: "--layers", Layers: selected})
+		selections = append(selections, r.selection("layers", r.layers, "--layers", selected))
 	}
 	return opts, selections, nil
 }

@@ -74,17 +74,17 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 			report.Warnings = append(report.Warnings, f.Path+": "+w)
 		}
 	}
+	progress.Done()
+	if !r.JSON { // before anything is written
+		cli.Warn(cmd, report.Warnings)
+	}
 	if !r.dryRun && !folder.Unverified() {
-		if err := folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.Link, Progress: progress.Say}); err != nil {
+		if err := r.writeFolder(ctx, cmd, folder, output); err != nil {
 			return err
 		}
 		report.Output = output
 	}
 	report.Files, report.Seconds = folder.Files, time.Since(start).Seconds()
-	progress.Done()
-	if !r.JSON {
-		cli.Warn(cmd, report.Warnings)
-	}
 	if err := r.Show(cmd, &report, func(w *cli.Writer) { r.folderTable(w, &report) }); err != nil {
 		return err
 	}
@@ -92,6 +92,12 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 		return cli.Exit(cli.ExitPartial, cli.ErrReported)
 	}
 	return nil
+}
+
+func (r *rewriteCommand) writeFolder(ctx context.Context, cmd *cobra.Command, folder *modelfolder.Folder, output string) error {
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	defer progress.Done()
+	return folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.Link, Progress: progress.Say})
 }
 
 // folderTable says what becomes of each file.

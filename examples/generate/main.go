@@ -4,11 +4,11 @@
 //	go run ./examples/generate -model build/smollm2/dynamo18/model.rope.onnx -chat -prompt "Why is the sky blue?"
 //
 // The model's folder holds tokenizer.json and generation_config.json (or
-// config.json) beside it. Text goes to stdout, figures to stderr.
+// config.json) beside it. Text goes to stdout, figures and why the text ended to stderr. ONNX Runtime and the op
+// library are looked for in the usual places; in a checkout, eval "$(make -s env)" names those that make build left.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
@@ -30,6 +29,7 @@ func main() {
 	flag.StringVar(&o.prompt, "prompt", "", "what the text starts with, or what is asked with -chat")
 	flag.StringVar(&o.system, "system", "", "the system's message with -chat; models may have one of their own")
 	flag.BoolVar(&o.chat, "chat", false, "the prompt is a user's message, in the form of the model's chat template")
+	flag.BoolVar(&o.ids, "ids", false, "print the tokens' ids instead of their text")
 	flag.IntVar(&o.maxTokens, "max-tokens", 64, "stop after this many tokens")
 	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "temperature of the draw; 0 takes the most likely token each time")
 	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens that together have this probability; 0 means all tokens")
@@ -48,7 +48,7 @@ func main() {
 
 type options struct {
 	model, prompt, system, runtime string
-	chat                           bool
+	chat, ids                      bool
 	maxTokens                      int
 	sample                         sample.Options
 	lm                             lm.Options
@@ -64,10 +64,7 @@ func run(ctx context.Context, o options) (err error) {
 	if o.prompt == "" {
 		return errors.New("give -prompt TEXT, which the text starts with")
 	}
-	// In the source tree the libraries are where make build leaves them.
-	runtime := cmp.Or(o.runtime, buildfiles.Find(customop.RuntimeVariable))
-	o.lm.OpsLibrary = cmp.Or(o.lm.OpsLibrary, buildfiles.Find(customop.LibraryVariable))
-	if err := customop.InitRuntime(runtime); err != nil {
+	if err := customop.InitRuntime(o.runtime); err != nil {
 		return err
 	}
 	model, err := lm.Open(o.model, o.lm)
@@ -86,6 +83,7 @@ func stream(ctx context.Context, model *lm.Model, o options) error {
 	}
 	start, count := time.Now(), 0
 	var prefill time.Duration
+	ended := "interrupted"
 	for token, err := range model.Generate(ctx, lm.Input{Tokens: tokens}, lm.GenerateOptions{MaxTokens: o.maxTokens, Sample: &o.sample}) {
 		if ctx.Err() != nil {
 			break // the text so far is what was wanted
@@ -96,10 +94,24 @@ func stream(ctx context.Context, model *lm.Model, o options) error {
 		if count == 0 {
 			prefill = time.Since(start)
 		}
-		fmt.Print(token.Text)
+		if o.ids {
+			fmt.Print(token.ID, " ")
+		} else {
+			fmt.Print(token.Text)
+		}
 		count++
+		switch token.Finish {
+		case lm.FinishStop:
+			ended = "the model ended it"
+		case lm.FinishLength:
+			ended = "as many tokens as -max-tokens allows"
+			if n := model.ContextLength(); n > 0 && len(tokens)+count > n {
+				ended = fmt.Sprintf("the model's context of %d tokens is full", n)
+			}
+		}
 	}
 	fmt.Println()
+	fmt.Fprintln(os.Stderr, "the text ended:", ended)
 	fmt.Fprintf(os.Stderr, "prompt: %d tokens, %.1f tokens/s; text: %d tokens, %.1f tokens/s\n",
 		len(tokens), rate(len(tokens), prefill), count, rate(count-1, time.Since(start)-prefill))
 	return nil

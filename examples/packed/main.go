@@ -24,8 +24,6 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
-	"github.com/rope-rewrite/rope-rewrite/internal/buildfiles"
-	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
@@ -70,10 +68,11 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 	if err != nil {
 		return err
 	}
-	// In the source tree the libraries are where make build leaves them.
-	runtime := buildfiles.Find(customop.RuntimeVariable)
-	library := buildfiles.Find(customop.LibraryVariable)
-	if err := customop.InitRuntime(runtime); err != nil {
+	if err := customop.InitRuntime(""); err != nil {
+		return err
+	}
+	library, err := customop.FindLibrary(customop.Options{})
+	if err != nil {
 		return err
 	}
 	tk, err := tokenizer.Open(filepath.Dir(model))
@@ -98,8 +97,12 @@ func run(ctx context.Context, out io.Writer, model, question string, files []str
 		if err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}
-		tokens, err := answer(ctx, decoder, tk, row, limit)
-		if err := errors.Join(err, decoder.Close()); err != nil {
+		sequence, err := decoder.NewSequence()
+		if err != nil {
+			return fmt.Errorf("%s: %w", mask, errors.Join(err, decoder.Close()))
+		}
+		tokens, err := answer(ctx, sequence, tk, row, limit)
+		if err := errors.Join(err, sequence.Close(), decoder.Close()); err != nil {
 			return fmt.Errorf("%s: %w", mask, err)
 		}
 		text := tk.Decode(tokens, false)
@@ -124,7 +127,7 @@ func read(files []string) ([]string, error) {
 	}
 	var documents []string
 	for _, name := range files {
-		b, err := configfile.Read(name, configfile.Text)
+		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}

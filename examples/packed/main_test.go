@@ -113,10 +113,12 @@ func TestAnswer(t *testing.T) {
 		}
 		defer decoder.Close()
 		for _, r := range rows {
-			if err := decoder.Reset(); err != nil {
+			sequence, err := decoder.NewSequence()
+			if err != nil {
 				t.Fatal(err)
 			}
-			tokens, err := answer(t.Context(), decoder, tk, r, 12)
+			tokens, err := answer(t.Context(), sequence, tk, r, 12)
+			sequence.Close()
 			if err != nil || len(tokens) == 0 {
 				t.Fatal(tokens, err)
 			}
@@ -179,7 +181,12 @@ func TestRewrittenModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer decoder.Close()
-		tokens, err := answer(t.Context(), decoder, smollm2(t), r, 12)
+		sequence, err := decoder.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sequence.Close()
+		tokens, err := answer(t.Context(), sequence, smollm2(t), r, 12)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,9 +54,9 @@ const endOfTurn = "<|im_end|>"
 
 // answer continues the row greedily; what it adds are readers, too. A model
 // that takes no document ids sees everything.
-func answer(ctx context.Context, decoder *lm.Decoder, tk *tokenizer.Tokenizer, row lm.Row, limit int) ([]int64, error) {
+func answer(ctx context.Context, text *lm.Sequence, tk *tokenizer.Tokenizer, row lm.Row, limit int) ([]int64, error) {
 	end, _ := tk.ID(endOfTurn)
-	logits, err := decoder.PrefillPacked(ctx, row.Documents, row.Tokens)
+	logits, err := text.Prefill(ctx, row)
 	var tokens []int64
 	for err == nil && ctx.Err() == nil {
 		next := lm.Argmax(logits.Last())
@@ -64,7 +64,7 @@ func answer(ctx context.Context, decoder *lm.Decoder, tk *tokenizer.Tokenizer, r
 			return tokens, nil
 		}
 		tokens = append(tokens, next)
-		logits, err = decoder.ForwardIn(lm.Reader, []int64{next})
+		logits, err = text.Forward(ctx, lm.Row{Tokens: []int64{next}, Documents: []int64{lm.Reader}})
 	}
 	return nil, errors.Join(err, ctx.Err())
 }

@@ -42,7 +42,7 @@ var Rules = []Rule{
 	{"rewrite/internal/fused/fusedtest", "cases that the tests of all fused ops run", []string{"rewrite/internal/fused", "rope", "onnx", "internal"}, nil},
 	{"rewrite/internal/tests", "the tests of rewrites, a folder for each subject, and `kit`, which they share", []string{All}, nil},
 
-	{"lm", "running a language model: its signature, its cache", []string{"onnx", "customop", "internal/signature", "internal/configfile"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
+	{"lm", "running a language model: many texts at a time, caches, conversations", []string{"onnx", "customop", "internal/signature", "internal/modelconfig", "internal/configfile"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
 	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, nil},
 	{"lm/chat/jinja", "chat templates as Python's Jinja2 renders them, for any Go program", nil, []string{"golang.org/x/text"}},
 	{"lm/sample", "choosing tokens", nil, nil},

@@ -5,40 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 )
 
-// GenAI is what genai_config.json beside a model says of its decoder. The zero
-// value says nothing.
+// GenAI is what genai_config.json says of a decoder. The zero value says nothing.
 type GenAI struct {
 	Path   string
-	Unread error    // why what stands there says nothing
-	Files  []string // names of the decoder's files, in the model's folder
+	Unread error  // why what stands there says nothing
+	File   string // the decoder's file, from the folder of genai_config.json; "" where it names none
 
 	Context, Heads, KVHeads, HeadSize, Layers, Window Number
 }
 
-// ReadGenAI reads genai_config.json in the model's folder; a missing one says
-// nothing.
+// ReadGenAI reads genai_config.json in the model's folder or the one above it; a
+// missing one says nothing.
 func ReadGenAI(modelPath string) GenAI {
-	path := filepath.Join(filepath.Dir(modelPath), "genai_config.json")
-	data, err := configfile.Read(path, configfile.Config)
-	if errors.Is(err, fs.ErrNotExist) {
-		return GenAI{}
+	dir := filepath.Dir(modelPath)
+	for _, file := range []string{filepath.Join(dir, "genai_config.json"), filepath.Join(dir, "..", "genai_config.json")} {
+		data, err := configfile.Read(file, configfile.Config)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return GenAI{Path: file, Unread: err}
+		default:
+			return ParseGenAI(file, data)
+		}
 	}
-	if err != nil {
-		return GenAI{Path: path, Unread: err}
-	}
-	return ParseGenAI(path, data)
+	return GenAI{}
 }
 
 // ParseGenAI reads the contents of the file. What keeps them from being read is in Unread.
-func ParseGenAI(path string, data []byte) GenAI {
+func ParseGenAI(name string, data []byte) GenAI {
 	var file keys
 	if err := json.Unmarshal(data, &file); err != nil {
-		return GenAI{Path: path, Unread: fmt.Errorf("%s is not a configuration in JSON: %w", path, err)}
+		return GenAI{Path: name, Unread: fmt.Errorf("%s is not a configuration in JSON: %w", name, err)}
 	}
 	model := file.object("model")
 	decoder := model.object("decoder")
@@ -48,8 +51,9 @@ func ParseGenAI(path string, data []byte) GenAI {
 		}
 		return n
 	}
-	g := GenAI{
-		Path:     path,
+	return GenAI{
+		Path:     name,
+		File:     decoder.text("filename"),
 		Context:  under(model.number("context_length"), "model."),
 		Heads:    under(decoder.number("num_attention_heads"), "model.decoder."),
 		KVHeads:  under(decoder.number("num_key_value_heads"), "model.decoder."),
@@ -57,22 +61,16 @@ func ParseGenAI(path string, data []byte) GenAI {
 		Layers:   under(decoder.number("num_hidden_layers"), "model.decoder."),
 		Window:   under(decoder.object("sliding_window").number("window_size"), "model.decoder.sliding_window."),
 	}
-	if name := decoder.text("filename"); name != "" {
-		g.Files = append(g.Files, name)
-	}
-	return g
 }
 
-// Describes says whether the file speaks of this model: it names the decoder's file,
-// and other models may stand in the same folder.
-func (g GenAI) Describes(modelPath string) bool {
-	if g.Path == "" || g.Unread != nil {
+// Describes says whether the file speaks of a model, whose path is given from the folder of
+// genai_config.json: it names the decoder's file, and other models may stand in the same folders.
+func (g GenAI) Describes(model string) bool {
+	switch {
+	case g.Path == "" || g.Unread != nil:
 		return false
+	case g.File == "":
+		return filepath.Base(model) == model
 	}
-	for _, name := range g.Files {
-		if name == filepath.Base(modelPath) {
-			return true
-		}
-	}
-	return len(g.Files) == 0
+	return path.Clean(g.File) == filepath.ToSlash(model)
 }

@@ -124,6 +124,9 @@ const customOps = "model.decoder.session_options.custom_ops_library"
 // CustomOps is the library with ops that genai_config.json names, "" where it names none.
 func (t *Text) CustomOps() string { return keys{"": t.Get(customOps)}.text("") }
 
+// Decoder is the decoder's file that genai_config.json names, from its own folder; "" where it names none.
+func (t *Text) Decoder() string { return keys{"": t.Get("model.decoder.filename")}.text("") }
+
 // ApplyHost writes into genai_config.json what the host must know. A library of the model's own
 // stays: own is its name, and the host then loads that one in place of now.Library.
 func (t *Text) ApplyHost(now Host) (own string, err error) {

@@ -12,17 +12,25 @@ import (
 // most is how many models a folder may have.
 const most = 1000
 
-// List lists the .onnx files in a folder and the folders in it, but for hidden ones. Links are not
-// followed. A folder without any is an error.
+// List lists the .onnx files in a folder and the folders in it, but for hidden ones. The folder may be a link;
+// links in it are not followed. A folder without any model is an error.
 func List(folder string) (paths []string, err error) {
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != folder && strings.HasPrefix(d.Name(), "."):
+		case d.IsDir() && path != real && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
 		case d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".onnx"):
-			paths = append(paths, path)
+			place, err := filepath.Rel(real, path)
+			if err != nil {
+				return err
+			}
+			paths = append(paths, filepath.Join(folder, place))
 		}
 		if len(paths) > most {
 			return fmt.Errorf("%s has more than %d .onnx files; give a folder of fewer", folder, most)

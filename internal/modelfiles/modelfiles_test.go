@@ -47,3 +47,17 @@ func TestPairs(t *testing.T) {
 		}
 	}
 }
+
+// A link to a folder is that folder; a link to a model is not followed.
+func TestListOfALink(t *testing.T) {
+	home := folder(t, "real/onnx/model.onnx", "real/.cache/x.onnx")
+	for name, to := range map[string]string{"link": "real", "real/again.onnx": "onnx/model.onnx"} {
+		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(home, "link")
+	if got, err := List(link); err != nil || !slices.Equal(got, []string{filepath.Join(link, "onnx", "model.onnx")}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}

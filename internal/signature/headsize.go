@@ -2,7 +2,9 @@ package signature
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -17,6 +19,11 @@ func headSize(g *onnx.Graph, past, folder string) (int64, error) {
 		return size, nil
 	}
 	size, err := headSizeInConfig(filepath.Join(folder, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) { // model hubs have it above the folder onnx
+		if above, failed := headSizeInConfig(filepath.Join(folder, "..", "config.json")); !errors.Is(failed, fs.ErrNotExist) {
+			size, err = above, failed
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("the graph does not say it elsewhere: %w", err)
 	}

@@ -238,6 +238,7 @@ func TestHeadSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		width  int64 // of what comes out of the attention; -1 is unknown
 		config string
+		above  bool // config.json is above the folder
 		want   int64
 		says   string
 	}{
@@ -247,10 +248,19 @@ func TestHeadSize(t *testing.T) {
 		"neither":               {width: -1, config: `{}`, says: "has neither head_dim"},
 		"no JSON":               {width: -1, config: `{`, says: "config.json"},
 		"no file":               {width: -1, says: `"k" leaves its last dimension open`},
+		"a file above":          {width: -1, config: `{"head_dim": 16}`, above: true, want: 16},
+		"no JSON above":         {width: -1, config: `{`, above: true, says: "config.json"},
 	} {
-		folder := t.TempDir()
+		folder := filepath.Join(t.TempDir(), "onnx")
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if c.config != "" {
-			if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(c.config), 0o644); err != nil {
+			file := filepath.Join(folder, "config.json")
+			if c.above {
+				file = filepath.Join(folder, "..", "config.json")
+			}
+			if err := os.WriteFile(file, []byte(c.config), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,30 +1,19 @@
 package chat
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
-// ErrRaised is wrapped by the error of a template that refuses a conversation by
-// raise_exception, as one whose roles do not alternate.
+// ErrRaised is wrapped by the error of a template that refuses a conversation
+// with raise_exception, for example if its roles do not alternate.
 var ErrRaised = jinja.ErrRaised
-
-// Message is one message of a conversation.
-type Message struct {
-	Role    string // "system", "user", "assistant", "tool" or what the template knows
-	Content string
-	// Extra holds what else a template reads: tool_calls, name, tool_call_id. A
-	// content here stands in for Content: nil is Python's None, and a list holds
-	// parts. Values are those of Options.
-	Extra map[string]any
-}
 
 // Options say what a conversation is rendered with. The zero value renders the
 // messages and nothing else.
@@ -34,20 +23,24 @@ type Message struct {
 // that: a json.RawMessage and a struct keep the order of their keys, which tools
 // are printed in, and a Go map is sorted.
 type Options struct {
-	// AddGenerationPrompt ends the text with the begin of the assistant's answer.
+	// AddGenerationPrompt ends the text with the beginning of the assistant's
+	// answer.
 	AddGenerationPrompt bool
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
 	ContinueFinalMessage bool
-	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
-	// a few templates tell from none.
+	// ContinuedField is the key of the last message that ContinueFinalMessage
+	// continues, as reasoning_content. Empty is content.
+	ContinuedField string
+	// Tools are JSON schemas of functions. Nil means none; a few templates treat an
+	// empty list differently.
 	Tools []any
 	// Documents are objects, most often with a title and a text.
 	Documents []any
-	// Variables are further ones of the template, as enable_thinking. One with the
-	// name of a special token stands in for it.
+	// Variables are further variables of the template, such as enable_thinking.
+	// One with the name of a special token replaces it.
 	Variables map[string]any
-	// Now is what templates take for the present time. Zero is time.Now().
+	// Now is the present time for templates. Zero is time.Now().
 	Now time.Time
 }
 
@@ -64,18 +57,21 @@ type variant struct {
 	err      error
 }
 
-func newVariant(text string) *variant {
+func newVariant(text, from string) *variant {
 	t, err := jinja.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("%s cannot be read: %w", from, err)
+	}
 	return &variant{text, t, err}
 }
 
 // Parse reads a template. Specials are the texts of the special tokens by their
-// names in tokenizer_config.json, as bos_token. What Jinja has and this package
-// does not is an error that names it, here or from Render.
+// names in tokenizer_config.json, as bos_token. A feature of Jinja that this
+// package does not have is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
-	v := newVariant(text)
+	v := newVariant(text, "the chat template")
 	if v.err != nil {
-		return nil, fmt.Errorf("the chat template cannot be read: %w", v.err)
+		return nil, v.err
 	}
 	return &Template{text: v, specials: maps.Clone(specials)}, nil
 }
@@ -87,17 +83,20 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 		return "", errors.New("the conversation is empty: give at least one message")
 	}
 	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
+		return "", errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
+	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
 	}
 	use := t.text
 	if o.Tools != nil && t.tools != nil {
 		use = t.tools
 	}
 	if use == nil {
-		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
+		return "", errors.New("the model has several chat templates but none named default, which conversations without tools need")
 	}
 	if use.err != nil {
-		return "", fmt.Errorf("the chat template cannot be read: %w", use.err)
+		return "", use.err
 	}
 	variables, err := t.variables(messages, o)
 	if err != nil {
@@ -105,7 +104,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 	}
 	continued := ""
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, use.text); err != nil {
+		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
 			return "", err
 		}
 	}
@@ -168,35 +167,4 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 	}
 	d["add_generation_prompt"] = o.AddGenerationPrompt
 	return d, nil
-}
-
-// value is what a message is in a template: role, content, and the rest by name.
-func (m Message) value() (*jinja.Dict, error) {
-	d := &jinja.Dict{}
-	for name, text := range map[string]string{"role": m.Role, "content": m.Content} {
-		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("its %s is not UTF-8", name)
-		}
-	}
-	d.Set("role", m.Role)
-	d.Set("content", m.Content)
-	for _, name := range slices.Sorted(maps.Keys(m.Extra)) {
-		v, err := value(m.Extra[name])
-		if err != nil {
-			return nil, fmt.Errorf("its %s: %w", name, err)
-		}
-		d.Set(name, v)
-	}
-	return d, nil
-}
-
-func value(v any) (any, error) {
-	if s, ok := v.(string); ok && !utf8.ValidString(s) {
-		return nil, errors.New("the text is not UTF-8")
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
-	}
-	return jinja.FromJSON(data)
 }

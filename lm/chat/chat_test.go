@@ -13,7 +13,7 @@ import (
 type chats struct {
 	Now           time.Time
 	Specials      map[string]string
-	Conversations map[string][]map[string]json.RawMessage
+	Conversations map[string][]Message
 	Options       map[string]map[string]json.RawMessage
 	Texts         []string
 	Cases         []struct {
@@ -34,22 +34,6 @@ func readGolden(t *testing.T, name string, into any) {
 	}
 }
 
-func messageOf(fields map[string]json.RawMessage) Message {
-	m := Message{Extra: map[string]any{}}
-	for name, raw := range fields {
-		var text *string
-		switch err := json.Unmarshal(raw, &text); {
-		case name == "role":
-			m.Role = *text
-		case name == "content" && err == nil && text != nil:
-			m.Content = *text
-		default:
-			m.Extra[name] = raw
-		}
-	}
-	return m
-}
-
 func optionsOf(t *testing.T, fields map[string]json.RawMessage) Options {
 	o := Options{Variables: map[string]any{}}
 	for name, raw := range fields {
@@ -58,7 +42,10 @@ func optionsOf(t *testing.T, fields map[string]json.RawMessage) Options {
 		case "add_generation_prompt":
 			err = json.Unmarshal(raw, &o.AddGenerationPrompt)
 		case "continue_final_message":
-			err = json.Unmarshal(raw, &o.ContinueFinalMessage)
+			if err = json.Unmarshal(raw, &o.ContinueFinalMessage); err != nil {
+				o.ContinueFinalMessage = true
+				err = json.Unmarshal(raw, &o.ContinuedField)
+			}
 		case "tools":
 			var tools []json.RawMessage
 			err = json.Unmarshal(raw, &tools)
@@ -95,13 +82,9 @@ func TestRender(t *testing.T) {
 			}
 			templates[c.Template] = template
 		}
-		var messages []Message
-		for _, fields := range golden.Conversations[c.Conversation] {
-			messages = append(messages, messageOf(fields))
-		}
 		o := optionsOf(t, golden.Options[c.Options])
 		o.Now = golden.Now
-		got, err := template.Render(messages, o)
+		got, err := template.Render(golden.Conversations[c.Conversation], o)
 		name := c.Template + ", " + c.Conversation + ", " + c.Options
 		switch {
 		case c.Text == nil && err == nil:
@@ -120,7 +103,7 @@ func TestRender(t *testing.T) {
 		}
 	}
 	t.Logf("%d templates, %d cases: %d texts equal, %d refused by both", len(templates), len(golden.Cases), equal, refused)
-	if len(templates) < 11 || equal < 1000 {
+	if len(templates) < 12 || equal < 1000 {
 		t.Error("the goldens are not complete")
 	}
 }
@@ -137,7 +120,9 @@ func TestRenderRefuses(t *testing.T) {
 		o        Options
 	}{
 		"is empty":            {nil, Options{}},
-		"exclude each other":  {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"give only one of":    {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"belongs to":          {one, Options{ContinuedField: "content"}},
+		"reads no thinking":   {one, Options{ContinueFinalMessage: true, ContinuedField: "thinking"}},
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},
 		"cannot be written":   {one, Options{Variables: map[string]any{"f": func() {}}}},
 		"is set by Render":    {one, Options{Variables: map[string]any{"messages": 1}}},

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,18 +12,18 @@ import (
 // tag marks the end of the message that is continued, as transformers does it.
 const tag = "CONTINUE_FINAL_MESSAGE_TAG "
 
-// mark puts the tag behind the last message's content, or behind its last part
-// that is a text, and returns what it stands behind.
-func mark(variables map[string]any, template string) (string, error) {
-	if !strings.Contains(template, "content") {
-		return "", errors.New("the chat template reads no content, so the last message cannot be continued")
+// mark puts the tag behind a field of the last message, or behind the field's last
+// part that is a text, and returns what it stands behind.
+func mark(variables map[string]any, field, template string) (string, error) {
+	if !strings.Contains(template, field) {
+		return "", fmt.Errorf("the chat template reads no %s, so the last message cannot be continued", field)
 	}
 	messages := variables["messages"].(jinja.List)
 	last := messages[len(messages)-1].(*jinja.Dict)
-	content, _ := last.Get("content")
+	content, _ := last.Get(field)
 	switch content := content.(type) {
 	case string:
-		last.Set("content", content+tag)
+		last.Set(field, content+tag)
 		return content, nil
 	case jinja.List:
 		for _, part := range slices.Backward(content) {
@@ -39,7 +40,7 @@ func mark(variables map[string]any, template string) (string, error) {
 			}
 		}
 	}
-	return "", errors.New("the last message has no text as its content, so it cannot be continued")
+	return "", fmt.Errorf("the last message has no text as its %s, so it cannot be continued", field)
 }
 
 // cut ends the text where the continued message ends.
@@ -47,7 +48,7 @@ func cut(text, continued string) (string, error) {
 	bare := strings.TrimFunc(tag, jinja.IsSpace)
 	at := strings.LastIndex(text, bare)
 	if at < 0 || !strings.Contains(text, strings.TrimFunc(continued, jinja.IsSpace)) {
-		return "", errors.New("the chat template does not print the last message as it is, so it cannot be continued")
+		return "", errors.New("the chat template changes the text of the last message, so it cannot be continued")
 	}
 	if strings.HasPrefix(text[at:], tag) {
 		return text[:at], nil

@@ -7,7 +7,8 @@
 //		{Role: "user", Content: "Why is the sky blue?"},
 //	}, chat.Options{AddGenerationPrompt: true})
 //
-// The text goes to the tokenizer, which must add no special tokens of its own.
+// A Message reads and writes the JSON of OpenAI's API. The text goes to the
+// tokenizer, which must add no special tokens of its own.
 //
 // # What is rendered
 //

@@ -17,74 +17,71 @@ import (
 // prints: chat_template.jinja with additional_chat_templates, else
 // chat_template.json, else the chat_template of tokenizer_config.json. Of several
 // the one named tool_use is for conversations with tools and the one named default
-// for all others. The error wraps fs.ErrNotExist where the folder has none.
+// for all others. The error wraps fs.ErrNotExist where the folder has none. A
+// template that cannot be read is an error of Render, since a model can be used
+// without it.
 func Open(folder string) (*Template, error) {
 	var config map[string]json.RawMessage
 	if err := readJSON(filepath.Join(folder, "tokenizer_config.json"), &config); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	named, from, err := templates(folder, config)
+	named, err := templates(folder, config)
 	if err != nil {
 		return nil, err
 	}
 	t := &Template{}
+	if len(named) == 0 {
+		return nil, fmt.Errorf("%s has no chat template: no chat_template.jinja, and no chat_template in tokenizer_config.json: %w", folder, fs.ErrNotExist)
+	}
 	if text, ok := named["default"]; ok {
-		t.text = newVariant(text)
+		t.text = newVariant(text, "the chat template of "+folder)
 	}
 	if text, ok := named["tool_use"]; ok {
-		t.tools = newVariant(text)
-	}
-	switch {
-	case len(named) == 0:
-		return nil, fmt.Errorf("%s has no chat template: no chat_template.jinja, and no chat_template in tokenizer_config.json: %w", folder, fs.ErrNotExist)
-	case t.text == nil && t.tools == nil:
-		return nil, fmt.Errorf("%s has several chat templates, and none is named default or tool_use", from)
-	case t.text != nil && t.text.err != nil:
-		return nil, fmt.Errorf("%s: the chat template cannot be read: %w", from, t.text.err)
+		t.tools = newVariant(text, "the chat template tool_use of "+folder)
 	}
 	t.specials, err = specials(folder, config)
 	return t, err
 }
 
-// templates gives a folder's templates by name, and the file they are from.
-func templates(folder string, config map[string]json.RawMessage) (map[string]string, string, error) {
-	named, path, err := files(folder)
+// templates gives a folder's templates by name.
+func templates(folder string, config map[string]json.RawMessage) (map[string]string, error) {
+	named, err := files(folder)
 	if err != nil || len(named) > 0 {
-		return named, path, err
+		return named, err
 	}
-	path = filepath.Join(folder, "chat_template.json")
+	path := filepath.Join(folder, "chat_template.json")
 	var processor map[string]json.RawMessage
 	switch err := readJSON(path, &processor); {
 	case errors.Is(err, fs.ErrNotExist):
 		path = filepath.Join(folder, "tokenizer_config.json")
 		processor = config
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	}
 	raw, ok := processor["chat_template"]
 	if !ok || string(raw) == "null" {
-		return nil, path, nil
+		return nil, nil
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return map[string]string{"default": text}, path, nil
+		return map[string]string{"default": text}, nil
 	}
 	var several []struct{ Name, Template *string }
 	if json.Unmarshal(raw, &several) != nil {
-		return nil, "", fmt.Errorf("%s: chat_template is neither a text nor a list of names and templates", path)
+		return nil, fmt.Errorf("%s: chat_template is neither a text nor a list of names and templates", path)
 	}
 	named = map[string]string{}
 	for _, one := range several {
 		if one.Name == nil || one.Template == nil {
-			return nil, "", fmt.Errorf("%s: a chat_template of the list has no name or no template", path)
+			return nil, fmt.Errorf("%s: a chat_template of the list has no name or no template", path)
 		}
 		named[*one.Name] = *one.Template
 	}
-	return named, path, nil
+	return named, nil
 }
 
 // files reads the templates that have files of their own.
-func files(folder string) (map[string]string, string, error) {
+func files(folder string) (map[string]string, error) {
 	paths := map[string]string{"default": filepath.Join(folder, "chat_template.jinja")}
 	// Only these two are ever chosen, so other names are not read.
 	for _, name := range []string{"tool_use", "default"} {
@@ -99,15 +96,15 @@ func files(folder string) (map[string]string, string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return nil, "", fmt.Errorf("the chat template: %w", err)
+			return nil, fmt.Errorf("the chat template: %w", err)
 		case !utf8.Valid(data):
-			return nil, "", fmt.Errorf("%s is not UTF-8, so it is not a chat template", path)
+			return nil, fmt.Errorf("%s is not UTF-8, so it is not a chat template", path)
 		default:
 			// Python reads a file's line ends as line feeds.
 			named[name] = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
 		}
 	}
-	return named, paths["default"], nil
+	return named, nil
 }
 
 // specials gives the special tokens by name. Of special_tokens_map.json they are

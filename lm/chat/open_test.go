@@ -55,6 +55,9 @@ func TestOpen(t *testing.T) {
 				t.Errorf("%s, tools %v: %q, %v; transformers has %q", name, given.tools, got, err, *given.want)
 			}
 		}
+		if openErr != nil && name != "nothing" && name != "null" {
+			t.Errorf("%s: %v, and it is to be said by Render", name, openErr)
+		}
 		if missing := name == "nothing" || name == "null"; errors.Is(openErr, fs.ErrNotExist) != missing {
 			t.Errorf("%s: %v", name, openErr)
 		}

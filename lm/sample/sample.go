@@ -16,6 +16,7 @@ type Options struct {
 	MinP              float64 // only tokens with at least this share of the best one's probability; 0 is all
 	RepetitionPenalty float64 // above 1 makes tokens that the text has less likely; 0 and 1 change nothing (Keskar et al., CTRL, 2019)
 	LogProbs          bool    // fill Choice.LogProb, which takes as long as a small layer of a model
+	Top               int     // how many of the likeliest tokens Choice.Top has; above 0 fills LogProb too
 	Seed              uint64  // the same seed draws the same tokens; 0 chooses a random seed
 }
 
@@ -31,8 +32,15 @@ type Sampler struct {
 // Choice is a token that was chosen.
 type Choice struct {
 	Token   int64
-	LogProb float64 // by the model's own logits: ln softmax(logits)[Token]; 0 unless Options.LogProbs
+	LogProb float64 // by the model's own logits: ln softmax(logits)[Token]; 0 unless Options.LogProbs or Top
 	Drawn   float64 // the same of the distribution that it was drawn from; 0 where the best token was taken
+	Top     []Likelihood
+}
+
+// Likelihood is what a token's logits say of it.
+type Likelihood struct {
+	Token   int64
+	LogProb float64 // ln softmax(logits)[Token]
 }
 
 // New checks the options. The error names one that is out of range.
@@ -43,7 +51,7 @@ func New(o Options) (*Sampler, error) {
 		most  float64
 	}{
 		{"Temperature", o.Temperature, math.MaxFloat64}, {"TopP", o.TopP, 1}, {"MinP", o.MinP, 1},
-		{"RepetitionPenalty", o.RepetitionPenalty, math.MaxFloat64}, {"TopK", float64(o.TopK), math.MaxInt32},
+		{"RepetitionPenalty", o.RepetitionPenalty, math.MaxFloat64}, {"TopK", float64(o.TopK), math.MaxInt32}, {"Top", float64(o.Top), math.MaxInt32},
 	} {
 		if !(c.value >= 0 && c.value <= c.most) {
 			return nil, fmt.Errorf("%s %g: expected a number from 0 to %g", c.name, c.value, c.most)
@@ -64,22 +72,45 @@ func (s *Sampler) Next(logits []float32, past []int64) (Choice, error) {
 		return Choice{}, err
 	}
 	o := s.options
-	sum, of := 0.0, func(token int) float64 { return 0 }
-	if o.LogProbs {
-		sum = logSum(logits, logits[best])
+	of := func(token int) float64 { return 0 }
+	if o.LogProbs || o.Top > 0 {
+		sum := logSum(logits, logits[best])
 		of = func(token int) float64 { return float64(logits[token]) - sum }
 	}
+	choice := Choice{Top: s.top(logits, of)}
 	scores := logits
 	if o.RepetitionPenalty != 0 && o.RepetitionPenalty != 1 {
 		scores = s.penalised(logits, past)
 		best = slices.Index(scores, slices.Max(scores))
 	}
 	if o.Temperature == 0 {
-		return Choice{Token: int64(best), LogProb: of(best)}, nil
+		choice.Token, choice.LogProb = int64(best), of(best)
+		return choice, nil
 	}
 	s.keep(scores, scores[best])
 	at, drawn := s.draw()
-	return Choice{Token: int64(at), LogProb: of(at), Drawn: drawn}, nil
+	choice.Token, choice.LogProb, choice.Drawn = int64(at), of(at), drawn
+	return choice, nil
+}
+
+// top are the likeliest tokens, the best first.
+func (s *Sampler) top(logits []float32, of func(int) float64) (list []Likelihood) {
+	n := min(s.options.Top, len(logits))
+	if n == 0 {
+		return nil
+	}
+	floor := s.kth(logits, n)
+	s.kept = s.kept[:0]
+	for i, x := range logits {
+		if x >= floor {
+			s.kept = append(s.kept, candidate{token: i, score: x})
+		}
+	}
+	slices.SortFunc(s.kept, better)
+	for _, c := range s.kept[:n] {
+		list = append(list, Likelihood{int64(c.token), of(c.token)})
+	}
+	return list
 }
 
 // LogSoftmax appends ln softmax(logits) to into.

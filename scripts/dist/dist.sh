@@ -88,3 +88,4 @@ sh "$here/sbom.sh" "$src" "$dist/rope-rewrite.cdx.json" "$version"
 python3 "$here/pack.py" "$version" "$src" "$dist" "$out" $wanted
 (cd "$out" && find -- * -type f | LC_ALL=C sort | xargs sha256sum -- >"$dist/SHA256SUMS" && mv "$dist/SHA256SUMS" .)
 ls -l "$out"
+echo "$(wc -l <"$out/SHA256SUMS") files in build/dist/out"

@@ -2,8 +2,8 @@
 # run.sh runs what `make dist` built, as `make dist-check` asks for it: the command from its archive without a compiler or
 # a library in reach, the wheel by pip and by uv, and for arm64 the kernels' tests and one patched model under qemu.
 #
-# For arm64 this machine must run programs of that kind (Debian: qemu-user-binfmt, from version 10 on), and
-# QEMU_LD_PREFIX must hold the libraries of such a system (libc6, libgcc-s1 and libstdc++6 of Debian's arm64).
+# For arm64 this machine must run programs of that kind (Debian: qemu-user-static, or qemu-user-binfmt). QEMU_LD_PREFIX
+# names the libraries of such a system; without it debootstrap unpacks them.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -12,23 +12,10 @@ root=$(cd "$here/../.." && pwd)
 dist=$BUILD/dist
 work=$dist/run
 model=$root/testdata/models/llama__optimum/model.onnx
-failed=0
+log=$work/log
+. "$here/steps.sh"
 unset ROPE_OPS_LIBRARY ONNXRUNTIME_SHARED_LIBRARY_PATH
 export ORT_DISABLE_TELEMETRY=1
-
-step() { # what, command...
-	what=$1
-	shift
-	if "$@" >"$work/log" 2>&1; then
-		printf 'pass  %-52s %s\n' "$what" "$(grep -v '^$' "$work/log" | tail -n 1)"
-	else
-		printf 'FAIL  %s\n' "$what"
-		sed 's/^/      /' "$work/log" | tail -n 20
-		failed=1
-	fi
-}
-
-none() { printf 'none  %-52s %s\n' "$1" "$2"; }
 
 rm -rf "$work"
 mkdir -p "$work/linux" "$work/home"
@@ -44,6 +31,21 @@ step "it rewrites" alone "$work/linux/rope-rewrite" "$model" -o "$work/same.onnx
 step "the model is the same" alone "$work/linux/rope-rewrite" validate "$model" "$work/same.onnx"
 step "it installs the library" alone "$work/linux/rope-rewrite" ops install "$work/installed"
 step "which is the one of the archive" cmp "$work/installed/librope_ops.so" "$dist/linux_amd64/librope_ops.so"
+
+python3 -m venv "$work/old"
+step "pip installs an ONNX Runtime that is too old" "$work/old/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary=:all: "onnxruntime==$PIN_OLD_ONNXRUNTIME"
+step "the command names it, with what upgrades it" sh -c "env -i HOME='$work/home' PATH='$work/old/bin:/nowhere' '$work/linux/rope-rewrite' version --json | grep -o 'onnxruntime $PIN_OLD_ONNXRUNTIME is older than .*run pip install --upgrade onnxruntime'"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	public=$(mktemp -d)
+	chmod 755 "$public"
+	cp "$work/linux/rope-rewrite" "$BUILD/onnxruntime/libonnxruntime.so" "$public/"
+	step "as a user without rights, and without HOME" setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH=/nowhere ORT_DISABLE_TELEMETRY=1 "$public/rope-rewrite" doctor
+	step "the same with a HOME that is not there" setpriv --reuid 65534 --regid 65534 --clear-groups env -i HOME=/nonexistent PATH=/nowhere ORT_DISABLE_TELEMETRY=1 "$public/rope-rewrite" doctor
+	step "with HOME read-only and /tmp mounted noexec" unshare --mount sh -ec "mount -t tmpfs -o ro none /mnt; mount --bind '$public' /opt; mount -t tmpfs -o noexec,mode=1777 none /tmp; exec env -i HOME=/mnt PATH=/nowhere ORT_DISABLE_TELEMETRY=1 /opt/rope-rewrite doctor"
+	rm -r "$public"
+else
+	none "as a user without rights" "needs root and setpriv"
+fi
 
 wheel=$(echo "$dist"/out/rope_rewrite-*manylinux*_x86_64.whl)
 step "pip installs the wheel" "$work/python/bin/python" -m pip --disable-pip-version-check install --quiet "$wheel"
@@ -116,12 +118,17 @@ EOF
 step "a Go service with the library inside builds" sh -c "cd '$work/service' && go mod init service && go mod edit -require github.com/rope-rewrite/rope-rewrite@v0.0.0 -replace github.com/rope-rewrite/rope-rewrite=./rope-rewrite && go mod tidy && go build -tags bundled -o service ."
 step "and runs from one file" alone "$work/service/service" "$work/same.onnx"
 
+if [ -z "${QEMU_LD_PREFIX:-}" ] && [ -x "$dist/linux_arm64/rope-rewrite" ] && [ "$(uname -m)" != aarch64 ] && [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null; then
+	step "libraries of Debian's arm64" sh "$here/debian.sh" trixie "$dist/roots/arm64" arm64
+	export QEMU_LD_PREFIX="$dist/roots/arm64"
+fi
 if "$dist/linux_arm64/rope-rewrite" version >/dev/null 2>&1; then
 	python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --platform manylinux_2_28_aarch64 --python-version 3.13 \
 		-d "$work/arm64" "onnxruntime==${PIN_HOSTS_ONNXRUNTIMES##* }"
 	python3 -m zipfile -e "$work"/arm64/*.whl "$work/arm64"
 	export ONNXRUNTIME_SHARED_LIBRARY_PATH="$work/arm64/onnxruntime/capi/libonnxruntime.so.${PIN_HOSTS_ONNXRUNTIMES##* }" HOME="$work/home"
-	step "arm64: the command" "$dist/linux_arm64/rope-rewrite" version
+	step "arm64: the command and its library load" "$dist/linux_arm64/rope-rewrite" doctor
+	step "arm64: it reads a model" "$dist/linux_arm64/rope-rewrite" inspect "$model"
 	step "arm64: it rewrites" "$dist/linux_arm64/rope-rewrite" "$model" -o "$work/arm64.onnx"
 	step "arm64: the model is the same" "$dist/linux_arm64/rope-rewrite" validate "$model" "$work/arm64.onnx"
 	if [ -d "$dist/native-linux_arm64" ]; then
@@ -131,6 +138,6 @@ if "$dist/linux_arm64/rope-rewrite" version >/dev/null 2>&1; then
 		step "arm64: the kernels' tests" "$dist/native-linux_arm64/test/kernel_test" 40 1000000
 	fi
 else
-	none "arm64" "this machine runs no programs for arm64 (see scripts/dist/run.sh)"
+	none "arm64" "it was not built, or this machine runs no programs for arm64 (qemu-user-static; the kernel's binfmt_misc)"
 fi
 exit $failed

@@ -2,8 +2,9 @@
 
     folder_genai.py ROPE_REWRITE FOLDER WORK
 
-Without a method the text must be the original's, token for token, with shared buffers on and off. With YaRN x 2 a pass key is
-asked for in a prompt beyond the original's context_length, which the original refuses.
+Without a method the text must be the original's, token for token, with shared buffers on and off, also where the model stands in
+a folder onnx below genai_config.json. With YaRN x 2 a pass key is asked for in a prompt beyond the original's context_length, which
+the original refuses.
 """
 import json
 import os
@@ -19,16 +20,19 @@ FILLER = "The grass is green. The sky is blue. The sun is yellow. Here we go. Th
 
 
 def main(rewriter, folder, work):
-    def patched(name, *flags):
+    def patched(folder, name, *flags):
         to = os.path.join(work, name)
         subprocess.run([rewriter, folder, "-o", to, "--force", *flags], check=True, stdout=subprocess.DEVNULL)
         return to
 
-    same, yarn = patched("same"), patched("yarn", "--scaling", "yarn:factor=2")
+    same, yarn = patched(folder, "same"), patched(folder, "yarn", "--scaling", "yarn:factor=2")
+    hub = patched(below(folder, work), "below-same")
     good = True
     for shared in (True, False):
         want, got = (generate(share(f, shared, work), chat("Why is the sky blue?"), 64) for f in (folder, same))
         good &= say(got == want, f"64 tokens as the original's, buffers {'shared' if shared else 'not shared'}", got)
+    want, got = (generate(f, chat("Why is the sky blue?"), 64) for f in (folder, hub))
+    good &= say(got == want, "64 tokens as the original's, the model in a folder onnx", got)
     prompt = passkey(folder)
     try:
         text = generate(folder, prompt, 8)
@@ -54,6 +58,25 @@ def share(folder, shared, work):
     with open(path) as f:
         config = json.load(f)
     config["search"]["past_present_share_buffer"] = shared
+    os.remove(path)
+    with open(path, "w") as f:
+        json.dump(config, f)
+    return to
+
+
+def below(folder, work):
+    """The folder as model hubs have it: the model in a folder onnx, which genai_config.json names."""
+    to = os.path.join(work, "below")
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(folder, to, copy_function=os.link)
+    os.mkdir(os.path.join(to, "onnx"))
+    for name in os.listdir(to):
+        if ".onnx" in name:
+            os.rename(os.path.join(to, name), os.path.join(to, "onnx", name))
+    path = os.path.join(to, "genai_config.json")
+    with open(path) as f:
+        config = json.load(f)
+    config["model"]["decoder"]["filename"] = "onnx/" + config["model"]["decoder"]["filename"]
     os.remove(path)
     with open(path, "w") as f:
         json.dump(config, f)

@@ -1,7 +1,8 @@
 // Distcheck looks at the programs and libraries of a release: their formats, what they need of the
 // system, and what libraries show. It prints a table in Markdown, and fails where something is not as it must be.
 //
-//	distcheck build/dist
+//	distcheck build/dist              all platforms
+//	distcheck build/dist linux_amd64  this one
 package main
 
 import (
@@ -39,14 +40,17 @@ type seen struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: distcheck DIRECTORY")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: distcheck DIRECTORY [PLATFORM...]")
 		os.Exit(2)
 	}
 	failed := false
 	fmt.Println("| file | machine | MB | needs | shows |")
 	fmt.Println("|---|---|---|---|---|")
 	for _, p := range platforms {
+		if wanted := os.Args[2:]; len(wanted) > 0 && !slices.Contains(wanted, p.name) {
+			continue
+		}
 		for _, name := range []string{p.program, p.library} {
 			path := filepath.Join(os.Args[1], p.name, name)
 			s, err := look(path)

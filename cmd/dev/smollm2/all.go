@@ -56,7 +56,7 @@ func (p *pipeline) run(ctx context.Context, command *cobra.Command) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("the rewrite of %s is wrong, see above", strings.Join(wrong, ", "))
 	}
-	fmt.Fprintf(out, "\nAll equal. Try it: go run ./examples/generate -model %s -chat -prompt \"Why is the sky blue?\"\n",
+	fmt.Fprintf(out, "\nAll equal. Try it: eval \"$(make -s env)\"; go run ./examples/generate -model %s -chat -prompt \"Why is the sky blue?\"\n",
 		filepath.Join(p.fetch.out, p.variants[0], rewrittenFile))
 	return nil
 }

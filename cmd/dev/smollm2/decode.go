@@ -73,18 +73,18 @@ func (s settings) decode(ctx context.Context, out io.Writer, models []string, co
 }
 
 // step fills the cache with a text and runs single tokens after it.
-func (t task) step(decoder *lm.Decoder) (s steps, err error) {
-	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
+func (t task) step(sequence *lm.Sequence) (s steps, err error) {
+	if _, err := sequence.Forward(context.Background(), lm.Row{Tokens: t.Texts[0][:min(16, len(t.Texts[0]))]}); err != nil {
 		return s, err // the first run of a session is slower than the others
 	}
-	if err := decoder.Reset(); err != nil {
+	if err := sequence.Truncate(0); err != nil {
 		return s, err
 	}
 	begun, err := consumed()
 	if err != nil {
 		return s, err
 	}
-	logits, err := decoder.Prefill(context.Background(), t.Texts[0])
+	logits, err := sequence.Prefill(context.Background(), lm.Row{Tokens: t.Texts[0]})
 	if err != nil {
 		return s, err
 	}
@@ -93,7 +93,7 @@ func (t task) step(decoder *lm.Decoder) (s steps, err error) {
 		s.Prompt = ended.seconds - begun.seconds
 	}
 	single := func() error {
-		logits, err := decoder.Forward([]int64{next})
+		logits, err := sequence.Forward(context.Background(), lm.Row{Tokens: []int64{next}})
 		if err == nil {
 			next = lm.Argmax(logits.Last())
 		}
@@ -104,7 +104,7 @@ func (t task) step(decoder *lm.Decoder) (s steps, err error) {
 			return s, err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "process %d has %d tokens in its cache; single ones follow\n", os.Getpid(), decoder.Length()) // for a profiler to attach
+	fmt.Fprintf(os.Stderr, "process %d has %d tokens in its cache; single ones follow\n", os.Getpid(), sequence.Length()) // for a profiler to attach
 	var before, after runtime.MemStats
 	start, err := consumed()
 	if err != nil {

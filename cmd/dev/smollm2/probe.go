@@ -92,24 +92,28 @@ func (t task) run() (f finding, err error) {
 	if err != nil {
 		return f, err
 	}
-	defer decoder.Close() // the process ends here
+	sequence, err := decoder.NewSequence()
+	if err != nil {
+		return f, err
+	}
+	// Nothing is closed: the process ends here.
 	if t.Steps > 0 {
-		s, err := t.step(decoder)
+		s, err := t.step(sequence)
 		f.Steps = &s
 		return f, err
 	}
-	if _, err := decoder.Forward(t.Texts[0][:min(16, len(t.Texts[0]))]); err != nil {
+	if _, err := sequence.Forward(context.Background(), lm.Row{Tokens: t.Texts[0][:min(16, len(t.Texts[0]))]}); err != nil {
 		return f, err // the first run of a session is slower than the others
 	}
 	if t.Prompt {
-		return t.prompt(decoder)
+		return t.prompt(sequence)
 	}
 	for i, text := range t.Texts {
-		if err := decoder.Reset(); err != nil {
+		if err := sequence.Truncate(0); err != nil {
 			return f, err
 		}
 		start := time.Now()
-		logits, err := decoder.Forward(text)
+		logits, err := sequence.Forward(context.Background(), lm.Row{Tokens: text})
 		if err != nil {
 			return f, err
 		}
@@ -126,7 +130,7 @@ func (t task) run() (f finding, err error) {
 				if len(tokens) == t.Greedy {
 					break
 				}
-				if logits, err = decoder.Forward(tokens[len(tokens)-1:]); err != nil {
+				if logits, err = sequence.Forward(context.Background(), lm.Row{Tokens: tokens[len(tokens)-1:]}); err != nil {
 					return f, err
 				}
 			}

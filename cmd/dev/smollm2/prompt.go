@@ -59,16 +59,16 @@ func (s settings) prompts(ctx context.Context, out io.Writer, models []string, l
 }
 
 // prompt computes a text in chunks.
-func (t task) prompt(decoder *lm.Decoder) (f finding, err error) {
-	if err := decoder.Reset(); err != nil {
+func (t task) prompt(sequence *lm.Sequence) (f finding, err error) {
+	if err := sequence.Truncate(0); err != nil {
 		return f, err
 	}
-	f.Token = decoder.TokenBytes()
+	f.Token = sequence.Decoder().TokenBytes()
 	if f.Loaded, err = memory("VmRSS:"); err != nil {
 		return f, err
 	}
 	start := time.Now()
-	if _, err := decoder.Prefill(context.Background(), t.Texts[0]); err != nil {
+	if _, err := sequence.Prefill(context.Background(), lm.Row{Tokens: t.Texts[0]}); err != nil {
 		return f, err
 	}
 	f.Seconds = []float64{time.Since(start).Seconds()}

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -46,7 +46,7 @@ func (v *OpsVersions) Ask(path string) error {
 // BrieflyMissing leaves out the folders, which are already listed.
 func BrieflyMissing(err error) error {
 	if missing, ok := err.(*customop.NotFoundError); ok {
-		return fmt.Errorf("%s was not found: %s", missing.Library, missing.Advice)
+		return errors.New(missing.Brief())
 	}
 	return err
 }

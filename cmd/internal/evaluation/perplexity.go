@@ -30,7 +30,7 @@ type UpTo struct {
 // depend on the length of a call. Windows do not overlap, since tokens that two of them share would
 // count as seen twice: a text may have room for fewer than are asked for.
 func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
-	ids, err := m.Tokenizer.Encode(r.Text)
+	ids, err := m.model.Tokenizer.Encode(r.Text)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 	}
 	count := min(r.Windows, len(ids)/longest)
 	lengths := []int{longest}
-	if m.WholePrompts() {
+	if m.model.Decoder().WholePrompts() {
 		lengths = r.Lengths
 	}
 	var list []Sample
@@ -79,11 +79,11 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 // logLosses is the negative log-probability of each token of a window; the first is not predicted
 // and has 0.
 func logLosses(ctx context.Context, m *opened, window []int64) ([]float64, error) {
-	if err := m.Reset(); err != nil {
+	if err := m.text.Truncate(0); err != nil {
 		return nil, err
 	}
 	step := len(window)
-	if !m.WholePrompts() {
+	if !m.model.Decoder().WholePrompts() {
 		step = Block
 	}
 	all := make([]float64, len(window))
@@ -91,7 +91,7 @@ func logLosses(ctx context.Context, m *opened, window []int64) ([]float64, error
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		logits, err := m.Forward(window[from:min(from+step, len(window))])
+		logits, err := m.text.Forward(context.Background(), lm.Row{Tokens: window[from:min(from+step, len(window))]})
 		if err != nil {
 			return nil, err
 		}

@@ -127,7 +127,7 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 			continue
 		}
 		for _, length := range r.Lengths {
-			trials, err := r.trials(m.Model, name, length)
+			trials, err := r.trials(m.model, name, length)
 			if err != nil {
 				return err
 			}
@@ -158,11 +158,11 @@ func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
 		longest, length = max(longest, len(t.Tokens)+t.Most), t.Length
 	}
 	copies := 2 // a cache that grows stands twice while a call runs
-	if m.Capacity() > 0 {
-		copies, longest = 1, m.Capacity()
+	if m.model.Decoder().Capacity() > 0 {
+		copies, longest = 1, m.model.Decoder().Capacity()
 	}
 	for _, sharing := range []bool{true, false} {
-		if sharing && m.WholePrompts() {
+		if sharing && m.model.Decoder().WholePrompts() {
 			continue // a prompt in pieces would mean something else
 		}
 		list := stages(trials, sharing)
@@ -174,11 +174,11 @@ func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
 			}
 			kept = max(kept, sum)
 		}
-		if need := m.TokenBytes() * int64(copies*longest+kept); r.Memory == 0 || need <= r.Memory {
+		if need := m.model.Decoder().TokenBytes() * int64(copies*longest+kept); r.Memory == 0 || need <= r.Memory {
 			return list, nil
 		}
 	}
-	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, but caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
+	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, but caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.model.Decoder().TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
 }
 
 // ask puts trials to a model, by the stages planned.
@@ -193,9 +193,9 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 		r.say(v, t.Task, t.Length)
 		start := time.Now()
 		if s := kept[plan[i].from]; s != nil {
-			err = m.Restore(s)
+			err = m.text.Restore(s)
 		} else {
-			err = m.Reset()
+			err = m.text.Truncate(0)
 		}
 		if err != nil {
 			return err
@@ -212,10 +212,10 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 			if kept[n] != nil {
 				continue
 			}
-			if _, err := m.Prefill(ctx, t.Tokens[m.Length():n]); err != nil {
+			if _, err := m.text.Prefill(ctx, lm.Row{Tokens: t.Tokens[m.text.Length():n]}); err != nil {
 				return err
 			}
-			if kept[n], err = m.Snapshot(); err != nil {
+			if kept[n], err = m.text.Snapshot(); err != nil {
 				return err
 			}
 		}
@@ -234,9 +234,8 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 
 // answer lets the model go on behind the prompt, greedily, until enough is found.
 func answer(ctx context.Context, m *opened, t Trial) (text string, right bool, err error) {
-	input := lm.Input{Tokens: t.Tokens[m.Length():]}
-	options := lm.GenerateOptions{MaxTokens: t.Most, Sample: &sample.Options{}, Continue: true}
-	for token, err := range m.Generate(ctx, input, options) {
+	options := lm.GenerateOptions{MaxTokens: t.Most, Sample: &sample.Options{}}
+	for token, err := range m.model.GenerateIn(ctx, m.text, lm.Input{Tokens: t.Tokens}, options) {
 		if err != nil {
 			return text, false, err
 		}

@@ -27,13 +27,14 @@ type Variant struct {
 
 // opened is a variant that runs.
 type opened struct {
-	*lm.Model
+	model   *lm.Model
+	text    *lm.Sequence
 	methods []provenance.Edit // what the patch changed
 	folder  string            // of the patched file
 }
 
 func (o *opened) close() error {
-	return errors.Join(o.Close(), os.RemoveAll(o.folder))
+	return errors.Join(o.text.Close(), o.model.Close(), os.RemoveAll(o.folder))
 }
 
 // open patches a variant and loads it. With lastLogits it computes the logits of the last token
@@ -65,8 +66,12 @@ func (v Variant) open(ctx context.Context, options lm.Options, lastLogits bool) 
 		}
 		patched = file
 	}
-	if o.Model, err = lm.Open(patched, options); err != nil {
+	options.Context = -1 // how a model fails beyond its context is what is asked
+	if o.model, err = lm.Open(patched, options); err != nil {
 		return nil, fmt.Errorf("%s: %w", v.Name, err)
+	}
+	if o.text, err = o.model.Decoder().NewSequence(); err != nil {
+		return nil, errors.Join(err, o.model.Close())
 	}
 	return o, nil
 }

@@ -27,7 +27,8 @@ func (f *Folder) audit(ctx context.Context, opts rewrite.Options) error {
 		if say != nil {
 			opts.Progress = func(what string) { say(x.Path + ": audit: " + what) }
 		}
-		beside := audit.Configurations{Config: f.content(f.configOf(x.Path)), GenAI: f.content(path.Join(path.Dir(x.Path), genaiConfigFile))}
+		genai := f.above(x.Path, genaiConfigFile)
+		beside := audit.Configurations{Config: f.content(f.above(x.Path, configFile)), GenAI: f.content(genai), Model: strings.TrimPrefix(x.Path, path.Dir(genai)+"/")}
 		found, err := audit.Compare(ctx, f.lines[i].model, beside, opts)
 		if ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory) {
 			return err

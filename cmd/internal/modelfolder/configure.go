@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
@@ -114,6 +115,10 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 				library, err = f.configureHost(config, text, opts)
 				return err
 			}
+		case tokenizerConfigFile:
+			apply = func(config string, text *modelconfig.Text, opts rewrite.Options) error {
+				return f.configureTokenizer(config, text, earlier, opts)
+			}
 		default:
 			continue
 		}
@@ -154,29 +159,30 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 
 // configureModel describes in config.json the new models that read it.
 func (f *Folder) configureModel(config string, text *modelconfig.Text, opts rewrite.Options) error {
-	report := f.first(func(model string) bool { return f.configOf(model) == config })
-	if report == nil {
+	i := f.first(func(model string) bool { return f.above(model, configFile) == config })
+	if i < 0 {
 		return nil
 	}
-	warnings, err := text.Apply(meaningOf(report, opts.Context.Length))
+	warnings, err := text.Apply(meaningOf(f.Files[i].Report, opts.Context.Length))
 	for _, w := range warnings {
 		f.Warnings = append(f.Warnings, config+": "+w)
 	}
 	return err
 }
 
-// configOf is the path of the config.json that modelconfig.Read finds for a model, "" where there is none.
-func (f *Folder) configOf(model string) string {
+// above is the path of the file of a name that belongs to a model: beside it or, as model hubs have it, in
+// the folder above. It is "" where there is none.
+func (f *Folder) above(model, name string) string {
 	dir := path.Dir(model)
 	for _, at := range []string{dir, path.Dir(dir)} {
-		if name := path.Join(at, configFile); !missing(filepath.Join(f.path, filepath.FromSlash(name))) {
-			return name
+		if file := path.Join(at, name); !missing(filepath.Join(f.path, filepath.FromSlash(file))) {
+			return file
 		}
 	}
 	return ""
 }
 
-// addLibrary puts the op library beside a model.
+// addLibrary puts the op library beside a genai_config.json.
 func (f *Folder) addLibrary(at, library string) error {
 	data, err := configfile.Read(library, configfile.Library)
 	if err != nil {
@@ -199,12 +205,7 @@ func (f *Folder) dropAdded(files []source, earlier *record) {
 	}
 }
 
-// first returns the report of the first rewritten model whose path is wanted.
-func (f *Folder) first(of func(path string) bool) *rewrite.Report {
-	for _, x := range f.Files {
-		if x.What == Rewritten && of(x.Path) {
-			return x.Report
-		}
-	}
-	return nil
+// first returns the place in Files of the first rewritten model whose path is wanted, -1 where there is none.
+func (f *Folder) first(of func(path string) bool) int {
+	return slices.IndexFunc(f.Files, func(x File) bool { return x.What == Rewritten && of(x.Path) })
 }

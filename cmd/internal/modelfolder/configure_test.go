@@ -220,3 +220,13 @@ func TestUnreadConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// A genai_config.json above the folder onnx counts in the audit of the new models.
+func TestAuditOfAHostAboveIsForetold(t *testing.T) {
+	folder := above(t, "onnx/model.onnx")
+	write(t, folder, "genai_config.json", strings.Replace(read(t, folder, "genai_config.json"), `"head_size": 16`, `"head_size": 32`, 1))
+	_, f := rewritten(t, folder, options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{})
+	if len(f.Warnings) != 1 || !strings.HasPrefix(f.Warnings[0], "onnx/model.onnx: audit will exit with 5: genai_config.json: ") {
+		t.Errorf("warnings %q", f.Warnings)
+	}
+}

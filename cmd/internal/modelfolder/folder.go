@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -206,16 +204,4 @@ func (f *Folder) sort() {
 		files[to], lines[to] = f.Files[from], f.lines[from]
 	}
 	f.Files, f.lines = files, lines
-}
-
-// isFolder reports whether a path is a folder.
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-// missing reports whether nothing is at a path.
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,5 +138,90 @@ func TestOwnLibraryNeedsAFallback(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(output, customop.LibraryFile())); err == nil {
 		t.Error("the op library is there, and nothing needs it")
+	}
+}
+
+// above is a GenAI folder as model hubs have it: genai_config.json names a decoder in the folder onnx.
+func above(t *testing.T, decoder string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "hub")
+	put(t, folder, "llama__genai-fp32/config.json", "llama__genai-fp32/genai_config.json", "llama__genai-fp32/model.onnx as onnx/model.onnx", "llama__genai-fp16/model.onnx as onnx/model_fp16.onnx")
+	write(t, folder, "genai_config.json", strings.Replace(read(t, folder, "genai_config.json"), `"filename": "model.onnx"`, `"filename": "`+decoder+`"`, 1))
+	return folder
+}
+
+// GenAI looks for the decoder and for the op library from the folder of genai_config.json.
+func TestHostAboveItsDecoder(t *testing.T) {
+	output, f := rewritten(t, above(t, "onnx/model.onnx"), options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{})
+	want := fmt.Sprintf("model.decoder.session_options.custom_ops_library %q\nmodel.context_length 64 → 128\nsearch.max_length 64 → 128", customop.LibraryFile())
+	if got := changesOf(f, "genai_config.json"); got != want {
+		t.Errorf("changes\n%s\nwant\n%s", got, want)
+	}
+	for name, want := range map[string]bool{customop.LibraryFile(): true, "onnx/" + customop.LibraryFile(): false} {
+		if _, err := os.Stat(filepath.Join(output, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(f.Warnings) > 0 {
+		t.Errorf("warnings %q", f.Warnings)
+	}
+	for _, m := range audited(t, output).Models {
+		of := filepath.Base(m.Model) == "model.onnx"
+		if got := strings.Contains(strings.Join(m.Configs, " "), "genai_config.json"); got != of {
+			t.Errorf("%s: audit reads %q", m.Model, m.Configs)
+		}
+	}
+}
+
+// What genai_config.json says of a file that the folder does not have stays.
+func TestHostOfNoDecoder(t *testing.T) {
+	_, f := rewritten(t, above(t, "model.onnx"), options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{})
+	if got := changesOf(f, "genai_config.json"); got != "" {
+		t.Errorf("changes %s", got)
+	}
+	if want := "genai_config.json: it names model.onnx, which is not in the folder; it is left unchanged"; !slices.Contains(f.Warnings, want) {
+		t.Errorf("warnings %q, want %q", f.Warnings, want)
+	}
+}
+
+// A model with inputs that GenAI does not feed is refused, and one whose new input has a value of its own is not.
+func TestNotRunByGenAI(t *testing.T) {
+	type change func(*rewrite.Options)
+	for name, c := range map[string]struct {
+		model  string
+		method string
+		change change
+		want   string // "" is no error
+	}{
+		"documents":   {"llama__genai-fp32", "mask intra-document", func(o *rewrite.Options) { o.Documents.Input = "ids" }, "does not feed the new input ids; leave out --documents or"},
+		"fixed cache": {"llama__dynamo18", "", func(o *rewrite.Options) { o.Cache.Capacity = 64 }, "does not feed the new input cache_length; leave out --kv or"},
+		"logits":      {"llama__genai-fp32", "", func(o *rewrite.Options) { o.LogitsPlaces = "places" }, ""},
+		"raw cache":   {"llama__dynamo18", "", func(o *rewrite.Options) { o.Cache.Raw = true }, ""},
+	} {
+		folder := t.TempDir()
+		put(t, folder, c.model+"/config.json", "llama__genai-fp32/genai_config.json", c.model+"/model.onnx")
+		opts := options(t)
+		if c.method != "" {
+			opts = options(t, c.method)
+		}
+		c.change(&opts)
+		f, err := modelfolder.Prepare(context.Background(), folder, opts)
+		if f != nil {
+			f.Close()
+		}
+		if said := fmt.Sprint(err); (err == nil) != (c.want == "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err == nil {
+			continue
+		}
+		if err := os.Remove(filepath.Join(folder, "genai_config.json")); err != nil { // as the error says
+			t.Fatal(err)
+		}
+		if f, err = modelfolder.Prepare(context.Background(), folder, opts); err != nil {
+			t.Errorf("%s, without genai_config.json: %v", name, err)
+			continue
+		}
+		f.Close()
 	}
 }

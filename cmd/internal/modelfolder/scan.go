@@ -12,9 +12,10 @@ import (
 
 // Names of files that are not only copied.
 const (
-	modelExtension  = ".onnx"
-	configFile      = "config.json"
-	genaiConfigFile = "genai_config.json"
+	modelExtension      = ".onnx"
+	configFile          = "config.json"
+	genaiConfigFile     = "genai_config.json"
+	tokenizerConfigFile = "tokenizer_config.json"
 )
 
 // source is one file of the folder that is read.
@@ -26,8 +27,11 @@ type source struct {
 
 // scan lists the files below a folder, and what is left out: hidden files and folders, and
 // what is not a regular file. Links to files are followed, because a hub's cache consists of
-// them; links to folders are not.
+// them; links to folders are not, but for the folder itself.
 func scan(folder string) (list []source, left []string, err error) {
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return nil, nil, err
+	}
 	err = filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == folder {
 			return err

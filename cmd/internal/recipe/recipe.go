@@ -130,9 +130,9 @@ func Parse(file string, data []byte) (*Recipe, error) {
 		if seen[key.Value] = true; key.Value == "version" {
 			continue
 		}
-		flags, err := k.flags(key.Value, value)
+		flags, wrong, err := k.flags(key.Value, value)
 		if err != nil {
-			return nil, at(value.Line, "%s: %w", key.Value, err)
+			return nil, at(wrong.Line, "%s: %w", key.Value, err)
 		}
 		r.Flags = append(r.Flags, flags...)
 	}
@@ -155,44 +155,44 @@ func notYAML(file string, err error) error {
 	return &Error{file, line, fmt.Errorf("this is not YAML: %s", text)}
 }
 
-// flags reads the value of a key.
-func (k kinds) flags(name string, value *yaml.Node) ([]Flag, error) {
+// flags reads the value of a key. With an error comes the part of the value that is wrong.
+func (k kinds) flags(name string, value *yaml.Node) ([]Flag, *yaml.Node, error) {
 	switch value.Kind {
 	case yaml.ScalarNode:
 		if err := k.scalar(value); err != nil {
-			return nil, err
+			return nil, value, err
 		}
-		return []Flag{{name, value.Value, value.Line}}, nil
+		return []Flag{{name, value.Value, value.Line}}, nil, nil
 	case yaml.SequenceNode:
 		if !k.list {
-			return nil, errors.New("takes one value, not a list")
+			return nil, value, errors.New("takes one value, not a list")
 		}
 		if len(value.Content) == 0 {
-			return nil, errors.New("the list is empty")
+			return nil, value, errors.New("the list is empty")
 		}
 		var list []Flag
 		for _, item := range value.Content {
 			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-				return nil, fmt.Errorf("line %d: expected a text such as yarn:factor=4", item.Line)
+				return nil, item, errors.New("expected a text such as yarn:factor=4")
 			}
 			list = append(list, Flag{name, item.Value, item.Line})
 		}
-		return list, nil
+		return list, nil, nil
 	case yaml.MappingNode:
 		if !k.object {
-			return nil, fmt.Errorf("takes no keys; write them as %s: NAME:KEY=VALUE,KEY=VALUE", name)
+			return nil, value, fmt.Errorf("takes no keys; write them as %s: NAME:KEY=VALUE,KEY=VALUE", name)
 		}
 		var object map[string]any
 		if err := value.Decode(&object); err != nil {
-			return nil, err
+			return nil, value, err
 		}
 		text, err := json.Marshal(object)
 		if err != nil {
-			return nil, err
+			return nil, value, err
 		}
-		return []Flag{{name, string(text), value.Line}}, nil
+		return []Flag{{name, string(text), value.Line}}, nil, nil
 	}
-	return nil, errors.New("expected a value, not a reference")
+	return nil, value, errors.New("expected a value, not a reference")
 }
 
 // scalar refuses a value of another kind than the key takes.

@@ -46,7 +46,7 @@ func TestParseErrors(t *testing.T) {
 		"version: 1\n\nopset: new":             `r.yaml:3: opset: "new": expected a whole number`,
 		"version: 1\nkv: [a, b]":               "r.yaml:2: kv: takes one value, not a list",
 		"version: 1\nscaling: []":              "r.yaml:2: scaling: the list is empty",
-		"version: 1\nscaling:\n- a\n- 5":       "line 4: expected a text such as yarn:factor=4",
+		"version: 1\nscaling:\n- a\n- 5":       "r.yaml:4: scaling: expected a text such as yarn:factor=4",
 		"version: 1\nscaling: {factor: 2}":     "r.yaml:2: scaling: takes no keys",
 		"version: 1\nallow-partial: 1":         "expected true or false",
 		"version: 1\nscaling:":                 `expected a text or a list of texts`,

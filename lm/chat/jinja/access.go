@@ -55,7 +55,9 @@ func (m *machine) item(v, key any) any {
 			}
 		}
 	case markup:
-		failf("an item of a text marked as safe is not supported")
+		if found, ok := m.item(string(v), key).(string); ok && integer {
+			return markup(found)
+		}
 	}
 	if name, ok := key.(string); ok {
 		if found, ok := m.member(v, name); ok {
@@ -92,6 +94,8 @@ func (m *machine) slice(v, from, to, step any) any {
 			b.WriteRune(runes[i])
 		}
 		return m.made(b.String())
+	case markup:
+		return markup(m.slice(string(v), from, to, step).(string))
 	case List:
 		items = v
 	case tuple:

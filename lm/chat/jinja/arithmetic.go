@@ -41,10 +41,11 @@ func (m *machine) arithmetic(operator string, a, b any) any {
 		return m.repeat(b, ia)
 	case operator == "*" && okB && intB:
 		return m.repeat(a, ib)
-	case operator == "%":
-		if _, ok := textOf(a); ok {
-			failf("formatting a text with %% is not supported")
+	case operator == "%" && is[string](a):
+		if values, ok := b.(tuple); ok {
+			return m.percent(a.(string), values)
 		}
+		return m.percent(a.(string), []any{b})
 	}
 	failf("%s of a %s and a %s is not possible", operator, typeName(a), typeName(b))
 	return nil
@@ -59,12 +60,12 @@ func (m *machine) join(a, b any) any {
 			m.spend((len(x) + len(y)) / 16)
 			return x + y
 		case markup:
-			return m.joinSafe(safe(x), y)
+			return m.joinSafe(escaped(x), y)
 		}
 	case markup:
 		switch y := b.(type) {
 		case string:
-			return m.joinSafe(x, safe(y))
+			return m.joinSafe(x, escaped(y))
 		case markup:
 			return m.joinSafe(x, y)
 		}
@@ -85,13 +86,11 @@ func (m *machine) join(a, b any) any {
 
 func (m *machine) joinSafe(a, b markup) markup { return markup(m.made(string(a + b))) }
 
-// safe is a text that is joined with one marked as safe. Python escapes it for HTML.
-func safe(s string) markup {
-	if strings.ContainsAny(s, `&<>"'`) {
-		failf("+ of a text marked as safe and one with a letter of HTML is not supported")
-	}
-	return markup(s)
-}
+var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+
+// escaped is a text that + joins with one marked as safe: Python escapes it for
+// HTML, even where a template is for no HTML.
+func escaped(s string) markup { return markup(htmlEscapes.Replace(s)) }
 
 func (m *machine) repeat(v any, n int64) any {
 	n = max(n, 0)

@@ -18,30 +18,33 @@
 //     trimmed as trim_blocks and lstrip_blocks say.
 //   - Expressions: all of Jinja's but self, arguments with *, keys with commas and
 //     integers beyond 64 bits.
-//   - Filters: abs, capitalize, count, d, default, dictsort, first, float, indent, int,
-//     items, join, last, length, list, lower, map, max, min, reject, rejectattr,
-//     replace, reverse, round, safe, select, selectattr, sort, string, sum, title,
-//     tojson, trim, unique and upper. The filter tojson is that of transformers, which
-//     escapes nothing for HTML.
+//   - Filters: abs, capitalize, count, d, default, dictsort, e, escape, first, float,
+//     format (%s, %d, %c and %%), indent, int, items, join, last, length, list, lower,
+//     map, max, min, reject, rejectattr, replace, reverse, round, safe, select,
+//     selectattr, sort, string, sum, title, tojson, trim, unique and upper. The filter
+//     tojson is that of transformers, which escapes nothing for HTML.
 //   - Tests: all of Jinja's but escaped, filter and test; sameas for none, true and
 //     false.
 //   - Functions: range, dict, namespace, raise_exception and strftime_now.
 //   - Methods: get, items, keys, values and copy of dictionaries; count, index and copy
-//     of lists; of texts capitalize, count, endswith, find, index, join, ljust, lower,
-//     lstrip, partition, removeprefix, removesuffix, replace, rfind, rjust, rpartition,
-//     rsplit, rstrip, split, splitlines, startswith, strip, swapcase, title, upper,
-//     zfill and those that begin with is, but isidentifier, isprintable and istitle.
+//     of lists; of texts capitalize, count, endswith, find, format (fields without a
+//     form of their own), index, join, ljust, lower, lstrip, partition, removeprefix,
+//     removesuffix, replace, rfind, rjust, rpartition, rsplit, rstrip, split,
+//     splitlines, startswith, strip, swapcase, title, upper, zfill and those that begin
+//     with is, but isidentifier, isprintable and istitle.
 //
 // # What is refused
 //
 // What Python refuses is an error. So is what Python does and this package does not,
 // and it is never another text: the tags extends, include, import, block and
-// autoescape, other filters and methods, formatting by %, most uses of a text marked
-// as safe, and letters whose class or case Go's tables do not know as Python's do.
+// autoescape, other filters and methods, formats with widths and keys, methods of a
+// text marked as safe, and letters whose class or case Go's tables do not know as
+// Python's do.
 //
-// Parse refuses what it can see. A filter of Jinja that is not supported is refused
-// where it is used, since templates have some in branches that few conversations
-// reach.
+// Parse refuses what it can see. A filter or test of Jinja that is not supported is
+// refused where it is used, since templates have some in branches that few
+// conversations reach. One that Jinja does not have either is refused where Jinja
+// refuses it: in a branch of an if when it is used, and elsewhere by Parse.
 //
 // # Bounds
 //

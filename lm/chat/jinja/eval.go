@@ -77,12 +77,8 @@ func (e *binary) eval(f *frame) any {
 func (e *concatenation) eval(f *frame) any {
 	var b strings.Builder
 	for _, part := range e.parts {
-		v := part.eval(f)
-		if _, ok := v.(markup); ok {
-			failf("~ with a text marked as safe is not supported")
-		}
 		f.spend(1)
-		b.WriteString(f.made(f.str(v)))
+		b.WriteString(f.made(f.str(part.eval(f))))
 	}
 	return b.String()
 }
@@ -131,13 +127,12 @@ func (f *frame) compare(operator string, a, b any) bool {
 // contains is Python's in.
 func (m *machine) contains(in, v any) bool {
 	switch in := in.(type) {
-	case string:
-		part, ok := v.(string)
+	case string, markup:
+		part, ok := textOf(v)
 		if !ok {
 			failf("a %s is looked for in a text", typeName(v))
 		}
-		m.made(in)
-		return strings.Contains(in, part)
+		return strings.Contains(m.made(m.str(in)), part)
 	case *Dict:
 		if _, ok := keyOf(v); !ok && !is[undefined](v) {
 			failf("a %s is looked for in a dict, which is not supported", typeName(v))
@@ -148,8 +143,6 @@ func (m *machine) contains(in, v any) bool {
 		if _, ok := keyOf(v); in.kind == "dict_keys" && !ok && !is[undefined](v) {
 			failf("a %s is looked for in the keys of a dict, which is not supported", typeName(v))
 		}
-	case markup:
-		failf("in with a text marked as safe is not supported")
 	case *iterator:
 		for len(in.rest) > 0 {
 			one := in.rest[0]
@@ -201,5 +194,9 @@ func (f *frame) filtered(e *filter, begin any) any {
 func (e *test) eval(f *frame) any {
 	f.spend(1)
 	value := e.of.eval(f)
-	return f.tests[e.name](f.machine, value, f.given(e.with))
+	passes, ok := f.tests[e.name]
+	if !ok {
+		failf("the test %q is not supported", e.name)
+	}
+	return passes(f.machine, value, f.given(e.with))
 }

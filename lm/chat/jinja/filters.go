@@ -13,7 +13,7 @@ type valueFilter = func(m *machine, v any, given passed) any
 
 // unsupportedFilters are those of Jinja that are refused where they are used:
 // templates have them in branches that few conversations reach.
-var unsupportedFilters = strings.Fields("attr batch center e escape filesizeformat forceescape format groupby pprint random slice " +
+var unsupportedFilters = strings.Fields("attr batch center filesizeformat forceescape groupby pprint random slice " +
 	"striptags truncate urlencode urlize wordcount wordwrap xmlattr")
 
 // newFilters gives the filters of Jinja that are supported.
@@ -31,10 +31,18 @@ func newFilters() map[string]valueFilter {
 		"d":          defaultFilter,
 		"default":    defaultFilter,
 		"dictsort":   dictSort,
+		"e":          escapeFilter,
+		"escape":     escapeFilter,
 		"first":      first,
 		"float":      floatFilter,
-		"indent":     indent,
-		"int":        intFilter,
+		"format": func(m *machine, v any, given passed) any {
+			if len(given.names) > 0 {
+				failf("format with names is not supported")
+			}
+			return m.percent(m.plainText("format", v), given.values)
+		},
+		"indent": indent,
+		"int":    intFilter,
 		"items": func(m *machine, v any, given passed) any {
 			given.bind("items", 0)
 			switch v := v.(type) {
@@ -64,7 +72,7 @@ func newFilters() map[string]valueFilter {
 			if a[2] == nil {
 				a[2] = absent{}
 			}
-			return m.replace(m.plainText(v), m.plainText(a[0]), m.plainText(a[1]), m.integerOr("replace", a[2], -1))
+			return m.replace(m.str(v), m.str(a[0]), m.str(a[1]), m.integerOr("replace", a[2], -1))
 		},
 		"reverse": func(m *machine, v any, given passed) any {
 			given.bind("reverse", 0)
@@ -107,18 +115,29 @@ func newFilters() map[string]valueFilter {
 	}
 }
 
-// plainText is str(v) of what is not marked as safe.
-func (m *machine) plainText(v any) string {
-	if _, ok := v.(markup); ok {
-		failf("this filter of a text marked as safe is not supported")
+// plainText is a text that is not marked as safe.
+func (m *machine) plainText(what string, v any) string {
+	if is[markup](v) {
+		failf("%s of a text marked as safe is not supported", what)
 	}
-	return m.str(v)
+	return m.text(what, v)
+}
+
+func escapeFilter(m *machine, v any, given passed) any {
+	given.bind("escape", 0)
+	if is[markup](v) {
+		return v
+	}
+	return markup(m.made(string(escaped(m.str(v)))))
 }
 
 func onText(name string, of func(string) string) valueFilter {
 	return func(m *machine, v any, given passed) any {
 		given.bind(name, 0)
-		return of(m.made(m.plainText(v)))
+		if safe, ok := v.(markup); ok && name != "title" {
+			return markup(of(m.made(string(safe))))
+		}
+		return of(m.made(m.str(v)))
 	}
 }
 
@@ -275,7 +294,7 @@ func indent(m *machine, v any, given passed) any {
 	if !ok {
 		with = m.repeat(" ", m.integer("indent", optional(a[0], int64(4)))).(string)
 	}
-	all := lines(m.text("indent", v) + "\n")
+	all := lines(m.plainText("indent", v) + "\n")
 	m.spend(len(all) * (1 + len(with)/16))
 	for i, line := range all {
 		if i > 0 && (line != "" || truth(optional(a[2], false))) || i == 0 && truth(optional(a[1], false)) {
@@ -294,7 +313,7 @@ func joinFilter(m *machine, v any, given passed) any {
 		m.spend(len(part) / 16)
 		parts = append(parts, part)
 	}
-	return m.joined(parts, m.plainText(optional(a[0], "")))
+	return m.joined(parts, m.str(optional(a[0], "")))
 }
 
 func first(m *machine, v any, given passed) any {
@@ -332,7 +351,7 @@ func last(m *machine, v any, given passed) any {
 func sum(m *machine, v any, given passed) any {
 	a := given.bind("sum", 0, "attribute", "start")
 	total := optional(a[1], int64(0))
-	if is[string](total) {
+	if _, ok := textOf(total); ok {
 		failf("sum of texts is not possible")
 	}
 	get := m.getter(optional(a[0], nil), nil)

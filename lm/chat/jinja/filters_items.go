@@ -109,7 +109,7 @@ func selecting(name string, keep, byAttribute bool) valueFilter {
 // folded is what values are ordered and compared by: texts in small letters, if
 // their case does not count.
 func folded(v any, caseCounts bool) any {
-	if s, ok := v.(string); ok && !caseCounts {
+	if s, ok := textOf(v); ok && !caseCounts {
 		return lower(s)
 	}
 	return v

@@ -10,12 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // FromJSON reads a value for a template as Python's json.loads does: objects keep
 // the order of their keys, and whole numbers are integers. It gives nil, a bool, an
-// int64, a float64, a string, a List or a *Dict.
+// int64, a float64, a string, a List or a *Dict. Bytes that are not UTF-8 and halves
+// of surrogate pairs are refused.
 func FromJSON(data []byte) (any, error) {
+	if err := checkTexts(data); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	v, err := fromJSON(d, 0)
@@ -26,6 +32,35 @@ func FromJSON(data []byte) (any, error) {
 		return nil, errors.New("there is more than one JSON value")
 	}
 	return v, nil
+}
+
+// checkTexts refuses what encoding/json would read as U+FFFD: bytes that are not
+// UTF-8, which Python refuses as well, and halves of surrogate pairs, which no
+// tokenizer can take.
+func checkTexts(data []byte) error {
+	if !utf8.Valid(data) {
+		return errors.New("the JSON is not UTF-8")
+	}
+	escape := func(at int) rune {
+		if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(data[at+2:at+6]), 16, 16)
+		return rune(n)
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		if r := escape(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, escape(i+6)) == utf8.RuneError {
+				return fmt.Errorf("the JSON has the escape %s, which is half of a character", data[i:i+6])
+			}
+			i += 6
+		}
+		i++
+	}
+	return nil
 }
 
 func fromJSON(d *json.Decoder, depth int) (any, error) {

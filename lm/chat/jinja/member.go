@@ -5,7 +5,7 @@ import "strings"
 // Attributes that Python's types have and that are not supported: reading one is an
 // error, and not an undefined value.
 var unsupportedMembers = map[string]string{
-	"str":       "casefold center encode expandtabs format format_map isidentifier isprintable istitle maketrans rindex translate",
+	"str":       "casefold center encode expandtabs format_map isidentifier isprintable istitle maketrans rindex translate",
 	"dict":      "clear fromkeys pop popitem setdefault update",
 	"list":      "append clear extend insert pop remove reverse sort",
 	"int":       "as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag numerator real to_bytes",

@@ -35,6 +35,9 @@ func Parse(source string) (t *Template, err error) {
 	if p.now().kind != kindEnd {
 		p.unexpected()
 	}
+	if len(p.unknown) > 0 {
+		failf("%s", p.unknown[0])
+	}
 	hideTop(t.body)
 	return t, nil
 }
@@ -46,7 +49,7 @@ type parser struct {
 	nodes   int
 	loops   int             // for blocks around, which break and continue may leave
 	branch  bool            // the body that is read is a branch of an if
-	late    bool            // a filter that does not exist is found when it is used
+	unknown []string        // what says that a filter or test does not exist
 	reads   map[string]bool // in a macro, the names that are read
 	filters map[string]valueFilter
 	tests   map[string]valueTest
@@ -116,12 +119,22 @@ func (p *parser) deeper() func() {
 	return func() { p.depth-- }
 }
 
-// lately reads an expression of a statement. Jinja looks for a filter when a
-// template is read, and in a branch of an if when it is used.
+// lately reads an expression of a statement. Jinja looks for filters and tests when
+// a template is read, and in a branch of an if when they are used.
 func (p *parser) lately(read func() expression) expression {
-	p.late = p.branch
-	defer func() { p.late = false }()
+	if p.branch {
+		return p.used(read)
+	}
 	return read()
+}
+
+// used reads an expression whose filters and tests are looked for when they are
+// used.
+func (p *parser) used(read func() expression) expression {
+	known := len(p.unknown)
+	e := read()
+	p.unknown = p.unknown[:known]
+	return e
 }
 
 // branchBlock reads the body of a branch of an if.

@@ -48,6 +48,7 @@ func (p *parser) tuple(o tupleOptions) expression {
 
 func (p *parser) expression() expression {
 	defer p.deeper()()
+	known := len(p.unknown)
 	e := p.or()
 	for p.word("if") {
 		c := &choice{test: p.or(), yes: e}
@@ -55,6 +56,7 @@ func (p *parser) expression() expression {
 			c.no = p.expression()
 		}
 		e = p.grown(c)
+		p.unknown = p.unknown[:known] // as in a branch of an if
 	}
 	return e
 }

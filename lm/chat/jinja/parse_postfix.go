@@ -1,6 +1,9 @@
 package jinja
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 func (p *parser) postfix(e expression) expression {
 	for {
@@ -100,8 +103,8 @@ func (p *parser) chain(of expression, first bool) *filter {
 		if p.is(kindOperator, ".") {
 			p.fail("filters with a dot are not supported")
 		}
-		if _, ok := p.filters[f.name]; !ok && !p.late && !slices.Contains(unsupportedFilters, f.name) {
-			p.fail("there is no filter %q", f.name)
+		if _, ok := p.filters[f.name]; !ok && !slices.Contains(unsupportedFilters, f.name) {
+			p.missing("filter", f.name)
 		}
 		if p.is(kindOperator, "(") {
 			f.with = p.arguments()
@@ -112,11 +115,15 @@ func (p *parser) chain(of expression, first bool) *filter {
 	return last
 }
 
+func (p *parser) missing(kind, name string) {
+	p.unknown = append(p.unknown, fmt.Sprintf("line %d: there is no %s %q", p.now().line, kind, name))
+}
+
 func (p *parser) test(of expression) expression {
 	not := p.word("not")
 	t := &test{of: of, name: p.expectKind(kindName).text}
-	if _, ok := p.tests[t.name]; !ok {
-		p.fail("the test %q is not supported", t.name)
+	if _, ok := p.tests[t.name]; !ok && !slices.Contains(unsupportedTests, t.name) {
+		p.missing("test", t.name)
 	}
 	switch now := p.now(); {
 	case p.is(kindOperator, "("):

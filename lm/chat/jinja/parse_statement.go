@@ -43,7 +43,7 @@ func (p *parser) statement() statement {
 func (p *parser) conditional(line int) statement {
 	var c conditional
 	for {
-		test := p.tuple(tupleOptions{noChoice: true})
+		test := p.used(func() expression { return p.tuple(tupleOptions{noChoice: true}) })
 		p.expectKind(kindBlockEnd)
 		body := p.branchBlock("elif", "else", "endif")
 		c.branches = append(c.branches, branch{line, test, body})
@@ -68,7 +68,7 @@ func (p *parser) loop(line int) statement {
 		p.fail("a for cannot assign to an attribute")
 	}
 	p.expect(kindName, "in")
-	l.over = p.tuple(tupleOptions{noChoice: true})
+	l.over = p.lately(func() expression { return p.tuple(tupleOptions{noChoice: true}) })
 	if p.word("if") {
 		l.test = p.expression()
 	}
@@ -108,7 +108,7 @@ func (p *parser) with(line int) statement {
 		}
 		w.to = append(w.to, p.target(tupleOptions{}))
 		p.expect(kindOperator, "=")
-		w.values = append(w.values, p.expression())
+		w.values = append(w.values, p.lately(p.expression))
 	}
 	p.expectKind(kindBlockEnd)
 	w.body = p.block("endwith")
@@ -121,7 +121,7 @@ func (p *parser) callBlock(line int) statement {
 	if p.is(kindOperator, "(") {
 		p.signature(m)
 	}
-	c, ok := p.expression().(*call)
+	c, ok := p.lately(p.expression).(*call)
 	if !ok {
 		p.fail("a call block needs a call")
 	}

@@ -2,6 +2,9 @@ package jinja
 
 import "math"
 
+// unsupportedTests are those of Jinja that are refused where they are used.
+var unsupportedTests = []string{"escaped", "filter", "test"}
+
 type valueTest = func(m *machine, v any, given passed) bool
 
 // newTests gives the tests of Jinja that are supported.
@@ -117,7 +120,7 @@ func (m *machine) integerOr(what string, v any, otherwise int64) int64 {
 
 // text gives a text that something needs.
 func (m *machine) text(what string, v any) string {
-	s, ok := v.(string)
+	s, ok := textOf(v)
 	if !ok {
 		failf("%s needs a text, and this is a %s", what, typeName(v))
 	}

@@ -63,9 +63,10 @@ var textMethods = map[string]func(m *machine, s string, given passed) any{
 		}
 		return m.joined(parts, s)
 	},
-	"find":  find("find", strings.Index, false),
-	"index": find("index", strings.Index, true),
-	"rfind": find("rfind", strings.LastIndex, false),
+	"format": func(m *machine, s string, given passed) any { return m.format(s, given) },
+	"find":   find("find", strings.Index, false),
+	"index":  find("index", strings.Index, true),
+	"rfind":  find("rfind", strings.LastIndex, false),
 	"count": func(m *machine, s string, given passed) any {
 		return int64(strings.Count(s, m.text("count", given.bind("count", 1, "/sub")[0])))
 	},

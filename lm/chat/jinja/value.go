@@ -46,6 +46,8 @@ func keyOf(k any) (any, bool) {
 		return k, true
 	case bool:
 		return toInt(k), true
+	case markup:
+		return string(k), true
 	case float64:
 		if k == math.Trunc(k) && math.Abs(k) < 1<<53 {
 			return int64(k), true
@@ -272,9 +274,10 @@ func (m *machine) order(a, b any) int {
 		}
 	}
 	switch x := a.(type) {
-	case string:
-		if y, ok := b.(string); ok {
-			return strings.Compare(x, y)
+	case string, markup:
+		s, _ := textOf(x)
+		if y, ok := textOf(b); ok {
+			return strings.Compare(s, y)
 		}
 	case List:
 		if y, ok := b.(List); ok {

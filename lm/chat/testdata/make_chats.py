@@ -3,7 +3,7 @@
 
     python make_chats.py     # transformers 5.17.0, jinja2 3.1.6
 
-The templates are written for this test in the form of those of eleven models: the same
+The templates are written for this test in the form of those of twelve models: the same
 loops, conditions, tags and errors, other sentences.
 """
 import datetime
@@ -78,6 +78,8 @@ CONVERSATIONS = {
     "ipython": [u("Go"), a("ok"), {"role": "ipython", "content": [1, "two"]}, u("so")],
     "thinking": [u("a"), a("<think>\nhm\n</think>\n\nb"), u("c"), a("<think>x</think>d")],
     "reasoning": [u("a"), a("b", reasoning_content="\nbecause\n")],
+    "reasoning by other names": [u("a"), a("b", thinking="t", reasoning="r"), u("c"), a("d", thinking="t"), u("e"), a("f", reasoning="r")],
+    "reasoning alone": [u("a"), a("", reasoning_content="because ")],
     "parts": [{"role": "user", "content": [{"type": "text", "text": " What is it? "}, {"type": "image"}]}],
     "number as content": [{"role": "user", "content": 7}],
 }
@@ -86,6 +88,7 @@ OPTIONS = {
     "tools": {"tools": [WEATHER, CLOCK], "add_generation_prompt": True}, "no tools": {"tools": []},
     "variables": {"add_generation_prompt": True, "tools": [CLOCK], "enable_thinking": False, "tools_in_user_message": False, "date_string": "1 Jan 2030",
                   "builtin_tools": ["weather", "code_interpreter"], "bos_token": "<B>"},
+    "continued reasoning": {"continue_final_message": "reasoning_content"},
     "both": {"add_generation_prompt": True, "continue_final_message": True},
 }
 SPECIALS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -95,7 +98,7 @@ for path in sorted((here / "templates").glob("*.jinja")):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({"<unk>": 0}, unk_token="<unk>")), chat_template=path.read_text(encoding="utf-8"), **SPECIALS)
     for conversation, messages in CONVERSATIONS.items():
         for name, options in OPTIONS.items():
-            if name in ("both", "no tools") and conversation != "one turn":
+            if name in ("both", "no tools") and conversation != "one turn" or name == "continued reasoning" and "reasoning" not in conversation:
                 continue
             case = {"template": path.stem, "conversation": conversation, "options": name}
             try:

@@ -420,6 +420,50 @@ a<tab>{% if true %} b{% endif %}
 {{ ('b'|safe) + 1 }}
 {{ {'a': 1}|tojson(indent=-1) }} {{ {'a': 1}|tojson(indent=100)|length }}
 {{ [1]|tojson(indent=101)|length }}
+{{ 'x' ~ ([1, '<b>']|tojson|safe) ~ '<' ~ (s|safe) }} {{ (d|tojson|safe) ~ '' }} {{ '<' + (d|tojson|safe) + '\'">&' }} {{ (('a'|safe) ~ 'b') + '<' }}
+{{ ('ab<'|safe)[1] }}{{ ('ab<'|safe)[1:] + '<' }}{{ ('ab<'|safe)[9] }}{{ ('ab<'|safe)[-1] + '<' }} {{ 'b' in ('abc'|safe) }} {{ ('b'|safe) in 'abc' }} {{ ('b'|safe) in d }} {{ d['b'|safe] }} {{ ('a'|safe) < 'b' }}
+{{ ('a<'|safe)|upper + '<' }} {{ ('a<'|safe)|title + '<' }} {{ ('a<b'|safe)|replace('<', '>') + '<' }} {{ ['a'|safe, '<']|join('<'|safe) }} {{ '-'.join(['a'|safe, '<']) + '<' }} {{ 'a<b'.split('<'|safe) }} {{ 'abc'.replace('b', '<'|safe) + '<' }}
+{{ '<a>'|escape }} {{ '<a>'|e|e }} {{ ('<a>'|safe)|e + '&' }} {{ nil|e }}{{ missing|e }} {{ n|e }} {{ '<' ~ ('<'|e) }} {{ ['<'|safe, 'A']|sort|join }} {{ ['a'|safe, 'A']|unique|join }}
+{{ 'a{}b{}c'.format(1, 'z') }} {{ '{1}{0}{1}'.format('a', none) }} {{ '{x}-{}'.format(7, x=[1, 'a']) }} {{ '{{{}}}'.format(true) }} {{ '{!s}|{0!s}'.format(2.0) }}
+{{ '{!s}|{!s}'.format(2.0, d) }} {{ '{{}}'.format() }} {{ '[{}]'.format(missing) }} {{ '{}'.format('<'|safe) + '<' }} {{ '{}'.format(1, 2) }}
+{{ '{}'.format() }}
+{{ '{0}{}'.format(1, 2) }}
+{{ '{}{0}'.format(1, 2) }}
+{{ '{x}'.format(1) }}
+{{ '{'.format(1) }}
+{{ '}'.format(1) }}
+{{ '{}}'.format(1) }}
+{{ '{0.x} {0[b]}'.format(d) }}
+{{ '{:>5}|{:.2f}'.format('a', 1.5) }}
+{{ '{!r}'.format('a') }}
+{{ '%s is %d%%, %c%c' % ('a', 3.7, 'z', 128075) }} {{ '%s' % 'a' }} {{ '%s' % [1] }} {{ '%d' % true }} {{ '%s' % nil }} {{ '%s-%s'|format('a', 1) }} {{ '%c'|format(8364) }} {{ '%%'|format() }}
+{{ '%s %s' % 'a' }}
+{{ '%s' % ('a', 'b') }}
+{{ 'a' % 'b' }}
+{{ '%d' % 'a' }}
+{{ '%c' % 'ab' }}
+{{ '%s' % (1, 2) }}
+{{ '%s'|format({}, 1) }}
+{{ 'a'|format({}) }}
+{{ '%5d|%-3s' % (1, 'a') }}
+{{ '%(a)s' % {'a': 1} }}
+{{ '%' % 1 }}
+{% if no %}{{ s is nope }}{% elif yes %}y{% else %}{{ s is nope(1) }}{% endif %}
+{{ s is nope }}
+{{ 1 if s is nope else 2 }}
+{{ 1 if yes else s is nope }} {{ s is nope if no else 2 }} {{ (s|nope)|upper if no }}|
+{{ [s|nope if no else 1, 2] }} {{ s|nope }}
+{% if no or (s is nope) %}x{% endif %}
+{% if yes %}a{% elif s|nope %}b{% endif %}
+{% if s|nope %}x{% endif %}
+{% if no %}{% for x in xs if x is nope %}{% endfor %}{% endif %}ok
+{% for x in empty if x is nope %}{% endfor %}ok
+{% if no %}{% with y = s|nope %}{% endwith %}{% endif %}ok
+{% if no %}{% with y = 1 %}{{ s|nope }}{% endwith %}{% endif %}ok
+{% macro m() %}{{ caller() }}{% endmacro %}{% if no %}{% call m(s|nope) %}{% endcall %}{% endif %}ok
+{% if no %}{{ nope(1) }}{{ s.nope() }}{{ s|map('nope')|list }}{% endif %}ok
+{{ nope(1) }}
+{% if no %}{{ xs|select('nope')|list }}{% endif %}{{ xs|select('nope')|list }}
 """.strip("\n").split("\n")
 
 # Those of several lines: whitespace around blocks, comments and line ends.

@@ -24,9 +24,12 @@ type Asked struct {
 // Check refuses what the model cannot be given, before anything of it is run. frees says which inputs
 // of the model will be taken out first, and opset is the version of the standard operators that it will have.
 func (a Asked) Check(m *onnx.Model, frees func(string) bool, opset int64) error {
-	for _, check := range []func(*onnx.Model, func(string) bool, int64) error{a.checkDocuments, a.checkFixedCache, a.checkLastLogits} {
-		if err := check(m, frees, opset); err != nil {
-			return err
+	for _, f := range []struct {
+		what  string // as records have it
+		check func(*onnx.Model, func(string) bool, int64) error
+	}{{"documents", a.checkDocuments}, {"kv", a.checkFixedCache}, {"logits", a.checkLastLogits}} {
+		if err := f.check(m, frees, opset); err != nil {
+			return plan.Of(f.what, err)
 		}
 	}
 	return nil
@@ -42,10 +45,13 @@ type Subject struct {
 
 // Make makes the features that are asked for, after it has proven what they need of the model.
 func Make(ctx context.Context, asked Asked, s Subject) (list []plan.Feature, _ error) {
-	for _, of := range []func(context.Context, Asked, Subject) (*plan.Feature, error){documents, fixedCache, lastLogits} {
-		f, err := of(ctx, asked, s)
+	for _, of := range []struct {
+		what string // as records have it
+		make func(context.Context, Asked, Subject) (*plan.Feature, error)
+	}{{"documents", documents}, {"kv", fixedCache}, {"logits", lastLogits}} {
+		f, err := of.make(ctx, asked, s)
 		if err != nil {
-			return nil, err
+			return nil, plan.Of(of.what, err)
 		}
 		if f != nil {
 			list = append(list, *f)

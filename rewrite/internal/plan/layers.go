@@ -84,7 +84,7 @@ func (m Methods) describe(a *analysis.Analysis, reach scope) ([]Edit, error) {
 			edit.Where = " on all layers: " + edit.Note
 		default:
 			if !slices.ContainsFunc(a.Sites, func(s analysis.Site) bool { return s.Unchanged == "" && !reach.skipped[s.Layer] }) {
-				return nil, fmt.Errorf("%s skips sliding-window layers (%s), and every layer to be rewritten has a window; write %v@all", edit.What, reach.why, spec)
+				return nil, ofMethod(spec, "", fmt.Errorf("%s skips sliding-window layers (%s), and every layer to be rewritten has a window; write %v@all", edit.What, reach.why, spec))
 			}
 			not := fmt.Sprintf("not on the %d with a window: %s (%v@all scales all)", len(reach.skipped), reach.why, spec)
 			edit.Where, edit.Note = " on layers without a window, "+not, "those without a window, "+not
@@ -94,7 +94,7 @@ func (m Methods) describe(a *analysis.Analysis, reach scope) ([]Edit, error) {
 	layers := layersOf(a, m.Config)
 	for _, e := range m.LayerEdits {
 		if e.Kind != "" && !slices.ContainsFunc(layers, e.has) {
-			return nil, fmt.Errorf("%v: the model has no such layer", e)
+			return nil, ofMethod(e.Spec, e.Where, fmt.Errorf("%v: the model has no such layer", e))
 		}
 		list = append(list, e.edit())
 	}
@@ -122,7 +122,7 @@ func OneOfEachAxis(list []rope.Spec) error {
 	for i, b := range list {
 		for _, a := range list[:i] {
 			if a.Axis == b.Axis {
-				return fmt.Errorf("two methods of one axis are given, %v %v and %v", a.Axis, a, b)
+				return ofMethod(b, "", fmt.Errorf("two methods of one axis are given, %v %v and %v", a.Axis, a, b))
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (m Methods) CheckLayers(layers int) error {
 			if where == "" {
 				where = "there is no config.json, so it"
 			}
-			return fmt.Errorf("%v needs the types of layers, but %s names the types of %d layers and the model has %d", e, where, len(m.Config.LayerTypes), layers)
+			return ofMethod(e.Spec, e.Where, fmt.Errorf("%v needs the types of layers, but %s names the types of %d layers and the model has %d", e, where, len(m.Config.LayerTypes), layers))
 		}
 		used := e.Kind != ""
 		for i := range layers {
@@ -150,7 +150,7 @@ func (m Methods) CheckLayers(layers int) error {
 			used = used || e.has(l)
 		}
 		if !used {
-			return fmt.Errorf("%v: the model has no such layer", e)
+			return ofMethod(e.Spec, e.Where, fmt.Errorf("%v: the model has no such layer", e))
 		}
 	}
 	return nil

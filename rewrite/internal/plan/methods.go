@@ -158,7 +158,7 @@ func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, a
 		var settings []rope.Setting
 		var more []string
 		if a, settings, more, err = spec.Resolve(a, m.Context); err != nil {
-			return a, nil, nil, err
+			return a, nil, nil, ofMethod(spec, "", err)
 		}
 		warnings = append(warnings, more...)
 		if m, err := rope.Lookup(spec.Axis, spec.Name); err == nil && m.Neutral {

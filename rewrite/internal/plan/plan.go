@@ -155,7 +155,7 @@ func (p *Plan) Check() error {
 			continue
 		}
 		if err := f.Check(p.Sites); err != nil {
-			return &LayerError{WholeModel, err}
+			return &LayerError{WholeModel, Of(f.Edit.What, err)}
 		}
 	}
 	return nil
@@ -170,11 +170,12 @@ func (p *Plan) AddExtras() error {
 				continue
 			}
 			if err := f.Extra(s); err != nil {
-				return &LayerError{s.Layer, err}
+				return &LayerError{s.Layer, Of(f.Edit.What, err)}
 			}
 		}
 		if s.Want.Mask.Documents != rope.NoDocuments && s.Extra.Documents == "" {
-			return &LayerError{s.Layer, errors.New("the mask uses document ids, which the graph does not have; give --documents input, which adds them as an input of the patched model, or --documents separator:TOKEN")}
+			err := errors.New("the mask uses document ids, which the graph does not have; give --documents input, which adds them as an input of the patched model, or --documents separator:TOKEN")
+			return &LayerError{s.Layer, Of(rope.MaskAxis.String(), err)}
 		}
 	}
 	return nil

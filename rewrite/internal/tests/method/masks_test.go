@@ -196,6 +196,8 @@ func TestDocumentsRefused(t *testing.T) {
 		_, err = kit.Rewrite(context.Background(), m, c.opts)
 		if unfit := (*rewrite.EditError)(nil); !errors.As(err, &unfit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v lacks %q", err, c.want)
+		} else if unfit.What == "" || unfit.Given != "" {
+			t.Errorf("the error %v is about %q %q, want documents, a mask or a cache", err, unfit.What, unfit.Given)
 		}
 		if after, err := m.Marshal(); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("the model is changed by what is refused with %q (%v)", c.want, err)

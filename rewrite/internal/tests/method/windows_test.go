@@ -73,6 +73,8 @@ func TestShortWindows(t *testing.T) {
 	var refused *rewrite.EditError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "write "+text+"@all") {
 		t.Errorf("only the layer with a window: %v", err)
+	} else if refused.What != "scaling" || refused.Given != text {
+		t.Errorf("the error is about %q %q, want scaling %s", refused.What, refused.Given, text)
 	}
 }
 

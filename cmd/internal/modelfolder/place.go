@@ -1,0 +1,188 @@
+package modelfolder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// place is where a new folder goes. Beside it are, under hidden names, the new folder while it grows, the
+// old one while the two change places, and the lock of the run that has the place.
+type place struct {
+	given string // as the user wrote it
+	path  string // from the root, with links followed
+	lock  *os.File
+}
+
+var errTaken = errors.New("another run of rope-rewrite writes it now")
+
+// takePlace makes a place this run's alone, until it is released, and clears up what a killed run left there.
+func takePlace(input, output string) (*place, error) {
+	p := &place{given: output}
+	parent := filepath.Dir(filepath.Clean(output))
+	if !isFolder(parent) {
+		return nil, fmt.Errorf("%s is not a folder; make it first or give another name with -o", parent)
+	}
+	var err error
+	if p.path, err = filepath.Abs(output); err != nil {
+		return nil, err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case inside(output, input):
+		return nil, fmt.Errorf("%s is the input folder or inside it, and originals are never changed; give another name with -o", output)
+	case inside(input, output):
+		return nil, fmt.Errorf("%s holds the input folder, and originals are never changed; give another name with -o", output)
+	case inside(here, output):
+		return nil, fmt.Errorf("%s holds the folder that the command runs in, and a folder is replaced as a whole; give another name with -o", output)
+	case isFolder(p.path): // it is a link to one, maybe
+		if p.path, err = filepath.EvalSymlinks(p.path); err != nil {
+			return nil, err
+		}
+	}
+	if p.lock, err = takeLock(p.beside("lock")); errors.Is(err, errTaken) {
+		return nil, fmt.Errorf("%s: %w; wait for it, or give another name with -o", output, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nothing can be written in %s: %w; give another name with -o", filepath.Dir(p.path), cause(err))
+	}
+	if err := p.clearUp(); err != nil {
+		return nil, errors.Join(err, p.release())
+	}
+	return p, nil
+}
+
+// cause is why the system did not do something, without the name of the hidden file that it was to do it with.
+func cause(err error) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// beside is a name beside the place that only this package uses.
+func (p *place) beside(what string) string {
+	return filepath.Join(filepath.Dir(p.path), "."+filepath.Base(p.path)+".rope-rewrite-"+what)
+}
+
+func (p *place) stage() string { return p.beside("part") }
+
+func (p *place) aside() string { return p.beside("part-old") }
+
+// clearUp removes what a killed run left. An old folder that was moved away comes back if no new one took its place.
+func (p *place) clearUp() error {
+	var err error
+	if missing(p.path) && !missing(p.aside()) {
+		err = os.Rename(p.aside(), p.path)
+	} else {
+		err = os.RemoveAll(p.aside())
+	}
+	if err = errors.Join(err, os.RemoveAll(p.stage())); err != nil {
+		return fmt.Errorf("what an earlier run left beside %s cannot be moved away: %w", p.given, err)
+	}
+	return nil
+}
+
+// release lets other runs have the place.
+func (p *place) release() error { return releaseLock(p.lock) }
+
+// check refuses what stands in the place, unless it may be replaced.
+func (p *place) check(force bool) error {
+	switch {
+	case missing(p.path):
+		return nil
+	case !isFolder(p.path):
+		return fmt.Errorf("%s is not a folder; a model folder is written to a folder", p.given)
+	case !force && !empty(p.path):
+		return fmt.Errorf("%s exists; give --force to replace it or -o for another name", p.given)
+	}
+	return nil
+}
+
+// checkLoss refuses to replace a folder with files that the new one does not have.
+func (p *place) checkLoss(f *Folder) error {
+	if !isFolder(p.path) {
+		return nil
+	}
+	earlier, err := readRecord(p.path)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(p.path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(p.path, name)
+		rel = filepath.ToSlash(rel)
+		if err == nil && !f.has(rel) && !slices.Contains(earlier.Added, rel) {
+			return fmt.Errorf("%s would be lost, because the new folder does not contain it; move it away, or give another name with -o", filepath.Join(p.given, rel))
+		}
+		return err
+	})
+}
+
+// replace moves the new folder to its place. An existing folder is put aside until then.
+func (p *place) replace() error {
+	if missing(p.path) {
+		return os.Rename(p.stage(), p.path)
+	}
+	if err := os.Rename(p.path, p.aside()); err != nil {
+		return err
+	}
+	if err := os.Rename(p.stage(), p.path); err != nil {
+		return errors.Join(err, os.Rename(p.aside(), p.path))
+	}
+	if err := os.RemoveAll(p.aside()); err != nil {
+		return fmt.Errorf("%s is written, and the folder that it replaced is still there: %w; remove %s", p.given, err, p.aside())
+	}
+	return nil
+}
+
+// inside reports whether a path is a folder or below it.
+func inside(name, folder string) bool {
+	home, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	name, err = filepath.Abs(name)
+	if real, failed := filepath.EvalSymlinks(filepath.Dir(name)); failed == nil {
+		name = filepath.Join(real, filepath.Base(name))
+	}
+	if real, failed := filepath.EvalSymlinks(name); failed == nil {
+		name = real
+	}
+	for err == nil {
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, home) {
+			return true
+		}
+		up := filepath.Dir(name)
+		if up == name {
+			return false
+		}
+		name = up
+	}
+	return false
+}
+
+// isFolder reports whether a path is a folder, or a link to one.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// missing reports whether nothing is at a path.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func empty(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && len(entries) == 0
+}
