@@ -167,10 +167,16 @@ func TestReadOnlyParent(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "input/model.onnx", "x")
 	write(t, home, "parent/file", "x")
-	if err := os.Chmod(filepath.Join(home, "parent"), 0o555); err != nil {
+	parent := filepath.Join(home, "parent")
+	if err := os.Chmod(parent, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	err := modelfolder.CheckOutput(filepath.Join(home, "input"), filepath.Join(home, "parent", "new"), false)
+	t.Cleanup(func() {
+		if err := os.Chmod(parent, 0o755); err != nil {
+			t.Error(err)
+		}
+	})
+	err := modelfolder.CheckOutput(filepath.Join(home, "input"), filepath.Join(parent, "new"), false)
 	if want := "parent: permission denied; give another name with -o"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
