@@ -137,8 +137,8 @@ func TestNoPlace(t *testing.T) {
 	long := strings.Repeat("x", 250)
 	for output, want := range map[string]string{
 		filepath.Join(home, "all"):       "contains the input folder, and originals are never changed",
-		filepath.Join(home, "link"):      "is the input folder or a part of it",
-		filepath.Join(home, "link/new"):  "is the input folder or a part of it",
+		filepath.Join(home, "link"):      "is the input folder or inside it",
+		filepath.Join(home, "link/new"):  "is the input folder or inside it",
 		filepath.Join(home, long):        "nothing can be written in " + home,
 		filepath.Join(home, "none/new"):  "is not a folder; make it first",
 		filepath.Join(input, "../../no"): "",
