@@ -108,7 +108,7 @@ func difference(w *cli.Writer, d *modeldiff.Report) {
 		w.Line("%s", cli.Wrap("nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ", "  "))
 	}
 	weights := d.Weights
-	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d equal, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
+	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
 		weights.Same, len(weights.Changed), len(weights.Renamed), len(weights.OnlyA), len(weights.OnlyB), float64(weights.Read)/1e6), "  "))
 	w.Line("%s", cli.Wrap(fmt.Sprintf("bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1]), "  "))
 	for _, note := range d.Notes {

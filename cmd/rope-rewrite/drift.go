@@ -142,8 +142,8 @@ func showDrift(w *cli.Writer, r *drift.Result) {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is not measured: %s", l.Layer, l.Reason), "  "))
 	}
 	w.Line("")
-	w.Line("Change of one run's queries and keys when they are rotated to shifted positions,")
-	w.Line("summed over layers and heads (--whole-model shifts the whole model):")
+	w.Line("One run's queries and keys, rotated to shifted positions: the change, summed")
+	w.Line("over layers and heads (--whole-model shifts the positions of the whole model):")
 	w.Line("%-10s %7s %11s %11s %11s %11s", "product", "shift", "weights", "control", "first key", "control")
 	for _, row := range r.Rows {
 		w.Line("%-10s %7d %11.2e %11.2e %11.2e %11.2e", row.Arithmetic, row.Shift, row.Weights, row.Control.Weights, row.FirstKey, row.Control.FirstKey)

@@ -42,9 +42,9 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input); for a folder, to a new folder (default FOLDER.rope)")
-	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, e.g. yarn:factor=4, as `SPEC`. Add @0-3,7 for some layers, or @full, @windowed or @all for layers by kind. Repeatable.")
-	f.StringArrayVar(&r.positions, "positions", nil, "change which distance RoPE gives a query and a key, as `SPEC`")
-	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, e.g. sliding-window:window=4k, as `SPEC`")
+	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, as `SPEC`, e.g. yarn:factor=4. Add @0-3,7 for some layers, or @full, @windowed or @all for layers by kind. Repeatable.")
+	f.StringArrayVar(&r.positions, "positions", nil, "change the distance that RoPE uses for a query and a key, as `SPEC`")
+	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, as `SPEC`, e.g. sliding-window:window=4k")
 	f.String("documents", "", "for masks over documents, take document ids from `SOURCE`. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length]; input:NAME gives it that name. separator:TOKEN starts a new document at each TOKEN, or after it with \",ends\"; only for models without a KV cache.")
 	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch]")
 	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], which picks another token of each row by its index (last:input=NAME gives it another name).")

@@ -27,7 +27,7 @@ const leastMemory = 512 << 20
 func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Float64Var(&l.seconds, "max-seconds", 0, "stop and write nothing after `SECONDS`")
-	f.StringVar(&l.memory, "max-memory", "", "stop and write nothing when this program, or its child process that runs models, needs more than `SIZE` of memory beside the model's file (e.g. 800MB or 4GB)")
+	f.StringVar(&l.memory, "max-memory", "", "stop and write nothing when this program, or its child process that runs models, needs more than `SIZE` of memory in addition to the model's file (e.g. 800MB or 4GB)")
 }
 
 // bytes returns what --max-memory says, 0 when it is not given.

@@ -298,7 +298,7 @@ func TestAgainRefuses(t *testing.T) {
 		"an attention of 0 heads":                  {record(func(r *provenance.Record) { r.Sites[0].Original.Heads = 0 }), some},
 		"is not the one that the model's record":   {record(func(r *provenance.Record) { r.Sites[0].Original.Heads = 8 }), some},
 		"another program changed it":               {op(func(n *onnx.Node) { n.Name = "renamed" }), some},
-		"it was written for specification 99":      {op(func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 99)) }), some},
+		"it needs specification 99 of the op":      {op(func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 99)) }), some},
 		"the model's record names 2 nodes":         {op(func(n *onnx.Node) { n.Domain = "com.example" }), some},
 		"layout \"spiral\" is none of":             {text(`"layout":"half"`, `"layout":"spiral"`), some},
 		"it has 9000012 bytes":                     {func(m *onnx.Model) { m.SetMetadata(provenance.Key, strings.Repeat(" ", 9000012)) }, some},
