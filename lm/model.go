@@ -194,7 +194,7 @@ func exists(path string) bool {
 // Input is what a text is generated from: a text, messages, tokens or a row.
 type Input struct {
 	Text     string         // as it stands, behind what the tokenizer puts in front of a text, such as BOS
-	Messages []chat.Message // of a conversation, in the form of the model's chat template; the assistant answers
+	Messages []chat.Message // of a conversation, in the form of the model's chat template; what they say is no special token
 	Chat     chat.Options   // tools, documents and variables of the template, beside Messages
 	Tokens   []int64
 	Row      Row // of documents; what is generated belongs to the document of its last token
@@ -229,11 +229,11 @@ func (m *Model) conversation(in Input) ([]int64, error) {
 	}
 	options := in.Chat
 	options.AddGenerationPrompt = !options.ContinueFinalMessage
-	text, err := m.Chat.Render(in.Messages, options)
+	text, err := m.Chat.RenderGuarded(in.Messages, options, m.Tokenizer.Specials())
 	if err != nil {
 		return nil, err
 	}
-	return m.Tokenizer.Encode(text) // the template writes what begins a text itself
+	return m.Tokenizer.EncodeGuarded(text.Text, text.Guarded) // the template writes what begins a text itself
 }
 
 // genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have

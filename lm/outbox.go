@@ -41,4 +41,3 @@ func (o *outbox) take() (tokens []Token, ended bool, err error) {
 	tokens, o.tokens = o.tokens, nil
 	return tokens, o.ended, o.err
 }
-

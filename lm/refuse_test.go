@@ -68,7 +68,6 @@ func TestBadFolders(t *testing.T) {
 		"a tokenizer of another kind":            {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, "Sorted"},
 		"another pre-tokenizer":                  {map[string]string{"tokenizer.json": tokenizer("ByteLevel", "Letters")}, "Letters"},
 		"another model's tokenizer":              {map[string]string{"tokenizer.json": tokenizer(`"~": 108`, `"~": 5000`)}, "has 5001 tokens, but the model has 128: it belongs to another model"},
-		"a chat template no Jinja":               {map[string]string{"chat_template.jinja": "{% if %}"}, "chat_template.jinja"},
 		"a configuration no JSON":                {map[string]string{"generation_config.json": "{"}, "generation_config.json"},
 		"an end token in words":                  {map[string]string{"generation_config.json": `{"eos_token_id": "</s>"}`}, "eos_token_id"},
 		"a temperature in words":                 {map[string]string{"generation_config.json": `{"do_sample": true, "temperature": "warm"}`}, "temperature"},
