@@ -33,7 +33,7 @@ ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
 
-.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts browser ray docs hosts-folders dist dist-check record clean clean-downloads
+.PHONY: tools help build deps cli native demo test test-all test-go test-go-all test-native test-native-all check-native cuda check-cuda cuda-bench gpu gpu-rehearsal lint generate generate-check smollm2 smollm2-targets bench bench-count bench-rewrite bench-sizes bench-context longrope-transformers coverage mutants confirm hosts browser browser-cases ray serving docs hosts-folders dist dist-check record clean clean-downloads
 
 help: ## List these commands
 	@echo "Usage: make COMMAND"; echo
@@ -197,9 +197,15 @@ browser: build ## Generate with examples/browser in Chromium and compare the tok
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/browser.sh
 
+browser-cases: browser ## Run the models of make hosts in Chromium with WebAssembly (PROVIDERS=webgpu: with WebGPU)
+	@sh scripts/hosts/browser-cases.sh
+
 ray: build ## Run examples/ray: what it answers and refuses, and load while a replica is killed (600 MB on disk)
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/ray.sh
+
+serving: build ## Read the files for Triton and KServe with the schemas of their clients (fetches these once)
+	@sh scripts/hosts/serving.sh
 
 docs: build ## Run every block of docs/using.md and docs/topics.md, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
