@@ -200,6 +200,16 @@ browser: build ## Generate with examples/browser in Chromium and compare the tok
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/browser.sh
 
+ray: build ## Run examples/ray: what it answers and refuses, and load while a replica is killed (600 MB on disk)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/ray.sh
+
+browser-cases: browser ## Run the models of make hosts in Chromium with WebAssembly (PROVIDERS=webgpu: with WebGPU)
+	@sh scripts/hosts/browser-cases.sh
+
+serving: build ## Read the files for Triton and KServe with the schemas of their clients (fetches these once)
+	@sh scripts/hosts/serving.sh
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 

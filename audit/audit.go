@@ -24,7 +24,7 @@ const (
 	NotMeasured Verdict = "not measured" // Line.Why has the reason
 )
 
-// Line is one claim, for layers of which the same is true.
+// Line is one claim, for all layers with the same result.
 type Line struct {
 	What     string  `json:"what"`     // Hugging Face's key, or what it would be
 	Layers   string  `json:"layers"`   // for example 0-29; "" where it concerns the whole model
@@ -36,7 +36,7 @@ type Line struct {
 	Why      string  `json:"why"`
 }
 
-// Report is what came of one model.
+// Report is the result of one audit.
 type Report struct {
 	Model    string   `json:"model"`
 	Configs  []string `json:"configs"` // files that claims are from

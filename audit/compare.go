@@ -18,7 +18,8 @@ type Configurations struct {
 	Model string
 }
 
-// Compare audits a model in memory, as Run would where it and its configurations were written.
+// Compare audits a model in memory, as Run would do after the model and its configurations are
+// written.
 func Compare(ctx context.Context, m *onnx.Model, beside Configurations, opts rewrite.Options) (*Report, error) {
 	s := &subject{}
 	if beside.Config != nil {

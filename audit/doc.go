@@ -1,10 +1,10 @@
 // Package audit compares what the attention of a model computes with what the files
 // beside it claim: config.json of Hugging Face and genai_config.json of ONNX Runtime
-// GenAI. Exporters lose scalings, bases and windows without a word.
+// GenAI. Exporters lose scalings, bases and windows without a warning.
 //
 // Start with Run, which gives a line for each claim; RunFolder does so for all models of a
-// folder. Outcome is what that comes to. Repair writes into the model what the configuration
-// says, where methods of package rope can.
+// folder. Outcome sums the lines up. Repair changes the model to what the configuration
+// says, as far as methods of package rope can.
 //
 //	report, err := audit.Run(ctx, "model.onnx", audit.Options{})
 //	for _, line := range report.Lines {

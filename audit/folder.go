@@ -9,7 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// FolderReport is what came of the models of a folder.
+// FolderReport is the result of the audits of a folder's models.
 type FolderReport struct {
 	Models  []*Report `json:"models"`
 	Skipped []Skipped `json:"skipped"`

@@ -88,7 +88,7 @@ func (s *subject) layersBeside(at Layer) (count int) {
 }
 
 func (s *subject) unknownLayer(at Layer) string {
-	return fmt.Sprintf("the graph has %d attention layers and %s names %d, each with claims of its own: which is which is not known",
+	return fmt.Sprintf("the graph has %d attention layers and %s names %d, each with its own claims, so they cannot be matched",
 		s.layersBeside(at), filepath.Base(s.claims.config.Path), s.claims.config.Layers())
 }
 

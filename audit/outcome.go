@@ -2,10 +2,10 @@ package audit
 
 import "slices"
 
-// Outcome is what audits come to.
+// Outcome is the result of one or several audits.
 type Outcome string
 
-// The outcomes, the gravest of several first.
+// The outcomes, the most serious first.
 const (
 	SomeFailed     Outcome = "failed"       // a model of the folder could not be audited
 	Nothing        Outcome = "nothing"      // no model of the folder has rotary attention and a configuration
@@ -14,7 +14,7 @@ const (
 	AllAgree       Outcome = "agrees"       // nothing differs, or it was repaired
 )
 
-// Outcome is what an audit or a repair comes to.
+// Outcome is the result of an audit or a repair.
 func (r *Report) Outcome() Outcome {
 	switch {
 	case len(r.Repaired) > 0:
@@ -33,7 +33,7 @@ func (r *Report) uncompared() bool {
 	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Layers != "" && l.Verdict == NotMeasured })
 }
 
-// Outcome is the gravest of all models.
+// Outcome is the most serious of all models' outcomes.
 func (r *FolderReport) Outcome() Outcome {
 	switch {
 	case r.Failed() > 0:

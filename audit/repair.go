@@ -78,7 +78,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	var reasons []string
 	for _, l := range r.Lines {
 		if why := unmendable(l, target); l.Verdict == Differs && why != "" {
-			reasons = append(reasons, fmt.Sprintf("%s is %s and claimed to be %s: %s", l.What, l.Measured, l.Claimed, why))
+			reasons = append(reasons, fmt.Sprintf("%s is %s but claimed to be %s: %s", l.What, l.Measured, l.Claimed, why))
 		}
 	}
 	layers := map[string][]int{} // by the method
@@ -106,7 +106,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: where})
 	}
 	if len(edits) == 0 && target == rewrite.PlainONNX {
-		return nil, &RefusedError{"the target onnx can change none of it"}
+		return nil, &RefusedError{"--target onnx cannot change it"}
 	}
 	return edits, nil
 }
@@ -116,23 +116,23 @@ func unmendable(l Line, target rewrite.Target) string {
 	switch l.What {
 	case "rope_theta", "rope_scaling", "attention_factor":
 		if l.Measured == "no rotation" || l.Claimed == "no rotation" {
-			return "no method makes a layer rotate query and key, or stop rotating them"
+			return "no method can add or remove the rotation of a layer"
 		}
 		return ""
 	case "sliding_window":
 		if l.Measured == "none" {
 			return ""
 		}
-		return "keys that the graph hides stay hidden; a mask can only hide more. Export it again"
+		return "a mask cannot show keys that the graph hides. Export the model again"
 	case "max_position_embeddings":
 		if target != rewrite.PlainONNX && l.Measured != "" {
 			return "" // the op computes angles and reads no table
 		}
-		return "its tables end; leave the target onnx out"
+		return "its tables are too short; leave --target onnx out"
 	case "context_length":
-		return "the files disagree; correct one of them"
+		return "the two files disagree; correct one of them"
 	}
-	return "no method changes it. Export it again"
+	return "no method can change it. Export the model again"
 }
 
 // editsOf returns the methods for one layer, none where it agrees.

@@ -158,11 +158,11 @@ func TestRepairRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		"heads":            {"llama__dynamo18", "", keys{"num_key_value_heads": 4}, "num_key_value_heads is 2 and claimed to be 4: no method changes it"},
-		"a wider window":   {"gemma3_text__dynamo18", "", keys{"sliding_window": 9}, "a mask can only hide more"},
-		"no window at all": {"gemma3_text__dynamo18", "", keys{"sliding_window": nil, "layer_types": []string{"full_attention", "full_attention"}, "rope_parameters": nil}, "a mask can only hide more"},
-		"a softcap too":    {"llama__optimum", "", keys{"attn_logit_softcapping": 30, "rope_theta": 100000}, "attn_logit_softcapping is none and claimed to be 30"},
-		"short tables":     {"llama__genai-fp32", rewrite.PlainONNX, keys{"max_position_embeddings": 4096}, "its tables end; leave the target onnx out"},
+		"heads":            {"llama__dynamo18", "", keys{"num_key_value_heads": 4}, "num_key_value_heads is 2 but claimed to be 4: no method can change it"},
+		"a wider window":   {"gemma3_text__dynamo18", "", keys{"sliding_window": 9}, "a mask cannot show keys"},
+		"no window at all": {"gemma3_text__dynamo18", "", keys{"sliding_window": nil, "layer_types": []string{"full_attention", "full_attention"}, "rope_parameters": nil}, "a mask cannot show keys"},
+		"a softcap too":    {"llama__optimum", "", keys{"attn_logit_softcapping": 30, "rope_theta": 100000}, "attn_logit_softcapping is none but claimed to be 30"},
+		"short tables":     {"llama__genai-fp32", rewrite.PlainONNX, keys{"max_position_embeddings": 4096}, "its tables are too short; leave --target onnx out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

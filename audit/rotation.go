@@ -56,7 +56,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	case claim.Unread != nil:
 		scaling.Verdict, scaling.Why = NotMeasured, claim.Unread.Error()
 	case claim.Other != "" && scaling.Measured != "none":
-		scaling.Verdict, scaling.Why = NotMeasured, "no method here is what "+scaling.From+" asks for"
+		scaling.Verdict, scaling.Why = NotMeasured, "no known method is what "+scaling.From+" asks for"
 	case claim.Other != "":
 		scaling = judged(scaling, false)
 	case err != nil:
@@ -66,7 +66,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 		if scaling.Verdict == Agrees {
 			scaling.Measured = scaling.Claimed
 		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && equalLists(expected.Encoding.Frequencies, e.Frequencies) {
-			scaling.Why = fmt.Sprintf("the graph has the frequencies of up to %d tokens at every length", expected.Encoding.LengthDependent.Trained)
+			scaling.Why = fmt.Sprintf("the graph uses the frequencies for up to %d tokens at every length", expected.Encoding.LengthDependent.Trained)
 		}
 	}
 	lines := []Line{theta, scaling}
@@ -151,7 +151,7 @@ func (s *subject) expected(at Layer, layer int, claim modelconfig.Rotation) (rop
 	_, base := s.recognised(a, layer)
 	bases := []float64{claim.Theta.Value, base}
 	var first rope.Attention
-	err := errors.New("the graph's base is not known, and none is claimed")
+	err := errors.New("the graph's base is unknown, and none is claimed")
 	for _, theta := range slices.DeleteFunc(bases, func(x float64) bool { return x == 0 }) {
 		got, failed := scaled(a, theta, claim.Scaling, s.claims.config.Context(layer))
 		if failed != nil {

@@ -49,7 +49,7 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
 		case site.CrossAttention && site.Attention != nil:
-			site.Attention, site.Reason = nil, "it is cross-attention, which rotates nothing"
+			site.Attention, site.Reason = nil, "it is cross-attention, which has no rotation"
 		}
 		s.Layers = append(s.Layers, Layer{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})
@@ -61,7 +61,7 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 // reason says why not all of a layer is known.
 func reason(site rewrite.Site) string {
 	if site.Reason == "" && site.Attention != nil && site.Attention.HeadSize == 0 {
-		return "the op's node does not say it, and the model has no record of the rewrite"
+		return "the op's node does not show it, and the model has no record of the rewrite"
 	}
 	return site.Reason
 }

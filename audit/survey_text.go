@@ -65,7 +65,7 @@ func rotationText(a rope.Attention) string {
 		text += fmt.Sprintf(", gain %.5g", gain)
 	}
 	if l := e.LengthDependent; l.Trained > 0 {
-		text += fmt.Sprintf(", beyond %d tokens others", l.Trained)
+		text += fmt.Sprintf(", other frequencies beyond %d tokens", l.Trained)
 		switch {
 		case l.Long != nil:
 			text += " " + list(l.Long)

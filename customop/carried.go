@@ -13,6 +13,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop/bundled/carry"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/ownfile"
 )
 
 // bundledFolders are where the op library that is built into this program (package customop/bundled)
@@ -28,7 +29,7 @@ func bundledFolders() (folders []string) {
 	if cache, err := os.UserCacheDir(); err == nil {
 		folders = append(folders, filepath.Join(cache, "rope-rewrite", sum))
 	}
-	for _, temporary := range temporaryFolders() {
+	for _, temporary := range ownfile.TemporaryFolders() {
 		folders = append(folders, filepath.Join(temporary, fmt.Sprintf("rope-rewrite-%d-%s", os.Geteuid(), sum)))
 	}
 	return folders
@@ -50,7 +51,7 @@ func unpackBundled(folder string) *unfitError {
 	if err == nil {
 		var path string
 		if path, err = Unpack(folder); err == nil {
-			err = loadable(path)
+			err = ownfile.Loadable(path)
 		}
 	}
 	if err == nil {
@@ -81,7 +82,7 @@ func ownFolder(folder string) error {
 	if !there.IsDir() {
 		return errors.New("is not a folder")
 	}
-	return ours(there)
+	return ownfile.Ours(there)
 }
 
 // Unpack writes the op library of this program into a folder, and returns its path. One
@@ -105,7 +106,7 @@ func Unpack(folder string) (path string, err error) {
 // isSame reports whether a file holds a library. A link does not: what it leads to may change.
 func isSame(path string, library []byte) bool {
 	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || ours(info) != nil {
+	if err != nil || !info.Mode().IsRegular() || ownfile.Ours(info) != nil {
 		return false
 	}
 	there, err := configfile.Read(path, configfile.Library)

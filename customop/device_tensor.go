@@ -57,7 +57,7 @@ func NewDeviceTensor(library string, memory Memory, element ort.TensorElementDat
 	}
 	create, value, free := opened.symbol("RopeNewTensor"), opened.symbol("RopeTensorValue"), opened.symbol("RopeFreeTensor")
 	if create == nil || value == nil || free == nil {
-		return nil, fmt.Errorf("the op library %s makes no device tensors: it is older than this package, build it anew", library)
+		return nil, fmt.Errorf("the op library %s makes no device tensors, because it is older than this package; build it again", library)
 	}
 	if len(shape) == 0 {
 		return nil, errors.New("a device tensor needs at least one dimension")

@@ -55,7 +55,7 @@ func CPUTarget(library string) (string, error) {
 	}
 	target := opened.symbol("RopeCpuTarget")
 	if target == nil {
-		return "", fmt.Errorf("the op library %s does not say which instructions it uses: it is older than this package", library)
+		return "", fmt.Errorf("the op library %s does not say which instructions it uses, because it is older than this package; build it again", library)
 	}
 	return C.GoString(C.rope_call_text(target)), nil
 }

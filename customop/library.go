@@ -73,7 +73,7 @@ func Require(session *ort.SessionOptions, options Options, spec int) error {
 		return err
 	}
 	if spec = cmp.Or(spec, SpecVersion); info.SpecVersion < spec {
-		return fmt.Errorf("the op library %s knows specifications up to %d, and the model needs %d: its ops would run on their fallback, more slowly; %s", path, info.SpecVersion, spec, libraryAdvice)
+		return fmt.Errorf("the op library %s knows specifications up to %d, but the model needs %d, so its ops would run on their fallback, more slowly; %s", path, info.SpecVersion, spec, libraryAdvice)
 	}
 	return Register(session, Options{Library: path})
 }
@@ -97,7 +97,7 @@ func InspectLibrary(path string) (LibraryInfo, error) {
 	}
 	found := marker.FindSubmatch(content)
 	if found == nil {
-		return LibraryInfo{}, fmt.Errorf("%s is not an op library of rope-rewrite: it does not have their mark", path)
+		return LibraryInfo{}, fmt.Errorf("%s is not an op library of rope-rewrite: it has no rope_ops version in it", path)
 	}
 	spec, err := strconv.Atoi(string(found[2]))
 	if err != nil {

@@ -26,13 +26,13 @@ func (p *parser) op(spec Spec) {
 	var version int64
 	p.int("spec_version", &version, true)
 	if version > SpecVersion {
-		p.fail("it was written for specification %d of the op, and this version of rope-rewrite knows up to %d; use a newer one", version, SpecVersion)
+		p.fail("it needs specification %d of the op, but this rope-rewrite knows specifications up to %d; use a newer one", version, SpecVersion)
 	}
 }
 
 func (p *parser) names(kind string, from []string, to ...*string) {
 	if len(from) > len(to) {
-		p.fail("it has %d %s, and the op has %d", len(from), kind, len(to))
+		p.fail("it has %d %s, but the op has %d", len(from), kind, len(to))
 		return
 	}
 	for i, name := range from {

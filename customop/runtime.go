@@ -77,7 +77,7 @@ func InitRuntime(explicit string) error {
 		if resolved(path) == resolved(loaded.path) {
 			return nil
 		}
-		return fmt.Errorf("ONNX Runtime %s is asked for, but this process has loaded %s already; one process can have one", path, loaded.path)
+		return fmt.Errorf("ONNX Runtime %s is asked for, but this process has already loaded %s, and a process can load only one", path, loaded.path)
 	}
 	if err := disableTelemetry(); err != nil {
 		return err

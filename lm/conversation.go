@@ -27,8 +27,13 @@ type Conversation struct {
 	sequence *Sequence // nil where the model's rows hold the texts
 	gate     gate
 
-	// What was generated, with the text before it. As long as the conversation begins with that text, these are
-	// its tokens: another tokenization of the same text would be computed anew.
+	// As long as the conversation's text begins with what was said, these are its tokens: another tokenization of
+	// what was generated would be computed anew.
+	said []piece
+}
+
+// piece is a part of a conversation's text: what was asked, and behind it what was generated.
+type piece struct {
 	text   string
 	tokens []int64
 }
@@ -73,22 +78,40 @@ func (c *Conversation) reply(ctx context.Context, o GenerateOptions, yield func(
 		return err
 	}
 	defer func() { err = errors.Join(err, c.gate.leave()) }()
-	text, row, err := c.render()
+	text, err := c.render()
 	if err != nil {
 		return err
 	}
-	var texts generator = c.model.texts
+	said, asked, err := c.tokenize(text)
+	if err != nil {
+		return err
+	}
+	var tokens []int64
+	for _, p := range append(said, asked) {
+		tokens = append(tokens, p.tokens...)
+	}
+	row, err := Row{Tokens: tokens}.complete()
+	if err == nil {
+		err = c.model.room(len(tokens))
+	}
+	if err != nil {
+		return err
+	}
+	texts := c.model.texts
 	if c.sequence != nil {
 		texts = ownSequence{c.model.texts.(*pool), c.sequence}
 	}
-	var said strings.Builder
+	var answer strings.Builder
 	var chosen []int64
 	return c.model.generate(ctx, texts, row, o, func(t Token, err error) bool {
-		said.WriteString(t.Text)
+		answer.WriteString(t.Text)
 		chosen = append(chosen, t.ID)
 		if t.Finish != "" {
-			c.Messages = append(c.Messages, chat.Message{Role: "assistant", Content: said.String()})
-			c.remember(text, row.Tokens, chosen, c.ended(t))
+			if c.ended(t) {
+				chosen = chosen[:len(chosen)-1]
+			}
+			c.Messages = append(c.Messages, chat.Message{Role: "assistant", Content: answer.String()})
+			c.said = append(said, c.answered(asked, tokens, chosen)...)
 		}
 		return yield(t, err)
 	})
@@ -99,54 +122,64 @@ func (c *Conversation) ended(t Token) bool {
 	return t.Finish == FinishStop && slices.Contains(c.model.Generation.End, t.ID)
 }
 
-// render is the conversation's text up to where the assistant speaks, and its tokens.
-func (c *Conversation) render() (string, Row, error) {
+// render is the conversation's text up to where the assistant speaks.
+func (c *Conversation) render() (chat.Text, error) {
 	options := c.Options
 	options.AddGenerationPrompt = true
-	text, err := c.model.Chat.Render(c.Messages, options)
-	if err != nil {
-		return "", Row{}, err
-	}
-	tokens, err := c.tokenize(text)
-	if err != nil {
-		return "", Row{}, err
-	}
-	row, err := Row{Tokens: tokens}.complete()
-	if err != nil {
-		return "", Row{}, err
-	}
-	return text, row, c.model.room(len(tokens))
+	return c.model.Chat.RenderGuarded(c.Messages, options, c.model.Tokenizer.Specials())
 }
 
-// tokenize takes the tokens that were generated for the part of the text that they made, if a special token
+// tokenize gives what was said of a text already, and the rest. What was said counts only if a special token
 // follows it: only there the tokens of the rest are what they are within the whole.
-func (c *Conversation) tokenize(text string) ([]int64, error) {
+func (c *Conversation) tokenize(text chat.Text) (said []piece, rest piece, err error) {
 	t := c.model.Tokenizer
-	if rest, same := strings.CutPrefix(text, c.text); same && c.text != "" {
-		tokens, err := t.Encode(rest)
-		if err != nil {
-			return nil, err
+	at := 0
+	for _, p := range c.said {
+		if !strings.HasPrefix(text.Text[at:], p.text) {
+			break
 		}
-		if len(tokens) > 0 && t.IsSpecial(tokens[0]) {
-			if name, _ := t.Token(tokens[0]); strings.HasPrefix(rest, name) {
-				return slices.Concat(c.tokens, tokens), nil
-			}
-		}
+		at += len(p.text)
+		said = append(said, p)
 	}
-	return t.Encode(text)
+	for ; ; said = said[:len(said)-1] {
+		rest.text = text.Text[at:]
+		if rest.tokens, err = t.EncodeGuarded(rest.text, behind(text.Guarded, at)); err != nil {
+			return nil, piece{}, err
+		}
+		if len(said) == 0 || c.beginsSpecial(rest) {
+			return said, rest, nil
+		}
+		at -= len(said[len(said)-1].text)
+	}
 }
 
-// remember keeps the tokens of a text and of what was generated behind it.
-func (c *Conversation) remember(text string, prompt, chosen []int64, ended bool) {
-	if ended {
-		chosen = chosen[:len(chosen)-1]
+func (c *Conversation) beginsSpecial(p piece) bool {
+	if len(p.tokens) == 0 || !c.model.Tokenizer.IsSpecial(p.tokens[0]) {
+		return false
 	}
+	name, _ := c.model.Tokenizer.Token(p.tokens[0])
+	return strings.HasPrefix(p.text, name)
+}
+
+// answered is a question with what was generated behind it, nothing if their text cannot be known: a tokenizer
+// may change the beginning of a text.
+func (c *Conversation) answered(asked piece, prompt, chosen []int64) []piece {
 	t := c.model.Tokenizer
-	all := slices.Concat(prompt, chosen)
-	made, same := strings.CutPrefix(t.Decode(all, true), t.Decode(prompt, true))
-	if c.text, c.tokens = "", nil; same {
-		c.text, c.tokens = text+made, all
+	made, same := strings.CutPrefix(t.Decode(slices.Concat(prompt, chosen), true), t.Decode(prompt, true))
+	if !same {
+		return nil
 	}
+	return []piece{{asked.text + made, slices.Concat(asked.tokens, chosen)}}
+}
+
+// behind are the spans of a text from a place on, counted from there.
+func behind(spans []chat.Span, at int) (list []chat.Span) {
+	for _, s := range spans {
+		if s.End > at {
+			list = append(list, chat.Span{Start: max(s.Start, at) - at, End: s.End - at})
+		}
+	}
+	return list
 }
 
 // ownSequence generates in a sequence that is not the pool's, by the pool's limits.

@@ -25,8 +25,8 @@ type Decoder struct {
 	gate      gate // of calls
 }
 
-// OpenDecoder loads the model at path, without what stands beside it. The ONNX Runtime
-// library must have been initialised (customop.InitRuntime).
+// OpenDecoder loads the model at path, without the other files of its folder. The ONNX
+// Runtime library must have been initialised (customop.InitRuntime).
 func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 	model, err := onnx.Open(path)
 	if err != nil {
@@ -86,8 +86,8 @@ func (d *Decoder) run(ctx context.Context, inputs, outputs []tensor) (err error)
 // Capacity is the number of tokens that a cache can hold; 0 when it grows.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 
-// WholePrompts reports whether the model's frequencies depend on the length of a call: a
-// prompt in pieces then means something else than in one.
+// WholePrompts reports whether the model's frequencies depend on the length of a call,
+// so that a prompt in several calls gives another result than in one.
 func (d *Decoder) WholePrompts() bool { return d.whole }
 
 // TokenBytes is what the keys and values of one token take in a cache, in bytes. A cache that

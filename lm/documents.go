@@ -31,16 +31,17 @@ func (r Row) complete() (Row, error) {
 	case r.Documents == nil:
 		r.Documents = slices.Repeat([]int64{1}, len(r.Tokens))
 	case len(r.Documents) != len(r.Tokens):
-		return r, fmt.Errorf("%d tokens with document ids for %d", len(r.Tokens), len(r.Documents))
+		return r, fmt.Errorf("%d tokens are given, but document ids for %d", len(r.Tokens), len(r.Documents))
 	}
 	return r, nil
 }
 
-// Packing says how documents stand in a row. The zero value puts one behind the other.
+// Packing says how documents are placed in a row. The zero value puts one after the
+// other.
 type Packing struct {
 	Anchor []int64 // tokens in front of all documents, seen by each under the mask anchor: BOS or EOS, or an instruction
 	Tag    []int64 // a domain tag: tokens in front of each document, that say what kind of text it is, with its id
-	Chunk  int     // interleaved chunks: documents are cut into pieces of so many tokens that take turns; 0 leaves them whole
+	Chunk  int     // split documents into pieces of this many tokens and interleave them; 0 leaves them whole
 }
 
 // Pack puts documents into a row. A token of a document that is cut still sees its own

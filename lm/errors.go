@@ -16,7 +16,7 @@ var (
 	// ErrQueueFull is that of a model whose rows are all in use while as many callers wait as may (Options.Queue).
 	ErrQueueFull = errors.New("all rows are in use and the queue is full: try again later")
 	// ErrNoTemplate is that of messages to a model without a chat template.
-	ErrNoTemplate = errors.New("the model's folder has no chat template: give a text in the model's own form instead of messages")
+	ErrNoTemplate = errors.New("the model's folder has no chat template; give a text in the model's format instead of messages")
 )
 
 // ContextError is a text that is longer than the model's context, or than its cache of fixed capacity.

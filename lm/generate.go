@@ -14,8 +14,8 @@ import (
 type GenerateOptions struct {
 	MaxTokens int             // the most tokens; 0 is max_new_tokens, or 256 where the configuration does not say
 	Sample    *sample.Options // nil is the configuration's; &sample.Options{} is greedy
-	Stop      []string        // texts that end the generation; they are not given out
-	IgnoreEnd bool            // end tokens are tokens like others
+	Stop      []string        // texts that end the generation; they are not returned
+	IgnoreEnd bool            // do not stop at end tokens
 
 	// Mask may forbid tokens: it sets their logits to −∞, for a grammar. tokens are those of the answer so far.
 	// With several rows it is called between the steps of all texts, so it should be quick.
@@ -139,7 +139,7 @@ func (m *Model) newAnswer(row Row, o GenerateOptions) (*answer, error) {
 	a := &answer{options: o, sampler: sampler, prompt: len(row.Tokens), most: o.MaxTokens}
 	switch {
 	case a.most < 0:
-		return nil, fmt.Errorf("MaxTokens %d: a number above 0 was expected", a.most)
+		return nil, fmt.Errorf("MaxTokens %d: expected a number above 0", a.most)
 	case a.most == 0 && m.Generation.MaxTokens > 0:
 		a.most = m.Generation.MaxTokens
 	case a.most == 0:

@@ -380,3 +380,10 @@ func TestShortBesideLong(t *testing.T) {
 	cancel()
 	all.Wait()
 }
+
+func write(t testing.TB, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -67,7 +67,7 @@ func Open(path string, options Options) (_ *Model, err error) {
 		return nil, err
 	}
 	if v := m.decoder.Vocabulary(); v > 0 && m.Tokenizer.Size() > v {
-		err := fmt.Errorf("the tokenizer in %s has %d tokens and the model %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
+		err := fmt.Errorf("the tokenizer in %s has %d tokens, but the model has %d: it belongs to another model", folder, m.Tokenizer.Size(), v)
 		return nil, errors.Join(err, m.decoder.Close())
 	}
 	m.context = m.Generation.context
@@ -87,7 +87,7 @@ func newGenerator(d *Decoder, options Options) (generator, error) {
 	}
 	switch {
 	case options.Rows < 0 || options.Queue < 0:
-		return nil, fmt.Errorf("%d rows and a queue of %d: numbers of at least 0 were expected", options.Rows, options.Queue)
+		return nil, fmt.Errorf("%d rows and a queue of %d: expected numbers of at least 0", options.Rows, options.Queue)
 	case options.Rows < 2 || d.Capacity() == 0:
 		return newPool(d, options.Rows, queue), nil
 	case d.whole:
@@ -194,7 +194,7 @@ func exists(path string) bool {
 // Input is what a text is generated from: a text, messages, tokens or a row.
 type Input struct {
 	Text     string         // as it stands, behind what the tokenizer puts in front of a text, such as BOS
-	Messages []chat.Message // of a conversation, in the form of the model's chat template; the assistant answers
+	Messages []chat.Message // of a conversation, in the form of the model's chat template; what they say is no special token
 	Chat     chat.Options   // tools, documents and variables of the template, beside Messages
 	Tokens   []int64
 	Row      Row // of documents; what is generated belongs to the document of its last token
@@ -210,7 +210,7 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 	}
 	switch {
 	case given == 0:
-		return nil, errors.New("nothing to begin with: give a text, messages, tokens or a row")
+		return nil, errors.New("no prompt is given; give a text, messages, tokens or a row")
 	case given > 1:
 		return nil, errors.New("give one of a text, messages, tokens and a row")
 	case in.Text != "":
@@ -229,11 +229,11 @@ func (m *Model) conversation(in Input) ([]int64, error) {
 	}
 	options := in.Chat
 	options.AddGenerationPrompt = !options.ContinueFinalMessage
-	text, err := m.Chat.Render(in.Messages, options)
+	text, err := m.Chat.RenderGuarded(in.Messages, options, m.Tokenizer.Specials())
 	if err != nil {
 		return nil, err
 	}
-	return m.Tokenizer.Encode(text) // the template writes what begins a text itself
+	return m.Tokenizer.EncodeGuarded(text.Text, text.Guarded) // the template writes what begins a text itself
 }
 
 // genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have

@@ -67,8 +67,7 @@ func TestBadFolders(t *testing.T) {
 		"a tokenizer that is no JSON":            {map[string]string{"tokenizer.json": "{"}, "tokenizer.json"},
 		"a tokenizer of another kind":            {map[string]string{"tokenizer.json": `{"model": {"type": "Sorted"}}`}, "Sorted"},
 		"another pre-tokenizer":                  {map[string]string{"tokenizer.json": tokenizer("ByteLevel", "Letters")}, "Letters"},
-		"another model's tokenizer":              {map[string]string{"tokenizer.json": tokenizer(`"~": 108`, `"~": 5000`)}, "has 5001 tokens and the model 128: it belongs to another model"},
-		"a chat template no Jinja":               {map[string]string{"chat_template.jinja": "{% if %}"}, "chat_template.jinja"},
+		"another model's tokenizer":              {map[string]string{"tokenizer.json": tokenizer(`"~": 108`, `"~": 5000`)}, "has 5001 tokens, but the model has 128: it belongs to another model"},
 		"a configuration no JSON":                {map[string]string{"generation_config.json": "{"}, "generation_config.json"},
 		"an end token in words":                  {map[string]string{"generation_config.json": `{"eos_token_id": "</s>"}`}, "eos_token_id"},
 		"a temperature in words":                 {map[string]string{"generation_config.json": `{"do_sample": true, "temperature": "warm"}`}, "temperature"},
@@ -154,7 +153,7 @@ func TestBadInputs(t *testing.T) {
 		o    lm.GenerateOptions
 		want string
 	}{
-		"nothing":                  {in: lm.Input{}, want: "nothing to begin with"},
+		"nothing":                  {in: lm.Input{}, want: "no prompt is given"},
 		"no chat template":         {in: lm.Input{Messages: []chat.Message{{Role: "user", Content: "Hi"}}}, want: "has no chat template"},
 		"two inputs":               {in: lm.Input{Text: "a", Tokens: []int64{1}}, want: "give one of"},
 		"a token too large":        {in: lm.Input{Tokens: []int64{5, 128}}, want: "token 1 of the call is 128, and the model has 128 tokens"},
@@ -163,7 +162,7 @@ func TestBadInputs(t *testing.T) {
 		"a negative temperature":   {in: lm.Input{Text: "a"}, o: lm.GenerateOptions{Sample: &sample.Options{Temperature: -1}}, want: "Temperature"},
 		"a share above 1":          {in: lm.Input{Text: "a"}, o: lm.GenerateOptions{Sample: &sample.Options{TopP: 2}}, want: "TopP 2"},
 		"a context that has ended": {ctx: canceled, in: lm.Input{Text: "a"}, want: "canceled"},
-		"documents for too few":    {in: lm.Input{Row: lm.Row{Tokens: []int64{1, 2}, Documents: []int64{1}}}, want: "2 tokens with document ids for 1"},
+		"documents for too few":    {in: lm.Input{Row: lm.Row{Tokens: []int64{1, 2}, Documents: []int64{1}}}, want: "2 tokens are given, but document ids for 1"},
 	} {
 		ctx := c.ctx
 		if ctx == nil {

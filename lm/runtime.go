@@ -228,7 +228,7 @@ func integers(t onnx.DataType, values []int64) ([]byte, error) {
 		case onnx.Bool:
 			data = append(data, byte(x))
 		default:
-			return nil, fmt.Errorf("element type %v cannot be fed, only int64, int32 and bool can", t)
+			return nil, fmt.Errorf("element type %v cannot be fed; only int64, int32 and bool can", t)
 		}
 	}
 	return data, nil

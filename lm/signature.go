@@ -28,7 +28,7 @@ func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
 	case len(s.Caches) == 0:
 		return nil, errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
 	case s.Capacity > 0 && s.Vocabulary == 0:
-		return nil, errors.New("its logits' last dimension is not known, which a cache of fixed capacity needs here")
+		return nil, errors.New("the last dimension of its logits is not known, but a fixed-capacity cache needs it here")
 	}
 	return s, nil
 }
@@ -42,14 +42,14 @@ func feedable(s *signature.Signature, in signature.Input) error {
 		case !isFloat(in.Type) || c.Heads == 0:
 			return fmt.Errorf("input %s is %v with %d heads, want float32, float16 or bfloat16 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
 		case c.Rows > 0 && s.Capacity == 0:
-			return fmt.Errorf("input %s has a cache of exactly %d tokens and no input says how many it holds", in.Name, c.Rows)
+			return fmt.Errorf("input %s has a cache of exactly %d tokens, but no input says how many it holds", in.Name, c.Rows)
 		}
 		return nil
 	case signature.Memory:
-		return fmt.Errorf("input %s is what an encoder gave, which is not fed here", in.Name)
+		return fmt.Errorf("input %s takes the output of an encoder, which is not supported here", in.Name)
 	case signature.Positions:
 		if in.Axes > 0 && s.Capacity > 0 {
-			return fmt.Errorf("input %s gives each token %d positions, which is not fed here beside a cache of fixed capacity", in.Name, in.Axes)
+			return fmt.Errorf("input %s takes %d positions for each token, which is not supported with a fixed-capacity cache", in.Name, in.Axes)
 		}
 	case signature.CacheLength:
 		return nil // int32, as the op reads it

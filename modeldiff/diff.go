@@ -11,8 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-// Report says in what two models differ. Its lists hold what differs, and are empty
-// where nothing does.
+// Report says how two models differ. Its lists hold only what differs.
 type Report struct {
 	A string `json:"a"`
 	B string `json:"b"`
@@ -37,7 +36,7 @@ type Report struct {
 	Notes []string `json:"notes"` // what could not be compared, and why
 }
 
-// Change is a thing that is not the same. A or B is "" where that model does not have it.
+// Change is one difference. A or B is "" if that model does not have the thing.
 type Change struct {
 	Name string `json:"name"`
 	A    string `json:"a"`

@@ -1,7 +1,7 @@
-// Package modeldiff says in what two models differ: methods and attention layers, nodes
-// by op, inputs and outputs, weights, bytes.
+// Package modeldiff says how two models differ: methods and attention layers, nodes by
+// op, inputs and outputs, weights, bytes.
 //
-// Start with Run, whose Report lists what differs, and says Same where nothing does. Weights are
+// Start with Run: its Report lists what differs, and says Same if nothing does. Weights are
 // compared by digest and read a piece at a time; those that are the same bytes of one file are
 // not read at all.
 //

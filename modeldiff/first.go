@@ -91,7 +91,7 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 			return &First{Ops: true, What: fmt.Sprintf("%s is missing", node(a.Nodes[i]))}
 		}
 		if x, y := a.Nodes[i], b.Nodes[i]; op(x) != op(y) {
-			return &First{Ops: true, What: fmt.Sprintf("%s stands in the place of %s", node(y), node(x))}
+			return &First{Ops: true, What: fmt.Sprintf("%s is in the place of %s", node(y), node(x))}
 		}
 	}
 	for _, list := range [][2][]*onnx.ValueInfo{{a.Inputs, b.Inputs}, {a.Outputs, b.Outputs}} {
@@ -101,7 +101,7 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 		}
 		for i := range was {
 			if was[i] != is[i] {
-				return &First{What: fmt.Sprintf("%q stands in the place of %q among its inputs or outputs", is[i], was[i])}
+				return &First{What: fmt.Sprintf("%q is in the place of %q among its inputs or outputs", is[i], was[i])}
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (c *comparison) graph(a, b *onnx.Graph, around scope) *First {
 	}
 	for i := range a.Outputs {
 		if !c.same(a.Outputs[i].Name, b.Outputs[i].Name, s) {
-			return &First{What: fmt.Sprintf("the output %q is made by another node", b.Outputs[i].Name)}
+			return &First{What: fmt.Sprintf("the output %q comes from a different node", b.Outputs[i].Name)}
 		}
 	}
 	return nil
@@ -171,16 +171,16 @@ func (c *comparison) node(a, b *onnx.Node, s scope) *First {
 			continue
 		}
 		if t := s.weights[1][b.Inputs[i]]; t != nil && s.weights[0][a.Inputs[i]] != nil {
-			return &First{What: fmt.Sprintf("%s reads the weight %q, which holds other numbers", node(b), t.Name)}
+			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(b), t.Name)}
 		}
-		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is another value", node(b), b.Inputs[i], i)}
+		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(b), b.Inputs[i], i)}
 	}
 	if first := c.attributes(a, b, s); first != nil {
 		return first
 	}
 	for i := range a.Outputs {
 		if !s.pair(a.Outputs[i], b.Outputs[i]) {
-			return &First{What: fmt.Sprintf("%s makes %q, which another node made", node(b), b.Outputs[i])}
+			return &First{What: fmt.Sprintf("%s makes %q, which another node makes in the expected graph", node(b), b.Outputs[i])}
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (c *comparison) attributes(a, b *onnx.Node, s scope) *First {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		x, y := a.Attribute(name), b.Attribute(name)
 		if x == nil || y == nil || !c.attribute(x, y, s) {
-			return &First{What: fmt.Sprintf("%s has another %s%s", node(b), name, numbers(x, y))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(b), name, numbers(x, y))}
 		}
 	}
 	return nil
@@ -303,7 +303,7 @@ func (c *comparison) functions() *First {
 		case g == nil:
 			return &First{Ops: true, What: fmt.Sprintf("the function %s is missing", f.Name)}
 		case fallback && f.Digest() != g.Digest():
-			return &First{What: fmt.Sprintf("the fallback %s is another", f.Name)}
+			return &First{What: fmt.Sprintf("the fallback %s is different", f.Name)}
 		case !fallback && !c.function(f, g):
 			return &First{What: fmt.Sprintf("the function %s computes something else", f.Name)}
 		}

@@ -81,7 +81,7 @@ func (d *Report) methods(m *onnx.Model) (out []entry) {
 		return nil
 	}
 	if err != nil {
-		d.Notes = append(d.Notes, fmt.Sprintf("the methods of %s are not known: %v", m.Path, err))
+		d.Notes = append(d.Notes, fmt.Sprintf("the methods of %s are unknown: %v", m.Path, err))
 		return nil
 	}
 	for _, e := range record.Edits {

@@ -133,7 +133,7 @@ func needed(g *onnx.Graph) map[*onnx.Node]bool {
 // pair compares two nodes that make values of one name.
 func (o *outside) pair(x, y *onnx.Node, s scope) *First {
 	if isOp(x) != isOp(y) || !isOp(x) && op(x) != op(y) {
-		return &First{What: fmt.Sprintf("%s stands in the place of %s", node(y), node(x))}
+		return &First{What: fmt.Sprintf("%s is in the place of %s", node(y), node(x))}
 	}
 	for i := range max(len(x.Outputs), len(y.Outputs)) {
 		if was, is := at(x.Outputs, i), at(y.Outputs, i); was != is && (o.original[was] || o.original[is]) {
@@ -169,10 +169,10 @@ func (o *outside) input(n *onnx.Node, i int, was, is string, s scope) *First {
 	switch {
 	case x != nil && y != nil:
 		if !o.contents(x, y) {
-			return &First{What: fmt.Sprintf("%s reads the weight %q, which holds other numbers", node(n), y.Name)}
+			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(n), y.Name)}
 		}
 	case was != is && (o.original[was] || o.original[is]):
-		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is another value", node(n), is, i)}
+		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(n), is, i)}
 	}
 	return nil
 }
@@ -188,12 +188,12 @@ func (o *outside) attributesOf(x, y *onnx.Node, s scope) *First {
 			continue
 		}
 		if b == nil || !o.attribute(a, b, s) {
-			return &First{What: fmt.Sprintf("%s has another %s%s", node(y), a.Name, numbers(a, b))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(y), a.Name, numbers(a, b))}
 		}
 	}
 	for _, b := range y.Attributes {
 		if x.Attribute(b.Name) == nil {
-			return &First{What: fmt.Sprintf("%s has another %s", node(y), b.Name)}
+			return &First{What: fmt.Sprintf("%s differs in %s", node(y), b.Name)}
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import "fmt"
 // graph gives and that nothing makes: no node, input or initializer of its
 // graph or, for what is read, of a graph around it. Functions see their own
 // values only. It also returns an error about two inputs of one name, and about
-// axes of a Transpose that are none. No runtime loads such a model. The order
-// of nodes is not looked at.
+// axes of a Transpose that do not exist. No runtime loads such a model. The
+// order of nodes is not looked at.
 func (m *Model) CheckValues() error {
 	if err := m.Graph.checkValues(nil); err != nil {
 		return err
@@ -114,9 +114,9 @@ func (n *Node) checkPerm() error {
 	for _, axis := range perm {
 		switch {
 		case axis < 0:
-			return fmt.Errorf("permutes axes by %d, which counts from the end, and ONNX from 0 (PyTorch's older exporter writes that, its newer one does not: dynamo=True)", axis)
+			return fmt.Errorf("permutes axes by %d, which counts from the end, but ONNX counts from 0; export the model with PyTorch's newer exporter (dynamo=True)", axis)
 		case axis >= int64(len(perm)) || seen[axis]:
-			return fmt.Errorf("permutes %d axes by %d, which is none of them or the second of that number", len(perm), axis)
+			return fmt.Errorf("permutes %d axes by %d, which does not exist or is given twice", len(perm), axis)
 		}
 		seen[axis] = true
 	}

@@ -104,7 +104,7 @@ func TestUnreadableData(t *testing.T) {
 	}
 	m.Graph.Nodes[0].Inputs[0] = "w"
 	for err := range m.UnreadableData() {
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "its folder is not known") {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "its folder is unknown") {
 			t.Errorf("a model from memory: %v", err)
 		}
 	}

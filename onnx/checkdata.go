@@ -78,7 +78,7 @@ func (t *Tensor) readable(sizes fileSizes) error {
 	case t.Type == String && t.external == nil:
 		return nil
 	case size < 0:
-		return fmt.Errorf("%s elements with dimensions %v have no raw form", t.Type, t.Dims)
+		return fmt.Errorf("%s elements with dimensions %v cannot be stored as raw bytes", t.Type, t.Dims)
 	case t.external != nil:
 		have, err := sizes.of(t.folder, t.external.location)
 		if err != nil {

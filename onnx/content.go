@@ -26,7 +26,7 @@ func (t *Tensor) Bytes() ([]byte, error) {
 func (t *Tensor) contents() ([]byte, error) {
 	size := t.ByteLen()
 	if size < 0 {
-		return nil, fmt.Errorf("%s elements with dimensions %v have no raw form", t.Type, t.Dims)
+		return nil, fmt.Errorf("%s elements with dimensions %v cannot be stored as raw bytes", t.Type, t.Dims)
 	}
 	b, err := t.raw, error(nil)
 	switch {
@@ -59,7 +59,7 @@ func (t *Tensor) typed() ([]byte, error) {
 		return t.varints(tensorUint64s, 8)
 	case Float6E2M3, Float6E3M2:
 		if t.Len() > 0 {
-			return nil, fmt.Errorf("%s elements are only read in raw form", t.Type)
+			return nil, fmt.Errorf("%s elements are read only from raw bytes", t.Type)
 		}
 	}
 	// Everything else stands in int32_data: one element, or for elements

@@ -17,7 +17,7 @@ type external struct {
 
 // External tells where the contents lie if they are outside the model's file:
 // in the file location, a path relative to the model's folder, from byte
-// offset on. length is 0 when the model does not tell it. The file may be
+// offset on. length is 0 if the model does not say it. The file may be
 // missing.
 func (t *Tensor) External() (location string, offset, length int64, ok bool) {
 	if t.external == nil {
@@ -72,7 +72,7 @@ func (e *external) bytes(f *folder, size int64) ([]byte, error) {
 // fits checks that size bytes are what e points to in a file of have bytes.
 func (e *external) fits(size, have int64) error {
 	if e.length != 0 && e.length != size {
-		return fmt.Errorf("%w: external data of %d bytes where the tensor takes %d", ErrFormat, e.length, size)
+		return fmt.Errorf("%w: the external data has %d bytes, but the tensor needs %d", ErrFormat, e.length, size)
 	}
 	if e.offset > have || size > have-e.offset { // a sum could exceed 63 bits
 		return fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)

@@ -66,7 +66,7 @@ func TestExternalContents(t *testing.T) {
 		"other keys":      {[]string{"checksum", "x", "location", "w.bin", "future", "y"}, "01234567", false},
 		"too short":       {[]string{"location", "w.bin", "offset", "9"}, "too few", true},
 		"offset overflow": {[]string{"location", "w.bin", "offset", "9223372036854775807"}, "too few", true},
-		"wrong length":    {[]string{"location", "w.bin", "length", "4"}, "external data of 4 bytes", true},
+		"wrong length":    {[]string{"location", "w.bin", "length", "4"}, "external data has 4 bytes", true},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "w.bin"), data)
@@ -201,7 +201,7 @@ func TestMissingDataOnlyMattersWhenItIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parsed.Graph.Initializers[0].Bytes(); err == nil || !strings.Contains(err.Error(), "folder is not known") {
+	if _, err := parsed.Graph.Initializers[0].Bytes(); err == nil || !strings.Contains(err.Error(), "folder is unknown") {
 		t.Errorf("contents of a model in memory: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// ErrRefused is wrapped by errors about external data that a model has no
-// business with, such as files outside its folder.
+// ErrRefused is wrapped by errors about external data that a model must not
+// name, such as files outside its folder.
 var ErrRefused = errors.New("refused")
 
 // folder is where a model's external data lies. Several goroutines may use it.
@@ -72,7 +72,7 @@ func (f *folder) size(location string) (int64, error) {
 }
 
 func errNoFolder(location string) error {
-	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is not known: %w", location, fs.ErrNotExist)
+	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is unknown: %w", location, fs.ErrNotExist)
 }
 
 // data returns the contents of the file at a location, mapped.

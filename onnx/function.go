@@ -21,7 +21,7 @@ type Function struct {
 	Attributes     []*Attribute // attributes with their default values
 	Nodes          []*Node
 	ValueInfo      []*ValueInfo
-	Opsets         []Opset // what the body's nodes are written against
+	Opsets         []Opset // operator sets that the body's nodes use
 
 	src source
 }

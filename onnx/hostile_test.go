@@ -24,7 +24,7 @@ func TestWhatIsNoModel(t *testing.T) {
 		"html":              {"\n<!DOCTYPE html><html><body>404</body></html>", "a web page"},
 		"zip":               {"PK\x03\x04\x14\x00\x00\x00\x08\x00", "a zip archive"},
 		"gzip":              {"\x1f\x8b\x08\x00\x00\x00", "compressed with gzip"},
-		"ort":               {"\x18\x00\x00\x00ORTM\x00\x00", "ONNX Runtime's own .ort format"},
+		"ort":               {"\x18\x00\x00\x00ORTM\x00\x00", "ONNX Runtime's .ort format"},
 		"safetensors":       {"\x40\x00\x00\x00\x00\x00\x00\x00{\"w\":{}}", "a safetensors file"},
 		"text":              {"ir_version: 8\ngraph { }\n", "a text file"},
 		"truncated":         {string(good[:len(good)-3]), "may be truncated"},
@@ -36,10 +36,10 @@ func TestWhatIsNoModel(t *testing.T) {
 		"graph of a number": {"\x38\x01", "holds no graph"},
 		"nesting":           {string(nested(60)), "nested more than 48 deep"},
 		"rank":              {string(withTensor(make([]int64, 100_000))), "100000 dimensions"},
-		"product":           {string(withTensor([]int64{1 << 40, 1 << 40})), "make no size"},
+		"product":           {string(withTensor([]int64{1 << 40, 1 << 40})), "are not a valid size"},
 		"empty nodes":       {string(repeated(1, 5<<18)), "more than 1048576"},
 		"empty values":      {string(repeated(13, 5<<18)), "more than 1048576"},
-		"negative":          {string(withTensor([]int64{-1})), "make no size"},
+		"negative":          {string(withTensor([]int64{-1})), "are not a valid size"},
 	} {
 		path := filepath.Join(t.TempDir(), "model.onnx")
 		if err := os.WriteFile(path, []byte(c.data), 0o666); err != nil {

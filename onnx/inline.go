@@ -15,11 +15,11 @@ const maxInlined = 1 << 17
 // maxCalls bounds how deep functions may call one another.
 const maxCalls = 32
 
-// Inlined is a call of a function whose body stands in its place.
+// Inlined is a call of a function that was replaced by the function's body.
 type Inlined struct {
-	Graph *Graph  // that the call stood in
+	Graph *Graph  // that the call was in
 	Call  *Node   // the node that was taken out
-	Nodes []*Node // what stands there now; calls within it are replaced too
+	Nodes []*Node // the nodes that replace it; calls within them are replaced too
 }
 
 // Inline replaces every node that calls one of these functions by the function's
@@ -128,7 +128,7 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 	}
 	for i, v := range f.Outputs {
 		if i < len(call.Outputs) && call.Outputs[i] != "" && !e.given[v] {
-			return nil, fail(fmt.Errorf("its output %q is made by none of its nodes", v))
+			return nil, fail(fmt.Errorf("no node makes its output %q", v))
 		}
 	}
 	return append(nodes, passed...), nil
@@ -144,11 +144,11 @@ func (in *inliner) callable(call *Node, f *Function, within []*Function) error {
 	}
 	for _, o := range f.Opsets {
 		if have := in.model.Opset(o.Domain); have != o.Version && (have != 0 || in.uses(f, o.Domain)) {
-			return fmt.Errorf("it is written against version %d of the operator set %q, the model against %d", o.Version, o.Domain, have)
+			return fmt.Errorf("it uses version %d of the operator set %q, but the model uses %d", o.Version, o.Domain, have)
 		}
 	}
 	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
-		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
+		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, but it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
 	}
 	return nil
 }

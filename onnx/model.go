@@ -51,7 +51,7 @@ func (m *Model) Clone() *Model {
 	return &c
 }
 
-// Assign makes m what c is, a changed copy of it. c is not to be used any more.
+// Assign replaces m by c, a changed copy of it. c must not be used afterwards.
 func (m *Model) Assign(c *Model) {
 	file, graph := m.file, m.Graph
 	*m = *c
@@ -98,7 +98,7 @@ func (m *Model) RequireOpset(domain string, version int64) {
 	m.opsets = append(m.opsets, Opset{domain, version})
 }
 
-// RemoveOpset takes a domain out of what the model imports.
+// RemoveOpset removes a domain from the model's imports.
 func (m *Model) RemoveOpset(domain string) {
 	m.opsets = slices.DeleteFunc(slices.Clone(m.opsets), func(o Opset) bool { return standard(o.Domain) == standard(domain) })
 }

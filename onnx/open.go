@@ -91,11 +91,11 @@ func recognise(data []byte) string {
 	case bytes.HasPrefix(lower, []byte("<!doctype html")), bytes.HasPrefix(lower, []byte("<html")):
 		return "a web page, not a model; download the file itself"
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
-		return "a zip archive (PyTorch files are such), not a model; unpack it, or export the model to ONNX"
+		return "a zip archive (PyTorch files are zip archives), not a model; unpack it, or export the model to ONNX"
 	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
 		return "compressed with gzip; unpack it first"
 	case len(start) >= 8 && string(start[4:8]) == "ORTM":
-		return "in ONNX Runtime's own .ort format; use the .onnx file that it was made from"
+		return "in ONNX Runtime's .ort format; use the .onnx file that it was made from"
 	case len(start) >= 9 && start[8] == '{':
 		return "a safetensors file, not a model; export the model to ONNX"
 	case bytes.HasPrefix(start, []byte("GGUF")):

@@ -93,7 +93,7 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 	case same == identical:
 		return nil, "", progress.add(d.size)
 	case same == different && !opts.Force:
-		return nil, "", fmt.Errorf("external data %q must be placed there, but another file has that name: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+		return nil, "", fmt.Errorf("another file already has the name of the external data %q: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
 	}
 	if err := checkReplaceable(target); err != nil {
 		return nil, "", err

@@ -28,7 +28,7 @@ type SaveOptions struct {
 	Progress func(written, total int64) error
 }
 
-// Placement is how a file came to stand in another folder.
+// Placement says how a file was brought to another folder.
 type Placement string
 
 const (
@@ -142,7 +142,7 @@ func (m *Model) checkTarget(path string, force bool) error {
 	}
 	// A broken link has no target that could be an original.
 	if target, err := os.Stat(path); err == nil && m.owns(target) {
-		return fmt.Errorf("%w, since the model was opened from that file and originals are never changed; choose another name", ErrRefused)
+		return fmt.Errorf("%w: the model was opened from this file, and originals are never changed; choose another name", ErrRefused)
 	}
 	if err := checkReplaceable(path); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (m *Model) checkSource() error {
 	now, err := os.Stat(m.Path)
 	if err == nil && os.SameFile(now, m.file.info) &&
 		(now.Size() != m.file.info.Size() || !now.ModTime().Equal(m.file.info.ModTime())) {
-		return fmt.Errorf("%s was changed after it had been opened; open it again", m.Path)
+		return fmt.Errorf("%s was changed after it was opened; open it again", m.Path)
 	}
 	return nil
 }

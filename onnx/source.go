@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ErrFormat is wrapped by errors about bytes that are no valid ONNX model.
+// ErrFormat is wrapped by errors about bytes that are not a valid ONNX model.
 var ErrFormat = errors.New("not a valid ONNX model")
 
 // source is where a view was read: the contents of its message in the mapped

@@ -97,7 +97,7 @@ func checkReplaceable(path string) error {
 		return nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file, and nothing else is ever replaced; choose another name: %w", path, ErrRefused)
+		err = fmt.Errorf("%s is not a regular file, and only regular files are replaced; choose another name: %w", path, ErrRefused)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (m *Model) writeContents(t *Tensor, w io.Writer) error {
 // openExternal opens the file with the contents of a tensor, which is long enough.
 func (t *Tensor) openExternal() (file *os.File, size int64, err error) {
 	if size = t.ByteLen(); size < 0 {
-		return nil, 0, fmt.Errorf("%s elements with dimensions %v have no raw form", t.Type, t.Dims)
+		return nil, 0, fmt.Errorf("%s elements with dimensions %v cannot be stored as raw bytes", t.Type, t.Dims)
 	}
 	if t.folder == nil {
 		return nil, 0, errNoFolder(t.external.location)

@@ -12,8 +12,8 @@ import (
 
 // Tensor is a constant: an initializer of a graph or the value of an attribute.
 //
-// Name, Type and Dims may be changed; they must go on fitting the contents,
-// which cannot be changed: make a new tensor for that.
+// Name, Type and Dims may be changed; they must still fit the contents, which
+// cannot be changed; make a new tensor for other contents.
 type Tensor struct {
 	Name string
 	Type DataType
@@ -25,13 +25,13 @@ type Tensor struct {
 	src      source
 }
 
-// NewTensor returns a tensor whose elements stand in raw in row-major order,
+// NewTensor returns a tensor with the elements of raw, in row-major order,
 // little-endian. raw is kept, not copied.
 func NewTensor(name string, t DataType, dims []int64, raw []byte) *Tensor {
 	return &Tensor{Name: name, Type: t, Dims: dims, raw: raw}
 }
 
-// Len returns the number of elements, or -1 if the dimensions make no valid
+// Len returns the number of elements, or -1 if the dimensions are not a valid
 // size (one is negative, or the product exceeds 63 bits).
 func (t *Tensor) Len() int64 {
 	n := int64(1)
@@ -93,7 +93,7 @@ func (t *Tensor) read(r *reader) error {
 		return fmt.Errorf("a tensor has %d dimensions; at most %d are read", len(t.Dims), maxRank)
 	}
 	if t.Len() < 0 {
-		return fmt.Errorf("dimensions %v make no size", t.Dims)
+		return fmt.Errorf("dimensions %v are not a valid size", t.Dims)
 	}
 	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
 		if t.external, err = externalOf(p.GetExternalData()); err == nil {

@@ -1,7 +1,7 @@
-// Package provenance is the record of a rewrite that stands in the metadata of the
-// model that was written: what was done, with every parameter resolved, and what the
-// model was before. Whoever meets the file later can read it, and a next rewrite starts
-// from the original values.
+// Package provenance reads and writes the record of a rewrite, which is in the metadata
+// of a rewritten model: what was done, with every parameter resolved, and what the
+// model was before. The record can be read later, and the next rewrite starts from the
+// original values.
 //
 // Start with Read. Record is the schema; docs/provenance.md describes the JSON.
 package provenance

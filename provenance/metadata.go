@@ -14,12 +14,11 @@ import (
 // maxSize bounds what is read as a record. Those of the largest models have a tenth of it.
 const maxSize = 8 << 20
 
-// ErrNone says that a model has no record: no rewrite by this project's rope-rewrite
-// since 0.2 wrote it.
+// ErrNone says that a model has no record of a rewrite.
 var ErrNone = errors.New("the model has no record of a rewrite")
 
-// Read returns the record of a model, ErrNone where there is none. A record that is
-// damaged, or of a newer schema, is another error.
+// Read returns the record of a model. The error is ErrNone if there is none, and
+// another one if the record is damaged or has a newer schema.
 func Read(m *onnx.Model) (*Record, error) {
 	for key, value := range m.Metadata() {
 		if key == Key {
@@ -35,7 +34,7 @@ func Read(m *onnx.Model) (*Record, error) {
 
 func parse(text string) (*Record, error) {
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("it has %d bytes, and at most %d were expected", len(text), maxSize)
+		return nil, fmt.Errorf("it has %d bytes, expected at most %d", len(text), maxSize)
 	}
 	var head struct {
 		Version int `json:"version"`
@@ -44,7 +43,7 @@ func parse(text string) (*Record, error) {
 		return nil, err
 	}
 	if head.Version < 1 || head.Version > Version {
-		return nil, fmt.Errorf("it is of version %d, and this rope-rewrite knows up to %d; use a newer one", head.Version, Version)
+		return nil, fmt.Errorf("it has version %d, but this rope-rewrite knows versions up to %d; use a newer one", head.Version, Version)
 	}
 	var r Record
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
@@ -60,7 +59,7 @@ func (r *Record) check() error {
 	seen := map[int]bool{}
 	layer := func(l int) error {
 		if l < 0 || l > math.MaxInt32 || seen[l] {
-			return fmt.Errorf("layer %d stands in it twice, or is no layer", l)
+			return fmt.Errorf("layer %d is in it twice, or is not a layer", l)
 		}
 		seen[l] = true
 		return nil
@@ -87,7 +86,7 @@ func (r *Record) check() error {
 	}
 	for l := range seen {
 		if l >= len(seen) {
-			return fmt.Errorf("it has %d layers, and one of the number %d", len(seen), l)
+			return fmt.Errorf("it has %d layers, and one with the number %d", len(seen), l)
 		}
 	}
 	return nil

@@ -22,12 +22,12 @@ type Record struct {
 	OpSpec  int64  `json:"op_spec,omitempty"` // specification of the op that the model's nodes need; 0 without nodes
 	Graph   string `json:"graph_sha256"`      // of the graph before any rewrite (onnx.Model.Digest), in hexadecimal digits
 
-	// Configuration is what config.json said of the original, as far as methods went by it.
+	// Configuration is what methods used of the original's config.json.
 	Configuration Configuration `json:"configuration,omitzero"`
 
 	Edits    []Edit  `json:"edits"`     // empty when no method was given
-	Sites    []Site  `json:"sites"`     // the attentions that were rewritten; those of one value together
-	Kept     []Kept  `json:"kept"`      // the attentions that stand as they were
+	Sites    []Site  `json:"sites"`     // attention layers that were rewritten; those of one value together
+	Kept     []Kept  `json:"kept"`      // attention layers that are unchanged
 	MaxError float64 `json:"max_error"` // largest error of all proofs, absolute, of any element
 
 	AddedInputs []string `json:"added_inputs,omitempty"` // graph inputs that the original does not have
@@ -38,7 +38,7 @@ type Record struct {
 type Configuration struct {
 	Trained int64   `json:"max_position_embeddings,omitempty"` // tokens
 	Theta   float64 `json:"rope_theta,omitempty"`
-	Context int64   `json:"context,omitempty"` // tokens that methods were asked for (--context); 0 where none were named
+	Context int64   `json:"context,omitempty"` // tokens that methods were asked for (--context); 0 if none were given
 }
 
 // Edit is one change that was asked for.
@@ -53,8 +53,8 @@ type Edit struct {
 // String returns the edit as it was asked for: "scaling yarn:factor=4".
 func (e Edit) String() string { return e.What + " " + e.Given }
 
-// Spec returns the method with what it was given and with what it took from the configuration
-// of the original: what to ask for to get the same without that configuration.
+// Spec returns the method with the parameters that were given and those that it took from the
+// original's configuration, so it gives the same without that configuration.
 func (e Edit) Spec() string {
 	name, _, _ := strings.Cut(e.Given, ":")
 	var list []string
@@ -70,7 +70,8 @@ func (e Edit) Spec() string {
 	return name + ":" + strings.Join(list, ",")
 }
 
-// Setting is a parameter by its name, the zero value where there is none.
+// Setting returns the parameter of that name, or the zero value if there is
+// none.
 func (e Edit) Setting(name string) rope.Value {
 	for _, s := range e.Settings {
 		if s.Name == name {
@@ -144,7 +145,7 @@ type Proof struct {
 	PaddedDiffer bool `json:"padded_differ"`
 }
 
-// Kept is one attention that was not rewritten.
+// Kept is one attention layer that is unchanged.
 type Kept struct {
 	Layer  int    `json:"layer"`
 	Node   string `json:"node"`

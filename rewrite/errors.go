@@ -14,8 +14,7 @@ import (
 // ErrNoAttention says that a model has no rotary attention.
 var ErrNoAttention = site.ErrNoAttention
 
-// ErrPartial says that attention layers that were asked for are unchanged, so the model
-// does not have there what was asked for.
+// ErrPartial says that some attention layers could not be rewritten as asked for.
 var ErrPartial = errors.New("not every attention layer could be rewritten")
 
 // ErrMemory says that the work needs more memory than Options.Evaluation.Memory allows.

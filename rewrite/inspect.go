@@ -118,7 +118,7 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 	report := newReport(m)
 	report.Again = true
 	if e.Record == nil {
-		report.warn("the model has no record of what it was before, so it cannot be rewritten again or restored; start from the original file")
+		report.warn("the model has no record of its rewrite, so it cannot be rewritten again or restored; start from the original file")
 		return report, report.ofUnrecorded(e)
 	}
 	if err := e.Usable(); err != nil {
@@ -175,7 +175,7 @@ func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 		}
 	}
 	report.complete(e)
-	report.warn("this is what the model's record says; nodes from an earlier rewrite are not measured")
+	report.warn("this is from the model's record; nodes of an earlier rewrite are not measured")
 	return report
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	Layers         func(int) bool // which layers are rewritten, by their order in the graph; nil is all
 	Context        rope.Context   // what methods need to know of the model
 	Target         Target         // what layers become; empty is Ops
-	AllowUnchanged bool           // layers that were asked for and are unchanged are no error (ErrPartial); a cache of fixed capacity still needs every layer rewritten
+	AllowUnchanged bool           // no ErrPartial if layers stay unchanged; a cache of fixed capacity still needs every layer rewritten
 
 	Numerics     Numerics
 	Cache        Cache
@@ -36,7 +36,7 @@ type Options struct {
 	PlanOnly bool
 
 	DumpSites string       // folder for layers that are delimited and unchanged, each as a model of its own with inputs, for bug reports; empty writes none
-	Progress  func(string) // receives what is being done; may be nil
+	Progress  func(string) // is told what is being done; may be nil
 }
 
 // Numerics says how rotated queries and keys are rounded.
@@ -62,7 +62,7 @@ type Documents struct {
 	Separator *Separator // counts the ids from the model's tokens instead
 }
 
-// Earlier says where the rewrite of a model starts that was rewritten before: by default from its original
+// Earlier says where the rewrite of an already rewritten model starts: by default from the original
 // values, so methods never stack.
 type Earlier struct {
 	// Carried starts from the values in the graph: methods add to the earlier ones. A scaling with
@@ -109,7 +109,8 @@ type LayerEdit struct {
 	Where  string         // the choice as the report says it, for example "layers 0-3"
 }
 
-// LayerKind is a kind of layers in a model of which some have a sliding window.
+// LayerKind is a kind of layer in a model in which only some layers have a
+// sliding window.
 type LayerKind string
 
 const (

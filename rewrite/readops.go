@@ -79,7 +79,7 @@ func inside(layer int, n *onnx.Node, where string) Site {
 	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Unchanged, Reason: "it is in " + where + ", outside the model's own graph"}
 }
 
-// NewNode returns a node of the op with the given name, for a graph of the caller's own.
+// NewNode returns a node of the op with the given name, for the caller's own graph.
 func NewNode(op customop.RotaryAttention, name string) (*onnx.Node, error) {
 	n, err := op.Node(name)
 	if err != nil {

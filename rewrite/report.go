@@ -165,7 +165,7 @@ type Proof = provenance.Proof
 // Rewritten counts the layers that were rewritten.
 func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
 
-// Unproven counts the layers that were asked for and could not be rewritten.
+// Unproven counts the layers that could not be rewritten as asked for.
 func (r *Report) Unproven() int { return r.count(Site.unproven) }
 
 func (s Site) unproven() bool { return s.Status == Unchanged && s.Kind != NotAskedFor }

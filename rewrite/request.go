@@ -67,21 +67,21 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 // missing, it warns of the first missing one.
 func (r *request) loadable() error {
 	if err := r.model.CheckValues(); err != nil {
-		return fmt.Errorf("%w; no runtime loads it, export it again", err)
+		return fmt.Errorf("%w; no runtime loads this model, so export it again", err)
 	}
 	for err := range r.model.UnreadableData() {
 		switch {
 		case !errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%w; no runtime loads the model, copy or export it again", err)
+			return fmt.Errorf("%w; no runtime loads this model, so copy or export it again", err)
 		case !r.opts.Source.WithoutWeights:
-			return fmt.Errorf("%w; no runtime loads the model without it. Put the file there; rope-rewrite inspect, or Options.Source.WithoutWeights in Go, looks at a model without its weights", err)
+			return fmt.Errorf("%w; no runtime loads the model without this file, so put it there. To look at the model without its weights, use rope-rewrite inspect, or Options.Source.WithoutWeights in Go", err)
 		case r.warnings == nil:
-			r.warnings = []string{fmt.Sprintf("%v; the model can be inspected without it, but no runtime runs it", err)}
+			r.warnings = []string{fmt.Sprintf("%v; the model can be inspected without this file, but no runtime runs it", err)}
 		}
 	}
 	// Operator sets follow the graph: a file may end before them and look whole.
 	if len(r.model.Opsets()) == 0 {
-		return &onnx.FileError{Path: r.model.Path, Err: fmt.Errorf("%s names no operator set that it uses, so the file may be truncated; copy or download it again", r.model.Path)}
+		return &onnx.FileError{Path: r.model.Path, Err: fmt.Errorf("%s names no operator set, so the file may be truncated; copy or download it again", r.model.Path)}
 	}
 	return nil
 }
@@ -110,10 +110,10 @@ func (r *request) check() (err error) {
 		}
 	}
 	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Numerics.Precision) {
-		return fmt.Errorf("precision %q: exact or fast was expected", r.opts.Numerics.Precision)
+		return fmt.Errorf("precision %q: expected exact or fast", r.opts.Numerics.Precision)
 	}
 	if !slices.Contains([]string{"", plan.ExactAngles, plan.OriginalAngles}, r.opts.Numerics.Angles) {
-		return fmt.Errorf("angles %q: exact or original was expected", r.opts.Numerics.Angles)
+		return fmt.Errorf("angles %q: expected exact or original", r.opts.Numerics.Angles)
 	}
 	opset := max(r.model.Opset(""), r.opts.Output.OperatorSet)
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {
@@ -163,15 +163,15 @@ func (r *request) checkAgain() error {
 	case o.Earlier.Restore && (edits || features || o.carries()):
 		return errors.New("--restore undoes the earlier rewrite and cannot be combined with a method; drop one of them")
 	case o.Earlier.Restore && !e.HoldsOps():
-		return fmt.Errorf("--target %s changed the model's own nodes, and the file does not have the old ones; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
+		return fmt.Errorf("--target %s changed the model's own nodes, and the file does not contain the old ones; start from the original file (its graph has the SHA-256 %.12s…)", e.Record.Target, e.Record.Graph)
 	case !o.Earlier.Restore && !edits && !features:
-		return errors.New("the model was rewritten before; give a method, or --restore to undo the earlier ones")
+		return errors.New("the model is already rewritten; give a method, or --restore to remove its methods")
 	case !e.HoldsOps():
 		return nil
 	case o.Layers != nil:
-		return errors.New("the model was rewritten before, and its other layers cannot be left unchanged; give single layers their method with SPEC@LAYERS")
+		return errors.New("the model is already rewritten, so --layers cannot leave the other layers unchanged; write SPEC@LAYERS for a method of some layers")
 	case o.carries() && slices.ContainsFunc(e.Record.Edits, drawsPositions):
-		return errors.New("the random positions of the earlier rewrite cannot be continued; drop base and give all methods again")
+		return errors.New("--base carried cannot continue the random positions of the earlier rewrite; leave --base out and give all methods again")
 	}
 	return nil
 }

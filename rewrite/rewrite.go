@@ -119,7 +119,7 @@ func (r *request) prepare(ctx context.Context, eng *sharedengine.Engine) (*sourc
 		}
 	}
 	if s.calls, s.unseen = calls.Inline(s.model); s.unseen != nil {
-		s.warnings = append(s.warnings, fmt.Sprintf("the model's own functions are not looked into: %v", s.unseen))
+		s.warnings = append(s.warnings, fmt.Sprintf("the model's own functions are not searched: %v", s.unseen))
 	}
 	if r.earlier != nil && !r.inspection {
 		if err := r.earlier.Undo(s.model); err != nil {

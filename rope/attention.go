@@ -19,8 +19,9 @@ type Attention struct {
 	Temperature Temperature `json:"temperature,omitzero"` // on the content score, by the query's position
 	Sinks       []float64   `json:"-"`                    // one more logit per head, in the softmax's denominator only; nil means none
 
-	// Factors on the channels of query and key behind the rotation, HeadSize of them: the
-	// weights of a norm that stands there. A cache of rotated keys holds them multiplied.
+	// Factors on the channels of query and key after the rotation, HeadSize of them: the
+	// weights of a norm, for example. A cache of rotated keys holds keys that are
+	// multiplied already.
 	QueryFactors []float64 `json:"-"` // nil means all 1
 	KeyFactors   []float64 `json:"-"`
 
@@ -31,8 +32,9 @@ type Attention struct {
 	Mask     Mask     `json:"mask"`
 	Cache    Cache    `json:"cache"`
 
-	// Cross says that keys and values are those of another text (cross-attention): nothing
-	// counts tokens then, so there is no encoding, map, window, temperature or cache.
+	// Cross says that keys and values come from another text (cross-attention). They have
+	// no place among the query's tokens, so there is no encoding, map, window, temperature
+	// or cache.
 	Cross bool `json:"cross,omitzero"`
 }
 

@@ -68,7 +68,7 @@ func (a Attention) without(found Spec, theta float64) (Attention, []string, erro
 	var warnings []string
 	switch {
 	case found.Name == "yarn" && gained && scaled:
-		warnings = append(warnings, fmt.Sprintf("base=original leaves the score's scale unchanged: it is %.6g times the usual one, which is taken for the model's own", scale))
+		warnings = append(warnings, fmt.Sprintf("base=original leaves the score's scale unchanged: it is %.6g times the usual scale, which is assumed to be the model's own", scale))
 	case blend && !gained && math.Abs(scale-gain*gain) <= near:
 		a.Scale = 0 // the gain of query and key, measured as their product
 	case blend && !gained && scaled:
@@ -101,7 +101,7 @@ func (a Attention) withoutNone() (Attention, []string, error) {
 		a.Encoding.LengthDependent = LengthDependent{} // dynamic NTK does not change the frequencies of short calls
 		return a, nil, nil
 	case e.LengthDependent.Trained > 0:
-		return Attention{}, nil, errors.New("cannot recover the original values: the graph has other frequencies in longer calls. Give rope_theta= with base=carried to compute them afresh")
+		return Attention{}, nil, errors.New("cannot recover the original values: the graph uses other frequencies in longer calls. Give rope_theta= with base=carried to compute them afresh")
 	}
-	return a, []string{fmt.Sprintf("base=original has no effect: the frequencies are the powers of one base, %s; an earlier change by another base or ntk cannot be seen", formatNumber(theta))}, nil
+	return a, []string{fmt.Sprintf("base=original has no effect: the frequencies are the powers of one base, %s, so an earlier change of the base (theta or ntk) cannot be seen", formatNumber(theta))}, nil
 }

@@ -35,10 +35,11 @@ type Encoding struct {
 	LengthDependent LengthDependent `json:"length_dependent,omitzero"` // frequencies that depend on how far a call reaches
 }
 
-// LengthDependent says which frequencies a call takes for all that it turns when its real
-// tokens reach L positions (the largest position of the batch + 1) and L is
-// beyond Trained. One of the three is given; the zero value changes nothing.
-// In a cache of rotated keys those of earlier calls stay as these rotated them.
+// LengthDependent gives long calls other frequencies: if the real tokens of a call reach
+// L positions (the largest position of the batch + 1) and L is beyond Trained, its
+// queries and keys are rotated by them. One of the three fields is given; the zero value
+// changes nothing. A cache of rotated keys still holds the keys of earlier calls as those
+// calls rotated them.
 type LengthDependent struct {
 	Trained int64     `json:"trained_length"`
 	Long    []float64 `json:"long_inv_freq,omitzero"`  // these

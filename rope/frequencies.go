@@ -13,10 +13,10 @@ const ulp = 1.0 / (1 << 24)
 
 // Base returns the base θ for which |Frequencies[i]| = θ^(−2i/n), n = RotaryDim,
 // within the rounding of exporters' float32 arithmetic, as the shortest decimal
-// that float32 cannot tell from it. Pairs that do not turn, of frequency 0, may
-// stand among them. ok is false if there is none (the frequencies are already
-// scaled, or come from lists) and if fewer than two pairs turn, which any base
-// gives.
+// with the same float32 value. Pairs of frequency 0, which do not rotate, are
+// ignored. ok is false if there is no such base (the frequencies are already
+// scaled, or come from lists), or if fewer than two pairs rotate, which fits any
+// base.
 func (e Encoding) Base() (theta float64, ok bool) {
 	theta, err := e.base()
 	return theta, err == nil
@@ -26,7 +26,7 @@ func (e Encoding) Base() (theta float64, ok bool) {
 func (e Encoding) base() (float64, error) {
 	pairs := float64(len(e.Frequencies))
 	if e.Turning() < 2 {
-		return 0, errors.New("fewer than two channel pairs rotate, which any base gives")
+		return 0, errors.New("fewer than two channel pairs rotate, so the base cannot be determined")
 	}
 	e = e.WithSenses(e.Senses())
 	if e.Precision != Float32 {

@@ -25,7 +25,7 @@ func ParseRopeParameters(data []byte) (Spec, error) {
 	if s, ok := byType[""]; ok {
 		return s, nil
 	}
-	return Spec{}, errors.New("rope_parameters: the dictionary has parameters per layer type; ParseLayerRopeParameters reads them")
+	return Spec{}, errors.New("rope_parameters: the dictionary has parameters per layer type; ParseLayerRopeParameters reads those")
 }
 
 // ParseLayerRopeParameters reads the same dictionary, or one that holds a
@@ -67,7 +67,7 @@ func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 	}
 	for _, n := range entries {
 		if !n.isObject() && !n.isNull() {
-			return nil, fmt.Errorf("rope_parameters: key %q stands beside parameters per layer type; it must stand in those of each type", n.key)
+			return nil, fmt.Errorf("rope_parameters: key %q is beside the parameters per layer type; put it into the parameters of each type", n.key)
 		}
 	}
 	return byType, nil
@@ -76,7 +76,7 @@ func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 // specOf reads the entries of one dictionary.
 func specOf(entries []entry) (Spec, error) {
 	if !slices.ContainsFunc(entries, func(n entry) bool { return !n.isNull() }) {
-		return Spec{}, errors.New("the dictionary is empty; rope_type names the method, and rope_theta alone another base")
+		return Spec{}, errors.New("the dictionary is empty; give rope_type for a method, or rope_theta alone for another base")
 	}
 	ropeType, err := ropeType(entries)
 	if err != nil {
@@ -93,7 +93,7 @@ func specOf(entries []entry) (Spec, error) {
 		}
 		p, err := m.param(entry.key)
 		if err != nil && !named(entries) {
-			return Spec{}, fmt.Errorf("key %q belongs to a method, and none is named: give rope_type (%s) beside it", entry.key, strings.Join(ropeTypes(), ", "))
+			return Spec{}, fmt.Errorf("key %q needs a method; name one with rope_type (%s)", entry.key, strings.Join(ropeTypes(), ", "))
 		}
 		if err != nil {
 			return Spec{}, err
@@ -116,7 +116,7 @@ func specOf(entries []entry) (Spec, error) {
 func flat(entries []entry) error {
 	for _, n := range entries {
 		if n.isObject() {
-			return fmt.Errorf("key %q holds an object; a number, list or text was expected", n.key)
+			return fmt.Errorf("key %q holds an object; expected a number, list or text", n.key)
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func readObject(data []byte) ([]entry, error) {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the object")
+		return nil, errors.New("there is text after the object")
 	}
 	return entries, nil
 }

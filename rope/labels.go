@@ -12,14 +12,14 @@ func (m Method) Labels() []string {
 	}
 	switch {
 	case m.OneCall:
-		labels = append(labels, "whole texts in one call only, in models without a cache")
+		labels = append(labels, "only for whole texts in one call, in models without a cache")
 	case m.ByLength:
-		labels = append(labels, "the same for every way of cutting a text into calls, but not with length=run, which caches keys un-rotated")
+		labels = append(labels, "same result however a text is cut into calls; not with length=run, which caches keys un-rotated")
 	default:
-		labels = append(labels, "the same for every way of cutting a text into calls")
+		labels = append(labels, "same result however a text is cut into calls")
 	}
 	if m.RawCache {
-		labels = append(labels, "keys are cached un-rotated, so the cache is not the original model's")
+		labels = append(labels, "keys are cached un-rotated, so the cache cannot be exchanged with the original model")
 	}
 	return labels
 }

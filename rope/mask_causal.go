@@ -3,7 +3,7 @@ package rope
 var causal = Method{
 	Axis:      MaskAxis,
 	Name:      "causal",
-	Doc:       "Hides the keys that come after the query, which turns a bidirectional model into one that reads from left to right.",
+	Doc:       "Hides the keys that come after the query: a bidirectional model then reads only from left to right.",
 	Formula:   "key j is visible to query i if j ≤ i, and if the graph shows it",
 	Source:    "Vaswani et al., Attention Is All You Need, arXiv:1706.03762, §3.2.3",
 	FineTuned: true,

@@ -7,7 +7,7 @@ const readers = " A token with id −1 is a reader: it sees every key, and only 
 var intraDocument = Method{
 	Axis:    MaskAxis,
 	Name:    "intra-document",
-	Doc:     "Packs independent texts into one row: a token sees the keys with its own document id. Positions run on through the row; inside a document only distances matter." + readers,
+	Doc:     "Packs independent texts into one row: a token sees the keys with its own document id. Positions continue through the whole row; inside a document only distances matter." + readers,
 	Formula: "key j is visible to query i if id_j = id_i or id_i = −1, and if the graph shows it",
 	Source:  "Zhao et al., Analysing the Impact of Sequence Composition, arXiv:2402.13991, §2; Wang et al., AnchorAttention, arXiv:2411.13476, §3",
 	apply: func(e edit) (Attention, []string, error) {
@@ -19,7 +19,7 @@ var intraDocument = Method{
 var intraDocumentReset = Method{
 	Axis:    MaskAxis,
 	Name:    "intra-document-reset",
-	Doc:     "The same with positions that begin anew in each document, whatever position ids are given. Inside a document that makes no difference to rotary attention, but long rows stay at positions that were trained. A reader keeps the position that it is given." + readers,
+	Doc:     "intra-document with positions that restart in each document, whatever position ids are given. Inside a document this makes no difference to rotary attention, but long rows stay at trained positions. A reader keeps its given position." + readers,
 	Formula: "visible as in intra-document; position = start + number of earlier tokens of the row with the same id (from 0 in document 0), padding not counted",
 	Source:  "Wang et al., AnchorAttention, arXiv:2411.13476, §3",
 	Params:  []Param{paramStart},
@@ -34,13 +34,13 @@ var paramStart = Param{Name: "start", Kind: Whole, Default: Integer(0), Rule: at
 // restart makes positions begin anew in each document.
 func (e *edit) restart() error {
 	if e.Cache == Raw {
-		return errors.New("positions that begin anew in each document cannot be combined with keys that are cached un-rotated (--cache raw, length=run): those are rotated by their place in the row when they are read")
+		return errors.New("positions that restart in each document cannot be combined with keys that are cached un-rotated (--cache raw, length=run): these are rotated by their index in the row when they are read")
 	}
 	if e.Drawn.Range > 0 {
-		return errors.New("positions that begin anew in each document cannot be combined with positions drawn at random (--positions randomized)")
+		return errors.New("positions that restart in each document cannot be combined with positions drawn at random (--positions randomized)")
 	}
 	if len(e.Bands) > 1 {
-		return errors.New("positions that begin anew in each document cannot be combined with a position map (--positions), which goes by the distance of places in the row")
+		return errors.New("positions that restart in each document cannot be combined with a position map (--positions), which uses distances between indices in the row")
 	}
 	e.Mask.Restart, e.Mask.Start = true, e.integer("start")
 	return nil

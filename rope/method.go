@@ -44,12 +44,12 @@ type Method struct {
 	Doc       string  // what it does, in a sentence or two
 	Formula   string  // what it computes
 	Source    string  // paper, equation
-	Measured  string  // when it was seen to help, and with which parameters; "" where docs/choosing.md has nothing
+	Measured  string  // when it was seen to help, and with which parameters; "" if docs/choosing.md has no measurement
 	Neutral   bool    // leaves its axis as the graph has it
 	FineTuned bool    // meant for models that were fine-tuned with it
 	RawCache  bool    // needs keys that are cached un-rotated (Attention.Cache)
 	ByLength  bool    // takes length=: with run each call has frequencies of its own
-	OneCall   bool    // gives something else when a text is cut into several calls
+	OneCall   bool    // the result depends on how a text is cut into calls
 	Params    []Param // in the order in which they are written
 	HF        bool    // Name is also a rope_type of Hugging Face dictionaries
 
@@ -112,9 +112,9 @@ func Lookup(axis Axis, name string) (Method, error) {
 	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, meant(name, names), strings.Join(names, ", "))
 }
 
-// AxisError says that a method is asked for on another axis than its own.
+// AxisError says that a method was given for another axis than its own.
 type AxisError struct {
-	Asked, Axis Axis   // what was asked for, and the method's own
+	Asked, Axis Axis   // the axis that was given, and the method's own
 	Name        string // of the method
 	Spec        string // as it was given; empty when it was only looked up
 }
@@ -127,8 +127,8 @@ func (e *AxisError) Error() string {
 	return fmt.Sprintf("%v: %s is a method of --%v; write --%v %s", e.Asked, e.Name, e.Axis, e.Axis, spec)
 }
 
-// Suggest returns the name of the method, on any axis, that is nearest to a
-// word, "" where none is near.
+// Suggest returns the name of the method, of any axis, that is nearest to a
+// word, or "" if none is near.
 func Suggest(word string) string {
 	var names []string
 	for m := range Methods() {

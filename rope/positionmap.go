@@ -12,15 +12,15 @@ var near = Band{QueryScale: 1, KeyScale: 1}
 func (e edit) checkMap() error {
 	switch {
 	case len(e.Encoding.Frequencies) == 0:
-		return errors.New("the attention has no rotation, so positions do not matter to it")
+		return errors.New("the attention has no rotation, so positions have no effect on it")
 	case len(e.Bands) > 0:
 		return errors.New("the attention already has a position map; two cannot be combined")
 	case e.Drawn.Range > 0:
-		return errors.New("the tokens' positions are drawn at random (--positions randomized), and the map goes by the distance of places in the row")
+		return errors.New("the tokens' positions are drawn at random (--positions randomized), but the map uses distances between indices in the row")
 	case e.Mask.Restart:
-		return errors.New("positions begin anew in each document (--mask), and the map goes by the distance of places in the row")
+		return errors.New("positions restart in each document (--mask), but the map uses distances between indices in the row")
 	case !e.Mask.Causal:
-		return errors.New("the attention is bidirectional, and position maps are served for causal attention only (a --mask causal does not help: it is applied after the map)")
+		return errors.New("the attention is bidirectional, and position maps need causal attention (--mask causal does not help, because it is applied after the map)")
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func (e edit) hides(distance int64, key string) (warnings []string) {
 // reaches warns that distances beyond the trained context occur within the
 // context that was asked for.
 func (e edit) reaches(length int64) (warnings []string) {
-	return []string{fmt.Sprintf("within the trained context of %d tokens these settings reach %d, less than the context %d that was asked for", e.Original, length, e.Length)}
+	return []string{fmt.Sprintf("with a trained context of %d tokens these settings reach %d tokens, fewer than the context of %d", e.Original, length, e.Length)}
 }
 
 // rounded makes a position float32, as the op takes it.

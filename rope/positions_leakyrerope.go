@@ -5,13 +5,13 @@ import "errors"
 var leakyReRoPE = Method{
 	Axis:     PositionsAxis,
 	Name:     "leaky-rerope",
-	Doc:      "ReRoPE that lets distances beyond window grow on, factor times slower, so that far keys stay apart.",
+	Doc:      "ReRoPE in which distances beyond window still grow, factor times slower, so far keys keep different distances.",
 	Formula:  "distance d stays d if d < window, else window + (d − window)/factor: query at p/factor + window·(1 − 1/factor), key at p/factor",
 	Source:   "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
 	RawCache: true,
 	Params: []Param{
 		paramReRoPEWindow,
-		{Name: "factor", Kind: Real, Rule: aboveOne, Doc: "k, how many times slower far distances grow; must be given"},
+		{Name: "factor", Kind: Real, Rule: aboveOne, Doc: "k, how many times slower distances beyond window grow; must be given"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		if err := e.checkMap(); err != nil {

@@ -13,30 +13,30 @@ import (
 var randomized = Method{
 	Axis:    PositionsAxis,
 	Name:    "randomized",
-	Doc:     "Randomized positions: the text's n tokens stand at n different positions drawn from 0 … range − 1, in rising order. The draw depends on seed and n alone. In a batch n is the padded length.",
-	Formula: "token i stands at the i-th smallest of the n positions p below range whose splitmix64(seed·2^32 + p) is smallest",
+	Doc:     "Randomized positions: the n tokens of a text get n different positions, drawn from 0 … range − 1, in ascending order. The draw depends only on seed and n. In a batch, n is the padded length.",
+	Formula: "token i has the i-th smallest of the n positions p below range whose splitmix64(seed·2^32 + p) is smallest",
 	Source:  "Ruoss et al., Randomized Positional Encodings Boost Length Generalization of Transformers, arXiv:2305.16843, §3.1 (there a draw for each batch; here one for each length)",
 
 	FineTuned: true,
 	OneCall:   true,
 	Params: []Param{
-		{Name: "range", Kind: Tokens, Rule: atLeastOne, Doc: fmt.Sprintf("how many positions there are to draw from, at least the text's tokens and at most %d; must be given", maxDrawn)},
-		{Name: "seed", Kind: Whole, Default: Integer(0), Rule: Rule{"between 0 and 2^32 − 1", func(x float64) bool { return x >= 0 && x < 1<<32 }}, Doc: "another seed gives another draw"},
+		{Name: "range", Kind: Tokens, Rule: atLeastOne, Doc: fmt.Sprintf("number of positions to draw from, at least the number of tokens and at most %d; must be given", maxDrawn)},
+		{Name: "seed", Kind: Whole, Default: Integer(0), Rule: Rule{"between 0 and 2^32 − 1", func(x float64) bool { return x >= 0 && x < 1<<32 }}, Doc: "seed of the draw"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		switch {
 		case len(e.Encoding.Frequencies) == 0:
-			return Attention{}, nil, errors.New("the attention has no rotation, so positions do not matter to it")
+			return Attention{}, nil, errors.New("the attention has no rotation, so positions have no effect on it")
 		case len(e.Bands) > 1:
 			return Attention{}, nil, errors.New("the attention already has a position map; two cannot be combined")
 		case !e.given("range"):
-			return Attention{}, nil, errors.New("give range=, how many positions there are to draw from")
+			return Attention{}, nil, errors.New("give range=, the number of positions to draw from")
 		case e.integer("range") > maxDrawn:
-			return Attention{}, nil, fmt.Errorf("range=%d is more than %d; a model would have to hold a table of them", e.integer("range"), int64(maxDrawn))
+			return Attention{}, nil, fmt.Errorf("range=%d is above %d, the largest table of positions that is written into a model", e.integer("range"), int64(maxDrawn))
 		case e.Length > e.integer("range"):
-			return Attention{}, nil, fmt.Errorf("range=%d has fewer positions than the context %d has tokens", e.integer("range"), e.Length)
+			return Attention{}, nil, fmt.Errorf("range=%d is less than the context of %d tokens", e.integer("range"), e.Length)
 		case e.Cache == Raw:
-			return Attention{}, nil, errors.New("keys that are cached un-rotated are rotated by their place in the row, not by a position that is drawn; leave --cache raw and length=run out")
+			return Attention{}, nil, errors.New("keys that are cached un-rotated are rotated by their index in the row, not by a drawn position; leave --cache raw and length=run out")
 		}
 		e.Drawn = Drawn{Range: e.integer("range"), Seed: e.integer("seed")}
 		return e.Attention, nil, nil
@@ -45,15 +45,15 @@ var randomized = Method{
 
 const maxDrawn = 1 << 22
 
-// Drawn says from which positions those of a text are drawn. The zero value
-// leaves tokens at their own.
+// Drawn says from which range a text's positions are drawn. With the zero
+// value tokens keep their own positions.
 type Drawn struct {
 	Range int64 `json:"range"` // how many positions there are, from 0 on
 	Seed  int64 `json:"seed,omitzero"`
 }
 
 // Order returns all positions of the range in the order in which they are
-// drawn: a text of n tokens stands at the first n, sorted.
+// drawn: the tokens of a text of n tokens have the first n, sorted.
 func (d Drawn) Order() []int64 {
 	type ticket struct {
 		key      uint64
@@ -71,7 +71,7 @@ func (d Drawn) Order() []int64 {
 	return order
 }
 
-// Positions returns where n tokens stand; n must not exceed the range.
+// Positions returns the positions of n tokens; n must not exceed the range.
 func (d Drawn) Positions(n int) []int64 {
 	return slices.Sorted(slices.Values(d.Order()[:n]))
 }

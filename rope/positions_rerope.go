@@ -6,7 +6,7 @@ import "errors"
 var rerope = Method{
 	Axis:     PositionsAxis,
 	Name:     "rerope",
-	Doc:      "Rectified rotary embedding: no key is met at a distance beyond window, so that distances that were not trained do not occur.",
+	Doc:      "Rectified rotary embedding: no distance exceeds window, so untrained distances do not occur.",
 	Formula:  "distance d becomes min(d, window)",
 	Source:   "Su, ReRoPE (2023), spaces.ac.cn/archives/9708",
 	RawCache: true,
@@ -37,7 +37,7 @@ func (e edit) trainedHalf() (int64, error) {
 		return e.integer("window"), nil
 	}
 	if e.Original < 2 {
-		return 0, errors.New("window= is missing, and the trained context, of which it would be half, is unknown")
+		return 0, errors.New("give window=; its default, half of the trained context, is unknown")
 	}
 	e.used.note("window", Integer(e.Original/2), Configuration)
 	return e.Original / 2, nil

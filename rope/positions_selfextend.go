@@ -8,14 +8,14 @@ import (
 var selfExtend = Method{
 	Axis:     PositionsAxis,
 	Name:     "self-extend",
-	Doc:      "Self-Extend: neighbours keep their distances, farther keys share one position with the rest of their group.",
+	Doc:      "Self-Extend: near keys keep their distances; farther keys share one position in each group.",
 	Formula:  "distance d stays d if d < window, else ⌊p_query/group⌋ − ⌊p_key/group⌋ + window − ⌊window/group⌋",
 	Source:   "Jin et al., Self-Extend, arXiv:2401.01325, §3.2",
 	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with window=1k,group=4",
 	RawCache: true,
 	Params: []Param{
 		{Name: "window", Kind: Tokens, Rule: atLeastOne, Doc: "w, the first distance that changes; must be given"},
-		{Name: "group", Kind: Whole, Rule: atLeastOne, Doc: "G, how many positions share one; must be given"},
+		{Name: "group", Kind: Whole, Rule: atLeastOne, Doc: "G, number of positions in a group; must be given"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		if err := e.checkMap(); err != nil {
@@ -34,7 +34,7 @@ var selfExtend = Method{
 			return e.Attention, warnings, nil
 		}
 		if window < group {
-			return Attention{}, nil, errors.New("window must not be below group, or a far key would come to stand nearer than a neighbour")
+			return Attention{}, nil, errors.New("window must not be below group; otherwise a far key would get a smaller distance than a near one")
 		}
 		e.Cache = Raw
 		e.Bands = []Band{near, {Start: window, QueryScale: 1, QueryOffset: float64(window - window/group), KeyScale: 1, Group: group}}

@@ -11,13 +11,13 @@ import (
 var stringMap = Method{
 	Axis:     PositionsAxis,
 	Name:     "string",
-	Doc:      "Shifted rotary embedding: keys at least shift away are met at a distance shortened by shift − window, so that the distances seldom seen in training are not used.",
+	Doc:      "Shifted rotary embedding: distances of shift or more are shortened by shift − window, so distances that are rare in training do not occur.",
 	Formula:  "distance d stays d if d < shift, else d − shift + window",
 	Source:   "An et al., STRING, arXiv:2410.18745, eq. 4 (the authors' code counts d = shift twice in prefill; here every key counts once)",
 	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 4 of 5 pass keys at 16K with shift=8k, and 0 of 5 with a third of that context; the default shift was not measured",
 	Params: []Param{
-		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, max(⌊L/3⌋, L − T + W) for a context of L tokens and an attention that is good for T (trained, or scaled to), which must be at least S. A third is the paper's, the rest is this program's: no distance of T or more occurs then. With T unknown it is ⌊L/3⌋"},
-		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S, and S means no change"},
+		{Name: "shift", Kind: Tokens, Rule: atLeastOne, Doc: "S, the first distance that is shortened; if not given, max(⌊L/3⌋, L − T + W) for a context of L tokens and a model that is trained or scaled for T tokens; T must be at least S. L/3 is the paper's value; the maximum is this program's, so that no distance of T or more occurs. If T is unknown, S is ⌊L/3⌋"},
+		{Name: "window", Kind: Tokens, Default: Integer(128), Rule: atLeastZero, Doc: "W, the distance that S becomes; at most S (W = S changes nothing)"},
 		{Name: "attention_factor", Kind: Real, Default: Number(1), Rule: aboveZero, Doc: "gain on the rotated channels of query and key, beside that of a scaling; the authors' code has 0.1·ln 2 + 1 = 1.0693"},
 	},
 	apply: applyString,
@@ -64,14 +64,14 @@ func (e edit) shift(window int64) (shift int64, warnings []string, err error) {
 		return e.integer("shift"), nil, nil
 	}
 	if e.Length == 0 {
-		return 0, nil, errors.New("neither shift= nor the context is given; give shift=, or the context (--context), from which shift follows")
+		return 0, nil, errors.New("neither shift= nor the context is given; give shift=, or the context (--context), from which shift is computed")
 	}
 	if shift = e.Length / 3; shift < 1 {
-		return 0, nil, fmt.Errorf("a context of %d tokens is too short to take a third of; give shift=", e.Length)
+		return 0, nil, fmt.Errorf("the context of %d tokens is too short for the default shift, a third of it; give shift=", e.Length)
 	}
 	good, longest := e.Reachable, e.Length
 	if good == 0 {
-		return shift, []string{fmt.Sprintf("how many tokens the attention is good for is unknown, so shift=%d is a third of the context, and distances that were not trained may remain; give shift=", shift)}, nil
+		return shift, []string{fmt.Sprintf("the length that the model is trained or scaled for is unknown, so shift=%d is a third of the context and untrained distances may remain; give shift=", shift)}, nil
 	}
 	if own := e.Mask.Window; own > 0 && e.Mask.FirstKeys == 0 {
 		if own <= good {
@@ -84,9 +84,9 @@ func (e edit) shift(window int64) (shift int64, warnings []string, err error) {
 	case shift <= good:
 		return shift, nil, nil
 	case window >= good:
-		return 0, nil, fmt.Errorf("window=%d must be below the %d tokens that the attention is good for; give a smaller one", window, good)
+		return 0, nil, fmt.Errorf("window=%d must be below the %d tokens that the model is trained or scaled for; give a smaller one", window, good)
 	}
-	return 0, nil, fmt.Errorf("the attention is good for %d tokens, and with window=%d STRING reaches %d (twice as many, less the window), fewer than the %d of the context; give a smaller context, or a scaling beside it",
+	return 0, nil, fmt.Errorf("the model is trained or scaled for %d tokens, so with window=%d STRING reaches %d (twice as many, less the window), fewer than the %d of the context; give a smaller context, or add a scaling",
 		good, window, 2*good-window, longest)
 }
 
@@ -94,12 +94,12 @@ func (e edit) shift(window int64) (shift int64, warnings []string, err error) {
 func (e edit) stringWarnings(shift, window int64) (warnings []string) {
 	switch length := e.Length; {
 	case length > 0 && length <= shift:
-		warnings = append(warnings, fmt.Sprintf("no effect within the context of %d tokens: shift=%d is not below it", length, shift))
+		warnings = append(warnings, fmt.Sprintf("no effect within the context of %d tokens, because shift=%d is not smaller", length, shift))
 	case length > 0 && e.given("shift") && (shift < length/7 || 2*shift > length):
-		warnings = append(warnings, fmt.Sprintf("shift=%d lies outside 1/7 to 1/2 of the context %d, the recommended range", shift, length))
+		warnings = append(warnings, fmt.Sprintf("shift=%d is outside the recommended range, 1/7 to 1/2 of the context of %d tokens", shift, length))
 	}
 	if window < 32 {
-		warnings = append(warnings, fmt.Sprintf("window=%d is below 32, the recommended least", window))
+		warnings = append(warnings, fmt.Sprintf("window=%d is below 32, the recommended minimum", window))
 	}
 	return warnings
 }

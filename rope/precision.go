@@ -2,7 +2,7 @@ package rope
 
 import "math"
 
-// Precision is a binary floating-point type, by the numbers that it has.
+// Precision is a binary floating-point type.
 type Precision uint8
 
 const (

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Reachable returns how many tokens an attention is good for with these methods:
-// the trained context (c.Original, or the one that a scaling is given), as many
-// times as a scaling stretches it. 0 is unknown: the trained context is, or a
-// scaling does not say how far it stretches.
+// Reachable returns for how many tokens a model with these methods is trained or
+// scaled: the trained context (c.Original, or the one that a scaling is given),
+// times the factor of the scaling. It returns 0 if the trained context or the
+// factor is unknown.
 func Reachable(specs []Spec, c Context) int64 {
 	tokens := float64(c.Original)
 	for _, s := range specs {
@@ -34,8 +34,8 @@ func Reachable(specs []Spec, c Context) int64 {
 	return int64(math.Ceil(min(tokens, maxWhole)))
 }
 
-// Unreached returns a warning where a position map changes no distance within
-// the tokens that the attention is good for (Reachable), "" elsewhere.
+// Unreached returns a warning if a position map changes no distance within the
+// tokens that the model is trained or scaled for (Reachable), else "".
 func (a Attention) Unreached(reachable int64, c Context) string {
 	if len(a.Bands) < 2 || a.Chunk > 0 || reachable == 0 {
 		return ""
@@ -47,7 +47,7 @@ func (a Attention) Unreached(reachable int64, c Context) string {
 	if from < reachable || c.Length > 0 && from >= c.Length { // the methods compare with the context
 		return ""
 	}
-	return fmt.Sprintf("distances are changed from %d on, beyond the %d tokens that the model is trained or scaled for; give a smaller one", from, reachable)
+	return fmt.Sprintf("distances are changed only from %d on, beyond the %d tokens that the model is trained or scaled for; give a smaller value", from, reachable)
 }
 
 // farthest is the number of positions that float32 tells apart. Angles are
@@ -60,5 +60,5 @@ func (e edit) tooFar(key string, original int64) []string {
 	if e.number(key)*float64(max(original, 1)) <= farthest {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s=%v reaches beyond the %d positions (2^24) that float32 tells apart; give a smaller one", key, e.value(key), int64(farthest))}
+	return []string{fmt.Sprintf("%s=%v reaches beyond the %d positions (2^24) that float32 can distinguish; give a smaller value", key, e.value(key), int64(farthest))}
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Recognise tells by which method frequencies were scaled that follow no single
-// base: the spec that gives them when it is applied to the powers of base. The
-// pairs that turn fastest or slowest show the base, as methods leave those unchanged
-// or slow them alike, and the slowest pair shows the factor; the trained length
-// is that of c or a power of two. What differs from every spec by more than
+// Recognise finds the method by which frequencies were scaled that follow no single
+// base. It returns the spec that gives them when it is applied to the powers of
+// base. The pairs that turn fastest or slowest show the base, as methods leave those
+// unchanged or slow them alike, and the slowest pair shows the factor; the trained
+// length is that of c or a power of two. What differs from every spec by more than
 // float32 rounding is not recognised.
 func Recognise(a Attention, c Context) (spec Spec, base float64, ok bool) {
 	e := a.Encoding.WithSenses(a.Encoding.Senses())

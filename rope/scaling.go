@@ -9,11 +9,11 @@ import (
 var (
 	paramTheta = Param{
 		Name: "rope_theta", Kind: Real, Rule: aboveOne,
-		Doc: "base θ; the frequencies are then computed from it and not taken from the graph",
+		Doc: "base θ; the frequencies are then computed from it instead of taken from the graph",
 	}
 	paramPartial = Param{
 		Name: "partial_rotary_factor", Kind: Real, Rule: share,
-		Doc: "rotated share of the head's channels; the graph has its own, which must be the same",
+		Doc: "rotated share of the head's channels; must equal the graph's",
 	}
 	paramOriginal = Param{
 		Name: "original_max_position_embeddings", Kind: Whole, Counts: true, Rule: atLeastOne,
@@ -66,10 +66,10 @@ func (e edit) source() (frequencies []float64, warnings []string, err error) {
 			return nil, nil, fmt.Errorf("the graph has dynamic NTK with factor %s, which raises the base in calls that reach more than %d tokens. To have the same frequencies at every length, give base=original to start from those of shorter calls, or rope_theta= to compute them afresh", formatNumber(e.own.NTK), e.own.Trained)
 		}
 		if e.own.Trained > 0 {
-			return nil, nil, fmt.Errorf("the graph has a second set of frequencies for calls that reach more than %d tokens, as LongRoPE does, and no method scales two sets; give rope_theta= to compute one set for every length", e.own.Trained)
+			return nil, nil, fmt.Errorf("the graph has a second set of frequencies for calls that reach more than %d tokens, as in LongRoPE, and no method scales two sets; give rope_theta= to compute one set for every length", e.own.Trained)
 		}
 		if i, ok := e.Encoding.Aliases(); ok {
-			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π: a measurement on integer positions cannot tell it from its alias, so it cannot be scaled; give rope_theta= to compute the frequencies afresh",
+			return nil, nil, fmt.Errorf("pair %d turns by %g radians per position, more than π, so its true frequency cannot be measured at integer positions, and it cannot be scaled; give rope_theta= to compute the frequencies afresh",
 				i, e.Encoding.Frequencies[i])
 		}
 		if _, ok := e.Encoding.Base(); !ok && len(e.Encoding.Frequencies) > 1 && !e.given(paramBase.Name) {
@@ -102,7 +102,7 @@ func (e edit) base() (float64, error) {
 	if e.Theta > 0 {
 		hint += formatNumber(e.Theta) + " (the configuration's)"
 	}
-	return 0, fmt.Errorf("the method needs the base of the frequencies, and the graph's have none (%w); give %s to compute them afresh", err, hint)
+	return 0, fmt.Errorf("the method needs the base of the frequencies, but the graph's have none (%w); give %s to compute them afresh", err, hint)
 }
 
 // trained returns the trained context L0: the given one, else the configuration's.
@@ -126,14 +126,14 @@ func (e edit) factor(original int64) (factor float64, warnings []string, err err
 	if !e.given("factor") {
 		if e.Length != 0 && original == 0 && e.Unread != nil {
 			_, err := e.trained()
-			return 0, nil, fmt.Errorf("the factor is unknown, since %w, or factor=", err)
+			return 0, nil, fmt.Errorf("the factor is unknown, because %w, or give factor=", err)
 		}
 		if e.Length == 0 || original == 0 {
 			return 0, nil, errors.New("the factor is unknown: give factor=, or both the context to reach (--context) and the trained context (original_max_position_embeddings)")
 		}
 		factor = float64(e.Length) / float64(original)
 		if factor < 1 {
-			return 0, nil, fmt.Errorf("the context %d is shorter than the trained context %d: there is nothing to extend", e.Length, original)
+			return 0, nil, fmt.Errorf("the context of %d tokens is shorter than the trained context of %d: there is nothing to extend", e.Length, original)
 		}
 		e.used.note(paramFactor.Name, Number(factor), FromContext)
 		return factor, nil, nil
@@ -151,11 +151,11 @@ func (e edit) factorWarnings(factor float64, original int64) []string {
 	reaches := fmt.Sprintf("factor=%v reaches %.0f tokens from a trained context of %d", e.value("factor"), reach, original)
 	switch asked := float64(e.Length); {
 	case asked > reach:
-		return []string{fmt.Sprintf("%s, less than the context %d that was asked for", reaches, e.Length)}
+		return []string{fmt.Sprintf("%s, less than the context of %d", reaches, e.Length)}
 	case e.Length <= original && factor > 1:
 		return []string{fmt.Sprintf("the context of %d tokens does not exceed the trained context of %d; leave the scaling out, or give a longer --context", e.Length, original)}
 	case 2*asked < reach && factor > 1: // up to that it is room, which scalings need at the end of their reach (docs/choosing.md)
-		return []string{fmt.Sprintf("%s, more than twice the context %d that was asked for; give a smaller factor=", reaches, e.Length)}
+		return []string{fmt.Sprintf("%s, more than twice the context of %d; give a smaller factor=", reaches, e.Length)}
 	}
 	return nil
 }

@@ -7,12 +7,12 @@ import "math"
 var betaAry = Method{
 	Axis:    ScalingAxis,
 	Name:    "beta-ary",
-	Doc:     "Reads positions in a mixed base: pair by pair a growing share of the factor, all of it at the slowest.",
+	Doc:     "Divides frequencies by a share of the factor that grows from pair to pair; the slowest pair gets all of it.",
 	Formula: "θ'_i = θ_i·exp(−a·(i + 1)^b), a = ln factor / (n/2)^b",
 	Source:  "Su, Transformer upgrade roads 11: β-ary positions (kexue.fm/archives/9706)",
 	Params: []Param{
 		paramFactor,
-		{Name: "b", Kind: Real, Default: Number(0.625), Rule: aboveZero, Doc: "how late the factor sets in; the authors' code has 0.75 too"},
+		{Name: "b", Kind: Real, Default: Number(0.625), Rule: aboveZero, Doc: "exponent of the growth: a larger value changes mostly slow pairs; 0.75 is the value in the authors' code"},
 		paramTheta,
 		paramPartial,
 	},

@@ -10,14 +10,14 @@ import (
 var dynamic = Method{
 	Axis:     ScalingAxis,
 	Name:     "dynamic",
-	Doc:      "NTK-aware scaling by as much as the length needs. The length is the context (--context), once for all, so that every way of cutting a text into calls gives the same, or with length=run each call's.",
+	Doc:      "NTK-aware scaling that depends on the length. The length is the context (--context), fixed for all calls, so the result does not depend on how a text is cut into calls; with length=run it is the length of each call.",
 	Formula:  "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
-	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and lets the keys in a cache stand",
+	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); keys are transformers'. transformers takes the length of each call and does not change cached keys",
 	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with factor=2; the default factor was not measured",
 	HF:       true,
 	ByLength: true,
 	Params: []Param{
-		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Doc: "how much stronger than the length asks for"},
+		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Doc: "strength of the scaling beyond what the length needs"},
 		paramOriginal,
 		paramLength,
 		paramTheta,
@@ -35,7 +35,7 @@ var dynamic = Method{
 		warnings = append(warnings, more...)
 		n := e.Encoding.RotaryDim()
 		if n < 4 {
-			return Attention{}, nil, errors.New("one pair alone has no fast and slow end; the method needs two")
+			return Attention{}, nil, errors.New("the method needs at least two channel pairs, and the graph rotates one")
 		}
 		factor := e.number("factor")
 		if e.byRun() {
@@ -54,7 +54,7 @@ var dynamic = Method{
 var dynamicLinear = Method{
 	Axis:     ScalingAxis,
 	Name:     "dynamic-linear",
-	Doc:      "Position interpolation by as much as the length needs. The length is the context (--context), once for all, or with length=run each call's.",
+	Doc:      "Position interpolation that depends on the length. The length is the context (--context), fixed for all calls, or with length=run the length of each call.",
 	Formula:  "θ'_i = θ_i·L0/max(context, L0)",
 	Source:   "emozilla, dynamically scaled RoPE (2023); Peng et al., YaRN, arXiv:2309.00071, §3.3",
 	ByLength: true,
@@ -83,7 +83,7 @@ var dynamicLinear = Method{
 
 var paramLength = Param{
 	Name: "length", Kind: Word, Words: []string{"context", "run"}, Default: Text("context"),
-	Doc: "context: the length is --context, once for all; run: it is the largest position of each call + 1, as in transformers, and a cache then holds un-rotated keys",
+	Doc: "context: the length is --context for all calls; run: it is the largest position of each call + 1, as in transformers, and a cache then holds un-rotated keys",
 }
 
 // byRun says whether the length is each call's own.
@@ -107,7 +107,7 @@ func (e edit) stretch() (stretch float64, warnings []string, err error) {
 		return 0, nil, errors.New("the frequencies depend on the length; give the context (--context), or length=run")
 	}
 	if e.Length <= original {
-		warnings = append(warnings, fmt.Sprintf("no effect: the context of %d tokens does not exceed the trained context %d", e.Length, original))
+		warnings = append(warnings, fmt.Sprintf("no effect: the context of %d tokens does not exceed the trained context of %d", e.Length, original))
 	}
 	return float64(max(e.Length, original)) / float64(original), warnings, nil
 }

@@ -6,11 +6,11 @@ import "fmt"
 var explicit = Method{
 	Axis:    ScalingAxis,
 	Name:    "frequencies",
-	Doc:     "Any list of frequencies, for methods that have no name here.",
+	Doc:     "Any list of frequencies, for methods that are not listed here.",
 	Formula: "θ'_i = inv_freq_i; gain = attention_factor",
 	Source:  "the caller",
 	Params: []Param{
-		{Name: "inv_freq", Kind: Reals, Doc: "radians per position, one number for each pair, in the sense in which the graph turns it (negative: the other way); must be given"},
+		{Name: "inv_freq", Kind: Reals, Doc: "radians per position, one number for each pair, in the direction in which the graph rotates it (negative: the other direction); must be given"},
 		{Name: "attention_factor", Kind: Real, Rule: aboveZero, Doc: "gain on the rotated channels of query and key; if not given, the graph's"},
 	},
 	apply: func(e edit) (Attention, []string, error) {

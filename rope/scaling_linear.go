@@ -4,7 +4,7 @@ package rope
 var linear = Method{
 	Axis:      ScalingAxis,
 	Name:      "linear",
-	Doc:       "Position interpolation: every frequency is divided, so that positions of the longer context fall between those that were trained.",
+	Doc:       "Position interpolation: divides every frequency, so positions of the longer context fall between trained positions.",
 	Formula:   "θ'_i = θ_i / factor",
 	Source:    "Chen et al., Position Interpolation, arXiv:2306.15595",
 	FineTuned: true,

@@ -7,7 +7,7 @@ import "math"
 var logN = Method{
 	Axis:    ScalingAxis,
 	Name:    "log-n",
-	Doc:     "Sharpens the scores of queries beyond the trained context, so that the entropy of their attention does not grow with the number of keys. Frequencies stay.",
+	Doc:     "Multiplies the scores of queries beyond the trained context, so the entropy of their attention does not grow with the number of keys. Frequencies are unchanged.",
 	Formula: "score·t(p), t(p) = max(1, ln(p + 1)/ln L0) for the query's position p",
 	Source:  "Su (2021), spaces.ac.cn/archives/8823; Chiang and Cholak, arXiv:2202.12172",
 	Params:  []Param{paramOriginal},

@@ -12,7 +12,7 @@ import (
 var longRoPE = Method{
 	Axis: ScalingAxis,
 	Name: "longrope",
-	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) says which, once for all, so that every way of cutting a text into calls gives the same; with length=run each call does.",
+	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) decides which, fixed for all calls, so the result does not depend on how a text is cut into calls; with length=run each call decides.",
 	Formula: "θ'_i = θ_i/long_factor_i if context > L0, else θ_i/short_factor_i; " +
 		"gain = √(1 + ln factor/ln L0) for factor > 1, or attention_factor",
 	Source:    "Ding et al., LongRoPE, arXiv:2402.13753; keys and gain are transformers'. transformers chooses by the length of each call",
@@ -70,7 +70,7 @@ func applyLongRoPE(e edit) (Attention, []string, error) {
 		return Attention{}, nil, err
 	}
 	if old := e.Encoding.EffectiveGain(); old != 1 {
-		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is multiplied by %g: was it scaled before?", old, gain))
+		warnings = append(warnings, fmt.Sprintf("the graph already has the gain %g, which is multiplied by %g; check whether the model is scaled already", old, gain))
 		gain *= old
 	}
 	e.Encoding.Gain = gain
@@ -95,7 +95,7 @@ func (e edit) longRoPEGain(original int64) (float64, error) {
 	case e.given("factor"):
 		factor = e.number("factor")
 	case e.Length == 0:
-		return 0, errors.New("the gain depends on the factor; give factor= or attention_factor=, or the context (--context)")
+		return 0, errors.New("the gain depends on the factor; give factor=, attention_factor= or the context (--context)")
 	}
 	gain := 1.0
 	if factor > 1 {

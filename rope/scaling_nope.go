@@ -4,7 +4,7 @@ package rope
 var nope = Method{
 	Axis:      ScalingAxis,
 	Name:      "nope",
-	Doc:       "No position encoding: queries and keys are not rotated, so that only the mask knows the order.",
+	Doc:       "No position encoding: queries and keys are not rotated, so only the mask depends on the order.",
 	Formula:   "θ'_i = 0",
 	Source:    "Kazemnejad et al., arXiv:2305.19466",
 	FineTuned: true,

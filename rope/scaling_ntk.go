@@ -29,7 +29,7 @@ var ntk = Method{
 		}
 		n := e.Encoding.RotaryDim()
 		if n < 4 {
-			return Attention{}, nil, errors.New("one pair alone has no fast and slow end; the method needs two")
+			return Attention{}, nil, errors.New("the method needs at least two channel pairs, and the graph rotates one")
 		}
 		for i := range frequencies {
 			frequencies[i] *= math.Pow(e.number("alpha"), -2*float64(i)/float64(n-2))

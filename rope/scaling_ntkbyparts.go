@@ -4,7 +4,7 @@ package rope
 var ntkByParts = Method{
 	Axis:    ScalingAxis,
 	Name:    "ntk-by-parts",
-	Doc:     "The blend of YaRN without its gain: keeps frequencies that turn often within the trained context, interpolates those that turn less than once.",
+	Doc:     "YaRN without its gain: keeps frequencies that turn often within the trained context, and interpolates those that turn less than once.",
 	Formula: "θ'_i as in yarn; gain unchanged",
 	Source:  "Peng et al., YaRN, arXiv:2309.00071, §3.2",
 	Params:  []Param{paramFactor, paramOriginal, paramBetaFast, paramBetaSlow, paramTruncate, paramTheta, paramPartial},

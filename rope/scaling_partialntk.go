@@ -11,15 +11,15 @@ import (
 var partialNTK = Method{
 	Axis:   ScalingAxis,
 	Name:   "partial-ntk",
-	Doc:    "Blends linear interpolation, NTK-aware scaling and the untouched frequencies by how often a pair turns within the trained context.",
+	Doc:    "Blends linear interpolation, NTK-aware scaling and the original frequencies by how often a pair turns within the trained context.",
 	Source: "bloc97's NTK-by-parts code of 2023, as surveyed in Zhao et al., arXiv:2312.17044",
 	Formula: "ω = (θ_i/factor)(1 − m) + θ_i·factor^(−2i/(n−2))·m with m = (1 − ρ(1.25, 0.75))·ntk_factor; " +
 		"θ'_i = ω(1 − m) + θ_i·m with m = (1 − ρ(16, 2))·extrapolation_factor; ρ(a, b) is yarn's ramp from a to b turns",
 	Params: []Param{
 		paramFactor,
 		paramOriginal,
-		{Name: "ntk_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "weight of the NTK-aware series"},
-		{Name: "extrapolation_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "weight of the untouched series"},
+		{Name: "ntk_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "weight of the NTK-aware frequencies"},
+		{Name: "extrapolation_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "weight of the original frequencies"},
 		paramTheta,
 		paramPartial,
 	},
@@ -34,7 +34,7 @@ var partialNTK = Method{
 		}
 		n := e.Encoding.RotaryDim()
 		if n < 4 {
-			return Attention{}, nil, errors.New("one pair alone has no fast and slow end; the method needs two")
+			return Attention{}, nil, errors.New("the method needs at least two channel pairs, and the graph rotates one")
 		}
 		factor, more, err := e.factor(original)
 		if err != nil {

@@ -10,14 +10,14 @@ import (
 var proportional = Method{
 	Axis:      ScalingAxis,
 	Name:      "proportional",
-	Doc:       "Rotates the fastest pairs only; the rest of the head is not rotated. Unlike in a partial rotation, the exponents and the pairing are those of the whole head.",
+	Doc:       "Rotates only the fastest pairs of a head. Unlike in a partial rotation, exponents and pairing are those of the whole head.",
 	Formula:   "θ'_i = θ_i/factor for i < ⌊partial_rotary_factor·n/2⌋, else 0, for a rotation of the whole head (n = head size)",
 	Source:    "Gemma 4 in transformers (rope_type proportional)",
 	FineTuned: true,
 	HF:        true,
 	Params: []Param{
 		{Name: "partial_rotary_factor", Kind: Real, Default: Number(1), Rule: share, Doc: "share of the head's pairs that turn"},
-		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Stretches: true, Doc: "by how much their frequencies are divided"},
+		{Name: "factor", Kind: Real, Default: Number(1), Rule: atLeastOne, Stretches: true, Doc: "divisor of their frequencies"},
 		paramTheta,
 	},
 	apply: func(e edit) (Attention, []string, error) {

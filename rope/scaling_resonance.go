@@ -8,7 +8,7 @@ import "math"
 var resonance = Method{
 	Axis:    ScalingAxis,
 	Name:    "resonance",
-	Doc:     "Rounds every wavelength to a whole number of positions, so that fast pairs meet only angles that were trained.",
+	Doc:     "Rounds every wavelength to a whole number of positions, so fast pairs rotate only by trained angles.",
 	Formula: "θ'_i = 2π / round(2π/θ_i)",
 	Source:  "Wang et al., Resonance RoPE, arXiv:2403.00071, §4",
 	Params:  []Param{paramTheta, paramPartial},

@@ -6,9 +6,9 @@ import "errors"
 var theta = Method{
 	Axis:      ScalingAxis,
 	Name:      "theta",
-	Doc:       "Replaces the base. Advice after continued training: 1,000,000 for 32K tokens, 5,000,000 for 64K, 10,000,000 for 128K, 50,000,000 for 256K.",
+	Doc:       "Replaces the base. Values for continued training: 1,000,000 for 32K tokens, 5,000,000 for 64K, 10,000,000 for 128K, 50,000,000 for 256K.",
 	Formula:   "θ'_i = rope_theta^(−2i/n)",
-	Source:    "Su et al., RoFormer, arXiv:2104.09864, eq. 15; advice: AnchorAttention §4.2",
+	Source:    "Su et al., RoFormer, arXiv:2104.09864, eq. 15; values: AnchorAttention §4.2",
 	FineTuned: true,
 	Params:    []Param{paramTheta, paramPartial},
 	apply: func(e edit) (Attention, []string, error) {

@@ -12,7 +12,7 @@ import (
 var yarn = Method{
 	Axis:   ScalingAxis,
 	Name:   "yarn",
-	Doc:    "Keeps the frequencies that turn often within the trained context, interpolates those that turn less than once, blends between them, and sharpens attention by a gain on the rotated channels.",
+	Doc:    "Keeps the frequencies that turn often within the trained context, interpolates those that turn less than once, blends between them, and multiplies the rotated channels by a gain.",
 	Source: "Peng et al., YaRN, arXiv:2309.00071, §3.2–3.4; the ramp and the keys are transformers'",
 	Formula: "θ'_i = θ_i·(1 − ρ_i) + ρ_i·θ_i/factor; " +
 		"ρ_i = clamp((i − low)/(high − low), 0, 1) with low = max(⌊c(beta_fast)⌋, 0), high = min(⌈c(beta_slow)⌉, n − 1), " +
@@ -30,7 +30,7 @@ var yarn = Method{
 		{Name: "mscale_all_dim", Kind: Real, Rule: atLeastZero, Doc: "with mscale: denominator of the gain's ratio; 0 counts as not given"},
 		paramTruncate,
 		{Name: "ramp", Kind: Word, Words: []string{"hf", "ratio"}, Default: Text("hf"),
-			Doc: "hf: transformers' ramp over pairs; ratio: the one of the blog post over turns within L0, θ_i·(γ + (1 − γ)/factor) with γ = clamp((θ_i·L0/2π − 1)/(tau − 1), 0, 1); the two differ by up to 70 % in some pairs"},
+			Doc: "hf: transformers' ramp over pairs; ratio: the blog post's ramp over turns within L0, θ_i·(γ + (1 − γ)/factor) with γ = clamp((θ_i·L0/2π − 1)/(tau − 1), 0, 1); the two differ by up to 70 % in some pairs"},
 		{Name: "tau", Kind: Real, Default: Number(32), Rule: aboveOne, Doc: "with ramp=ratio: turns within L0 from which a frequency is unchanged"},
 		{Name: "temperature", Kind: Real, Rule: aboveZero, Doc: "λ on the whole content score, in place of the gain (the paper's is (0.1·ln factor + 1)²)"},
 		paramTheta,
@@ -49,7 +49,7 @@ func applyYarn(e edit) (Attention, []string, error) {
 	if e.given("temperature") {
 		for _, key := range []string{"attention_factor", "mscale", "mscale_all_dim"} {
 			if e.given(key) {
-				return Attention{}, nil, fmt.Errorf("temperature and %s are two ways to sharpen the score; give one", key)
+				return Attention{}, nil, fmt.Errorf("temperature and %s both scale the score; give only one of them", key)
 			}
 		}
 		e.Scale = e.EffectiveScale() * e.number("temperature")
@@ -58,7 +58,7 @@ func applyYarn(e edit) (Attention, []string, error) {
 	gain, more := e.yarnGain(factor)
 	warnings = append(warnings, more...)
 	if old := e.Encoding.EffectiveGain(); old != 1 {
-		warnings = append(warnings, fmt.Sprintf("the graph's own gain %g is multiplied by %g: was it scaled before?", old, gain))
+		warnings = append(warnings, fmt.Sprintf("the graph already has the gain %g, which is multiplied by %g; check whether the model is scaled already", old, gain))
 		gain *= old
 	}
 	e.Encoding.Gain = gain
@@ -138,7 +138,7 @@ func (e edit) pairRange(original int64, fast, slow float64, truncate bool) (low,
 	}
 	low, high = max(low, 0), min(high, n-1)
 	if high < low {
-		warnings = append(warnings, fmt.Sprintf("original_max_position_embeddings=%d leaves the ramp from %g to %g turns no room among %g pairs", original, fast, slow, n/2))
+		warnings = append(warnings, fmt.Sprintf("with original_max_position_embeddings=%d the ramp from %g to %g turns falls outside the %g pairs", original, fast, slow, n/2))
 	}
 	if low == high {
 		high += 0.001

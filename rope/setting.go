@@ -3,8 +3,8 @@ package rope
 import "slices"
 
 // Setting is one parameter of a method as the method used it, with where its value
-// came from. What a method did not look at, because another parameter took its place,
-// is no setting.
+// came from. A parameter that the method did not use, because another one replaced
+// it, has no Setting.
 type Setting struct {
 	Name  string `json:"name"` // the parameter's
 	Value Value  `json:"value"`

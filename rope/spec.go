@@ -25,7 +25,7 @@ type Context struct {
 	Length   int64   // tokens that the edited model is meant for (--context)
 	Original int64   // tokens that the model was trained on (max_position_embeddings of config.json)
 	Theta    float64 // rope_theta of config.json
-	Unread   error   // why config.json, which is there, says nothing; nil where it is read or missing
+	Unread   error   // why config.json could not be read; nil if it was read or is missing
 
 	Reachable int64 // tokens that the attention is good for, with the scalings beside a position map (function Reachable)
 }
@@ -110,16 +110,17 @@ func (s Spec) String() string {
 }
 
 // Apply returns the attention as the method changes it, and warnings about
-// settings that are allowed but seldom meant. a and what it points to are
-// unchanged. The error says which key, or which property of a, prevents it.
+// settings that are allowed but probably not meant. a and what it points to
+// are unchanged. The error says which key, or which property of a, prevents
+// it.
 func (s Spec) Apply(a Attention, c Context) (Attention, []string, error) {
 	edited, _, warnings, err := s.Resolve(a, c)
 	return edited, warnings, err
 }
 
 // Resolve does what Apply does, and also returns the parameters that the method used:
-// those that were given, and what it took for the others. They stand in the order of
-// the method's Params.
+// those that were given, and the values it chose for the others, in the order of the
+// method's Params.
 func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, error) {
 	m, err := Lookup(s.Axis, s.Name)
 	if err != nil {
@@ -160,7 +161,7 @@ func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, e
 		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), err)
 	}
 	if err := edited.OnePosition(); err != nil && edited.Encoding.Axes != nil {
-		return Attention{}, nil, nil, fmt.Errorf("%s: the model gives each token several positions (of time, height and width), and %w", m.title(), err)
+		return Attention{}, nil, nil, fmt.Errorf("%s: the model gives each token several positions (time, height and width), and %w", m.title(), err)
 	}
 	for i, omega := range edited.Encoding.Frequencies {
 		if math.IsNaN(omega) || math.IsInf(omega, 0) {
@@ -183,7 +184,7 @@ func (m Method) settle(params map[string]Value, c Context) (map[string]Value, er
 			continue
 		}
 		if c.Length == 0 {
-			return nil, fmt.Errorf("%s=%v is a share of the context, which is not given (--context)", key, v)
+			return nil, fmt.Errorf("%s=%v is a share of the context; give the context (--context)", key, v)
 		}
 		whole := Value{kind: Tokens, number: math.Floor(float64(c.Length) / v.number)}
 		p, err := m.param(key)

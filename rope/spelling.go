@@ -70,7 +70,7 @@ func (p Param) read(text string) (Value, error) {
 	v, err := parseValue(p.Kind, text)
 	if err != nil && (p.Kind == Real || p.Kind == Whole) && !p.Counts {
 		if _, suffixed := ParseTokens(text); suffixed == nil {
-			err = errors.New("is not a number: k and M count tokens (by 1024) and nothing else, so write all digits")
+			err = errors.New("is not a number: k and M are only for numbers of tokens, so write all digits")
 		}
 	}
 	if err == nil && (p.Kind == Whole || p.Kind == Tokens) && strings.ContainsAny(text, ".eE") {
@@ -115,7 +115,7 @@ func (m Method) shape(item string, first bool) string {
 	case len(m.Params) == 0:
 		return fmt.Sprintf(": the method takes no keys, write %s alone", m.Name)
 	case item == "":
-		return "; write " + m.Name + " alone, or behind the colon key=value and one comma between two of them"
+		return "; write " + m.Name + " alone, or KEY=VALUE after the colon, with one comma between keys"
 	case colon && slices.Contains(m.keys(), m.spelled(key)):
 		return fmt.Sprintf("; write %s=%s", m.spelled(key), value)
 	case number && first:
@@ -135,15 +135,15 @@ func misshapen(axis Axis, text string) error {
 	end := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune("= ,\t", r) })
 	switch {
 	case name == "":
-		return fmt.Errorf("%v: %q names no method; write name or name:key=value,key=value", axis, text)
+		return fmt.Errorf("%v: %q is not a method; write name or name:key=value,key=value", axis, text)
 	case strings.HasPrefix(name, "-"):
-		return fmt.Errorf("%v: a method was expected, not the flag %s; write name or name:key=value,key=value", axis, name)
+		return fmt.Errorf("%v: expected a method, not the flag %s; write name or name:key=value,key=value", axis, name)
 	case strings.HasPrefix(name, "{"):
 		return fmt.Errorf("%v: this is a dictionary, which --rope-parameters takes", axis)
 	case strings.Trim(name, "0123456789.kKmM") == "":
 		for m := range Methods() {
 			if m.Axis == axis && len(m.Params) > 0 && (m.Params[0].Stretches || m.Params[0].counts()) {
-				return fmt.Errorf("%v: %q names no method; write name:key=value, for example %s:%s=%s", axis, text, m.Name, m.Params[0].Name, text)
+				return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s=%s", axis, text, m.Name, m.Params[0].Name, text)
 			}
 		}
 	}
@@ -156,11 +156,11 @@ func misshapen(axis Axis, text string) error {
 		if strings.HasPrefix(rest, "=") {
 			rest = m.Params[0].Name + rest
 		}
-		return fmt.Errorf("%v: a colon stands between a method and its keys; write %s:%s", axis, m.Name, strings.ReplaceAll(rest, " ", ","))
+		return fmt.Errorf("%v: put a colon between a method and its keys; write %s:%s", axis, m.Name, strings.ReplaceAll(rest, " ", ","))
 	}
 	for m := range Methods() {
 		if key := m.spelled(word); m.Axis == axis && slices.Contains(m.keys(), key) {
-			return fmt.Errorf("%v: %q names no method; write name:key=value, for example %s:%s", axis, text, m.Name, strings.TrimSpace(text))
+			return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s", axis, text, m.Name, strings.TrimSpace(text))
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ func (m Mask) String() string {
 }
 
 // DescribeAxes says which of a token's positions turn how many pairs: "3 positions for each
-// token, which turn 16, 24 and 24 pairs in sections". Where a token has one position there
-// is nothing to say.
+// token, which turn 16, 24 and 24 pairs in sections". It is empty if a token has one
+// position.
 func (e Encoding) DescribeAxes() string {
 	if e.Axes == nil {
 		return ""
@@ -52,12 +52,12 @@ func (e Encoding) DescribeAxes() string {
 	}
 	last := len(list) - 1
 	if last == 0 {
-		return "pairs turn by the first of several positions for each token"
+		return "pairs rotate by the first of several positions for each token"
 	}
-	return fmt.Sprintf("%d positions for each token, which turn %s and %s pairs %s", len(counts), strings.Join(list[:last], ", "), list[last], how)
+	return fmt.Sprintf("%d positions for each token, which rotate %s and %s pairs %s", len(counts), strings.Join(list[:last], ", "), list[last], how)
 }
 
-// DescribeFactors says which of query and key are multiplied by channel behind the
+// DescribeFactors says which of query and key are multiplied by channel after the
 // rotation; "" for none.
 func (a Attention) DescribeFactors() string {
 	var list []string
@@ -73,9 +73,9 @@ func (a Attention) DescribeFactors() string {
 	return strings.Join(list, " and ") + " weighted by channel"
 }
 
-// DescribePositions says at which positions far keys are met, in a part for each band
-// but the first: "from distance 85 on the query at p − 53 and keys at p". Without a
-// position map there is nothing to say.
+// DescribePositions describes the position map, with a part for each band except the
+// first: "from distance 85 on the query at p − 53 and keys at p". It is empty
+// without a position map.
 func (a Attention) DescribePositions() (parts []string) {
 	what := "distance"
 	if a.Chunk > 0 {

@@ -135,7 +135,7 @@ func (v Value) check() error {
 		}
 	}
 	if v.share && v.number < 1 {
-		return errors.New("must divide the context by 1 or more")
+		return errors.New("must be the context divided by 1 or more")
 	}
 	if (v.kind == Whole || v.kind == Tokens) && (v.number != math.Trunc(v.number) || math.Abs(v.number) > maxWhole) {
 		return errors.New("must be an integer of at most 53 bits")

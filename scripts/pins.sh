@@ -142,7 +142,8 @@ typing_extensions==4.16.0 \\
 "
 
 # The programs that make hosts runs patched models in, as people install them: by version, without
-# checksums, with whatever these packages depend on (2.4 GB unpacked). hugot is in scripts/hosts/hugot/go.mod.
+# checksums, with whatever these packages depend on (2.4 GB unpacked). hugot is in scripts/hosts/hugot/go.mod,
+# what examples run with in examples/browser/package.json and examples/ray/requirements.txt.
 PIN_HOSTS_ONNXRUNTIMES="1.18.1 1.22.1 1.24.4 1.31.1"
 PIN_HOSTS_NUMPY_1_18_1=1.26.4
 PIN_HOSTS_NUMPY=2.4.6
@@ -154,6 +155,8 @@ PIN_HOSTS_GENAI=0.18.0
 PIN_HOSTS_OPTIMUM=0.1.0 # optimum-onnx
 PIN_HOSTS_TOKENIZERS=0.22.2
 PIN_HOSTS_OPENVINO=2026.4.1
+PIN_HOSTS_KSERVE=0.21.0
+PIN_HOSTS_TRITONCLIENT=2.73.0
 PIN_HOSTS_NPM=1.30.0 # onnxruntime-node and onnxruntime-web
 PIN_HOSTS_TIKTOKEN=0.7.0 # in hugot's tokenizer, which names a Git repository instead
 

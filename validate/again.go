@@ -71,7 +71,7 @@ func addEdit(o *rewrite.Options, e provenance.Edit, every bool) (err error) {
 	case "fallback":
 		o.Output.NoFallback = e.Given == "none"
 	default:
-		return fmt.Errorf("its record has an edit of %s, which this version does not know", e.What)
+		return fmt.Errorf("its record has a change of %s, which this version does not know", e.What)
 	}
 	return err
 }

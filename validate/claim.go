@@ -19,11 +19,11 @@ import (
 // Claim compares a patched model with what its record says that it computes: each layer's output
 // with a float64 reference of the layer's method, on the query, key and value that the layer read.
 type Claim struct {
-	Methods []provenance.Edit `json:"methods"` // that change what the model computes, and the original does not have
+	Methods []provenance.Edit `json:"methods"` // methods that the original does not have
 	Changes bool              `json:"changes"` // the original has other methods, or none
 	Layers  []Layer           `json:"layers"`
 	Skipped []string          `json:"skipped"` // attention layers that were not compared, with the reason
-	Holds   bool              `json:"holds"`   // every layer that was compared does, and the ops are those of the record
+	Holds   bool              `json:"holds"`   // every compared layer computes its method, and the ops are those of the record
 }
 
 // Layer is one attention layer of a Claim.
@@ -37,7 +37,7 @@ type Layer struct {
 	Worst Worst   `json:"worst"`
 }
 
-// Worst is the number that is the farthest off.
+// Worst is the number with the largest error.
 type Worst struct {
 	Row, Head, Token, Channel int
 	Position                  int64
@@ -82,7 +82,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	for _, l := range run.Layers {
 		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
 		if err != nil {
-			skipped.add(l.Layer, fmt.Sprintf("what it claims cannot be computed anew: %v", err))
+			skipped.add(l.Layer, fmt.Sprintf("its record cannot be computed again: %v", err))
 			continue
 		}
 		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
@@ -226,7 +226,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention) (Layer, error) {
 		return Layer{}, err
 	}
 	if len(l.Output) != len(want.Output) {
-		return Layer{}, fmt.Errorf("it gives %d numbers, and its method %d", len(l.Output), len(want.Output))
+		return Layer{}, fmt.Errorf("its output has %d numbers, but its method gives %d", len(l.Output), len(want.Output))
 	}
 	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
 	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}

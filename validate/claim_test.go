@@ -145,7 +145,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	_, err := run(t, path("llama__optimum"), path("llama__optimum"), validate.Options{Rows: [][]int64{{1, 2, 3, 4, 5, 6, 7, 8, 5000}}})
-	if err == nil || err.Error() != "row 0 has the token 5000, and the model's are 0 to 127" {
+	if err == nil || err.Error() != "row 0 has the token 5000, but the model's tokens are 0 to 127" {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,7 +4,7 @@
 // Start with Run. It runs both models on the same tokens, in one call, in chunks and token by
 // token, and compares their logits. It compares the graph of the patched model, node by node and
 // weight by weight, with that of the original rewritten anew as the record says, and each
-// attention layer with a float64 reference. The report's Verdict is what that comes to.
+// attention layer with a float64 reference. The report's Verdict sums that up.
 //
 //	report, err := validate.Run(ctx, "model.onnx", "model.rope.onnx", validate.Options{})
 //	if err == nil && report.Verdict.Holds() { … }

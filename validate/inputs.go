@@ -91,7 +91,7 @@ func ReadArrays(path string, length int) (rows [][]int64, err error) {
 		return nil, err
 	}
 	if len(shape) != 2 {
-		return nil, fmt.Errorf("%s: input_ids has the shape %v; [batch, length] was expected", path, shape)
+		return nil, fmt.Errorf("%s: input_ids has the shape %v; expected [batch, length]", path, shape)
 	}
 	mask := slices.Repeat([]int64{1}, len(ids))
 	if slices.Contains(f.Keys(), "attention_mask") {
@@ -100,7 +100,7 @@ func ReadArrays(path string, length int) (rows [][]int64, err error) {
 			return nil, err
 		}
 		if !slices.Equal(of, shape) {
-			return nil, fmt.Errorf("%s: attention_mask has the shape %v and input_ids %v; the same was expected", path, of, shape)
+			return nil, fmt.Errorf("%s: attention_mask has the shape %v and input_ids %v; expected the same", path, of, shape)
 		}
 	}
 	for b := range shape[0] {
@@ -111,7 +111,7 @@ func ReadArrays(path string, length int) (rows [][]int64, err error) {
 			}
 		}
 		if len(row) == 0 {
-			return nil, fmt.Errorf("%s: row %d is padding alone", path, b)
+			return nil, fmt.Errorf("%s: row %d has only padding", path, b)
 		}
 		rows = append(rows, row)
 	}

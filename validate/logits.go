@@ -30,7 +30,7 @@ func (v *validation) compare(ctx context.Context) error {
 		if own, err = v.both(ctx, decoder.Options{Emulated: true}); err != nil {
 			return first
 		}
-		v.note("ONNX Runtime lacks kernels of the original's 16-bit type here; what they would give was computed in float32 and rounded.")
+		v.note("ONNX Runtime has no kernels here for the original's 16-bit type, so its results were computed in float32 and rounded.")
 	}
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (v *validation) both(ctx context.Context, as decoder.Options) (own [][]floa
 	v.clock.begin(runOriginal, "")
 	own, alone, err := v.run(ctx, v.original, as, false)
 	for unrun := (*notRun)(nil); errors.As(err, &unrun) && len(v.kinds) > 1; {
-		v.note(fmt.Sprintf("%s: not compared, because the original itself does not run this way (%v).", v.kinds[unrun.kind].name, unrun.error))
+		v.note(fmt.Sprintf("%s: not compared, because the original does not run this way (%v).", v.kinds[unrun.kind].name, unrun.error))
 		v.kinds, v.sequences = slices.Delete(v.kinds, unrun.kind, unrun.kind+1), slices.Delete(v.sequences, unrun.kind, unrun.kind+1)
 		own, alone, err = v.run(ctx, v.original, as, false)
 	}
@@ -83,7 +83,7 @@ func (v *validation) both(ctx context.Context, as decoder.Options) (own [][]floa
 	}
 	for i, why := range alone {
 		if why != nil {
-			v.note(fmt.Sprintf("%s: the original runs one row at a time only (%v). Its rows were run one by one.", v.kinds[i].name, why))
+			v.note(fmt.Sprintf("%s: the original runs only one row at a time (%v), so its rows were run one by one.", v.kinds[i].name, why))
 		}
 	}
 	v.clock.begin(runPatched, "")

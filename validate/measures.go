@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Measures say how two models' logits agree over the tokens that are no padding.
+// Measures say how well two models' logits agree on tokens that are not padding.
 type Measures struct {
 	Mean  float64 `json:"mean"`   // absolute difference of a logit
 	KL    float64 `json:"kl"`     // mean over tokens of Σ p ln(p/q), in nats, p the original's

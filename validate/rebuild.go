@@ -50,7 +50,7 @@ func (v *validation) readRecords() error {
 		}
 	}
 	if v.record != nil && graphs[0] != graphs[1] {
-		v.note(fmt.Sprintf("The patched model's record is of another original (SHA-256 of its graph %.12s…, here %.12s…), so the logits alone are compared.", graphs[1], graphs[0]))
+		v.note(fmt.Sprintf("The patched model's record names another original (SHA-256 of its graph %.12s…, here %.12s…), so only the logits are compared.", graphs[1], graphs[0]))
 		v.record = nil
 	}
 	return nil
@@ -60,7 +60,7 @@ func (v *validation) readRecords() error {
 type OrderError struct{ Original, Patched string }
 
 func (e *OrderError) Error() string {
-	return fmt.Sprintf("the models are given the wrong way round: %s was rewritten from %s; give that first", e.Original, e.Patched)
+	return fmt.Sprintf("the models are in the wrong order: %s was rewritten from %s; give the original first", e.Original, e.Patched)
 }
 
 // compareRecord compares the patched model with what its record says: its graph with that of the
@@ -173,7 +173,7 @@ func (v *validation) compareGraphs(m *onnx.Model) (*Rebuilt, error) {
 		}
 	}
 	if !r.Altered {
-		v.note(fmt.Sprintf("The graph is not the one that its record describes (%s; written %s), so it is compared on these inputs alone.", r.First.What, by))
+		v.note(fmt.Sprintf("The graph differs from its record (%s; written %s), so it is compared only on these inputs.", r.First.What, by))
 	}
 	return r, nil
 }

@@ -33,13 +33,13 @@ type Case struct {
 	PatchedError  float64 `json:"patched_error,omitempty"`
 
 	Measures
-	// Rounding is how far the original is off from itself, as a share of the range, when it is
-	// computed otherwise: without graph optimisations, and with every number rounded once more at
-	// random. It is 0 where that could not be run.
+	// Rounding is how much the original differs from itself, as a share of the range, when it is
+	// computed in another way: without graph optimisations, and with every number rounded once
+	// more at random. It is 0 if that could not be run.
 	Rounding float64 `json:"rounding,omitempty"`
 
-	// Expected compares the patched model with the original to which its methods were given; nil
-	// where it has none, or where that is the same graph.
+	// Expected compares the patched model with the original after the same methods; nil if it
+	// has no methods, or if both are the same graph.
 	Expected *Expected `json:"expected,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type Report struct {
 	Tolerance float64  `json:"tolerance,omitempty"` // of the range, where one was given
 	Rounding  float64  `json:"rounding,omitempty"`  // largest of the cases
 	Same      bool     `json:"same"`                // the logits are the original's
-	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model may err by twice what the original does
+	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model's error may be twice the original's
 	Notes     []string `json:"notes"`               // what the comparison does not show
 
 	Verdict Verdict `json:"verdict"`
@@ -81,11 +81,12 @@ type Report struct {
 	// the model has none, or one that this version wrote.
 	Fallback *Fallback `json:"fallback,omitempty"`
 
-	// Exchanged names an output that stands in another's place; "" where none does.
+	// Exchanged names an output that is in the place of another; "" if there is
+	// none.
 	Exchanged string `json:"exchanged,omitempty"`
 }
 
-// Rebuilt says in which place two graphs first differ; First is nil where they do not.
+// Rebuilt says where two graphs first differ; First is nil if they do not.
 type Rebuilt struct {
 	First *modeldiff.First `json:"first"`
 
@@ -212,7 +213,7 @@ func exchanged(original, patched []string) string {
 	was, is := common(original, patched), common(patched, original)
 	for i := range was {
 		if was[i] != is[i] {
-			return fmt.Sprintf("the output %q stands in the place of %q", is[i], was[i])
+			return fmt.Sprintf("the output %q is in the place of %q", is[i], was[i])
 		}
 	}
 	return ""
@@ -225,7 +226,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		longest = max(longest, int64(len(row)))
 		for _, t := range row {
 			if n := first.Vocabulary; t < 0 || n > 0 && t >= n {
-				return fmt.Errorf("row %d has the token %d, and the model's are 0 to %d", i, t, n-1)
+				return fmt.Errorf("row %d has the token %d, but the model's tokens are 0 to %d", i, t, n-1)
 			}
 		}
 	}
@@ -235,7 +236,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	if fixed := first.Length; fixed > 0 {
 		if v.opts.Rows != nil {
-			return fmt.Errorf("%s takes exactly %d tokens in each call; other rows cannot be fed to it", v.original, fixed)
+			return fmt.Errorf("%s takes exactly %d tokens in each call, so other rows cannot be fed", v.original, fixed)
 		}
 		v.fixed(first, fixed)
 		return nil
@@ -245,11 +246,11 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	}
 	for i, d := range []*decoder.Decoder{first, second} {
 		if c := d.Capacity; c > 0 && c < length {
-			return fmt.Errorf("%s has a cache of %d tokens, and sequences of %d are fed; give --length %d or rewrite it with a larger capacity", []string{v.original, v.patched}[i], c, length, c)
+			return fmt.Errorf("the cache of %s holds %d tokens, and sequences of %d are fed; give --length %d, or rewrite the model with a larger capacity", []string{v.original, v.patched}[i], c, length, c)
 		}
 	}
 	if first.Takes(signature.Documents) || second.Takes(signature.Documents) {
-		v.note("Every row is fed as one document, in which a mask over documents hides nothing. What it does to several documents was not run.")
+		v.note("Every row is fed as one document, so a mask over documents hides nothing. Rows with several documents were not run.")
 	}
 	v.kinds = kinds(length, first.Cached())
 	if second.Capacity > 0 {
@@ -258,7 +259,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	// GroupQueryAttention counts tokens, so padding on the left would end the call.
 	whole := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked && v.opts.Rows == nil
 	if whole {
-		v.note("The rows have no padding, because a model for GroupQueryAttention does not take it on the left.")
+		v.note("The rows have no padding, because GroupQueryAttention takes none on the left.")
 	}
 	for i, k := range v.kinds {
 		s := first.Random(k.chunks[0], length, uint64(i))

@@ -190,7 +190,7 @@ func TestRunRefuses(t *testing.T) {
 func TestRunRowByRow(t *testing.T) {
 	original := path("llama__dynamo23-nocache")
 	twoRuns(t, original, func(result *validate.Report) {
-		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "one row at a time only") {
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "only one row at a time") {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 	})
@@ -246,7 +246,7 @@ func TestRunOtherwise(t *testing.T) {
 		if len(result.Cases) != 2 {
 			t.Errorf("compared in %d ways: %+v", len(result.Cases), result.Cases)
 		}
-		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "prefill, then 16 single tokens: not compared, because the original itself does not run this way (") {
+		if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "prefill, then 16 single tokens: not compared, because the original does not run this way (") {
 			t.Errorf("the notes are %q", result.Notes)
 		}
 		// A patched model that does not run what the original runs is no such case.

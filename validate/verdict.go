@@ -2,8 +2,8 @@ package validate
 
 import "slices"
 
-// Verdict is what a comparison comes to. A model with a method must compute that, and any other
-// the same as the original.
+// Verdict is the result of a comparison. A model with a method must compute that method, and
+// any other model the same as the original.
 type Verdict string
 
 const (
@@ -11,7 +11,7 @@ const (
 	Different    Verdict = "different"
 	AsClaimed    Verdict = "as claimed"
 	NotAsClaimed Verdict = "not as claimed"
-	NotShown     Verdict = "not shown" // it could not be seen whether the model is what it should be
+	NotShown     Verdict = "not shown" // it could not be determined whether the model is what it should be
 )
 
 // Holds reports whether the patched model is what it should be.

@@ -30,17 +30,18 @@ func newAudit(c *cli.Common) *cobra.Command {
 	a := &auditCommand{Common: c}
 	command := &cobra.Command{
 		Use:   "audit MODEL.onnx|FOLDER [--repair -o OUT.onnx]",
-		Short: "Compare what the graph computes with what config.json claims",
-		Long: `Compares what each attention layer of the graph computes with its configuration:
-config.json and genai_config.json beside the model or in the folder above. It
-compares base and scaling of the frequencies, rotated channels, windows,
-positions, softcap, sinks and heads. --repair writes the model that the
-configuration describes. Exit code 0 when nothing differs, 5 when something
-does, 3 when a claim of an attention layer could not be measured, 4 when there is
-no rotary attention.`,
+		Short: "Compare what the model computes with what config.json claims",
+		Long: `Compares what each attention layer computes with what its configuration claims.
+The configuration is config.json and genai_config.json, beside the model or in
+the folder above. Compared are base and scaling of the
+frequencies, rotated channels, windows, positions, softcap, sinks and heads.
+--repair writes the model that the configuration describes.
+
+Exit code 0 when nothing differs, 5 when something differs, 3 when a claim of
+an attention layer could not be measured, 4 when there is no rotary attention.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return cli.Usage("one model or folder was expected, got %d", len(args))
+				return cli.Usage("expected one model or folder, got %d", len(args))
 			}
 			return nil
 		},
@@ -48,7 +49,7 @@ no rotary attention.`,
 	}
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringVar(&a.config, "config", "", "`FILE` to read instead of the config.json beside the model or in the folder above")
+	f.StringVar(&a.config, "config", "", "read `FILE` instead of the config.json beside the model or in the folder above")
 	f.BoolVar(&a.repair, "repair", false, "write the model that the configuration describes")
 	f.StringVarP(&a.output, "output", "o", "", "write the repaired model to `OUT.onnx` (default MODEL.rope.onnx beside the input)")
 	f.StringVar(&a.target, "target", "", "write repaired layers as `NAME`: ops, onnx or contrib, as for a rewrite")

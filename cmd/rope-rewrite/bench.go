@@ -42,27 +42,27 @@ func newBench(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench ORIGINAL.onnx PATCHED.onnx [--lengths N,N,...]",
 		Short: "Time two language models: first token, later tokens, memory",
-		Long: `Runs both models in turn on random tokens, each time in a process of its own.
-Measures the time from a prompt of each length to the first token, the tokens
-per second after it, and the largest resident memory. A cache of fixed capacity
-stays in place; a growing one is passed from call to call. Of two folders,
-models of one name are timed.`,
+		Long: `Runs both models in turn on random tokens, each run in a separate process. For
+each prompt length it measures the time to the first token, the tokens per
+second after it, and the peak memory. A fixed-capacity cache stays in one
+buffer; a growing cache is passed from call to call. Given two folders, it times
+the models that have the same name in both.`,
 		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
 	f := cmd.Flags()
 	b.lengths, b.tokens = cli.TokenList{512, 2048}, 16
-	f.Var(&b.lengths, "lengths", "`TOKENS` of each prompt, with commas")
-	f.Var(&b.tokens, "tokens", "`TOKENS` to generate and time after each prompt")
+	f.Var(&b.lengths, "lengths", "lengths of the prompts in `TOKENS`, separated by commas")
+	f.Var(&b.tokens, "tokens", "number of `TOKENS` to generate and time after each prompt")
 	f.IntVar(&b.rounds, "rounds", 3, "run each model `N` times and report the median")
-	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 is ONNX Runtime's default")
+	f.IntVar(&b.threads, "threads", 0, "`NUMBER` of threads for one operator; 0 means ONNX Runtime's default")
 	return cmd
 }
 
 func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	switch {
 	case len(b.lengths) == 0 || slices.Min(b.lengths) < 1:
-		return cli.Usage("--lengths: numbers of tokens above 0 were expected")
+		return cli.Usage("--lengths: expected numbers of tokens above 0")
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
 		return cli.Usage("--tokens and --rounds must be above 0, and --threads at least 0")
 	}

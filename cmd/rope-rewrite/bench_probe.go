@@ -58,7 +58,7 @@ func timeModel(c *cli.Common, model string, length, tokens, threads int) (t timi
 	}
 	// Nothing is closed: the process ends here.
 	if n := d.Capacity(); n > 0 && n < length+tokens {
-		return t, fmt.Errorf("%s has a cache of %d tokens, and %d are fed; give shorter --lengths, or rewrite it with a larger capacity", model, n, length+tokens)
+		return t, fmt.Errorf("the cache of %s holds %d tokens, and %d are fed; give shorter --lengths, or rewrite the model with a larger capacity", model, n, length+tokens)
 	}
 	logits, err := s.Forward(context.Background(), lm.Row{Tokens: []int64{0}}) // a session's first run is slower than the others
 	if err != nil {

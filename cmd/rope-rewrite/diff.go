@@ -15,13 +15,14 @@ func newDiff(c *cli.Common) *cobra.Command {
 	var limits cli.Limits
 	command := &cobra.Command{
 		Use:   "diff A.onnx B.onnx",
-		Short: "Say how two models differ: methods, attention, nodes, inputs, weights",
-		Long: `Says how two models differ: what their attention layers compute, nodes by op,
+		Short: "Show how two models differ: methods, attention, nodes, inputs, weights",
+		Long: `Shows how two models differ: what their attention layers compute, nodes by op,
 inputs and outputs, operator sets, metadata, weights, bytes. Weights are
-compared by SHA-256; the same bytes of one file are not read. Works on any
-models, also without their weights. Of two folders, models of one name are
-compared. Exit code 0 when nothing differs, 5 when
-something does.`,
+compared by SHA-256; weights that both models take from the same file are not
+read. Works on any models, even without their weights. Given two folders, it
+compares the models that have the same name in both.
+
+Exit code 0 when nothing differs, 5 when something differs.`,
 		Args: cli.TwoModels("A.onnx", "B.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := c.Options()

@@ -98,11 +98,11 @@ func diagnose(c *cli.Common, ctx context.Context, worker string) *diagnosis {
 	} else if d.Library.LibraryInfo, err = customop.InspectLibrary(d.Library.Path); err != nil {
 		d.advise(fmt.Errorf("%w; build it with make build", err))
 	} else if d.Library.SpecVersion < customop.SpecVersion {
-		d.advise(fmt.Errorf("the op library knows op specifications up to %d, and this command writes %d: models that need the newer one do not run; build the library again with make build", d.Library.SpecVersion, customop.SpecVersion))
+		d.advise(fmt.Errorf("the op library knows op specifications up to %d, but this command writes %d, so some models would not run; build the library again with make build", d.Library.SpecVersion, customop.SpecVersion))
 	}
 	if d.Runtime.Version != "" && d.Library.Version != "" {
 		if err := tryOp(ctx, worker, d.Runtime.Path, d.Library.Path); err != nil {
-			d.advise(fmt.Errorf("a model of one op does not run: %w", err))
+			d.advise(fmt.Errorf("a test model of one op does not run: %w", err))
 		} else {
 			d.Runs = true
 		}
@@ -206,7 +206,7 @@ func tryOp(ctx context.Context, worker, runtime, library string) error {
 		return err
 	}
 	if got, want := out["output"].Values(), feeds["value"].Values(); !slices.Equal(got, want) {
-		return fmt.Errorf("it gives %v, %v was expected; build the op library again with make build", got, want)
+		return fmt.Errorf("it gives %v instead of %v; build the op library again with make build", got, want)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (d *diagnosis) say(w *cli.Writer) {
 		w.Line("\n%s", m.Model)
 		switch {
 		case m.Nodes == 0:
-			w.Line("  has no op of rope-rewrite: it needs no op library")
+			w.Line("  has no op of rope-rewrite, so it needs no op library")
 		case d.Runs && m.Needs <= m.SpecVersion:
 			w.Line("  the op library computes its %d ops (specification %d)", m.Nodes, m.Needs)
 		}

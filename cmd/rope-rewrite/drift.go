@@ -32,18 +32,19 @@ func newDrift(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift MODEL.onnx [--text FILE] [--shifts N,N,...] [--whole-model]",
 		Short: "Measure the rounding errors of attention when positions are shifted",
-		Long: `Rotary attention depends only on distances, so a shift of all positions changes
-nothing except by rounding. There are two measures of it.
+		Long: `Rotary attention depends only on distances, so if all positions are shifted,
+only rounding can change the result. This command measures that change in one of
+two ways.
 
 By default the model runs once. The queries and keys of its layers are rotated
-to shifted positions, and multiplied in float32, in 16 bits, or as two 16-bit
-parts each; the control is the same for random queries and keys of the same
-size. Then the op runs in each type, precision and kind of cache.
+to shifted positions and multiplied in float32, in 16 bits, or split into two
+16-bit parts each. The control does the same with random queries and keys of the
+same size. Then the op runs in each type, precision and kind of cache.
 
-With --whole-model the whole model runs at each shift, as Wang et al. measured
-it (arXiv:2411.13476): each layer reads what the layers before it made of the
-shift. Each shift is compared with --against, over several --texts; --control
-adds a model with freshly drawn weights. The paper's Figure 1 is:
+With --whole-model the whole model runs at each shift, as in Wang et al.
+(arXiv:2411.13476), so the changes add up from layer to layer. Each shift is
+compared with the shift --against, over several --texts; --control adds a model
+with random weights. This reproduces the paper's Figure 1:
 
   rope-rewrite drift MODEL.onnx --whole-model --text FILE --texts 50 --control \
       --against 16 --shifts 0,2,4,6,8,10,12,14,15,17,18,20,22,50,100,200,500,1000,2000`,
@@ -51,13 +52,13 @@ adds a model with freshly drawn weights. The paper's Figure 1 is:
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.text, "text", "", "`FILE` of the text to measure on, with the tokenizer.json beside the model; by default, random tokens")
-	f.Var(&d.length, "length", "`TOKENS` to measure on")
-	f.Var(&d.shifts, "shifts", "`TOKENS` by which positions are shifted, with commas")
+	f.StringVar(&d.text, "text", "", "measure on the text in `FILE`, read with the tokenizer.json beside the model (default: random tokens)")
+	f.Var(&d.length, "length", "number of `TOKENS` to measure on")
+	f.Var(&d.shifts, "shifts", "shift positions by these numbers of `TOKENS`, separated by commas")
 	f.BoolVar(&d.whole, "whole-model", false, "run the whole model at each shift")
-	f.Var(&d.against, "against", "`TOKENS` of the shift that others are compared with (with --whole-model)")
-	f.IntVar(&d.texts, "texts", 1, "`NUMBER` of texts to take the mean of, pieces of --text (with --whole-model)")
-	f.BoolVar(&d.control, "control", false, "measure freshly drawn weights too (with --whole-model)")
+	f.Var(&d.against, "against", "compare other shifts with a shift of `TOKENS` (with --whole-model)")
+	f.IntVar(&d.texts, "texts", 1, "average over `NUMBER` pieces of --text (with --whole-model)")
+	f.BoolVar(&d.control, "control", false, "also measure a model with random weights (with --whole-model)")
 	return cmd
 }
 
@@ -68,11 +69,11 @@ func (d *drifting) run(cmd *cobra.Command, path string) error {
 	case d.length > longestDrift:
 		return cli.Usage("--length %d: at most %d tokens are measured, because the time grows with their square", d.length, longestDrift)
 	case len(d.shifts) == 0 || slices.Min(d.shifts) < 0 || d.against < 0:
-		return cli.Usage("--shifts: numbers of tokens were expected, none below 0")
+		return cli.Usage("--shifts: expected numbers of tokens, none below 0")
 	case max(slices.Max(d.shifts), d.against) > 1<<24:
-		return cli.Usage("--shifts: at most %d were expected", 1<<24)
+		return cli.Usage("--shifts: expected numbers up to %d", 1<<24)
 	case d.texts < 1 || d.texts > 1 && d.text == "":
-		return cli.Usage("--texts %d: a number above 0 was expected, and a --text to take the pieces from", d.texts)
+		return cli.Usage("--texts %d: expected a number above 0, and a --text to take the pieces from", d.texts)
 	case !d.whole && (d.against != 0 || d.texts != 1 || d.control):
 		return cli.Usage("--against, --texts and --control belong to --whole-model")
 	}
@@ -138,7 +139,7 @@ func (d *drifting) tokens(model string) ([][]int64, error) {
 func showDrift(w *cli.Writer, r *drift.Result) {
 	w.Line("%d layers on %d tokens.", len(r.Layers), r.Tokens)
 	for _, l := range r.Left {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is left out: %s", l.Layer, l.Reason), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is not measured: %s", l.Layer, l.Reason), "  "))
 	}
 	w.Line("")
 	w.Line("One run's queries and keys, rotated to shifted positions: the change, summed")

@@ -10,9 +10,9 @@ import (
 
 // showWhole shows the paper's three curves: by shift, by token and by length.
 func showWhole(w *cli.Writer, r *drift.Whole) {
-	w.Line("%d layers, texts of %d tokens: %d. The whole model runs at each shift.", len(r.Layers), r.Tokens, r.Texts)
+	w.Line("%d layers, %d tokens in each text, %d texts. The whole model runs at each shift.", len(r.Layers), r.Tokens, r.Texts)
 	for _, l := range r.Left {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is left out: %s", l.Layer, l.Reason), "  "))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d is not measured: %s", l.Layer, l.Reason), "  "))
 	}
 	line := func(first string, cells ...string) {
 		for _, c := range cells {
@@ -40,7 +40,7 @@ func showWhole(w *cli.Writer, r *drift.Whole) {
 		return list
 	}
 	w.Line("")
-	w.Line("Change between a shift of all positions by %d and by others, summed over", r.Against)
+	w.Line("Change between a shift of all positions by %d and other shifts, summed over", r.Against)
 	w.Line("layers and heads:")
 	line(fmt.Sprintf("%-10s %7s", "product", "shift"), heads("weights", "first key")...)
 	for _, row := range r.Rows {
@@ -49,8 +49,8 @@ func showWhole(w *cli.Writer, r *drift.Whole) {
 	}
 	row := r.Shown()
 	w.Line("")
-	w.Line("In %s, between the shifts %d and %d: of the weights, one key's share;", row.Arithmetic, row.Shift, r.Against)
-	w.Line("of the first key, texts that end there.")
+	w.Line("In %s, between the shifts %d and %d:", row.Arithmetic, row.Shift, r.Against)
+	w.Line("weights: the share of one key; first key: in texts that end at this token.")
 	line(fmt.Sprintf("%-10s %7s", "", "token"), heads("weights", "first key")...)
 	for i, n := range r.Lengths {
 		line(fmt.Sprintf("%-10s %7d", "", n), cells(row,

@@ -70,20 +70,24 @@ func newEval(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [MODEL ...] [--method SPEC ...] [-o DIR]",
 		Short: "Measure long-context quality: retrieval tasks and perplexity, with and without a method",
-		Long: `Measures long-context quality: retrieval tasks and perplexity, with and without
-a method (--method none is the unchanged model), or of several files. Shares
-have intervals of 95 % (Wilson). Prompts follow the model's chat template, if it
-has one, and answers are greedy.
+		Long: `Measures long-context quality with retrieval tasks and perplexity. It compares
+several methods (--method none is the unchanged model) or several models. Shares
+have 95 % confidence intervals (Wilson). Prompts follow the model's chat
+template, if it has one, and answers are decoded greedily.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
       --method "AXIS SPEC" -o results
 
 AXIS is scaling, positions or mask; rope-rewrite methods lists every SPEC.
 
-Tasks: passkey (find a number), needles (two of four numbers), kv (a value by
-its key), variables (all that have one value, through assignments) and
-perplexity (of --text). With -o, each sample is written at once, and --resume
-continues. Exit code 1 when a --check does not hold.`,
+  passkey     find a number in a long text
+  needles     find two of four numbers
+  kv          find a value by its key
+  variables   follow assignments and name all variables with one value
+  perplexity  predict --text
+
+With -o, each sample is saved as soon as it is measured, and --resume continues
+an interrupted run. Exit code 1 when a --check does not hold.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.ErrNoModel
@@ -95,23 +99,23 @@ continues. Exit code 1 when a --check does not hold.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	e.lengths = cli.TokenList{2048, 4096, 8192, 16384}
-	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, with commas: "+strings.Join(evaluation.TaskNames(), ", "))
-	f.Var(&e.lengths, "lengths", "`TOKENS` of prompts and windows, with commas")
-	f.StringVar(&e.depths, "depths", "5", "`NUMBER` of places in the text, or the places themselves, e.g. 30% or 10%,90%")
+	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, separated by commas: "+strings.Join(evaluation.TaskNames(), ", "))
+	f.Var(&e.lengths, "lengths", "lengths of prompts and windows in `TOKENS`, separated by commas")
+	f.StringVar(&e.depths, "depths", "5", "where in the text the answer is hidden: a `NUMBER` of places, or the places, e.g. 30% or 10%,90%")
 	e.samples.all = 20
 	f.Var(&e.samples, "samples", "`NUMBER` of samples of each task, length and depth; 20,12k:3 takes 3 at 12K")
-	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", several with semicolons; none is the unchanged model. Repeatable.")
-	f.Var(&e.context, "context", "`TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
-	f.StringVar(&e.text, "text", "", "`FILE` of the text for perplexity")
-	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text, which do not overlap; fewer where it is short")
-	f.StringVar(&e.haystack, "haystack", "", "`FILE` of the text in which the tasks hide their answers")
-	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: a prompt instead of the task's own; TASK=- prints the task's own")
+	f.StringArrayVar(&e.methods, "method", nil, "`METHOD` to measure, as \"AXIS SPEC\", several separated by semicolons; none means the unchanged model. Repeatable.")
+	f.Var(&e.context, "context", "length in `TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
+	f.StringVar(&e.text, "text", "", "measure perplexity on the text in `FILE`")
+	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text; windows do not overlap, so a short text has fewer")
+	f.StringVar(&e.haystack, "haystack", "", "hide the answers of the tasks in the text in `FILE`")
+	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: use the prompt in FILE for TASK; TASK=- prints the built-in one")
 	f.BoolVar(&e.plain, "plain", false, "ask in plain text, without the chat template")
 	f.Uint64Var(&e.seed, "seed", 1, "random seed `N`; the same samples for every model")
-	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads of an operator; 0 is ONNX Runtime's default")
-	f.StringVar(&e.memory, "memory", "", "`SIZE` that caches may take, such as 4GB")
-	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` for every model except the unchanged one, e.g. passkey@12K>=0.9 (for the lower end of the interval) or perplexity@8K<=15. Repeatable.")
-	f.StringVarP(&e.output, "output", "o", "", "`DIR` for results.json, report.html, pictures and the samples")
+	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads for one operator; 0 means ONNX Runtime's default")
+	f.StringVar(&e.memory, "memory", "", "largest `SIZE` of the caches, e.g. 4GB")
+	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` that every model except the unchanged one must meet, e.g. passkey@12K>=0.9 (the lower end of the interval counts) or perplexity@8K<=15. Repeatable.")
+	f.StringVarP(&e.output, "output", "o", "", "write results.json, report.html, pictures and samples to `DIR`")
 	f.BoolVar(&e.resume, "resume", false, "continue an interrupted evaluation")
 	return cmd
 }
@@ -172,7 +176,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 		return errors.Join(failed, err)
 	}
 	if failed != nil && e.output != "" {
-		return fmt.Errorf("%w; what was measured is in %s; --resume continues it", failed, e.output)
+		return fmt.Errorf("%w; the results so far are in %s, and --resume continues", failed, e.output)
 	}
 	if failed != nil {
 		return failed
@@ -203,7 +207,7 @@ func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
 		if task, file, _ := strings.Cut(f, "="); file == "-" {
 			b, err := evaluation.BuiltinForm(task)
 			if err != nil {
-				return false, cli.Usage("--form %s: a task with a prompt was expected: passkey, needles, kv or variables", f)
+				return false, cli.Usage("--form %s: expected a task with a prompt: passkey, needles, kv or variables", f)
 			}
 			_, err = cmd.OutOrStdout().Write(b)
 			return true, err
@@ -217,7 +221,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
 	for _, l := range e.lengths {
 		if l < 1 || l > math.MaxInt32 {
-			return p, nil, cli.Usage("--lengths %d: numbers of tokens above 0 were expected", l)
+			return p, nil, cli.Usage("--lengths %d: expected numbers of tokens above 0", l)
 		}
 		p.Lengths = append(p.Lengths, int(l))
 	}
@@ -229,13 +233,13 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	case e.windows < 1 || e.threads < 0:
 		return p, nil, cli.Usage("--windows must be above 0, and --threads at least 0")
 	case e.resume && e.output == "":
-		return p, nil, cli.Usage("--resume continues what is in a folder; name it with -o")
+		return p, nil, cli.Usage("--resume needs the folder of the interrupted evaluation; name it with -o")
 	case slices.Contains(e.tasks, evaluation.Perplexity) && e.text == "":
-		return p, nil, cli.Usage("perplexity is measured on a text; name a file with --text")
+		return p, nil, cli.Usage("perplexity needs a text; name a file with --text")
 	}
 	for length := range e.samples.at {
 		if !slices.Contains(p.Lengths, length) {
-			return p, nil, cli.Usage("--samples: %d is none of --lengths", length)
+			return p, nil, cli.Usage("--samples: %d is not one of --lengths", length)
 		}
 	}
 	if e.memory != "" {
@@ -259,7 +263,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	for _, f := range e.forms {
 		task, file, found := strings.Cut(f, "=")
 		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
-			return p, nil, cli.Usage("--form %q: TASK=FILE was expected, TASK one of passkey, needles, kv and variables", f)
+			return p, nil, cli.Usage("--form %q: expected TASK=FILE, TASK one of passkey, needles, kv and variables", f)
 		}
 		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
 			return p, nil, err
@@ -285,7 +289,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 func parseDepths(text string) (list []float64, err error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 || n > 100 {
-			return nil, fmt.Errorf("%d: from 1 to 100 were expected", n)
+			return nil, fmt.Errorf("%d: expected a number from 1 to 100", n)
 		}
 		for i := range n {
 			list = append(list, (float64(i)+0.5)/float64(n))
@@ -296,7 +300,7 @@ func parseDepths(text string) (list []float64, err error) {
 		number, percent := strings.CutSuffix(strings.TrimSpace(part), "%")
 		x, err := strconv.ParseFloat(number, 64)
 		if err != nil || !percent || !(x >= 0 && x <= 100) {
-			return nil, fmt.Errorf("%q: a number such as 5, or places such as 10%%,50%%,90%% were expected", text)
+			return nil, fmt.Errorf("%q: expected a number such as 5, or places such as 10%%,50%%,90%%", text)
 		}
 		list = append(list, x/100)
 	}
@@ -338,7 +342,7 @@ func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err 
 				}
 			}
 			if slices.ContainsFunc(list, func(w evaluation.Variant) bool { return w.Name == v.Name }) {
-				return nil, cli.Usage("%q is evaluated twice; give each method once, and each model a name of its own", v.Name)
+				return nil, cli.Usage("%q would be evaluated twice; give each method once, and each model a different name", v.Name)
 			}
 			list = append(list, v)
 		}

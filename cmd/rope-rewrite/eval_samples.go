@@ -35,7 +35,7 @@ func (s *sampleCount) Set(text string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q: numbers above 0 were expected, as 20 or 20,12k:3", text)
+			return fmt.Errorf("%q: expected numbers above 0, such as 20 or 20,12k:3", text)
 		}
 		if !own {
 			set.all = n

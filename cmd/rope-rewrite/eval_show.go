@@ -47,14 +47,14 @@ func evalTables(w *cli.Writer, r *evalResult) {
 		tables[i].cells[evalPlace{variant, length}] = text
 	}
 	for _, c := range evaluation.OverDepths(r.Cells) {
-		put(c.Task+", found with its interval of 95 %", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Rate, 100*c.Low, 100*c.High))
+		put(c.Task+", share found with its 95 % interval", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Rate, 100*c.Low, 100*c.High))
 	}
 	for _, x := range r.Readings {
 		text := perplexityText(x.Perplexity)
 		if x.High > 0 {
 			text += fmt.Sprintf(" %s-%s", perplexityText(x.Low), perplexityText(x.High))
 		}
-		put("perplexity with its interval of 95 %", 20, x.Variant, x.Length, text)
+		put("perplexity with its 95 % interval", 20, x.Variant, x.Length, text)
 		put("perplexity of the last 512 tokens", 12, x.Variant, x.Length, perplexityText(x.Last))
 	}
 	slices.Sort(lengths)

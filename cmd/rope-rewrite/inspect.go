@@ -50,7 +50,7 @@ func newInspect(c *cli.Common) *cobra.Command {
 		},
 	}
 	limits.Flags(command)
-	command.Flags().StringVar(&dump, "dump-site", "", "write each unchanged layer as a model of its own, with inputs and the reason, to `DIR`, for a bug report")
+	command.Flags().StringVar(&dump, "dump-site", "", "for a bug report: write each unchanged layer to `DIR` as a model of its own, with inputs and the reason")
 	command.Flags().BoolVar(&asRecipe, "recipe", false, "print the recipe of a rewritten model, which rope-rewrite MODEL --recipe FILE reads")
 	return command
 }

@@ -19,9 +19,9 @@ func newOps(c *cli.Common) *cobra.Command {
 		Short: "Say where the op library is and what it knows, or install it",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Usage("ops %s? path, version or install was expected%s", args[0], suggest.Hint(args[0], []string{"path", "version", "install"}))
+				return cli.Usage("ops %s is not a command; expected path, version or install%s", args[0], suggest.Hint(args[0], []string{"path", "version", "install"}))
 			}
-			return cli.Usage("ops what? path, version or install was expected")
+			return cli.Usage("ops needs a command: path, version or install")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args lets nothing through
 	}

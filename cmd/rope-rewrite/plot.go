@@ -51,20 +51,20 @@ func newPlot(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plot KIND METHOD|MODEL -o FILE.png",
 		Short: "Draw what a method does, or what a model computes",
-		Long: `Draws a picture of a method ("scaling yarn:factor=4", several with semicolons),
-of a model, or of a model with a --method:
+		Long: `Draws a picture of a method (e.g. "scaling yarn:factor=4"; separate several by
+semicolons), of a model, or of a model with a --method. The kinds of picture:
 
   frequencies  tokens per turn of each channel pair, before and after
-  positions    the distance that the rotation has for each key
+  positions    the distance that RoPE uses for each key
   mask         which keys a query attends to, e.g. with --documents 64,64,128
-  decay        the bound of the score by distance, before and after
-  attention    a layer's attention weights by distance, of a model on a --text`,
+  decay        the upper bound of the score by distance, before and after
+  attention    attention weights by distance, of a model's layer on a --text`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("what to draw, and of which method or model? Write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
+				return cli.Usage("plot needs a kind of picture, and a method or a model; write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
-				return cli.Usage("%q cannot be drawn; one of %s was expected", args[0], strings.Join(plotKinds, ", "))
+				return cli.Usage("%q cannot be drawn; expected one of %s", args[0], strings.Join(plotKinds, ", "))
 			}
 			return nil
 		},
@@ -73,29 +73,29 @@ of a model, or of a model with a --method:
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&p.output, "output", "o", "", "write to `FILE.png` or FILE.svg")
-	f.StringVar(&p.theme, "theme", "light", "`THEME` of the page that will show it: light or dark")
-	f.StringArrayVar(&p.methods, "method", nil, "`METHOD` for a model, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several with semicolons. Repeatable.")
-	f.Float64Var(&p.theta, "theta", 10000, "`BASE` of the frequencies, for a picture of a method")
-	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "rotated `CHANNELS`, for a picture of a method")
-	f.Var(&p.trained, "trained-length", "`TOKENS` that the model was trained on")
-	f.Var(&p.length, "length", "`TOKENS` to draw; 0 is twice the trained length, half as much again for positions and decay, 64 for a mask, 512 for attention")
-	f.StringVar(&p.documents, "documents", "", "`TOKENS` of each document after an anchor of one token, with commas, for masks over documents")
+	f.StringVar(&p.theme, "theme", "light", "`THEME` of the page that shows the picture: light or dark")
+	f.StringArrayVar(&p.methods, "method", nil, "for a picture of a model: `METHOD`, as \"AXIS SPEC\", e.g. \"scaling yarn:factor=2\", several separated by semicolons. Repeatable.")
+	f.Float64Var(&p.theta, "theta", 10000, "for a picture of a method: `BASE` of the frequencies")
+	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "for a picture of a method: number of rotated `CHANNELS`")
+	f.Var(&p.trained, "trained-length", "trained length of the model, in `TOKENS`")
+	f.Var(&p.length, "length", "number of `TOKENS` to draw; 0 means 2 times the trained length, 1.5 times for positions and decay, 64 for a mask, 512 for attention")
+	f.StringVar(&p.documents, "documents", "", "for masks over documents: `TOKENS` of each document, separated by commas; an anchor of one token comes first")
 	f.IntVar(&p.layer, "layer", 0, "`LAYER` to draw")
-	f.IntVar(&p.head, "head", -1, "`HEAD` of the layer; -1 is the mean over all")
-	f.StringVar(&p.text, "text", "", "`FILE` of the text for attention")
+	f.IntVar(&p.head, "head", -1, "`HEAD` to draw; -1 means the mean over all heads")
+	f.StringVar(&p.text, "text", "", "for attention: run the model on the text in `FILE`")
 	return cmd
 }
 
 func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	switch {
 	case p.output == "":
-		return cli.Usage("where to? Name a picture with -o FILE.png or -o FILE.svg")
+		return cli.Usage("plot needs a file to write; name it with -o FILE.png or -o FILE.svg")
 	case p.theme != "light" && p.theme != "dark":
-		return cli.Usage("--theme %q: light or dark was expected", p.theme)
+		return cli.Usage("--theme %q: expected light or dark", p.theme)
 	case p.rotaryDim < 2 || p.rotaryDim%2 != 0:
-		return cli.Usage("--rotary-dim %d: an even number above 0 was expected", p.rotaryDim)
+		return cli.Usage("--rotary-dim %d: expected an even number above 0", p.rotaryDim)
 	case !(p.theta > 1):
-		return cli.Usage("--theta %g: a number above 1 was expected", p.theta)
+		return cli.Usage("--theta %g: expected a number above 1", p.theta)
 	case p.trained < 1 || p.length < 0:
 		return cli.Usage("--trained-length must be above 0, and --length at least 0")
 	}
@@ -171,7 +171,7 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	for i, part := range strings.Split(p.documents, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 || n > 1<<20 {
-			return nil, cli.Usage("--documents %q: numbers of tokens above 0, with commas, were expected", p.documents)
+			return nil, cli.Usage("--documents %q: expected numbers of tokens above 0, separated by commas", p.documents)
 		}
 		ids = append(ids, slices.Repeat([]int64{int64(i + 1)}, n)...)
 	}

@@ -42,24 +42,24 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&r.output, "output", "o", "", "write to `OUT.onnx` (default MODEL.rope.onnx beside the input); for a folder, to a new folder (default FOLDER.rope)")
-	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, e.g. yarn:factor=4, as `SPEC`. Add @0-3,7 for some layers, or @full, @windowed or @all for layers by kind. Repeatable.")
-	f.StringArrayVar(&r.positions, "positions", nil, "change which distance RoPE gives a query and a key, as `SPEC`")
-	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, e.g. sliding-window:window=4k, as `SPEC`")
-	f.String("documents", "", "take document ids from `SOURCE`, for masks over documents. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length], input:NAME under that name. separator:TOKEN starts a new document at each TOKEN (\",ends\": after it), only for models without a KV cache.")
+	f.StringArrayVar(&r.scaling, "scaling", nil, "change RoPE frequencies, as `SPEC`, e.g. yarn:factor=4. Add @0-3,7 for some layers, or @full, @windowed or @all for layers by kind. Repeatable.")
+	f.StringArrayVar(&r.positions, "positions", nil, "change the distance that RoPE uses for a query and a key, as `SPEC`")
+	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, as `SPEC`, e.g. sliding-window:window=4k")
+	f.String("documents", "", "for masks over documents, take document ids from `SOURCE`. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length]; input:NAME gives it that name. separator:TOKEN starts a new document at each TOKEN, or after it with \",ends\"; only for models without a KV cache.")
 	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch]")
-	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], the index of another token for each row (last:input=NAME names it).")
-	f.String("cache", "", "cache keys as `KIND`: rotated, as exporters do, or raw, rotated when they are read. Methods that need raw choose it.")
-	f.String("precision", "", "multiply rotated 16-bit queries and keys as `KIND`: exact, in float32; fast, rounded to the model's type first. rope-rewrite drift shows the difference.")
-	f.String("angles", "", "round angles, position times frequency, as `KIND`: exact, in float64; original, as the exporter does, mostly to float32. By default they are exact where --scaling changes frequencies, and original elsewhere.")
-	f.String("target", "", "write attention as `NAME`: ops (default), the fused op; onnx, standard ONNX operators, in the model's own nodes where possible, which need no library and no functions; contrib, ONNX Runtime's GroupQueryAttention, where that computes the same (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
-	f.String("fallback", "", "`KIND` of fallback for hosts without the op library: functions (default), the op in standard ONNX operators; none, no fallback")
+	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], which picks another token of each row by its index (last:input=NAME gives it another name).")
+	f.String("cache", "", "cache keys as `KIND`: rotated, as exporters do, or raw: un-rotated, and rotated when they are read. Methods that need raw choose it.")
+	f.String("precision", "", "multiply rotated 16-bit queries and keys as `KIND`: exact (in float32), or fast (rounded to the model's type first). rope-rewrite drift shows the difference.")
+	f.String("angles", "", "compute rotation angles as `KIND`: exact (in float64), or original (rounded as the exporter does, mostly to float32). Default: exact in layers whose frequencies --scaling changes, original in others.")
+	f.String("target", "", "write attention as `NAME`: ops (default), the fused op; onnx, standard ONNX operators, which need no library and no functions (the model's own nodes stay where possible); contrib, ONNX Runtime's GroupQueryAttention, where that computes the same (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
+	f.String("fallback", "", "`KIND` of fallback for hosts without the op library: functions (default: the op in standard ONNX operators), or none")
 	f.IntVar(&r.opset, "opset", 0, "convert the model to opset `N` first. Some runtimes need it, and so does the fallback of a 16-bit model (15 or newer).")
-	f.StringVar(&r.ropeParameters, "rope-parameters", "", "Hugging Face's rope_parameters, as `JSON` or a file with it, or a whole config.json; instead of --scaling")
-	f.Var(&r.context, "context", "`TOKENS` that the patched model is meant for; methods derive missing parameters from it")
+	f.StringVar(&r.ropeParameters, "rope-parameters", "", "instead of --scaling: Hugging Face's rope_parameters as `JSON`, a file with them, or a whole config.json")
+	f.Var(&r.context, "context", "length in `TOKENS` that the patched model is meant for; methods derive missing parameters from it")
 	f.StringVar(&r.layers, "layers", "", "rewrite only these `LAYERS`, e.g. 0-3,7")
-	f.StringVar(&r.recipe, "recipe", "", "read flags from `FILE`, in YAML (rope-rewrite inspect --recipe prints one); flags on the command line take precedence")
+	f.StringVar(&r.recipe, "recipe", "", "read flags from `FILE`, in YAML (rope-rewrite inspect --recipe prints one); flags on the command line override it")
 	f.String("base", "", "for a model that is already rewritten, start from `VALUES`: original (default) replaces the earlier methods, carried adds to them")
-	f.BoolVar(&r.restore, "restore", false, "remove the methods of an earlier rewrite; the result is that of a rewrite without a method")
+	f.BoolVar(&r.restore, "restore", false, "remove the methods of an earlier rewrite; the model is then as after a rewrite without a method")
 	f.BoolVar(&r.dryRun, "dry-run", false, "verify and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some attention layers could not be rewritten")
 	f.BoolVar(&r.force, "force", false, "replace an existing output")
@@ -103,7 +103,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 			return err
 		}
 		if cmd.Flags().Changed("weights") && cli.SameFolder(output, path) {
-			return cli.Usage("--weights is for an output in another folder, and %s is in the model's own, where both models read the same file; name a folder with -o, or leave --weights out", output)
+			return cli.Usage("--weights is for an output in another folder; %s is in the model's folder, where both models read the same weights. Name another folder with -o, or leave --weights out", output)
 		}
 	}
 	progress := cli.NewProgress(cmd.ErrOrStderr())
@@ -169,13 +169,13 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.PlanOnly = r.dryRun
 	switch {
 	case given("context") && r.context < 1:
-		return opts, nil, cli.Usage("--context %d: a number of tokens above 0 was expected", r.context)
+		return opts, nil, cli.Usage("--context %d: expected a number of tokens above 0", r.context)
 	case given("opset") && r.opset < 1:
-		return opts, nil, cli.Usage("--opset %d: a version of ONNX's standard operators such as 18 was expected", r.opset)
+		return opts, nil, cli.Usage("--opset %d: expected a version of ONNX's standard operators such as 18", r.opset)
 	case given("scaling") && given("rope-parameters"):
-		return opts, nil, cli.Usage("--scaling and --rope-parameters say the same in two ways; give one")
+		return opts, nil, cli.Usage("--scaling and --rope-parameters both give a scaling; give only one of them")
 	case given("output") && r.output == "":
-		return opts, nil, cli.Usage("-o: the name of a file was expected")
+		return opts, nil, cli.Usage("-o needs the name of a file")
 	}
 	for _, f := range []struct {
 		axis  rope.Axis

@@ -162,12 +162,12 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 		return []string{fmt.Sprintf("%s, %d of %d attention layers verified%s", f.What, verified, len(f.Report.Sites), reason)}
 	case modelfolder.Configured:
 		if len(f.Changes) == 0 {
-			return []string{"as it was before the earlier rewrite"}
+			return []string{"restored to what it was before the earlier rewrite"}
 		}
 		for _, c := range f.Changes {
 			lines = append(lines, short(c))
 			if base := c.Base(); base != "" {
-				lines = append(lines, base+", the graph's or the method's")
+				lines = append(lines, base+", as in the graph or the method")
 			}
 		}
 		return lines

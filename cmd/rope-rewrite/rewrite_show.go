@@ -68,14 +68,14 @@ func forms(w *cli.Writer, report *rewrite.Report) {
 	for _, k := range keys {
 		switch where := ranges.Text(layers[k]); k.form {
 		case rewrite.OwnNodes:
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s keep the model's own nodes; methods change only constants and masks.", where), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s still use the model's own nodes; methods change only constants and masks there.", where), ""))
 		case rewrite.Inlined:
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are inlined in standard ONNX operators: %s.", where, k.reason), ""))
 		case rewrite.GroupQuery:
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are com.microsoft.GroupQueryAttention.", where), ""))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are written as com.microsoft.GroupQueryAttention.", where), ""))
 		}
 	}
 	if keys != nil {
-		w.Line("The model needs no library.")
+		w.Line("The model needs no op library.")
 	}
 }

@@ -12,14 +12,15 @@ func newRoot() *cobra.Command {
 	r := &rewriteCommand{Common: c}
 	root := &cobra.Command{
 		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...",
-		Short:   "Give an exported ONNX model longer and better context",
+		Short:   "Extend the context of an exported ONNX language model",
 		Version: customop.Version,
 		Long: `Replaces each rotary attention layer of a model by the fused op RotaryAttention,
-after verifying that both compute the same. Without a method the model's output
-is unchanged. A method is a SPEC: NAME or NAME:KEY=VALUE,KEY=VALUE. Numbers of
-tokens may be written as 8k (8192) or 128K (131072). MODEL.onnx may be a folder:
-all its models are written to a new folder, and config.json and
-genai_config.json there describe the new models.
+after verifying that both compute the same. Without a method, the model's output
+is unchanged. A method is given as a SPEC: NAME or NAME:KEY=VALUE,KEY=VALUE.
+Numbers of tokens may be written as 8k (8192) or 128K (131072).
+
+MODEL.onnx may also be a folder. Then all its models are written to a new
+folder, and config.json and genai_config.json there describe the new models.
 
   --mask sliding-window:window=4k
   --mask anchor --documents input
@@ -28,7 +29,7 @@ genai_config.json there describe the new models.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention layers could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
 5 audit or diff found a difference, 6 validate could not tell whether a model
-has its methods.`,
+is what its record says.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
 				return nil

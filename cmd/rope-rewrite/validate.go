@@ -26,30 +26,32 @@ func newValidate(c *cli.Common) *cobra.Command {
 	v := &validateCommand{Common: c, length: validate.DefaultLength}
 	cmd := &cobra.Command{
 		Use:   "validate ORIGINAL.onnx PATCHED.onnx",
-		Short: "Run two models on the same inputs and compare their logits",
-		Long: `Feeds both models the same random tokens: in one call, in two chunks, and token
-by token with the cache. One row is padded, on the left, or on the right if the
-cache is length-tracked. The patched model's error may be at most twice the
-original's: logits may differ by twice what rounding alone does to the original,
-and a 16-bit model is compared with float32. --text, --prompts or --npz feed
-your own tokens.
+		Short: "Check that a patched model computes what it should",
+		Long: `Feeds both models the same tokens: in one call, in two chunks, and token by
+token with the cache. One row is padded: on the left, or on the right if the
+cache is length-tracked. The tokens are random unless --text, --prompts or --npz
+gives others. The logits may differ by at most twice what rounding alone changes
+in the original. The error of a 16-bit model, measured against float32, may be
+at most twice the original's.
 
-A model that rope-rewrite wrote has a record. The original is rewritten again as
-the record says, and both files are compared node by node and weight by weight.
-Each attention layer is compared with a float64 reference. Methods change the
-logits: a model with methods is compared with the original with these methods.
-Of two folders, models of one name are compared.
+A model that rope-rewrite wrote contains a record of the rewrite. validate
+rewrites the original again as the record says, and compares both files node by
+node and weight by weight. It compares each attention layer with a float64
+reference. If the model has methods, which change the logits, it is compared
+with the original after the same methods.
 
-Exit code 0 when the patched model is the same, or what its record says; 1 when
-it is not; 6 when that could not be determined.`,
+Given two folders, it compares the models that have the same name in both.
+
+Exit code 0 when the patched model equals the original or is what its record
+says, 1 when it is not, 6 when that could not be determined.`,
 		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: v.run,
 	}
 	f := cmd.Flags()
-	f.Var(&v.length, "length", "`TOKENS` of the sequences")
-	f.StringVar(&v.text, "text", "", "`FILE` of a text to compare on, with the tokenizer.json beside the model: its first --length tokens, and half as many in a second row")
-	f.StringVar(&v.prompts, "prompts", "", "`FILE` with a prompt in each line, to compare on; the rows are padded")
-	f.StringVar(&v.npz, "npz", "", "`FILE` of NumPy arrays to compare on: input_ids, and attention_mask if rows are padded")
+	f.Var(&v.length, "length", "length of the sequences, in `TOKENS`")
+	f.StringVar(&v.text, "text", "", "compare on the text in `FILE`, read with the tokenizer.json beside the model: one row has its first --length tokens, a second row half as many")
+	f.StringVar(&v.prompts, "prompts", "", "compare on the prompts in `FILE`, one in each line; rows are padded")
+	f.StringVar(&v.npz, "npz", "", "compare on the NumPy arrays in `FILE`: input_ids, and attention_mask if rows are padded")
 	f.StringVar(&v.html, "html", "", "also write the comparison to `FILE`, as an HTML page")
 	f.Float64Var(&v.tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, instead of twice what rounding does to the original")
 	return cmd
@@ -61,7 +63,7 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	case v.length < validate.MinLength:
 		return cli.Usage("--length %d: at least %d tokens are needed to compare prefill and decode", v.length, validate.MinLength)
 	case given("tolerance") && !(v.tolerance > 0):
-		return cli.Usage("--tolerance %g: a number above 0 was expected", v.tolerance)
+		return cli.Usage("--tolerance %g: expected a number above 0", v.tolerance)
 	}
 	opts := validate.Options{Tolerance: v.tolerance}
 	if given("length") {
@@ -221,11 +223,11 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
 		return
 	case r.Verdict == validate.NotShown:
-		w.Line("%s", cli.Wrap("NOT SHOWN: what rounding does to the original could not be measured, so the difference has no bound; give --tolerance.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: the effect of rounding on the original could not be measured, so the difference has no bound; give --tolerance.", ""))
 	case r.Same:
-		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written. These inputs do not show it.", ""))
+		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written, though the logits agree on these inputs.", ""))
 	default:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("DIFFERENT: a difference is above what is allowed: at most %s.", bound), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("DIFFERENT: a difference is larger than allowed. Allowed is at most %s.", bound), ""))
 	}
 	if r.Claim != nil {
 		offLayers(w, r.Claim)
@@ -234,7 +236,7 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		case r.Verdict == validate.NotShown:
 			w.Line("%s", cli.Wrap("Every attention layer computes what its record says.", ""))
 		default:
-			w.Line("%s", cli.Wrap("Every attention layer computes what its record says. The difference comes from elsewhere in the model.", ""))
+			w.Line("%s", cli.Wrap("Every attention layer computes what its record says, so the difference comes from elsewhere in the model.", ""))
 		}
 	}
 }
@@ -248,7 +250,7 @@ func graph(w *cli.Writer, r *validate.Report) {
 	case r.Rebuilt.First == nil && r.Fallback == nil:
 		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says.", ""))
 	case r.Rebuilt.First == nil:
-		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, but for its fallback.", ""))
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, except for its fallback.", ""))
 	case r.Rebuilt.Altered:
 		w.Line("%s", cli.Wrap("The file is not what its record says: "+r.Rebuilt.First.What+".", ""))
 	}
@@ -259,7 +261,7 @@ func graph(w *cli.Writer, r *validate.Report) {
 	names := strings.Join(f.Unknown, ", ")
 	switch {
 	case f.Agrees:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback, agrees numerically (%s): no version of rope-rewrite is known to write it; run on a few tokens, it gives what the op gives.", names), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback, agrees numerically (%s): no known version of rope-rewrite writes it, but on a few tokens it gives what the op gives.", names), ""))
 	case f.Differs:
 		w.Line("%s", cli.Wrap(fmt.Sprintf("Its fallback (%s) does not give what the op gives: %s.", names, f.Why), ""))
 	default:

@@ -51,20 +51,20 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
 		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
-		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits are the original's. The inputs are too short to show the methods; feed longer ones with --length.", ""))
+		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits equal the original's, because the inputs are too short for the methods; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
 		w.Line("%s", cli.Wrap("NOT SHOWN: the nodes outside the attention layers could not be compared.", ""))
 	case r.Verdict == validate.AsClaimed:
 		w.Line("%s", cli.Wrap(asClaimed(r), ""))
 		if r.Same {
-			w.Line("%s", cli.Wrap("SAME: on these inputs the logits are the original's, too.", ""))
+			w.Line("%s", cli.Wrap("SAME: on these inputs the logits also equal the original's.", ""))
 		}
 	case !r.Claim.Holds:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
 	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.Altered || r.Fallback != nil && r.Fallback.Differs:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits are not those of the original with these methods.", ""))
+		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits differ from those of the original with these methods.", ""))
 	}
 }
 
@@ -81,7 +81,7 @@ func asClaimed(r *validate.Report) string {
 		}
 	}
 	if compared {
-		text += fmt.Sprintf("; the logits are those of the original with these methods, within %.1e of the range", largest)
+		text += fmt.Sprintf("; the logits equal those of the original with these methods, within %.1e of the range", largest)
 	}
 	return text + "."
 }
@@ -95,12 +95,12 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 			continue
 		}
 		if wrong++; wrong == 1 {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is off: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is that of row %d, head %d, token %d at position %d, channel %d: %.6g instead of %.6g.",
-				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel, l.Worst.Got, l.Worst.Want), "  "))
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is wrong: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is %.6g instead of %.6g: row %d, head %d, token %d at position %d, channel %d.",
+				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Got, l.Worst.Want, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel), "  "))
 		}
 	}
 	if wrong > 1 {
-		w.Line("%d of %d attention layers are off.", wrong, len(c.Layers))
+		w.Line("%d of %d attention layers are wrong.", wrong, len(c.Layers))
 	}
 	var skipped []string
 	for _, s := range c.Skipped {

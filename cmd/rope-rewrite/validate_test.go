@@ -97,18 +97,18 @@ func TestDamaged(t *testing.T) {
 		damage             func(*onnx.Model)
 		first              string // in the place that is named; "" where the nodes are others
 	}{
-		{"scale", "llama__optimum", "", by("scale", 1.01), "another scale"},
-		{"the lowest frequency", "llama__optimum", "", by("frequencies", 1.05), "another frequencies"},
-		{"the lowest frequency under yarn", "llama__optimum", yarn, by("frequencies", 1.05), "another frequencies"},
-		{"gain", "llama__optimum", yarn, by("gain", 1.01), "another gain"},
-		{"a window beyond the tokens", "llama__optimum", window, by("window", 0.5), "another window"},
+		{"scale", "llama__optimum", "", by("scale", 1.01), "differs in scale"},
+		{"the lowest frequency", "llama__optimum", "", by("frequencies", 1.05), "differs in frequencies"},
+		{"the lowest frequency under yarn", "llama__optimum", yarn, by("frequencies", 1.05), "differs in frequencies"},
+		{"gain", "llama__optimum", yarn, by("gain", 1.01), "differs in gain"},
+		{"a window beyond the tokens", "llama__optimum", window, by("window", 0.5), "differs in window"},
 		{"a shift beyond the tokens", "llama__optimum", far, op(func(n *onnx.Node) {
 			for _, a := range n.Attributes {
 				if a.Type == onnx.AttrInts && len(a.Ints) > 0 && a.Ints[len(a.Ints)-1] == 5461 {
 					n.SetAttribute(onnx.IntsAttr(a.Name, append(slices.Clone(a.Ints[:len(a.Ints)-1]), 5000)...))
 				}
 			}
-		}), "has another"},
+		}), "differs in"},
 		{"key for value", "llama__optimum", yarn, op(func(n *onnx.Node) { n.Inputs[2] = n.Inputs[1] }), "input 2"},
 		{"another layer's past", "llama__optimum", yarn, op(func(n *onnx.Node) { n.Inputs[3] = "past_key_values.0.key" }), "input 3"},
 		{"no padding", "llama__optimum", "", op(func(n *onnx.Node) { n.Inputs[6] = "" }), "input 6"},
@@ -116,16 +116,16 @@ func TestDamaged(t *testing.T) {
 		{"caches exchanged", "llama__optimum", "", func(m *onnx.Model) {
 			list := nodes(m, "RotaryAttention")
 			list[0].Outputs[1], list[1].Outputs[1] = list[1].Outputs[1], list[0].Outputs[1]
-		}, "is made by another node"},
+		}, "comes from a different node"},
 		{"a stale cache", "llama__optimum", "", op(func(n *onnx.Node) {
 			n.Outputs[1] = "present.lost"
 		}), ""},
-		{"head's weights", "llama__optimum", yarn, weight(-1, scaled(1.01)), "other numbers"},
-		{"one weight of an MLP", "llama__optimum", yarn, weight(-3, one), "other numbers"},
-		{"one weight without a method", "llama__optimum", "", weight(-3, one), "other numbers"},
-		{"a lost norm", "gpt_neox__dynamo18", yarn, weight(1, scaled(0)), "other numbers"},
-		{"its record claims another factor", "llama__optimum", yarn, given("yarn:factor=2,original_max_position_embeddings=32", "factor", 2), "another frequencies"},
-		{"its record claims no method", "llama__optimum", yarn, record(func(r *provenance.Record) { r.Edits = nil }), "another exact_angles"},
+		{"head's weights", "llama__optimum", yarn, weight(-1, scaled(1.01)), "different numbers"},
+		{"one weight of an MLP", "llama__optimum", yarn, weight(-3, one), "different numbers"},
+		{"one weight without a method", "llama__optimum", "", weight(-3, one), "different numbers"},
+		{"a lost norm", "gpt_neox__dynamo18", yarn, weight(1, scaled(0)), "different numbers"},
+		{"its record claims another factor", "llama__optimum", yarn, given("yarn:factor=2,original_max_position_embeddings=32", "factor", 2), "differs in frequencies"},
+		{"its record claims no method", "llama__optimum", yarn, record(func(r *provenance.Record) { r.Edits = nil }), "differs in exact_angles"},
 		{"its record is lost", "llama__optimum", yarn, func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, ""},
 		{"its record is lost, and one weight", "llama__optimum", "", func(m *onnx.Model) {
 			m.RemoveMetadata(provenance.Key)
@@ -134,17 +134,17 @@ func TestDamaged(t *testing.T) {
 		{"its record measures what the op does", "llama__optimum", "", func(m *onnx.Model) {
 			by("scale", 1.0001)(m)
 			record(func(r *provenance.Record) { r.Sites[0].Original.Scale *= 1.0001 })(m)
-		}, "another scale"},
+		}, "differs in scale"},
 		{"a layer without the method has it", "llama__optimum", yarn + "@0", func(m *onnx.Model) {
 			list := nodes(m, "RotaryAttention")
 			list[1].SetAttribute(list[0].Attribute("frequencies"))
-		}, "another frequencies"},
+		}, "differs in frequencies"},
 		{"method taken out of a layer", "llama__optimum", extend, op(func(n *onnx.Node) {
 			n.Attributes = slices.DeleteFunc(n.Attributes, func(a *onnx.Attribute) bool { return strings.Contains(a.Name, "band") })
-		}), "has another"},
-		{"a fixed cache's mask", "llama__optimum", "--kv fixed:capacity=64", by("scale", 1.01), "another scale"},
+		}), "differs in"},
+		{"a fixed cache's mask", "llama__optimum", "--kv fixed:capacity=64", by("scale", 1.01), "differs in scale"},
 		{"documents seen through", "llama__optimum", intra, op(func(n *onnx.Node) { n.Inputs[9] = "" }), "input 9"},
-		{"standard operators", "llama__optimum", yarn + onnxed, weight(-3, one), "other numbers"},
+		{"standard operators", "llama__optimum", yarn + onnxed, weight(-3, one), "different numbers"},
 		{"standard operators, a table", "llama__optimum", yarn + onnxed, func(m *onnx.Model) {
 			for _, x := range m.Graph.Initializers {
 				if x.Type == onnx.Float && slices.Contains(x.Dims, 8) && x.Len() == 8 {
@@ -161,13 +161,13 @@ func TestDamaged(t *testing.T) {
 				}
 			}
 			panic("no table")
-		}, "other numbers"},
+		}, "different numbers"},
 		{"GroupQueryAttention", "llama__optimum", contrib, func(m *onnx.Model) {
 			n := nodes(m, "GroupQueryAttention")[1]
 			n.SetAttribute(onnx.FloatAttr("scale", 0.2501))
-		}, "another scale"},
-		{"float16", "llama__dynamo18-fp16", "", by("scale", 1.001), "another scale"},
-		{"int8", "llama__optimum-int8", "", by("scale", 1.001), "another scale"},
+		}, "differs in scale"},
+		{"float16", "llama__dynamo18-fp16", "", by("scale", 1.001), "differs in scale"},
+		{"int8", "llama__optimum-int8", "", by("scale", 1.001), "differs in scale"},
 		{"its fallback is removed", "llama__optimum", yarn, definition.Remove, "the fallback RotaryAttention was removed"},
 		{"a fallback is added", "llama__optimum", yarn + " --fallback none", func(m *onnx.Model) {
 			if _, err := definition.Write(m); err != nil {
@@ -176,26 +176,26 @@ func TestDamaged(t *testing.T) {
 		}, "the fallback RotaryAttention was added"},
 		{"a product of its fallback", "llama__optimum", yarn, adds, "the fallback RotaryAttention is another"},
 		{"another version of the operators", "llama__optimum", yarn, func(m *onnx.Model) { m.RequireOpset("", 19) }, "version 19 of the operators"},
-		{"cache outputs exchanged", "llama__optimum", yarn, exchange, `"present.0.value" stands in the place of "present.0.key"`},
+		{"cache outputs exchanged", "llama__optimum", yarn, exchange, `"present.0.value" is in the place of "present.0.key"`},
 		{"cache outputs exchanged, no record", "llama__optimum", "", func(m *onnx.Model) {
 			m.RemoveMetadata(provenance.Key)
 			exchange(m)
-		}, `"present.0.value" stands in the place of "present.0.key"`},
-		{"of another version, one weight", "llama__optimum", yarn, then(weight(-3, lastPlace), older), "other numbers"},
-		{"of another version, one weight before a layer", "llama__optimum", yarn, then(weight(2, lastPlace), older, by("gain", 1.0000001)), "other numbers"},
-		{"of another version without methods, one weight", "llama__dynamo18", "", then(weight(-3, lastPlace), older, by("scale", 1.0000001)), "other numbers"},
+		}, `"present.0.value" is in the place of "present.0.key"`},
+		{"of another version, one weight", "llama__optimum", yarn, then(weight(-3, lastPlace), older), "different numbers"},
+		{"of another version, one weight before a layer", "llama__optimum", yarn, then(weight(2, lastPlace), older, by("gain", 1.0000001)), "different numbers"},
+		{"of another version without methods, one weight", "llama__dynamo18", "", then(weight(-3, lastPlace), older, by("scale", 1.0000001)), "different numbers"},
 		{"of another version, the operators", "llama__optimum", yarn, then(func(m *onnx.Model) { m.RequireOpset("", 19) }, older, by("gain", 1.0000001)), "version 19 of the operators"},
 		{"of another version, its residual", "llama__optimum", yarn, then(older, by("gain", 1.0000001), func(m *onnx.Model) {
 			list := nodes(m, "Add")
 			n := list[len(list)-1]
 			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[0]}, []string{"between"}))
 			n.Inputs[0] = "between"
-		}), "which is another value"},
+		}), "which is a different value"},
 		{"of another version, a product of its fallback", "llama__optimum", yarn, then(older, adds), "computes something else"},
 		{"a NaN at late tokens", "llama__optimum", "", func(m *onnx.Model) {
 			n := nodes(m, "RotaryAttention")[1]
 			n.SetAttribute(onnx.FloatAttr("softcap", 1e-30))
-		}, "another softcap"},
+		}, "differs in softcap"},
 	}, 6) {
 		t.Run(c.name, func(t *testing.T) {
 			patched := v.changed(v.rewrite(c.model, c.flags), c.damage)

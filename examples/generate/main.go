@@ -31,10 +31,10 @@ func main() {
 	flag.BoolVar(&o.chat, "chat", false, "the prompt is a user's message, in the form of the model's chat template")
 	flag.BoolVar(&o.ids, "ids", false, "print the tokens' ids instead of their text")
 	flag.IntVar(&o.maxTokens, "max-tokens", 64, "stop after this many tokens")
-	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "draw tokens by their probability over this; 0 takes the best one each time")
-	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens with this probability together; 0 is all")
-	flag.Uint64Var(&o.sample.Seed, "seed", 0, "the same seed draws the same text; 0 draws a seed")
-	flag.IntVar(&o.lm.Threads, "threads", 0, "threads of one operator; 0 leaves it to ONNX Runtime")
+	flag.Float64Var(&o.sample.Temperature, "temperature", 0, "temperature of the draw; 0 takes the most likely token each time")
+	flag.Float64Var(&o.sample.TopP, "top-p", 0, "draw from the fewest tokens that together have this probability; 0 means all tokens")
+	flag.Uint64Var(&o.sample.Seed, "seed", 0, "the same seed draws the same text; 0 chooses a random seed")
+	flag.IntVar(&o.lm.Threads, "threads", 0, "threads for one operator; 0 means ONNX Runtime's default")
 	flag.StringVar(&o.runtime, "onnxruntime", "", "libonnxruntime.so; default: "+customop.RuntimeVariable+", or the usual places")
 	flag.StringVar(&o.lm.OpsLibrary, "ops-library", "", "librope_ops.so; default: "+customop.LibraryVariable+", or the usual places")
 	flag.Parse()
@@ -56,7 +56,7 @@ type options struct {
 
 func run(ctx context.Context, o options) (err error) {
 	if o.model == "" {
-		return errors.New("which model? Give -model FILE.onnx, and -prompt TEXT")
+		return errors.New("no model is given; give -model FILE.onnx and -prompt TEXT")
 	}
 	if _, err := os.Stat(o.model); err != nil {
 		return fmt.Errorf("there is no model %s: give the path of an .onnx file; make smollm2 fetches one", o.model)

@@ -36,7 +36,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ model, prompt, want string }{
-		{"", "", "which model? Give -model FILE.onnx, and -prompt TEXT"},
+		{"", "", "no model is given; give -model FILE.onnx and -prompt TEXT"},
 		{"nosuch.onnx", "", "there is no model nosuch.onnx: give the path of an .onnx file; make smollm2 fetches one"},
 		{there, "", "give -prompt TEXT, which the text starts with"},
 	} {

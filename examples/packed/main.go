@@ -46,8 +46,8 @@ func main() {
 	question := flag.String("question", "What does the bakery sell?", "what is asked of the documents")
 	limit := flag.Int("max-tokens", 32, "stop after this many tokens")
 	var f form
-	flag.StringVar(&f.tag, "tag", "Note: ", "put before each document and given its id, so that the model knows what kind of text follows (a domain tag)")
-	flag.IntVar(&f.chunk, "interleave", 0, "cut the documents into pieces of so many tokens that take turns; 0 leaves each in one piece")
+	flag.StringVar(&f.tag, "tag", "Note: ", "text before each document, with the document's id, which tells the model the kind of text (a domain tag)")
+	flag.IntVar(&f.chunk, "interleave", 0, "split the documents into pieces of this many tokens and interleave them; 0 leaves each document in one piece")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -174,7 +174,7 @@ func (d *Decoder) Run(ctx context.Context, s Step) (engine.Tensor, Cache, error)
 			return engine.Tensor{}, nil, err
 		}
 		if len(one.Dims) != 3 || one.Dims[0] != s.Batch || one.Dims[1] != 1 {
-			return engine.Tensor{}, nil, fmt.Errorf("%s: its logits have the shape %v; [%d 1 vocabulary] was expected", d.path, one.Dims, s.Batch)
+			return engine.Tensor{}, nil, fmt.Errorf("%s: its logits have the shape %v; expected [%d 1 vocabulary]", d.path, one.Dims, s.Batch)
 		}
 		if all.Data == nil {
 			all = engine.Tensor{Type: one.Type, Dims: []int64{s.Batch, s.Length, one.Dims[2]}, Data: make([]byte, int64(len(one.Data))*s.Length)}

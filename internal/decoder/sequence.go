@@ -123,7 +123,7 @@ func (d *Decoder) Chunks(ctx context.Context, s Sequence, lengths ...int64) ([]f
 			return nil, err
 		}
 		if d := logits.Dims; len(d) != 3 || d[0] != s.Batch || d[1] != length || out != nil && d[2] != vocabulary {
-			return nil, fmt.Errorf("its logits have the shape %v; [%d %d vocabulary] was expected", d, s.Batch, length)
+			return nil, fmt.Errorf("its logits have the shape %v; expected [%d %d vocabulary]", d, s.Batch, length)
 		}
 		vocabulary = logits.Dims[2]
 		if out == nil {

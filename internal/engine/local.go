@@ -110,7 +110,7 @@ func (s *localSession) Run(ctx context.Context, feeds map[string]Tensor) (map[st
 		return nil, err
 	}
 	if len(s.model.Inputs) == 0 || len(s.model.Outputs) == 0 {
-		return nil, errors.New("the binding to ONNX Runtime runs no model without inputs or without outputs")
+		return nil, errors.New("a model without inputs or without outputs cannot be run")
 	}
 	inputs := make([]ort.Value, len(s.model.Inputs))
 	defer destroy(inputs)

@@ -88,7 +88,7 @@ func Integers(t onnx.DataType, v []int64, dims ...int64) (Tensor, error) {
 		case onnx.Double:
 			out.Data = binary.LittleEndian.AppendUint64(out.Data, math.Float64bits(float64(x)))
 		default:
-			return Tensor{}, fmt.Errorf("an input of type %v cannot be fed with integers", t)
+			return Tensor{}, fmt.Errorf("an input of type %v cannot take integers", t)
 		}
 	}
 	return out, nil

@@ -256,7 +256,7 @@ func wantsMemory(said string) bool {
 
 // errKilled is an ErrDied that was perhaps not ONNX Runtime's doing: the system kills for lack of memory, and so
 // may another program.
-var errKilled = fmt.Errorf("%w, or something else ended it", ErrDied)
+var errKilled = fmt.Errorf("%w, or something else ended the process", ErrDied)
 
 // again does once more what was killed. What ONNX Runtime does to its own process it would do again, and a graph
 // must not be judged by what happens around it.

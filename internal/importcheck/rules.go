@@ -49,7 +49,7 @@ var Rules = []Rule{
 	{"lm/tokenizer", "texts as ids and back", []string{"internal/configfile"}, []string{"github.com/dlclark/regexp2", "github.com/rivo/uniseg", "golang.org/x/text"}},
 
 	{"provenance", "the record of a rewrite in a model's metadata", []string{"rope", "onnx"}, nil},
-	{"customop", "the op: its specification, its Go side, its library and how to find it", []string{"internal/configfile"}, []string{"github.com/yalue/onnxruntime_go"}},
+	{"customop", "the op: its specification, its Go side, its library and how to find it", []string{"internal/configfile", "internal/ownfile"}, []string{"github.com/yalue/onnxruntime_go"}},
 	{"onnx", "model files: open, edit, save without touching the rest", []string{"internal/clone"}, []string{"google.golang.org/protobuf", "github.com/x448/float16", "golang.org/x/sys"}},
 	{"onnx/opset", "newer versions of the standard operators", []string{"onnx"}, nil},
 	{"rope", "mathematics: encodings, position maps, masks; the float64 reference", []string{"internal/suggest"}, nil},
@@ -65,6 +65,7 @@ var Rules = []Rule{
 	{"internal/modelconfig", "what config.json and genai_config.json claim", []string{"rope", "internal/configfile"}, []string{"github.com/tidwall"}},
 	{"internal/modelfiles", "the models of a folder, and of two folders in pairs", nil, nil},
 	{"internal/npz", "NumPy's archives", nil, []string{"github.com/sbinet/npyio"}},
+	{"internal/ownfile", "whether code may be loaded from a file", nil, nil},
 	{"internal/ranges", "lists of numbers as text", nil, nil},
 	{"internal/signature", "what the inputs and outputs of a language model are", []string{"customop", "onnx", "internal/configfile"}, nil},
 	{"internal/suggest", "the nearest known word", nil, nil},

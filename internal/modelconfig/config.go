@@ -90,7 +90,7 @@ func parse(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if one, list := 0.0, []float64(nil); len(file.Theta) > 0 && json.Unmarshal(file.Theta, &one) != nil && json.Unmarshal(file.Theta, &list) != nil {
-		return Config{}, fmt.Errorf("rope_theta is %.60s, a number was expected", file.Theta)
+		return Config{}, fmt.Errorf("rope_theta is %.60s, expected a number", file.Theta)
 	}
 	k, err := readKeys(data)
 	if err != nil {

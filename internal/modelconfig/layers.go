@@ -77,7 +77,7 @@ func (c Config) Window(layer int) Window {
 	case c.keys.null("sliding_window"):
 		return none
 	case !window.Given() && c.keys.number("local_attention").Given():
-		return Window{Key: "local_attention", Unread: "its window lies on both sides"}
+		return Window{Key: "local_attention", Unread: "its window extends to both sides"}
 	case !window.Given():
 		return Window{}
 	}

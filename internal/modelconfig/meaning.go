@@ -86,7 +86,7 @@ func (t *Text) window(under string, now Meaning) (warnings []string, err error) 
 	for i, l := range now.Layers {
 		n, known := told.LayerOf(i, len(now.Layers), func(n int) any { return told.Window(n) })
 		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || w.Value != l.Window) {
-			return []string{fmt.Sprintf("it cannot describe which layers have a window of %d tokens now, and does not mention it", widths[0])}, nil
+			return []string{fmt.Sprintf("it cannot describe which layers now have a window of %d tokens, so it does not mention it", widths[0])}, nil
 		}
 	}
 	*t = tried

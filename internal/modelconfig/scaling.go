@@ -96,10 +96,10 @@ func inexpressible(now Meaning) (warnings []string) {
 		switch {
 		case l.Scaling == nil:
 		case l.Gaps && !ownShare(l.Scaling.Name):
-			w = fmt.Sprintf("it cannot express the scaling %s of layers of which some pairs do not turn, and does not mention it", l.Scaling.Name)
+			w = fmt.Sprintf("it cannot express the scaling %s of layers in which some pairs do not rotate, so it does not mention it", l.Scaling.Name)
 		case l.Scaling.Name != baseAlone:
 			if m, err := rope.Lookup(rope.ScalingAxis, l.Scaling.Name); err != nil || !m.HF {
-				w = fmt.Sprintf("it cannot express the scaling %s, and does not mention it", l.Scaling.Name)
+				w = fmt.Sprintf("it cannot express the scaling %s, so it does not mention it", l.Scaling.Name)
 			}
 		}
 		if w != "" && !slices.Contains(warnings, w) {
@@ -156,7 +156,7 @@ func ungrouped(groups []group, now Meaning) string {
 			}
 		}
 		if l.Scaling != nil {
-			return fmt.Sprintf("its rope_parameters are for types of layers, and it does not say of what type layer %d is; they are unchanged", i)
+			return fmt.Sprintf("its rope_parameters are for types of layers, but it does not say the type of layer %d, so they are unchanged", i)
 		}
 	}
 	return ""
@@ -172,7 +172,7 @@ func (g group) scaling(now Meaning) (base float64, one *Scaling, warning string)
 			continue
 		}
 		if one != nil && !one.equal(l.Scaling) {
-			return 0, nil, fmt.Sprintf("it has one scaling for layers that have %v and %v now, and mentions neither", one, l.Scaling)
+			return 0, nil, fmt.Sprintf("it has one scaling for layers that now have %v and %v, so it mentions neither", one, l.Scaling)
 		}
 		one = l.Scaling
 		theta := l.Base
@@ -189,10 +189,10 @@ func (g group) scaling(now Meaning) (base float64, one *Scaling, warning string)
 	case one == nil:
 		return 0, nil, ""
 	case slices.Contains(bases, 0):
-		return 0, nil, fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so it cannot describe them and is unchanged in that", one)
+		return 0, nil, fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so its rotation is unchanged", one)
 	case len(bases) > 1:
 		slices.Sort(bases)
-		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s) and it has one for all layers, so it is unchanged in that", one, numbersText(bases))
+		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s), but it has one for all layers, so its rotation is unchanged", one, numbersText(bases))
 	}
 	return bases[0], one, ""
 }
@@ -314,12 +314,12 @@ func (c Config) untrue(was Config, now Meaning) string {
 		switch {
 		case !known || !knownBefore:
 			if !reflect.DeepEqual(c.keys, was.keys) {
-				return fmt.Sprintf("it names %d layers and the graph has %d attention layers, so which of them are scaled cannot be said in it", c.Layers(), len(now.Layers))
+				return fmt.Sprintf("it names %d layers and the graph has %d attention layers, so it cannot say which of them are scaled", c.Layers(), len(now.Layers))
 			}
 		case l.Scaling == nil && !before.same(after):
 			return fmt.Sprintf("it would describe layer %d as scaled, which it is not, so it does not mention the scaling of the others", i)
 		case l.Scaling != nil && after.Unread == nil && !after.describes(l.Scaling):
-			return fmt.Sprintf("it would not describe layer %d as scaled by %v, and does not mention it", i, l.Scaling)
+			return fmt.Sprintf("it would not describe layer %d as scaled by %v, so it does not mention the scaling", i, l.Scaling)
 		}
 	}
 	return ""

@@ -132,12 +132,12 @@ func TestApply(t *testing.T) {
 	}{
 		{"nothing", older, modelconfig.Meaning{}, "", ""},
 		{"a window", `{"use_sliding_window": false}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "sliding_window 64; use_sliding_window false → true", ""},
-		{"a window in some layers", `{}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers have a window of 64 tokens now, and does not mention it"},
-		{"a window where full attention is claimed", `{"layer_types": ["full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "it cannot describe which layers have a window of 64 tokens now, and does not mention it"},
+		{"a window in some layers", `{}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
+		{"a window where full attention is claimed", `{"layer_types": ["full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
 		{"a base", older, modelconfig.Meaning{Layers: layers(theta(5e5), 1e5)}, "rope_theta 100000 → 500000", ""},
 		{"a base, newer", `{"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_parameters {"rope_type":"linear", "factor":2, "rope_theta":1e4} → {"rope_type":"default", "rope_theta":500000}`, ""},
 		{"a base in place of a scaling", `{"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_theta 1e4 → 500000; rope_scaling {"type":"linear", "factor":2} → null`, ""},
-		{"no words", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "ntk"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, and does not mention it"},
+		{"no words", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "ntk"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, so it does not mention it"},
 
 		// What is written is what was measured.
 		{"another base was measured", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rope_theta 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
@@ -147,25 +147,25 @@ func TestApply(t *testing.T) {
 			`rope_parameters {"rope_theta":1e4, "rope_type":"default"} → {` + yarn2 + `, "rope_theta":10000}; rope_theta 1e5 → 10000`, ""},
 		{"the key of GPT-NeoX", `{"rotary_emb_base": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rotary_emb_base 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
 		{"as exact as float32", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 99999.7)}, `rope_scaling {` + yarn2 + `}`, ""},
-		{"several bases", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)}, "", "the scaling yarn:factor=2,ramp=hf starts from several rope_theta (1000, 10000) and it has one for all layers, so it is unchanged in that"},
-		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 0)}, "", "the frequencies that the scaling yarn:factor=2,ramp=hf starts from follow no rope_theta, so it cannot describe them and is unchanged in that"},
+		{"several bases", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)}, "", "the scaling yarn:factor=2,ramp=hf starts from several rope_theta (1000, 10000), but it has one for all layers, so its rotation is unchanged"},
+		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 0)}, "", "the frequencies that the scaling yarn:factor=2,ramp=hf starts from follow no rope_theta, so its rotation is unchanged"},
 		{"a share that turns stays", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "linear", "factor": 3}}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
 			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"linear", "factor":3} → {` + yarn2 + `, "rope_theta":10000, "partial_rotary_factor":0.25}`, ""},
 		{"a share of proportional", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "proportional"}}`, modelconfig.Meaning{Layers: layers(proportional(), 1e4)},
 			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"proportional"} → {"rope_type":"proportional", "partial_rotary_factor":0.5, "rope_theta":10000}`, ""},
 		{"pairs that do not turn", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "proportional"}}`, modelconfig.Meaning{Layers: gaps(layers(yarn(), 1e4))}, "",
-			"it cannot express the scaling yarn of layers of which some pairs do not turn, and does not mention it"},
+			"it cannot express the scaling yarn of layers in which some pairs do not rotate, so it does not mention it"},
 
 		// Of single layers it says what is so, or nothing.
 		{"some layers", older, modelconfig.Meaning{Layers: first(yarn(), 1e5, 1e5)}, "", "it would describe layer 1 as scaled, which it is not, so it does not mention the scaling of the others"},
 		{"a layer that does not turn", older, modelconfig.Meaning{Layers: append(layers(yarn(), 1e5), modelconfig.Layer{})}, `rope_scaling null → {` + yarn2 + `}`, ""},
-		{"by types, which are unknown", `{"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1}}}`, modelconfig.Meaning{Layers: layers(yarn(), 1)}, "", "its rope_parameters are for types of layers, and it does not say of what type layer 0 is; they are unchanged"},
+		{"by types, which are unknown", `{"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1}}}`, modelconfig.Meaning{Layers: layers(yarn(), 1)}, "", "its rope_parameters are for types of layers, but it does not say the type of layer 0, so they are unchanged"},
 		{"by types", byTypes, modelconfig.Meaning{Layers: first(yarn(), 1e4, 1e3)}, `rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}`, ""},
 		{"by types, all of them", byTypes, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)},
 			`rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}; rope_parameters.sliding_attention {"rope_type":"default", "rope_theta":1e3} → {` + yarn2 + `, "rope_theta":1000}`, ""},
 		{"Gemma 3 before version 5", gemma, modelconfig.Meaning{Layers: []modelconfig.Layer{{Turns: true, Base: 1e3, Window: 8}, {Turns: true, Base: 1e4, Scaling: yarn()}}}, `rope_scaling {` + yarn2 + `}`, ""},
-		{"Gemma 3 before version 5, all layers", gemma, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e4)}, "", "it would not describe layer 0 as scaled by yarn:factor=2,ramp=hf, and does not mention it"},
-		{"fewer layers than it names", `{"num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "rope_theta": 1e4, "rope_local_base_freq": 1e3}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it names 3 layers and the graph has 1 attention layers, so which of them are scaled cannot be said in it"},
+		{"Gemma 3 before version 5, all layers", gemma, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e4)}, "", "it would not describe layer 0 as scaled by yarn:factor=2,ramp=hf, so it does not mention the scaling"},
+		{"fewer layers than it names", `{"num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "rope_theta": 1e4, "rope_local_base_freq": 1e3}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it names 3 layers and the graph has 1 attention layers, so it cannot say which of them are scaled"},
 		{"not of its types", `{"max_position_embeddings": "many", "rope_theta": 1e4}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it cannot be read (json: cannot unmarshal string into Go struct field .max_position_embeddings of type int64), and is unchanged"},
 	} {
 		text, err := modelconfig.NewText([]byte(c.text))

@@ -72,7 +72,7 @@ func Pairs(a, b string) (pairs []Pair, alone []string, err error) {
 	}
 	alone = append(alone, lists[1]...)
 	if len(pairs) == 0 {
-		err = fmt.Errorf("no model of %s has its counterpart in %s: models are paired by their names", a, b)
+		err = fmt.Errorf("no model of %s has the same name as one of %s", a, b)
 	}
 	return pairs, alone, err
 }

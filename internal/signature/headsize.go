@@ -25,7 +25,7 @@ func headSize(g *onnx.Graph, past, folder string) (int64, error) {
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the graph does not tell it elsewhere: %w", err)
+		return 0, fmt.Errorf("the graph does not say it elsewhere: %w", err)
 	}
 	return size, nil
 }
@@ -78,7 +78,7 @@ func headSizeInConfig(path string) (int64, error) {
 		config.Head = config.Hidden / config.Heads
 	}
 	if config.Head <= 0 {
-		return 0, fmt.Errorf("%s gives neither head_dim nor hidden_size and num_attention_heads", path)
+		return 0, fmt.Errorf("%s has neither head_dim nor hidden_size and num_attention_heads", path)
 	}
 	return config.Head, nil
 }

@@ -70,12 +70,12 @@ func Read(m *onnx.Model, folder string) (*Signature, error) {
 	}
 	if s.Takes(CacheLength) {
 		if len(s.Caches) == 0 || s.Caches[0].Rows == 0 {
-			return nil, errors.New("its caches have a length beside them but no capacity")
+			return nil, errors.New("its caches have a length input but no capacity")
 		}
 		s.Capacity = s.Caches[0].Rows
 	}
 	if !s.readOutputs(m.Graph) {
-		return nil, errors.New("one output of logits and as many cache outputs as cache inputs were expected")
+		return nil, errors.New("expected one output of logits and as many cache outputs as cache inputs")
 	}
 	return s, nil
 }

@@ -245,7 +245,7 @@ func TestHeadSize(t *testing.T) {
 		"the graph":             {width: 96, config: `{"head_dim": 7}`, want: 24},
 		"head_dim":              {width: -1, config: `{"head_dim": 16}`, want: 16},
 		"hidden size and heads": {width: -1, config: `{"hidden_size": 64, "num_attention_heads": 2}`, want: 32},
-		"neither":               {width: -1, config: `{}`, says: "gives neither head_dim"},
+		"neither":               {width: -1, config: `{}`, says: "has neither head_dim"},
 		"no JSON":               {width: -1, config: `{`, says: "config.json"},
 		"no file":               {width: -1, says: `"k" leaves its last dimension open`},
 		"a file above":          {width: -1, config: `{"head_dim": 16}`, above: true, want: 16},

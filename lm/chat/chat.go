@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
-// ErrRaised is wrapped by the error of a template that refuses a conversation by
-// raise_exception, as one whose roles do not alternate.
+// ErrRaised is wrapped by the error of a template that refuses a conversation
+// with raise_exception, for example if its roles do not alternate.
 var ErrRaised = jinja.ErrRaised
 
 // Options say what a conversation is rendered with. The zero value renders the
@@ -23,7 +24,8 @@ var ErrRaised = jinja.ErrRaised
 // that: a json.RawMessage and a struct keep the order of their keys, which tools
 // are printed in, and a Go map is sorted.
 type Options struct {
-	// AddGenerationPrompt ends the text with the begin of the assistant's answer.
+	// AddGenerationPrompt ends the text with the beginning of the assistant's
+	// answer.
 	AddGenerationPrompt bool
 	// ContinueFinalMessage ends the text within the last message, so that the model
 	// continues it.
@@ -31,15 +33,15 @@ type Options struct {
 	// ContinuedField is the key of the last message that ContinueFinalMessage
 	// continues, as reasoning_content. Empty is content.
 	ContinuedField string
-	// Tools are JSON schemas of functions. Nil is none; an empty list is one, which
-	// a few templates tell from none.
+	// Tools are JSON schemas of functions. Nil means none; a few templates treat an
+	// empty list differently.
 	Tools []any
 	// Documents are objects, most often with a title and a text.
 	Documents []any
-	// Variables are further ones of the template, as enable_thinking. One with the
-	// name of a special token stands in for it.
+	// Variables are further variables of the template, such as enable_thinking.
+	// One with the name of a special token replaces it.
 	Variables map[string]any
-	// Now is what templates take for the present time. Zero is time.Now().
+	// Now is the present time for templates. Zero is time.Now().
 	Now time.Time
 }
 
@@ -47,6 +49,7 @@ type Options struct {
 type Template struct {
 	text, tools *variant // tools is nil where one template is for everything
 	specials    map[string]string
+	unset       []string // names of special tokens that only Python knows the texts of
 }
 
 // variant is one of a model's templates. An error is kept for those who use it.
@@ -65,8 +68,8 @@ func newVariant(text, from string) *variant {
 }
 
 // Parse reads a template. Specials are the texts of the special tokens by their
-// names in tokenizer_config.json, as bos_token. What Jinja has and this package
-// does not is an error that names it, here or from Render.
+// names in tokenizer_config.json, as bos_token. A feature of Jinja that this
+// package does not have is an error that names it, here or from Render.
 func Parse(text string, specials map[string]string) (*Template, error) {
 	v := newVariant(text, "the chat template")
 	if v.err != nil {
@@ -78,45 +81,75 @@ func Parse(text string, specials map[string]string) (*Template, error) {
 // Render gives the text of a conversation, special tokens included: the tokenizer
 // must add none to it.
 func (t *Template) Render(messages []Message, o Options) (string, error) {
-	if len(messages) == 0 {
-		return "", errors.New("the conversation is empty: give at least one message")
-	}
-	if o.AddGenerationPrompt && o.ContinueFinalMessage {
-		return "", errors.New("AddGenerationPrompt and ContinueFinalMessage exclude each other: an answer is begun or continued")
-	}
-	if o.ContinuedField != "" && !o.ContinueFinalMessage {
-		return "", errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
-	}
-	use := t.text
-	if o.Tools != nil && t.tools != nil {
-		use = t.tools
-	}
-	if use == nil {
-		return "", errors.New("the model has several chat templates and none named default, so there is none without tools")
-	}
-	if use.err != nil {
-		return "", use.err
-	}
-	variables, err := t.variables(messages, o)
+	r, err := t.prepare(messages, o)
 	if err != nil {
 		return "", err
 	}
-	continued := ""
+	return r.render()
+}
+
+// rendering is a conversation on its way to a text.
+type rendering struct {
+	use       *variant
+	variables map[string]any
+	now       time.Time
+	continued string // a field of the last message, or empty
+}
+
+func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("the conversation is empty: give at least one message")
+	}
+	if o.AddGenerationPrompt && o.ContinueFinalMessage {
+		return nil, errors.New("give only one of AddGenerationPrompt (begin an answer) and ContinueFinalMessage (continue one)")
+	}
+	if o.ContinuedField != "" && !o.ContinueFinalMessage {
+		return nil, errors.New("ContinuedField is given without ContinueFinalMessage, which it belongs to")
+	}
+	r := &rendering{use: t.text, now: o.Now}
+	if o.Tools != nil && t.tools != nil {
+		r.use = t.tools
+	}
+	if r.use == nil {
+		return nil, errors.New("the model has several chat templates but none named default, which conversations without tools need")
+	}
+	if r.use.err != nil {
+		return nil, r.use.err
+	}
+	if r.now.IsZero() {
+		r.now = time.Now()
+	}
 	if o.ContinueFinalMessage {
-		if continued, err = mark(variables, cmp.Or(o.ContinuedField, "content"), use.text); err != nil {
+		r.continued = cmp.Or(o.ContinuedField, "content")
+	}
+	for _, name := range t.unset {
+		if _, given := o.Variables[name]; !given && strings.Contains(r.use.text, name) {
+			return nil, fmt.Errorf("the chat template reads %s, and tokenizer_config.json does not have it: transformers takes that of the tokenizer's class, so put it, or null, into the file", name)
+		}
+	}
+	var err error
+	if r.variables, err = t.variables(messages, o); err != nil {
+		return nil, err
+	}
+	return r, r.textsForParts()
+}
+
+// render gives the text. It does not change the variables.
+func (r *rendering) render() (string, error) {
+	variables := maps.Clone(r.variables)
+	behind := ""
+	if r.continued != "" {
+		var err error
+		if behind, err = mark(variables, r.continued, r.use.text); err != nil {
 			return "", err
 		}
 	}
-	now := o.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	text, err := use.template.Render(variables, now)
+	text, err := r.use.template.Render(variables, r.now)
 	if err != nil {
 		return "", fmt.Errorf("the chat template cannot be rendered: %w", err)
 	}
-	if o.ContinueFinalMessage {
-		return cut(text, continued)
+	if r.continued != "" {
+		return cut(text, behind)
 	}
 	return text, nil
 }

@@ -69,7 +69,7 @@ func TestRender(t *testing.T) {
 	var golden chats
 	readGolden(t, "chats.json", &golden)
 	templates := map[string]*Template{}
-	equal, refused := 0, 0
+	equal, refused, lists := 0, 0, 0
 	for _, c := range golden.Cases {
 		template := templates[c.Template]
 		if template == nil {
@@ -94,6 +94,11 @@ func TestRender(t *testing.T) {
 			if c.Error == "TemplateError" != errors.Is(err, ErrRaised) {
 				t.Errorf("%s: %v, where transformers has a %s", name, err, c.Error)
 			}
+		case strings.Contains(golden.Texts[*c.Text], "[{'type': 'text'"):
+			lists++
+			if err == nil || !strings.Contains(err.Error(), "takes texts alone") {
+				t.Errorf("%s: %q, %v, where transformers prints a list as Python does", name, got, err)
+			}
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
 		case got != golden.Texts[*c.Text]:
@@ -102,7 +107,7 @@ func TestRender(t *testing.T) {
 			equal++
 		}
 	}
-	t.Logf("%d templates, %d cases: %d texts equal, %d refused by both", len(templates), len(golden.Cases), equal, refused)
+	t.Logf("%d templates, %d cases: %d texts equal, %d refused by both, %d lists printed by transformers are refused here", len(templates), len(golden.Cases), equal, refused, lists)
 	if len(templates) < 12 || equal < 1000 {
 		t.Error("the goldens are not complete")
 	}
@@ -120,7 +125,7 @@ func TestRenderRefuses(t *testing.T) {
 		o        Options
 	}{
 		"is empty":            {nil, Options{}},
-		"exclude each other":  {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
+		"give only one of":    {one, Options{AddGenerationPrompt: true, ContinueFinalMessage: true}},
 		"belongs to":          {one, Options{ContinuedField: "content"}},
 		"reads no thinking":   {one, Options{ContinueFinalMessage: true, ContinuedField: "thinking"}},
 		"not UTF-8":           {[]Message{{Role: "user", Content: "\xff"}}, Options{}},

@@ -19,7 +19,8 @@ func mark(variables map[string]any, field, template string) (string, error) {
 		return "", fmt.Errorf("the chat template reads no %s, so the last message cannot be continued", field)
 	}
 	messages := variables["messages"].(jinja.List)
-	last := messages[len(messages)-1].(*jinja.Dict)
+	last := jinja.MapTexts(messages[len(messages)-1], strings.Clone).(*jinja.Dict)
+	variables["messages"] = append(slices.Clone(messages[:len(messages)-1]), last)
 	content, _ := last.Get(field)
 	switch content := content.(type) {
 	case string:
@@ -48,7 +49,7 @@ func cut(text, continued string) (string, error) {
 	bare := strings.TrimFunc(tag, jinja.IsSpace)
 	at := strings.LastIndex(text, bare)
 	if at < 0 || !strings.Contains(text, strings.TrimFunc(continued, jinja.IsSpace)) {
-		return "", errors.New("the chat template does not print the last message as it is, so it cannot be continued")
+		return "", errors.New("the chat template changes the text of the last message, so it cannot be continued")
 	}
 	if strings.HasPrefix(text[at:], tag) {
 		return text[:at], nil

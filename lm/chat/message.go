@@ -24,7 +24,9 @@ type Message struct {
 	// Extra holds what else a template reads: tool_calls, name, tool_call_id,
 	// reasoning_content. A content here stands in for Content: nil is Python's None,
 	// and a list holds parts. Values are those of Options. UnmarshalJSON makes a
-	// string of a text, nil of null, and a json.RawMessage of all else.
+	// string of a text, nil of null, and a json.RawMessage of all else. Templates read
+	// thoughts as reasoning_content, reasoning or thinking, each by one of these names;
+	// as in transformers, none stands in for another.
 	//
 	// The arguments of a function in tool_calls are a JSON text in OpenAI's form, and
 	// an object in templates. Render reads that text, as vLLM and the server of

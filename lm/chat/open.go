@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -39,8 +40,25 @@ func Open(folder string) (*Template, error) {
 	if text, ok := named["tool_use"]; ok {
 		t.tools = newVariant(text, "the chat template tool_use of "+folder)
 	}
-	t.specials, err = specials(folder, config)
-	return t, err
+	if t.specials, err = specials(folder, config); err != nil {
+		return nil, err
+	}
+	t.unset = unset(config, t.specials)
+	return t, nil
+}
+
+// unset are the special tokens that the files say nothing of, where the tokenizer's
+// class may have texts for them in Python.
+func unset(config map[string]json.RawMessage, known map[string]string) []string {
+	var class string
+	if json.Unmarshal(config["tokenizer_class"], &class) != nil || slices.Contains([]string{"PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"}, class) {
+		return nil // these have none
+	}
+	return slices.DeleteFunc([]string{"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}, func(name string) bool {
+		_, written := config[name]
+		_, found := known[name]
+		return written || found
+	})
 }
 
 // templates gives a folder's templates by name.
@@ -145,7 +163,7 @@ func readJSON(path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s is not the JSON that it should be: %w", path, err)
+		return fmt.Errorf("%s is not valid JSON of its kind: %w", path, err)
 	}
 	return nil
 }

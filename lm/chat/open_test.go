@@ -81,6 +81,33 @@ func TestOpenProcessor(t *testing.T) {
 	}
 }
 
+// In Python the class LlamaTokenizer has a bos_token, <s>, where the file has none, and
+// null says that there is none. A folder that leaves that to the class is refused if
+// the template reads the token.
+func TestOpenUnset(t *testing.T) {
+	const template = `"chat_template": "{{ bos_token }}x"`
+	for config, want := range map[string]string{
+		`{` + template + `, "tokenizer_class": "LlamaTokenizer"}`:                     "",
+		`{` + template + `, "tokenizer_class": "LlamaTokenizer", "bos_token": null}`:  "x",
+		`{` + template + `, "tokenizer_class": "LlamaTokenizer", "bos_token": "<s>"}`: "<s>x",
+		`{` + template + `, "tokenizer_class": "PreTrainedTokenizerFast"}`:            "x",
+		`{` + template + `}`: "x",
+		`{"chat_template": "x", "tokenizer_class": "LlamaTokenizer"}`: "x",
+	} {
+		opened, err := Open(folder(t, map[string]json.RawMessage{"tokenizer_config.json": json.RawMessage(config)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := opened.Render([]Message{{}}, Options{})
+		if got != want || (err != nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "bos_token") {
+			t.Errorf("%s: %q, %v; expected %q", config, got, err, want)
+		}
+		if got, err := opened.Render([]Message{{}}, Options{Variables: map[string]any{"bos_token": "<b>"}}); err != nil || !strings.HasSuffix(got, "x") {
+			t.Errorf("%s: %q, %v where the caller gives it", config, got, err)
+		}
+	}
+}
+
 // Files that are not what they should be are refused by a sentence that names them.
 func TestOpenRefuses(t *testing.T) {
 	for content, name := range map[string]string{

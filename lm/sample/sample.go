@@ -15,9 +15,9 @@ type Options struct {
 	TopP              float64 // only the fewest best tokens whose probabilities reach p together; 0 and 1 are all
 	MinP              float64 // only tokens with at least this share of the best one's probability; 0 is all
 	RepetitionPenalty float64 // above 1 makes tokens that the text has less likely; 0 and 1 change nothing (Keskar et al., CTRL, 2019)
-	LogProbs          bool    // tell Choice.LogProb, which takes as long as a small layer of a model
-	Top               int     // how many of the likeliest tokens Choice.Top has; more than 0 tells LogProb too
-	Seed              uint64  // the same seed draws the same tokens; 0 draws a seed
+	LogProbs          bool    // fill Choice.LogProb, which takes as long as a small layer of a model
+	Top               int     // how many of the likeliest tokens Choice.Top has; above 0 fills LogProb too
+	Seed              uint64  // the same seed draws the same tokens; 0 chooses a random seed
 }
 
 // Sampler draws tokens. It must not be used by several goroutines at once.
@@ -54,7 +54,7 @@ func New(o Options) (*Sampler, error) {
 		{"RepetitionPenalty", o.RepetitionPenalty, math.MaxFloat64}, {"TopK", float64(o.TopK), math.MaxInt32}, {"Top", float64(o.Top), math.MaxInt32},
 	} {
 		if !(c.value >= 0 && c.value <= c.most) {
-			return nil, fmt.Errorf("%s %g: a number from 0 to %g was expected", c.name, c.value, c.most)
+			return nil, fmt.Errorf("%s %g: expected a number from 0 to %g", c.name, c.value, c.most)
 		}
 	}
 	seed := o.Seed

@@ -25,6 +25,9 @@ type added struct {
 	special    map[string]bool
 	plain      *matcher
 	normalized *matcher
+	// specialNormalized says whether a special token is looked for in the normalized
+	// text.
+	specialNormalized bool
 }
 
 // maxToken bounds tokens, in bytes: looking for one takes that many steps a
@@ -53,7 +56,7 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 			next++
 		}
 		if t.ID != id {
-			return nil, fmt.Errorf("its added token %q has the id %d in the file, and Hugging Face's library gives it %d: put it into the vocabulary with the id that the model knows", t.Content, t.ID, id)
+			return nil, fmt.Errorf("its added token %q has the id %d in the file, but Hugging Face's library gives it %d; put it into the vocabulary with the id that the model uses", t.Content, t.ID, id)
 		}
 		a.ids[t.Content], a.tokens[id] = id, t
 		if t.Special {
@@ -76,6 +79,7 @@ func (a *added) match() error {
 		m, text := a.plain, t.Content
 		if t.Normalized {
 			m = a.normalized
+			a.specialNormalized = a.specialNormalized || t.Special
 			if decoded, ok := a.decoded[id]; ok {
 				text = decoded
 			}
@@ -121,8 +125,9 @@ type section struct {
 	id         int64 // -1 if it is no token
 }
 
-// find cuts a text at the tokens in it, at each place at the longest.
-func (m *matcher) find(text string) []section {
+// find cuts a text at the tokens in it, at each place at the longest. Special tokens
+// stay text where they overlap a guarded span.
+func (m *matcher) find(text string, guarded []Span) []section {
 	var out []section
 	last := 0
 	for at := 0; at < len(text); {
@@ -130,7 +135,7 @@ func (m *matcher) find(text string) []section {
 			at++
 			continue
 		}
-		found, length := m.trie.longest(text[at:])
+		found, length := m.longest(text, at, guarded)
 		if length == 0 {
 			at++
 			continue
@@ -156,6 +161,24 @@ func (m *matcher) find(text string) []section {
 		out = append(out, section{last, len(text), -1})
 	}
 	return out
+}
+
+// longest finds the longest token at a place.
+func (m *matcher) longest(text string, at int, guarded []Span) (found int32, length int) {
+	if len(guarded) == 0 {
+		return m.trie.longest(text[at:])
+	}
+	node, ok := int32(0), true
+	for end := at; end < len(text); {
+		if node, ok = m.trie.step(node, text[end]); !ok {
+			break
+		}
+		end++
+		if id := m.trie.id[node]; id >= 0 && !(m.tokens[id].Special && overlap(guarded, at, end)) {
+			found, length = id, end-at
+		}
+	}
+	return found, length
 }
 
 func wordEnds(text string) bool {

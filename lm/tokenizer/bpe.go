@@ -13,11 +13,11 @@ import (
 // encoding; Sennrich et al. 2016, arXiv:1508.07909).
 type bpe struct {
 	*vocabulary
-	merges       map[pairKey]merged
-	letters      map[rune]int64 // tokens of one letter
-	prefix       string         // of what does not begin a word
-	suffix       string         // of what ends a word
-	unknown      unknown
+	merges  map[pairKey]merged
+	letters map[rune]int64 // tokens of one letter
+	prefix  string         // of what does not begin a word
+	suffix  string         // of what ends a word
+	unknown
 	fuseUnknown  bool
 	fallback     bool // a letter without a token becomes those of its bytes
 	byteTokens   [256]int64
@@ -48,7 +48,7 @@ func readBPE(b json.RawMessage) (built, error) {
 		return built{}, err
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
-		return built{}, fmt.Errorf("its dropout is %v, which makes ids random: set it to null", *f.Dropout)
+		return built{}, fmt.Errorf("its dropout is %v, which makes ids random; set it to null", *f.Dropout)
 	}
 	if f.Vocab == nil || f.Merges == nil {
 		return built{}, errors.New("it has no vocab or no merges")

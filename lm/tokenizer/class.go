@@ -66,7 +66,7 @@ func (t *translator) class(depth int) (class, error) {
 // classBody reads a class up to its ].
 func (t *translator) classBody(c *class, depth int) error {
 	if depth > 20 {
-		return errors.New("its classes stand too deep in one another")
+		return errors.New("its classes are nested too deeply")
 	}
 	for t.at < len(t.in) {
 		var item classItem

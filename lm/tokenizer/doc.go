@@ -5,7 +5,7 @@
 //	ids, err := t.EncodeWithSpecial("Hello")     // with the model's first token, if it has one
 //	text := t.Decode(ids, false)                 // without special tokens
 //
-// A Stream decodes ids as a model gives them:
+// EncodeGuarded makes no special tokens of what is from users. A Stream decodes ids as a model gives them:
 //
 //	s := t.Stream(false)
 //	for id := range generated {

@@ -51,7 +51,7 @@ func strict(b []byte, into any) error {
 		return err
 	}
 	if d.More() {
-		return errors.New("there is more after the end of the JSON")
+		return errors.New("there is text after the end of the JSON")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ type reader[T any] func(b json.RawMessage, depth int) (T, error)
 func readPart[T any](what string, part json.RawMessage, known map[string]reader[T], depth int) (T, error) {
 	var none T
 	if depth > maxDepth {
-		return none, fmt.Errorf("its %ss stand more than %d deep in one another", what, maxDepth)
+		return none, fmt.Errorf("its %ss are nested more than %d deep", what, maxDepth)
 	}
 	name, err := typeOf(part)
 	if err != nil {

@@ -10,11 +10,14 @@ import (
 type model interface {
 	// encode appends the ids of a piece that is not empty.
 	encode(ids []int64, text string, s *scratch) ([]int64, error)
+	// unknownID is the id of what has no token, or -1.
+	unknownID() int64
 }
 
 // scratch is what encoding one text needs again for every piece of it.
 type scratch struct {
-	words   map[string][]int64 // pieces that have been encoded already
+	words   map[string][]int64  // pieces that have been encoded already
+	avoid   func(id int64) bool // tokens that must not be taken where there is a choice; may be nil
 	symbols []symbol
 	queue   mergeQueue
 }
@@ -59,10 +62,12 @@ func (v *vocabulary) unknown(token *string) unknown {
 	return u
 }
 
+func (u unknown) unknownID() int64 { return u.id }
+
 // missing is the error for a text that cannot be written in tokens.
 func (u unknown) missing(text string) error {
 	if !u.named {
-		return fmt.Errorf("the tokenizer has no token for %.40q, and none for what is unknown", text)
+		return fmt.Errorf("the tokenizer has no token for %.40q and no unknown token", text)
 	}
 	return fmt.Errorf("the tokenizer has no token for %.40q, and its unk_token %q is not in its vocabulary", text, u.token)
 }

@@ -51,7 +51,7 @@ func (t *translator) take(s string) bool {
 // sequence goes to the end of a group. With dotAll a dot is any letter.
 func (t *translator) sequence(depth int, dotAll bool) error {
 	if depth > 100 {
-		return errors.New("its groups stand too deep in one another")
+		return errors.New("its groups are nested too deeply")
 	}
 	repeatable := false
 	for t.at < len(t.in) && t.in[t.at] != ')' {

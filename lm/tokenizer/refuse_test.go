@@ -31,7 +31,7 @@ func TestRefuse(t *testing.T) {
 		`[]`:                                  "cannot unmarshal",
 		`{}`:                                  "no model",
 		"{\"\xff\":1}":                        "UTF-8",
-		tiny[0] + `{}`:                        "more after the end",
+		tiny[0] + `{}`:                        "text after the end",
 		`{"model":{"type":"Magic"}}`:          `model "Magic" is not known here`,
 		`{"model":{"type":"BPE","vocab":{}}}`: "no vocab or no merges",
 		with(`"version":"2.0"`):               `version is "2.0"`,
@@ -98,7 +98,7 @@ func TestEndlessRegex(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.re.MatchTimeout = 100e6
-	if _, err := p.find(strings.Repeat("a", 200)); err == nil || !strings.Contains(err.Error(), "cannot cut this text") {
+	if _, err := p.find(strings.Repeat("a", 200)); err == nil || !strings.Contains(err.Error(), "cannot split this text") {
 		t.Errorf("%v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestNoUnknown(t *testing.T) {
 		`{"model":{"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"u"}}`:                                                           `unk_token "u"`,
 		`{"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"u"}}`:                                                                 `unk_token "u"`,
 		`{"model":{"type":"WordPiece","vocab":{"a":0},"unk_token":"u","continuing_subword_prefix":"##","max_input_chars_per_word":100}}`: `unk_token "u"`,
-		`{"model":{"type":"Unigram","unk_id":null,"vocab":[["a",0]]}}`:                                                                   "none for what is unknown",
+		`{"model":{"type":"Unigram","unk_id":null,"vocab":[["a",0]]}}`:                                                                   "no unknown token",
 	} {
 		tok, err := Parse([]byte(file))
 		if err != nil {

@@ -74,7 +74,7 @@ func (p *pattern) find(text string) ([]span, error) {
 		err = errors.New("it takes too long")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a regular expression of the tokenizer cannot cut this text of %d bytes: %w", len(text), err)
+		return nil, fmt.Errorf("a regular expression of the tokenizer cannot split this text of %d bytes: %w", len(text), err)
 	}
 	return gap(c.spans, c.last, len(text)), nil
 }

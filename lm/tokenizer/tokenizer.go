@@ -92,17 +92,22 @@ func Parse(json []byte) (*Tokenizer, error) {
 const maxText = 1 << 28
 
 // Encode gives a text's ids. Added tokens in it, such as <|im_start|>, are
-// recognised. No tokens are put around it. In the place of bytes that are not
-// UTF-8 it sees U+FFFD; what has no token, not even one for the unknown, is left
-// out, as Hugging Face's library does.
-func (t *Tokenizer) Encode(text string) ([]int64, error) {
+// recognised. No tokens are put around it. Bytes that are not UTF-8 are read as
+// U+FFFD. Text without a token, not even an unknown token, is left out, as
+// Hugging Face's library does.
+func (t *Tokenizer) Encode(text string) ([]int64, error) { return t.encode(text, nil) }
+
+func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once: cut it", len(text)>>20, maxText>>20)
+		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once; split it", len(text)>>20, maxText>>20)
 	}
 	text = validUTF8(text)
 	ids := []int64{}
 	s := &scratch{words: map[string][]int64{}}
-	for _, part := range t.added.plain.find(text) {
+	if len(guarded) > 0 {
+		s.avoid = t.forbidden
+	}
+	for _, part := range t.added.plain.find(text, guarded) {
 		if part.id >= 0 {
 			ids = append(ids, part.id)
 			continue
@@ -111,8 +116,12 @@ func (t *Tokenizer) Encode(text string) ([]int64, error) {
 		if part.start > 0 {
 			p.lead = 0
 		}
+		first := len(ids)
 		var err error
 		if ids, err = t.encodePart(ids, p, s); err != nil {
+			return nil, err
+		}
+		if err := t.stayedText(text, part, guarded, ids[first:]); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +136,7 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 			return nil, err
 		}
 	}
-	for _, part := range t.added.normalized.find(p.text) {
+	for _, part := range t.added.normalized.find(p.text, nil) {
 		if part.id >= 0 {
 			ids = append(ids, part.id)
 			continue
@@ -147,8 +156,8 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 	return ids, nil
 }
 
-// EncodeWithSpecial is Encode, and puts around the text the tokens that the
-// post-processor of the file says, such as one for its beginning.
+// EncodeWithSpecial is Encode, and adds the special tokens of the file's
+// post-processor, such as one for the beginning.
 func (t *Tokenizer) EncodeWithSpecial(text string) ([]int64, error) {
 	ids, err := t.Encode(text)
 	if err != nil {
@@ -199,7 +208,7 @@ func (t *Tokenizer) Token(id int64) (token string, ok bool) {
 	return token, ok
 }
 
-// IsSpecial tells the tokens that Decode leaves out.
+// IsSpecial reports whether Decode leaves the token out.
 func (t *Tokenizer) IsSpecial(id int64) bool { return t.added.tokens[id].Special }
 
 // Size is one more than the largest id.

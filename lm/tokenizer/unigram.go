@@ -12,9 +12,9 @@ import (
 // arXiv:1804.10959).
 type unigram struct {
 	*vocabulary
-	trie       *trie
-	scores     []float64
-	unknown    unknown
+	trie   *trie
+	scores []float64
+	unknown
 	penalty    float64
 	fallback   bool
 	byteTokens [256]int64
@@ -69,7 +69,7 @@ func readUnigram(b json.RawMessage) (built, error) {
 	m.penalty -= unknownPenalty
 	if f.UnkID != nil {
 		if m.unknown.id = *f.UnkID; m.unknown.id < 0 || m.unknown.id >= int64(len(f.Vocab)) {
-			return built{}, fmt.Errorf("its unk_id %d is none of its %d tokens", m.unknown.id, len(f.Vocab))
+			return built{}, fmt.Errorf("its unk_id %d is not one of its %d tokens", m.unknown.id, len(f.Vocab))
 		}
 	}
 	m.byteTokens, m.hasByte = v.bytes()
@@ -87,7 +87,7 @@ func (m *unigram) encode(ids []int64, text string, s *scratch) ([]int64, error) 
 	if known, ok := s.words[text]; ok {
 		return append(ids, known...), nil
 	}
-	ends, err := m.best(text)
+	ends, err := m.best(text, s.avoid)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (m *unigram) encode(ids []int64, text string, s *scratch) ([]int64, error) 
 }
 
 // best finds for each place of a text the best way to it from the start.
-func (m *unigram) best(text string) ([]ending, error) {
+func (m *unigram) best(text string, avoid func(int64) bool) ([]ending, error) {
 	ends := make([]ending, len(text)+1)
 	for i := range ends {
 		ends[i].start = -1
@@ -135,7 +135,7 @@ func (m *unigram) best(text string) ([]ending, error) {
 				break
 			}
 			end++
-			if id := m.trie.id[node]; id >= 0 {
+			if id := m.trie.id[node]; id >= 0 && (avoid == nil || !avoid(int64(id))) {
 				reach(start, end, int64(id), m.scores[id])
 				single = single || end-start == letter
 			}

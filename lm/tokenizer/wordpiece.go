@@ -10,8 +10,8 @@ import (
 type wordPiece struct {
 	*vocabulary
 	starts, continuations *trie
-	unknown               unknown
-	maxLetters            int // words of more are unknown
+	unknown
+	maxLetters int // words of more are unknown
 }
 
 func readWordPiece(b json.RawMessage) (built, error) {
@@ -66,7 +66,7 @@ func (m *wordPiece) appendUnknown(ids []int64, text string) ([]int64, error) {
 // wordLevel has whole words only.
 type wordLevel struct {
 	*vocabulary
-	unknown unknown
+	unknown
 }
 
 func readWordLevel(b json.RawMessage) (built, error) {

@@ -90,7 +90,7 @@ func TestAxesOfSize1(t *testing.T) {
 	fed(11, drawn(1, 3, 1, 2), "Squeeze").keeps(t)
 	fed(11, drawn(1, 3, 1, 2), "Squeeze", onnx.IntsAttr("axes", -2)).keeps(t)
 	fed(8, drawn(1, 3, 1, 2), "Squeeze", onnx.IntsAttr("axes", 0, 2)).keeps(t)
-	refused(t, fed(11, drawn(1, 3), "Squeeze", onnx.IntsAttr("axes")), 13, `node "the Squeeze": Squeeze changed in version 13`, "empty")
+	refused(t, fed(11, drawn(1, 3), "Squeeze", onnx.IntsAttr("axes")), 13, `node "the Squeeze": Squeeze changed in opset 13`, "empty")
 }
 
 func TestSplit(t *testing.T) {
@@ -124,7 +124,7 @@ func TestSliceTopKDropout(t *testing.T) {
 	masked.nodes[0].Outputs = []string{"y", "mask"}
 	masked.keeps(t) // nothing reads the mask
 	masked.outputs = []string{"y", "mask"}
-	refused(t, masked, 12, `Dropout changed in version 12`, `its output "mask" is read`)
+	refused(t, masked, 12, `Dropout changed in opset 12`, `its output "mask" is read`)
 }
 
 func TestClip(t *testing.T) {
@@ -136,7 +136,7 @@ func TestClip(t *testing.T) {
 	unknown := fed(10, x, "Clip", onnx.FloatAttr("max", 1))
 	unknown.nodes = append([]*onnx.Node{{OpType: "Untold", Domain: "own", Inputs: []string{"x"}, Outputs: []string{"z"}}}, unknown.nodes...)
 	unknown.nodes[1].Inputs = []string{"z"}
-	refused(t, unknown, 11, "Clip changed in version 11", "not known to be float32")
+	refused(t, unknown, 11, "Clip changed in opset 11", "not known to be float32")
 }
 
 func TestPad(t *testing.T) {
@@ -159,7 +159,7 @@ func TestResize(t *testing.T) {
 			s.nodes[0].Inputs, s.constants = []string{"x", "s"}, []*onnx.Tensor{floats("s", scales...)}
 			s.keeps(t)
 			s.constants = []*onnx.Tensor{floats("s", 1, 1, 0.5, 0.5)}
-			refused(t, s, 11, "Resize changed in version 11", "it scales by 0.5")
+			refused(t, s, 11, "Resize changed in opset 11", "it scales by 0.5")
 		}
 		for _, way := range []string{"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"} {
 			s := fed(11, drawn(1, 2, 3, 4), "Resize", up, onnx.StringAttr("coordinate_transformation_mode", way))
@@ -176,7 +176,7 @@ func TestResize(t *testing.T) {
 	}
 	taken := fed(11, drawn(1, 2, 3, 4), "Resize", onnx.StringAttr("coordinate_transformation_mode", "tf_half_pixel_for_nn"))
 	taken.nodes[0].Inputs, taken.constants = []string{"x", "none", "s"}, []*onnx.Tensor{floats("none"), floats("s", 1, 1, 2, 2)}
-	refused(t, taken, 13, "Resize changed in version 13", `"tf_half_pixel_for_nn"`)
+	refused(t, taken, 13, "Resize changed in opset 13", `"tf_half_pixel_for_nn"`)
 }
 
 func TestNorms(t *testing.T) {
@@ -189,10 +189,10 @@ func TestNorms(t *testing.T) {
 	norm(7, onnx.FloatAttr("momentum", 0.5), onnx.IntAttr("spatial", 1)).keeps(t)
 	norm(8).keeps(t)
 	norm(9, onnx.FloatAttr("epsilon", 0.1)).keeps(t)
-	refused(t, norm(8, onnx.IntAttr("spatial", 0)), 9, "BatchNormalization changed in version 9", "spatial is 0")
+	refused(t, norm(8, onnx.IntAttr("spatial", 0)), 9, "BatchNormalization changed in opset 9", "spatial is 0")
 	trained := norm(9)
 	trained.nodes[0].Outputs, trained.outputs = []string{"y", "m", "v", "sm", "sv"}, []string{"y", "m"}
-	refused(t, trained, 14, "BatchNormalization changed in version 14", `its output "m" is read`)
+	refused(t, trained, 14, "BatchNormalization changed in opset 14", `its output "m" is read`)
 
 	for _, version := range []int64{12, 16} { // ONNX Runtime's own
 		s := fed(version, drawn(2, 3, 4), "LayerNormalization", onnx.FloatAttr("epsilon", 1e-3))
@@ -232,7 +232,7 @@ func TestRegionsAndGrids(t *testing.T) {
 			s.keeps(t)
 		}
 	}
-	refused(t, fed(19, drawn(1, 2, 4, 5), "GridSample", onnx.StringAttr("mode", "cubic")), 20, "GridSample changed in version 20", `"cubic"`)
+	refused(t, fed(19, drawn(1, 2, 4, 5), "GridSample", onnx.StringAttr("mode", "cubic")), 20, "GridSample changed in opset 20", `"cubic"`)
 }
 
 func TestFourier(t *testing.T) {
@@ -254,8 +254,8 @@ func TestPooling(t *testing.T) {
 		fed(version, drawn(1, 2, 7, 6), "AveragePool", kernel, strides, pads).compare(t, mean)
 	}
 	fed(10, drawn(1, 2, 7, 6), "AveragePool", kernel, pads, onnx.IntAttr("count_include_pad", 1)).compare(t, mean)
-	refused(t, fed(11, drawn(1, 2, 7, 6), "AveragePool", kernel, onnx.IntAttr("ceil_mode", 1)), 19, "AveragePool changed in version 19", "ceil_mode")
-	refused(t, fed(11, drawn(1, 2, 7, 6), "MaxPool", kernel, onnx.StringAttr("auto_pad", "SAME_UPPER")), 12, "MaxPool changed in version 12", "SAME_UPPER")
+	refused(t, fed(11, drawn(1, 2, 7, 6), "AveragePool", kernel, onnx.IntAttr("ceil_mode", 1)), 19, "AveragePool changed in opset 19", "ceil_mode")
+	refused(t, fed(11, drawn(1, 2, 7, 6), "MaxPool", kernel, onnx.StringAttr("auto_pad", "SAME_UPPER")), 12, "MaxPool changed in opset 12", "SAME_UPPER")
 	s := fed(10, drawn(1, 2, 7, 6), "ConvTranspose", onnx.StringAttr("auto_pad", "SAME_LOWER"))
-	refused(t, s, 11, "ConvTranspose changed in version 11", "SAME_LOWER")
+	refused(t, s, 11, "ConvTranspose changed in opset 11", "SAME_LOWER")
 }

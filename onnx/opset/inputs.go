@@ -108,7 +108,7 @@ func limitsToInputs(s *step) ([]*onnx.Node, error) {
 		return nil, err
 	}
 	if t := s.facts.of(s.node.Inputs[0]).element; t != onnx.Float {
-		return nil, fmt.Errorf("what it clips is not known to be float32 (%s)", t)
+		return nil, fmt.Errorf("its input is not known to be float32 (%s)", t)
 	}
 	n := s.copy("min", "max")
 	for i, name := range []string{"min", "max"} {
@@ -147,7 +147,7 @@ func padsToInputs(s *step) ([]*onnx.Node, error) {
 	n.Inputs = append(n.Inputs, s.list("pads", pads...))
 	if math.Float32bits(value) != 0 { // not −0 either
 		if t := s.facts.of(s.node.Inputs[0]).element; t != onnx.Float {
-			return nil, fmt.Errorf("it pads with %g, and what it pads is not known to be float32 (%s)", value, t)
+			return nil, fmt.Errorf("it pads with %g, and its input is not known to be float32 (%s)", value, t)
 		}
 		n.Inputs = append(n.Inputs, s.number("constant_value", value))
 	}

@@ -79,7 +79,7 @@ func (p *plan) function(f *onnx.Function) error {
 		return err
 	}
 	if from < p.table.oldest {
-		return fmt.Errorf("it is written against version %d of the standard operators, and those before %d are not known", from, p.table.oldest)
+		return fmt.Errorf("it uses opset %d, and the oldest known is %d", from, p.table.oldest)
 	}
 	s := newScope(p, nil)
 	nodes, err := s.nodes(f.Nodes, from)
@@ -148,9 +148,9 @@ func (s *scope) node(n *onnx.Node, from int64) ([]*onnx.Node, error) {
 	}
 	switch v, known := s.table.at(n.OpType, from); {
 	case !known:
-		return nil, fmt.Errorf("version %d of the standard operators has no %s", from, n.OpType)
+		return nil, fmt.Errorf("opset %d has no operator %s", from, n.OpType)
 	case v.mark == removed:
-		return nil, fmt.Errorf("version %d of the standard operators took %s out", v.since, n.OpType)
+		return nil, fmt.Errorf("opset %d removed the operator %s", v.since, n.OpType)
 	}
 	list := []*onnx.Node{n}
 	for v := from + 1; v <= s.to; v++ {
@@ -176,11 +176,11 @@ func (s *scope) node(n *onnx.Node, from int64) ([]*onnx.Node, error) {
 // convert returns what becomes of a node at one version.
 func (s *scope) convert(n *onnx.Node, c *change) ([]*onnx.Node, error) {
 	fail := func(why error) error {
-		return fmt.Errorf("%s changed in version %d of the standard operators (%s): %w", n.OpType, c.since, c.what, why)
+		return fmt.Errorf("%s changed in opset %d (%s): %w", n.OpType, c.since, c.what, why)
 	}
 	for _, a := range n.Attributes {
 		if a.RefName != "" {
-			return nil, fail(fmt.Errorf("its attribute %s is one of the function that it stands in, with another value in each call", a.Name))
+			return nil, fail(fmt.Errorf("its attribute %s belongs to the function around it and may differ in each call", a.Name))
 		}
 	}
 	list, err := c.convert(&step{scope: s, node: n})

@@ -15,8 +15,8 @@ type Raised struct {
 	Converted int // nodes that are written in another way now, in functions too
 }
 
-// ErrLower says that a model is written against a newer version than was asked for.
-var ErrLower = errors.New("versions of the standard operators are not lowered")
+// ErrLower says that a model already uses a newer opset than was asked for.
+var ErrLower = errors.New("a model is not converted to an older opset")
 
 // Newest is the newest version that Raise can raise a model to.
 func Newest() (int64, error) {
@@ -48,13 +48,13 @@ func Raise(m *onnx.Model, to int64) (Raised, error) {
 	raised := Raised{From: from, To: to}
 	switch {
 	case to > t.newest:
-		return raised, fmt.Errorf("version %d of the standard operators is not known, the newest that is known is %d", to, t.newest)
+		return raised, fmt.Errorf("opset %d is not known; the newest known is %d", to, t.newest)
 	case from == 0:
-		return raised, errors.New("the model names no version of the standard operators")
+		return raised, errors.New("the model does not name its opset")
 	case from < t.oldest:
-		return raised, fmt.Errorf("the model is written against version %d of the standard operators, and those before %d are not known", from, t.oldest)
+		return raised, fmt.Errorf("the model uses opset %d, and the oldest known is %d", from, t.oldest)
 	case to < from:
-		return raised, fmt.Errorf("%w: the model is written against version %d, and %d was asked for", ErrLower, from, to)
+		return raised, fmt.Errorf("%w: the model uses opset %d, and %d was asked for", ErrLower, from, to)
 	case len(m.Training) > 0:
 		return raised, errors.New("the model has graphs for training, which are not converted")
 	}
@@ -88,7 +88,7 @@ func standardVersion(list []onnx.Opset) (found int64, _ error) {
 			continue
 		}
 		if found != 0 && o.Version != found {
-			return 0, fmt.Errorf("versions %d and %d of the standard operators are named at once", found, o.Version)
+			return 0, fmt.Errorf("the model names two opsets, %d and %d", found, o.Version)
 		}
 		found = o.Version
 	}

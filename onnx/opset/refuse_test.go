@@ -48,14 +48,14 @@ func TestRefusals(t *testing.T) {
 		to    int64
 		says  []string
 	}{
-		"too new":                      {fed(13, x, "Relu"), 99, []string{"version 99", "is 26"}},
-		"too old":                      {fed(6, x, "Relu"), 13, []string{"version 6", "before 7"}},
-		"unheard":                      {fed(13, x, "Unheard"), 14, []string{`node "the Unheard": version 13 of the standard operators has no Unheard`}},
-		"not yet":                      {fed(13, x, "Gelu"), 20, []string{"version 13 of the standard operators has no Gelu"}},
-		"taken out":                    {fed(11, x, "Scatter"), 13, []string{"version 11 of the standard operators took Scatter out"}},
-		"a change of what is computed": {fed(10, x, "OneHot"), 11, []string{`node "the OneHot": OneHot changed in version 11`, "an index below zero"}},
-		"of functions":                 {fed(12, x, "Softmax", &onnx.Attribute{Name: "axis", RefName: "of", Type: onnx.AttrInt}), 13, []string{"attribute axis is one of the function"}},
-		"of a type":                    {fed(12, x, "Squeeze", onnx.IntAttr("axes", 0)), 13, []string{"attribute axes is of another type"}},
+		"too new":                      {fed(13, x, "Relu"), 99, []string{"opset 99", "is 26"}},
+		"too old":                      {fed(6, x, "Relu"), 13, []string{"opset 6", "oldest known is 7"}},
+		"unheard":                      {fed(13, x, "Unheard"), 14, []string{`node "the Unheard": opset 13 has no operator Unheard`}},
+		"not yet":                      {fed(13, x, "Gelu"), 20, []string{"opset 13 has no operator Gelu"}},
+		"taken out":                    {fed(11, x, "Scatter"), 13, []string{"opset 11 removed the operator Scatter"}},
+		"a change of what is computed": {fed(10, x, "OneHot"), 11, []string{`node "the OneHot": OneHot changed in opset 11`, "an index below zero"}},
+		"of functions":                 {fed(12, x, "Softmax", &onnx.Attribute{Name: "axis", RefName: "of", Type: onnx.AttrInt}), 13, []string{"attribute axis belongs to the function"}},
+		"of a type":                    {fed(12, x, "Squeeze", onnx.IntAttr("axes", 0)), 13, []string{"attribute axes has another type"}},
 		"two inputs":                   {small{version: 12, nodes: []*onnx.Node{onnx.NewNode("ReduceSum", []string{"x", "x"}, []string{"y"})}}, 13, []string{`node "y"`, "2 inputs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLower(t *testing.T) {
 	}
 	none := onnx.New()
 	none.RequireOpset("com.microsoft", 1)
-	refusedModel(t, none, 17, "names no version")
+	refusedModel(t, none, 17, "does not name its opset")
 	refusedModel(t, trained(), 17, "for training")
 }
 
@@ -124,7 +124,7 @@ func TestFunctions(t *testing.T) {
 	}
 	s.functions[1] = body("Mean", 12, named(onnx.NewNode("OneHot", []string{"a", "a", "a"}, []string{"b"})))
 	s.functions[1].Opsets[0].Version = 10
-	refused(t, s, 18, "in the function Mean", `node "the OneHot"`, "version 11")
+	refused(t, s, 18, "in the function Mean", `node "the OneHot"`, "opset 11")
 
 	own := fed(17, drawn(2), "Gelu").model()
 	own.Functions = []*onnx.Function{{Name: "Gelu", Inputs: []string{"a"}, Outputs: []string{"b"}, Opsets: []onnx.Opset{{Version: 17}},
@@ -200,7 +200,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 	refused(t, s, 13, "in the function Bad")
 	s.functions[1] = &onnx.Function{Name: "Bad", Domain: "own", Opsets: []onnx.Opset{{Version: 10}, {Domain: "ai.onnx", Version: 11}}}
-	refused(t, s, 13, "in the function Bad", "versions 10 and 11")
+	refused(t, s, 13, "in the function Bad", "two opsets, 10 and 11")
 }
 
 // A constant that a model's user may replace says nothing of the Resize that reads it.
@@ -208,5 +208,5 @@ func TestOverridableConstant(t *testing.T) {
 	s := fed(10, drawn(1, 1, 2, 2), "Resize")
 	s.nodes[0].Inputs, s.constants = []string{"x", "s"}, []*onnx.Tensor{floats("s", 1, 1, 2, 2)}
 	s.feeds["s"] = engine.Float32s([]float32{1, 1, 2, 2}, 4)
-	refused(t, s, 11, "its scales are no constant")
+	refused(t, s, 11, "its scales are not constant")
 }

@@ -41,7 +41,7 @@ func coordinates(s *step) ([]*onnx.Node, error) {
 	}
 	scales := s.facts.of(s.node.Inputs[1]).tensor
 	if scales == nil {
-		return nil, errors.New("its scales are no constant")
+		return nil, errors.New("its scales are not constant")
 	}
 	list, err := scales.Floats()
 	if err != nil {
@@ -49,7 +49,7 @@ func coordinates(s *step) ([]*onnx.Node, error) {
 	}
 	for _, x := range list {
 		if !(x >= 1) {
-			return nil, fmt.Errorf("it scales by %g, and how it computes coordinates below 1 is not said", x)
+			return nil, fmt.Errorf("it scales by %g, and how coordinates are computed for scales below 1 is not specified", x)
 		}
 	}
 	n := s.copy()

@@ -31,7 +31,7 @@ func (s *step) copy(without ...string) *onnx.Node {
 func (s *step) attribute(name string, t onnx.AttributeType) (*onnx.Attribute, error) {
 	a := s.node.Attribute(name)
 	if a != nil && a.Type != t {
-		return nil, fmt.Errorf("its attribute %s is of another type than the operator's", name)
+		return nil, fmt.Errorf("its attribute %s has another type than the operator's", name)
 	}
 	return a, nil
 }

@@ -1,4 +1,4 @@
-"""Longer and better context for exported ONNX models, verified: rope-rewrite from Python.
+"""Extends the context of language models that are exported to ONNX: rope-rewrite for Python.
 
     import onnxruntime, rope_rewrite
 
@@ -6,8 +6,8 @@
     options = rope_rewrite.register(onnxruntime.SessionOptions())
     session = onnxruntime.InferenceSession("long.onnx", options)
 
-`rewrite` runs the command rope-rewrite, which is in this package, and returns its report. `register` makes
-the fused op known to a session. A patched model also runs without it, more slowly.
+`rewrite` runs the command rope-rewrite of this package and returns its report. `register` adds the fused op
+to a session. A patched model also runs without the op, more slowly.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Error(Exception):
 
 
 class PartialError(Error):
-    """Some attention layers could not be rewritten, and nothing was written. `report` says which and why."""
+    """Some attention layers could not be rewritten, so nothing was written. `report` says which, and why."""
 
     def __init__(self, message: str, report: dict[str, Any]) -> None:
         super().__init__(message, 3)
@@ -54,7 +54,7 @@ _SessionOptions = TypeVar("_SessionOptions", bound=_Options)
 
 
 def library_path() -> str:
-    """The op library: what ROPE_OPS_LIBRARY names, else the one in this package."""
+    """Returns the path of the op library: the one that ROPE_OPS_LIBRARY names, else the one in this package."""
     named = os.environ.get("ROPE_OPS_LIBRARY")
     path = Path(named) if named else _HERE / _LIBRARIES.get(sys.platform, "librope_ops.so")
     if not path.is_file():
@@ -63,13 +63,13 @@ def library_path() -> str:
 
 
 def register(options: _SessionOptions) -> _SessionOptions:
-    """Registers the op library with onnxruntime.SessionOptions, and returns these."""
+    """Registers the op library with onnxruntime.SessionOptions, and returns the same options."""
     options.register_custom_ops_library(library_path())
     return options
 
 
 def command() -> str:
-    """The path of the command rope-rewrite."""
+    """Returns the path of the command rope-rewrite."""
     return str(_HERE / ("rope-rewrite.exe" if sys.platform == "win32" else "rope-rewrite"))
 
 
@@ -102,7 +102,7 @@ def rewrite(
 ) -> dict[str, Any]:
     """Rewrites a model, or a folder of models, and returns the report of `rope-rewrite --json`.
 
-    Every argument is the command's flag of that name; scaling, positions and mask take one SPEC or several.
+    Each argument is the command's flag of the same name; scaling, positions and mask take one SPEC or several.
     Raises PartialError if an attention layer could not be verified, and Error for everything else that fails.
     """
     arguments = [os.fspath(model)]
@@ -123,7 +123,7 @@ def rewrite(
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """Runs the command with --json and returns what it prints: run("inspect", "model.onnx")."""
+    """Runs the command with --json, e.g. run("inspect", "model.onnx"), and returns the JSON that it prints."""
     done = subprocess.run([command(), "--json", *arguments], env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
     message = " ".join(done.stderr.split()).removeprefix("rope-rewrite: ").replace(" Run rope-rewrite --help for usage.", "")
     if done.returncode == 3:
@@ -135,7 +135,7 @@ def run(*arguments: str) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment, with the ONNX Runtime of this Python unless one is named."""
+    """Returns the environment, with the ONNX Runtime of this Python unless the environment names one."""
     environment = dict(os.environ)
     if _RUNTIME not in environment and (spec := importlib.util.find_spec("onnxruntime")) and spec.origin:
         pattern = {"darwin": "libonnxruntime.*.dylib", "win32": "onnxruntime.dll"}.get(sys.platform, "libonnxruntime.so*")
@@ -145,7 +145,7 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> None:
-    """The command rope-rewrite."""
+    """Runs the command rope-rewrite with the arguments of this process."""
     if sys.platform == "win32":
         sys.exit(subprocess.run([command(), *sys.argv[1:]], env=_environment()).returncode)
     os.execve(command(), [command(), *sys.argv[1:]], _environment())

@@ -29,7 +29,7 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 	list, err := write(m, func(structures int) ([]string, error) {
 		names := customop.RotaryAttentionSpec.OpTypes()
 		if structures > len(names) {
-			return nil, fmt.Errorf("its layers have %d different structures, and the op has %d names", structures, len(names))
+			return nil, fmt.Errorf("its layers have %d different structures, more than the %d names of the op", structures, len(names))
 		}
 		return names, nil
 	})
@@ -149,7 +149,7 @@ func ops(m *onnx.Model) (list []*onnx.Node) {
 // function writes the body of a group.
 func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 	if opset < oldestOpset {
-		return nil, fmt.Errorf("the model uses opset %d, and the fallback needs opset %d; --opset %d (Options.Output.OperatorSet) converts it", opset, oldestOpset, oldestOpset)
+		return nil, fmt.Errorf("the fallback needs opset %d, but the model uses opset %d; --opset %d (Options.Output.OperatorSet) converts it", oldestOpset, opset, oldestOpset)
 	}
 	w := newBody(g, opset)
 	w.attention()

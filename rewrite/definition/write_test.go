@@ -132,7 +132,7 @@ func TestUndefined(t *testing.T) {
 		m    func(*testing.T) *onnx.Model
 		want string
 	}{
-		"an old operator set": {func(t *testing.T) *onnx.Model { return modelOf(12, op(t, same)) }, "opset 12, and the fallback needs opset 13"},
+		"an old operator set": {func(t *testing.T) *onnx.Model { return modelOf(12, op(t, same)) }, "the fallback needs opset 13, but the model uses opset 12"},
 		"too many structures": {func(t *testing.T) *onnx.Model {
 			var nodes []*onnx.Node
 			for bands := range 9 {
@@ -144,7 +144,7 @@ func TestUndefined(t *testing.T) {
 			}
 			nodes = append(nodes, op(t, func(r *customop.RotaryAttention) { r.Frequencies = nil }))
 			return modelOf(17, nodes...)
-		}, "9 different structures, and the op has 8 names"},
+		}, "9 different structures, more than the 8 names of the op"},
 		"a foreign node": {func(t *testing.T) *onnx.Model {
 			n := op(t, same)
 			n.OpType = "RotaryAttention_99"

@@ -56,7 +56,7 @@ func (p *Problem) checkDocuments() error {
 	case m.Restart && len(p.bands()) > 1:
 		return errors.New("positions that restart in each document cannot be combined with a map of several bands")
 	case m.Start < 0:
-		return fmt.Errorf("documents start at position %d; 0 or more was expected", m.Start)
+		return fmt.Errorf("documents start at position %d; expected 0 or more", m.Start)
 	}
 	if p.Documents == nil {
 		return nil

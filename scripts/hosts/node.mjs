@@ -5,17 +5,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { runCalls } from './calls.mjs';
 
 const [pack, cases] = process.argv.slice(2);
 const require = createRequire(join(process.cwd(), 'package.json')); // packages of the folder that it is run in
 const ort = await load();
-
-const ARRAYS = {
-  float32: Float32Array,
-  float16: globalThis.Float16Array ?? Uint16Array,
-  int64: BigInt64Array,
-  int32: Int32Array,
-};
 
 for (const folder of JSON.parse(readFileSync(join(cases, 'cases.json')))) {
   const base = join(cases, folder, pack);
@@ -47,22 +41,7 @@ async function run(folder, model) {
   const data = readFileSync(join(folder, 'calls.bin'));
   const { calls } = JSON.parse(readFileSync(join(folder, 'calls.json')));
   const loaded = await session(join(folder, model));
-  const outputs = [];
-  for (const call of calls) {
-    const feeds = {};
-    for (const [name, where] of Object.entries(call.inputs)) {
-      const bytes = data.buffer.slice(data.byteOffset + where.at, data.byteOffset + where.at + where.bytes);
-      feeds[name] = new ort.Tensor(where.type, new ARRAYS[where.type](bytes), where.shape);
-    }
-    const results = await loaded.run(feeds);
-    for (const [name, where] of Object.entries(call.outputs)) {
-      const { type, dims, data } = results[name];
-      if (type !== where.type || dims.join() !== where.shape.join()) {
-        throw new Error(`${call.name}: ${name} is ${type} [${dims}] instead of ${where.type} [${where.shape}]`);
-      }
-      outputs.push(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
-    }
-  }
+  const outputs = await runCalls(ort, loaded, calls, data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
   await loaded.release();
   return Buffer.concat(outputs);
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Rewrite rewrite.Options
 }
 
-// Model is a loaded model whose attention layers give out what they read.
+// Model is a loaded model that returns what its attention layers read.
 type Model struct {
 	Ops     []rewrite.Op   // the captured layers, in order
 	Skipped []rewrite.Site // layers that are not captured, with the reason

@@ -35,7 +35,7 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 	a := op.Attention
 	q := in[query]
 	if len(q.Dims) != 3 && len(q.Dims) != 4 {
-		return ref.Problem{}, fmt.Errorf("its query has the shape %v; three or four dimensions were expected", q.Dims)
+		return ref.Problem{}, fmt.Errorf("its query has the shape %v; expected three or four dimensions", q.Dims)
 	}
 	a.HeadSize = size(q, a.Heads)
 	p := ref.Problem{

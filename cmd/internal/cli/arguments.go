@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoModel is the error of a command line without a model.
-var ErrNoModel = Usage("which model? Give the path of an .onnx file or of a folder with models")
+var ErrNoModel = Usage("no model is given; give the path of an .onnx file or of a folder with models")
 
 // OneModel accepts exactly one model.
 func OneModel(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func Misplaced(cmd *cobra.Command, args []string) error {
 		if key, _, found := strings.Cut(arg, "="); found && filepath.Ext(arg) != ".onnx" {
 			if example := methodWith(key, givenMethods(cmd)...); example != "" {
 				_, value, _ := strings.Cut(arg, "=")
-				return Usage("%s belongs to its method, without a space: %s=%s", arg, example, value)
+				return Usage("%s must follow its method without a space; write %s=%s", arg, example, value)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func AddMethod(opts *rewrite.Options, text string) error {
 		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
 		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
 		if !found || at < 0 {
-			return fmt.Errorf(`%q: none, or a method such as "scaling yarn:factor=2" or "positions string" was expected`, text)
+			return fmt.Errorf(`%q: expected none, or a method such as "scaling yarn:factor=2" or "positions string"`, text)
 		}
 		if _, err := AddEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
 			return err

@@ -29,10 +29,10 @@ type Skipped struct {
 func TwoModels(first, second string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 {
-			return Usage("two models were expected, %s and %s, got %d", first, second, len(args))
+			return Usage("expected two models, %s and %s, got %d", first, second, len(args))
 		}
 		if IsFolder(args[0]) != IsFolder(args[1]) {
-			return Usage("one of %s and %s is a folder and the other is not: two models or two folders were expected", args[0], args[1])
+			return Usage("one of %s and %s is a folder and the other is not; expected two models or two folders", args[0], args[1])
 		}
 		return nil
 	}
@@ -63,7 +63,7 @@ func (f *OfFolder[T]) Text(w *Writer, what string, one func(*Writer, T)) {
 		w.Line("%s", Wrap(fmt.Sprintf("%s: not %s: %s", s.Model, what, s.Why), "  "))
 	}
 	for _, path := range f.Alone {
-		w.Line("%s", Wrap(path+" has no counterpart in the other folder.", "  "))
+		w.Line("%s", Wrap(path+" has no model of the same name in the other folder.", "  "))
 	}
 }
 

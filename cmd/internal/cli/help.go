@@ -12,7 +12,7 @@ import (
 )
 
 // firstScreen is what the command says of itself on one screen of 80 × 24.
-const firstScreen = `Gives an exported ONNX language model longer and better context.
+const firstScreen = `Extends the context of a language model that is exported to ONNX.
 
   a longer context             rope-rewrite model.onnx --scaling SPEC
   a model folder               rope-rewrite FOLDER --scaling SPEC
@@ -24,7 +24,7 @@ const firstScreen = `Gives an exported ONNX language model longer and better con
   what is in a model           rope-rewrite inspect model.onnx
   check the result             rope-rewrite validate model.onnx model.rope.onnx
 
-It verifies each layer before it writes model.rope.onnx, or FOLDER.rope, beside
+It verifies each layer, and then writes model.rope.onnx, or FOLDER.rope, beside
 the input. -o gives another name, --dry-run writes nothing. 4k is 4096 tokens.
 
   rope-rewrite methods [NAME]  every SPEC, or one with its keys

@@ -26,8 +26,8 @@ const leastMemory = 512 << 20
 // Flags adds them to a command.
 func (l *Limits) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Float64Var(&l.seconds, "max-seconds", 0, "stop after `SECONDS`, and write nothing")
-	f.StringVar(&l.memory, "max-memory", "", "stop when this program, or its child process that runs models, needs more than `SIZE` beside the model's file (e.g. 800MB or 4GB), and write nothing")
+	f.Float64Var(&l.seconds, "max-seconds", 0, "stop and write nothing after `SECONDS`")
+	f.StringVar(&l.memory, "max-memory", "", "stop and write nothing when this program, or its child process that runs models, needs more than `SIZE` of memory in addition to the model's file (e.g. 800MB or 4GB)")
 }
 
 // bytes returns what --max-memory says, 0 when it is not given.
@@ -40,7 +40,7 @@ func (l *Limits) bytes() (uint64, error) {
 		return 0, Usage("--max-memory %w", err)
 	}
 	if size < leastMemory {
-		return 0, Usage("--max-memory %s: at least %dMB were expected, because ONNX Runtime and a small model need some", l.memory, leastMemory>>20)
+		return 0, Usage("--max-memory %s: expected at least %dMB, because ONNX Runtime and a small model need some", l.memory, leastMemory>>20)
 	}
 	return uint64(size), nil
 }
@@ -54,7 +54,7 @@ func ParseSize(text string) (float64, error) {
 	scale := map[string]float64{"MB": 1 << 20, "GB": 1 << 30}[unit]
 	size, err := strconv.ParseFloat(number, 64)
 	if size *= scale; err != nil || scale == 0 || !(size > 0 && size < 1<<50) {
-		return 0, fmt.Errorf("%q: a size such as 800MB or 4GB was expected", text)
+		return 0, fmt.Errorf("%q: expected a size such as 800MB or 4GB", text)
 	}
 	return size, nil
 }
@@ -67,7 +67,7 @@ func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(con
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("max-seconds") {
 		if !(l.seconds > 0 && l.seconds < math.MaxInt64/1e9) {
-			return Usage("--max-seconds %g: a number above 0 was expected", l.seconds)
+			return Usage("--max-seconds %g: expected a number above 0", l.seconds)
 		}
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, time.Duration(l.seconds*1e9))
@@ -76,9 +76,9 @@ func (l *Limits) Within(cmd *cobra.Command, opts *rewrite.Options, work func(con
 	err = work(ctx)
 	switch {
 	case errors.Is(err, rewrite.ErrMemory):
-		return fmt.Errorf("the %s of --max-memory are not enough, so nothing was written; give more", l.memory)
+		return fmt.Errorf("--max-memory %s is not enough, so nothing was written; give more", l.memory)
 	case err != nil && ctx.Err() != nil && cmd.Context().Err() == nil:
-		return fmt.Errorf("it took longer than the %g seconds of --max-seconds, so nothing was written; give more", l.seconds)
+		return fmt.Errorf("--max-seconds %g is not enough, so nothing was written; give more", l.seconds)
 	}
 	return err
 }

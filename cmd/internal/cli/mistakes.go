@@ -41,9 +41,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		case "bool":
 			return Usage("--%s=%s: this flag takes no value", name, value)
 		case "float64":
-			return Usage("--%s %q: a number was expected", name, value)
+			return Usage("--%s %q: expected a number", name, value)
 		case "int":
-			return Usage("--%s %q: a whole number was expected", name, value)
+			return Usage("--%s %q: expected a whole number", name, value)
 		}
 		return Usage("--%s %q %w", name, value, errors.Unwrap(invalid))
 	}
@@ -122,7 +122,7 @@ var hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$`)
 func nearFile(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && hubName.MatchString(path) {
-		return fmt.Sprintf("; if it is a model of a hub, fetch its folder first, for example with hf download %s --local-dir %s", path, filepath.Base(path))
+		return fmt.Sprintf("; if it is the name of a model on a hub, download its folder first, for example with hf download %s --local-dir %s", path, filepath.Base(path))
 	}
 	if err != nil {
 		return ""

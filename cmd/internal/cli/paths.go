@@ -42,7 +42,7 @@ func CheckOutput(output, input string, force bool) error {
 	original, errIn := os.Stat(input)
 	target, errOut := os.Stat(output)
 	if errIn == nil && errOut == nil && os.SameFile(original, target) {
-		return fmt.Errorf("%s is the input, which is never changed; give another name with -o", output)
+		return fmt.Errorf("%s is the input, which is never overwritten; give another name with -o", output)
 	}
 	if errOut == nil && !target.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file, and only regular files are replaced; give another name with -o", output)
@@ -90,7 +90,7 @@ type Weights struct {
 
 // Flag adds it to a command.
 func (v *Weights) Flag(f *pflag.FlagSet) {
-	f.Var(v, "weights", "for an output in another folder, bring weights as `KIND`: copy (default; shares blocks on disk where the file system can), or link, which takes no space. A linked file is also the original's; while both exist, Python's onnx reads neither model.")
+	f.Var(v, "weights", "for an output in another folder, copy or link the weights, as `KIND`: copy (default; shares blocks on disk where the file system can), or link, which takes no space. A change to a linked file changes the original too, and while both exist, Python's onnx reads neither model.")
 }
 
 func (v *Weights) String() string {

@@ -79,7 +79,7 @@ func shorten(text string) string {
 	if left <= allowed {
 		return text
 	}
-	return fmt.Sprintf("%s … (%d characters are left out; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
+	return fmt.Sprintf("%s … (%d more characters; --json shows them) … %s", string(runes[:first]), left, string(runes[first+left:]))
 }
 
 // place is the place in ONNX Runtime's own sources that its errors name: file, line

@@ -82,7 +82,7 @@ func TestQuote(t *testing.T) {
 func TestShorten(t *testing.T) {
 	long := "begin " + strings.Repeat("x", 200_000) + " end"
 	got := strings.Join(strings.Fields(Wrap(long, "  ")), " ")
-	if n := len([]rune(got)); n > 800 || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "x end") || !strings.Contains(got, "characters are left out; --json shows them") {
+	if n := len([]rune(got)); n > 800 || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "x end") || !strings.Contains(got, "more characters; --json shows them") {
 		t.Errorf("200,000 characters became %d: %s", n, got)
 	}
 	if text := strings.Repeat("x", 700); shorten(text) != text {

@@ -30,11 +30,11 @@ func Sites(w *Writer, report *rewrite.Report) {
 	}
 	switch {
 	case report.Again && report.Record != nil && Replaced(report):
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when they were rewritten (rope-rewrite %s), in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when rope-rewrite %s rewrote them, in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again && report.Record != nil:
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers have the op, verified equal when they were rewritten (rope-rewrite %s).", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers have the op already.", report.Model, len(report.Sites)), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers already have the op.", report.Model, len(report.Sites)), "  "))
 	default:
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers verified equal.", report.Model, verified, len(report.Sites)), "  "))
 	}
@@ -60,7 +60,7 @@ func Sites(w *Writer, report *rewrite.Report) {
 			w.Line("%s", Wrap(fmt.Sprintf("The op was compared with the original's frequencies of each call. Their relative error against the formula is up to %.1e, the op's up to %.1e.", originals, frequencies), ""))
 		}
 		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Proof != nil && s.Proof.PaddedDiffer }) {
-			w.Line("%s", Wrap("Padded tokens that see no key get zeros, unlike in the original. It was tested that no other token depends on them.", ""))
+			w.Line("%s", Wrap("Padded tokens that see no key get zeros, unlike in the original. A test showed that no other token depends on them.", ""))
 		}
 		for _, s := range report.Sites {
 			if s.Proof != nil && s.Proof.SkippedWhy != "" {
@@ -81,7 +81,7 @@ func notAllRun(p *rewrite.Proof) string {
 		list = append(list, fmt.Sprintf("no call had more than %d new tokens", p.LongestCall))
 	}
 	text := strings.Join(list, ", and ")
-	return strings.ToUpper(text[:1]) + text[1:] + ", because ONNX Runtime runs the original only so: " + p.SkippedWhy
+	return strings.ToUpper(text[:1]) + text[1:] + ", because ONNX Runtime runs the original only in this way: " + p.SkippedWhy
 }
 
 // DescribeSite says what an attention layer is, or why it is unchanged.

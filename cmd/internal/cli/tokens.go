@@ -60,7 +60,7 @@ func ReadText(flag, path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", flag, err)
 	case len(bytes.TrimSpace(text)) == 0:
-		return "", fmt.Errorf("%s: %s is empty; a text was expected", flag, path)
+		return "", fmt.Errorf("%s: %s is empty; expected a text", flag, path)
 	case !utf8.Valid(text):
 		return "", fmt.Errorf("%s: %s is not text in UTF-8; convert it (iconv -t UTF-8)", flag, path)
 	}

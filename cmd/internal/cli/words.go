@@ -37,10 +37,10 @@ var errWrong = errors.New("it is written in another way")
 // wordFlags are all of them. A new flag of words is a line here.
 func wordFlags() []wordFlag {
 	return []wordFlag{
-		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", true, setDocuments, "input, input:NAME or separator:TOKEN was expected"},
-			{"separator", true, setSeparator, "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"}}},
+		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", true, setDocuments, "expected input, input:NAME or separator:TOKEN"},
+			{"separator", true, setSeparator, "expected separator:TOKEN or separator:TOKEN,ends; TOKEN is the id of the token that begins or ends each document"}}},
 		{"kv", "growing or fixed:capacity=N", []word{{name: "growing", wrong: "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", true, setFixed, ""}}},
-		{"logits", "all, last or last:input=NAME", []word{{name: "all"}, {"last", true, setPlaces, "last or last:input=NAME was expected"}}},
+		{"logits", "all, last or last:input=NAME", []word{{name: "all"}, {"last", true, setPlaces, "expected last or last:input=NAME"}}},
 		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
 		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
 		{"angles", "exact or original", []word{{name: "exact", set: setAngles("exact")}, {name: "original", set: setAngles("original")}}},
@@ -111,10 +111,10 @@ func setFixed(o *rewrite.Options, rest string) error {
 			return fmt.Errorf("%s is given twice", key)
 		case key == "capacity":
 			if o.Cache.Capacity, err = rope.ParseTokens(value); err != nil || o.Cache.Capacity < 1 || o.Cache.Capacity > math.MaxInt32 {
-				return fmt.Errorf("capacity=%q: a number of tokens from 1 to %d was expected, for example 8192 or 8k", value, math.MaxInt32)
+				return fmt.Errorf("capacity=%q: expected a number of tokens from 1 to %d, for example 8192 or 8k", value, math.MaxInt32)
 			}
 		case key == "input" && value == "":
-			return errors.New("input=: the name of the new input for the cache's lengths was expected")
+			return errors.New("input=: expected the name of the new input for the cache's lengths")
 		case key == "input":
 			o.Cache.LengthInput = value
 		default:
@@ -123,7 +123,7 @@ func setFixed(o *rewrite.Options, rest string) error {
 		given[key] = true
 	}
 	if o.Cache.Capacity == 0 {
-		return errors.New("fixed: how many tokens? Write fixed:capacity=8k")
+		return errors.New("fixed needs a number of tokens; write fixed:capacity=8k")
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func choose(flag, text string) (w *word, rest string, err error) {
 	if err := otherFlag(flag, text); err != nil {
 		return nil, "", err
 	}
-	return nil, "", fmt.Errorf("%q: %s was expected%s", text, f.all, suggest.Hint(name, f.names()))
+	return nil, "", fmt.Errorf("%q: expected %s%s", text, f.all, suggest.Hint(name, f.names()))
 }
 
 // SetWord reads the value of a flag that takes words into options.

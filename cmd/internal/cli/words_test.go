@@ -39,36 +39,36 @@ func TestSetWord(t *testing.T) {
 			t.Errorf("--%s %s: %v, %+v", c.flag, c.text, err, got)
 		}
 	}
-	const expectSeparator = "separator:TOKEN or separator:TOKEN,ends was expected; TOKEN is the id of the token that begins or ends each document"
+	const expectSeparator = "expected separator:TOKEN or separator:TOKEN,ends; TOKEN is the id of the token that begins or ends each document"
 	for _, c := range []struct{ flag, text, want string }{
-		{"documents", "input:", `"input:": input, input:NAME or separator:TOKEN was expected`},
+		{"documents", "input:", `"input:": expected input, input:NAME or separator:TOKEN`},
 		{"documents", "separator", `"separator": ` + expectSeparator},
 		{"documents", "separator:-1", `"separator:-1": ` + expectSeparator},
 		{"documents", "separator:", `"separator:": ` + expectSeparator},
 		{"kv", "growing:8k", `"growing:8k": growing takes no keys; for a cache of N tokens write fixed:capacity=N`},
 		{"kv", "growing:", `"growing:": growing takes no keys; for a cache of N tokens write fixed:capacity=N`},
-		{"kv", "fixed", "fixed: how many tokens? Write fixed:capacity=8k"},
+		{"kv", "fixed", "fixed needs a number of tokens; write fixed:capacity=8k"},
 		{"kv", "fixed:", `unknown key ""; keys: capacity, input`},
 		{"kv", "fixed:8k", `"8k" is not key=value; write fixed:capacity=8k`},
-		{"kv", "fixed:input=n", "fixed: how many tokens? Write fixed:capacity=8k"},
-		{"kv", "fixed:capacity=0", `capacity="0": a number of tokens from 1 to 2147483647 was expected, for example 8192 or 8k`},
+		{"kv", "fixed:input=n", "fixed needs a number of tokens; write fixed:capacity=8k"},
+		{"kv", "fixed:capacity=0", `capacity="0": expected a number of tokens from 1 to 2147483647, for example 8192 or 8k`},
 		{"kv", "fixed:capacity=8,capacity=9", "capacity is given twice"},
-		{"kv", "fixed:capacity=8,input=", "input=: the name of the new input for the cache's lengths was expected"},
+		{"kv", "fixed:capacity=8,input=", "input=: expected the name of the new input for the cache's lengths"},
 		{"kv", "fixed:capcity=8", `unknown key "capcity" (did you mean "capacity"?); keys: capacity, input`},
 		{"kv", "last", "last is a value of --logits; write --logits last"},
 		{"kv", "yarn:factor=2", "yarn is a method of --scaling; write --scaling yarn:factor=2"},
 		{"logits", "all:1", `"all:1": all takes no keys`},
-		{"logits", "last:", `"last:": last or last:input=NAME was expected`},
-		{"logits", "last:input=", `"last:input=": last or last:input=NAME was expected`},
-		{"logits", "last:at", `"last:at": last or last:input=NAME was expected`},
+		{"logits", "last:", `"last:": expected last or last:input=NAME`},
+		{"logits", "last:input=", `"last:input=": expected last or last:input=NAME`},
+		{"logits", "last:at", `"last:at": expected last or last:input=NAME`},
 		{"base", "original:x", `"original:x": original takes no keys`},
 		{"cache", "raw:anything", `"raw:anything": raw takes no keys`},
 		{"cache", "Rotated:", `"Rotated:": rotated takes no keys`},
 		{"precision", "fast:2", `"fast:2": fast takes no keys`},
 		{"fallback", "none:x", `"none:x": none takes no keys`},
 		{"weights", "link:x", `"link:x": link takes no keys`},
-		{"cache", "row", `"row": rotated or raw was expected (did you mean "raw"?)`},
-		{"target", "cuda", `"cuda": ops or onnx or contrib was expected`},
+		{"cache", "row", `"row": expected rotated or raw (did you mean "raw"?)`},
+		{"target", "cuda", `"cuda": expected ops or onnx or contrib`},
 	} {
 		if err := SetWord(&rewrite.Options{}, c.flag, c.text); err == nil || err.Error() != c.want {
 			t.Errorf("--%s %s: %v, want %s", c.flag, c.text, err, c.want)

@@ -18,7 +18,7 @@ func Attended(layer int, p ref.Problem, head int) (figure.Lines, error) {
 	}
 	f := figure.Lines{Title: "Attention by distance, " + what, XLabel: "tokens between query and key, and one more", YLabel: "mean weight", TokensX: true, LogX: true, LogY: true}
 	if p.Batch != 1 || p.Past > 0 {
-		return f, fmt.Errorf("one row without a past was expected")
+		return f, fmt.Errorf("expected one row without a past")
 	}
 	if head >= p.Attention.Heads {
 		return f, fmt.Errorf("the layer has %d heads, from 0 on", p.Attention.Heads)

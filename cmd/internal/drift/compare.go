@@ -102,17 +102,17 @@ func Unfit(p ref.Problem) string {
 	}
 	switch {
 	case a.Encoding.Axes != nil:
-		return "its tokens have several positions, which are not shifted as one"
+		return "its tokens have several positions, which cannot be shifted together"
 	case a.QueryFactors != nil || a.KeyFactors != nil:
-		return "its queries and keys are weighted behind the rotation"
+		return "its queries and keys are multiplied by weights after the rotation"
 	case p.Batch != 1 || past > 0 || p.Length == 0 || len(p.Positions) != p.Length:
 		return "one row of tokens without a past is measured"
 	case len(a.Bands) > 1 || a.Chunk > 0 || a.Drawn.Range > 0:
-		return "its position map is not measured: distances are not those of the positions"
+		return "it has a position map, so its distances are not those of the positions"
 	case a.Mask.Documents != rope.NoDocuments || a.Mask.Restart || a.Mask.Bias || a.Mask.FirstKeys > 0:
-		return "its mask is not measured: documents, first keys or a bias of the model's own"
+		return "its mask uses documents, first keys or the model's own bias"
 	case a.Encoding.RotaryDim() == 0:
-		return "it rotates nothing"
+		return "it does not rotate queries and keys"
 	}
 	return ""
 }

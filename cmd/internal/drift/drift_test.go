@@ -170,10 +170,10 @@ func TestModel(t *testing.T) {
 // What is not measured is refused with the reason.
 func TestUnfit(t *testing.T) {
 	for want, change := range map[string]func(*ref.Problem){
-		"one row":      func(p *ref.Problem) { p.Past = 1 },
-		"position map": func(p *ref.Problem) { p.Attention.Bands = make([]rope.Band, 2) },
-		"mask":         func(p *ref.Problem) { p.Attention.Mask.Bias = true },
-		"nothing":      func(p *ref.Problem) { p.Attention.Encoding.Frequencies = nil },
+		"one row":         func(p *ref.Problem) { p.Past = 1 },
+		"position map":    func(p *ref.Problem) { p.Attention.Bands = make([]rope.Band, 2) },
+		"mask":            func(p *ref.Problem) { p.Attention.Mask.Bias = true },
+		"does not rotate": func(p *ref.Problem) { p.Attention.Encoding.Frequencies = nil },
 	} {
 		p := read(t).problem(0)
 		if reason := drift.Unfit(p); reason != "" {

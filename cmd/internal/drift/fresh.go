@@ -35,7 +35,7 @@ func Spread(model string) (float64, error) {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if !(config.Range > 0) {
-		return 0, fmt.Errorf("%s: initializer_range %g; a number above 0 was expected", path, config.Range)
+		return 0, fmt.Errorf("%s: initializer_range %g; expected a number above 0", path, config.Range)
 	}
 	return config.Range, nil
 }
@@ -91,7 +91,7 @@ func freshen(m *onnx.Model, spread float64) error {
 		m.Graph.Initializers[i] = onnx.NewTensor(t.Name, onnx.Float, t.Dims, raw)
 	}
 	if matrices < 2 {
-		return errors.New("the model has no weights in float32 that could be drawn anew; measure without --control")
+		return errors.New("the model has no float32 weights to replace by random ones; leave --control out")
 	}
 	return nil
 }

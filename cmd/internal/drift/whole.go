@@ -17,7 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
-var errNoPositions = errors.New("it does not take the positions of its tokens, so that they cannot be shifted; measure one run (without --whole-model)")
+var errNoPositions = errors.New("the model takes no positions as input, so they cannot be shifted; leave --whole-model out to measure one run")
 
 // positionIDs is the place of an input of the op.
 const positionIDs = 5
@@ -94,7 +94,7 @@ func RunWhole(ctx context.Context, path string, opts WholeOptions) (*Whole, erro
 		if opts.Control {
 			control, err := w.arithmetic(ctx, path, m, a, opts, true)
 			if err != nil {
-				return nil, fmt.Errorf("%s: freshly drawn weights: %w", path, err)
+				return nil, fmt.Errorf("%s with random weights: %w", path, err)
 			}
 			for i := range rows {
 				rows[i].Control = &control[i]
@@ -109,7 +109,7 @@ func RunWhole(ctx context.Context, path string, opts WholeOptions) (*Whole, erro
 func (w *Whole) arithmetic(ctx context.Context, path string, m *onnx.Model, a Arithmetic, opts WholeOptions, fresh bool) ([]WholeRow, error) {
 	say := func(text string) {
 		if fresh {
-			text += " of freshly drawn weights"
+			text += " with random weights"
 		}
 		if opts.Rewrite.Progress != nil {
 			opts.Rewrite.Progress(text)
@@ -219,11 +219,11 @@ func unfitWhole(op rewrite.Op, length int) string {
 	a := op.Attention
 	switch {
 	case len(op.Node.Inputs) <= positionIDs || op.Node.Inputs[positionIDs] == "":
-		return "its positions are those in the cache, which are not shifted"
+		return "its positions are those in the cache, which do not shift"
 	case a.Encoding.LengthDependent.Trained > 0:
-		return "its frequencies depend on the length of a call, so that a shift changes them"
+		return "its frequencies depend on the length of a call, so a shift changes them"
 	case a.Temperature != rope.Temperature{}:
-		return "its scores depend on the position itself, so that a shift changes them"
+		return "its scores depend on the position itself, so a shift changes them"
 	}
 	return Unfit(ref.Problem{Attention: a, Batch: 1, Length: length, Positions: positions(length, 0)})
 }

@@ -103,7 +103,7 @@ func (a *About) addFiles(ctx context.Context, model string) error {
 func (a About) differs(title []byte) error {
 	var was About
 	if err := json.Unmarshal(title, &was); err != nil || was.Files == nil {
-		return errors.New("its samples do not say of which model they are; name another folder")
+		return errors.New("its samples do not say which model they belong to; name another folder")
 	}
 	var changed []string
 	for _, path := range slices.Sorted(maps.Keys(union(a.Files, was.Files))) {
@@ -118,9 +118,9 @@ func (a About) differs(title []byte) error {
 		}
 	}
 	if len(changed) == 0 || !slices.Equal(a.Variants, was.Variants) {
-		return errors.New("it belongs to an evaluation of other models, tasks or numbers; name another folder")
+		return errors.New("it belongs to an evaluation with other models, tasks or numbers; name another folder")
 	}
-	return fmt.Errorf("its samples were computed before a change of %s, and do not belong to what is there now; name another folder", strings.Join(changed, ", "))
+	return fmt.Errorf("%s changed after its samples were computed; name another folder", strings.Join(changed, ", "))
 }
 
 func union(a, b map[string]string) map[string]string {

@@ -20,7 +20,7 @@ var checkForm = regexp.MustCompile(`^([a-z]+)@([0-9]+[kKmM]?)(>=|<=)([0-9.]+)$`)
 
 // ParseCheck reads TASK@LENGTH>=RATE, or perplexity@LENGTH<=NUMBER.
 func ParseCheck(text string) (Check, error) {
-	bad := fmt.Errorf("%q: a condition such as passkey@12K>=0.9 or perplexity@8K<=15 was expected", text)
+	bad := fmt.Errorf("%q: expected a condition such as passkey@12K>=0.9 or perplexity@8K<=15", text)
 	m := checkForm.FindStringSubmatch(text)
 	if m == nil {
 		return Check{}, bad
@@ -58,7 +58,7 @@ func (c Check) In(p Plan) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s is about %s at %d tokens, which is not measured", c.Text, c.task, c.length)
+	return fmt.Errorf("%s needs %s at %d tokens, which is not measured", c.Text, c.task, c.length)
 }
 
 // Holds reports whether a variant meets the condition: by the end of the interval of 95 % that is

@@ -51,7 +51,7 @@ func parseForm(b []byte) (f Form, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil {
-		return f, fmt.Errorf("the form of a prompt cannot be read: %w", err)
+		return f, fmt.Errorf("the prompt file cannot be read: %w", err)
 	}
 	f.Needles = max(f.Needles, 1)
 	if f.Need == 0 {
@@ -62,11 +62,11 @@ func parseForm(b []byte) (f Form, err error) {
 	}
 	switch {
 	case !strings.Contains(f.Needle, "{key}"):
-		return f, errors.New("needle: a text with {key} was expected")
+		return f, errors.New("needle: expected a text with {key}")
 	case f.Question == "":
-		return f, errors.New("question: a text was expected")
+		return f, errors.New("question: expected a text")
 	case f.Tokens < 1:
-		return f, errors.New("tokens: a number above 0 was expected, the most tokens of an answer")
+		return f, errors.New("tokens: expected a number above 0: the longest answer in tokens")
 	case f.Need < 1 || f.Need > f.Needles:
 		return f, fmt.Errorf("need: %d of %d needles cannot be found", f.Need, f.Needles)
 	}

@@ -26,7 +26,7 @@ func OpenJournal(path string, about About, resume bool) (*Journal, []Sample, err
 	}
 	f, err := os.OpenFile(path, flags, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("%s is there from an earlier evaluation: continue it with --resume, or name another folder", path)
+		return nil, nil, fmt.Errorf("%s exists from an earlier evaluation; continue it with --resume, or name another folder", path)
 	}
 	if err != nil {
 		return nil, nil, err

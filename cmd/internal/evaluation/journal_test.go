@@ -60,9 +60,9 @@ func TestJournal(t *testing.T) {
 		{about, false, "--resume"},
 		{other(func(a *About) { a.Tasks = []string{"kv"} }), true, "other models, tasks or numbers"},
 		{other(func(a *About) { a.Variants, a.Files = []string{"none", "b"}, nil }), true, "other models, tasks or numbers"},
-		{other(func(a *About) { a.Files = map[string]string{"model.onnx": "2"} }), true, "before a change of model.onnx, and"},
-		{other(func(a *About) { a.Files = map[string]string{"model.onnx": "1", "tokenizer.json": "2"} }), true, "before a change of tokenizer.json, and"},
-		{other(func(a *About) { a.Text = "1" }), true, "before a change of the text of --text, and"},
+		{other(func(a *About) { a.Files = map[string]string{"model.onnx": "2"} }), true, "model.onnx changed after its samples were computed"},
+		{other(func(a *About) { a.Files = map[string]string{"model.onnx": "1", "tokenizer.json": "2"} }), true, "tokenizer.json changed after its samples were computed"},
+		{other(func(a *About) { a.Text = "1" }), true, "the text of --text changed after its samples were computed"},
 		{other(func(a *About) { a.Seed = 7 }), true, "other models, tasks or numbers"},
 	} {
 		if _, _, err := OpenJournal(path, c.about, c.resume); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -72,7 +72,7 @@ func TestJournal(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"variants":["none","model.onnx"],"Tasks":["passkey"]}`+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := OpenJournal(path, about, true); err == nil || !strings.Contains(err.Error(), "do not say of which model") {
+	if _, _, err := OpenJournal(path, about, true); err == nil || !strings.Contains(err.Error(), "do not say which model") {
 		t.Errorf("%v", err)
 	}
 }

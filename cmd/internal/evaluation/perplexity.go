@@ -36,7 +36,7 @@ func (r *runner) windows(ctx context.Context, v Variant, m *opened) error {
 	}
 	longest := r.Lengths[len(r.Lengths)-1]
 	if len(ids) < longest {
-		return fmt.Errorf("the text has %d tokens, and windows of %d were asked for; give a longer text or shorter lengths", len(ids), longest)
+		return fmt.Errorf("the text has %d tokens, too few for windows of %d; give a longer text or shorter lengths", len(ids), longest)
 	}
 	count := min(r.Windows, len(ids)/longest)
 	lengths := []int{longest}
@@ -147,7 +147,7 @@ func rowLosses(logits lm.Logits, next []int64, into []float64) error {
 					return
 				}
 				if into[i] = -scores[next[i]]; math.IsNaN(into[i]) {
-					errs[part] = fmt.Errorf("the model gives scores that are not numbers")
+					errs[part] = fmt.Errorf("the model's scores are not numbers (NaN)")
 					return
 				}
 			}

@@ -29,20 +29,20 @@ type Plan struct {
 func (p Plan) Check() error {
 	switch {
 	case len(p.Tasks) == 0:
-		return errors.New("no task: name some of them")
+		return errors.New("no task is given")
 	case len(p.Lengths) == 0 || slices.Min(p.Lengths) < 1:
-		return errors.New("lengths: numbers of tokens above 0 were expected")
+		return errors.New("lengths: expected numbers of tokens above 0")
 	case p.Samples < 1 || p.Windows < 1:
-		return errors.New("samples and windows: numbers above 0 were expected")
+		return errors.New("samples and windows: expected numbers above 0")
 	case slices.ContainsFunc(slices.Collect(maps.Values(p.SamplesAt)), func(n int) bool { return n < 1 }):
-		return errors.New("samples: numbers above 0 were expected")
+		return errors.New("samples: expected numbers above 0")
 	case len(p.Depths) == 0 || slices.Min(p.Depths) < 0 || slices.Max(p.Depths) > 1:
-		return errors.New("depths: shares of the text from 0 to 1 were expected")
+		return errors.New("depths: expected shares of the text from 0 to 1")
 	}
 	for _, name := range p.Tasks {
 		if name == Perplexity {
 			if p.Text == "" {
-				return errors.New("perplexity is measured on a text, and none is given")
+				return errors.New("perplexity needs a text, and none is given")
 			}
 			continue
 		}
@@ -72,7 +72,7 @@ func (p Plan) form(name string) (Form, error) {
 		f.Haystack = p.Haystack
 	}
 	if name != "kv" && len(sentences(f.Haystack)) == 0 {
-		return f, fmt.Errorf("%s: haystack: a text was expected, in which needles are hidden", name)
+		return f, fmt.Errorf("%s: haystack: expected a text to hide needles in", name)
 	}
 	return f, nil
 }

@@ -102,17 +102,17 @@ func TestRun(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	v, options := variants(t)
 	for want, change := range map[string]func(*evaluation.Plan){
-		"no task":                        func(p *evaluation.Plan) { p.Tasks = nil },
-		"unknown task \"passky\"":        func(p *evaluation.Plan) { p.Tasks = []string{"passky"} },
-		"samples: numbers above":         func(p *evaluation.Plan) { p.SamplesAt = map[int]int{400: 0} },
-		"lengths:":                       func(p *evaluation.Plan) { p.Lengths = []int{0} },
-		"depths:":                        func(p *evaluation.Plan) { p.Depths = []float64{1.5} },
-		"samples and windows":            func(p *evaluation.Plan) { p.Samples = 0 },
-		"a text, and none is given":      func(p *evaluation.Plan) { p.Text = "" },
-		"the text has 7 tokens":          func(p *evaluation.Plan) { p.Tasks, p.Text = []string{evaluation.Perplexity}, "A text." },
-		"100 tokens are too few":         func(p *evaluation.Plan) { p.Lengths = []int{100} },
-		"caches may take 0.0 MB":         func(p *evaluation.Plan) { p.Memory = 1000 },
-		"haystack: a text was expected,": func(p *evaluation.Plan) { p.Forms = map[string]evaluation.Form{"passkey": {Needle: "{key}"}} },
+		"no task":                         func(p *evaluation.Plan) { p.Tasks = nil },
+		"unknown task \"passky\"":         func(p *evaluation.Plan) { p.Tasks = []string{"passky"} },
+		"samples: expected numbers above": func(p *evaluation.Plan) { p.SamplesAt = map[int]int{400: 0} },
+		"lengths:":                        func(p *evaluation.Plan) { p.Lengths = []int{0} },
+		"depths:":                         func(p *evaluation.Plan) { p.Depths = []float64{1.5} },
+		"samples and windows":             func(p *evaluation.Plan) { p.Samples = 0 },
+		"a text, and none is given":       func(p *evaluation.Plan) { p.Text = "" },
+		"the text has 7 tokens":           func(p *evaluation.Plan) { p.Tasks, p.Text = []string{evaluation.Perplexity}, "A text." },
+		"100 tokens are too few":          func(p *evaluation.Plan) { p.Lengths = []int{100} },
+		"caches may take 0.0 MB":          func(p *evaluation.Plan) { p.Memory = 1000 },
+		"haystack: expected a text":       func(p *evaluation.Plan) { p.Forms = map[string]evaluation.Form{"passkey": {Needle: "{key}"}} },
 	} {
 		p := plan()
 		change(&p)
@@ -136,7 +136,7 @@ func TestRunRefuses(t *testing.T) {
 func TestWindowsDoNotOverlap(t *testing.T) {
 	v, options := variants(t)
 	p := evaluation.Plan{Tasks: []string{evaluation.Perplexity}, Lengths: []int{400}, Depths: []float64{0}, Samples: 1, Windows: 8}
-	for windows, note := range map[int]string{1: "room for 1 of the 8 windows, which do not overlap. One window has no interval", 2: "room for 2 of the 8"} {
+	for windows, note := range map[int]string{1: "long enough for 1 of the 8 windows. One window gives no interval", 2: "long enough for 2 of the 8"} {
 		p.Text = strings.Repeat("abcdefghi ", 40*windows+20)
 		samples, err := run(t, p, v[:1], evaluation.Options{Model: options})
 		if err != nil {

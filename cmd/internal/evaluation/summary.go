@@ -130,9 +130,9 @@ func (p Plan) Notes(s Summary) (notes []string) {
 		if r.Windows >= p.Windows {
 			continue
 		}
-		note := fmt.Sprintf("Perplexity: the text has room for %d of the %d windows, which do not overlap.", r.Windows, p.Windows)
+		note := fmt.Sprintf("Perplexity: the text is long enough for %d of the %d windows.", r.Windows, p.Windows)
 		if r.Windows == 1 {
-			note += " One window has no interval; give a longer text or shorter lengths."
+			note += " One window gives no interval; give a longer text or shorter lengths."
 		}
 		return append(notes, note)
 	}

@@ -42,10 +42,10 @@ const Perplexity = "perplexity"
 
 func tasks() []task {
 	return []task{
-		{"passkey", "a number in a text that says nothing", passkey},
-		{"needles", "four numbers, of which two must be found", needles},
+		{"passkey", "a number hidden in a meaningless text", passkey},
+		{"needles", "four numbers, two of which must be found", needles},
 		{"kv", "a value by its key, among many", pairs},
-		{"variables", "variables that get their value from one another", variables},
+		{"variables", "variables that are assigned to one another", variables},
 	}
 }
 

@@ -84,7 +84,7 @@ func readable(file string) error {
 	}
 	defer m.Close()
 	for err := range m.UnreadableData() {
-		return fmt.Errorf("%w; no runtime loads the model without it: put the file there", err)
+		return fmt.Errorf("%w; no runtime loads the model without this file: put it there", err)
 	}
 	return nil
 }

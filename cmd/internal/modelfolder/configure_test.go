@@ -85,7 +85,7 @@ func TestTwoBases(t *testing.T) {
 		{"one type", "", "scaling linear:factor=2", []string{
 			`rope_parameters.full_attention {"rope_theta":10000.0, "rope_type":"default"} → {"rope_type":"linear", "factor":2, "rope_theta":10000}`}, nil, audit.AllAgree},
 		{"one for all", flat, "scaling linear:factor=2@all", nil, []string{
-			"config.json: the scaling linear:factor=2 starts from several rope_theta (1000, 10000) and it has one for all layers, so it is unchanged in that",
+			"config.json: the scaling linear:factor=2 starts from several rope_theta (1000, 10000), but it has one for all layers, so its rotation is unchanged",
 			"model.onnx: audit will exit with 5: config.json: rope_parameters.rope_theta says 10000, and rope_theta is 1000 in layers 0",
 			"model.onnx: audit will exit with 5: config.json: rope_parameters says none, and rope_scaling is linear:factor=2 in layers 0-1"}, audit.SomeDiffer},
 	} {

@@ -291,7 +291,7 @@ func TestHalfPatched(t *testing.T) {
 			continue
 		}
 		for _, w := range x.Report.Warnings {
-			if strings.Contains(w, "asks for a scaling") {
+			if strings.Contains(w, "names a scaling") {
 				t.Errorf("%s: %s", x.Path, w)
 			}
 		}

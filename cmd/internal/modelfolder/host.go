@@ -44,11 +44,11 @@ func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewri
 	}
 	switch {
 	case report.Fallback == nil:
-		return "", fmt.Errorf("it names an op library of its own, %s, and GenAI loads no second one, so the model needs its fallback there; leave out --fallback none, or give --target onnx", own)
+		return "", fmt.Errorf("it already names an op library, %s, and GenAI loads only one, so the model needs its fallback there; leave out --fallback none, or give --target onnx", own)
 	case report.Fallback.Reason != "":
-		return "", fmt.Errorf("it names an op library of its own, %s, and GenAI loads no second one, so the model needs a fallback there and has none (%s); give --target onnx", own, report.Fallback.Reason)
+		return "", fmt.Errorf("it already names an op library, %s, and GenAI loads only one, so the model needs a fallback there but has none (%s); give --target onnx", own, report.Fallback.Reason)
 	}
-	f.Warnings = append(f.Warnings, fmt.Sprintf("%s: it names an op library of its own, %s, which stays. GenAI loads no second one, and runs the model on its fallback, more slowly. "+
+	f.Warnings = append(f.Warnings, fmt.Sprintf("%s: it already names an op library, %s, which stays. GenAI loads only one, so it runs the model on its fallback, more slowly. "+
 		"%s is beside it; a program that makes its own session registers both, from within the new folder: in Python %s in C %s",
 		config, own, library, pythonLine(library), cLine(library)))
 	return library, nil

@@ -44,7 +44,7 @@ func TestOwnLibraryStays(t *testing.T) {
 		}
 	}
 	warned := strings.Join(f.Warnings, "\n")
-	if !strings.Contains(warned, "genai_config.json: it names an op library of its own, libtheirs.so, which stays") {
+	if !strings.Contains(warned, "genai_config.json: it already names an op library, libtheirs.so, which stays") {
 		t.Errorf("warnings %q", warned)
 	}
 	if len(warned) > 640 {
@@ -123,7 +123,7 @@ func TestOwnLibraryNeedsAFallback(t *testing.T) {
 		f.Close()
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"genai_config.json: it names an op library of its own, libtheirs.so", "leave out --fallback none, or give --target onnx"} {
+	for _, want := range []string{"genai_config.json: it already names an op library, libtheirs.so", "leave out --fallback none, or give --target onnx"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -22,7 +22,7 @@ func takeLock(name string) (*os.File, error) {
 			return nil, errors.Join(errTaken, file.Close())
 		}
 		if err != nil {
-			return file, nil // the file system has no locks
+			return file, nil // the file system has no locks, and two runs at once are not seen
 		}
 		mine, err := file.Stat()
 		if err != nil {

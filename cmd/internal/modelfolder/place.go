@@ -17,7 +17,7 @@ type place struct {
 	lock  *os.File
 }
 
-var errTaken = errors.New("another run of rope-rewrite writes it now")
+var errTaken = errors.New("another run of rope-rewrite is writing it")
 
 // takePlace makes a place this run's alone, until it is released, and clears up what a killed run left there.
 func takePlace(input, output string) (*place, error) {
@@ -36,11 +36,11 @@ func takePlace(input, output string) (*place, error) {
 	}
 	switch {
 	case inside(output, input):
-		return nil, fmt.Errorf("%s is the input folder or a part of it, and originals are never changed; give another name with -o", output)
+		return nil, fmt.Errorf("%s is the input folder or inside it, and originals are never changed; give another name with -o", output)
 	case inside(input, output):
-		return nil, fmt.Errorf("%s holds the input folder, and originals are never changed; give another name with -o", output)
+		return nil, fmt.Errorf("%s contains the input folder, and originals are never changed; give another name with -o", output)
 	case inside(here, output):
-		return nil, fmt.Errorf("%s holds the folder that the command runs in, and a folder is replaced as a whole; give another name with -o", output)
+		return nil, fmt.Errorf("%s contains the current folder, which would be replaced too; give another name with -o", output)
 	case isFolder(p.path): // it is a link to one, maybe
 		if p.path, err = filepath.EvalSymlinks(p.path); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (p *place) checkLoss(f *Folder) error {
 		rel, err := filepath.Rel(p.path, name)
 		rel = filepath.ToSlash(rel)
 		if err == nil && !f.has(rel) && !slices.Contains(earlier.Added, rel) {
-			return fmt.Errorf("%s would be lost, because the new folder does not have it; move it away, or give another name with -o", filepath.Join(p.given, rel))
+			return fmt.Errorf("%s would be lost, because the new folder does not contain it; move it away, or give another name with -o", filepath.Join(p.given, rel))
 		}
 		return err
 	})

@@ -101,7 +101,7 @@ func TestTwoRuns(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := <-refused; err == nil || !strings.Contains(err.Error(), "another run of rope-rewrite writes it now; wait for it, or give another name with -o") {
+	if err := <-refused; err == nil || !strings.Contains(err.Error(), "another run of rope-rewrite is writing it; wait for it, or give another name with -o") {
 		t.Errorf("in the midst of another run: %v", err)
 	}
 	runs := map[string]*modelfolder.Folder{"first": first, "second": second}
@@ -110,7 +110,7 @@ func TestTwoRuns(t *testing.T) {
 		for _, f := range runs {
 			wait.Go(func() {
 				err := f.Write(context.Background(), output, modelfolder.WriteOptions{Force: true})
-				if err != nil && !strings.Contains(err.Error(), "another run of rope-rewrite writes it now") {
+				if err != nil && !strings.Contains(err.Error(), "another run of rope-rewrite is writing it") {
 					t.Error(err)
 				}
 			})
@@ -136,9 +136,9 @@ func TestNoPlace(t *testing.T) {
 	}
 	long := strings.Repeat("x", 250)
 	for output, want := range map[string]string{
-		filepath.Join(home, "all"):       "holds the input folder, and originals are never changed",
-		filepath.Join(home, "link"):      "is the input folder or a part of it",
-		filepath.Join(home, "link/new"):  "is the input folder or a part of it",
+		filepath.Join(home, "all"):       "contains the input folder, and originals are never changed",
+		filepath.Join(home, "link"):      "is the input folder or inside it",
+		filepath.Join(home, "link/new"):  "is the input folder or inside it",
 		filepath.Join(home, long):        "nothing can be written in " + home,
 		filepath.Join(home, "none/new"):  "is not a folder; make it first",
 		filepath.Join(input, "../../no"): "",
@@ -151,7 +151,7 @@ func TestNoPlace(t *testing.T) {
 	write(t, home, "elsewhere/here/file", "x")
 	t.Chdir(filepath.Join(home, "elsewhere", "here"))
 	for _, output := range []string{".", ".."} {
-		if err := modelfolder.CheckOutput(input, output, true); err == nil || !strings.Contains(err.Error(), "holds the folder that the command runs in") {
+		if err := modelfolder.CheckOutput(input, output, true); err == nil || !strings.Contains(err.Error(), "contains the current folder") {
 			t.Errorf("%s: %v", output, err)
 		}
 	}
@@ -167,10 +167,16 @@ func TestReadOnlyParent(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "input/model.onnx", "x")
 	write(t, home, "parent/file", "x")
-	if err := os.Chmod(filepath.Join(home, "parent"), 0o555); err != nil {
+	parent := filepath.Join(home, "parent")
+	if err := os.Chmod(parent, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	err := modelfolder.CheckOutput(filepath.Join(home, "input"), filepath.Join(home, "parent", "new"), false)
+	t.Cleanup(func() {
+		if err := os.Chmod(parent, 0o755); err != nil {
+			t.Error(err)
+		}
+	})
+	err := modelfolder.CheckOutput(filepath.Join(home, "input"), filepath.Join(parent, "new"), false)
 	if want := "parent: permission denied; give another name with -o"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

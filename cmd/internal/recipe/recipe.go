@@ -99,12 +99,12 @@ func Parse(file string, data []byte) (*Recipe, error) {
 	}
 	switch err := reader.Decode(&second); {
 	case err == nil:
-		return nil, at(second.Line, "a second document begins here; a recipe is one, so write it into a file of its own")
+		return nil, at(second.Line, "a second document begins here; a recipe is one document, so put this into another file")
 	case !errors.Is(err, io.EOF):
 		return nil, notYAML(file, err)
 	}
 	if len(document.Content) == 0 {
-		return nil, at(1, "the recipe is empty; write version: %d and what is wanted", Version)
+		return nil, at(1, "the recipe is empty; write version: %d and the flags", Version)
 	}
 	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {
@@ -173,7 +173,7 @@ func (k kinds) flags(name string, value *yaml.Node) ([]Flag, *yaml.Node, error) 
 		var list []Flag
 		for _, item := range value.Content {
 			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-				return nil, item, errors.New("a text such as yarn:factor=4 was expected")
+				return nil, item, errors.New("expected a text such as yarn:factor=4")
 			}
 			list = append(list, Flag{name, item.Value, item.Line})
 		}
@@ -192,7 +192,7 @@ func (k kinds) flags(name string, value *yaml.Node) ([]Flag, *yaml.Node, error) 
 		}
 		return []Flag{{name, string(text), value.Line}}, nil, nil
 	}
-	return nil, value, errors.New("a value was expected, not a reference")
+	return nil, value, errors.New("expected a value, not a reference")
 }
 
 // scalar refuses a value of another kind than the key takes.
@@ -220,7 +220,7 @@ func (k kinds) scalar(value *yaml.Node) error {
 			expected = append(expected, e.what)
 		}
 	}
-	return fmt.Errorf("%q: %s was expected", value.Value, strings.Join(expected, " or "))
+	return fmt.Errorf("%q: expected %s", value.Value, strings.Join(expected, " or "))
 }
 
 // Text is the recipe as Parse reads it.

@@ -43,16 +43,16 @@ func TestParseErrors(t *testing.T) {
 		"version: 2":                           "r.yaml:1: version 2: this rope-rewrite knows version 1",
 		"version: 1\nscalling: x":              `r.yaml:2: unknown key "scalling" (did you mean "scaling"?)`,
 		"version: 1\nmask: a\nmask: b":         "r.yaml:3: ",
-		"version: 1\n\nopset: new":             `r.yaml:3: opset: "new": a whole number was expected`,
+		"version: 1\n\nopset: new":             `r.yaml:3: opset: "new": expected a whole number`,
 		"version: 1\nkv: [a, b]":               "r.yaml:2: kv: takes one value, not a list",
 		"version: 1\nscaling: []":              "r.yaml:2: scaling: the list is empty",
-		"version: 1\nscaling:\n- a\n- 5":       "r.yaml:4: scaling: a text such as yarn:factor=4 was expected",
+		"version: 1\nscaling:\n- a\n- 5":       "r.yaml:4: scaling: expected a text such as yarn:factor=4",
 		"version: 1\nscaling: {factor: 2}":     "r.yaml:2: scaling: takes no keys",
-		"version: 1\nallow-partial: 1":         "true or false was expected",
-		"version: 1\nscaling:":                 `a text or a list of texts was expected`,
+		"version: 1\nallow-partial: 1":         "expected true or false",
+		"version: 1\nscaling:":                 `expected a text or a list of texts`,
 		"version: 1\nmask: a\n---\nversion: 1": "r.yaml:3: a second document begins here",
 		"version: 1\na: [":                     "r.yaml:2: this is not YAML",
-		"version: 1\nmask: &x a\nkv: *x":       "r.yaml:3: kv: a value was expected, not a reference",
+		"version: 1\nmask: &x a\nkv: *x":       "r.yaml:3: kv: expected a value, not a reference",
 	} {
 		_, err := recipe.Parse("r.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -81,7 +81,7 @@ func (m *machine) slice(v, from, to, step any) any {
 		case v == nil:
 			return nil
 		case !integer:
-			failf("a %s is no bound of a slice", typeName(v))
+			failf("a %s cannot be the bound of a slice", typeName(v))
 		}
 		return &i
 	}
@@ -185,7 +185,7 @@ func (m *machine) iterate(v any) []any {
 			items = append(items, v.from+i*v.step)
 		}
 	default:
-		failf("a %s has no items to go through", typeName(v))
+		failf("a %s has no items to loop over", typeName(v))
 	}
 	m.spend(len(items))
 	return slices.Clip(items)

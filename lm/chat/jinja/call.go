@@ -107,7 +107,7 @@ func (e *call) eval(f *frame) any {
 		return f.callMacro(c, given)
 	case *loopValue:
 		if c.recurse == nil {
-			failf("loop is called in a for that is not recursive")
+			failf("loop is called in a for loop that is not recursive")
 		}
 		return c.recurse(given.bind("loop", 1, "iterable")[0], c.depth+1)
 	case undefined:

@@ -106,7 +106,7 @@ func (f *frame) assign(to target, value any) {
 	case to.attribute != "":
 		ns, ok := f.lookup(to.name).(*namespace)
 		if !ok {
-			failf("%s is no namespace, so its attribute %s cannot be set", to.name, to.attribute)
+			failf("%s is not a namespace, so its attribute %s cannot be set", to.name, to.attribute)
 		}
 		ns.values.set(to.attribute, value)
 	default:

@@ -27,7 +27,7 @@ func (m *machine) getter(attribute, otherwise any) func(v any) any {
 			}
 		}
 	default:
-		failf("a %s is no attribute", typeName(attribute))
+		failf("a %s is not the name of an attribute", typeName(attribute))
 	}
 	return func(v any) any {
 		m.spend(1 + len(path))

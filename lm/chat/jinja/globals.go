@@ -91,7 +91,7 @@ func strftime(now time.Time, format string) string {
 			i++
 		}
 		if i == len(format) {
-			failf("the time format %q ends within a directive", format)
+			failf("the time format %q ends inside a directive", format)
 		}
 		layout, ok := directives[format[i]]
 		switch {

@@ -73,7 +73,7 @@ func (t *Template) Render(variables map[string]any, now time.Time) (result strin
 func (m *machine) spend(steps int) {
 	m.steps += steps
 	if m.steps > MaxSteps || steps < 0 {
-		failf("the template does more than %d steps, so it is stopped", MaxSteps)
+		failf("the template takes more than %d steps, so it was stopped", MaxSteps)
 	}
 }
 

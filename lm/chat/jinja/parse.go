@@ -13,15 +13,15 @@ const (
 	maxNesting = 200
 )
 
-// Template is a template that was read. It may be rendered by several goroutines.
+// Template is a parsed template. Several goroutines may render it.
 type Template struct {
 	body    *block
 	filters map[string]valueFilter
 	tests   map[string]valueTest
 }
 
-// Parse reads a template. What Jinja has and this package does not is an error
-// that names it, here or, if it cannot be seen yet, when the template is rendered.
+// Parse reads a template. A feature of Jinja that this package does not have is an
+// error that names it, here or when the template is rendered.
 func Parse(source string) (t *Template, err error) {
 	defer recoverTo(&err)
 	if len(source) > MaxTemplate {
@@ -114,7 +114,7 @@ func (p *parser) unexpected() {
 func (p *parser) deeper() func() {
 	p.depth++
 	if p.depth > maxNesting {
-		p.fail("more than %d blocks or expressions stand in one another, which is not supported", maxNesting)
+		p.fail("blocks or expressions are nested more than %d deep, which is not supported", maxNesting)
 	}
 	return func() { p.depth-- }
 }

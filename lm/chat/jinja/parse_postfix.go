@@ -55,7 +55,7 @@ func (p *parser) arguments() arguments {
 		case p.is(kindOperator, "*"):
 			p.fail("arguments with * are not supported")
 		case a.spread != nil:
-			p.fail("an argument stands behind one with **")
+			p.fail("an argument follows one with **")
 		case p.operator("**"):
 			a.spread = p.expression()
 		case p.now().kind == kindName && p.ahead().kind == kindOperator && p.ahead().text == "=":
@@ -63,7 +63,7 @@ func (p *parser) arguments() arguments {
 			p.at++
 			a.keywords = append(a.keywords, p.expression())
 		case len(a.names) > 0:
-			p.fail("an argument without a name stands behind one with a name")
+			p.fail("an argument without a name follows one with a name")
 		default:
 			a.values = append(a.values, p.expression())
 		}

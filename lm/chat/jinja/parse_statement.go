@@ -11,7 +11,7 @@ func (p *parser) statement() statement {
 		return p.loop(t.line)
 	case "break", "continue":
 		if p.loops == 0 {
-			p.fail("%s stands in no for", t.text)
+			p.fail("%s is outside a for loop", t.text)
 		}
 		if t.text == "break" {
 			return jump{signalBreak}
@@ -151,7 +151,7 @@ func (p *parser) signature(m *macro) {
 		}
 		parameter := p.newName()
 		if slices.Contains(m.parameters, parameter) {
-			p.fail("the parameter %s stands twice", parameter)
+			p.fail("the parameter %s is given twice", parameter)
 		}
 		m.parameters = append(m.parameters, parameter)
 		if p.operator("=") {

@@ -8,6 +8,14 @@ import (
 	"unicode"
 )
 
+// Print gives a value as {{ value }} prints it. Values are those that Template.Render
+// takes.
+func Print(value any) (text string, err error) {
+	defer recoverTo(&err)
+	m := &machine{}
+	return m.str(m.given(value)), nil
+}
+
 // str is Python's str(v), which is what {{ v }} prints.
 func (m *machine) str(v any) string {
 	switch v := v.(type) {

@@ -67,6 +67,28 @@ func (d *Dict) Get(key string) (any, bool) { return d.get(key) }
 // Len is the number of keys.
 func (d *Dict) Len() int { return len(d.keys) }
 
+// MapTexts gives a copy of a value of FromJSON in which change was applied to each
+// text, and to the keys of each *Dict.
+func MapTexts(value any, change func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return change(v)
+	case List:
+		l := make(List, len(v))
+		for i, one := range v {
+			l[i] = MapTexts(one, change)
+		}
+		return l
+	case *Dict:
+		d := &Dict{}
+		for i, key := range v.keys {
+			d.set(MapTexts(key, change), MapTexts(v.values[i], change))
+		}
+		return d
+	}
+	return value
+}
+
 func (d *Dict) set(key, value any) {
 	k, ok := keyOf(key)
 	if !ok {
@@ -268,7 +290,7 @@ func (m *machine) order(a, b any) int {
 		if _, _, _, ok := number(b); ok {
 			order, ok := compareNumbers(a, b)
 			if !ok {
-				failf("ordering what is no number (nan) is not supported")
+				failf("ordering NaN is not supported")
 			}
 			return order
 		}

@@ -107,7 +107,7 @@ func (f *Found) keepShared() {
 // notes what may be one.
 func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 	if first, calls := ir.FunctionCalls(m); calls > 0 {
-		f.refuse("", graph.Refuse(first, "no attention layer was found, and %d nodes call the model's own functions (this one calls %s), which are not searched; %s", calls, first.OpType, graph.InlineThem))
+		f.refuse("", graph.Refuse(first, "no attention layer was found outside the model's own functions, which are not searched (%d nodes call them, this one %s); %s", calls, first.OpType, graph.InlineThem))
 		return nil
 	}
 	for _, part := range parts {

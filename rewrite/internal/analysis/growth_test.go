@@ -78,7 +78,7 @@ func TestPiecesOfTooManyNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range a.Sites {
-			if s.Unchanged != NotMeasured || !strings.Contains(s.Reason, "nodes, more than the 10000 that are evaluated") {
+			if s.Unchanged != NotMeasured || !strings.Contains(s.Reason, "nodes, above the limit of 10000") {
 				t.Errorf("%s: layer %d is %q: %s", name, s.Layer, s.Unchanged, s.Reason)
 			}
 		}

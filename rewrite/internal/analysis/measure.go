@@ -100,7 +100,7 @@ func (m *measurer) crossBesideRotary(measured []*Site) {
 	}
 	for _, s := range measured {
 		if s.Unchanged == "" && s.Attention.Measured.Attention.Cross {
-			s.leave(CrossAlone, "it is cross-attention, which is rewritten only together with rotary attention, and none is rewritten here")
+			s.leave(CrossAlone, "it is cross-attention, which is rewritten only together with rotary attention, and no rotary attention is rewritten here")
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 	for i, why := range refused {
 		s := &m.Sites[i]
 		if s.Attention.Measured.Turned {
-			why = s.Reason + "; nor can its scores alone be rewritten: " + why
+			why = s.Reason + "; its scores alone cannot be rewritten either: " + why
 		}
 		s.leave(PaddingRead, why)
 	}

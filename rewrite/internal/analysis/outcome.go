@@ -174,12 +174,12 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 	case !m.opts.rotationAlone(), s.Crosses:
 	case o.notTurned != nil && o.notTurned.Error() == refusal.Error(): // which is said
 	case o.notTurned != nil:
-		site.Reason += fmt.Sprintf("; nor can its rotation alone be changed: %v", o.notTurned)
+		site.Reason += fmt.Sprintf("; its rotation alone cannot be changed either: %v", o.notTurned)
 	case o.rotation.Rotary():
 		site.Unchanged = ""
 		return o.rotation
 	default:
-		site.Reason += "; nor is there a rotation of query and key that could be changed alone"
+		site.Reason += "; and it has no rotation of query and key that could be changed alone"
 	}
 	return nil
 }
@@ -201,13 +201,13 @@ func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []de
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	why := "and the model's output for other tokens depends on them"
+	why := "and the output for other tokens depends on them"
 	if err != nil {
-		culprits, why = suspects, fmt.Sprintf("and whether other tokens depend on them could not be determined: %v", err)
+		culprits, why = suspects, fmt.Sprintf("and it could not be determined whether other tokens depend on them: %v", err)
 	}
 	refused := map[int]string{}
 	for _, f := range culprits {
-		refused[f.Index] = "for queries of padded tokens that see no key the op gives zeros and the original something else, " + why
+		refused[f.Index] = "padded tokens that see no key get zeros from the op, unlike in the original, " + why
 	}
 	return refused, nil
 }

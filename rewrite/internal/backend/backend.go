@@ -84,7 +84,7 @@ func Of(text string) (Target, error) {
 }
 
 func unknown(text string) error {
-	return fmt.Errorf("unknown target %q; %s was expected", text, strings.Join(Names(), " or "))
+	return fmt.Errorf("unknown target %q; expected %s", text, strings.Join(Names(), " or "))
 }
 
 // Names lists the targets, the default one first.

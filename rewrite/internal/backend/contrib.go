@@ -25,14 +25,14 @@ func (b *contribOp) Accepts(setting string, o Options) (err error) {
 	if setting != "" {
 		version, ok := strings.CutPrefix(setting, "onnxruntime=")
 		if !ok {
-			return fmt.Errorf("the target contrib:%s: contrib:onnxruntime=1.22 was expected, with the oldest version that is to run the model", setting)
+			return fmt.Errorf("the target contrib:%s: expected contrib:onnxruntime=1.22, with the oldest version that is to run the model", setting)
 		}
 		if b.runtime, err = contrib.ParseVersion(version); err != nil {
 			return fmt.Errorf("the target contrib: %w", err)
 		}
 	}
 	if o.Precision != "" {
-		return fmt.Errorf("--precision %s is an attribute of the op, and --target contrib writes no op: GroupQueryAttention rounds as ONNX Runtime does; drop --precision or --target", o.Precision)
+		return fmt.Errorf("--precision %s needs the op, but --target contrib writes GroupQueryAttention, which rounds as ONNX Runtime does; drop --precision or --target", o.Precision)
 	}
 	return nil
 }
@@ -50,13 +50,13 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 		op, _ := s.Change.Op()
 		why := contrib.Refused(*op, b.runtime)
 		if c := s.Measured.Computed; why == nil && c != nil && (c.Shifted || c.Unlike != "") {
-			why = fmt.Errorf("it takes the index of each token for its position, and the graph computes other positions (%q)", c.Value)
+			why = fmt.Errorf("it uses the index of each token as its position, but the graph computes other positions (%q)", c.Value)
 		}
 		if why != nil {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}
 		}
 		if tableRows(s) == 0 {
-			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, and nothing says for how many tokens; give the context to reach (--context)")}
+			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, whose length is not known; give --context")}
 		}
 		s.Form = lower.GroupQuery
 	}

@@ -27,7 +27,7 @@ func (*plain) Accepts(setting string, o Options) error {
 		return unknown("onnx:" + setting)
 	}
 	if o.Precision != "" {
-		return fmt.Errorf("--precision %s is an attribute of the op, and --target onnx writes no op: the model's own nodes round as their types do; drop --precision or --target", o.Precision)
+		return fmt.Errorf("--precision %s needs the op, but --target onnx writes standard operators, which round as their types do; drop --precision or --target", o.Precision)
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func (*plain) Form(_ context.Context, j Job) error {
 			if err := takesBody(j, s); err != nil {
 				return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("the op cannot be inlined in its place: %w", err)}
 			}
-			s.Form, s.FormReason = lower.Inlined, "an earlier rewrite put the op there"
+			s.Form, s.FormReason = lower.Inlined, "an earlier rewrite wrote the op there"
 		case j.becomesAnother(s):
 			changed = append(changed, s)
 			fallthrough
@@ -58,7 +58,7 @@ func (*plain) Form(_ context.Context, j Job) error {
 		}
 		s := changed[i]
 		if cannot := takesBody(j, s); cannot != nil {
-			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("its own nodes cannot be changed: %w; and the op cannot be inlined in their place: %w", err, cannot)}
+			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("its own nodes cannot be changed (%w), and the op cannot be inlined in their place (%w)", err, cannot)}
 		}
 		s.Form, s.FormReason = lower.Inlined, err.Error()
 	}
@@ -115,7 +115,7 @@ func (*plain) Write(ctx context.Context, j Job) (w Written, err error) {
 		case j.becomesAnother(s):
 			own = append(own, s)
 			if s.Site.Rounded {
-				w.Warnings = append(w.Warnings, "query and key are rounded to 8 bits after the rotation, with ranges measured for the old angles: a channel may become up to √2 times as large, times the scaling's gain, and is then clipped; rope-rewrite eval shows what that costs, and quantising the model after its scaling avoids it")
+				w.Warnings = append(w.Warnings, "query and key are rounded to 8 bits after the rotation, with ranges measured for the old angles. A channel may become up to √2 times as large, times the scaling's gain, and is then clipped. rope-rewrite eval shows the effect; scaling the model before it is quantised avoids it")
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package search finds how far a graph can be evaluated: tables in it have an end, and
+// Package bisect finds how far a graph can be evaluated: tables in it have an end, and
 // some of it is computed otherwise from some length on.
 //
 // Farthest takes a function of a length and gives its result for the largest length for

@@ -41,7 +41,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// it has a window of this size from ONNX Runtime 1.24 on, and 1.22 was asked for
+	// it has a window of this size only from ONNX Runtime 1.24 on, and 1.22 was asked for
 	// needs ONNX Runtime 1.24
 	// com.microsoft GroupQueryAttention 128
 	// a table [2048 8]

@@ -50,23 +50,23 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 	case len(op.Temperature) > 0:
 		return errors.New("it has no temperature by position")
 	case op.Cross == 1:
-		return errors.New("it takes as many new keys as queries, and here the keys are those of another text")
+		return errors.New("it needs as many new keys as queries, and here the keys come from another text")
 	case op.DocumentIDs != "":
 		return errors.New("it has no document masks")
 	case op.FirstKeys > 0:
-		return errors.New("it has no first keys that stay visible beside a window")
+		return errors.New("it cannot keep first keys visible beside a window")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
-		return errors.New("not every version and device of it takes a bias on the scores")
+		return errors.New("only some of its versions and devices take a bias on the scores")
 	case op.CacheLength != "" && op.TotalLength == "":
 		return errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
 	case len(op.PositionAxes) > 0:
 		return errors.New("it has one position for each token, and here tokens have several positions")
 	case len(op.QueryFactors)+len(op.KeyFactors) > 0:
-		return errors.New("it cannot multiply channels after the rotation, as the weights of a norm there do")
+		return errors.New("it cannot multiply channels after the rotation, as the weights of a norm do here")
 	case op.RotaryOffset > 0:
-		return errors.New("it rotates the first channels of a head, and here others are rotated")
+		return errors.New("it rotates only the first channels of a head, and here others are rotated")
 	case len(op.Frequencies)%8 != 0:
-		return fmt.Errorf("it rotates a multiple of 16 channels, and here %d are rotated", 2*len(op.Frequencies))
+		return fmt.Errorf("it rotates only multiples of 16 channels, and here %d are rotated", 2*len(op.Frequencies))
 	case op.LogSumExp != "":
 		return errors.New("it has no log-sum-exp output")
 	}
@@ -85,7 +85,7 @@ func newer(op customop.RotaryAttention, runtime Version) error {
 		{op.Causal == 0, sinceBidirectional, "attention to later tokens"},
 	} {
 		if c.needed && !runtime.has(c.since) {
-			return fmt.Errorf("it has %s from ONNX Runtime %v on, and %v was asked for", c.what, c.since, runtime)
+			return fmt.Errorf("it has %s only from ONNX Runtime %v on, and %v was asked for", c.what, c.since, runtime)
 		}
 	}
 	if op.Causal == 0 && op.Window > 0 {

@@ -42,7 +42,7 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 			ly.Axes[i], batch = BatchAxis, true
 		case e == LengthExtent || e == PastExtent || e == TotalExtent || e == SourceExtent:
 			if rows {
-				return Layout{}, fmt.Errorf("two of its dimensions follow the length: %v", dims)
+				return Layout{}, fmt.Errorf("two of its dimensions depend on the length: %v", dims)
 			}
 			ly.Axes[i], ly.Rows, rows = RowAxis, e, true
 		case e.Constant():
@@ -50,7 +50,7 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 		case e == Extent{B: e.B} && !batch:
 			ly.Axes[i], ly.Heads, batch = BatchHeadAxis, e.B, true
 		default:
-			return Layout{}, fmt.Errorf("its dimension %d is %v, which is neither batch, length nor constant", i, e)
+			return Layout{}, fmt.Errorf("its dimension %d is %v, which is not batch, length or a constant", i, e)
 		}
 	}
 	if !batch || !rows {

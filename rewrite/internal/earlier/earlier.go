@@ -42,14 +42,14 @@ func Read(m *onnx.Model) (*Rewrite, error) {
 // Usable refuses a model from whose record a rewrite cannot start.
 func (e *Rewrite) Usable() error {
 	if e.Record == nil {
-		return fmt.Errorf("%w that is not rewritten already (%d %s nodes are from an earlier run, and the model has no record of what it was before); start from the original file", site.ErrNoAttention, len(e.Ops), customop.Domain)
+		return fmt.Errorf("%w that is not rewritten already: %d %s nodes are from an earlier rewrite, and the model has no record of it; start from the original file", site.ErrNoAttention, len(e.Ops), customop.Domain)
 	}
 	names := 0
 	for _, s := range e.Record.Sites {
 		names += len(s.Ops)
 	}
 	if names != len(e.Ops) {
-		return fmt.Errorf("the model's record names %d nodes of the op, and the model has %d: another program changed it; start from the original file (its graph has the SHA-256 %.12s…)", names, len(e.Ops), e.Record.Graph)
+		return fmt.Errorf("the model's record names %d nodes of the op, but the model has %d: another program changed it; start from the original file (its graph has the SHA-256 %.12s…)", names, len(e.Ops), e.Record.Graph)
 	}
 	if layer, ok := e.replaced(); ok {
 		return fmt.Errorf("layer %d was rewritten with --target %s, which cannot be undone; start from the original file (its graph has the SHA-256 %.12s…)", layer, e.Record.Target, e.Record.Graph)

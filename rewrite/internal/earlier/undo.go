@@ -67,7 +67,7 @@ func (e *Rewrite) Unchanged(layer int) provenance.Kept {
 			return k
 		}
 	}
-	return provenance.Kept{Layer: layer, Reason: "the model's record does not say what became of it"}
+	return provenance.Kept{Layer: layer, Reason: "the model's record does not mention it"}
 }
 
 // Fill adds to what a caller said of the model what the earlier rewrite knew of it.
@@ -101,5 +101,5 @@ func (e *Rewrite) LeftOut(now []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this rewrite starts from the original values, without the earlier methods: %s. Give them again to keep them, or give --base carried to add to them", strings.Join(ir.Unique(texts), ", "))
+	return fmt.Sprintf("this rewrite removes the earlier methods: %s. Give them again to keep them, or add --base carried", strings.Join(ir.Unique(texts), ", "))
 }

@@ -79,7 +79,7 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 		return "", fmt.Errorf("%q has the shape %v, without rows at dimension %d", v, dims, axis)
 	case v == r.in:
 		if axis != r.axis {
-			return "", fmt.Errorf("%q is read with its rows at dimension %d, %d was expected", v, axis, r.axis)
+			return "", fmt.Errorf("%q is read with its rows at dimension %d, expected %d", v, axis, r.axis)
 		}
 		return v, nil
 	}

@@ -20,7 +20,7 @@ func Contain(piece *onnx.Model) error {
 		}
 		b, err := t.Bytes()
 		if err != nil {
-			return fmt.Errorf("a constant of the piece cannot be read: %w", err)
+			return fmt.Errorf("a constant of the part to evaluate cannot be read: %w", err)
 		}
 		piece.Graph.Initializers[i] = onnx.NewTensor(t.Name, t.Type, t.Dims, b)
 	}
@@ -29,5 +29,5 @@ func Contain(piece *onnx.Model) error {
 
 // tooLarge is the error for a piece of more than MaxPiece bytes.
 func tooLarge(size int64) error {
-	return fmt.Errorf("the piece holds %d MB of constants, more than the %d MB that are evaluated", size>>20, MaxPiece>>20)
+	return fmt.Errorf("the part of the graph to evaluate has %d MB of constants, above the limit of %d MB", size>>20, MaxPiece>>20)
 }

@@ -106,7 +106,7 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		return nil
 	})
 	if len(needed) > maxNodes {
-		fail("it takes %d nodes, more than the %d that are evaluated", len(needed), maxNodes)
+		fail("it needs %d nodes, above the limit of %d", len(needed), maxNodes)
 	}
 	if wrong != nil {
 		return nil, wrong

@@ -96,7 +96,7 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 	}
 	session, err := load.Session(ctx, m, outputs)
 	if err != nil {
-		return nil, fmt.Errorf("the model's skeleton does not load: %w", err)
+		return nil, fmt.Errorf("the model without its weights does not load: %w", err)
 	}
 	defer session.Close()
 
@@ -119,9 +119,9 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 		}
 	}
 	if len(failures) == 0 {
-		return nil, errors.New("the graph's inputs have shapes that no batch, length and past explain")
+		return nil, errors.New("no batch, length and past give the shapes of the graph's inputs")
 	}
-	return nil, fmt.Errorf("ONNX Runtime runs the model's skeleton under none of %d readings of its input shapes, the first says: %w", len(failures), failures[0])
+	return nil, fmt.Errorf("ONNX Runtime cannot run the model without its weights under any of %d interpretations of its input shapes; the first error: %w", len(failures), failures[0])
 }
 
 // ends reports whether an error is none of the model's.

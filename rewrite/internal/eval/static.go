@@ -192,5 +192,5 @@ func (t *ShapeTable) SizesSentence() string {
 	if len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the model was exported for %s alone; it was measured and verified for that", dim.Joined(list))
+	return fmt.Sprintf("the model was exported only for %s, and is measured and verified only for that", dim.Joined(list))
 }

@@ -60,7 +60,7 @@ func (e *Evaluator) SteadySizes(ctx context.Context, at *onnx.Node, what string,
 	for _, name := range factors {
 		for i, v := range values[name] {
 			if !slices.Equal(v, values[name][0]) {
-				return graph.Refuse(at, "%s is changed by %q, which is %s with %v and %s with %v; one value was expected",
+				return graph.Refuse(at, "%s is changed by %q, which is %s with %v and %s with %v; expected one value",
 					what, name, brief(values[name][0]), points[0], brief(v), points[i])
 			}
 		}
@@ -81,7 +81,7 @@ func (e *Evaluator) SteadySizes(ctx context.Context, at *onnx.Node, what string,
 		}
 		for i := few; i < len(points); i++ {
 			if want := dim.Evaluate(fit, points[i]); !slices.Equal(rows[i], want) {
-				return graph.Refuse(at, "%s reads %q, which is %v with %v; %v was expected", what, name, rows[i], points[i], want)
+				return graph.Refuse(at, "%s reads %q, which is %v with %v; expected %v", what, name, rows[i], points[i], want)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func (a Asked) checkDocuments(m *onnx.Model, frees func(string) bool, _ int64) error {
 	if a.Documents != "" && a.Separator != nil {
-		return errors.New("document ids come either from an input or from a separator; give one")
+		return errors.New("document ids come from an input or from a separator; give only one")
 	}
 	return freeName(m, frees, a.Documents, "document ids", "--documents input:NAME")
 }
@@ -42,7 +42,7 @@ func documents(_ context.Context, asked Asked, _ Subject) (*plan.Feature, error)
 			if slices.ContainsFunc(sites, func(s *plan.Site) bool { return s.Want.Mask.Documents != rope.NoDocuments }) {
 				return nil
 			}
-			return errors.New("nothing would read the document ids: give a --mask that uses them (intra-document, intra-document-reset, anchor), or drop --documents")
+			return errors.New("no mask uses the document ids; give a --mask that uses them (intra-document, intra-document-reset, anchor), or drop --documents")
 		},
 		Write: func(m *onnx.Model, sites []*plan.Site) error {
 			if input != "" {

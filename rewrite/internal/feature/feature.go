@@ -89,5 +89,5 @@ func freeName(m *onnx.Model, frees func(string) bool, name, what, remedy string)
 }
 
 func nameTaken(name, what, remedy string) error {
-	return fmt.Errorf("the graph has a value named %q already, so the new input for %s needs another name (%s)", name, what, remedy)
+	return fmt.Errorf("the graph already has a value named %q; give the new input for %s another name (%s)", name, what, remedy)
 }

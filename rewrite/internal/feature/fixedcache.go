@@ -36,7 +36,7 @@ func (a Asked) checkFixedCache(m *onnx.Model, frees func(string) bool, _ int64) 
 		return err
 	}
 	if a.FixedCapacity < 0 || a.FixedCapacity > math.MaxInt32 {
-		return fmt.Errorf("a cache of %d tokens: a capacity from 1 to %d was expected", a.FixedCapacity, math.MaxInt32)
+		return fmt.Errorf("a cache of %d tokens: expected a capacity from 1 to %d", a.FixedCapacity, math.MaxInt32)
 	}
 	return nil
 }
@@ -77,13 +77,13 @@ func (f *fixedCacheBuffers) add(m *onnx.Model, e *plan.Site) error {
 	case e.Scope.Where != "":
 		return fmt.Errorf("it is in %s, whose cache cannot have a fixed capacity", e.Scope.Where)
 	case w.LengthTracked != nil:
-		return errors.New("its cache has a fixed capacity already, by the model's own convention (GroupQueryAttention's: past and present may be one buffer, and the lengths come from seqlens_k); drop --kv")
+		return errors.New("its cache already has a fixed capacity (GroupQueryAttention's: past and present may be one buffer, and seqlens_k has the lengths); drop --kv")
 	case w.Slots != nil:
-		return errors.New("its cache has a fixed capacity already, and the model's own input says where new tokens are written; drop --kv")
+		return errors.New("its cache already has a fixed capacity, and an input of the model says where new tokens are written; drop --kv")
 	case w.Latent != nil:
-		return errors.New("its cache holds latent states, from which every call computes keys and values anew; it cannot have a fixed capacity")
+		return errors.New("its cache holds latent states, from which every call computes keys and values again, so it cannot have a fixed capacity")
 	case e.Written == nil && len(e.Site.Biases) > 0:
-		return errors.New("the bias on its scores is computed from hidden states of all tokens, and the model would take unused rows of a buffer for tokens; drop --kv")
+		return errors.New("the bias on its scores is computed from hidden states of all tokens, so the model would treat unused rows of a buffer as tokens; drop --kv")
 	case w.PastKey == "":
 		return errors.New("it has no key-value cache that could have a fixed capacity")
 	}
@@ -126,10 +126,10 @@ func (f *fixedCacheBuffers) write(m *onnx.Model, sites []*plan.Site) error {
 		}
 		for v := range ir.Uses(n) {
 			if f.caches[v] && readsAxis(g.Source, n, 4, 2) {
-				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
 			}
 			if f.masks[v] && readsAxis(g.Source, n, 2, 1) {
-				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width does not show the past tokens when the cache has a fixed capacity; without --kv the model can be rewritten", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width would not show the past tokens if the cache had a fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func lastLogits(ctx context.Context, asked Asked, s Subject) (*plan.Feature, err
 		return nil, err
 	}
 	if s.Progress != nil {
-		s.Progress("verifying the head")
+		s.Progress("verifying the logits of single tokens")
 	}
 	g, err := graph.New(s.Model)
 	if err != nil {

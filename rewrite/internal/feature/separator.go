@@ -50,7 +50,7 @@ type documentCounter struct {
 // ids returns the value that holds document ids for a site's mask.
 func (c *documentCounter) ids(f measure.Attention, m rope.Mask) (string, error) {
 	if f.Measured.Layouts.Cached {
-		return "", errors.New("documents cannot be counted from a separator in a model with a cache: a call has only new tokens and does not say which documents the cached ones belong to; give --documents input and the ids of all tokens")
+		return "", errors.New("a model with a cache cannot count documents by a separator: a call has only new tokens and does not know the documents of cached ones; give --documents input, and feed the ids of all tokens")
 	}
 	if f.Scope.Where != "" {
 		return "", fmt.Errorf("it is in %s, where documents cannot be counted; give --documents input", f.Scope.Where)
@@ -140,7 +140,7 @@ func tokenInput(g *graph.Graph) (*onnx.ValueInfo, error) {
 		}
 	}
 	if found == nil {
-		return nil, errors.New("no input of token ids [batch, length] picks rows of a table of embeddings, so documents cannot be counted; give --documents input")
+		return nil, errors.New("the model has no input of token ids [batch, length] that selects embeddings, so documents cannot be counted; give --documents input")
 	}
 	return found, nil
 }

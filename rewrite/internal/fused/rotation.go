@@ -75,7 +75,7 @@ func Tables(c Context, cos, sin string, headSize int64) (width int64, err error)
 func columnsOf(c Context, table string) (int64, error) {
 	if t := c.Constant(table); t != nil {
 		if len(t.Dims) != 2 || t.Dims[0] < 1 || t.Dims[1] < 1 {
-			return 0, fmt.Errorf("its table %q has the shape %v; [positions, half of the rotated channels] was expected", table, t.Dims)
+			return 0, fmt.Errorf("its table %q has the shape %v; expected [positions, half of the rotated channels]", table, t.Dims)
 		}
 		return t.Dims[1], nil
 	}
@@ -83,9 +83,9 @@ func columnsOf(c Context, table string) (int64, error) {
 	columns, also := c.Width(table)
 	switch {
 	case !known || !also:
-		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not tell its shape", table)
+		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not say its shape", table)
 	case rank != 2 || columns < 1 || columns > maxColumns:
-		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; [positions, half of the rotated channels] was expected", table, rank, columns)
+		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; expected [positions, half of the rotated channels]", table, rank, columns)
 	}
 	return columns, nil
 }

@@ -15,7 +15,7 @@ func (g *Graph) Evaluable(n *onnx.Node) error {
 		return fmt.Errorf("the %s at %s cannot be read: %w", n.OpType, ir.Label(n), err)
 	}
 	if err := evaluable(n); err != nil && ir.Function(g.Model, n) {
-		return fmt.Errorf("node %s calls %s, a function of the model itself, which is not looked into; %s", ir.Label(n), n.OpType, InlineThem)
+		return fmt.Errorf("node %s calls %s, a function of the model, which is not searched; %s", ir.Label(n), n.OpType, InlineThem)
 	} else if err != nil {
 		return err
 	}
@@ -29,10 +29,10 @@ const InlineThem = "inline them first, for example by onnx.inliner.inline_local_
 // bounded.
 func evaluable(n *onnx.Node) error {
 	if n.Domain != "" && n.Domain != "ai.onnx" && n.Domain != "com.microsoft" {
-		return fmt.Errorf("node %s is of the domain %q, which is not evaluated", ir.Label(n), n.Domain)
+		return fmt.Errorf("node %s is of the domain %q, which cannot be evaluated", ir.Label(n), n.Domain)
 	}
 	if ir.Standard(n, "Loop", "Scan") {
-		return fmt.Errorf("node %s is a %s, which is not evaluated", ir.Label(n), n.OpType)
+		return fmt.Errorf("node %s is a %s, which cannot be evaluated", ir.Label(n), n.OpType)
 	}
 	for sub := range n.Subgraphs() {
 		for inner := range sub.AllNodes() {

@@ -77,7 +77,7 @@ func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 		}
 		e, err := by(a)(n, c)
 		if err == nil && ir.Function(g.Model, n) {
-			err = fmt.Errorf("the model defines %s itself", n.OpType)
+			err = fmt.Errorf("the model has its own function %s", n.OpType)
 		}
 		if err != nil {
 			v.Unread[n] = err

@@ -37,7 +37,7 @@ func Find(g *graph.Graph) (*Head, error) {
 	case len(heads) == 1:
 		return heads[0], nil
 	case len(heads) > 1:
-		return nil, fmt.Errorf("both %q and %q may be logits: take the other outputs out of the model first", heads[0].Output, heads[1].Output)
+		return nil, fmt.Errorf("both %q and %q may be the logits; remove the other outputs from the model first", heads[0].Output, heads[1].Output)
 	case len(why) > 0:
 		return nil, errors.Join(why...)
 	}
@@ -69,7 +69,7 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 			return nil
 		}
 		for range n.Subgraphs() {
-			refuse("node %s (%s) gives it in branches, which are not looked into", ir.Label(n), n.OpType)
+			refuse("node %s (%s) computes it in branches, which are not searched", ir.Label(n), n.OpType)
 			return nil
 		}
 		return ir.Reads(n)
@@ -78,9 +78,9 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 	case wrong != nil:
 		return nil, wrong
 	case len(products) == 0:
-		return nil, errors.New("no product with weights makes it")
+		return nil, errors.New("it does not come from a product with weights")
 	case len(products) > 1:
-		return nil, fmt.Errorf("the two products %s and %s make it together", ir.Label(products[0]), ir.Label(products[1]))
+		return nil, fmt.Errorf("it comes from two products, %s and %s", ir.Label(products[0]), ir.Label(products[1]))
 	}
 	h.product = g.AsWritten(products[0])
 	p := g.Projection(products[0])
@@ -110,7 +110,7 @@ func eachTokenAlone(g *graph.Graph, n *onnx.Node) error {
 		}
 		return nil
 	case "DynamicQuantizeMatMul":
-		return errors.New("it quantises all tokens together, so fewer tokens give other logits")
+		return errors.New("it quantises all tokens together, so fewer tokens would give different logits")
 	}
 	return errors.New("it is not known to work on each token by itself")
 }

@@ -27,10 +27,10 @@ func (h *Head) Prove(ctx context.Context, eng engine.Engine, g *graph.Graph) err
 	}
 	piece, err := eval.Extract(g, []string{h.Output}, append([]string{product}, h.scalars...))
 	if err != nil {
-		return fmt.Errorf("what follows the head cannot be run by itself: %w", err)
+		return fmt.Errorf("the last part of the model, from hidden states to logits, cannot be run by itself: %w", err)
 	}
 	if len(piece.Sizes)+len(piece.Inputs) > 0 {
-		return fmt.Errorf("what follows the head depends on sizes or inputs of the call, such as %q", (append(piece.Sizes, names(piece.Inputs)...))[0])
+		return fmt.Errorf("the last part of the model, from hidden states to logits, depends on sizes or inputs of the call, such as %q", (append(piece.Sizes, names(piece.Inputs)...))[0])
 	}
 	return h.proveTail(ctx, eng, g, piece)
 }
@@ -79,7 +79,7 @@ func (h *Head) proveTail(ctx context.Context, eng engine.Engine, g *graph.Graph,
 	loader := eval.Loader{Engine: eng}
 	session, err := loader.Session(ctx, p.Model(onnx.Float), p.Outputs)
 	if err != nil {
-		return fmt.Errorf("what follows the head does not load: %w", err)
+		return fmt.Errorf("the last part of the model, from hidden states to logits, does not load: %w", err)
 	}
 	defer session.Close()
 	rng := rand.New(rand.NewPCG(31, 7))
@@ -113,16 +113,16 @@ func (h *Head) proveTail(ctx context.Context, eng engine.Engine, g *graph.Graph,
 	}
 	all, err := run(values, proofTokens)
 	if err != nil {
-		return fmt.Errorf("what follows the head does not run: %w", err)
+		return fmt.Errorf("the last part of the model, from hidden states to logits, does not run: %w", err)
 	}
 	for token := range int64(proofTokens) {
 		places := []int64{token, (token + 3) % proofTokens}
 		one, err := run(rows(values, places, width), 1)
 		if err != nil {
-			return fmt.Errorf("what follows the head does not run on one token per row: %w", err)
+			return fmt.Errorf("the last part of the model, from hidden states to logits, does not run on one token per row: %w", err)
 		}
 		if want := chosen(all, places); !slices.Equal(one.Dims, want.Dims) || !bytes.Equal(one.Data, want.Data) {
-			return fmt.Errorf("what follows the head gives token %d other logits by itself than among others", token)
+			return fmt.Errorf("the last part of the model, from hidden states to logits, gives token %d different logits alone than among others", token)
 		}
 	}
 	return nil

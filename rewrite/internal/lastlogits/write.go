@@ -90,7 +90,7 @@ func Undo(m *onnx.Model, input, output string, tokens onnx.Dim) error {
 	g := m.Graph
 	i := slices.IndexFunc(g.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, stem+"/hidden") })
 	if i < 0 {
-		return fmt.Errorf("the node that chooses the tokens of %q is not there: another program changed the model; start from the original file", output)
+		return fmt.Errorf("the node that selects the tokens of %q is missing: another program changed the model; start from the original file", output)
 	}
 	choice := g.Nodes[i]
 	for _, n := range g.Nodes {

@@ -39,7 +39,7 @@ func Leftovers(changes []Change) (warnings []string) {
 					continue
 				}
 				if reader := left.otherReader(v, replaced); reader != "" {
-					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention layer at %s, is also %s; there it stays what the original model computes",
+					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention layer at %s, is also %s; that use still gets the original model's values",
 						v, ir.Label(c.Site.Graph.AsWritten(c.Site.Softmax)), reader))
 				}
 			}

@@ -107,7 +107,7 @@ func Real(b *ir.Builder, mask string) string {
 }
 
 // ErrCachedDraw says that random positions cannot go with a cache.
-var ErrCachedDraw = errors.New("positions randomized needs whole texts in one call, and the model caches keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")
+var ErrCachedDraw = errors.New("positions randomized needs whole texts in one call, but the model caches keys for later calls, which would draw other positions; export it without a cache (use_cache=False)")
 
 // drawnPositions computes random positions for the tokens of a query [batch, heads,
 // length, channels]: the first length ones of a fixed random order, sorted. Where the

@@ -13,7 +13,7 @@ import (
 // (Padding has position 0, 1 or that of its row's last token in the calls of every library that is
 // known, and without positions one row of a batch ends with a real token.)
 
-const paddedReach = "a padded token has the largest position of the call, by which the model takes its frequencies"
+const paddedReach = "a padded token has the largest position of the call, which decides the model's frequencies"
 
 // byRealTokens returns the positions at of a model that has an input of them. The nodes are named
 // after it, so all sites that read it share them.

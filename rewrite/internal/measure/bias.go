@@ -70,7 +70,7 @@ func NameBias(values []float64, length, total int64) string {
 	case toeplitz:
 		return nameRelative(heads, largest, length)
 	}
-	return "biases on the scores of another kind"
+	return "biases on the scores, of an unknown kind"
 }
 
 // nameRelative names biases that depend on the distance alone.

@@ -97,7 +97,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return r
 	}
 	unlike := func(err error) error {
-		return graph.Refuse(at, "its %s is not rotated by position as in a rotary encoding: %w", what, err)
+		return graph.Refuse(at, "its %s is not rotated by position as in RoPE: %w", what, err)
 	}
 	changes := o.tables.Changes()
 	if condition, err := choice(ev.Graph, out, b.MeasuredFrom()); changes == nil && (err != nil || condition != "") {
@@ -123,7 +123,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, err
 	}
 	if input != nil && mask != nil && input.Name == mask.Name {
-		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q otherwise than through positions alone", what, mask.Name)
+		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q not only through positions", what, mask.Name)
 	}
 	var position *rotation.Position
 	if input != nil {
@@ -167,14 +167,14 @@ func positionInput(ev *eval.Evaluator, at *onnx.Node, what string, inputs []*onn
 	case 1:
 		position = inputs[0]
 	default:
-		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); one was expected", what, len(inputs), inputs[0].Name, inputs[1].Name)
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); expected one", what, len(inputs), inputs[0].Name, inputs[1].Name)
 	}
 	dims := ev.Table.Inputs[position.Name]
 	if len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent {
 		components = dims[0].One // positions of time, height and width, say
 	}
 	if components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
-		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; positions [batch, length] or [axes, batch, length] were expected", what, position.Name, dims)
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; expected positions [batch, length] or [axes, batch, length]", what, position.Name, dims)
 	}
 	return position, components, nil
 }

@@ -32,7 +32,7 @@ func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 	})
 	conditions = ir.Unique(conditions)
 	if len(conditions) > 1 {
-		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); one was expected", len(conditions), conditions[0], conditions[1])
+		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); expected one", len(conditions), conditions[0], conditions[1])
 	}
 	return slices.Concat(conditions, []string{""})[0], nil
 }
@@ -136,7 +136,7 @@ func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, conditi
 	if always, err := decoding(dim.Longest + 1); err != nil {
 		return 0, first, err
 	} else if always {
-		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; fix the choice before the rewrite", condition, dim.Longest+1)
+		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice constant before the rewrite", condition, dim.Longest+1)
 	}
 	if trained, err = bisect.Largest(1, dim.Longest+1, decoding); err != nil {
 		return 0, first, err
@@ -157,9 +157,9 @@ func loadChoice(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condit
 	}
 	switch p := loaded.Piece; {
 	case len(p.Inputs) > 0:
-		err = fmt.Errorf("its tables are chosen by the input %q; a choice by the number of tokens was expected", p.Inputs[0].Name)
+		err = fmt.Errorf("its tables are chosen by the input %q; expected a choice by the number of tokens", p.Inputs[0].Name)
 	case total != nil && len(p.Sizes) > 0:
-		err = fmt.Errorf("its tables are chosen by the size %q; a choice by %q, the size of its cache, was expected", p.Sizes[0], total[0].Name)
+		err = fmt.Errorf("its tables are chosen by the size %q; expected a choice by %q, the size of its cache", p.Sizes[0], total[0].Name)
 	}
 	if err != nil {
 		loaded.Session.Close()
@@ -183,7 +183,7 @@ func byTokensAlone(trained int64, near func(dim.Point) (bool, error)) error {
 					return err
 				}
 				if holds != (total <= trained) {
-					return fmt.Errorf("its tables are not chosen by the number of tokens alone: they change at %d tokens, and with %d in %d rows of %d new ones they are the wrong ones", trained+1, total, batch, length)
+					return fmt.Errorf("its tables are not chosen only by the number of tokens: they change at %d tokens, but differ with %d tokens in %d rows of %d new ones", trained+1, total, batch, length)
 				}
 			}
 		}
@@ -197,11 +197,11 @@ func joinTrainedAndLong(near *rotation.Matrix, far *rotation.Matrix, trained int
 	e, f := near.Encoding, far.Encoding
 	switch {
 	case near.Limit < trained-1:
-		return nil, fmt.Errorf("its tables end at position %d, before %d tokens, where other ones begin", near.Limit, trained)
+		return nil, fmt.Errorf("its tables end at position %d, before the next ones begin at %d tokens", near.Limit, trained)
 	case len(e.Frequencies) != len(f.Frequencies) || e.Layout != f.Layout || e.Offset != f.Offset || !slices.Equal(near.Order, far.Order) || !slices.Equal(near.Factors, far.Factors):
-		return nil, fmt.Errorf("up to %d tokens it rotates %d pairs from channel %d, with more %d pairs from channel %d", trained, len(e.Frequencies), e.Offset, len(f.Frequencies), f.Offset)
+		return nil, fmt.Errorf("up to %d tokens it rotates %d pairs from channel %d, with more tokens %d pairs from channel %d", trained, len(e.Frequencies), e.Offset, len(f.Frequencies), f.Offset)
 	case !alike(e.EffectiveGain(), f.EffectiveGain()) || !alike(near.Factor, far.Factor):
-		return nil, fmt.Errorf("up to %d tokens the rotation multiplies by %.6g, with more by %.6g, which the op cannot do; export the model with equal factors on both sides (short_mscale, long_mscale)",
+		return nil, fmt.Errorf("up to %d tokens the rotation multiplies by %.6g, with more tokens by %.6g, which the op cannot do; export the model with equal factors on both sides (short_mscale, long_mscale)",
 			trained, e.EffectiveGain()*near.Factor, f.EffectiveGain()*far.Factor)
 	case e.Precision != f.Precision:
 		return nil, fmt.Errorf("up to %d tokens its frequencies are rounded differently than with more", trained)

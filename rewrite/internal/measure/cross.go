@@ -24,7 +24,7 @@ func cross(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, e
 		return nil, graph.Refuse(s.ScoresMatMul, "%v", err)
 	}
 	if n := site.RotatedBefore(ev.Graph, []string{s.Query.Boundary, s.Key.Boundary}); n != nil {
-		return nil, graph.Refuse(s.ScoresMatMul, "its keys are those of another text, and query or key is rotated by position at %s, which no method would reach", ir.Label(n))
+		return nil, graph.Refuse(s.ScoresMatMul, "its keys come from another text, and query or key is rotated by position at %s, which no method can change", ir.Label(n))
 	}
 	if err := checkProbabilities(ctx, ev, s, ly); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func crossScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, dim.SourceExtent)
 	if len(others) > 0 {
-		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, and keys of another text may be hidden only by a mask of that text", others[0].Name)
+		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, but keys of another text may be hidden only by a mask of that text", others[0].Name)
 	}
 	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Extra: ly.Sinks}
 	if padding != nil {

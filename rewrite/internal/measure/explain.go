@@ -33,10 +33,10 @@ func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, no
 		sentences = append(sentences, "its positions are "+strings.Join(found, ", and "))
 	}
 	if rotatesBefore {
-		sentences = append(sentences, "hidden states are multiplied by sines and cosines of their positions before query and key are projected (it looks like a rotation there, and that of this project's op comes behind the projections)")
+		sentences = append(sentences, "hidden states are multiplied by sines and cosines of their positions before query and key are projected (this looks like a rotation, but the op rotates after the projections)")
 	}
 	if len(sentences) == 0 {
-		return "and nothing else was found that distinguishes positions"
+		return "and no other encoding of positions was found"
 	}
 	return strings.Join(sentences, ", and ")
 }

@@ -37,7 +37,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 	c, part := s.Key.Shared, ly.Key.Parts[s.Key.SharedAt]
 	for _, v := range []string{c.Past, c.Present} {
 		if cached, err := dim.LayoutOf(ev.Table.Dims[v], part.Channels); err != nil || !cached.Canonical() || cached.Heads != part.Heads || cached.Channels != part.Channels {
-			return nil, placed{}, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; [batch, %d, tokens, %d] was expected", ev.Table.Dims[v], part.Heads, part.Channels)
+			return nil, placed{}, nil, graph.Refuse(c.Concat, "the cache of its rotated keys has the shape %v; expected [batch, %d, tokens, %d]", ev.Table.Dims[v], part.Heads, part.Channels)
 		}
 	}
 	newRows, err := dim.LayoutOf(ev.Table.Dims[c.NewRows], part.Channels)
@@ -50,7 +50,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 		return nil, placed{}, nil, err
 	}
 	if m.Factors != nil {
-		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are multiplied by factors of their own (the weights of a norm after the rotation, say)")
+		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share have their own factors (for example the weights of a norm after the rotation)")
 	}
 	la, err := keyChannelMap(ctx, ev, s, ly)
 	if err != nil {
@@ -59,7 +59,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 	at := slices.Index(la.Place, la.First)
 	for i := range la.Count {
 		if c := at + int(i); at < 0 || c >= len(la.Place) || la.Place[c] != la.First+i {
-			return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are %v of all; one run of them was expected", la.Place)
+			return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the channels of its key that all heads share are %v of all; expected one run of them", la.Place)
 		}
 	}
 	order := slices.Clone(la.Place)
@@ -139,7 +139,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 			for h := range ly.KeyOperand.Heads {
 				for r := range pt.L + pt.P {
 					if v := at(b, h, r, c); !(math.Abs(v-want) <= 4*loaded.Piece.Precision().Epsilon()*math.Abs(la.factor)) {
-						return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is %g times channel %d of those it is assembled from, at head %d, token %d; %g was expected", c, v, b, h, r, want)
+						return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is %g times channel %d of those it is assembled from, at head %d, token %d; expected %g", c, v, b, h, r, want)
 					}
 				}
 			}

@@ -137,7 +137,7 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 	if s.Key.Behind {
 		key, err = rotationBehindCache(ctx, ev, s, ly, out.Mask)
 		if err == nil && position != (placed{}) {
-			err = graph.Refuse(s.ScoresMatMul, "its keys are cached un-rotated and rotated by their places when they are read, the query by %s; both by places was expected", position.text())
+			err = graph.Refuse(s.ScoresMatMul, "its cached keys are rotated by their index when they are read, but the query by %s; expected both by index", position.text())
 		}
 		out.Attention.Cache = rope.Raw
 	} else if s.Key.Shared == nil {

@@ -34,7 +34,7 @@ func unpack(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Lay
 		if v.in.Parts != nil { // each part is a value of its own
 			for _, boundary := range v.branch.Boundaries() {
 				if holds[boundary] > 1 {
-					return nil, graph.Refuse(v.at, "the value %q holds a part of its %s and others", boundary, v.what)
+					return nil, graph.Refuse(v.at, "the value %q holds a part of its %s and other values", boundary, v.what)
 				}
 			}
 			continue
@@ -43,10 +43,10 @@ func unpack(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Lay
 			continue
 		}
 		if v.in.Is(dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis) {
-			return nil, graph.Refuse(v.at, "the value %q holds its %s and others, with one dimension for batch and heads; two were expected", v.branch.Boundary, v.what)
+			return nil, graph.Refuse(v.at, "the value %q holds its %s and other values, with one dimension for batch and heads; expected two", v.branch.Boundary, v.what)
 		}
 		if width := dim.Saturated(v.in.Heads, v.in.Channels); width > site.MaxWidth {
-			return nil, graph.Refuse(v.at, "the value %q that holds its %s is %d channels wide, more than the %d that are evaluated", v.branch.Boundary, v.what, width, site.MaxWidth)
+			return nil, graph.Refuse(v.at, "the value %q that holds its %s has %d channels, above the limit of %d", v.branch.Boundary, v.what, width, site.MaxWidth)
 		}
 		loaded, refusal := ev.Open(ctx, v.at, "the path of its "+v.what, []string{v.branch.Operand}, v.branch.MeasuredFrom())
 		if refusal != nil {
@@ -60,7 +60,7 @@ func unpack(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Lay
 		first, count := from[0], from[len(from)-1]-from[0]+1
 		for h, source := range from {
 			if want := first + int64(h)*count/int64(len(from)); source != want {
-				return nil, graph.Refuse(v.at, "head %d of its %s is head %d of %q, %d was expected", h, v.what, source, v.branch.Boundary, want)
+				return nil, graph.Refuse(v.at, "head %d of its %s is head %d of %q, expected %d", h, v.what, source, v.branch.Boundary, want)
 			}
 		}
 		v.in.All, v.in.First, v.in.Heads = v.in.Heads, first, count

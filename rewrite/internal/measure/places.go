@@ -25,13 +25,13 @@ func OtherPlaces(ctx context.Context, eng engine.Engine, g *graph.Graph, c site.
 	im := imageSizes{ctx, eng, g, mostTables}
 	for _, t := range site.Turns(g, c.ScoresMatMul.Inputs[:1]) {
 		if input := site.GivenAlone(g, t.By); input != "" {
-			return graph.Refuse(t.Node, "its query is multiplied by numbers that the caller gives (the input %q), which look like cosines, angles or places; integer positions, from which the graph computes angles, were expected", input)
+			return graph.Refuse(t.Node, "its query is multiplied by numbers that the caller gives (the input %q), which look like cosines, angles or places; expected integer positions, from which the graph computes angles", input)
 		}
 		if v := severalPerToken(g, t.By); v != nil {
-			return graph.Refuse(t.Node, "its query is rotated by the input %q, which has %d numbers for each token, as rows and columns of an image are given; one position for each, [batch, length], was expected", v.Name, v.Shape[len(v.Shape)-1].Value)
+			return graph.Refuse(t.Node, "its query is rotated by the input %q, which has %d numbers for each token, as rows and columns of an image are given; expected one position for each, [batch, length]", v.Name, v.Shape[len(v.Shape)-1].Value)
 		}
 		if im.onGrid(t.By) {
-			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (each channel of %q follows the one or the other); rotation by one position of each token was expected", t.By)
+			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (each channel of %q follows the one or the other); expected rotation by one position of each token", t.By)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (im *imageSizes) onGrid(value string) bool {
 // value computes a value.
 func (im *imageSizes) value(value string) (none engine.Tensor, _ error) {
 	if im.left--; im.left < 0 {
-		return none, fmt.Errorf("it takes more than %d values", mostTables)
+		return none, fmt.Errorf("it needs more than %d values, the limit", mostTables)
 	}
 	p, err := im.piece(value)
 	if err != nil {

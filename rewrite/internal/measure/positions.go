@@ -75,7 +75,7 @@ func (m *Measured) reach(ctx context.Context, ev *eval.Evaluator, s *site.Sized)
 		if why == "" {
 			why = "cached keys stand there"
 		}
-		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) are below 0 for tokens that are not padding, and %s; positions from 0 on were expected", c.Value, why)
+		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) are below 0 for tokens that are not padding, and %s; expected positions from 0 on", c.Value, why)
 	}
 	r, err := positions.Open(ctx, ev, c)
 	if err != nil {

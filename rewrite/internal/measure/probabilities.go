@@ -18,7 +18,7 @@ import (
 func checkProbabilities(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) error {
 	in, out := s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0]
 	if rank := int64(ly.Softmax.RowAxis() + 2); softmaxAxis(ev.Graph.Model, s.Softmax, rank) != rank-1 {
-		return graph.Refuse(s.Softmax, "its axis is %d, %d was expected", softmaxAxis(ev.Graph.Model, s.Softmax, rank), rank-1)
+		return graph.Refuse(s.Softmax, "its axis is %d, expected %d", softmaxAxis(ev.Graph.Model, s.Softmax, rank), rank-1)
 	}
 	if in == out {
 		return nil

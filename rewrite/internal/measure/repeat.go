@@ -33,7 +33,7 @@ func headMap(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in, t
 		}
 	}
 	if h := slices.Index(from, -1); h >= 0 {
-		return nil, fmt.Errorf("head %d is made of no head", h)
+		return nil, fmt.Errorf("head %d comes from no head", h)
 	}
 	return from, nil
 }
@@ -83,7 +83,7 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 				continue
 			}
 			if from[h] >= 0 {
-				return fmt.Errorf("head %d is made of heads %d and %d", h, from[h], first+row)
+				return fmt.Errorf("head %d comes from heads %d and %d", h, from[h], first+row)
 			}
 			from[h] = first + row
 		}
@@ -96,7 +96,7 @@ func someHeads(ctx context.Context, l *eval.Loaded, b site.Branch, part int, in,
 func grouped(from []int64, kvHeads int64) error {
 	for h, source := range from {
 		if want := int64(h) * kvHeads / int64(len(from)); source != want {
-			return fmt.Errorf("query head %d reads kv head %d, %d was expected", h, source, want)
+			return fmt.Errorf("query head %d reads kv head %d, expected %d", h, source, want)
 		}
 	}
 	return nil
@@ -171,7 +171,7 @@ func keyCache(ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (dim.Layout, 
 		return in, graph.Refuse(s.Key.Cache.Concat, "the key cache has an unexpected shape: %v", err)
 	}
 	if !in.Canonical() {
-		return in, graph.Refuse(s.Key.Cache.Concat, "the key cache has the shape %v; [batch, heads, past + length, channels] was expected", dims)
+		return in, graph.Refuse(s.Key.Cache.Concat, "the key cache has the shape %v; expected [batch, heads, past + length, channels]", dims)
 	}
 	return in, nil
 }
@@ -231,7 +231,7 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 			return graph.Refuse(s.Value.Cache.Concat, "the value cache has an unexpected shape: %v", err)
 		}
 		if !in.Canonical() {
-			return graph.Refuse(s.Value.Cache.Concat, "the value cache has the shape %v; [batch, heads, past + length, channels] was expected", ev.Table.Dims[start])
+			return graph.Refuse(s.Value.Cache.Concat, "the value cache has the shape %v; expected [batch, heads, past + length, channels]", ev.Table.Dims[start])
 		}
 	}
 	loaded, refusal := ev.Open(ctx, s.ValueMatMul, "the path of its value", []string{s.Value.Operand}, []string{start})
@@ -254,14 +254,14 @@ func checkValues(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, mask *onnx.ValueInfo) (*rotation.Matrix, error) {
 	at, cached := s.ScoresMatMul, s.Key.Cache.Present
 	if ev.Table.Slots != nil || ev.Table.Static != (dim.Point{}) {
-		return nil, graph.Refuse(at, "its keys are cached un-rotated, in a cache or a model of fixed size; a cache that grows was expected")
+		return nil, graph.Refuse(at, "its keys are cached un-rotated, in a cache or a model of fixed size; expected a cache that grows")
 	}
 	before, _, err := branchRotation(ctx, ev, s.Key, at, "key", s.Key.Cached(), ly.Key, ly.KeyCached, mask)
 	if err != nil {
 		return nil, err
 	}
 	if e := before.Encoding; len(e.Frequencies) > 0 || before.Factors != nil || math.Abs(before.Factor-1) > 16*ir.Float32eps {
-		return nil, graph.Refuse(at, "its key is changed before it is cached, and again when it is read; the cache should hold keys as they come, or as they are used")
+		return nil, graph.Refuse(at, "its key is changed before it is cached and again when it is read; expected only one of the two")
 	}
 	if _, err := keyCache(ev, s, ly); err != nil {
 		return nil, err
@@ -282,11 +282,11 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 	case err != nil:
 		return nil, err
 	case position.input != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by the input %q when they are read; their places were expected", position.input.Name)
+		return nil, graph.Refuse(at, "its cached keys are rotated by the input %q when they are read; expected their index", position.input.Name)
 	case position.computed != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated and rotated by positions that the graph computes (%q) when they are read; their places were expected", position.computed.Value)
+		return nil, graph.Refuse(at, "its cached keys are rotated by positions that the graph computes (%q) when they are read; expected their index", position.computed.Value)
 	case m.Order != nil:
-		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are put in another order when they are rotated; one order was expected")
+		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are reordered when they are rotated; expected one order")
 	}
 	m.Order = before.Order
 	return m, nil
@@ -320,7 +320,7 @@ func placesAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) error {
 			}
 			for _, v := range factors {
 				if x, y := first[v], results[v]; !slices.Equal(x.Dims, y.Dims) || !bytes.Equal(x.Data, y.Data) {
-					return graph.Refuse(at, "%s reads %q, which with %d tokens is another one if %d of them are cached", what, v, total, total-length)
+					return graph.Refuse(at, "%s reads %q, which with %d tokens differs if %d of them are cached", what, v, total, total-length)
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	case ev.Table.Past:
 	case ev.Table.Static.L > 0:
 		if ev.Table.Static.L*ev.Table.Static.L*sc.Fed.Heads > score.MaxStatic {
-			return nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is more than is evaluated as a whole; export the model with a dynamic length", sc.Fed.Heads, ev.Table.Static.L)
+			return nil, graph.Refuse(s.Softmax, "its mask of %d heads for %d tokens is too large to evaluate; export the model with a dynamic length", sc.Fed.Heads, ev.Table.Static.L)
 		}
 		sc = sc.AllRows()
 		alone = sc
@@ -57,7 +57,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		case bisect.Ended(err):
 			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 		default:
-			hidden = fmt.Errorf("the model has no cache, so one query with many keys before it cannot be tried, and %w", err)
+			hidden = fmt.Errorf("the model has no cache, so one query with many earlier keys cannot be tested, and %w", err)
 			if n := ev.Graph.Multiplies(s.SoftmaxInput(), s.Scores()); n != nil {
 				return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v; and %s multiplies scores by a value that is not constant", hidden, ir.Label(n))
 			}

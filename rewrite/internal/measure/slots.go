@@ -41,7 +41,7 @@ func slotsKnown(t *eval.ShapeTable, s *site.Sized) error {
 }
 
 func refuseSlots(c *site.CacheUpdate, why error) error {
-	return graph.Refuse(c.Concat, "its cache has a fixed size, and it cannot be said that new keys and values are written right after the earlier tokens: %v. Methods that change only frequencies are possible with --target onnx; for others export the model with a growing cache (--kv fixed then gives it a fixed capacity)", why)
+	return graph.Refuse(c.Concat, "its cache has a fixed size, and new keys and values are not known to be written right after the earlier tokens: %v. For methods that change only frequencies, give --target onnx; for others, export the model with a growing cache (--kv fixed then gives it a fixed capacity)", why)
 }
 
 // slotted checks that the caches of a site are written as a list is appended to: a call's
@@ -203,7 +203,7 @@ func everyPlace(ctx context.Context, ev *eval.Evaluator, c *site.CacheUpdate) er
 		}
 		for i, x := range now {
 			if len(now) != len(first) || x != first[i]+float64(place)*(second[i]-first[i]) {
-				return fmt.Errorf("a token at place %d goes to row %g", place, x)
+				return fmt.Errorf("token %d is written to row %g", place, x)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 			continue
 		}
 		if _, err := site.Chain(ev.Graph, scale); err != nil {
-			return nil, graph.Refuse(scale.Node, "it multiplies by a value made of what it rotates, which is not a norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "it multiplies by a value computed from its input, which is not a norm: %v", err)
 		}
 		loaded, refusal := ev.Open(ctx, scale.Node, "the norm after the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
 		if refusal != nil {
@@ -40,7 +40,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 		err := mirrored(ctx, loaded, scale)
 		loaded.Session.Close()
 		if err != nil {
-			return nil, graph.Refuse(scale.Node, "it multiplies by a value made of what it rotates, which is not a norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "it multiplies by a value computed from its input, which is not a norm: %v", err)
 		}
 		if loaded, refusal = ev.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
 			return nil, refusal
@@ -59,7 +59,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 // vectors, tokens and heads.
 func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in dim.Layout) (float64, error) {
 	if in.Parts != nil {
-		return 0, fmt.Errorf("it is taken of several values")
+		return 0, fmt.Errorf("it is computed from several values")
 	}
 	rng := rand.New(rand.NewPCG(17, 18))
 	pt := l.Table.Within(dim.Point{B: 2, L: 3, P: 2})
@@ -88,7 +88,7 @@ func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in 
 		}
 		y := result[out]
 		if last := len(y.Dims) - 1; last < 0 || y.Dims[last] != in.Channels {
-			return 0, fmt.Errorf("what it is taken of has the shape %v; %d channels were expected last", y.Dims, in.Channels)
+			return 0, fmt.Errorf("its input has the shape %v; expected %d channels last", y.Dims, in.Channels)
 		}
 		for vector := range slices.Chunk(y.Values(), int(in.Channels)) {
 			after := 0.0
@@ -100,7 +100,7 @@ func lengthFactor(ctx context.Context, l *eval.Loaded, boundary, out string, in 
 				factor = longer
 			}
 			if !(math.Abs(longer-factor) <= 32*math.Max(l.Piece.Precision().Epsilon(), ir.Float32eps)*factor) {
-				return 0, fmt.Errorf("what it is taken of is %g times as long as the un-rotated vector, and %g times elsewhere", factor, longer)
+				return 0, fmt.Errorf("its input is %g times as long as the un-rotated vector, and %g times elsewhere", factor, longer)
 			}
 		}
 	}
@@ -168,8 +168,8 @@ func BehindNorms(s *site.Sized, a, original rope.Attention) (_ rope.Attention, w
 	case gain == own || !s.Query.Normed() && !s.Key.Normed():
 		return a, "", nil
 	case !s.Query.Normed() || !s.Key.Normed() || a.Encoding.RotaryDim() != a.HeadSize:
-		return a, "", fmt.Errorf("the method multiplies what it rotates by %g, and a norm after the rotation undoes that for only a part of it; a method without a gain is possible (temperature=1)", gain)
+		return a, "", fmt.Errorf("the method's gain of %g is undone for a part of the channels by a norm after the rotation; give a method without a gain (temperature=1)", gain)
 	}
 	a.Encoding.Gain = original.Encoding.Gain
-	return a, fmt.Sprintf("queries and keys are normed after their rotation, which undoes the method's gain of %.6g, as in a model exported with the method; temperature=%.6g would multiply scores by as much", gain, gain*gain/(own*own)), nil
+	return a, fmt.Sprintf("a norm after the rotation undoes the method's gain of %.6g, as it does in a model exported with the method; temperature=%.6g multiplies the scores by as much", gain, gain*gain/(own*own)), nil
 }

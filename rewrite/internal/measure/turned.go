@@ -23,9 +23,9 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 	for _, s := range specs {
 		switch {
 		case m.RotationOnly && s.Axis != rope.ScalingAxis:
-			return fmt.Errorf("only its rotation is known, so only methods that change nothing but frequencies and gain are possible, not %s %s: %s", s.Axis, s, why)
+			return fmt.Errorf("only its rotation is known, so %s %s is not possible: only frequencies and gain can be changed: %s", s.Axis, s, why)
 		case m.Turned && s.Axis != rope.MaskAxis:
-			return fmt.Errorf("its queries and keys are rotated by the model's own nodes, so only masks and caches can be changed, not %s %s: %s", s.Axis, s, why)
+			return fmt.Errorf("its queries and keys are rotated by the model's own nodes, so %s %s is not possible: only masks and caches can be changed: %s", s.Axis, s, why)
 		}
 	}
 	return nil
@@ -36,7 +36,7 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 func (m *Measured) Keeps(want rope.Attention, raw bool) error {
 	moves := want.Mask.Restart || len(want.Bands) > 0 || want.Drawn.Range > 0 || raw || want.Cache == rope.Raw
 	if c := m.Computed; c != nil && c.Unlike != "" && moves {
-		return fmt.Errorf("the graph computes its positions (%q), and %s; scalings are possible, but position maps, caches of un-rotated keys and masks that move tokens need positions that are", c.Value, c.Unlike)
+		return fmt.Errorf("the graph computes its positions (%q), and %s. Scalings are possible; position maps, caches of un-rotated keys and masks that move tokens are not", c.Value, c.Unlike)
 	}
 	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
 		return errors.New("its queries and keys are rotated by the model's own nodes, so tokens keep their positions there: masks that move them, and caches of un-rotated keys, are not possible")

@@ -15,7 +15,7 @@
 // returns an error where the stand-in does not run or the control fails, which is taken
 // as if all did.
 //
-// Start with Culprits in unread.go. standin.go makes the copy of the model, feeds.go its
+// Start with Culprits in paddingreaders.go. standin.go makes the copy of the model, feeds.go its
 // inputs, compare.go compares its outputs. It uses package prove and is called by the
 // facade after all sites are proven.
 package paddingreaders

@@ -15,5 +15,5 @@ func Example() {
 	branch := &site.Scope{Where: "a branch of layer_0/If"}
 	_, err := paddingreaders.Culprits(context.Background(), nil, branch, nil)
 	fmt.Println(err)
-	// Output: nodes of the model read what a branch of layer_0/If gives
+	// Output: nodes of the model read the output of a branch of layer_0/If
 }

@@ -79,9 +79,9 @@ func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 				other, taken := t.constants[v]
 				switch {
 				case taken && !reflect.DeepEqual(other.want, r.want):
-					err = fmt.Errorf("layers that must differ share the constant %q", v)
+					err = fmt.Errorf("layers that need different values share the constant %q", v)
 				case r.holder == nil:
-					err = fmt.Errorf("the constant %q of its rotation is not a constant of the model", v)
+					err = fmt.Errorf("%q of its rotation is not a constant of the model", v)
 				case want.LengthDependent.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
 					err = errors.New("the model has tables of cosines, which do not depend on the length of a call")
 				}
@@ -165,7 +165,7 @@ func (t *rotaryConstants) checkReaders() error {
 			continue
 		}
 		if r.aliases = aliasesUntilFloat(name, readers); r.aliases == nil {
-			return fmt.Errorf("the model computes with its frequencies %q in %v, which would round the new ones", name, r.tensor.Type)
+			return fmt.Errorf("the model uses its frequencies %q in %v, which would round the new ones", name, r.tensor.Type)
 		}
 		t.constants[name] = r
 	}

@@ -35,9 +35,9 @@ func (s Layer) maskChange() (maskChange, error) {
 	case s.Measured.Layouts.Sinks != 0:
 		return maskChange{}, errors.New("its softmax has a column for sinks")
 	case want.Restart:
-		return maskChange{}, errors.New("positions are to begin anew in each document")
+		return maskChange{}, errors.New("positions restart in each document")
 	case want.FirstKeys > have.FirstKeys && have.Window > 0:
-		return maskChange{}, fmt.Errorf("its own window of %d keys hides the first keys, and its own nodes can only hide more", have.Window)
+		return maskChange{}, fmt.Errorf("its own window of %d keys hides the first keys, and its own nodes can only hide more keys", have.Window)
 	}
 	h := maskChange{softmax: n, kind: s.Scope.View.Element(n.Inputs[0]), mask: want, documents: s.Documents}
 	if have.Padding {

@@ -25,10 +25,10 @@ func (s Layer) tableRows(table *onnx.Tensor) (int64, error) {
 		want = rope.Reachable(s.Specs, known)
 	}
 	if want == 0 {
-		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many tokens it is for; give --context", have, s.scaling())
+		return 0, fmt.Errorf("its tables of cosines and sines end at %d tokens, and %s does not say how many tokens they must reach; give --context", have, s.scaling())
 	}
 	if size := float64(want) * float64(table.ByteLen()/have); want > have && size > maxTableBytes {
-		return 0, fmt.Errorf("tables of cosines and sines for %d tokens would take %.3g GB each, and a model file holds 2 GB", want, size/1e9)
+		return 0, fmt.Errorf("tables of cosines and sines for %d tokens would take %.3g GB each, but a model file holds at most 2 GB", want, size/1e9)
 	}
 	return max(have, want), nil
 }

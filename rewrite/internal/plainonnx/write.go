@@ -228,17 +228,17 @@ func sameRotation(got rope.Attention, scale float64, want rope.Encoding, unknown
 	const rounding = 1e-6
 	have := got.Encoding
 	if len(have.Frequencies) != len(want.Frequencies) {
-		return fmt.Errorf("rotates %d pairs, %d were wanted", len(have.Frequencies), len(want.Frequencies))
+		return fmt.Errorf("rotates %d pairs instead of %d", len(have.Frequencies), len(want.Frequencies))
 	}
 	for i, w := range want.Frequencies {
 		if math.Abs(have.Frequencies[i]-w) > (rounding+unknown)*math.Abs(w) {
-			return fmt.Errorf("rotates pair %d by %g, %g was wanted", i, have.Frequencies[i], w)
+			return fmt.Errorf("rotates pair %d by %g instead of %g", i, have.Frequencies[i], w)
 		}
 	}
 	far := func(a, b float64) bool { return math.Abs(a-b) > (gain+2*unknown)*math.Abs(b) }
 	gains, wanted := have.EffectiveGain()*have.EffectiveGain(), want.EffectiveGain()*want.EffectiveGain()
 	if far(gains*got.EffectiveScale(), wanted*scale) || have.RotaryDim() != got.HeadSize && far(gains, wanted) {
-		return fmt.Errorf("has the gain %g and the scale %g, %g and %g were wanted", have.EffectiveGain(), got.EffectiveScale(), want.EffectiveGain(), scale)
+		return fmt.Errorf("has the gain %g and the scale %g instead of %g and %g", have.EffectiveGain(), got.EffectiveScale(), want.EffectiveGain(), scale)
 	}
 	return nil
 }

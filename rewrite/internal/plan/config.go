@@ -34,7 +34,7 @@ func (c Config) mended(specs []rope.Spec) bool {
 func (m Methods) CheckTypes() error {
 	for _, e := range m.LayerEdits {
 		if e.Type != "" && m.Config.Unread != nil {
-			return fmt.Errorf("%v goes by the types of layers, and the configuration that names them cannot be read: %w", e, m.Config.Unread)
+			return fmt.Errorf("%v needs the types of layers, but the configuration that names them cannot be read: %w", e, m.Config.Unread)
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (m Methods) compare(a *analysis.Analysis, reach scope) []string {
 		base, ok := measured.Attention.Encoding.Base()
 		switch {
 		case ok && c.Scaled && measured.Attention.Encoding.Turning() == len(measured.Attention.Encoding.Frequencies):
-			warnings = append(warnings, fmt.Sprintf("%s asks for a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.Path, base))
+			warnings = append(warnings, fmt.Sprintf("%s names a scaling that the graph does not have: its frequencies follow rope_theta = %g unscaled", c.Path, base))
 		case ok && c.Theta > 0 && math.Abs(base-c.Theta) > 1e-3*c.Theta:
 			specs, err := m.of(layers[f.Layer], reach.skipped[f.Layer])
 			if err == nil && c.mended(specs) {
@@ -71,7 +71,7 @@ func (m Methods) compare(a *analysis.Analysis, reach scope) []string {
 			}
 			wrong = addWrong(wrong, wrongBase{base, scalingAmong(specs), []int{f.Layer}})
 		case !ok && !c.Scaled:
-			warnings = append(warnings, fmt.Sprintf("the graph's frequencies follow no rope_theta (they are scaled), but %s asks for no scaling; the graph's frequencies are used", c.Path))
+			warnings = append(warnings, fmt.Sprintf("the graph's frequencies are scaled (they follow no rope_theta), but %s names no scaling; the graph's frequencies are used", c.Path))
 		default:
 			agrees = true
 		}
@@ -115,9 +115,9 @@ func addWrong(list []wrongBase, w wrongBase) []wrongBase {
 
 // wrong is the warning of a base that differs, with what corrects it beside what is asked for.
 func (c Config) wrong(w wrongBase, all bool) string {
-	said := fmt.Sprintf("the graph rotates with rope_theta = %g, %s says %g: the export is probably wrong; %s", w.base, c.Path, c.Theta, c.remedy(w, all))
+	said := fmt.Sprintf("the graph rotates with rope_theta = %g, but %s says %g: the export is probably wrong; %s", w.base, c.Path, c.Theta, c.remedy(w, all))
 	if c.Disagrees {
-		said += " (that file has a second, older rope_theta which the exporter may have read)"
+		said += " (the file also has an older rope_theta, which the exporter may have read)"
 	}
 	return said
 }
@@ -148,5 +148,5 @@ func (c Config) remedy(w wrongBase, all bool) string {
 	if spec := asked.String(); len(spec) <= most {
 		return fmt.Sprintf("--scaling %s%s corrects it", spec, where)
 	}
-	return fmt.Sprintf("%s among the parameters of %s corrects it", base, asked.Name)
+	return fmt.Sprintf("%s in the parameters of %s corrects it", base, asked.Name)
 }

@@ -80,7 +80,7 @@ func (m Methods) describe(a *analysis.Analysis, reach scope) ([]Edit, error) {
 		switch {
 		case spec.Axis != rope.ScalingAxis || reach.why == "":
 		case len(reach.skipped) == 0:
-			edit.Note = fmt.Sprintf("%s (%v@%s scales those without a window alone)", reach.why, spec, FullAttention)
+			edit.Note = fmt.Sprintf("%s (%v@%s scales only those without a window)", reach.why, spec, FullAttention)
 			edit.Where = " on all layers: " + edit.Note
 		default:
 			if !slices.ContainsFunc(a.Sites, func(s analysis.Site) bool { return s.Unchanged == "" && !reach.skipped[s.Layer] }) {
@@ -122,7 +122,7 @@ func OneOfEachAxis(list []rope.Spec) error {
 	for i, b := range list {
 		for _, a := range list[:i] {
 			if a.Axis == b.Axis {
-				return ofMethod(b, "", fmt.Errorf("two methods of one axis are asked for, %v %v and %v", a.Axis, a, b))
+				return ofMethod(b, "", fmt.Errorf("two methods of one axis are given, %v %v and %v", a.Axis, a, b))
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (m Methods) CheckLayers(layers int) error {
 			if where == "" {
 				where = "there is no config.json, so it"
 			}
-			return ofMethod(e.Spec, e.Where, fmt.Errorf("%v goes by the types of layers, but %s names the types of %d layers and the model has %d", e, where, len(m.Config.LayerTypes), layers))
+			return ofMethod(e.Spec, e.Where, fmt.Errorf("%v needs the types of layers, but %s names the types of %d layers and the model has %d", e, where, len(m.Config.LayerTypes), layers))
 		}
 		used := e.Kind != ""
 		for i := range layers {

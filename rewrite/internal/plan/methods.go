@@ -134,7 +134,7 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 		return nil, err
 	}
 	if measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
-		return nil, fmt.Errorf("only its rotation is known, and length=run rotates keys when they are read from the cache; drop length=run: %s", s.Reason)
+		return nil, fmt.Errorf("only its rotation is known, but length=run rotates keys when they are read from the cache; drop length=run: %s", s.Reason)
 	}
 	if a.Drawn.Range > 0 && measured.Layouts.Cached {
 		return nil, lower.ErrCachedDraw
@@ -201,7 +201,7 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 		return measured, nil
 	}
 	if partly && !recorded.RotationOnly { // a scale and mask that are not measured would look changed
-		return measured, fmt.Errorf("only its rotation can be measured now, and all of it could before the earlier rewrite: %s", s.Reason)
+		return measured, fmt.Errorf("only its rotation can be measured now, although the whole layer could be before the earlier rewrite: %s", s.Reason)
 	}
 	if m.OwnMasks && recorded.Original.Mask != measured.Mask {
 		return measured, errors.New("an earlier rewrite with --target onnx changed its mask, which --target onnx cannot undo; start from the original file, or drop --target")

@@ -48,9 +48,9 @@ func scalingScope(a *analysis.Analysis, config Config) scope {
 		case full == nil || !sameFrequencies(*full, e):
 			out.skipped[s.Layer], out.why = true, "their frequencies differ"
 		case byType:
-			out.skipped[s.Layer], out.why = true, "config.json gives their type a rotation of its own"
+			out.skipped[s.Layer], out.why = true, "config.json gives their type its own rotation"
 		case config.FullScaled:
-			out.skipped[s.Layer], out.why = true, "models of this type scale full-attention layers alone"
+			out.skipped[s.Layer], out.why = true, "models of this type scale only full-attention layers"
 		default:
 			shared++
 		}

@@ -128,7 +128,7 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 	}
 	for _, v := range c.Inputs {
 		if v != c.Ids && (v != c.Mask || !r.padding) {
-			seen.Unlike = fmt.Sprintf("they depend on the input %q, so they may be something else than the index of each token plus one number for its row", v.Name)
+			seen.Unlike = fmt.Sprintf("they depend on the input %q, so they may differ from the index of each token plus one number for its row", v.Name)
 		}
 	}
 	if c.Ids == nil && seen.Unlike == "" && !seen.byIndex {

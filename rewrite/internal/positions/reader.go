@@ -59,7 +59,7 @@ func (r *Reader) run(ctx context.Context, pt dim.Point, feeds map[string]engine.
 	for i, v := range r.values {
 		x := results[v+eval.FlatSuffix].Values()
 		if want := engine.Elements(dim.Evaluate(r.dims[v], pt)); int64(len(x)) != want {
-			return nil, fmt.Errorf("%q has %d elements with %v, %d were expected", v, len(x), pt, want)
+			return nil, fmt.Errorf("%q has %d elements with %v, expected %d", v, len(x), pt, want)
 		}
 		if each := pt.L + pt.P; ofAll(r.dims[v]) {
 			var last []float64

@@ -347,7 +347,7 @@ func (c *comparison) judge(t trial, errs trialErrors) error {
 // hint says, for the text of a refusal, what is unusual about the queries of a result.
 func (c *comparison) hint(result int) string {
 	if result == output && c.realWithoutKeys {
-		return "; its mask hides all keys from some tokens that are not padding, for which the op gives zeros"
+		return "; its mask hides all keys from some tokens that are not padding, and the op gives zeros for these"
 	}
 	return ""
 }

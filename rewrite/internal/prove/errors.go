@@ -43,7 +43,7 @@ func valuesOf(original, double, op engine.Tensor) (v resultValues, _ error) {
 	}
 	for _, t := range []engine.Tensor{original, op} {
 		if !slices.Equal(t.Dims, double.Dims) {
-			return v, fmt.Errorf("its shape is %v, %v was expected", t.Dims, double.Dims)
+			return v, fmt.Errorf("its shape is %v, expected %v", t.Dims, double.Dims)
 		}
 	}
 	return resultValues{original.Values(), double.Values(), op.Values()}, nil
@@ -94,14 +94,14 @@ func (e *ResultErrors) merge(other ResultErrors) {
 // epsilon is that of the site's element type.
 func (e ResultErrors) Judge(limit, epsilon float64) error {
 	if e.Original > limit {
-		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that its arithmetic explains", e.Original, limit)
+		return fmt.Errorf("the original itself is off by %.3g from float64, more than the %.3g that its rounding explains", e.Original, limit)
 	}
 	if e.Count == 0 {
 		return nil
 	}
 	rms := func(squares float64) float64 { return math.Sqrt(squares / e.Count) }
 	if allowed := max(2*rms(e.originalSquares), 2*rms(e.plainSquares), e.Largest*epsilon/4); !(rms(e.opSquares) <= allowed) {
-		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; at most %.3g, twice the error of the original or of a plain implementation, was expected",
+		return fmt.Errorf("the op is off by %.3g (root mean square) from the original in float64; expected at most %.3g, twice the error of the original or of a plain implementation",
 			rms(e.opSquares), allowed)
 	}
 	return nil
@@ -113,7 +113,7 @@ func (e ResultErrors) Judge(limit, epsilon float64) error {
 // twice the half unit by which any implementation rounds its result.
 func (e ResultErrors) JudgeLargest(epsilon float64) error {
 	if allowed := e.largestAllowed(epsilon); !(e.Op <= allowed) {
-		return fmt.Errorf("the op is off by %.3g from the original in float64; at most %.3g, twice the error of the original or of a plain implementation, was expected", e.Op, allowed)
+		return fmt.Errorf("the op is off by %.3g from the original in float64; expected at most %.3g, twice the error of the original or of a plain implementation", e.Op, allowed)
 	}
 	return nil
 }

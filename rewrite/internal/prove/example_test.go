@@ -22,5 +22,5 @@ func Example() {
 	}
 	// Output:
 	// <nil>
-	// the op is off by 0.75 from the original in float64; at most 0.5, twice the error of the original or of a plain implementation, was expected
+	// the op is off by 0.75 from the original in float64; expected at most 0.5, twice the error of the original or of a plain implementation
 }

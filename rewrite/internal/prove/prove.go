@@ -35,7 +35,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *meas
 		return nil, graph.Refuse(s.Softmax, "the op that should replace it cannot be written: %v", err)
 	}
 	if n := measured.Attention.Encoding.LengthDependent.Trained; n > 0 && !slices.ContainsFunc(trials(measured), func(t trial) bool { return t.reach(measured) > n }) {
-		return nil, graph.Refuse(s.Softmax, "its frequencies change with more than %d tokens, which is more than can be verified; this looks like %s", n, rotation.OnceForAll)
+		return nil, graph.Refuse(s.Softmax, "its frequencies change beyond %d tokens, which is too long to verify; this looks like %s", n, rotation.OnceForAll)
 	}
 	return Compare(ctx, ev, s, measured, nodes, constants)
 }

@@ -37,5 +37,5 @@ func plainly(err error) string {
 	if text := err.Error(); !strings.Contains(text, "Updating cos_cache and sin_cache in RotaryEmbedding") {
 		return text
 	}
-	return "its RotaryEmbedding takes no more tokens in a call than its tables of cosines have rows. Tables with as many rows as the longest call has tokens help, and so does a long text in several calls"
+	return "its RotaryEmbedding takes at most as many tokens in a call as its tables of cosines have rows. Export longer tables, or split a long text into several calls"
 }

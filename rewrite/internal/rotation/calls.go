@@ -19,7 +19,7 @@ type Calls struct {
 // indices of all tokens, or angles have 16 bits.
 func (r *Rotator) Calls(ctx context.Context) (*Calls, error) {
 	if r.Position == nil && r.Tables.Changes() == nil || r.Components > 0 || r.Angles != rope.Float32 || r.Loaded.Table.Static.L > 0 {
-		return nil, errors.New("its positions are neither an input of the graph nor indices, with angles in float32 and an open length")
+		return nil, errors.New("its positions are not an input of the graph, and not indices with float32 angles and a dynamic length")
 	}
 	limit, err := r.limit(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *callTables) compute(ctx context.Context, pt dim.Point) (*Tables, error)
 	for i, v := range c.values {
 		whole := results[c.given[i]]
 		if want := dim.Evaluate(c.dims[v], pt); !slices.Equal(whole.Dims, want) {
-			return nil, fmt.Errorf("%q has the shape %v with %v, %v was expected", v, whole.Dims, pt, want)
+			return nil, fmt.Errorf("%q has the shape %v with %v, expected %v", v, whole.Dims, pt, want)
 		}
 		t.list = append(t.list, table{v, c.dims[v], whole})
 	}

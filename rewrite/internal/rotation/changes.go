@@ -40,7 +40,7 @@ func (r *Rotator) Explain(ctx context.Context, change *Change) error {
 	var powers decay
 	reach := min(r.Tables.limit, 4095)
 	if _, err := r.upTo(reach, reach).Measure(ctx); errors.As(err, &powers) {
-		return fmt.Errorf("%w; and the position that is counted as 0 follows the length of the call", powers)
+		return fmt.Errorf("%w; and which token has position 0 depends on the length of the call", powers)
 	}
 	near, err := r.firstTokens(ctx, short)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Rotator) Explain(ctx context.Context, change *Change) error {
 	}
 	for c := range near {
 		if a, b := near[c].begin, far[c].begin; differ(a, b) {
-			return fmt.Errorf("%w: channel %d of the first token is turned by %.6g in calls of %d tokens and by %.6g in calls of %d, and from token to token by %.6g in both; so positions are counted from a place that follows the length of the call",
+			return fmt.Errorf("%w: channel %d of the first token is turned by %.6g in calls of %d tokens and by %.6g in calls of %d, and from token to token by %.6g in both; so the token with position 0 depends on the length of the call",
 				change, c, a, short, b, long, near[c].step)
 		}
 	}
@@ -138,7 +138,7 @@ func (r *Rotator) follows(ctx context.Context, fit *Matrix) error {
 	}
 	for x, step := range near {
 		if math.Abs(far[x]-step) > 1e-3*math.Abs(step)+1e-6 { // float32 rounds the angles of far positions
-			return fmt.Errorf("with %d cached token, pair %d turns by %.6g per position, with %d by %.6g; so frequencies follow the length, which looks like %s", few, x, step, many, far[x], OnceForAll)
+			return fmt.Errorf("with %d cached token, pair %d turns by %.6g per position, with %d by %.6g; so frequencies depend on the length, which looks like %s", few, x, step, many, far[x], OnceForAll)
 		}
 	}
 	return nil

@@ -136,13 +136,13 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 						return NotANumber{p}
 					}
 					if !(math.Abs(v[0]-v[1]) <= t.angleError+r.rounding(v[1], gain)) {
-						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, %g was expected", p, h, x, omega, v[0], v[1])
+						return fmt.Errorf("at position %d, head %d, pair %d (ω = %g) the rotation gives %g, expected %g", p, h, x, omega, v[0], v[1])
 					}
 				}
 			}
 			for c := range d {
 				if !rotated[c] && !(math.Abs(y[0][h][i][c]-fit.Factor) <= 8*ir.Float32eps*math.Abs(fit.Factor)) {
-					return fmt.Errorf("at position %d channel %d, which is not rotated, is multiplied by %g, %g was expected", p, c, y[0][h][i][c], fit.Factor)
+					return fmt.Errorf("at position %d channel %d, which is not rotated, is multiplied by %g, expected %g", p, c, y[0][h][i][c], fit.Factor)
 				}
 			}
 		}

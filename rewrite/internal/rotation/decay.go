@@ -59,7 +59,7 @@ func decayed(m [][][]response, powers []int64) string {
 	if text := xPos(turned, 16*ir.Float32eps/far); text != "" {
 		return text
 	}
-	return fmt.Sprintf("with the position p each pair is also multiplied by a power of it, between %.6g^p and %.6g^p; no op of this project does that",
+	return fmt.Sprintf("at position p each pair is also multiplied by a power, between %.6g^p and %.6g^p, which the op cannot do",
 		math.Exp(slices.Min(rates)), math.Exp(slices.Max(rates)))
 }
 
@@ -111,6 +111,6 @@ func xPos(rates []float64, off float64) string {
 		}
 	}
 	base = math.Copysign(base, 1)
-	return fmt.Sprintf("xPos: with the position p each pair is also multiplied by γ^(p/%.4g), γ from %.3g to %.3g (gamma %.3g), the keys by its inverse; no op of this project does that",
+	return fmt.Sprintf("xPos: at position p each pair is also multiplied by γ^(p/%.4g), γ from %.3g to %.3g (gamma %.3g), and the keys by its inverse, which the op cannot do",
 		base, math.Exp(logs(gamma, 0)), math.Exp(logs(gamma, n-1)), gamma)
 }

@@ -117,7 +117,7 @@ type CallErrors struct {
 func NewCallErrors(e rope.Encoding) (*CallErrors, error) {
 	base, ok := e.Base()
 	if !ok {
-		return nil, errors.New("the frequencies of short calls are not the powers of one base, which dynamic NTK raises")
+		return nil, errors.New("the frequencies of short calls are not the powers of one base, as dynamic NTK needs")
 	}
 	n := len(e.Frequencies)
 	f := formula{base: base, factor: e.LengthDependent.NTK, trained: float64(e.LengthDependent.Trained), senses: e.Senses()}
@@ -144,7 +144,7 @@ func (c *CallErrors) Judge() error {
 			off  float64
 		}{{"the model's", c.original[i]}, {"the op's", c.op[i]}} {
 			if !(of.off <= allowed) {
-				return fmt.Errorf("with its factor %.9g beyond %g tokens %s frequency of pair %d is off by %.3g of itself; at most %.3g, twice the error of a plain implementation, was expected",
+				return fmt.Errorf("with its factor %.9g beyond %g tokens %s frequency of pair %d is off by %.3g of itself; expected at most %.3g, twice the error of a plain implementation",
 					c.formula.factor, c.formula.trained, of.what, i, of.off, allowed)
 			}
 		}

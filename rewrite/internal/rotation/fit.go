@@ -109,7 +109,7 @@ func fitEncoding(m [][][]response, partner []int, powers []int64) (*Matrix, erro
 	}
 	for c, p := range partner {
 		if own := m[c][0][0][c]; p != c && math.Abs(own-gain) > 1e-2*gain {
-			return nil, fmt.Errorf("at position 0, where nothing is rotated, channel %d is multiplied by %g and channel %d by %g; one factor was expected, or one for each channel and none of them 0", first, gain, c, own)
+			return nil, fmt.Errorf("at position 0, where nothing is rotated, channel %d is multiplied by %g and channel %d by %g; expected one factor, or one for each channel and none of them 0", first, gain, c, own)
 		}
 	}
 	if end := fit.Encoding.Offset + 2*n; 2*n < len(m) {
@@ -127,7 +127,7 @@ func fitEncoding(m [][][]response, partner []int, powers []int64) (*Matrix, erro
 			fit.Encoding.Frequencies = append(fit.Encoding.Frequencies, frequency(m, a, b, powers))
 			continue
 		case partner[a] != a || partner[b] != b:
-			return nil, fmt.Errorf("channel %d rotates with %d, %d was expected", a, partner[a], b)
+			return nil, fmt.Errorf("channel %d rotates with %d, expected %d", a, partner[a], b)
 		}
 		for _, c := range []int{a, b} {
 			if own := m[c][0][0][c]; math.Abs(own-gain) > 1e-2*gain {
@@ -158,7 +158,7 @@ func arrange(e *rope.Encoding, partner []int) (pairs int, err error) {
 		switch {
 		case p <= c:
 		case p != c+apart:
-			return 0, fmt.Errorf("channel %d rotates with %d, %d was expected", c, p, c+apart)
+			return 0, fmt.Errorf("channel %d rotates with %d, expected %d", c, p, c+apart)
 		case apart == 1 && (c-first)%2 != 0:
 			return 0, fmt.Errorf("channel %d is not rotated although its neighbours are", c-1)
 		}
@@ -171,7 +171,7 @@ func arrange(e *rope.Encoding, partner []int) (pairs int, err error) {
 	e.Layout = rope.Half
 	e.Offset = min(first, len(partner)-2*apart)
 	if e.Offset < 0 || last >= e.Offset+apart {
-		return 0, fmt.Errorf("channel %d rotates with %d; halves or neighbours were expected", first, partner[first])
+		return 0, fmt.Errorf("channel %d rotates with %d; expected halves or neighbours", first, partner[first])
 	}
 	return apart, nil
 }

@@ -137,7 +137,7 @@ func (r *Rotator) switches(ctx context.Context, fit *Matrix) error {
 		}
 		if begin, err := by.step(0, most+1); err == nil {
 			if pair, is := begin.turns(); is {
-				return fmt.Errorf("with up to %d %s nothing is rotated at position 0, with more pair %d is rotated by %.6g there: positions are shifted, by what is no whole number for each token", most, by.what, pair, begin.frequencies[pair])
+				return fmt.Errorf("with up to %d %s nothing is rotated at position 0, with more pair %d is rotated by %.6g there: positions are shifted by a number that is not whole", most, by.what, pair, begin.frequencies[pair])
 			}
 		}
 		return near.becomes(far, fmt.Sprintf("%d %s", most, by.what))

@@ -112,7 +112,7 @@ type NotANumber struct{ Position int64 }
 
 // Error says where, and what to do.
 func (n NotANumber) Error() string {
-	return fmt.Sprintf("at position %d it gives NaN, which is not a number; the model's frequencies, or its tables of cosines and sines, are broken: export the model again", n.Position)
+	return fmt.Sprintf("at position %d it gives NaN: the model's frequencies, or its tables of cosines and sines, are broken; export the model again", n.Position)
 }
 
 // sameOverHeads returns an error if a head gives other results than the first.

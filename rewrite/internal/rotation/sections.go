@@ -53,13 +53,13 @@ func (r *Rotator) axes(ctx context.Context, fit *Matrix) ([]int, error) {
 				matches[x]++
 				axes[x] = int(r.only - 1)
 			case !stays:
-				return nil, fmt.Errorf("pair %d rotates by position %d of %d in no expected way", x, r.only, r.Components)
+				return nil, fmt.Errorf("pair %d does not rotate as expected by position %d of %d", x, r.only, r.Components)
 			}
 		}
 	}
 	for x, n := range matches {
 		if n != 1 && e.Frequencies[x] != 0 {
-			return nil, fmt.Errorf("pair %d rotates by %d of a token's %d positions; one was expected", x, n, r.Components)
+			return nil, fmt.Errorf("pair %d rotates by %d of a token's %d positions; expected one", x, n, r.Components)
 		}
 	}
 	return axes, nil

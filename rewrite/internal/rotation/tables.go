@@ -84,7 +84,7 @@ func ByPlace(ctx context.Context, e *eval.Evaluator, at *onnx.Node, what, out st
 	}
 	t, err := tablesOf(ctx, e, factors)
 	if err != nil {
-		return nil, nil, graph.Refuse(at, "%s cannot be evaluated place by place: %v", what, err)
+		return nil, nil, graph.Refuse(at, "%s cannot be evaluated token by token: %v", what, err)
 	}
 	p, err := eval.Extract(e.Graph, []string{out}, slices.Concat(boundaries, factors))
 	if err != nil {
@@ -128,7 +128,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 			}
 		}
 		if _, ok := dims[v]; !ok || rows > 1 {
-			return nil, fmt.Errorf("%q has the shape %v; one row per token was expected", v, dims[v])
+			return nil, fmt.Errorf("%q has the shape %v; expected one row per token", v, dims[v])
 		}
 	}
 	c := &callTables{values: values, dims: dims, given: p.Outputs}

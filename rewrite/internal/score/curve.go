@@ -48,7 +48,7 @@ func (s *Scorer) fitCurve(fit *Fit, samples []Sample, large Sample) error {
 	p := s.Loaded.Piece.Precision()
 	factor := line(samples, Curve{Factor: 1})
 	if math.IsNaN(factor) {
-		return errors.New("no query sees two keys, so what happens to scores cannot be measured")
+		return errors.New("no query sees two keys, so the change of scores cannot be measured")
 	}
 	fit.Curve = Curve{Factor: ir.Snapped(factor, p)}
 	spread, straight := 0.0, 0.0 // largest difference of large scores, and what it would be on a line

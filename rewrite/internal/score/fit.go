@@ -37,7 +37,7 @@ func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 				got = float64(out[j]) > Masked+math.Abs(fit.Curve.at(float64(smp.in[r][j])))
 			}
 			if want != got {
-				return fmt.Errorf("head %d, query %d, key %d (past %d%s): visible is %v, %v was expected of %s",
+				return fmt.Errorf("head %d, query %d, key %d (past %d%s): visible is %v, expected %v of %s",
 					h, i, j, smp.Pt.P, describePadding(smp.Mask[b*total:(b+1)*total]), got, want, fit.Mask.String())
 			}
 		}
@@ -137,7 +137,7 @@ func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 		}
 		tolerance := slack * (math.Abs(shift) + math.Abs(beside) + math.Abs(last) + math.Abs(fit.Sinks[h]))
 		if !(math.Abs(logit-fit.Sinks[h]) <= tolerance) {
-			return fmt.Errorf("head %d, query %d (past %d): the logit beside the keys is %g and elsewhere %g, one was expected",
+			return fmt.Errorf("head %d, query %d (past %d): the logit beside the keys is %g and elsewhere %g, expected one",
 				h, i, smp.Pt.P, logit, fit.Sinks[h])
 		}
 	}

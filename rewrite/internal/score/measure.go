@@ -131,7 +131,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 		return nil
 	}
 	if s.longest >= maxTable {
-		return fmt.Errorf("it is a table for %d tokens, more than the %d that are looked at", s.longest+1, maxTable)
+		return fmt.Errorf("it is a table for %d tokens, above the limit of %d", s.longest+1, maxTable)
 	}
 	some := max(1<<20/(s.Fed.Heads*(s.longest+1)), 1)
 	switch {
@@ -159,7 +159,7 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	if len(s.Biases) > 0 {
 		if s.Loaded.Table.Slotted() {
-			return nil, fmt.Errorf("%q is added to it, which would have as many columns as buffers have rows", s.Biases[0].Value)
+			return nil, fmt.Errorf("%q is added to it, which would need as many columns as the cache has rows", s.Biases[0].Value)
 		}
 		fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
 		if err != nil && !bisect.Ended(err) {
@@ -167,7 +167,7 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 		}
 		return fit, err
 	}
-	unlike := errors.New("it is made of more than a padding mask")
+	unlike := errors.New("it depends on more than a padding mask")
 	if len(s.Others) == 0 && (!s.whole || s.ends()) {
 		fit, err := s.fitWith(ctx, &Fit{})
 		if err == nil || bisect.Ended(err) {
@@ -182,5 +182,5 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	if err == nil || bisect.Ended(err) {
 		return fit, err
 	}
-	return nil, fmt.Errorf("%w; nor is it a bias on scores: %w", unlike, err)
+	return nil, fmt.Errorf("%w; and it is not a bias on scores: %w", unlike, err)
 }

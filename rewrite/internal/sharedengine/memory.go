@@ -12,7 +12,7 @@ import (
 )
 
 // ErrMemory says that the work needs more memory than is allowed.
-var ErrMemory = errors.New("more memory is needed than is allowed")
+var ErrMemory = errors.New("more memory is needed than allowed")
 
 // Limited returns a context that ends, with ErrMemory as its cause, when this process or its worker
 // takes more than Memory bytes. It looks in ctx for WithOpener. Call end when the work is done.

@@ -50,7 +50,7 @@ func Find(g *graph.Graph) []Candidate {
 		c, refusal := f.Core(n)
 		if c != nil {
 			if softmaxes[c.ScoresMatMul]++; softmaxes[c.ScoresMatMul] > maxSoftmaxes {
-				c, refusal = nil, graph.Refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, one was expected", maxSoftmaxes, ir.Label(c.ScoresMatMul))
+				c, refusal = nil, graph.Refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, expected one", maxSoftmaxes, ir.Label(c.ScoresMatMul))
 			}
 		}
 		if c != nil || refusal != nil {
@@ -76,13 +76,13 @@ func unreadable(g *graph.Graph, n *onnx.Node) *graph.Refusal {
 	case weighted(n) && n.Int("do_rotary", 0) != 0:
 		return graph.Refuse(n, "this %s rotates query and key inside itself (do_rotary), which ONNX Runtime does not run on the CPU, so it cannot be verified; export or fuse the rotation as RotaryEmbedding before MultiHeadAttention", n.OpType)
 	case n.OpType == "SparseAttention":
-		return graph.Refuse(n, "ONNX Runtime runs %s only where past and present keys are one buffer, which they are not when it is verified; export it with GroupQueryAttention", n.OpType)
+		return graph.Refuse(n, "ONNX Runtime runs %s only if past and present keys are one buffer, so it cannot be verified; export the model with GroupQueryAttention", n.OpType)
 	case n.OpType == "DecoderMaskedMultiHeadAttention":
-		return graph.Refuse(n, "%s takes only one token per call; a model that takes several was expected: rewrite the one that this was made from for beam search", n.OpType)
+		return graph.Refuse(n, "%s takes only one token per call; expected several; rewrite the model that this one was made from for beam search", n.OpType)
 	case strings.HasPrefix(n.OpType, "Packed"), slices.Contains([]string{"DecoderMaskedSelfAttention", "LongformerAttention", "PagedAttention"}, n.OpType):
 		return graph.Refuse(n, "ONNX Runtime does not run %s on the CPU, so it cannot be verified", n.OpType)
 	case weighted(n):
-		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value itself and rotates neither query nor key", n.OpType)
+		return graph.Refuse(n, "this %s multiplies by the weights of query, key and value inside itself, and does not rotate query and key", n.OpType)
 	}
 	return graph.Refuse(n, "the fused op %s is not supported by this version", n.OpType)
 }
@@ -104,12 +104,12 @@ func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 			return nil, graph.Refuse(p, "this %s, which makes the scores of %s, cannot be read: %v", p.OpType, ir.Label(softmax), err)
 		}
 		if ir.Standard(p, "Einsum") {
-			return nil, graph.Refuse(p, "this Einsum, which makes the scores of %s, cannot be read: its equation is %s; one that sums over one dimension, as bhid,bhjd->bhij, was expected",
+			return nil, graph.Refuse(p, "this Einsum, which makes the scores of %s, cannot be read: its equation is %s; expected one that sums over one dimension, as bhid,bhjd->bhij",
 				ir.Label(softmax), p.Text("equation", ""))
 		}
 	}
 	if len(scoresMatMuls) > 1 {
-		return nil, graph.Refuse(softmax, "its scores come from several products of hidden states (%s, %s), one was expected",
+		return nil, graph.Refuse(softmax, "its scores come from several products of hidden states (%s, %s), expected one",
 			ir.Label(scoresMatMuls[0]), ir.Label(scoresMatMuls[1]))
 	}
 	var biases []Bias
@@ -125,13 +125,13 @@ func (f *Finder) Core(softmax *onnx.Node) (*Core, *graph.Refusal) {
 	}
 	switch {
 	case ir.Standard(reading.wrong, "MatMul"):
-		return nil, graph.Refuse(softmax, "its probabilities are the second operand of %s, the first was expected", ir.Label(reading.wrong))
+		return nil, graph.Refuse(softmax, "its probabilities are the second operand of %s, expected the first", ir.Label(reading.wrong))
 	case reading.wrong != nil:
 		return nil, graph.Refuse(softmax, "its probabilities reach a product with weights (%s)", ir.Label(reading.wrong))
 	case len(reading.valueMatMuls) == 0:
-		return nil, graph.Refuse(softmax, "its probabilities are used by no product with hidden states, one was expected")
+		return nil, graph.Refuse(softmax, "its probabilities are used by no product with hidden states, expected one")
 	case len(reading.valueMatMuls) > 1:
-		return nil, graph.Refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), one was expected", ir.Label(reading.valueMatMuls[0]), ir.Label(reading.valueMatMuls[1]))
+		return nil, graph.Refuse(softmax, "its probabilities are used by several products with hidden states (%s, %s), expected one", ir.Label(reading.valueMatMuls[0]), ir.Label(reading.valueMatMuls[1]))
 	}
 	return &Core{Softmax: softmax, ScoresMatMul: scoresMatMuls[0], ValueMatMul: reading.valueMatMuls[0], Biases: biases}, nil
 }

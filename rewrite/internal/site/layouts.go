@@ -61,14 +61,14 @@ func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 		total = dim.SourceExtent
 	}
 	if len(scores) > 2 && !slices.ContainsFunc(scores, func(e dim.Extent) bool { return !e.Constant() }) {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic ones", scores)
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores always have the shape %v: the model was exported for one batch and one length; export it with dynamic sizes", scores)
 	}
 	if len(scores) == 4 && scores[2] == dim.LengthExtent && scores[3] != total && scores[3].L == 0 && !scores[3].Constant() {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of this call's and earlier tokens, as in cross-attention, which rotates nothing by position", scores)
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v: its keys are not those of this call and earlier tokens; it may be cross-attention, which has no rotation", scores)
 	}
 	known := false
 	if ly.Scores, known = dim.GridOf(scores, total); !known {
-		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; [batch, heads, length, past + length] was expected, or batch · heads in one dimension", scores)
+		return nil, graph.Refuse(s.ScoresMatMul, "its scores have the shape %v; expected [batch, heads, length, past + length], or batch · heads in one dimension", scores)
 	}
 	if ly.Softmax, known = dim.GridOf(t.Dims[s.SoftmaxInput()], total); !known {
 		sinks := total
@@ -126,7 +126,7 @@ func (s *Sized) rotatedLayouts(ly *Layouts, t *eval.ShapeTable) error {
 		}
 		var err error
 		if *v.into, err = partsLayout(t, v.branch, ly.QueryOperand.Heads); err != nil {
-			return graph.Refuse(s.ScoresMatMul, "the %s is assembled from several values, which is not understood: %v", v.what, err)
+			return graph.Refuse(s.ScoresMatMul, "the %s is assembled from several values in an unknown way: %v", v.what, err)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ const MaxWidth = 1 << 18
 func (ly *Layouts) Check() error {
 	heads := ly.Scores.Heads
 	if slices.Contains(ly.Output.Axes, dim.UnitAxis) {
-		return errors.New("the output has a dimension of one element beside heads and channels")
+		return errors.New("the output has an extra dimension of one element beside heads and channels")
 	}
 	for _, v := range []struct {
 		what     string
@@ -181,18 +181,18 @@ func (ly *Layouts) Check() error {
 			return fmt.Errorf("the %s has %d heads, the scores have %d", v.what, v.layout.Heads, v.heads)
 		}
 		if v.layout.Channels != v.channels {
-			return fmt.Errorf("the %s has %d channels per head, %d were expected", v.what, v.layout.Channels, v.channels)
+			return fmt.Errorf("the %s has %d channels per head, expected %d", v.what, v.layout.Channels, v.channels)
 		}
 	}
 	if width := dim.Saturated(heads, max(ly.Query.Channels, ly.Value.Channels)); width > MaxWidth {
-		return fmt.Errorf("%d heads of %d channels are more than the %d channels that are evaluated", heads, ly.Query.Channels, MaxWidth)
+		return fmt.Errorf("%d heads of %d channels are above the limit of %d channels", heads, ly.Query.Channels, MaxWidth)
 	}
 	rows := dim.LengthExtent
 	if ly.Cross {
 		rows = dim.SourceExtent
 	}
 	if have := ly.Value.Rows; have != rows && !(ly.latent && have == dim.TotalExtent) {
-		return fmt.Errorf("the value has %v tokens, %v were expected", have, rows)
+		return fmt.Errorf("the value has %v tokens, expected %v", have, rows)
 	}
 	if ly.Key.Heads != ly.Value.Heads {
 		return fmt.Errorf("the key has %d heads, the value %d", ly.Key.Heads, ly.Value.Heads)

@@ -74,7 +74,7 @@ func partsLayout(t *eval.ShapeTable, b Branch, heads int64) (dim.Layout, error) 
 			return dim.Layout{}, fmt.Errorf("%q: %w", boundary, err)
 		}
 		if ly.Rows != rows {
-			return dim.Layout{}, fmt.Errorf("%q has the shape %v; %v tokens were expected", boundary, t.Dims[boundary], rows)
+			return dim.Layout{}, fmt.Errorf("%q has the shape %v; expected %v tokens", boundary, t.Dims[boundary], rows)
 		}
 		swapHeadsAndChannels(&ly, heads)
 		layout.Parts, layout.Rows = append(layout.Parts, ly), ly.Rows

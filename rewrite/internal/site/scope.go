@@ -186,7 +186,7 @@ func (s *Scope) replaceable(site *Site) *graph.Refusal {
 		}
 	}
 	if s.loop != nil {
-		return graph.Refuse(site.Softmax, "it is in %s, and what a %s does from iteration to iteration is not evaluated", s.Where, s.loop.OpType)
+		return graph.Refuse(site.Softmax, "it is in %s, and the iterations of a %s are not evaluated", s.Where, s.loop.OpType)
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (s *Site) Past() bool { return s.Key.Past() != "" }
 // It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	if table := givenTable(g, c); table != "" {
-		return nil, graph.Refuse(c.ScoresMatMul, "the rows that rotate its query and key are looked up in the input %q, whose numbers the caller gives, so nothing in the model says what it rotates by; make this table a constant of the model", table)
+		return nil, graph.Refuse(c.ScoresMatMul, "its query and key are rotated by rows of the input %q, which the caller gives, so the model does not contain its rotation; make this table a constant of the model", table)
 	}
 	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
@@ -173,14 +173,14 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
 	for _, b := range []Branch{s.Query, s.Key, s.Value} {
 		if slices.Contains(b.Boundaries(), "") {
-			return nil, graph.Refuse(c.ScoresMatMul, "it makes %q of something other than a query, key or value that it is given", b.Operand)
+			return nil, graph.Refuse(c.ScoresMatMul, "it computes %q from something other than its query, key or value", b.Operand)
 		}
 	}
 	if len(s.Value.Scales) > 0 {
-		return nil, graph.Refuse(c.ValueMatMul, "its value is multiplied by %q inside it", s.Value.Scales[0].Value)
+		return nil, graph.Refuse(c.ValueMatMul, "it multiplies its value by %q", s.Value.Scales[0].Value)
 	}
 	if s.Query.Cache != nil {
-		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; the query was expected there")
+		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; expected the query there")
 	}
 	if (s.Key.Cache == nil) != (s.Value.Cache == nil) {
 		return nil, graph.Refuse(c.ScoresMatMul, "only one of key and value comes from a cache")
@@ -194,7 +194,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		return nil, refusal
 	}
 	if leak := leak(g, s.Output(), s.Boundaries()); leak != "" {
-		return nil, graph.Refuse(c.Softmax, "the output also depends on %q, which is neither query, key, value nor their cache", leak)
+		return nil, graph.Refuse(c.Softmax, "the output also depends on %q, which is not query, key, value or their cache", leak)
 	}
 	return s, noteReplaced(g, s)
 }
@@ -211,7 +211,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 	results := s.Results()
 	for _, v := range results {
 		if v == "" || g.Internal[v] {
-			return graph.Refuse(s.Softmax, "its output or cache is not one value outside it")
+			return graph.Refuse(s.Softmax, "its output or cache is not a single value")
 		}
 	}
 	for _, n := range replaced {
@@ -222,7 +222,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 		s.Replaced = append(s.Replaced, n)
 		for _, o := range n.Outputs {
 			if o != "" && !slices.Contains(results, o) && (g.Outputs[o] || len(g.Source.Consumers[o]) > 0) {
-				s.escaping = graph.Refuse(n, "its output %q is used too, and the op does not have it", o)
+				s.escaping = graph.Refuse(n, "its output %q is also used, which the op does not have", o)
 			}
 		}
 	}
@@ -244,8 +244,8 @@ func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 			other := users[c.Concat]
 			users[c.Concat] = s
 			if other != nil && other != s {
-				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(other.Softmax))
-				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; a cache of its own was expected", ir.Label(c.Concat), ir.Label(s.Softmax))
+				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(other.Softmax))
+				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(s.Softmax))
 			}
 		}
 	}

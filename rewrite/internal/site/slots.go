@@ -126,7 +126,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 			})
 			dims := t.Dims[c.Past]
 			if len(dims) != 4 {
-				return nil, fmt.Errorf("the cache %q has the shape %v; [batch, heads, rows, channels] was expected", c.Past, dims)
+				return nil, fmt.Errorf("the cache %q has the shape %v; expected [batch, heads, rows, channels]", c.Past, dims)
 			}
 			if !slices.Contains(rows, dims[2]) {
 				rows = append(rows, dims[2])
@@ -135,9 +135,9 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	}
 	switch {
 	case len(inputs) != 1:
-		return nil, fmt.Errorf("%d inputs tell where new keys are written; one was expected", len(inputs))
+		return nil, fmt.Errorf("%d inputs say where new keys are written; expected one", len(inputs))
 	case len(rows) != 1:
-		return nil, fmt.Errorf("its caches have %v and %v rows; one size was expected", rows[0], rows[1])
+		return nil, fmt.Errorf("its caches have %v and %v rows; expected one size", rows[0], rows[1])
 	case t.Static != (dim.Point{}):
 		return nil, fmt.Errorf("%s", t.SizesSentence())
 	}
@@ -152,12 +152,12 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	case rows.Constant() && !t.Past:
 		slots.Rows = rows.One
 	default:
-		return nil, fmt.Errorf("its caches have %v rows; a number or one open size was expected", rows)
+		return nil, fmt.Errorf("its caches have %v rows; expected a number or one open size", rows)
 	}
 	dims := t.Inputs[slots.Input.Name]
 	for i, e := range dims {
 		if e != dim.ConstantExtent(1) && (e != dim.LengthExtent || i != len(dims)-1) {
-			return nil, fmt.Errorf("where new keys are written is told by the input %q of shape %v; one place for each token, the same for all rows of a batch, was expected", slots.Input.Name, dims)
+			return nil, fmt.Errorf("the input %q, which says where new keys are written, has the shape %v; expected one place for each token, the same for all rows of a batch", slots.Input.Name, dims)
 		}
 	}
 	return slots, nil

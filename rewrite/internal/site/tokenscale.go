@@ -41,7 +41,7 @@ func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
 	}
 	at := slices.Index(ly.Axes, dim.ChannelAxis)
 	if len(ly.Axes) != 4 || len(dims) != 4 || at < 0 || slices.Contains(ly.Axes, dim.UnitAxis) || dims[at] != dim.ConstantExtent(1) {
-		return nil, fmt.Errorf("%q of shape %v multiplies a value of shape %v; a number for each token and head was expected", s.Value, dims, t.Dims[s.Of])
+		return nil, fmt.Errorf("%q of shape %v multiplies a value of shape %v; expected a number for each token and head", s.Value, dims, t.Dims[s.Of])
 	}
 	return &ly, nil
 }

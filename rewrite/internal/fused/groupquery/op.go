@@ -36,16 +36,16 @@ var inputs = []string{
 	"", "", // past_key, past_value
 	"", "", // seqlens_k, total_sequence_length
 	"", "", // cos_cache, sin_cache
-	"it reads positions of its own (position_ids), of which a first call uses one and a later call all; positions that follow from seqlens_k were expected",
-	"it adds a bias of its own to the scores (attention_bias), whose columns are those of a buffer; masks that follow from seqlens_k were expected",
+	"it has its own input position_ids, of which a first call uses one and a later call all; expected positions that follow from seqlens_k",
+	"it adds its own attention_bias to the scores, whose columns are those of a buffer; expected masks that follow from seqlens_k",
 	"",                   // head_sink
 	quantised, quantised, // k_scale, v_scale
 	normalised, normalised, // q_norm_weight, k_norm_weight
-	"it takes chunks that are padded on the right (query_seqlens); chunks of tokens alone were expected",
+	"it takes chunks that are padded on the right (query_seqlens); expected chunks of tokens alone",
 }
 
 const (
-	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); one of floats was expected: export it without a quantised cache"
+	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected floats; export it without a quantised cache"
 	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
 )
 
@@ -78,16 +78,16 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	case o.lengths == "" || o.total == "":
 		return nil, errors.New("it lacks seqlens_k or total_sequence_length")
 	case (o.key == "") != (o.value == ""):
-		return nil, errors.New("it has only one of key and value; both or neither were expected")
+		return nil, errors.New("it has only one of key and value; expected both or neither")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
-		return nil, errors.New("it works without a key-value cache, which this version does not expand")
+		return nil, errors.New("it works without a key-value cache, which this version does not support")
 	}
 	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
-		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; keys and values of its own were expected")
+		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; expected keys and values of its own")
 	}
 	if o.sink != "" {
 		if t := c.Constant(o.sink); t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
-			return nil, fmt.Errorf("its head_sink %q has the shape %v, [%d] was expected", o.sink, t.Dims, o.heads)
+			return nil, fmt.Errorf("its head_sink %q has the shape %v, expected [%d]", o.sink, t.Dims, o.heads)
 		}
 	}
 	o.elem = c.Type(o.query)
@@ -147,9 +147,9 @@ func (o *op) attributes(n *onnx.Node) error {
 	}
 	switch {
 	case windowCache == 1:
-		return errors.New("its cache holds only the last keys of each row and drops others by itself (sliding_window_cache), so a key's place is not its index; a cache of all tokens was expected: export it with one (windowed_kv_cache=false)")
+		return errors.New("its cache holds only the last keys of each row and drops others by itself (sliding_window_cache), so a key's place is not its index; expected a cache of all tokens; export it with one (windowed_kv_cache=false)")
 	case causal == 0:
-		return errors.New("each query sees all keys (causal=0), including those of padding on the right up to total_sequence_length; causal attention was expected")
+		return errors.New("each query sees all keys (causal=0), including those of padding on the right up to total_sequence_length; expected causal attention")
 	case bits != 0, n.Text("k_quant_type", "NONE") != "NONE", n.Text("v_quant_type", "NONE") != "NONE":
 		return errors.New(quantised)
 	}
@@ -183,9 +183,9 @@ func (o *op) width(c fused.Context) error {
 	}
 	switch {
 	case !ok:
-		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)
+		return fmt.Errorf("the graph does not say how wide its query %q is", o.query)
 	case o.key == "" && known && width == cached*o.heads:
-		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; keys and values of its own were expected")
+		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; expected keys and values of its own")
 	case width < heads || width%heads != 0:
 		return fmt.Errorf("its query %q is %d wide, which is not a multiple of %d heads", o.query, width, heads)
 	}

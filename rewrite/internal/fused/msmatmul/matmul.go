@@ -41,9 +41,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 		rank, ok := c.Rank(operands[i])
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("the graph does not tell how many dimensions its input %q has", operands[i])
+			return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", operands[i])
 		case rank < 2:
-			return nil, fmt.Errorf("its input %q has %d dimensions, at least 2 were expected", operands[i], rank)
+			return nil, fmt.Errorf("its input %q has %d dimensions, expected at least 2", operands[i], rank)
 		}
 		operands[i] = b.Add("Transpose", []string{operands[i]}, onnx.IntsAttr("perm", order(rank, swap == 1, batch == 1)...))
 	}

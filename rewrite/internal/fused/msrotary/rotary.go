@@ -39,7 +39,7 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	if scale, err := fused.Float(n, "scale", 1); err != nil {
 		return nil, err
 	} else if scale != 1 {
-		return nil, fmt.Errorf("its scale is %g, which ONNX Runtime ignores; 1 was expected", scale)
+		return nil, fmt.Errorf("its scale is %g, which ONNX Runtime ignores; expected 1", scale)
 	}
 	columns, err := fused.Tables(c, n.Inputs[2], n.Inputs[3], 0)
 	switch {
@@ -55,9 +55,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	rank, ok := c.Rank(x)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the graph does not tell how many dimensions its input %q has", x)
+		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", x)
 	case rank != 3 && rank != 4:
-		return nil, fmt.Errorf("its input %q has %d dimensions, 3 or 4 were expected", x, rank)
+		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", x, rank)
 	}
 	lengthAxis := int64(2)
 	if rank == 3 {
@@ -97,5 +97,5 @@ func places(b *fused.Builder, c fused.Context, n *onnx.Node, lengthAxis int64) (
 		count := b.Add("Range", []string{b.Int(0), b.Size(n.Inputs[0], lengthAxis), b.Int(1)})
 		return b.Add("Unsqueeze", []string{b.Add("Add", []string{given, count}), b.Ints(0)}), nil
 	}
-	return "", fmt.Errorf("the graph does not tell whether its position_ids %q have one dimension or two", given)
+	return "", fmt.Errorf("the graph does not say whether its position_ids %q have one dimension or two", given)
 }

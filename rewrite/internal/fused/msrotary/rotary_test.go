@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		{"packed rows", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("is_packed_batching", 1)) }, "is_packed_batching is 1"},
 		{"absurd heads", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("num_heads", 1<<40)) }, "num_heads is 1099511627776"},
 		{"a table of one dimension", func(n *onnx.Node, _ map[string]int) { n.Inputs[2] = "flat" }, "has the shape [8]"},
-		{"a computed table of unknown shape", func(n *onnx.Node, _ map[string]int) { n.Inputs[3] = "other" }, "does not tell its shape"},
+		{"a computed table of unknown shape", func(n *onnx.Node, _ map[string]int) { n.Inputs[3] = "other" }, "does not say its shape"},
 		{"another width", func(n *onnx.Node, _ map[string]int) {
 			n.SetAttribute(onnx.IntAttr("num_heads", 2))
 			n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 4))

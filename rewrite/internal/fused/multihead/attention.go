@@ -48,7 +48,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	}
 	for i := 8; i < len(inputs); i++ {
 		if fused.Input(n, i) != "" {
-			return nil, fmt.Errorf("its input %s is not expanded by this version", inputs[i])
+			return nil, fmt.Errorf("its input %s is not supported by this version", inputs[i])
 		}
 	}
 	switch {
@@ -104,14 +104,14 @@ func (o *op) shapes(c fused.Context) error {
 	rank := func(what, value string, allowed ...int) (int, error) {
 		r, ok := c.Rank(value)
 		if !ok {
-			return 0, fmt.Errorf("the graph does not tell how many dimensions its %s %q has", what, value)
+			return 0, fmt.Errorf("the graph does not say how many dimensions its %s %q has", what, value)
 		}
 		for _, a := range allowed {
 			if r == a {
 				return r, nil
 			}
 		}
-		return 0, fmt.Errorf("its %s %q has %d dimensions, %v were expected", what, value, r, allowed)
+		return 0, fmt.Errorf("its %s %q has %d dimensions, expected %v", what, value, r, allowed)
 	}
 	var err error
 	if _, err = rank("query", o.query, 3); err != nil {
@@ -136,10 +136,10 @@ func (o *op) shapes(c fused.Context) error {
 	}
 	var known bool
 	if o.width, known = c.Width(o.query); !known {
-		return fmt.Errorf("the graph does not tell how wide its query %q is", o.query)
+		return fmt.Errorf("the graph does not say how wide its query %q is", o.query)
 	}
 	if o.valueWidth, known = c.Width(o.value); !known {
-		return fmt.Errorf("the graph does not tell how wide its value %q is", o.value)
+		return fmt.Errorf("the graph does not say how wide its value %q is", o.value)
 	}
 	return nil
 }

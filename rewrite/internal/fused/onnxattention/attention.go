@@ -105,9 +105,9 @@ func (a *attention) types(c fused.Context) error {
 		rank, ok := c.Rank(a.query)
 		switch {
 		case !ok:
-			return fmt.Errorf("the graph does not tell how many dimensions its query %q has", a.query)
+			return fmt.Errorf("the graph does not say how many dimensions its query %q has", a.query)
 		case rank != 3 && rank != 4:
-			return fmt.Errorf("its query %q has %d dimensions, 3 or 4 were expected", a.query, rank)
+			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", a.query, rank)
 		}
 		a.flat = rank == 3
 	}
@@ -119,7 +119,7 @@ func (a *attention) types(c fused.Context) error {
 		a.boolean = true
 	case onnx.Float, onnx.Float16, onnx.BFloat16, onnx.Double:
 	default:
-		return fmt.Errorf("the graph does not tell what type its mask %q has", a.mask)
+		return fmt.Errorf("the graph does not say what type its mask %q has", a.mask)
 	}
 	return nil
 }

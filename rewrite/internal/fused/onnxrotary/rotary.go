@@ -42,9 +42,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	rank, ok := c.Rank(x)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the graph does not tell how many dimensions its input %q has", x)
+		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", x)
 	case rank != 3 && rank != 4:
-		return nil, fmt.Errorf("its input %q has %d dimensions, 3 or 4 were expected", x, rank)
+		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", x, rank)
 	case rank == 3 && heads == 0:
 		return nil, fmt.Errorf("its input %q has 3 dimensions, and num_heads is not given", x)
 	}

@@ -37,8 +37,8 @@ func TestRefusals(t *testing.T) {
 		want      string
 	}{
 		{"no sine", []string{"x4", "cos"}, nil, "it lacks its input 2"},
-		{"unknown rank", []string{"y", "cos", "sin"}, nil, `the graph does not tell how many dimensions its input "y" has`},
-		{"5 dimensions", []string{"x5", "cos", "sin"}, nil, `its input "x5" has 5 dimensions, 3 or 4 were expected`},
+		{"unknown rank", []string{"y", "cos", "sin"}, nil, `the graph does not say how many dimensions its input "y" has`},
+		{"5 dimensions", []string{"x5", "cos", "sin"}, nil, `its input "x5" has 5 dimensions, expected 3 or 4`},
 		{"3 dimensions without heads", []string{"x3", "cos", "sin"}, nil, `its input "x3" has 3 dimensions, and num_heads is not given`},
 		{"absurd heads", []string{"x3", "cos", "sin"}, onnx.IntAttr("num_heads", 1<<40), "its attribute num_heads is 1099511627776, which is outside 0 to 65536"},
 		{"negative heads", []string{"x3", "cos", "sin"}, onnx.IntAttr("num_heads", -1), "its attribute num_heads is -1, which is outside 0 to 65536"},

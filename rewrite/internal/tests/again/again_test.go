@@ -223,7 +223,7 @@ func TestRecord(t *testing.T) {
 	if now := inspected(t, second+"2"); now.Attention.Encoding.Frequencies[0] != 0.5 || len(now.Attention.Bands) > 0 || now.Cache != "growing" {
 		t.Errorf("it is %+v", now.Attention)
 	}
-	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "without the earlier methods: scaling yarn:factor=4, scaling linear:factor=2,base=carried, positions string:window=32, kv fixed:capacity=512,input=cache_length") {
+	if w := strings.Join(plain.Warnings, " "); !strings.Contains(w, "this rewrite removes the earlier methods: scaling yarn:factor=4, scaling linear:factor=2,base=carried, positions string:window=32, kv fixed:capacity=512,input=cache_length") {
 		t.Errorf("the warnings are %s", w)
 	}
 }
@@ -287,18 +287,18 @@ func TestAgainRefuses(t *testing.T) {
 	}{
 		"give a method, or --restore":              {nil, rewrite.Options{}},
 		"drop one of them":                         {nil, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}, Edits: yarn}},
-		"its other layers cannot be left":          {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
-		"has no record of what it was before":      {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
+		"cannot leave the other layers":            {nil, rewrite.Options{Edits: yarn, Layers: func(int) bool { return true }}},
+		"has no record":                            {func(m *onnx.Model) { m.RemoveMetadata(provenance.Key) }, some},
 		"unexpected end of JSON input":             {func(m *onnx.Model) { m.SetMetadata(provenance.Key, "") }, some},
-		"it is of version 3":                       {text(`"version":2`, `"version":3`), some},
+		"it has version 3":                         {text(`"version":2`, `"version":3`), some},
 		"unknown field":                            {text(`"tool"`, `"took"`), some},
-		"layer 0 stands in it twice":               {text(`"layers":[0,1],"nodes"`, `"layers":[0,0],"nodes"`), some},
-		"and one of the number 7":                  {text(`"layers":[0,1],"nodes"`, `"layers":[0,7],"nodes"`), some},
+		"layer 0 is in it twice":                   {text(`"layers":[0,1],"nodes"`, `"layers":[0,0],"nodes"`), some},
+		"and one with the number 7":                {text(`"layers":[0,1],"nodes"`, `"layers":[0,7],"nodes"`), some},
 		"2 layers have 1 nodes":                    {record(func(r *provenance.Record) { r.Sites[0].Ops = r.Sites[0].Ops[:1] }), some},
 		"an attention of 0 heads":                  {record(func(r *provenance.Record) { r.Sites[0].Original.Heads = 0 }), some},
 		"is not the one that the model's record":   {record(func(r *provenance.Record) { r.Sites[0].Original.Heads = 8 }), some},
 		"another program changed it":               {op(func(n *onnx.Node) { n.Name = "renamed" }), some},
-		"it was written for specification 99":      {op(func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 99)) }), some},
+		"it needs specification 99 of the op":      {op(func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("spec_version", 99)) }), some},
 		"the model's record names 2 nodes":         {op(func(n *onnx.Node) { n.Domain = "com.example" }), some},
 		"layout \"spiral\" is none of":             {text(`"layout":"half"`, `"layout":"spiral"`), some},
 		"it has 9000012 bytes":                     {func(m *onnx.Model) { m.SetMetadata(provenance.Key, strings.Repeat(" ", 9000012)) }, some},

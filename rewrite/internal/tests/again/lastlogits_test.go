@@ -117,14 +117,14 @@ func TestLastLogitsRefuses(t *testing.T) {
 		change func(*onnx.Model)
 	}{
 		// Look-alikes: each token's logits depend on other tokens.
-		{"other logits by itself than among others", after("Softmax", nil, onnx.IntAttr("axis", 1))},
-		{"other logits by itself than among others", after("CumSum", []string{"axis"})},
+		{"different logits alone than among others", after("Softmax", nil, onnx.IntAttr("axis", 1))},
+		{"different logits alone than among others", after("CumSum", []string{"axis"})},
 		{"not one row for each token", after("Transpose", nil, onnx.IntsAttr("perm", 1, 0, 2))},
-		{`both "logits" and "more" may be logits`, func(m *onnx.Model) {
+		{`both "logits" and "more" may be the logits`, func(m *onnx.Model) {
 			m.Graph.Nodes = append(m.Graph.Nodes, onnx.NewNode("Tanh", []string{"logits"}, []string{"more"}))
 			m.Graph.AddOutput(onnx.NewValueInfo("more", onnx.Float, onnx.Dim{Param: "batch"}, onnx.Dim{Param: "length"}, onnx.Dim{Value: 128}))
 		}},
-		{`a value named "logits_places" already`, func(m *onnx.Model) {
+		{`already has a value named "logits_places"`, func(m *onnx.Model) {
 			m.Graph.Nodes = append(m.Graph.Nodes, onnx.NewNode("Identity", []string{"input_ids"}, []string{"logits_places"}))
 		}},
 		{"after the last product with weights", func(m *onnx.Model) {

@@ -150,7 +150,7 @@ func TestStaticCacheCapacity(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range staticCaches {
 		_, err := kit.Rewrite(context.Background(), kit.OpenModel(t, kit.Model(name)), rewrite.Options{Cache: rewrite.Cache{Capacity: 32}})
-		if err == nil || !strings.Contains(err.Error(), "its cache has a fixed capacity already") {
+		if err == nil || !strings.Contains(err.Error(), "its cache already has a fixed capacity") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestStaticCacheLookalikes(t *testing.T) {
 					places(p, i, func(old string) string { return p.Op("Mul", old, p.Int(0)) })
 				}
 			}},
-		{name: "another row at one place", kept: "a token at place 13 goes to row",
+		{name: "another row at one place", kept: "token 13 is written to row",
 			change: func(p *patient) {
 				for i := range 2 {
 					places(p, i, func(old string) string {

@@ -137,7 +137,7 @@ func TestLookalikeChoices(t *testing.T) {
 			m.Graph.InsertNode(m.compare, onnx.NewNode("Mod", []string{m.compare.Inputs[0], "modulus"}, []string{"turns"}))
 			m.Graph.AddInitializer(ir.Int64Tensor("three", []int64{}, 3))
 			m.compare.Inputs = []string{"turns", "three"}
-		}, 0, "not chosen by the number of tokens alone"},
+		}, 0, "not chosen only by the number of tokens"},
 		{"never", func(m twoTables) {
 			m.lengthen()
 			m.Graph.AddInitializer(ir.Int64Tensor("much later", []int64{}, 1<<30))
@@ -151,7 +151,7 @@ func TestLookalikeChoices(t *testing.T) {
 			m.Graph.InsertNode(m.compare, onnx.NewNode("Shape", []string{"input_ids"}, []string{"new"}, onnx.IntAttr("start", 1)))
 			m.compare.Inputs[0] = "new"
 			m.lengthen()
-		}, 0, "the size of its cache, was expected"},
+		}, 0, "the size of its cache"},
 		{"cosines by one, sines by another", func(m twoTables) {
 			m.Graph.AddInitializer(ir.Int64Tensor("later", []int64{}, 10))
 			m.Graph.InsertNode(m.choice, onnx.NewNode("Greater", []string{m.compare.Inputs[0], "later"}, []string{"much"}))

@@ -187,7 +187,7 @@ func TestLookalikesCounted(t *testing.T) {
 		}, false},
 		{"too many sinks", func(c counting) {
 			c.input(11, ir.Float32Tensor("sinks", []int64{5}, 0.5, -1, 2, 0, 0))
-		}, both("[4] was expected"), nil, true},
+		}, both("expected [4]"), nil, true},
 		{"bidirectional", func(c counting) { c.nodes[1].SetAttribute(onnx.IntAttr("causal", 0)) }, []string{"", "causal=0"}, nil, false},
 		{"a cache of the window alone", func(c counting) {
 			c.nodes[1].SetAttribute(onnx.IntAttr("local_window_size", 5))

@@ -52,7 +52,7 @@ func TestGainBehindNorms(t *testing.T) {
 		both   bool
 	}{
 		{"query and key", "llama__dynamo18", (*kit.Patient).NormedBoth, "undoes the method's gain of 1.13863", true},
-		{"query", "llama__dynamo18", func(p *kit.Patient) { p.Query(p.Normed) }, "undoes that for only a part of it", false},
+		{"query", "llama__dynamo18", func(p *kit.Patient) { p.Query(p.Normed) }, "is undone for a part of the channels", false},
 		{"query and keys that are given away", "llama__dynamo18-nocache", func(p *kit.Patient) {
 			p.Query(p.Normed)
 			p.GivenKeys(p.Normed)

@@ -44,7 +44,7 @@ var one, two = []string{whole}, []string{whole, whole}
 var rows = []row{
 	{name: "raw_cache", layers: one},
 	{name: "raw_cache_twin", layers: one},
-	{name: "raw_cache_positions", layers: []string{unchanged}, reason: "its keys are cached un-rotated and rotated by their places when they are read, the query by the input", scaling: "unchanged", plain: true},
+	{name: "raw_cache_positions", layers: []string{unchanged}, reason: "its cached keys are rotated by their index when they are read, but the query by the input", scaling: "unchanged", plain: true},
 	{name: "mask_sum", layers: one},
 	{name: "mask_sum_cached", layers: one},
 	{name: "mask_sum_offset", layers: one},
@@ -58,7 +58,7 @@ var rows = []row{
 	{name: "rotary23_short_table", layers: one},
 	{name: "rotary23_no_positions", layers: []string{scores}, reason: "the op is off by", scaling: "unchanged", plain: true},
 	{name: "table_1536", layers: one},
-	{name: "decay", layers: []string{scores}, reason: "xPos: with the position p each pair is also multiplied by", scaling: "unchanged"},
+	{name: "decay", layers: []string{scores}, reason: "xPos: at position p each pair is also multiplied by", scaling: "unchanged"},
 	{name: "log_length", layers: one},
 	{name: "growing_base", layers: []string{scores}, reason: "with up to 16 tokens, cached ones included, pair", scaling: "unchanged"},
 	{name: "flags_inverted", layers: two, audit: "rope_theta 0: no rotation, a rotation; rope_theta 1: 10000, no rotation"},
@@ -84,7 +84,7 @@ var rows = []row{
 	{name: "image_memory", layers: []string{unchanged}, reason: "2-D positions: its query is rotated by the rows and columns of a grid", scaling: "unchanged"},
 	{name: "places_given", layers: []string{unchanged}, reason: "its query is multiplied by numbers that the caller gives", scaling: "unchanged"},
 	{name: "places_of_grids", layers: []string{unchanged}, reason: "which has 2 numbers for each token", scaling: "unchanged"},
-	{name: "tensor_scatter", layers: []string{unchanged}, reason: "it cannot be said that new keys and values are written right after the earlier tokens", scaling: "unchanged", plain: true},
+	{name: "tensor_scatter", layers: []string{unchanged}, reason: "new keys and values are not known to be written right after the earlier tokens", scaling: "unchanged", plain: true},
 }
 
 // TestField: each model of a kind that people have trouble with becomes what docs/results/field.md

@@ -153,7 +153,7 @@ func TestLookalikeSections(t *testing.T) {
 		want string       // what the reason says; "" is changed
 	}{
 		"the first of them": {[]*onnx.Node{onnx.NewNode("Identity", []string{"first"}, []string{"made"})}, ""},
-		"their sum":         {[]*onnx.Node{onnx.NewNode("ReduceSum", []string{"position_ids", "axis"}, []string{"made"})}, "in no expected way"},
+		"their sum":         {[]*onnx.Node{onnx.NewNode("ReduceSum", []string{"position_ids", "axis"}, []string{"made"})}, "does not rotate as expected"},
 		"the largest":       {[]*onnx.Node{onnx.NewNode("ReduceMax", []string{"position_ids"}, []string{"made"}, onnx.IntsAttr("axes", 0))}, "3 of a token's 3 positions"},
 	} {
 		t.Run(name, func(t *testing.T) {

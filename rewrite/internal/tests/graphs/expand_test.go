@@ -186,7 +186,7 @@ func TestOwnFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range site.Find(g) {
-		if c.Refusal == nil || !strings.Contains(c.Refusal.Reason, "defines Attention itself") {
+		if c.Refusal == nil || !strings.Contains(c.Refusal.Reason, "has its own function Attention") {
 			t.Errorf("%v", c.Refusal)
 		}
 	}

@@ -175,7 +175,7 @@ func TestForeignFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Sites) != 1 || report.Rewritten() > 0 || !strings.Contains(report.Sites[0].Reason, "2 nodes call the model's own functions") {
+	if len(report.Sites) != 1 || report.Rewritten() > 0 || !strings.Contains(report.Sites[0].Reason, "2 nodes call them") {
 		t.Errorf("the sites are %+v; one that is kept was expected", report.Sites)
 	}
 	if !strings.Contains(strings.Join(report.Warnings, "\n"), "version 13") {

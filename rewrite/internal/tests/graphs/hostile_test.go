@@ -91,7 +91,7 @@ func TestHostileGraphs(t *testing.T) {
 		}, "would make a tensor"},
 		{"an endless loop", func(p *patient) {
 			p.hidden(func() string { return p.endless(p.Int(1)) })
-		}, "is a Loop, which is not evaluated"},
+		}, "is a Loop, which cannot be evaluated"},
 		{"an endless loop in a branch", func(p *patient) {
 			p.hidden(func() string {
 				before := len(p.Graph.Nodes)
@@ -103,10 +103,10 @@ func TestHostileGraphs(t *testing.T) {
 				rest := &onnx.Graph{Name: "rest", Nodes: []*onnx.Node{onnx.NewNode("Identity", []string{p.Int(1)}, []string{other})}, Outputs: []*onnx.ValueInfo{{Name: other, Type: onnx.Int64}}}
 				return p.Node("If", []string{p.Op("Equal", p.Int(1), p.Int(1))}, onnx.GraphAttr("then_branch", branch), onnx.GraphAttr("else_branch", rest))
 			})
-		}, "is a Loop, which is not evaluated"},
+		}, "is a Loop, which cannot be evaluated"},
 		{"an endless loop whose shape is read", func(p *patient) {
 			p.hidden(func() string { return p.Op("Shape", p.endless(p.Ints(1, 2))) })
-		}, "is a Loop, which is not evaluated"},
+		}, "is a Loop, which cannot be evaluated"},
 		{"an op of another library", func(p *patient) {
 			p.hidden(func() string {
 				v := p.Op("Evil", p.Int(1))
@@ -150,7 +150,7 @@ func TestHostileGraphs(t *testing.T) {
 					return p.Op("Add", name, p.Op("Squeeze", p.Op("Shape", p.Op("MatMul", p.Cast(name, onnx.Float), p.Floats([]int64{7, 1}, make([]float32, 7)...)))))
 				})
 			}
-		}, "readings of its input shapes"},
+		}, "interpretations of its input shapes"},
 		{"a value that nobody makes", func(p *patient) {
 			p.hidden(func() string { return "nowhere" })
 		}, "nowhere"},
@@ -174,7 +174,7 @@ func TestHostileGraphs(t *testing.T) {
 				half := p.Op("Gather", p.Floats([]int64{64, 8}, rows...), "position_ids")
 				r.Cos.Inputs[1] = p.Op("Unsqueeze", p.Node("Concat", []string{half, half}, onnx.IntAttr("axis", -1)), p.Ints(1))
 			}
-		}, "at position 40 it gives NaN, which is not a number"},
+		}, "at position 40 it gives NaN"},
 		{"an input that is given twice", func(p *patient) {
 			p.Graph.AddInput(p.Graph.Inputs[0].Clone())
 		}, "two inputs have the name"},

@@ -49,7 +49,7 @@ func TestLeftovers(t *testing.T) {
 			}
 			var got []string
 			for _, w := range report.Warnings {
-				if strings.Contains(w, "stays what the original") {
+				if strings.Contains(w, "that use still gets the original") {
 					got = append(got, w)
 				}
 			}

@@ -64,7 +64,7 @@ func TestModelsThatCannotLoad(t *testing.T) {
 		}, "too few"},
 		{"another length", func(m *onnxpb.ModelProto) string {
 			return outside(t, m, "location", "weights.bin", "length", "4")
-		}, "external data of 4 bytes"},
+		}, "external data has 4 bytes"},
 		{"data outside", func(m *onnxpb.ModelProto) string {
 			return outside(t, m, "location", "../weights.bin")
 		}, "refused"},

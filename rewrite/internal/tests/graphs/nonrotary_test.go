@@ -129,7 +129,7 @@ func TestWeightedAttention(t *testing.T) {
 		{name: "fused by ONNX Runtime", op: "Attention", none: "its 1 attention layers rotate neither query nor key, its positions are learned (a table of 40 rows"},
 		{name: "rotary", op: "Attention", attrs: []*onnx.Attribute{onnx.IntAttr("do_rotary", 1)}, kept: "does not run on the CPU"},
 		{name: "quantised and rotary", op: "QAttention", attrs: []*onnx.Attribute{onnx.IntAttr("do_rotary", 1)}, kept: "silently ignores on the CPU"},
-		{name: "blocks", op: "SparseAttention", kept: "only where past and present keys are one buffer"},
+		{name: "blocks", op: "SparseAttention", kept: "only if past and present keys are one buffer"},
 		{name: "beam search", op: "DecoderMaskedMultiHeadAttention", kept: "takes only one token per call"},
 		{name: "pages", op: "PagedAttention", kept: "does not run PagedAttention on the CPU"},
 		{name: "packed query, key and value", op: "PackedMultiHeadAttention", kept: "does not run PackedMultiHeadAttention on the CPU"},
@@ -187,8 +187,8 @@ func TestNameBias(t *testing.T) {
 		{"ALiBi", func(h, i, j int) float64 { return float64(j-i) / float64(int(2)<<h) }},
 		{"ALiBi", func(h, i, j int) float64 { return float64(j) / float64(int(2)<<h) }}, // the same to a softmax
 		{"relative biases on the scores, a table of 17 distances or more", func(h, i, j int) float64 { return table[min(j-i+20, 40-h)] }},
-		{"of another kind", func(h, i, j int) float64 { return table[(7*i+3*j+h)%100] }},
-		{"of another kind", func(h, i, j int) float64 { return table[j] }},
+		{"of an unknown kind", func(h, i, j int) float64 { return table[(7*i+3*j+h)%100] }},
+		{"of an unknown kind", func(h, i, j int) float64 { return table[j] }},
 	} {
 		var values []float64
 		for h := range 2 {

@@ -18,7 +18,7 @@ func TestReasons(t *testing.T) {
 	testruntime.Require(t)
 	const length = "the same token is rotated differently in calls of more than "
 	// What a reason may say, of which each model is one or none.
-	kinds := []string{"sinusoidal", "learned", "looks like a rotation there", "xPos", "log-n", "LongRoPE or dynamic NTK"}
+	kinds := []string{"sinusoidal", "learned", "this looks like a rotation", "xPos", "log-n", "LongRoPE or dynamic NTK"}
 	for _, c := range []struct {
 		model string
 		says  string   // in the reason or, of a model without rotary attention, in the error
@@ -33,7 +33,7 @@ func TestReasons(t *testing.T) {
 		{"table-of-sines-added", "a table of 64 rows that is added to hidden states", kinds[:1]},
 		{"learned-added", "a table of 64 rows that is added to hidden states", kinds[1:2]},
 		// γ is (i/4 + 0.4)/1.4 of pair i, and the exponent counts 32 positions from the middle.
-		{"xpos", "each pair is also multiplied by γ^(p/32), γ from 0.286 to 0.821 (gamma 0.4), the keys by its inverse", kinds[3:4]},
+		{"xpos", "each pair is also multiplied by γ^(p/32), γ from 0.286 to 0.821 (gamma 0.4), and the keys by its inverse", kinds[3:4]},
 		// ln 65/ln 16 is 1.5056.
 		{"log-n-by-length", length + "16 tokens (by \"/Clip_output_0\"): channel 0 of the second token is multiplied by 1 in calls of 16 tokens and by 1.50559 in calls of 65", kinds[4:5]},
 		// 100^(−1/4) is 0.3162; with α = 15 the base is 100·15^(8/6), and its power −1/4 is 0.1282.

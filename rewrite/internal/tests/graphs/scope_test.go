@@ -166,7 +166,7 @@ func TestLoopBody(t *testing.T) {
 		t.Fatalf("%d sites", len(report.Sites))
 	}
 	for _, s := range report.Sites {
-		if s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, "what a Loop does from iteration to iteration is not evaluated") {
+		if s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, "the iterations of a Loop are not evaluated") {
 			t.Errorf("the site is %s: %s", s.Status, s.Reason)
 		}
 	}

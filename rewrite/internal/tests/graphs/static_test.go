@@ -175,12 +175,12 @@ func TestFixedSizes(t *testing.T) {
 		warns       string
 		counted     bool // the mask counts tokens: there is no padding on the left
 	}{
-		{name: "batch", model: "llama__optimum", fixed: dim.Point{B: 1}, warns: "for batch 1 alone"},
-		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: dim.Point{B: 2}, warns: "for batch 2 alone"},
-		{name: "one token", model: "llama__dynamo18", fixed: dim.Point{B: 1, L: 1}, warns: "for batch 1 and length 1 alone"},
-		{name: "all sizes", model: "qwen3__optimum", fixed: dim.Point{B: 2, L: 3, P: 9}, warns: "for batch 2, length 3 and past 9 alone"},
-		{name: "as many tokens as heads", model: "llama__ts17", fixed: dim.Point{B: 2, L: 4}, warns: "for batch 2 and length 4 alone"},
-		{name: "exported so", model: "llama__ts17-fixed", fixed: dim.Point{B: 2, L: 8, P: 24}, warns: "for batch 2, length 8 and past 24 alone"},
+		{name: "batch", model: "llama__optimum", fixed: dim.Point{B: 1}, warns: "only for batch 1"},
+		{name: "batch without a cache", model: "gpt_neox__ts17", fixed: dim.Point{B: 2}, warns: "only for batch 2"},
+		{name: "one token", model: "llama__dynamo18", fixed: dim.Point{B: 1, L: 1}, warns: "only for batch 1 and length 1"},
+		{name: "all sizes", model: "qwen3__optimum", fixed: dim.Point{B: 2, L: 3, P: 9}, warns: "only for batch 2, length 3 and past 9"},
+		{name: "as many tokens as heads", model: "llama__ts17", fixed: dim.Point{B: 2, L: 4}, warns: "only for batch 2 and length 4"},
+		{name: "exported so", model: "llama__ts17-fixed", fixed: dim.Point{B: 2, L: 8, P: 24}, warns: "only for batch 2, length 8 and past 24"},
 		{name: "frequencies for each row, cohere", model: "cohere__dynamo18", fixed: dim.Point{B: 2, L: 1, P: 31}, change: func(p *patient) { p.eachRow(2, true) }},
 		{name: "frequencies for each row, gemma3", model: "gemma3_text__dynamo18", fixed: dim.Point{B: 3, L: 4, P: 7}, change: func(p *patient) { p.eachRow(3, true) }},
 		{name: "frequencies for each row, gpt_neox", model: "gpt_neox__dynamo18", fixed: dim.Point{B: 2, L: 8, P: 24}, change: func(p *patient) { p.eachRow(2, true) }},
@@ -222,7 +222,7 @@ func TestFixedSizes(t *testing.T) {
 			},
 		},
 		{name: "fused op", model: "llama__dynamo23", fixed: dim.Point{B: 1, L: 5}},
-		{name: "counted cache", model: "llama__genai-fp32", fixed: dim.Point{B: 2, L: 1}, warns: "for batch 2 and length 1 alone", counted: true},
+		{name: "counted cache", model: "llama__genai-fp32", fixed: dim.Point{B: 2, L: 1}, warns: "only for batch 2 and length 1", counted: true},
 		{name: "folded", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}},
 		{
 			name: "folded, one wrong cosine", model: "qwen3__ts17-static", fixed: dim.Point{B: 2, L: 48}, kept: "at position 17",

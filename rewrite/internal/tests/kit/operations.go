@@ -124,7 +124,7 @@ func (p *Patient) GivenKeys(change func(old string) string) {
 }
 
 // DependsOnPadding is why a site is kept whose padded tokens are read.
-const DependsOnPadding = "the model's output for other tokens depends on them"
+const DependsOnPadding = "the output for other tokens depends on them"
 
 // PerPair is a vector of ones over the rotated channels, both halves changed alike.
 func (p *Patient) PerPair(change func(f []float32)) string {

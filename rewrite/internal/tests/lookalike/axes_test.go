@@ -106,7 +106,7 @@ func axesOfPositions() []lookalike {
 				all := p.severalPositions(3)
 				p.turnedBy(p.anglesOf(all, sections...), p.anglesOf(all, woven...))
 			},
-			kept: both("in no expected way"),
+			kept: both("does not rotate as expected"),
 		},
 		{
 			name: "their mean", models: llamas,
@@ -114,7 +114,7 @@ func axesOfPositions() []lookalike {
 				sum := p.Op("Add", p.Op("Add", axis(0), axis(1)), axis(2))
 				return p.Op("Div", sum, p.Float(3))
 			}),
-			kept: both("in no expected way"),
+			kept: both("does not rotate as expected"),
 		},
 		{
 			name: "the smallest", models: llamas,

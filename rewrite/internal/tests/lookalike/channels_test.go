@@ -134,7 +134,7 @@ func turnedChannels() []lookalike {
 					return p.Op("Div", old, p.Op("ReduceMax", p.Op("Abs", old), p.Ints(3)))
 				})
 			},
-			kept: both("made of what it rotates, which is not a norm"),
+			kept: both("computed from its input, which is not a norm"),
 		},
 		{
 			name: "the query divided by the length of its first channels after the rotation",
@@ -144,7 +144,7 @@ func turnedChannels() []lookalike {
 					return p.Op("Div", old, p.Op("ReduceL2", first, p.Ints(3)))
 				})
 			},
-			kept: both("made of what it rotates, which is not a norm"),
+			kept: both("computed from its input, which is not a norm"),
 		},
 		{
 			name: "scaled rotated query",
@@ -200,7 +200,7 @@ func turnedChannels() []lookalike {
 			name:   "xPos",
 			models: []string{"llama__optimum"},
 			change: func(p *patient) { p.decaying(0.4, 512, func([]float32) {}) },
-			kept:   both("xPos: with the position p each pair is also multiplied by γ^(p/512), γ from 0.286 to 0.911 (gamma 0.4)"), farthest: 1000, // beyond, float32 overflows
+			kept:   both("xPos: at position p each pair is also multiplied by γ^(p/512), γ from 0.286 to 0.911 (gamma 0.4)"), farthest: 1000, // beyond, float32 overflows
 		},
 		{
 			name:   "xPos of other numbers",
@@ -212,7 +212,7 @@ func turnedChannels() []lookalike {
 			name:   "xPos but for one pair",
 			models: []string{"llama__dynamo18-eager"},
 			change: func(p *patient) { p.decaying(0.4, 512, func(f []float32) { f[2] *= 1.001 }) },
-			kept:   both("with the position p each pair is also multiplied by a power of it, between 0.99755"), farthest: 1000, // beyond, float32 overflows
+			kept:   both("at position p each pair is also multiplied by a power, between 0.99755"), farthest: 1000, // beyond, float32 overflows
 		},
 	}
 }

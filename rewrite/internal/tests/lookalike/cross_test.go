@@ -184,7 +184,7 @@ func crossAttentions() []lookalike {
 			},
 		},
 		{
-			name: "values without the last", models: both, kept: keptCross("which is neither batch, length nor constant"),
+			name: "values without the last", models: both, kept: keptCross("which is not batch, length or a constant"),
 			change: func(p *patient) {
 				for _, s := range p.Crosses() {
 					p.Into(s.ValueMatMul, 0, func(old string) string { return p.Op("Slice", old, p.Ints(0), p.Ints(-1), p.Ints(3)) })
@@ -193,7 +193,7 @@ func crossAttentions() []lookalike {
 			},
 		},
 		{
-			name: "a softmax over queries", models: both, kept: keptCross("its axis is 2, 3 was expected"),
+			name: "a softmax over queries", models: both, kept: keptCross("its axis is 2, expected 3"),
 			change: func(p *patient) {
 				for _, s := range p.Crosses() {
 					s.Softmax.SetAttribute(onnx.IntAttr("axis", 2))

@@ -113,7 +113,7 @@ func foldedScores() []lookalike {
 			},
 		},
 		{
-			name: "softmax over queries", models: models, kept: both("its axis is 1, 2 was expected"),
+			name: "softmax over queries", models: models, kept: both("its axis is 1, expected 2"),
 			change: func(p *patient) {
 				p.folded()
 				p.Product(p.unfold)

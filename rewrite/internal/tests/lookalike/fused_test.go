@@ -169,7 +169,7 @@ func fusedAttentions() []lookalike {
 			},
 		},
 		{
-			name: "keys of a call as an output", models: opset23, kept: []string{"is used too, and the op does not have it", ""},
+			name: "keys of a call as an output", models: opset23, kept: []string{"is also used, which the op does not have", ""},
 			change: func(p *patient) {
 				n := p.Fused(0)
 				n.Outputs = append(n.Outputs, p.Fresh("keys"))

@@ -45,7 +45,7 @@ func (p *patient) square() string {
 
 func causalPadding(_ int, a rope.Attention) error {
 	if want := (rope.Mask{Causal: true, Padding: true}); a.Mask != want {
-		return errors.New("the mask is " + a.Mask.String() + ", causal + padding was expected")
+		return errors.New("the mask is " + a.Mask.String() + ", expected causal + padding")
 	}
 	return nil
 }

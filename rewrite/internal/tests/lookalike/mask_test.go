@@ -74,7 +74,7 @@ func hasSinks(want ...float64) func(int, rope.Attention) error {
 
 func noPadding(_ int, a rope.Attention) error {
 	if a.Mask.Padding || !a.Mask.Causal {
-		return errors.New("the mask is " + a.Mask.String() + ", causal without padding was expected")
+		return errors.New("the mask is " + a.Mask.String() + ", expected causal without padding")
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func masks() []lookalike {
 		{
 			name:   "softmax over queries",
 			change: func(p *patient) { p.Sites[0].Softmax.SetAttribute(onnx.IntAttr("axis", 2)) },
-			kept:   []string{"its axis is 2, 3 was expected", ""},
+			kept:   []string{"its axis is 2, expected 3", ""},
 		},
 		{
 			name: "probabilities halved",

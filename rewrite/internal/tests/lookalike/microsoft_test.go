@@ -54,7 +54,7 @@ func multiHeadAttentions() []lookalike {
 			},
 		},
 		{
-			name: "keys of a call as an output", models: fusions, kept: []string{"is used too, and the op does not have it", ""},
+			name: "keys of a call as an output", models: fusions, kept: []string{"is also used, which the op does not have", ""},
 			change: func(p *patient) {
 				n := p.Fused(0)
 				n.Outputs = append(n.Outputs, p.Fresh("keys"))

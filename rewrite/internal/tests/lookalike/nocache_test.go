@@ -112,7 +112,7 @@ func withoutCache() []lookalike {
 					return p.Op("Mul", old, p.Op("Where", many, p.Float(0.5), p.Float(1)))
 				})
 			},
-			kept: both("its frequencies change with more than 4096 tokens, which is more than can be verified"),
+			kept: both("its frequencies change beyond 4096 tokens, which is too long to verify"),
 		},
 		{
 			name:   "angles that the row of the batch changes",
@@ -171,7 +171,7 @@ func givingKeys() []lookalike {
 		}, is: hasScale(1)},
 		{name: "times their mean", models: first, change: func(p *patient) {
 			p.GivenKeys(func(old string) string { return p.Op("Mul", old, p.Op("ReduceMean", old, p.Ints(3))) })
-		}, kept: both("made of what it rotates, which is not a norm")},
+		}, kept: both("computed from its input, which is not a norm")},
 	}
 }
 

@@ -99,11 +99,11 @@ func pickedParts() []lookalike {
 		{name: "heads exchanged before they are cached", models: cached, is: hasKeyHeads(2), change: func(p *patient) { p.headsPicked(1, 0) }},
 		{name: "one head twice before it is cached", models: cached, is: hasKeyHeads(2), change: func(p *patient) { p.headsPicked(0, 0) }},
 		{
-			name: "heads exchanged", models: without, kept: both("query head 0 reads kv head 1, 0 was expected"),
+			name: "heads exchanged", models: without, kept: both("query head 0 reads kv head 1, expected 0"),
 			change: func(p *patient) { p.headsPicked(1, 0) },
 		},
 		{
-			name: "one head twice", models: without, kept: both("query head 2 reads kv head 0, 1 was expected"),
+			name: "one head twice", models: without, kept: both("query head 2 reads kv head 0, expected 1"),
 			change: func(p *patient) { p.headsPicked(0, 0) },
 		},
 	}

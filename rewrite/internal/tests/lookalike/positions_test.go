@@ -129,7 +129,7 @@ func computedPositions() []lookalike {
 			},
 		},
 		lookalike{
-			name: "half a position less for each token of a call", models: without, kept: both("so positions are counted from a place that follows the length of the call"),
+			name: "half a position less for each token of a call", models: without, kept: both("so the token with position 0 depends on the length of the call"),
 			change: func(p *patient) {
 				p.Angles(func(old string) string {
 					return p.Op("Sub", old, p.Op("Mul", p.Cast(p.Size("input_ids", 1), onnx.Float), p.Float(0.5)))
@@ -157,7 +157,7 @@ func computedPositions() []lookalike {
 			},
 		},
 		lookalike{
-			name: "without a cache, no angles where padded", models: without, kept: both("depends on the padding mask \"attention_mask\" otherwise than through positions alone"),
+			name: "without a cache, no angles where padded", models: without, kept: both("depends on the padding mask \"attention_mask\" not only through positions"),
 			change: func(p *patient) {
 				p.Angles(func(old string) string {
 					return p.Op("Mul", old, p.Cast(p.Op("Unsqueeze", "attention_mask", p.Ints(2)), onnx.Float))

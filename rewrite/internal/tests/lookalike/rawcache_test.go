@@ -25,31 +25,31 @@ func rawCaches() []lookalike {
 		{name: "larger keys behind the cache", models: model, kept: kept(""), is: is, change: func(p *patient) {
 			p.Key(func(old string) string { return p.Op("Mul", old, p.Float(1.5)) })
 		}},
-		{name: "keys one place further than queries", models: model, kept: kept("their places were expected"), change: func(p *patient) {
+		{name: "keys one place further than queries", models: model, kept: kept("expected their index"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Add", old, p.Float(1)) })
 		}},
 		{name: "keys rotated faster", models: model, kept: kept("per position in the query and by"), change: func(p *patient) {
 			p.keyAngles(func(old string) string { return p.Op("Mul", old, p.Float(1.25)) })
 		}},
-		{name: "keys rotated by their distance from the end", models: model, kept: kept("their places were expected"), change: func(p *patient) {
+		{name: "keys rotated by their distance from the end", models: model, kept: kept("expected their index"), change: func(p *patient) {
 			p.keyAngles(func(old string) string {
 				return p.Op("Sub", old, p.Cast(p.Op("Add", p.Past(), p.length()), onnx.Float))
 			})
 		}},
-		{name: "cached keys rotated, new ones by their place in the call", models: model, kept: kept("is another one if"), change: func(p *patient) {
+		{name: "cached keys rotated, new ones by their place in the call", models: model, kept: kept("differs if"), change: func(p *patient) {
 			p.keyAngles(func(old string) string {
 				past := p.Cast(p.Past(), onnx.Float)
 				return p.Op("Where", p.Op("Less", old, past), old, p.Op("Sub", old, past))
 			})
 		}},
-		{name: "keys rotated before they are cached, too", models: model, kept: kept("is changed before it is cached, and again when it is read"), change: func(p *patient) {
+		{name: "keys rotated before they are cached, too", models: model, kept: kept("is changed before it is cached and again when it is read"), change: func(p *patient) {
 			cos, sin := p.queryTables()
 			p.cachedKey(func(old string) string {
 				half := p.Node("Concat", []string{p.Op("Neg", p.channels(old, 8, 16)), p.channels(old, 0, 8)}, onnx.IntAttr("axis", 3))
 				return p.Op("Add", p.Op("Mul", old, cos), p.Op("Mul", half, sin))
 			})
 		}},
-		{name: "keys whose channels are put in another order behind the cache", models: model, kept: kept("are put in another order when they are rotated"), change: func(p *patient) {
+		{name: "keys whose channels are put in another order behind the cache", models: model, kept: kept("are reordered when they are rotated"), change: func(p *patient) {
 			p.behindCache(func(old string) string {
 				return p.Node("Concat", []string{p.channels(old, 8, 16), p.channels(old, 0, 8)}, onnx.IntAttr("axis", 3))
 			})

@@ -178,12 +178,12 @@ func TestDocumentsRefused(t *testing.T) {
 		want string
 	}{
 		{rewrite.Options{Edits: anchor}, "layer 0: the mask uses document ids, which the graph does not have; give --documents input"},
-		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "nothing would read the document ids"},
-		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "nothing would read the document ids"},
-		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph has a value named "logits" already, so the new input for document ids needs another name`},
-		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "the new input for cache lengths needs another name"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "no mask uses the document ids"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4")}, Target: rewrite.PlainONNX}, "no mask uses the document ids"},
+		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "logits"}}, `the graph already has a value named "logits"; give the new input for document ids another name`},
+		{rewrite.Options{Edits: anchor, Documents: rewrite.Documents{Input: "x"}, Cache: rewrite.Cache{Capacity: 8, LengthInput: "x"}}, "give the new input for cache lengths another name"},
 		{rewrite.Options{Cache: rewrite.Cache{Capacity: -1}}, "a cache of -1 tokens"},
-		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "a capacity from 1 to 2147483647 was expected"},
+		{rewrite.Options{Cache: rewrite.Cache{Capacity: 1 << 31}}, "expected a capacity from 1 to 2147483647"},
 	} {
 		m, err := onnx.Open(kit.Model("llama__optimum"))
 		if err != nil {

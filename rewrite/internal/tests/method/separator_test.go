@@ -77,9 +77,9 @@ func TestSeparatorRefused(t *testing.T) {
 		export string
 		opts   rewrite.Options
 	}{
-		"in a model with a cache":         {"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"mask anchor"})}},
-		"nothing would read the document": {"llama__dynamo18-nocache", rewrite.Options{}},
-		"give one":                        {"llama__dynamo18-nocache", rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}},
+		"a model with a cache cannot count documents": {"llama__optimum", rewrite.Options{Edits: kit.Edits(t, []string{"mask anchor"})}},
+		"no mask uses the document":                   {"llama__dynamo18-nocache", rewrite.Options{}},
+		"give only one":                               {"llama__dynamo18-nocache", rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}},
 	} {
 		m, err := onnx.Open(kit.Model(c.export))
 		if err != nil {

@@ -140,16 +140,16 @@ func TestTargetContribRefuses(t *testing.T) {
 		want   string
 	}{
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"positions string:shift=16,window=4"})}, "it has no position maps; use --target ops with the op library, or --target onnx without it"},
-		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask first-keys:window=8"})}, "no first keys that stay visible beside a window"},
+		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask first-keys:window=8"})}, "cannot keep first keys visible beside a window"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask intra-document"}), Documents: rewrite.Documents{Input: "ids"}}, "it has no document masks"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "no temperature by position"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling dynamic-linear:length=run,original_max_position_embeddings=16"})}, "raw ones"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Raw: true}}, "raw ones"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Capacity: 64}}, "a fixed-capacity buffer with its own lengths"},
-		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask sliding-window:window=8"}), Target: "contrib:onnxruntime=1.23"}, "it has a window of this size from ONNX Runtime 1.24 on, and 1.23 was asked for"},
-		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates a multiple of 16 channels, and here 8 are rotated"},
+		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask sliding-window:window=8"}), Target: "contrib:onnxruntime=1.23"}, "it has a window of this size only from ONNX Runtime 1.24 on, and 1.23 was asked for"},
+		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates only multiples of 16 channels, and here 8 are rotated"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:onnxruntime=1.19"}, "is not a version of ONNX Runtime from 1.20 on"},
-		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "contrib:onnxruntime=1.22 was expected"},
+		{"llama__optimum", rewrite.Options{Target: "contrib:fast"}, "expected contrib:onnxruntime=1.22"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:"}, `unknown target "contrib:"`},
 		{"llama__optimum", rewrite.Options{Target: "ops:fast"}, "unknown target"},
 	} {
@@ -174,7 +174,7 @@ func TestTargetContribWantsLength(t *testing.T) {
 	}
 	defer m.Close()
 	_, err = kit.Rewrite(context.Background(), m, rewrite.Options{Target: rewrite.Contrib})
-	if err == nil || !strings.Contains(err.Error(), "give the context to reach (--context)") {
+	if err == nil || !strings.Contains(err.Error(), "give --context") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -163,7 +163,7 @@ func TestTargetONNXRefuses(t *testing.T) {
 		want string
 	}{
 		{rewrite.Options{Edits: kit.Edits(t, []string{"mask anchor"})}, "give --documents input"},
-		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "nothing would read the document ids"},
+		{rewrite.Options{Documents: rewrite.Documents{Input: "ids"}}, "no mask uses the document ids"},
 	} {
 		m := kit.OpenModel(t, kit.Model("llama__optimum"))
 		c.opts.Target = rewrite.PlainONNX

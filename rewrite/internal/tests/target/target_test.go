@@ -134,7 +134,7 @@ func TestRotationOnly(t *testing.T) {
 		want   string // of the error
 	}{
 		{target: rewrite.PlainONNX, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
-		{target: rewrite.PlainONNX, axis: rope.PositionsAxis, method: "string:shift=16,window=4", want: "only methods that change nothing but frequencies and gain"},
+		{target: rewrite.PlainONNX, axis: rope.PositionsAxis, method: "string:shift=16,window=4", want: "only frequencies and gain can be changed"},
 		{target: rewrite.PlainONNX, axis: rope.ScalingAxis, method: "dynamic:factor=2,original_max_position_embeddings=16,length=run", want: "drop length=run"},
 		{target: rewrite.Ops, axis: rope.ScalingAxis, method: "yarn:factor=4,original_max_position_embeddings=16"},
 	} {

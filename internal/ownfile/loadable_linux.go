@@ -1,4 +1,4 @@
-package customop
+package ownfile
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// loadable says why the dynamic loader could not run code from a file, nil if it could. It asks for what the loader asks for,
+// Loadable says why the dynamic loader could not run code from a file, nil if it could. It asks for what the loader asks for,
 // because a mount's flags are not all that forbids it.
-func loadable(path string) error {
+func Loadable(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package customop
+package ownfile
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// temporaryFolders are those for temporary files: the one that is set, and the one that systems keep when
+// TemporaryFolders are those for temporary files: the one that is set, and the one that systems keep when
 // they mount /tmp in their own way.
-func temporaryFolders() []string { return []string{os.TempDir(), "/var/tmp"} }
+func TemporaryFolders() []string { return []string{os.TempDir(), "/var/tmp"} }
 
-// ours says why others than this user and root may change a file or a folder, nil if they may not.
-func ours(info fs.FileInfo) error {
+// Ours says why others than this user and root may change a file or a folder, nil if they may not.
+func Ours(info fs.FileInfo) error {
 	if owner := info.Sys().(*syscall.Stat_t).Uid; !slices.Contains([]int{0, os.Geteuid()}, int(owner)) {
 		return fmt.Errorf("belongs to another user, number %d", owner)
 	}

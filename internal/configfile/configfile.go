@@ -1,4 +1,4 @@
-// Package sidefile reads the small files that stand beside models:
+// Package configfile reads the small files that stand beside models:
 // configurations, tokenizers, texts. They come from other people with the model,
 // so one may be a pipe that nobody writes to, a link to a device, or larger than
 // memory.

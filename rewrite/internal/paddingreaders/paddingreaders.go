@@ -45,7 +45,7 @@ type paddingTest struct {
 // depend. It returns an error where that cannot be found out.
 func Culprits(ctx context.Context, ev *eval.Evaluator, scope *site.Scope, suspects []measure.Attention) ([]measure.Attention, error) {
 	if !scope.Last {
-		return nil, fmt.Errorf("nodes of the model read what %s gives", scope.Where)
+		return nil, fmt.Errorf("nodes of the model read the output of %s", scope.Where)
 	}
 	found, err := culpritsWith(ctx, ev, suspects, true)
 	if errors.Is(err, errNoEffect) { // the weights of norms are zeros, for example, in a model that nobody uses
@@ -204,11 +204,11 @@ func (r *paddingTest) forms(t paddingTrial) []paddingTrial {
 }
 
 // errNoEffect says that the control failed: no effect could have been seen.
-var errNoEffect = errors.New("nothing that the model gives depends on them or on other tokens' outputs")
+var errNoEffect = errors.New("no output of the model depends on them or on other tokens")
 
 // errNaN says that the model gives NaN for other tokens where the outputs of padded queries
 // are zeros.
-var errNaN = errors.New("with zeros in their place the model without its weights gives NaN for other tokens")
+var errNaN = errors.New("with zeros in their place, the model without its weights gives NaN for other tokens")
 
 // effect is what a trial shows: whether the outputs of padded queries (read), and whether
 // those of all queries (changed), have an effect on tokens that are not padding.
