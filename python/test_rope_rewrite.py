@@ -43,7 +43,7 @@ class Package(unittest.TestCase):
     def test_methods(self):
         yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
         report = rope_rewrite.rewrite(MODEL, self.out, rope_parameters=yarn, positions=["string:shift=32,window=8@0", "string:shift=16,window=8@1"])
-        self.assertEqual([e["what"] for e in report["record"]["edits"]], ["scaling", "positions", "positions"])
+        self.assertEqual([e["what"] for e in report["record"]["edits"]], ["scaling", "positions", "positions", "angles"])
         self.assertGreater(np.abs(logits(self.out, True) - logits(MODEL, False)).max(), 1e-2)
 
     def test_a_folder(self):

@@ -74,9 +74,10 @@ for name in $wanted; do
 	tags=bundled
 	[ "$6" = - ] || tags=$tags,$6
 	more=
-	[ "$3" = Darwin ] && more="-F$here/macos -L$here/macos"
+	strip=-extldflags=-s # what zig links in has tables for debuggers, with paths of this machine
+	[ "$3" = Darwin ] && more="-F$here/macos -L$here/macos" strip=
 	(cd "$src" && CC="$here/cc.sh" CXX="$here/cxx.sh" CGO_ENABLED=1 GOOS=${1%_*} GOARCH=${1#*_} CGO_CFLAGS="-O2 -ffile-prefix-map=$src=." CGO_LDFLAGS="$more" GOFLAGS= \
-		go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w -buildid= -X github.com/rope-rewrite/rope-rewrite/internal/version.revision=$commit" \
+		go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w -buildid= $strip -X github.com/rope-rewrite/rope-rewrite/internal/version.revision=$commit" \
 		-o "$dist/$name/$program" ./cmd/rope-rewrite)
 done
 rm -f -- "$src/-.o" # zig's compiler leaves it where cgo asks it about itself

@@ -14,7 +14,7 @@ step() {
 	77) result=none ;;
 	*) result=FAIL failed=1 ;;
 	esac
-	said "$result" "$what" "$(($(date +%s) - begun)) s" "$(grep -v '^ *$' "$log" | tail -n 1 | sed "s,${root:-/nowhere}/,,g")"
+	said "$result" "$what" "$(($(date +%s) - begun)) s" "$(grep -v '^ *$' "$log" | tail -n 1 | sed "s,${root:-/nowhere}/,,g; s/^ *| *//; s/ *|$//")"
 	[ $result != FAIL ] || tail -n 20 "$log" | sed 's/^/      /'
 }
 

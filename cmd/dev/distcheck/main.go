@@ -9,6 +9,7 @@ import (
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,7 @@ type seen struct {
 	needs   []string // libraries
 	glibc   int      // the newest 2.N that it asks for
 	shows   []string // functions of a library
+	debug   bool     // it has tables for debuggers
 }
 
 func main() {
@@ -92,6 +94,9 @@ func (s *seen) check(machine string, library bool) error {
 	if s.glibc > oldestGlibc {
 		return fmt.Errorf("it needs glibc 2.%d, newer than 2.%d", s.glibc, oldestGlibc)
 	}
+	if s.debug {
+		return errors.New("it has tables for debuggers, and in them paths of the machine that built it")
+	}
 	if slices.ContainsFunc(s.needs, func(n string) bool { return strings.Contains(n, "stdc++") || strings.Contains(n, "libc++.so") }) {
 		return fmt.Errorf("it needs a library of C++: %v", s.needs)
 	}
@@ -125,7 +130,7 @@ func look(path string) (*seen, error) {
 }
 
 func lookELF(f *elf.File) (*seen, error) {
-	s := &seen{machine: f.Machine.String()}
+	s := &seen{machine: f.Machine.String(), debug: f.Section(".debug_info") != nil}
 	var err error
 	if s.needs, err = f.ImportedLibraries(); err != nil {
 		return nil, err

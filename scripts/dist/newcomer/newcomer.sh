@@ -107,3 +107,4 @@ clone() {
 for part in ${*:-archive wheel clone}; do
 	$part
 done
+rm -rf "$debian" # Go's sources in it would count as packages of this repository
