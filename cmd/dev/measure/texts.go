@@ -35,8 +35,8 @@ func textsCommand() *cobra.Command {
 		Short: "Measure many texts at the same time on one model (package lm)",
 		Long: `Clients ask a model for texts, each for one after another. The model is loaded
 once for each number of rows, and the numbers take turns. Prompts are random
-tokens, so that nothing is shared but what --shared says. Memory is the
-process's, after the texts.`,
+tokens, so that nothing is shared but what --shared says. Memory is what
+the process has for itself after the texts, without the file of weights.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := customop.InitRuntime(""); err != nil {
@@ -44,7 +44,7 @@ process's, after the texts.`,
 			}
 			out := command.OutOrStdout()
 			fmt.Fprintf(out, "%d clients, %d texts each, prompts of %d tokens (%d shared), answers of %d, %d threads\n", l.clients, l.texts, l.prompt, l.shared, l.answer, threads)
-			fmt.Fprintf(out, "%5s %12s %12s %12s %12s %10s %8s\n", "rows", "tokens/s", "first mean", "first max", "gap max", "MB", "texts")
+			fmt.Fprintf(out, "%5s %12s %12s %12s %12s %10s %8s\n", "rows", "tokens/s", "first mean", "first max", "gap max", "own MB", "texts")
 			for _, n := range rows {
 				options := lm.Options{Rows: n, Queue: 10000, Threads: threads, Chunk: chunk, NoPrepacking: noPrepacking, Context: -1}
 				if err := l.measure(out, args[0], options); err != nil {
@@ -137,25 +137,25 @@ func (l demand) measure(out io.Writer, path string, options lm.Options) (err err
 	for _, x := range first {
 		sum += x
 	}
-	resident, err := residentMemory()
+	own, err := ownMemory()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%5d %12.1f %10.2f s %10.2f s %10.2f s %10d %8d\n", options.Rows, float64(tokens)/seconds, sum/float64(len(first)), slices.Max(first), slices.Max(append(gaps, 0)), resident>>20, len(prompts))
+	fmt.Fprintf(out, "%5d %12.1f %10.2f s %10.2f s %10.2f s %10d %8d\n", options.Rows, float64(tokens)/seconds, sum/float64(len(first)), slices.Max(first), slices.Max(append(gaps, 0)), own>>20, len(prompts))
 	return nil
 }
 
-// residentMemory is what this process has in memory, in bytes.
-func residentMemory() (int64, error) {
+// ownMemory is what this process has in memory for itself, in bytes: what is mapped from files is not counted.
+func ownMemory() (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
 		var kilobytes int64
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kilobytes); err == nil {
+		if _, err := fmt.Sscanf(line, "RssAnon: %d kB", &kilobytes); err == nil {
 			return kilobytes << 10, nil
 		}
 	}
-	return 0, errors.New("/proc/self/status has no VmRSS")
+	return 0, errors.New("/proc/self/status has no RssAnon")
 }
