@@ -101,8 +101,7 @@ func messages(list []json.RawMessage) ([]chat.Message, error) {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		}
-		var m chat.Message
-		if json.Unmarshal(one, &fields) != nil || json.Unmarshal(one, &m) != nil {
+		if json.Unmarshal(one, &fields) != nil {
 			return nil, refuse(param, "%s must be an object with role and content", param)
 		}
 		if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, fields.Role) {
@@ -110,6 +109,10 @@ func messages(list []json.RawMessage) ([]chat.Message, error) {
 		}
 		if !isText(fields.Content) && (fields.Role != "assistant" || len(fields.Content) > 0 && string(fields.Content) != "null") {
 			return nil, refuse(param+".content", "%s.content must be a string or a list of parts of the type text", param)
+		}
+		var m chat.Message
+		if err := json.Unmarshal(one, &m); err != nil {
+			return nil, refuse(param, "%s: %v", param, err)
 		}
 		if m.Role == "developer" {
 			m.Role = "system"

@@ -26,7 +26,7 @@ func (s *server) steps(ctx context.Context, j job) iter.Seq2[step, error] {
 		steps := make(chan step)
 		for i := range j.choices {
 			o := j.options
-			o.Sample = ofChoice(o.Sample, i)
+			o.Sample = ofChoice(*o.Sample, j.seed, i)
 			all.Go(func() {
 				for token, err := range s.generate(ctx, j.input, o) {
 					select {

@@ -3,9 +3,12 @@ module github.com/rope-rewrite/rope-rewrite/examples/serve
 go 1.26.0
 
 require (
+	github.com/openai/openai-go/v3 v3.98.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rope-rewrite/rope-rewrite v0.0.0
 )
+
+require github.com/coder/websocket v1.8.15 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

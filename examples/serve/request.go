@@ -51,6 +51,7 @@ type job struct {
 	input   lm.Input // tokens
 	options lm.GenerateOptions
 	choices int
+	seed    *int64 // nil is a random one
 	stream  bool
 	usage   bool // of a stream: say at its end how many tokens there were
 	tools   toolbox
@@ -113,7 +114,7 @@ func kindOf(t reflect.Type) string {
 
 // job checks the fields that all requests have. most is the number of tokens of an answer where the request names none.
 func (s *server) job(c common, most int, form form) (job, error) {
-	j := job{choices: 1, stream: c.Stream, usage: c.StreamOptions.IncludeUsage, form: form}
+	j := job{choices: 1, seed: c.Seed, stream: c.Stream, usage: c.StreamOptions.IncludeUsage, form: form}
 	if c.Model != "" && c.Model != s.name {
 		return j, refuse("model", "there is no model %q here, only %q", c.Model, s.name).with(http.StatusNotFound, "model_not_found")
 	}

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"cmp"
-	"math"
+	"math/rand/v2"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
@@ -37,17 +36,13 @@ func (s *server) sampling(c common) (*sample.Options, error) {
 			return nil, refuse("top_k", "top_k must be at least -1")
 		}
 	}
-	if c.Seed != nil {
-		o.Seed = cmp.Or(uint64(*c.Seed), math.MaxUint64) // 0 is a seed like any other here, and a random one in package sample
-	}
 	return &o, nil
 }
 
 // ofChoice gives each choice of a request a seed of its own.
-func ofChoice(o *sample.Options, index int) *sample.Options {
-	own := *o
-	if own.Seed != 0 {
-		own.Seed = cmp.Or(own.Seed+uint64(index), math.MaxUint64)
+func ofChoice(o sample.Options, seed *int64, choice int) *sample.Options {
+	if seed != nil {
+		o.Seed = rand.NewPCG(uint64(*seed), uint64(choice)).Uint64() | 1 // package sample reads 0 as a random one
 	}
-	return &own
+	return &o
 }
