@@ -98,7 +98,7 @@ func (s *scheduler) enqueue(j *job) error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case len(s.waiting) >= s.queue:
+	case len(s.waiting) >= s.queue+len(s.rows)-s.now.Running: // those that a free row will take do not count
 		return ErrQueueFull
 	}
 	s.arrived++
