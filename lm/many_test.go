@@ -388,14 +388,18 @@ func TestShortBesideLong(t *testing.T) {
 	for m.Load().Computed < 64 {
 		time.Sleep(time.Millisecond)
 	}
-	before := m.Load().Computed
-	for _, err := range m.Generate(context.Background(), lm.Input{Tokens: []int64{1, 2, 3}}, lm.GenerateOptions{MaxTokens: 1}) {
-		if err != nil {
-			t.Fatal(err)
+	least := uint64(math.MaxUint64)
+	for i := range int64(8) { // the machine may let this goroutine wait between two lines
+		before := m.Load().Computed
+		for _, err := range m.Generate(context.Background(), lm.Input{Tokens: []int64{100 + i, 2, 3}}, lm.GenerateOptions{MaxTokens: 1}) {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
+		least = min(least, m.Load().Computed-before)
 	}
-	if between := m.Load().Computed - before; between > 3+3*16 { // the piece that ran, its own, and one behind it
-		t.Errorf("%d tokens were computed before the first token of a short text", between)
+	if least > 3+3*16 { // the piece that ran, its own, and one behind it
+		t.Errorf("%d tokens were computed before the first token of a short text", least)
 	}
 	cancel()
 	all.Wait()
