@@ -204,6 +204,10 @@ ray: build ## Run examples/ray: what it answers and refuses, and load while a re
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/ray.sh
 
+serve-clients: build ## Use examples/serve through OpenAI's client for Python and in Chromium (needs node and chromium; 135 MB once)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/serve.sh
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 
