@@ -210,6 +210,10 @@ browser-cases: browser ## Run the models of make hosts in Chromium with WebAssem
 serving: build ## Read the files for Triton and KServe with the schemas of their clients (fetches these once)
 	@sh scripts/hosts/serving.sh
 
+serve-clients: build ## Use examples/serve through OpenAI's client for Python and in Chromium (needs node and chromium; 135 MB once)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/serve.sh
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 

@@ -175,12 +175,6 @@ func (q chatRequest) tools() ([]any, toolbox, error) {
 	return shown, t, nil
 }
 
-type chatMessage struct {
-	Role    string     `json:"role,omitempty"`
-	Content *string    `json:"content"`
-	Calls   []chatCall `json:"tool_calls,omitempty"`
-}
-
 type chatCall struct {
 	Index    *int   `json:"index,omitempty"` // of streams alone
 	ID       string `json:"id"`
@@ -192,20 +186,27 @@ type chatCall struct {
 }
 
 func chatChoice(p part, stream bool) any {
-	var m chatMessage
-	if p.text != "" || p.first && len(p.calls) == 0 {
-		m.Content = &p.text
-	}
+	m := map[string]any{}
 	if p.first {
-		m.Role = "assistant"
+		m["role"] = "assistant"
 	}
+	switch {
+	case p.text != "" || p.first && len(p.calls) == 0:
+		m["content"] = p.text
+	case !stream:
+		m["content"] = nil // calls alone
+	}
+	var calls []chatCall
 	for i, c := range p.calls {
 		one := chatCall{ID: c.id, Type: "function"}
 		one.Function.Name, one.Function.Arguments = c.name, c.arguments
 		if stream {
 			one.Index = &i
 		}
-		m.Calls = append(m.Calls, one)
+		calls = append(calls, one)
+	}
+	if calls != nil {
+		m["tool_calls"] = calls
 	}
 	choice := map[string]any{"index": p.index, "logprobs": nil, "finish_reason": orNull(p.finish)}
 	if p.scores != nil {

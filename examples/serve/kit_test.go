@@ -66,7 +66,7 @@ func modelFolder(t testing.TB, chatTemplate string, capacity int64) string {
 	return dir
 }
 
-// logged is what a server has written.
+// logLines are what a server has written.
 type logLines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -95,7 +95,7 @@ func (l *logLines) wait(t *testing.T, text string) {
 	t.Errorf("the log does not say %q:\n%s", text, l)
 }
 
-// newTestServer has the model of a folder. A part of o and l that is zero is the usual one.
+// newTestServer has the model of a folder.
 func newTestServer(t testing.TB, folder string, o lm.Options, l limits) (*server, *logLines) {
 	t.Helper()
 	o.Threads, o.OpsLibrary = 1, testruntime.Require(t)

@@ -94,6 +94,9 @@ func (o *options) check() (log *slog.Logger, key string, err error) {
 	case o.limits.tokens < 1 || o.limits.choices < 1 || o.limits.body < 1 || o.limits.time <= 0 || o.lm.Rows < 1 || o.lm.Queue < 1 || o.grace < 0:
 		return nil, "", errors.New("-rows, -queue, -max-tokens, -max-choices, -max-body and -timeout must be above 0, and -grace at least 0")
 	}
+	if o.limits.choices > o.lm.Queue {
+		return nil, "", fmt.Errorf("-max-choices %d: all choices of a request join the queue at once, so -queue must be as large", o.limits.choices)
+	}
 	switch o.log {
 	case "text":
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
