@@ -21,7 +21,7 @@ import (
 
 // demand is what clients ask of a model.
 type demand struct {
-	clients, texts, prompt, answer, shared int
+	clients, texts, prompt, answer, shared, rounds int
 	seed                                   uint64
 }
 
@@ -61,6 +61,7 @@ the process has for itself after the texts, without the file of weights.`,
 	f.IntVar(&l.prompt, "prompt", 64, "tokens of a prompt")
 	f.IntVar(&l.answer, "answer", 128, "tokens of an answer")
 	f.IntVar(&l.shared, "shared", 0, "tokens that all prompts begin with")
+	f.IntVar(&l.rounds, "rounds", 1, "how often all of this is asked of one model, to see whether its memory grows")
 	f.IntVar(&threads, "threads", 1, "threads of an operator")
 	f.IntVar(&chunk, "chunk", 0, "tokens of a piece of a prompt; 0 is the usual number")
 	f.BoolVar(&noPrepacking, "no-prepacking", false, "leave weights mapped from their file")
@@ -106,12 +107,22 @@ func (l demand) measure(out io.Writer, path string, options lm.Options) (err err
 		return s, nil
 	}
 	shared := draw(l.shared)
-	prompts := make([][]int64, l.clients*l.texts)
-	for i := range prompts {
-		prompts[i] = slices.Concat(shared, draw(l.prompt-l.shared))
-	}
 	if _, err := ask(draw(8), 2); err != nil { // the first calls of a session are slower than others
 		return err
+	}
+	for range l.rounds {
+		if err := l.round(out, options.Rows, func() []int64 { return slices.Concat(shared, draw(l.prompt-l.shared)) }, ask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round lets all clients ask for all their texts, and prints a line.
+func (l demand) round(out io.Writer, rows int, newPrompt func() []int64, ask func(prompt []int64, answer int) (seen, error)) error {
+	prompts := make([][]int64, l.clients*l.texts)
+	for i := range prompts {
+		prompts[i] = newPrompt()
 	}
 	all, errs := make([]seen, len(prompts)), make([]error, l.clients)
 	var clients sync.WaitGroup
@@ -141,7 +152,7 @@ func (l demand) measure(out io.Writer, path string, options lm.Options) (err err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%5d %12.1f %10.2f s %10.2f s %10.2f s %10d %8d\n", options.Rows, float64(tokens)/seconds, sum/float64(len(first)), slices.Max(first), slices.Max(append(gaps, 0)), own>>20, len(prompts))
+	fmt.Fprintf(out, "%5d %12.1f %10.2f s %10.2f s %10.2f s %10d %8d\n", rows, float64(tokens)/seconds, sum/float64(len(first)), slices.Max(first), slices.Max(append(gaps, 0)), own>>20, len(prompts))
 	return nil
 }
 
