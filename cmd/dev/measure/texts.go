@@ -22,7 +22,7 @@ import (
 // demand is what clients ask of a model.
 type demand struct {
 	clients, texts, prompt, answer, shared, rounds int
-	seed                                   uint64
+	seed                                           uint64
 }
 
 func textsCommand() *cobra.Command {
