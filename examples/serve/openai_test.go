@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -97,6 +100,21 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+// A share of 0 is the best token alone.
+func TestTopP(t *testing.T) {
+	c, _ := client(t)
+	best, err := c.Chat.Completions.New(t.Context(), question("Why?"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := question("Why?")
+	p.Temperature, p.TopP = param.NewOpt(2.0), param.NewOpt(0.0)
+	got, err := c.Chat.Completions.New(t.Context(), p)
+	if err != nil || got.Choices[0].Message.Content != best.Choices[0].Message.Content {
+		t.Errorf("%v: %+v, want %+v", err, got, best)
+	}
+}
+
 // A stop text ends the answer in front of it.
 func TestStop(t *testing.T) {
 	c, _ := client(t)
@@ -157,6 +175,10 @@ func TestCompletions(t *testing.T) {
 	if l := byText.Choices[0].Logprobs; len(l.Tokens) == 0 || len(l.TopLogprobs) != len(l.Tokens) || len(l.TokenLogprobs) != len(l.Tokens) {
 		t.Error(l.RawJSON())
 	}
+	p.Prompt = openai.CompletionNewParamsPromptUnion{OfArrayOfStrings: []string{"Once"}}
+	if listed, err := c.Completions.New(t.Context(), p); err != nil || listed.Choices[0].Text != byText.Choices[0].Text {
+		t.Errorf("a list of one text: %v %+v", err, listed)
+	}
 	p.Prompt = openai.CompletionNewParamsPromptUnion{OfArrayOfTokens: tokens}
 	stream, text := c.Completions.NewStreaming(t.Context(), p), ""
 	for stream.Next() {
@@ -208,6 +230,30 @@ func TestTools(t *testing.T) {
 	without, err := c.Chat.Completions.New(t.Context(), p)
 	if err != nil || without.Usage.PromptTokens >= answer.Usage.PromptTokens {
 		t.Errorf("%v: %d tokens without tools, %d with", err, without.Usage.PromptTokens, answer.Usage.PromptTokens)
+	}
+}
+
+// The token that begins Mistral's calls is a special one, which package lm leaves out of a text.
+func TestSpecialToken(t *testing.T) {
+	folder := modelFolder(t, template, 0)
+	file := filepath.Join(folder, "tokenizer.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(b), `"special": false}]`, `"special": false}, {"id": 110, "content": "[TOOL_CALLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}]`, 1)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newTestServer(t, folder, lm.Options{Context: 512}, usualLimits)
+	s.generate = func(context.Context, lm.Input, lm.GenerateOptions) iter.Seq2[lm.Token, error] {
+		return func(yield func(lm.Token, error) bool) {
+			_ = yield(lm.Token{ID: 110}, nil) && yield(lm.Token{ID: 30, Text: `[{"name": "rain", "arguments": {}}]`}, nil) && yield(lm.Token{ID: 109, Finish: lm.FinishStop}, nil)
+		}
+	}
+	status, _, body := post(t, s.listen(t)+atChat, `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "rain"}}]}`)
+	if status != 200 || !strings.Contains(body, `"finish_reason":"tool_calls"`) || !strings.Contains(body, `"name":"rain"`) {
+		t.Errorf("%d %s", status, body)
 	}
 }
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,4 +195,31 @@ func TestOtherWebsites(t *testing.T) {
 			failed(t, w.Body.String())
 		}
 	}
+}
+
+// When one choice fails, the others end at once.
+func TestOneChoiceFails(t *testing.T) {
+	l := usualLimits
+	l.time = 5 * time.Second // after which the others would end anyway, for another cause
+	s, lines := newTestServer(t, modelFolder(t, "", 0), lm.Options{}, l)
+	other := make(chan error, 1)
+	var calls atomic.Int32
+	s.generate = func(ctx context.Context, _ lm.Input, _ lm.GenerateOptions) iter.Seq2[lm.Token, error] {
+		return func(yield func(lm.Token, error) bool) {
+			if calls.Add(1) == 1 {
+				yield(lm.Token{}, errors.New("out of memory in /secret/place"))
+				return
+			}
+			<-ctx.Done()
+			other <- context.Cause(ctx)
+		}
+	}
+	status, _, body := post(t, s.listen(t)+atComplete, `{"prompt": "a", "n": 2}`)
+	if _, kind, _, code := failed(t, body); status != 500 || kind != "server_error" || code != "internal" || strings.Contains(body, "secret") {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := <-other; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other choice ended because %v", err)
+	}
+	lines.wait(t, "secret")
 }
