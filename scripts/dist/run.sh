@@ -115,6 +115,7 @@ func main() {
 	fmt.Println("loaded with", library)
 }
 EOF
+export GOWORK=off # the service is in the repository's folder, but none of its modules
 step "a Go service with the library inside builds" sh -c "cd '$work/service' && go mod init service && go mod edit -require github.com/rope-rewrite/rope-rewrite@v0.0.0 -replace github.com/rope-rewrite/rope-rewrite=./rope-rewrite && go mod tidy && go build -tags bundled -o service ."
 step "and runs from one file" alone "$work/service/service" "$work/same.onnx"
 
