@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/offheap"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -24,12 +25,16 @@ type fixed struct {
 	scores  []float32 // of logits of 16 bits
 }
 
-func newFixed(d *Decoder, rows int) *fixed {
+func newFixed(d *Decoder, rows int) (*fixed, error) {
 	f := &fixed{Decoder: d, rows: int64(rows)}
 	for i, c := range d.signature.Caches {
-		f.buffers = append(f.buffers, make([]byte, f.rows*c.Heads*c.Rows*c.Size*int64(d.cacheType(i).Size())))
+		buffer, err := offheap.Make(int(f.rows * c.Heads * c.Rows * c.Size * int64(d.cacheType(i).Size())))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("a cache of %d rows of %d tokens: %w", rows, c.Rows, err), f.close())
+		}
+		f.buffers = append(f.buffers, buffer)
 	}
-	return f
+	return f, nil
 }
 
 // part is what one row of a call computes: tokens behind those that its buffers hold.
@@ -278,6 +283,9 @@ func (f *fixed) truncate(int64) error { return nil }
 
 func (f *fixed) close() error {
 	err := errors.Join(f.single.close(), f.pieces.close())
+	for _, b := range f.buffers {
+		err = errors.Join(err, offheap.Free(b))
+	}
 	f.buffers, f.single, f.pieces = nil, nil, nil
 	return err
 }

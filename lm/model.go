@@ -93,7 +93,7 @@ func newGenerator(d *Decoder, options Options) (generator, error) {
 	case d.whole:
 		return nil, errors.New("the model's frequencies depend on the length of a call, which several rows share: leave Rows at 0 or 1, or rewrite the model with length=context")
 	}
-	return newScheduler(d, options.Rows, queue), nil
+	return newScheduler(d, options.Rows, queue)
 }
 
 // Close frees the model. Texts in the making end with ErrClosed.

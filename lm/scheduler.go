@@ -51,14 +51,18 @@ type job struct {
 	out      outbox
 }
 
-func newScheduler(d *Decoder, rows, queue int) *scheduler {
+func newScheduler(d *Decoder, rows, queue int) (*scheduler, error) {
+	cache, err := newFixed(d, rows)
+	if err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &scheduler{
-		decoder: d, cache: newFixed(d, rows), queue: queue, rows: make([]held, rows),
+		decoder: d, cache: cache, queue: queue, rows: make([]held, rows),
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop,
 	}
 	go s.work(ctx)
-	return s
+	return s, nil
 }
 
 func (s *scheduler) load() Load {

@@ -43,11 +43,13 @@ func (d *Decoder) NewSequence() (*Sequence, error) {
 	if d.gate.isClosed() {
 		return nil, ErrClosed
 	}
-	s := &Sequence{decoder: d, gate: gate{most: 1}}
+	s := &Sequence{decoder: d, gate: gate{most: 1}, cache: &growing{Decoder: d}}
 	if d.signature.Capacity > 0 {
-		s.cache = newFixed(d, 1)
-	} else {
-		s.cache = &growing{Decoder: d}
+		fixed, err := newFixed(d, 1)
+		if err != nil {
+			return nil, err
+		}
+		s.cache = fixed
 	}
 	s.gate.free = s.cache.close
 	return s, nil

@@ -43,7 +43,7 @@ var Rules = []Rule{
 	{"rewrite/internal/fused/fusedtest", "cases that the tests of all fused ops run", []string{"rewrite/internal/fused", "rope", "onnx", "internal"}, nil},
 	{"rewrite/internal/tests", "the tests of rewrites, a folder for each subject, and `kit`, which they share", []string{All}, nil},
 
-	{"lm", "running a language model: many texts at a time, caches, conversations", []string{"onnx", "customop", "internal/signature", "internal/modelconfig", "internal/configfile"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
+	{"lm", "running a language model: many texts at a time, caches, conversations", []string{"onnx", "customop", "internal/signature", "internal/modelconfig", "internal/configfile", "internal/offheap"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16"}},
 	{"lm/chat", "a conversation as a text", []string{"internal/configfile"}, nil},
 	{"lm/chat/jinja", "chat templates as Python's Jinja2 renders them, for any Go program", nil, []string{"golang.org/x/text"}},
 	{"lm/sample", "choosing tokens", nil, nil},
@@ -66,6 +66,7 @@ var Rules = []Rule{
 	{"internal/modelconfig", "what config.json and genai_config.json claim", []string{"rope", "internal/configfile"}, []string{"github.com/tidwall"}},
 	{"internal/modelfiles", "the models of a folder, and of two folders in pairs", nil, nil},
 	{"internal/npz", "NumPy's archives", nil, []string{"github.com/sbinet/npyio"}},
+	{"internal/offheap", "large memory that the collector does not count", nil, nil},
 	{"internal/ownfile", "whether code may be loaded from a file", nil, nil},
 	{"internal/ranges", "lists of numbers as text", nil, nil},
 	{"internal/signature", "what the inputs and outputs of a language model are", []string{"customop", "onnx", "internal/configfile"}, nil},
