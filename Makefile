@@ -82,7 +82,7 @@ test-go-all: build
 
 # Of the tests of one package, most wait for a process that evaluates: one package more than there are cores runs at a time.
 gotest = $(GO) tool gotestsum --format pkgname --no-color --jsonfile $(BUILD)/tests.json -- -timeout 40m -p $(shell expr $(JOBS) + 1)
-packages = ./... ./cmd/dev/...
+packages = ./... ./cmd/dev/... ./examples/serve/...
 
 # make test leaves to make test-all: old runtimes, sanitizers, CUDA's kernels on the host, CPUs without vectors, and
 # of the drawn calls of the kernel three quarters.
@@ -137,12 +137,12 @@ lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and
 	@unformatted=$$(gofmt -l $(GO_FILES)); [ -z "$$unformatted" ] || { echo "rope-rewrite: run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	@$(BUILD)/clang-format/clang-format --dry-run --Werror $(CXX_FILES)
 	@! grep -n '#include "\.\./' $(CXX_FILES) || { echo "rope-rewrite: include these by name, from a folder that CMake gives the target"; exit 1; }
-	$(GO) vet ./... ./cmd/dev/...
-	$(GO) tool staticcheck ./... ./cmd/dev/...
+	$(GO) vet $(packages)
+	$(GO) tool staticcheck $(packages)
 
 generate: ## Write generated files anew
 	@sh scripts/need.sh $(GO)
-	$(GO) generate ./... ./cmd/dev/...
+	$(GO) generate $(packages)
 
 generate-check: ## Fail if a generated file is not what its source says
 	@sh scripts/need.sh $(GO) git
@@ -209,6 +209,10 @@ browser-cases: browser ## Run the models of make hosts in Chromium with WebAssem
 
 serving: build ## Read the files for Triton and KServe with the schemas of their clients (fetches these once)
 	@sh scripts/hosts/serving.sh
+
+serve-clients: build ## Use examples/serve through OpenAI's client for Python and in Chromium (needs node and chromium; 135 MB once)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/hosts/serve.sh
 
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh

@@ -208,11 +208,11 @@ func (f *fixed) parts(i int, row, from, to int64) iter.Seq[[]byte] {
 	}
 }
 
-// copyRow gives a row the first tokens of another.
-func (f *fixed) copyRow(to, from, tokens int64) {
+// copyRow gives a row the tokens first … last−1 of another.
+func (f *fixed) copyRow(to, from, first, last int64) {
 	for i := range f.buffers {
-		next, stop := iter.Pull(f.parts(i, from, 0, tokens))
-		for piece := range f.parts(i, to, 0, tokens) {
+		next, stop := iter.Pull(f.parts(i, from, first, last))
+		for piece := range f.parts(i, to, first, last) {
 			source, _ := next()
 			copy(piece, source)
 		}

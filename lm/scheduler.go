@@ -98,7 +98,7 @@ func (s *scheduler) enqueue(j *job) error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case len(s.waiting) >= s.queue:
+	case len(s.waiting) >= s.queue+len(s.rows)-s.now.Running: // those that a free row will take do not count
 		return ErrQueueFull
 	}
 	s.arrived++
@@ -197,21 +197,37 @@ func (s *scheduler) admit() {
 
 // begin gives a text the row behind those in use, with what any row holds of it.
 func (s *scheduler) begin(j *job) {
-	to := len(s.answers) + len(s.prompts)
-	best, from := -1, 0
-	for i, r := range s.rows {
-		if n := min(commonPrefix(r.tokens, r.documents, j.row), len(j.row.Tokens)-1); n > best || n == best && i == to {
+	at := len(s.answers) + len(s.prompts)
+	s.rows[at].truncate(s.holds(at, j))
+	s.prompts = append(s.prompts, j)
+	s.mu.Lock()
+	s.now.Reused += uint64(len(s.rows[at].tokens))
+	s.mu.Unlock()
+	s.share(at, j)
+}
+
+// holds is how many tokens a row holds of a text. At least one is left to compute, whose logits are asked for.
+func (s *scheduler) holds(row int, j *job) int {
+	return min(commonPrefix(s.rows[row].tokens, s.rows[row].documents, j.row), len(j.row.Tokens)-1)
+}
+
+// share copies to a text's row what another row holds more of it: a free one, or one whose text begins in the
+// same way and is ahead.
+func (s *scheduler) share(at int, j *job) {
+	have := len(s.rows[at].tokens)
+	best, from := have, at
+	for i := range s.rows {
+		if n := s.holds(i, j); n > best {
 			best, from = n, i
 		}
 	}
-	if from != to {
-		s.cache.copyRow(int64(to), int64(from), int64(best))
-		s.rows[to] = held{slices.Clone(s.rows[from].tokens), slices.Clone(s.rows[from].documents)}
+	if from == at {
+		return
 	}
-	s.rows[to].truncate(best)
-	s.prompts = append(s.prompts, j)
+	s.cache.copyRow(int64(at), int64(from), int64(have), int64(best))
+	s.rows[at].add(Row{s.rows[from].tokens[have:best], s.rows[from].documents[have:best]})
 	s.mu.Lock()
-	s.now.Reused += uint64(best)
+	s.now.Reused += uint64(best - have)
 	s.mu.Unlock()
 }
 
@@ -262,6 +278,7 @@ func (s *scheduler) computePrompt(ctx context.Context) {
 	j := s.prompts[i]
 	j.passed = 0
 	at := len(s.answers) + i
+	s.share(at, j)
 	have := len(s.rows[at].tokens)
 	piece := Row{j.row.Tokens[have:], j.row.Documents[have:]}
 	if n := s.decoder.chunk; n < len(piece.Tokens) {

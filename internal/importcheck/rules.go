@@ -29,6 +29,7 @@ var Rules = []Rule{
 	{"cmd/internal/docblocks", "the test that runs the blocks of the documentation", nil, nil},
 	{"cmd/dev", "programs for work on this repository, in a module of their own", []string{All}, []string{"github.com/bufbuild/protocompile", "github.com/spf13/cobra", "github.com/x448/float16", "golang.org/x/sys", "gonum.org/v1/plot", "google.golang.org/protobuf"}},
 	{"examples", "programs to start from", []string{All}, nil},
+	{"examples/serve", "OpenAI's HTTP interface, in a module of its own", []string{"customop", "lm"}, []string{"github.com/prometheus/client_golang"}},
 
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
 	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "lm", "rope", "onnx", "internal"}, nil},

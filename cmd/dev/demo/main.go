@@ -110,7 +110,8 @@ To type next:
   %[3]s methods
   %[3]s eval FOLDER --method none --method "AXIS SPEC"
   make smollm2        the same on a real language model (downloads 110 MB)
-docs/start.md goes on from here; docs/using.md says how a patched model is loaded from Go, Python and C.
+docs/start.md goes on from here. docs/using.md says how a patched model is
+loaded from Go, Python and C.
 `
 
 // shown is a path as the reader would type it here.

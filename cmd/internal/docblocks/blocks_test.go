@@ -451,8 +451,19 @@ func (p *place) goProgram(text string) error {
 	mod += "\nrequire github.com/rope-rewrite/rope-rewrite v0.0.0\nreplace github.com/rope-rewrite/rope-rewrite => " + root + "\n"
 	p.write("service/go.mod", mod)
 	p.write("service/go.sum", string(sums))
+	serves := strings.Contains(text, shownAddress)
+	address := ""
+	if serves {
+		if address, err = freeAddress(); err != nil {
+			return err
+		}
+		p.write("service/main.go", strings.Replace(text, shownAddress, address, 1))
+	}
 	if err := p.program("sh", "-c", "cd service && go build -o ../program ."); err != nil {
 		return err
+	}
+	if serves {
+		return p.serve(address)
 	}
 	return p.program("./program")
 }

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
+	"github.com/rope-rewrite/rope-rewrite/lm"
+)
+
+// capacity of the cache in tests of load; one letter is one token.
+const capacity = 128
+
+// ask sends a request of random length, leaves some answers early, and says what is wrong with an answer.
+func ask(c *http.Client, url string, rng *rand.Rand) (status int, wrong error) {
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	prompt, stream := strings.Repeat("a", 1+rng.IntN(capacity+capacity/8)), rng.IntN(2) == 0
+	leaves := rng.IntN(4) == 0
+	if leaves {
+		time.AfterFunc(time.Duration(rng.IntN(100))*time.Millisecond, leave)
+	}
+	body, _ := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": 1 + rng.IntN(40), "n": 1 + rng.IntN(2), "stream": stream})
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+atComplete, strings.NewReader(string(body)))
+	answer, err := c.Do(r)
+	if err != nil {
+		if leaves {
+			err = nil
+		}
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil && leaves {
+		return 0, nil
+	}
+	status = answer.StatusCode
+	long := len(prompt) > capacity
+	switch {
+	case err != nil:
+		return status, err
+	case long && status == 400, !long && status == 429:
+		return status, nil
+	case !long && status == 200 && stream && strings.HasSuffix(string(text), "data: [DONE]\n\n"):
+		return status, nil
+	case !long && status == 200 && !stream && json.Valid(text):
+		return status, nil
+	}
+	return status, fmt.Errorf("a prompt of %d tokens: status %d: %.300s", len(prompt), status, text)
+}
+
+// load has 64 clients send 20 requests each.
+func load(t *testing.T, url string) map[int]int {
+	var (
+		all      sync.WaitGroup
+		mu       sync.Mutex
+		statuses = map[int]int{}
+	)
+	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	defer c.CloseIdleConnections()
+	for i := range 64 {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 20 {
+				status, err := ask(c, url, rng)
+				if err != nil {
+					t.Errorf("client %d: %v", i, err)
+				}
+				if status == 429 {
+					time.Sleep(50 * time.Millisecond)
+				}
+				mu.Lock()
+				statuses[status]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return statuses
+}
+
+// held is what a server that does nothing holds: goroutines, and bytes of Go's heap and of the process.
+func held(t *testing.T, m *lm.Model, most int) (goroutines, heap, process int) {
+	for range 1000 { // a connection ends a moment after its client
+		if l := m.Load(); runtime.NumGoroutine() <= most && l.Running+l.Waiting == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil { // elsewhere it stays 0
+		var size, pages int
+		if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
+			t.Fatal(err)
+		}
+		process = pages * os.Getpagesize()
+	}
+	return runtime.NumGoroutine(), int(stats.HeapAlloc), process
+}
+
+// Under more load than there is room for, each request is answered or refused with the right status. A second time as
+// much leaves nothing behind.
+func TestLoad(t *testing.T) {
+	testsample.All(t, "2,560 requests of 64 clients")
+	s, _ := newTestServer(t, modelFolder(t, "", capacity), lm.Options{Rows: 8, Queue: 48, Context: capacity}, usualLimits)
+	s.log = slog.New(slog.DiscardHandler) // lines that a test keeps would count as memory
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := runtime.NumGoroutine() + 3 // two of the server, and the clock of the tokenizer's regular expressions
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, listener, time.Minute) }()
+	url := "http://" + listener.Addr().String()
+
+	first := load(t, url)
+	_, heap, process := held(t, s.model, idle)
+	second := load(t, url)
+	goroutines, heapThen, processThen := held(t, s.model, idle)
+	t.Logf("statuses %v, then %v; %d goroutines of %d; heap %d KiB, then %d KiB; process %d MiB, then %d MiB",
+		first, second, goroutines, idle, heap>>10, heapThen>>10, process>>20, processThen>>20)
+	for _, status := range []int{200, 400, 429} {
+		if second[status] == 0 {
+			t.Errorf("no request got status %d", status)
+		}
+	}
+	if goroutines > idle {
+		stacks := make([]byte, 1<<16)
+		t.Errorf("%d goroutines, more than %d:\n%s", goroutines, idle, stacks[:runtime.Stack(stacks, true)])
+	}
+	if grown := heapThen - heap; grown > 1280<<10 {
+		t.Errorf("the heap grew by %d KiB in 1,280 requests", grown>>10)
+	}
+	if grown := processThen - process; grown > 64<<20 {
+		t.Errorf("the process grew by %d MiB in 1,280 requests", grown>>20)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+)
+
+const (
+	atChat     = "/v1/chat/completions"
+	atComplete = "/v1/completions"
+)
+
+// Bad input gets a status and a sentence in OpenAI's form, with the field that is wrong.
+func TestRefuses(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, template, 0), lm.Options{Context: 100}, usualLimits)
+	url := s.listen(t)
+	say := `"messages": [{"role": "user", "content": "a"}]`
+	tool := `"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]`
+	for _, c := range []struct {
+		path, body  string
+		status      int
+		param, code string
+	}{
+		{atChat, ``, 400, "", ""},
+		{atChat, `{"messages": `, 400, "", ""},
+		{atChat, `[]`, 400, "", ""},
+		{atChat, `null`, 400, "", ""},
+		{atChat, "{\"messages\": \"\xff\"}", 400, "", ""},
+		{atChat, `{}`, 400, "messages", ""},
+		{atChat, `{"messages": []}`, 400, "messages", ""},
+		{atChat, `{"messages": "a"}`, 400, "messages", ""},
+		{atChat, `{"messages": [1]}`, 400, "messages[0]", ""},
+		{atChat, `{"messages": [{"content": "a"}]}`, 400, "messages[0].role", ""},
+		{atChat, `{"messages": [{"role": "robot", "content": "a"}]}`, 400, "messages[0].role", ""},
+		{atChat, `{"messages": [{"role": "user"}]}`, 400, "messages[0].content", ""},
+		{atChat, `{"messages": [{"role": "user", "content": null}]}`, 400, "messages[0].content", ""},
+		{atChat, `{"messages": [{"role": "user", "content": 1}]}`, 400, "messages[0].content", ""},
+		{atChat, `{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "a"}}]}]}`, 400, "messages[0].content", ""},
+		{atChat, `{"model": "gpt", ` + say + `}`, 404, "model", "model_not_found"},
+		{atChat, `{"temperature": "hot", ` + say + `}`, 400, "temperature", ""},
+		{atChat, `{"temperature": 2.1, ` + say + `}`, 400, "temperature", ""},
+		{atChat, `{"temperature": -1, ` + say + `}`, 400, "temperature", ""},
+		{atChat, `{"top_p": 1.1, ` + say + `}`, 400, "top_p", ""},
+		{atChat, `{"top_k": -2, ` + say + `}`, 400, "top_k", ""},
+		{atChat, `{"seed": 1.5, ` + say + `}`, 400, "seed", ""},
+		{atChat, `{"n": 0, ` + say + `}`, 400, "n", ""},
+		{atChat, `{"n": 5, ` + say + `}`, 400, "n", ""},
+		{atChat, `{"max_tokens": 0, ` + say + `}`, 400, "max_tokens", ""},
+		{atChat, `{"max_tokens": "many", ` + say + `}`, 400, "max_tokens", ""},
+		{atChat, `{"max_tokens": 1, "max_completion_tokens": 2, ` + say + `}`, 400, "max_tokens", ""},
+		{atChat, `{"stream": "yes", ` + say + `}`, 400, "stream", ""},
+		{atChat, `{"stop": 1, ` + say + `}`, 400, "stop", ""},
+		{atChat, `{"stop": [""], ` + say + `}`, 400, "stop", ""},
+		{atChat, `{"stop": ["a", "b", "c", "d", "e"], ` + say + `}`, 400, "stop", ""},
+		{atChat, `{"presence_penalty": 1, ` + say + `}`, 400, "presence_penalty", ""},
+		{atChat, `{"frequency_penalty": 1, ` + say + `}`, 400, "frequency_penalty", ""},
+		{atChat, `{"logit_bias": {"1": 2}, ` + say + `}`, 400, "logit_bias", ""},
+		{atChat, `{"top_logprobs": 2, ` + say + `}`, 400, "top_logprobs", ""},
+		{atChat, `{"logprobs": true, "top_logprobs": 21, ` + say + `}`, 400, "top_logprobs", ""},
+		{atChat, `{"response_format": {"type": "json_object"}, ` + say + `}`, 400, "response_format", ""},
+		{atChat, `{"functions": [{}], ` + say + `}`, 400, "functions", ""},
+		{atChat, `{"tools": [{}], ` + say + `}`, 400, "tools[0]", ""},
+		{atChat, `{"tool_choice": "required", ` + tool + `, ` + say + `}`, 400, "tool_choice", ""},
+		{atChat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("a", 100) + `"}]}`, 400, "", "context_length_exceeded"},
+		{atChat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("a", 1<<16) + `"}]}`, 413, "", "body_too_large"},
+		{atComplete, `{}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": ""}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": 1}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": ["a", "b"]}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": [1, 128]}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": [-1]}`, 400, "prompt", ""},
+		{atComplete, `{"prompt": "a", "echo": true}`, 400, "echo", ""},
+		{atComplete, `{"prompt": "a", "suffix": "b"}`, 400, "suffix", ""},
+		{atComplete, `{"prompt": "a", "best_of": 2}`, 400, "best_of", ""},
+		{atComplete, `{"prompt": "a", "logprobs": 6}`, 400, "logprobs", ""},
+		{atComplete, `{"prompt": "` + strings.Repeat("a", 101) + `", "stream": true}`, 400, "", "context_length_exceeded"},
+		{"/v1/embeddings", `{}`, 404, "", "unknown_url"},
+	} {
+		status, header, body := post(t, url+c.path, c.body)
+		message, kind, param, code := failed(t, body)
+		if status != c.status || param != c.param || code != c.code || kind != "invalid_request_error" {
+			t.Errorf("%s %.100s: %d %s, want %d %s %s", c.path, c.body, status, body, c.status, c.param, c.code)
+		}
+		if len(message) < 10 || strings.Contains(message, "Go ") || header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %.100s: %q, %v", c.path, c.body, message, header)
+		}
+	}
+}
+
+// A model without a chat template, and one whose template shows no tools, say so.
+func TestTemplatesRefuse(t *testing.T) {
+	for _, c := range []struct{ template, body, param, want string }{
+		{"", `{"messages": [{"role": "user", "content": "a"}]}`, "messages", "no chat template"},
+		{`{{ messages[0].content }}`, `{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}]}`, "tools", "does not show tools"},
+		{`{{ raise_exception("only sonnets") }}`, `{"messages": [{"role": "user", "content": "a"}]}`, "messages", "only sonnets"},
+	} {
+		s, _ := newTestServer(t, modelFolder(t, c.template, 0), lm.Options{}, usualLimits)
+		status, _, body := post(t, s.listen(t)+atChat, c.body)
+		if message, _, param, _ := failed(t, body); status != 400 || param != c.param || !strings.Contains(message, c.want) {
+			t.Errorf("%s: %d %s", c.template, status, body)
+		}
+	}
+}
+
+// Who comes when all rows are in use and the queue is full is told to come again.
+func TestQueueFull(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, template, 0), lm.Options{Rows: 1, Queue: 1}, usualLimits)
+	url := s.listen(t)
+	ask := `{"prompt": "a", "max_tokens": 1}`
+	waits := make(chan int, 1)
+	for range s.model.Generate(t.Context(), lm.Input{Text: "a"}, lm.GenerateOptions{MaxTokens: 1, Sample: &sample.Options{}}) {
+		go func() {
+			status, _, _ := post(t, url+atComplete, ask)
+			waits <- status
+		}()
+		for s.model.Load().Waiting == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		status, header, body := post(t, url+atComplete, ask)
+		if _, kind, _, code := failed(t, body); status != 429 || kind != "rate_limit_error" || code != "queue_full" || header.Get("Retry-After") == "" {
+			t.Errorf("%d %v %s", status, header, body)
+		}
+	}
+	if status := <-waits; status != 200 {
+		t.Errorf("who waited got %d", status)
+	}
+}
+
+// An answer that takes too long ends with an error: a status, or an event behind what was sent.
+func TestTimeout(t *testing.T) {
+	l := usualLimits
+	l.time = time.Second
+	s, _ := newTestServer(t, modelFolder(t, template, 0), lm.Options{}, l)
+	url := s.listen(t)
+	s.generate = script(lm.FinishStop, nil, "never")
+	status, _, body := post(t, url+atComplete, `{"prompt": "a"}`)
+	if _, _, _, code := failed(t, body); status != 504 || code != "timeout" {
+		t.Errorf("%d %s", status, body)
+	}
+	s.generate = script(lm.FinishStop, nil, "some", "never")
+	status, _, body = post(t, url+atComplete, `{"prompt": "a", "stream": true}`)
+	_, last, _ := strings.Cut(strings.TrimSpace(body), "\n\ndata: ")
+	if _, _, _, code := failed(t, last); status != 200 || code != "timeout" {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// With a key only its owner is let in, and everybody sees the page and whether the server is healthy.
+func TestKey(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, template, 0), lm.Options{}, usualLimits)
+	s.key = "secret"
+	url := s.listen(t)
+	for _, c := range []struct {
+		path, sent string
+		want       int
+	}{
+		{"/v1/models", "", 401}, {"/v1/models", "Bearer other", 401}, {"/v1/models", "secret", 401}, {"/v1/models", "Bearer secret", 200},
+		{"/metrics", "", 401}, {"/metrics", "Bearer secret", 200}, {"/v1/nothing", "", 401}, {"/healthz", "", 200}, {"/", "", 200}, {"/page.mjs", "", 200},
+	} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
+		r.Header.Set("Authorization", c.sent)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != c.want {
+			t.Errorf("%s with %q: %d, want %d", c.path, c.sent, answer.StatusCode, c.want)
+		}
+	}
+}
+
+// A page of another website cannot use the server of who visits it.
+func TestOtherWebsites(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, template, 0), lm.Options{}, usualLimits)
+	for site, want := range map[string]int{"cross-site": 403, "same-origin": 200} {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, atComplete, strings.NewReader(`{"prompt": "a", "max_tokens": 1}`))
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", site, w.Code, w.Body)
+		}
+		if want == 403 {
+			failed(t, w.Body.String())
+		}
+	}
+}
+
+// When one choice fails, the others end at once.
+func TestOneChoiceFails(t *testing.T) {
+	l := usualLimits
+	l.time = 5 * time.Second // after which the others would end anyway, for another cause
+	s, lines := newTestServer(t, modelFolder(t, "", 0), lm.Options{}, l)
+	other := make(chan error, 1)
+	var calls atomic.Int32
+	s.generate = func(ctx context.Context, _ lm.Input, _ lm.GenerateOptions) iter.Seq2[lm.Token, error] {
+		return func(yield func(lm.Token, error) bool) {
+			if calls.Add(1) == 1 {
+				yield(lm.Token{}, errors.New("out of memory in /secret/place"))
+				return
+			}
+			<-ctx.Done()
+			other <- context.Cause(ctx)
+		}
+	}
+	status, _, body := post(t, s.listen(t)+atComplete, `{"prompt": "a", "n": 2}`)
+	if _, kind, _, code := failed(t, body); status != 500 || kind != "server_error" || code != "internal" || strings.Contains(body, "secret") {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := <-other; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other choice ended because %v", err)
+	}
+	lines.wait(t, "secret")
+}
