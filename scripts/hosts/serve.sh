@@ -25,6 +25,7 @@ mv "$work/chat_template.jinja" "$work/model/"
 
 log=$work/server.log
 echo a-key-for-tests >"$work/key"
+: >"$log" # what an earlier run left has another address
 "$work/server" -model "$work/model" -name smollm2 -listen 127.0.0.1:0 -rows 2 -queue 2 -max-choices 2 -threads 1 -log json -key-file "$work/key" 2>"$log" &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server || true' EXIT

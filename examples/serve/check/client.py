@@ -96,11 +96,12 @@ say(True, "leave a stream", "after one chunk")
 
 async def many(retries):
     """Sixteen questions at once for a server of two rows and a queue of two."""
+    want = chat(max_tokens=8).choices[0].message.content
     async with openai.AsyncOpenAI(base_url=url + "/v1", api_key=key, max_retries=retries) as patient:
         async def one():
             try:
-                answer = await patient.chat.completions.create(model=MODEL, messages=QUESTION, temperature=0, max_tokens=32)
-                return "right" if answer.choices[0].message.content == text else "another text"
+                answer = await patient.chat.completions.create(model=MODEL, messages=QUESTION, temperature=0, max_tokens=8)
+                return "right" if answer.choices[0].message.content == want else "another text"
             except openai.RateLimitError as error:
                 return error.code
         return await asyncio.gather(*(one() for _ in range(16)))
