@@ -3,7 +3,9 @@ package encoding_test
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
+	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
 func ExampleSlopes() {
@@ -51,4 +53,48 @@ func ExampleXPos() {
 func ExampleSinusoidal() {
 	fmt.Printf("%.4f\n", encoding.Sinusoidal{Size: 4}.At(3))
 	// Output: [0.1411 -0.9900 0.0300 0.9996]
+}
+
+func ExampleLearned() {
+	opt := encoding.Learned{Table: [][]float64{{0}, {0}, {0.5}, {0.25}}, Offset: 2}
+	fmt.Println(opt.At(1))
+	fmt.Println(opt.At(2))
+	// Output:
+	// [0.25] <nil>
+	// [] position 2: the table has positions 0 to 1
+}
+
+func ExampleRotation2D() {
+	e := encoding.Rotation2D{Size: 8}.Encoding()
+	fmt.Println(e.Frequencies, e.Axes)
+	fmt.Printf("%.4f\n", ref.Rotate(e, []float64{1, 1, 1, 1, 0, 0, 0, 0}, 1, 0)) // row 1, column 0
+	// Output:
+	// [1 0.01 1 0.01] [0 0 1 1]
+	// [0.5403 1.0000 1.0000 1.0000 0.8415 0.0100 0.0000 0.0000]
+}
+
+func ExampleRoPEBias() {
+	r := encoding.RoPEBias{
+		Rotation: rope.Encoding{Frequencies: []float64{0.1}, ExactAngles: true},
+		Query:    []float64{2, 0}, Key: []float64{2, 0},
+	}
+	nothing := []float64{0, 0}
+	fmt.Printf("%.3f %.3f\n", r.Score(nothing, nothing, 8, 8), r.Score(nothing, nothing, 8, 0))
+	// Output: 4.000 2.787
+}
+
+func ExampleLinearAttention() {
+	l := encoding.LinearAttention{Rotation: rope.Encoding{Frequencies: []float64{0}}, Causal: true}
+	same := [][]float64{{0, 0}, {0, 0}}
+	fmt.Println(l.Run(same, same, [][]float64{{1}, {3}})) // nothing turns and keys are alike: means
+	// Output: [[1] [2]]
+}
+
+func ExampleAll() {
+	for d := range encoding.All() {
+		if d.Name == "ALiBi" {
+			fmt.Println(d.Go, d.Source)
+		}
+	}
+	// Output: encoding.ALiBi Press et al., arXiv:2108.12409, §3
 }

@@ -2,6 +2,7 @@ package encoding_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
@@ -54,6 +55,27 @@ func TestSinusoidal(t *testing.T) {
 					other++
 				}
 				near(t, what+", alternating", alternate[other], want, unit32)
+			}
+		}
+	}
+}
+
+func TestLearned(t *testing.T) {
+	for _, c := range golden[struct {
+		Table     [][]float64
+		Positions []int64
+		Rows      [][]float64
+	}](t, "learned") {
+		l := encoding.Learned{Table: c.Table, Offset: 2}
+		for i, p := range c.Positions {
+			row, err := l.At(p)
+			if err != nil || !slices.Equal(row, c.Rows[i]) {
+				t.Errorf("position %d: %v %v, want %v", p, row, err, c.Rows[i])
+			}
+		}
+		for _, p := range []int64{-1, int64(len(c.Table)) - 2} {
+			if _, err := l.At(p); err == nil {
+				t.Errorf("position %d of %d is in the table", p, len(c.Table)-2)
 			}
 		}
 	}
