@@ -30,7 +30,8 @@
 // Write one file with a Method value, add it to the table in table.go and a
 // vector to its test; then run go generate, which writes docs/methods.md.
 //
-// Package ref, below this one, computes an Attention in float64.
+// Package ref, below this one, computes an Attention in float64; package encoding has position
+// encodings other than rotary ones.
 package rope
 
 //go:generate go run ../cmd/dev/gendocs -o ../docs/methods.md

@@ -93,3 +93,8 @@ func ExampleMethods() {
 	// mask intra-document-reset
 	// mask anchor
 }
+
+func ExampleDrawn_Positions() {
+	fmt.Println(rope.Drawn{Range: 20}.Positions(8))
+	// Output: [3 5 7 10 11 14 16 18]
+}

@@ -17,9 +17,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
@@ -36,6 +38,7 @@ type plotting struct {
 	documents string
 	layer     int
 	head      int
+	heads     int
 	text      string
 }
 
@@ -44,12 +47,12 @@ type figured interface {
 	Write(w io.Writer, format string, theme figure.Theme) error
 }
 
-var plotKinds = []string{"frequencies", "positions", "mask", "decay", "attention"}
+var plotKinds = []string{"frequencies", "positions", "mask", "decay", "bias", "attention"}
 
 func newPlot(c *cli.Common) *cobra.Command {
 	p := &plotting{Common: c, trained: 8192}
 	cmd := &cobra.Command{
-		Use:   "plot KIND METHOD|MODEL -o FILE.png",
+		Use:   "plot KIND METHOD|ENCODING|MODEL -o FILE.png",
 		Short: "Draw what a method does, or what a model computes",
 		Long: `Draws a picture of a method (e.g. "scaling yarn:factor=4"; separate several by
 semicolons), of a model, or of a model with a --method. The kinds of picture:
@@ -57,16 +60,28 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
   frequencies  tokens per turn of each channel pair, before and after
   positions    the distance that RoPE uses for each key
   mask         which keys a query attends to, e.g. with --documents 64,64,128
-  decay        the upper bound of the score by distance, before and after
+  decay        the upper bound of the score by distance, before and after; xpos
+               draws that of xPos
+  bias         what an encoding adds to the score by distance: alibi, t5,
+               kerple-log, kerple-power or sandwich
   attention    attention weights by distance, of a model's layer on a --text`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("plot needs a kind of picture, and a method or a model; write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
+				return cli.Usage("plot needs a kind of picture, and a method, an encoding or a model; write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
 				return cli.Usage("%q cannot be drawn; expected one of %s", args[0], strings.Join(plotKinds, ", "))
 			}
 			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			switch {
+			case len(args) == 0:
+				return plotKinds, cobra.ShellCompDirectiveNoFileComp
+			case len(args) == 1 && args[0] == "bias":
+				return diagram.Biases, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault // a model
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0], args[1]) },
 	}
@@ -78,10 +93,11 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 	f.Float64Var(&p.theta, "theta", 10000, "for a picture of a method: `BASE` of the frequencies")
 	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "for a picture of a method: number of rotated `CHANNELS`")
 	f.Var(&p.trained, "trained-length", "trained length of the model, in `TOKENS`")
-	f.Var(&p.length, "length", "number of `TOKENS` to draw; 0 means 2 times the trained length, 1.5 times for positions and decay, 64 for a mask, 512 for attention")
+	f.Var(&p.length, "length", "number of `TOKENS` to draw; 0 means 2 times the trained length, 1.5 times for positions and decay, 64 for a mask, 256 for a bias, 512 for attention")
 	f.StringVar(&p.documents, "documents", "", "for masks over documents: `TOKENS` of each document, separated by commas; an anchor of one token comes first")
 	f.IntVar(&p.layer, "layer", 0, "`LAYER` to draw")
 	f.IntVar(&p.head, "head", -1, "`HEAD` to draw; -1 means the mean over all heads")
+	f.IntVar(&p.heads, "heads", 8, "for the bias of alibi and sandwich: number of `HEADS` of the model, at most 4096")
 	f.StringVar(&p.text, "text", "", "for attention: run the model on the text in `FILE`")
 	return cmd
 }
@@ -104,9 +120,12 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 		return cli.Usage("-o %w", err)
 	}
 	var f figured
-	if kind == "attention" {
+	switch kind {
+	case "attention":
 		f, err = p.attention(cmd, of)
-	} else {
+	case "bias":
+		f, err = p.bias(cmd, of)
+	default:
 		f, err = p.method(cmd.Context(), kind, of)
 	}
 	if err != nil {
@@ -124,6 +143,25 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 		return err
 	}
 	return p.Show(cmd, map[string]string{"output": p.output}, func(w *cli.Writer) { w.Line("Wrote %s.", p.output) })
+}
+
+// bias draws what an encoding adds to scores.
+func (p *plotting) bias(cmd *cobra.Command, name string) (figured, error) {
+	given := cmd.Flags().Changed("heads")
+	switch {
+	case !slices.Contains(diagram.Biases, name):
+		return nil, cli.Usage("the bias of %q cannot be drawn; expected one of %s%s", name, strings.Join(diagram.Biases, ", "), suggest.Hint(name, diagram.Biases))
+	case given && !diagram.PerHead(name):
+		return nil, cli.Usage("--heads: the bias of %s does not depend on the number of heads; leave --heads out", name)
+	case p.heads < 1 || p.heads > 4096:
+		return nil, cli.Usage("--heads %d: expected a number from 1 to 4096", p.heads)
+	case len(p.methods) > 0:
+		return nil, cli.Usage("a bias is drawn without a --method; leave --method out")
+	}
+	if p.length == 0 {
+		p.length = 256
+	}
+	return diagram.Bias(name, p.heads, int(p.length))
 }
 
 // method draws what attention computes before and after methods.
@@ -205,7 +243,10 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		if len(p.methods) > 0 {
 			return nil, cli.Usage("--method is for models; write the method instead of %q", of)
 		}
-		methods = []string{of}
+		xPos := kind == "decay" && suggest.Same(of, "xpos")
+		if !xPos {
+			methods = []string{of}
+		}
 		pairs := p.rotaryDim / 2
 		before.Attention = rope.Attention{Heads: 1, KVHeads: 1, HeadSize: p.rotaryDim, Mask: rope.Mask{Causal: true}, Encoding: rope.Encoding{Frequencies: make([]float64, pairs)}}
 		for i := range pairs {
@@ -215,6 +256,9 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		var err error
 		if before.Attention, _, err = base.Apply(before.Attention, known); err != nil {
 			return nil, err
+		}
+		if xPos {
+			return []diagram.Named{before, {Name: "xPos", Attention: before.Attention, XPos: encoding.XPos{Pairs: pairs}}}, nil
 		}
 	}
 	list := []diagram.Named{before}

@@ -192,6 +192,17 @@ func times[T float](factors []float64, x []T) []T {
 	return x
 }
 
+// Rotate returns R(p)·x for one head: x turned at a position or, where tokens have several, at
+// one for each axis of the encoding.
+func Rotate(e rope.Encoding, x []float64, positions ...float64) []float64 {
+	return rotatePairs(e, x, func(pair int) float64 {
+		if e.Axes == nil {
+			return positions[0]
+		}
+		return positions[e.Axes[pair]]
+	})
+}
+
 // rotate returns R(position)·x.
 func rotate[T float](e rope.Encoding, x []T, position float64) []T {
 	return rotatePairs(e, x, func(int) float64 { return position })

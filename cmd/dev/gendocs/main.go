@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
 func main() {
@@ -56,6 +57,17 @@ n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i 
 position), L0 the trained context, p a token's position, d the distance from a query back to a key.
 `
 
+const encodingsHead = `
+## Encodings
+
+How a model may tell positions apart. Methods change RoPE; the other encodings are values in Go (package
+` + "`rope/encoding`" + `), and ` + "`inspect`" + ` names those that it recognises. ` + "`rope-rewrite plot bias alibi`" + ` draws a bias. d is
+the distance, h = 1 … H the head, q and k the query and the key, R(p) the rotation at position p.
+
+| encoding | Go | formula | in a model | source |
+|---|---|---|---|---|
+`
+
 // sharedBy is how many methods of an axis must have the same key for it to stand once, before them.
 const sharedBy = 4
 
@@ -74,6 +86,10 @@ func methods() string {
 			}
 		}
 		page.WriteString(method(m, shared))
+	}
+	page.WriteString(encodingsHead)
+	for d := range encoding.All() {
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Go, strings.ReplaceAll(d.Formula, "|", `\|`), d.Seen, d.Source)
 	}
 	return page.String()
 }

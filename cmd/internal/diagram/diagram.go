@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
@@ -14,6 +15,7 @@ import (
 type Named struct {
 	Name string
 	rope.Attention
+	XPos encoding.XPos // a decay of each pair by distance; the zero value is none
 }
 
 // errNoRotation is what figures of a rotation say of an attention without one.
@@ -119,7 +121,7 @@ func at(part, n, length int) int { return (2*part + 1) * length / (2 * n) }
 // Decay draws by distance the mean, over the channel pairs, of |S_j| = |Σ_{i<j} e^{i m θ_i}|, which
 // bounds the score of a query and a key at distance m (Su et al., RoFormer, 2021, section 3.4.3,
 // equations 35 to 37), as a share of its value at distance 0. A map of positions moves the
-// distance first. The bound swings from token to token: each point is the mean of a step of
+// distance first, and xPos multiplies the term of each pair by its decay. The bound swings from token to token: each point is the mean of a step of
 // distances, and steps grow by an eighth.
 func Decay(list []Named, length int) (figure.Lines, error) {
 	f := figure.Lines{Title: "Upper bound of the score by distance", XLabel: "tokens between query and key", YLabel: "share of distance 0", TokensX: true, LogX: true}
@@ -135,14 +137,14 @@ func Decay(list []Named, length int) (figure.Lines, error) {
 			return f, fmt.Errorf("%s: %w", a.Name, errNoRotation)
 		}
 		s := figure.Series{Name: a.Name}
-		whole := bound(frequencies, 0)
+		whole := bound(frequencies, a.XPos, 0)
 		for from := 1; from < length; {
 			to := min(max(from+1, from*9/8), length)
 			sum, step := 0.0, max(1, (to-from)/cells)
 			count := 0.0
 			for d := from; d < to; d += step {
 				distance, _ := see(length-1, length-1-d)
-				sum, count = sum+bound(frequencies, distance)/whole, count+1
+				sum, count = sum+bound(frequencies, a.XPos, distance)/whole, count+1
 			}
 			s.X, s.Y = append(s.X, float64(from+to-1)/2), append(s.Y, sum/count)
 			from = to
@@ -153,10 +155,14 @@ func Decay(list []Named, length int) (figure.Lines, error) {
 }
 
 // bound is the mean of |S_j| at a distance.
-func bound(frequencies []float64, distance float64) float64 {
+func bound(frequencies []float64, x encoding.XPos, distance float64) float64 {
 	var re, im, sum float64
-	for _, omega := range frequencies {
+	for pair, omega := range frequencies {
 		sin, cos := math.Sincos(distance * omega)
+		if x.Pairs > 0 {
+			decay := x.Decay(pair, distance)
+			sin, cos = sin*decay, cos*decay
+		}
 		re, im = re+cos, im+sin
 		sum += math.Hypot(re, im)
 	}

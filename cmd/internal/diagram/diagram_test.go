@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
@@ -115,6 +116,60 @@ func TestDecay(t *testing.T) {
 	i := slices.Index(f.Series[0].X, 4)
 	if i < 0 || math.Abs(f.Series[0].Y[i]-want) > 1e-12 {
 		t.Errorf("at distance 4: %v %v, want %g", f.Series[0].X, f.Series[0].Y, want)
+	}
+}
+
+// xPos multiplies the term of pair 0 by ζ^(4/512), ζ = 0.4/1.4, and of pair 1 with ζ = 0.9/1.4.
+func TestDecayXPos(t *testing.T) {
+	f, err := diagram.Decay([]diagram.Named{{Name: "xPos", Attention: attention(), XPos: encoding.XPos{Pairs: 2}}}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := math.Pow(0.4/1.4, 4./512), math.Pow(0.9/1.4, 4./512)
+	sum := math.Hypot(-first+second*math.Cos(math.Pi/8), -second*math.Sin(math.Pi/8))
+	want := (first + sum) / 2 / 1.5
+	if i := slices.Index(f.Series[0].X, 4); math.Abs(f.Series[0].Y[i]-want) > 1e-12 {
+		t.Errorf("at distance 4: %g, want %g", f.Series[0].Y[i], want)
+	}
+}
+
+// By hand, at distance 10 of 20 tokens.
+func TestBias(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines int
+		first float64
+	}{
+		{"alibi", 4, -2.5},
+		{"t5", 3, 10},
+		{"kerple-log", 3, -math.Log(2)},
+		{"kerple-power", 3, -math.Pow(10, 0.1)},
+		{"sandwich", 4, 0},
+	} {
+		f, err := diagram.Bias(c.name, 4, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Series) != c.lines || len(f.Series[0].X) != 20 || f.Series[0].X[10] != 10 {
+			t.Errorf("%s: %d lines of %d points", c.name, len(f.Series), len(f.Series[0].X))
+		}
+		want := c.first
+		for i := 0; c.name == "sandwich" && i < 64; i++ {
+			want += math.Cos(10*math.Pow(10000, -float64(i)/64)) / 2
+		}
+		if got := f.Series[0].Y[10]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %g, want %g", c.name, got, want)
+		}
+	}
+	f, err := diagram.Bias("alibi", 32, 100000)
+	if err != nil || len(f.Series) != 8 || f.Series[7].Name != "head 31, slope 0.00391" || len(f.Series[0].X) > 1024 {
+		t.Errorf("of 32 heads and 100,000 tokens: %d lines, %v", len(f.Series), err)
+	}
+	if len(diagram.Biases) != 5 {
+		t.Errorf("only five of %q are tested", diagram.Biases)
+	}
+	if _, err := diagram.Bias("rope", 4, 20); err == nil {
+		t.Error("a bias of rope was drawn")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
 // byDistance is what a head adds to its scores, by the distance from query back to
@@ -37,7 +38,7 @@ func NameBias(values []float64, length, total int64) string {
 				}
 				seen++
 				distance := i + shift - j
-				tolerance := 1e-4 * (math.Abs(b) + math.Abs(self) + 1e-3)
+				tolerance := linearTolerance * (math.Abs(b) + math.Abs(self) + 1e-3)
 				flat = flat && math.Abs(b-self) <= tolerance
 				if distance == 0 {
 					continue
@@ -66,11 +67,35 @@ func NameBias(values []float64, length, total int64) string {
 	case flat:
 		return ""
 	case linear:
-		return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token)", slices.Min(slopes), slices.Max(slopes))
+		return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token%s)", slices.Min(slopes), slices.Max(slopes), ofHeads(slopes))
 	case toeplitz:
 		return nameRelative(heads, largest, length)
 	}
 	return "biases on the scores, of an unknown kind"
+}
+
+// linearTolerance is by which share a bias may differ from a linear one.
+const linearTolerance = 1e-4
+
+// ofHeads says in words whether slopes are the ones that ALiBi has for as many heads, all times
+// the same number: Falcon scales scores and biases together. One slope says nothing.
+func ofHeads(slopes []float64) string {
+	if len(slopes) < 2 {
+		return ""
+	}
+	factor := 0.0
+	for h, want := range encoding.Slopes(len(slopes)) {
+		if h == 0 {
+			factor = slopes[h] / want
+		}
+		if !(math.Abs(slopes[h]-factor*want) <= linearTolerance*math.Abs(slopes[h])) {
+			return ""
+		}
+	}
+	if math.Abs(factor-1) <= linearTolerance {
+		return fmt.Sprintf(": the slopes of %d heads", len(slopes))
+	}
+	return fmt.Sprintf(": the slopes of %d heads, times %.4g", len(slopes), factor)
 }
 
 // nameRelative names biases that depend on the distance alone.
@@ -152,16 +177,16 @@ func refine(h byDistance, a, b float64, form func(a, b, x float64) float64, boun
 
 // nameKERPLELog recognises −r1·ln(1 + r2·distance) (Chi et al., arXiv:2205.09921).
 func nameKERPLELog(heads []byDistance, largest float64) string {
-	form := func(a, b, x float64) float64 { return -a * math.Log1p(b*x) }
+	form := func(a, b, x float64) float64 { return encoding.KERPLELog{R1: a, R2: b}.Bias(x) }
 	bound := func(a, b, x float64) float64 { // product and sum under the logarithm; it, r1 and a scale; the differences
-		return unit * (2*a + 6*a*math.Log1p(b*x) + 2*largest)
+		return unit * (2*a - 6*form(a, b, x) + 2*largest)
 	}
 	start := func(h byDistance, near, far int64) (float64, float64, bool) {
 		ratio := h[far] / h[near]
 		low, high := math.Log(1e-6), math.Log(1e6)
 		gone := func(logB float64) float64 {
 			b := math.Exp(logB)
-			return math.Log1p(b*math.Abs(float64(far)))/math.Log1p(b*math.Abs(float64(near))) - ratio
+			return form(1, b, float64(far))/form(1, b, float64(near)) - ratio
 		}
 		if !(gone(low) > 0) || !(gone(high) < 0) {
 			return 0, 0, false
@@ -174,19 +199,19 @@ func nameKERPLELog(heads []byDistance, largest float64) string {
 			}
 		}
 		b := math.Exp(low)
-		return -h[near] / math.Log1p(b*math.Abs(float64(near))), b, true
+		return h[near] / form(1, b, float64(near)), b, true
 	}
 	return nameKERPLE(heads, "KERPLE biases on the scores, −r1·ln(1 + r2·distance)", form, bound, start)
 }
 
 // nameKERPLEPower recognises −r1·distance^r2.
 func nameKERPLEPower(heads []byDistance, largest float64) string {
-	form := func(a, b, x float64) float64 { return -a * math.Pow(x, b) }
-	bound := func(a, b, x float64) float64 { return unit * (8*a*math.Pow(x, b) + 2*largest) } // a power of 2 ulp, r1 and a scale
+	form := func(a, b, x float64) float64 { return encoding.KERPLEPower{R1: a, R2: b}.Bias(x) }
+	bound := func(a, b, x float64) float64 { return unit * (-8*form(a, b, x) + 2*largest) } // a power of 2 ulp, r1 and a scale
 	start := func(h byDistance, near, far int64) (float64, float64, bool) {
 		n, f := math.Abs(float64(near)), math.Abs(float64(far))
 		b := math.Log(h[far]/h[near]) / math.Log(f/n)
-		return -h[near] / math.Pow(n, b), b, b > 0 && b <= 2+1e-4
+		return h[near] / form(1, b, n), b, b > 0 && b <= 2+1e-4
 	}
 	return nameKERPLE(heads, "KERPLE biases on the scores, −r1·distance^r2", form, bound, start)
 }
@@ -222,11 +247,10 @@ func nameKERPLE(heads []byDistance, name string, form, bound func(a, b, x float6
 func nameSandwich(heads []byDistance, largest float64, length int64) string {
 	const most = 512 // pairs; the paper has 64
 	for pairs := 2; pairs <= most; pairs++ {
-		frequencies := make([]float64, pairs)
+		frequencies := encoding.Sandwich{Pairs: pairs}.Frequencies()
 		turned := 0.0
-		for i := range frequencies {
-			frequencies[i] = math.Pow(10000, -float64(i)/float64(pairs))
-			turned += frequencies[i]
+		for _, omega := range frequencies {
+			turned += omega
 		}
 		sum := func(x float64) (s float64) {
 			for _, omega := range frequencies {

@@ -80,6 +80,11 @@ func TestClosedForms(t *testing.T) {
 		{"sandwich", "Sandwich biases on the scores, sums of 64 cosines of the distance with factor 0.125 to 0.5", true, func(h int, d float32) float32 { return sandwich(64, d) / (8 * float32(h+1) / 4) }},
 		{"buckets", "relative biases on the scores, learned for 32 buckets of distances in one direction as in T5: 16 distances each by itself, then ranges that widen", true, func(h int, d float32) float32 { return learned(h, t5(d, false)) }},
 		{"buckets, both ways", "relative biases on the scores, learned for 32 buckets of distances in both directions as in T5: 8 distances each by itself", false, func(h int, d float32) float32 { return learned(h, t5(d, true)) }},
+		{"slopes", "ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token: the slopes of 4 heads)", true, func(h int, d float32) float32 { return -abs(d) * pow(4, -float32(h+1)) }},
+		{"slopes inside a scale", "ALiBi (scores fall linearly with the distance, by 0.000488 to 0.0312 per token: the slopes of 4 heads, times 0.125)", true, func(h int, d float32) float32 { return -abs(d) * pow(4, -float32(h+1)) / 8 }},
+		{"slopes, one head not", "ALiBi (scores fall linearly with the distance, by 0.00387 to 0.25 per token)", true, func(h int, d float32) float32 {
+			return -abs(d) * []float32{0.25, 0.0625, 0.015625, 0.00387}[h]
+		}},
 
 		{"another logarithm", table + "24", true, func(h int, d float32) float32 { return -r1[h] * log(1+r2[h]*abs(d)*(1+1e-3*abs(d))) }},
 		{"log, a little off", table + "24", true, func(h int, d float32) float32 { return kerple(h, d) * (1 + 2e-5*float32(math.Sin(float64(d)))) }},

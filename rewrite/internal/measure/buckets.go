@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
 // nameBuckets recognises biases that are learned for ranges of distances as T5's are
@@ -22,9 +24,9 @@ func nameBuckets(heads []byDistance, largest float64) string {
 		return ""
 	}
 	const farthest = 1024
-	for exact := int64(2); exact <= 64; exact *= 2 {
-		for end := exact + 1; end <= farthest; end++ {
-			if !bucketed(same, exact, end) {
+	for exact := 2; exact <= 64; exact *= 2 {
+		for end := int64(exact) + 1; end <= farthest; end++ {
+			if !bucketed(same, encoding.T5{Buckets: 2 * exact, MaxDistance: end}) {
 				continue
 			}
 			buckets, direction := 2*exact, "one direction"
@@ -50,23 +52,15 @@ func shares(heads []byDistance, largest float64, last, direction int64) []bool {
 }
 
 // bucketed says whether neighbouring distances share a bias exactly where they share a
-// bucket, of which there are 2·exact up to the distance end, and whether any do before
-// the last bucket.
-func bucketed(same []bool, exact, end int64) bool {
-	bucket := func(d int64) int64 {
-		if d < exact {
-			return d
-		}
-		place := math.Log(float64(d)/float64(exact)) / math.Log(float64(end)/float64(exact))
-		return min(exact+int64(place*float64(exact)+1e-6), 2*exact-1)
-	}
+// bucket, and whether any do before the last bucket.
+func bucketed(same []bool, t encoding.T5) bool {
 	shared := false
 	for d := int64(1); d < int64(len(same)); d++ {
-		b, next := bucket(d), bucket(d+1)
+		b, next := t.Bucket(d), t.Bucket(d+1)
 		if (b == next) != same[d] {
 			return false
 		}
-		shared = shared || b == next && b < 2*exact-1
+		shared = shared || b == next && b < t.Buckets-1
 	}
 	return shared
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
 // decay says how a rotation also multiplies channels by powers of the position.
@@ -75,8 +76,8 @@ func turns(from [][]response, channel int, least float64) bool {
 	return false
 }
 
-// xPos names the rates that xPos has: those of pair i of n are ln(γ)/base, γ = (i/n +
-// gamma)/(1 + gamma), negative for keys. off is how far each may be off.
+// xPos names the rates that xPos has: those of a pair are ln(ζ)/base (encoding.XPos),
+// negative for keys. off is how far each may be off.
 func xPos(rates []float64, off float64) string {
 	n := len(rates) / 2
 	if n < 3 || len(rates)%2 != 0 {
@@ -92,7 +93,7 @@ func xPos(rates []float64, off float64) string {
 	}
 	slices.Sort(rates) // the two channels of a pair have one rate, and it rises from pair to pair
 	logs := func(gamma float64, pair int) float64 {
-		return math.Log((float64(pair)/float64(n) + gamma) / (1 + gamma))
+		return math.Log(encoding.XPos{Pairs: n, Gamma: gamma}.Zeta(pair))
 	}
 	ratio := rates[0] / rates[2*(n/2)]
 	low, high := 1e-3, 1e3 // the ratio falls as gamma grows
