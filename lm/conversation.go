@@ -195,5 +195,5 @@ func (o ownSequence) generate(ctx context.Context, row Row, choose chooseToken, 
 	if o.free != nil {
 		defer func() { o.free <- struct{}{} }()
 	}
-	return o.count(o.sequence, row, func() error { return o.sequence.generate(ctx, row, choose, yield) })
+	return o.count(ctx, o.sequence, row, choose, yield)
 }

@@ -43,6 +43,7 @@ type Token struct {
 	LogProb float64             // of the token after those before it, by the model's own logits; 0 unless sample.Options.LogProbs or Top
 	Top     []sample.Likelihood // the likeliest tokens in its place, the best first (sample.Options.Top)
 	Finish  Finish              // of the last token, why the text ended; else empty
+	Cached  int                 // of the first token, how many tokens of the prompt a cache held; else 0
 }
 
 // Generate continues an input token by token. The last token has Finish: an end token (without text), the token

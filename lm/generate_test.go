@@ -191,13 +191,23 @@ func TestGenerateReuses(t *testing.T) {
 	want, _ := collect(t, openModel(t, nil), lm.Input{Text: prefix + question}, o)
 	collect(t, m, lm.Input{Text: prefix + " Another"}, o)
 	before := m.Load()
-	for range 2 {
-		if got, _ := collect(t, m, lm.Input{Text: prefix + question}, o); !slices.Equal(got, want) {
+	// The second text shares the prefix and " An", the third all but its last token.
+	for _, cached := range []int{len(prefix) + 3, len(prefix+question) - 1} {
+		var got []int64
+		for token, err := range m.Generate(context.Background(), lm.Input{Text: prefix + question}, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 0 && token.Cached != cached || len(got) > 0 && token.Cached != 0 {
+				t.Errorf("token %d says %d of the prompt were cached, want %d", len(got), token.Cached, cached)
+			}
+			got = append(got, token.ID)
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
 	after := m.Load()
-	// The second text shares the prefix and " An", the third all but its last token.
 	if got, all := after.Reused-before.Reused, uint64(2*len(prefix+question)); got != uint64(len(prefix)+3+len(prefix+question)-1) || got+after.Computed-before.Computed != all {
 		t.Errorf("%d of %d tokens were in the cache, %d were computed", got, all, after.Computed-before.Computed)
 	}

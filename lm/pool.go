@@ -126,13 +126,20 @@ func (p *pool) generate(ctx context.Context, row Row, choose chooseToken, yield 
 		return err
 	}
 	defer func() { err = errors.Join(err, p.put(s)) }()
-	return p.count(s, row, func() error { return s.generate(ctx, row, choose, yield) })
+	return p.count(ctx, s, row, choose, yield)
 }
 
-// count notes what a text costs.
-func (p *pool) count(s *Sequence, row Row, generate func() error) error {
+// count generates in a sequence, and notes what the text costs.
+func (p *pool) count(ctx context.Context, s *Sequence, row Row, choose chooseToken, yield func(Token) bool) error {
 	reused := s.shared(row)
-	err := generate()
+	first := true
+	err := s.generate(ctx, row, func(logits []float32) (Token, error) {
+		t, err := choose(logits)
+		if first {
+			t.Cached, first = reused, false
+		}
+		return t, err
+	}, yield)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.Reused += uint64(reused)

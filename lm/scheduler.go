@@ -47,6 +47,8 @@ type job struct {
 	choose   chooseToken
 	token    int64  // that the next step computes, of an answer
 	number   uint64 // those that came before have smaller ones
+	reused   int    // tokens of the prompt that the cache held
+	began    bool   // the first token was chosen
 	passed   int    // how often a shorter prompt went before
 	out      outbox
 }
@@ -207,6 +209,7 @@ func (s *scheduler) begin(j *job) {
 	s.mu.Lock()
 	s.now.Reused += uint64(len(s.rows[at].tokens))
 	s.mu.Unlock()
+	j.reused = len(s.rows[at].tokens)
 	s.share(at, j)
 }
 
@@ -233,6 +236,7 @@ func (s *scheduler) share(at int, j *job) {
 	s.mu.Lock()
 	s.now.Reused += uint64(best - have)
 	s.mu.Unlock()
+	j.reused += best - have
 }
 
 func (h *held) truncate(n int) { h.tokens, h.documents = h.tokens[:n:n], h.documents[:n:n] }
@@ -347,6 +351,9 @@ func (s *scheduler) choose(i int, logits []float32) {
 	j := s.answers[i]
 	t, err := j.tryChoose(logits)
 	if err == nil {
+		if !j.began {
+			t.Cached, j.began = j.reused, true
+		}
 		j.out.put(t)
 		j.token = t.ID
 	}

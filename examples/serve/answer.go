@@ -25,6 +25,9 @@ type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 // form is what differs between answers of the two kinds of request.
@@ -65,13 +68,15 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, j job, e *entry)
 	if j.stream {
 		head.Object = j.form.chunk
 	}
+	cached := 0 // tokens of the first choice's prompt
 	send := func(parts ...part) error {
 		a := head
 		for _, p := range parts {
 			a.Choices = append(a.Choices, j.form.choice(p, j.stream))
 		}
 		if !j.stream || len(parts) == 0 {
-			a.Usage = &usage{e.prompt, e.completion, e.prompt + e.completion}
+			a.Usage = &usage{Prompt: e.prompt, Completion: e.completion, Total: e.prompt + e.completion}
+			a.Usage.Details.Cached = cached
 		}
 		return e.send(w, a, j.stream)
 	}
@@ -86,6 +91,9 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, j job, e *entry)
 			return err
 		}
 		e.token()
+		if step.choice == 0 {
+			cached += step.token.Cached
+		}
 		p := s.part(step, filters[step.choice], j)
 		if p.finish != "" {
 			e.finish = append(e.finish, p.finish)

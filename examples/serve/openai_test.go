@@ -54,7 +54,8 @@ func TestChat(t *testing.T) {
 	if got := whole.Choices[0]; got.Message.Content != text || got.FinishReason != string(finish) {
 		t.Errorf("%q, want %q: %s", got.Message.Content, text, got.RawJSON())
 	}
-	if u := whole.Usage; int(u.PromptTokens) != len(tokens) || int(u.CompletionTokens) != count || int(u.TotalTokens) != len(tokens)+count {
+	if u := whole.Usage; int(u.PromptTokens) != len(tokens) || int(u.CompletionTokens) != count || int(u.TotalTokens) != len(tokens)+count ||
+		int(u.PromptTokensDetails.CachedTokens) != len(tokens)-1 { // the same prompt was computed before
 		t.Errorf("%s, want %d and %d", u.RawJSON(), len(tokens), count)
 	}
 	p := question("Why?")
