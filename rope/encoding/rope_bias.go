@@ -5,9 +5,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
-// RoPEBias adds a learned vector to queries and one to keys before the rotation. The product of
-// the two falls with the distance whatever the text is. A cache of keys that are not rotated
-// holds them with the vector.
+// RoPEBias adds a learned vector to queries and one to keys before the rotation. What the
+// two vectors give with one another depends on the distance alone. A cache of keys that are not
+// rotated holds them with the vector.
 // (Su, RoPE with bias extrapolates better, kexue.fm/archives/9577.)
 type RoPEBias struct {
 	Rotation   rope.Encoding

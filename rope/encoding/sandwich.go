@@ -4,7 +4,7 @@ import "math"
 
 // Sandwich is a bias that is the inner product of two sinusoidal encodings, times a factor:
 // factor·Σ cos(d/10000^(i/pairs)), i = 0 … pairs − 1.
-// (Chi et al., Dissecting Transformer Length Extrapolation, arXiv:2212.10356, section 5.)
+// (Chi et al., Dissecting Transformer Length Extrapolation, arXiv:2212.10356.)
 type Sandwich struct {
 	Pairs  int     // 0 means 64, half of the paper's d̄ = 128
 	Factor float64 // of the head, one of SandwichFactors

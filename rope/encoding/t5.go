@@ -7,8 +7,8 @@ import "math"
 // and the last has all distances beyond. The zero value is T5's decoder.
 // (Raffel et al., T5, arXiv:1910.10683, section 2.1.)
 type T5 struct {
-	Buckets       int   // 0 means 32; with Bidirectional, half of them are for each direction
-	MaxDistance   int64 // 0 means 128
+	Buckets       int   // 0 means 32; at least 2 for each direction, which has half of them with Bidirectional
+	MaxDistance   int64 // 0 means 128; above half the buckets of a direction
 	Bidirectional bool  // T5's encoder: later keys have buckets of their own
 }
 
@@ -46,8 +46,8 @@ func (t T5) Bucket(distance int64) int {
 	return first + min(exact+int(share*float64(buckets-exact)+rounding), buckets-1)
 }
 
-// Biases returns what one head adds to the score at each bucket's distances: a function of the
-// distance for the biases that it learned, one for each bucket.
+// Biases returns what one head adds to the score, as a function of the distance. learned are the
+// biases of the head, one for each bucket.
 func (t T5) Biases(learned []float64) func(distance int64) float64 {
 	return func(distance int64) float64 { return learned[t.Bucket(distance)] }
 }

@@ -28,7 +28,7 @@ func All() iter.Seq[Description] {
 			{"T5's buckets", "encoding.T5", "score + b_h[bucket(d)]", "Raffel et al., arXiv:1910.10683, §2.1", "named in the reason"},
 			{"KERPLE, logarithmic", "encoding.KERPLELog", "(⟨q, k⟩ − r1·ln(1 + r2·|d|))/√size", "Chi et al., arXiv:2205.09921, §4", "named in the reason"},
 			{"KERPLE, power", "encoding.KERPLEPower", "(⟨q, k⟩ − r1·|d|^r2)/√size, 0 < r2 ≤ 2", "Chi et al., arXiv:2205.09921, §4", "named in the reason"},
-			{"Sandwich", "encoding.Sandwich", "score + H/(8h)·Σ cos(d/10000^(i/pairs))", "Chi et al., arXiv:2212.10356, §5", "named in the reason"},
+			{"Sandwich", "encoding.Sandwich", "score + H/(8h)·Σ cos(d/10000^(i/pairs))", "Chi et al., arXiv:2212.10356", "named in the reason"},
 		} {
 			if !yield(d) {
 				return
