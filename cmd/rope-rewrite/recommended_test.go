@@ -50,7 +50,7 @@ func screens(t *testing.T) map[string][]string {
 		"--help-all":  commands(newRoot().Long),
 		"eval --help": commands(eval.Long),
 		"make demo":   commands(strings.NewReplacer("%[3]s", "rope-rewrite", "%[4]s", "MODELS").Replace(read("../dev/demo/main.go", "const closing = `", "\n`\n"))),
-		"README.md": append(commands(typed(read("../../README.md", "## Try it\n", "`make smollm2"))),
+		"README.md": append(commands(typed(read("../../README.md", "## Try it\n", "With a real model"))),
 			commands(cells(read("../../README.md", "## What do you want to do?\n", "\n## ")))...),
 	}
 }
