@@ -196,7 +196,7 @@ func fusedAttentions() []lookalike {
 			},
 		},
 		{
-			name: "an op of another domain", models: opset23, kept: []string{"not evaluated"},
+			name: "an op of another domain", models: opset23, kept: []string{"cannot be evaluated"},
 			change: func(p *patient) { p.Fused(0).Domain = "com.example"; p.RequireOpset("com.example", 1) },
 		},
 		{

@@ -57,7 +57,7 @@ func stateBias(masked bool) func(int, rope.Attention) error {
 // hiddenStateBiases are biases on the scores that are computed from hidden states.
 func hiddenStateBiases() []lookalike {
 	cached := []string{"llama__optimum", "llama__dynamo18", "llama__dynamo18-eager", "gpt_neox__optimum", "gpt_neox__dynamo18"}
-	const notAdded = "which is not added to them"
+	const notAdded = "which is not added to the product of query and key"
 	const turned = "its own query or key after the rotation"
 	return []lookalike{
 		{

@@ -45,6 +45,6 @@ func factorsOfTokens() []lookalike {
 				tokens := p.Cast(p.Op("Add", p.Past(), p.Int(3)), onnx.Float)
 				return p.Op("Div", old, p.Op("Log", tokens))
 			})
-		}, kept: both("so frequencies follow the length, which looks like LongRoPE or dynamic NTK")},
+		}, kept: both("so frequencies depend on the length, which looks like LongRoPE or dynamic NTK")},
 	}
 }
