@@ -174,7 +174,7 @@ func TestDamaged(t *testing.T) {
 				panic(err)
 			}
 		}, "the fallback RotaryAttention was added"},
-		{"a product of its fallback", "llama__optimum", yarn, adds, "the fallback RotaryAttention is another"},
+		{"a product of its fallback", "llama__optimum", yarn, adds, "the fallback RotaryAttention is different"},
 		{"another version of the operators", "llama__optimum", yarn, func(m *onnx.Model) { m.RequireOpset("", 19) }, "version 19 of the operators"},
 		{"cache outputs exchanged", "llama__optimum", yarn, exchange, `"present.0.value" is in the place of "present.0.key"`},
 		{"cache outputs exchanged, no record", "llama__optimum", "", func(m *onnx.Model) {
