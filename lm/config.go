@@ -78,7 +78,7 @@ func (l *tokenList) UnmarshalJSON(text []byte) error {
 func readGeneration(folder string) (g Generation, err error) {
 	var keys generationKeys
 	for _, name := range []string{"config.json", "generation_config.json"} {
-		if _, err := readJSON(filepath.Join(folder, name), &keys); err != nil {
+		if err := readJSON(filepath.Join(folder, name), &keys); err != nil {
 			return g, err
 		}
 	}
@@ -133,21 +133,21 @@ func (s sampling) options() (o sample.Options) {
 }
 
 func readGenAI(folder string) (config genAI, err error) {
-	_, err = readJSON(filepath.Join(folder, "genai_config.json"), &config)
+	err = readJSON(filepath.Join(folder, "genai_config.json"), &config)
 	return config, err
 }
 
 // readJSON reads a file over what is there already; there need not be one.
-func readJSON(path string, into any) (found bool, err error) {
+func readJSON(path string, into any) error {
 	b, err := configfile.Read(path, configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return true, nil
+	return nil
 }

@@ -93,11 +93,6 @@ func (g *growing) forward(ctx context.Context, tokens []int64, past int64, docum
 	inputs, own, err := g.feed(signature.Call{
 		Batch: 1, Length: n, IDs: tokens, Documents: documents,
 		Positions: count(past, make([]int64, n)), Mask: slices.Repeat([]int64{1}, int(past+n)),
-	}, func(in signature.Input) (tensor, error) {
-		if g.past != nil {
-			return g.past.list[in.Cache], nil
-		}
-		return nil, nil
 	})
 	defer func() { err = errors.Join(err, closeAll(own)) }()
 	if err != nil {
@@ -169,25 +164,22 @@ func (g *growing) newLogits(tokens int64) (tensor, error) {
 	return newTensor(s.LogitsType, g.scores[:size], 1, tokens, s.Vocabulary)
 }
 
-// feed makes the inputs of a call. past gives those of the cache; where it gives none, the input is empty.
-// own are the tensors to close behind the call.
-func (d *Decoder) feed(call signature.Call, past func(signature.Input) (tensor, error)) (inputs, own []tensor, err error) {
-	for _, in := range d.signature.Inputs {
+// feed makes the inputs of a call. own are the tensors to close behind the call.
+func (g *growing) feed(call signature.Call) (inputs, own []tensor, err error) {
+	for _, in := range g.signature.Inputs {
 		var t tensor
-		if in.Role == signature.Past {
-			if t, err = past(in); err == nil && t != nil {
-				inputs = append(inputs, t)
-				continue
-			}
-			if err == nil {
-				t, err = emptyCache(in, d.signature.Caches[in.Cache], call.Batch)
-			}
-		} else {
+		switch {
+		case in.Role != signature.Past:
 			values, dims := call.Feed(in)
 			var data []byte
 			if data, err = integers(in.Type, values); err == nil {
 				t, err = newTensor(in.Type, data, dims...)
 			}
+		case g.past != nil:
+			inputs = append(inputs, g.past.list[in.Cache])
+			continue
+		default:
+			t, err = emptyCache(in, g.signature.Caches[in.Cache], call.Batch)
 		}
 		if err != nil {
 			return nil, own, fmt.Errorf("input %s: %w", in.Name, err)
