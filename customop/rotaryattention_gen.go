@@ -59,6 +59,10 @@ type RotaryAttention struct {
 	LongFrequencies  []float32 // These, as many as frequencies.
 	DynamicNtk       float32   // α > 0: frequency i times (α·L/n − (α − 1))^(−2i/(rotary_dim − 2)).
 	DynamicLinear    int64     // 1: all divided by L/n.
+	DistanceSlopes   []float32 // A slope of each query head, num_heads of them: the slope times |i − j| is taken from the score after the softcap (ALiBi). Empty means none. With cross 0, as the other attributes of distances.
+	DistanceStarts   []int64   // Buckets of distances, each with a bias of every head (T5): the smallest distance i − j of each bucket, ascending. A bucket has the distances up to the next one's start, the first bucket also all smaller ones, the last all larger ones. Later keys have negative distances. Empty means none.
+	DistanceBiases   []float32 // Added to the score after the softcap: of each bucket the biases of all heads, [buckets, num_heads] row by row.
+	DistanceShown    int64     // 1: distances count only the keys that attention_mask shows: the number of these before the query minus the number of these before the key.
 	DocumentMask     string    // With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's.
 	DocumentRestart  int64     // 1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band.
 	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
@@ -117,6 +121,10 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "long_frequencies", Kind: Floats, Floats: r.LongFrequencies}, len(r.LongFrequencies) == 0, 3)
 	b.optional(NodeAttribute{Name: "dynamic_ntk", Kind: Float, Float: r.DynamicNtk}, r.DynamicNtk == 0, 3)
 	b.optional(NodeAttribute{Name: "dynamic_linear", Kind: Int, Int: r.DynamicLinear}, r.DynamicLinear == 0, 3)
+	b.optional(NodeAttribute{Name: "distance_slopes", Kind: Floats, Floats: r.DistanceSlopes}, len(r.DistanceSlopes) == 0, 7)
+	b.optional(NodeAttribute{Name: "distance_starts", Kind: Ints, Ints: r.DistanceStarts}, len(r.DistanceStarts) == 0, 7)
+	b.optional(NodeAttribute{Name: "distance_biases", Kind: Floats, Floats: r.DistanceBiases}, len(r.DistanceBiases) == 0, 7)
+	b.optional(NodeAttribute{Name: "distance_shown", Kind: Int, Int: r.DistanceShown}, r.DistanceShown == 0, 7)
 	b.optional(NodeAttribute{Name: "document_mask", Kind: Text, Text: r.DocumentMask}, r.DocumentMask == "" || r.DocumentMask == "intra", 2)
 	b.optional(NodeAttribute{Name: "document_restart", Kind: Int, Int: r.DocumentRestart}, r.DocumentRestart == 0, 2)
 	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)
@@ -166,6 +174,10 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	p.floats("long_frequencies", &r.LongFrequencies, false)
 	p.float("dynamic_ntk", &r.DynamicNtk, false)
 	p.int("dynamic_linear", &r.DynamicLinear, false)
+	p.floats("distance_slopes", &r.DistanceSlopes, false)
+	p.ints("distance_starts", &r.DistanceStarts, false)
+	p.floats("distance_biases", &r.DistanceBiases, false)
+	p.int("distance_shown", &r.DistanceShown, false)
 	p.string("document_mask", &r.DocumentMask, false)
 	p.int("document_restart", &r.DocumentRestart, false)
 	p.int("document_start", &r.DocumentStart, false)

@@ -7,7 +7,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 6
+const SpecVersion = 7
 
 // NumberedSince is the version of the specification that brought numbered names of an op.
 const NumberedSince = 5
@@ -63,7 +63,7 @@ var RotaryAttentionSpec = Spec{
 		"For a query at index i = past + its place in the call, with position p_i, and a key at index j: " +
 		"c(i,j) = scale · t(p_i) · ⟨R(a_b) q_i, R(c_b) k_j⟩, where b is the band that holds the distance i − j, " +
 		"a_b = min(band_query_scales[b]·u_b(p_i) + band_query_offsets[b], band_query_limits[b]), c_b = band_key_scales[b]·u_b(p_j), u_b(p) = ⌊p / band_groups[b]⌋, and t(p) is 1 without a temperature; " +
-		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias, where no softcap leaves c + bias_before_softcap; output = Σ over visible j of softmax(s)·v_j. " +
+		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias + d(i,j), where no softcap leaves c + bias_before_softcap, and d(i,j) is 0 without distance_slopes and distance_starts; output = Σ over visible j of softmax(s)·v_j. " +
 		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain; with position_axes each pair has a p of its own, and with query_factors and key_factors all channels are multiplied by these after that. " +
 		"A query that sees no key gives zeros. More than one band needs causal = 1.",
 	Inputs: []Value{
@@ -118,6 +118,10 @@ var RotaryAttentionSpec = Spec{
 		{Name: "long_frequencies", Type: "floats", Default: "nil", Since: 3, Doc: "These, as many as frequencies."},
 		{Name: "dynamic_ntk", Type: "float", Default: "0", Since: 3, Doc: "α > 0: frequency i times (α·L/n − (α − 1))^(−2i/(rotary_dim − 2))."},
 		{Name: "dynamic_linear", Type: "int", Default: "0", Since: 3, Doc: "1: all divided by L/n."},
+		{Name: "distance_slopes", Type: "floats", Default: "nil", Since: 7, Reserved: "the kernels do not add it yet", Doc: "A slope of each query head, num_heads of them: the slope times |i − j| is taken from the score after the softcap (ALiBi). Empty means none. With cross 0, as the other attributes of distances."},
+		{Name: "distance_starts", Type: "ints", Default: "nil", Since: 7, Reserved: "the kernels do not add it yet", Doc: "Buckets of distances, each with a bias of every head (T5): the smallest distance i − j of each bucket, ascending. A bucket has the distances up to the next one's start, the first bucket also all smaller ones, the last all larger ones. Later keys have negative distances. Empty means none."},
+		{Name: "distance_biases", Type: "floats", Default: "nil", Since: 7, Reserved: "the kernels do not add it yet", Doc: "Added to the score after the softcap: of each bucket the biases of all heads, [buckets, num_heads] row by row."},
+		{Name: "distance_shown", Type: "int", Default: "0", Since: 7, Reserved: "the kernels do not add it yet", Doc: "1: distances count only the keys that attention_mask shows: the number of these before the query minus the number of these before the key."},
 		{Name: "document_mask", Type: "string", Default: `"intra"`, Since: 2, Doc: "With document_ids: intra shows a query the keys of its own document, anchor also those of document 0; a reader sees all keys, and only readers see a reader's."},
 		{Name: "document_restart", Type: "int", Default: "0", Since: 2, Doc: "1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band."},
 		{Name: "document_start", Type: "int", Default: "0", Since: 2, Doc: "Position of the first token of each document when positions restart, ≥ 0."},

@@ -6,7 +6,7 @@ package rope
 // a key at index j, and the band b that holds the distance i − j:
 //
 //	c(i,j) = Scale · Temperature(p_i) · ⟨QueryFactors ⊙ R(a_b) q_i, KeyFactors ⊙ R(c_b) k_j⟩
-//	s(i,j) = Softcap · tanh((c + bias before) / Softcap) + bias after, or c + bias without a softcap
+//	s(i,j) = Softcap · tanh((c + bias before) / Softcap) + bias after + Distance(i − j), or c + biases without a softcap
 //	out_i  = Σ_{j visible} softmax_j(s(i,·)) v_j
 //
 // A query that sees no key gives zeros.
@@ -29,6 +29,7 @@ type Attention struct {
 	Bands    []Band   `json:"bands,omitzero"` // position map; nil is plain RoPE (one band, true positions)
 	Chunk    int64    `json:"chunk,omitzero"` // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
 	Drawn    Drawn    `json:"drawn,omitzero"` // tokens stand at positions drawn from a range
+	Distance Distance `json:"distance,omitzero"` // a bias on the scores by the distance between query and key
 	Mask     Mask     `json:"mask"`
 	Cache    Cache    `json:"cache"`
 

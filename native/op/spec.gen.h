@@ -8,9 +8,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 6;
+inline constexpr int kSpecVersion = 7;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=6";
+inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=7";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
@@ -147,6 +147,10 @@ inline constexpr char kAttrTrainedLength[] = "trained_length";
 inline constexpr char kAttrLongFrequencies[] = "long_frequencies";
 inline constexpr char kAttrDynamicNtk[] = "dynamic_ntk";
 inline constexpr char kAttrDynamicLinear[] = "dynamic_linear";
+inline constexpr char kAttrDistanceSlopes[] = "distance_slopes";
+inline constexpr char kAttrDistanceStarts[] = "distance_starts";
+inline constexpr char kAttrDistanceBiases[] = "distance_biases";
+inline constexpr char kAttrDistanceShown[] = "distance_shown";
 inline constexpr char kAttrDocumentMask[] = "document_mask";
 inline constexpr char kAttrDocumentRestart[] = "document_restart";
 inline constexpr char kAttrDocumentStart[] = "document_start";
@@ -167,6 +171,7 @@ inline constexpr int64_t kDefaultBandChunk = 0;
 inline constexpr int64_t kDefaultTrainedLength = 0;
 inline constexpr float kDefaultDynamicNtk = 0;
 inline constexpr int64_t kDefaultDynamicLinear = 0;
+inline constexpr int64_t kDefaultDistanceShown = 0;
 inline constexpr char kDefaultDocumentMask[] = "intra";
 inline constexpr int64_t kDefaultDocumentRestart = 0;
 inline constexpr int64_t kDefaultDocumentStart = 0;
@@ -189,7 +194,11 @@ inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
 }};
 inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
 }};
-inline constexpr std::array<ReservedAttribute, 0> kReservedAttributes = {{
+inline constexpr std::array<ReservedAttribute, 4> kReservedAttributes = {{
+    {"distance_slopes", "floats", "nil", "the kernels do not add it yet"},
+    {"distance_starts", "ints", "nil", "the kernels do not add it yet"},
+    {"distance_biases", "floats", "nil", "the kernels do not add it yet"},
+    {"distance_shown", "int", "0", "the kernels do not add it yet"},
 }};
 
 }  // namespace rope::spec
