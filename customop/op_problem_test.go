@@ -85,6 +85,7 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 		r.PositionAxes = append(r.PositionAxes, int64(axis))
 	}
 	r.QueryFactors, r.KeyFactors = float32s(a.QueryFactors), float32s(a.KeyFactors)
+	setDistances(&r, a.Distance)
 	setPositionMap(&r, a)
 	setInputs(&r, p)
 	node, err := r.Node("attention 3")
@@ -92,6 +93,17 @@ func nodeOf(t tester, p ref.Problem) *onnx.Node {
 		t.Fatal(err)
 	}
 	return toONNX(node)
+}
+
+// setDistances sets what heads add by distance.
+func setDistances(r *customop.RotaryAttention, d rope.Distance) {
+	r.DistanceSlopes, r.DistanceStarts = float32s(d.Slopes), d.Starts
+	for _, bucket := range d.Biases {
+		r.DistanceBiases = append(r.DistanceBiases, float32s(bucket)...)
+	}
+	if d.Shown {
+		r.DistanceShown = 1
+	}
 }
 
 // setPositionMap sets what depends on how far a key lies, or how long a call is.

@@ -44,6 +44,7 @@ func (r RotaryAttention) check() error {
 		r.checkAxes(),
 		r.checkCross(),
 		r.checkFactors(),
+		r.checkDistances(),
 	)
 }
 
@@ -84,6 +85,27 @@ func (r RotaryAttention) checkFactors() error {
 		return fmt.Errorf("query_factors has %d values, key_factors %d: a head has one size", q, k)
 	}
 	return cmp.Or(finite("query_factors", r.QueryFactors...), finite("key_factors", r.KeyFactors...))
+}
+
+// checkDistances refuses slopes and buckets that do not fit the heads or each other.
+func (r RotaryAttention) checkDistances() error {
+	slopes, buckets, biases := int64(len(r.DistanceSlopes)), int64(len(r.DistanceStarts)), int64(len(r.DistanceBiases))
+	switch {
+	case slopes > 0 && slopes != r.NumHeads:
+		return fmt.Errorf("distance_slopes has %d values for %d heads", slopes, r.NumHeads)
+	case biases != buckets*r.NumHeads:
+		return fmt.Errorf("distance_biases has %d values for %d buckets of %d heads", biases, buckets, r.NumHeads)
+	case r.DistanceShown == 1 && slopes+buckets == 0:
+		return errors.New("distance_shown needs distance_slopes or distance_starts")
+	case r.Cross == 1 && slopes+buckets > 0:
+		return errors.New("cross takes keys of another text, which have no distance from the queries")
+	}
+	for b := 1; b < len(r.DistanceStarts); b++ {
+		if r.DistanceStarts[b] <= r.DistanceStarts[b-1] {
+			return fmt.Errorf("distance_starts[%d] is %d after %d: they must rise", b, r.DistanceStarts[b], r.DistanceStarts[b-1])
+		}
+	}
+	return cmp.Or(flag("distance_shown", r.DistanceShown), finite("distance_slopes", r.DistanceSlopes...), finite("distance_biases", r.DistanceBiases...))
 }
 
 func (r RotaryAttention) checkDocuments() error {

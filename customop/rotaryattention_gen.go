@@ -59,7 +59,7 @@ type RotaryAttention struct {
 	LongFrequencies  []float32 // These, as many as frequencies.
 	DynamicNtk       float32   // α > 0: frequency i times (α·L/n − (α − 1))^(−2i/(rotary_dim − 2)).
 	DynamicLinear    int64     // 1: all divided by L/n.
-	DistanceSlopes   []float32 // A slope of each query head, num_heads of them: the slope times |i − j| is taken from the score after the softcap (ALiBi). Empty means none. With cross 0, as the other attributes of distances.
+	DistanceSlopes   []float32 // A slope of each query head, num_heads of them: the slope times |i − j| is taken from the score after the softcap (ALiBi). Empty means none. Not together with cross, as all attributes of distances.
 	DistanceStarts   []int64   // Buckets of distances, each with a bias of every head (T5): the smallest distance i − j of each bucket, ascending. A bucket has the distances up to the next one's start, the first bucket also all smaller ones, the last all larger ones. Later keys have negative distances. Empty means none.
 	DistanceBiases   []float32 // Added to the score after the softcap: of each bucket the biases of all heads, [buckets, num_heads] row by row.
 	DistanceShown    int64     // 1: distances count only the keys that attention_mask shows: the number of these before the query minus the number of these before the key.

@@ -26,9 +26,9 @@ type Attention struct {
 	KeyFactors   []float64 `json:"-"`
 
 	Encoding Encoding `json:"encoding,omitzero"`
-	Bands    []Band   `json:"bands,omitzero"` // position map; nil is plain RoPE (one band, true positions)
-	Chunk    int64    `json:"chunk,omitzero"` // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
-	Drawn    Drawn    `json:"drawn,omitzero"` // tokens stand at positions drawn from a range
+	Bands    []Band   `json:"bands,omitzero"`    // position map; nil is plain RoPE (one band, true positions)
+	Chunk    int64    `json:"chunk,omitzero"`    // n > 0: bands hold distances of chunks, ⌊p_i/n⌋ − ⌊p_j/n⌋, and take positions modulo n
+	Drawn    Drawn    `json:"drawn,omitzero"`    // tokens stand at positions drawn from a range
 	Distance Distance `json:"distance,omitzero"` // a bias on the scores by the distance between query and key
 	Mask     Mask     `json:"mask"`
 	Cache    Cache    `json:"cache"`

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "band.h"
+#include "distances.h"
 #include "document_mask.h"
 #include "hwy/base.h"  // the 16-bit types
 #include "rows.h"
@@ -61,6 +62,11 @@ struct AttentionParams {
   int64_t first_keys = 0;         // so many first keys stay visible outside the window:
   bool first_keys_shown = false;  // of each row's keys that the mask shows; false: of all keys
   float softcap = 0;              // on the score; 0 means none
+  // Biases on the score by distance, see Distances; empty means none.
+  std::vector<float> distance_slopes;
+  std::vector<int64_t> distance_starts;
+  std::vector<float> distance_biases;
+  bool distance_shown = false;  // distances count only keys that the mask shows
   DocumentMask document_mask = DocumentMask::kIntra;
   bool document_restart = false;       // positions start anew in each document
   int64_t document_start = 0;          // the first position of documents, 0 in document 0
@@ -69,6 +75,11 @@ struct AttentionParams {
 
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
   int64_t group() const { return num_heads / kv_num_heads; }
+  bool has_distances() const { return !distance_slopes.empty() || !distance_starts.empty(); }
+  Distances distances() const {
+    return {distance_slopes.empty() ? nullptr : distance_slopes.data(), distance_starts.data(),
+            distance_biases.data(), static_cast<int64_t>(distance_starts.size()), num_heads};
+  }
 };
 
 // The tensors of one run. Every shape has been checked.

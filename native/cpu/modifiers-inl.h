@@ -1,5 +1,5 @@
 // What happens to a score between the product and the softmax: scale, bias,
-// softcap, bias.
+// softcap, biases.
 #if defined(ROPE_MODIFIERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ROPE_MODIFIERS_INL_H_
 #undef ROPE_MODIFIERS_INL_H_
@@ -9,6 +9,7 @@
 
 #include "attention.h"
 #include "element-inl.h"
+#include "shown_before.h"
 #include "softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,23 +33,87 @@ HWY_INLINE VF Tanh(DF d, VF x) {
   return hn::IfThenElse(hn::Le(size, hn::Set(d, 0.625f)), near, far);
 }
 
+// What the heads of a query add to the scores of a tile's keys by distance.
+class DistanceBiases {
+ public:
+  // `memory` is for a tile's keys; only buckets need it.
+  DistanceBiases(const Distances& distances, const ShownBefore& shown_before, float* memory)
+      : distances_(distances), shown_before_(shown_before), memory_(memory) {}
+
+  bool any() const { return distances_.any(); }
+
+  // Takes a head of the query at an index, and the columns [begin, end) of a tile.
+  void Begin(int64_t batch, int64_t head, int64_t index, Range tile, size_t begin, size_t end) {
+    const int32_t* row = shown_before_.Row(batch);
+    before_ = row == nullptr ? nullptr : row + tile.begin;
+    own_ = static_cast<int32_t>(row == nullptr ? index - tile.begin : row[index]);
+    slope_ = distances_.slopes == nullptr ? 0.0f : distances_.slopes[head];
+    one_ = true;
+    constant_ = 0.0f;
+    if (distances_.buckets > 0) {
+      const size_t last = HWY_MIN(end, static_cast<size_t>(tile.size()));
+      TakeBuckets(head, static_cast<int64_t>(begin), static_cast<int64_t>(last));
+      for (size_t c = last; c < end && !one_; ++c) memory_[c] = 0.0f;
+    }
+  }
+
+  // The biases of the columns from c on.
+  HWY_INLINE VF At(DF d, size_t c) const {
+    const hn::RebindToSigned<DF> di;
+    using TI = hn::TFromD<decltype(di)>;
+    const auto keys =
+        before_ == nullptr ? hn::Iota(di, static_cast<TI>(c)) : hn::LoadU(di, before_ + c);
+    const VF distance = hn::Abs(hn::ConvertTo(d, hn::Sub(hn::Set(di, own_), keys)));
+    const VF bucket = one_ ? hn::Set(d, constant_) : hn::LoadU(d, memory_ + c);
+    return hn::NegMulAdd(hn::Set(d, slope_), distance, bucket);
+  }
+
+ private:
+  int64_t DistanceTo(int64_t column) const {
+    return own_ - (before_ == nullptr ? column : int64_t{before_[column]});
+  }
+
+  // The distance falls from column to column, and with it the bucket. Of most tiles all keys are
+  // in one bucket.
+  void TakeBuckets(int64_t head, int64_t begin, int64_t end) {
+    int64_t bucket = distances_.BucketOf(DistanceTo(begin));
+    one_ = bucket == distances_.BucketOf(DistanceTo(end - 1));
+    constant_ = distances_.BiasOf(bucket, head);
+    for (int64_t c = begin; c < end && !one_; ++c) {
+      while (bucket > 0 && DistanceTo(c) < distances_.starts[bucket]) --bucket;
+      memory_[c] = distances_.BiasOf(bucket, head);
+    }
+  }
+
+  const Distances distances_;
+  const ShownBefore& shown_before_;
+  float* const memory_;              // [kTileKeys]: of buckets, where a tile has several
+  const int32_t* before_ = nullptr;  // the places of a tile's keys; null: they are the columns
+  int32_t own_ = 0;                  // that of the query
+  float slope_ = 0.0f;
+  bool one_ = true;  // all keys are in one bucket, whose bias is:
+  float constant_ = 0.0f;
+};
+
 template <typename T>
 class ScoreModifiers {
  public:
-  static constexpr size_t kBuffers = 2;  // of a tile's keys each
+  static constexpr size_t kBuffers = 3;  // of a tile's keys each
 
-  ScoreModifiers(const AttentionParams& params, const AttentionArgs<T>& args, float scale,
-                 float* memory, size_t tile_keys)
+  ScoreModifiers(const AttentionParams& params, const AttentionArgs<T>& args,
+                 const ShownBefore& shown_before, float scale, float* memory, size_t tile_keys)
       : args_(args),
         scale_(scale),
         softcap_(params.softcap),
         before_(args.bias_before_softcap.data == nullptr ? nullptr : memory),
-        after_(args.bias.data == nullptr ? nullptr : memory + tile_keys) {}
+        after_(args.bias.data == nullptr ? nullptr : memory + tile_keys),
+        distances_(params.distances(), shown_before, memory + 2 * tile_keys),
+        only_distances_(softcap_ == 0 && before_ == nullptr && after_ == nullptr) {}
 
   // Whether a run needs more than the scale, which the softmax applies itself.
   static bool Any(const AttentionParams& params, const AttentionArgs<T>& args) {
     return params.softcap > 0 || args.bias.data != nullptr ||
-           args.bias_before_softcap.data != nullptr;
+           args.bias_before_softcap.data != nullptr || params.has_distances();
   }
 
   // Turns the products [begin, end) of a row, columns of the tile, into scores.
@@ -56,6 +121,10 @@ class ScoreModifiers {
   // written to `shown`.
   void Apply(int64_t batch, int64_t head, int64_t place, Range tile, size_t begin, size_t end,
              float* HWY_RESTRICT scores, RowMask& mask, float* shown) {
+    if (distances_.any()) {
+      distances_.Begin(batch, head, args_.past(batch) + place, tile, begin, end);
+      if (only_distances_) return AddDistances(begin, end, scores);
+    }
     Load(args_.bias_before_softcap, batch, head, place, tile, begin, end, before_);
     Load(args_.bias, batch, head, place, tile, begin, end, after_);
     const DF d;
@@ -77,6 +146,7 @@ class ScoreModifiers {
         hidden = hn::Or(hidden, hn::Eq(bias, infinity));
         s = hn::Add(s, bias);
       }
+      if (distances_.any()) s = hn::Add(s, distances_.At(d, c));
       hn::StoreU(s, d, scores + c);
     }
     if (hn::AllFalse(d, hidden)) return;
@@ -89,6 +159,15 @@ class ScoreModifiers {
   }
 
  private:
+  // Apply where there is nothing else.
+  void AddDistances(size_t begin, size_t end, float* HWY_RESTRICT scores) const {
+    const DF d;
+    const VF scale = hn::Set(d, scale_);
+    for (size_t c = begin; c < end; c += kLanes) {
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, scores + c), scale, distances_.At(d, c)), d, scores + c);
+    }
+  }
+
   // Puts the biases of columns [begin, end) to the same places of `out`.
   static void Load(const Bias<T>& bias, int64_t batch, int64_t head, int64_t place, Range tile,
                    size_t begin, size_t end, float* out) {
@@ -108,6 +187,8 @@ class ScoreModifiers {
   const float softcap_;
   float* const before_;  // a row's bias before the softcap, null if there is none
   float* const after_;   // and the one after it
+  DistanceBiases distances_;
+  const bool only_distances_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -285,6 +285,39 @@ bool ReadCross(const NodeInfo& node, const AttentionParams& params) {
   return true;
 }
 
+// Slopes and buckets of distances. What the keys of another text have none of.
+void ReadDistances(const NodeInfo& node, AttentionParams& params) {
+  params.distance_slopes = FiniteFloats(node, spec::kAttrDistanceSlopes);
+  params.distance_starts =
+      node.GetInts(spec::kAttrDistanceStarts).value_or(std::vector<int64_t>{});
+  params.distance_biases = FiniteFloats(node, spec::kAttrDistanceBiases);
+  params.distance_shown = Flag(node, spec::kAttrDistanceShown, spec::kDefaultDistanceShown);
+  const auto heads = static_cast<size_t>(params.num_heads);
+  if (!params.distance_slopes.empty() && params.distance_slopes.size() != heads) {
+    node.RefuseAttribute(spec::kAttrDistanceSlopes, " has ", params.distance_slopes.size(),
+                         " values for ", heads, " heads");
+  }
+  const size_t buckets = params.distance_starts.size();
+  if (params.distance_biases.size() != buckets * heads) {
+    node.RefuseAttribute(spec::kAttrDistanceBiases, " has ", params.distance_biases.size(),
+                         " values for ", buckets, " buckets of ", heads, " heads");
+  }
+  for (size_t b = 1; b < buckets; ++b) {
+    if (params.distance_starts[b] <= params.distance_starts[b - 1]) {
+      node.RefuseAttribute(spec::kAttrDistanceStarts, " must ascend, but ",
+                           params.distance_starts[b], " follows ", params.distance_starts[b - 1]);
+    }
+  }
+  if (params.distance_shown && !params.has_distances()) {
+    node.RefuseAttribute(spec::kAttrDistanceShown, " needs ", spec::kAttrDistanceSlopes, " or ",
+                         spec::kAttrDistanceStarts);
+  }
+  if (params.cross && params.has_distances()) {
+    node.RefuseAttribute(spec::kAttrCross,
+                         " takes keys of another text, which have no distance from the queries");
+  }
+}
+
 // A raw cache holds keys without factors, which are then the queries'.
 void ReadFactors(const NodeInfo& node, AttentionParams& params) {
   params.query_factors = FiniteFloats(node, spec::kAttrQueryFactors);
@@ -349,6 +382,7 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.position_axes = ReadPositionAxes(node, params);
   ReadFactors(node, params);
   params.cross = ReadCross(node, params);
+  ReadDistances(node, params);
   return params;
 }
 

@@ -194,11 +194,7 @@ inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
 }};
 inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
 }};
-inline constexpr std::array<ReservedAttribute, 4> kReservedAttributes = {{
-    {"distance_slopes", "floats", "nil", "the kernels do not add it yet"},
-    {"distance_starts", "ints", "nil", "the kernels do not add it yet"},
-    {"distance_biases", "floats", "nil", "the kernels do not add it yet"},
-    {"distance_shown", "int", "0", "the kernels do not add it yet"},
+inline constexpr std::array<ReservedAttribute, 0> kReservedAttributes = {{
 }};
 
 }  // namespace rope::spec

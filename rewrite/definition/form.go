@@ -25,6 +25,8 @@ type form struct {
 	queryScales, queryOffsets      bool
 	keyScales, queryLimits, groups bool
 	chunk                          bool
+
+	slopes, buckets, distancesShown bool
 }
 
 // formOf returns the form of an op.
@@ -39,7 +41,8 @@ func formOf(n *onnx.Node, op customop.RotaryAttention, flat bool) form {
 		bands:       max(1, len(op.BandStarts)),
 		queryScales: len(op.BandQueryScales) > 0, queryOffsets: len(op.BandQueryOffsets) > 0,
 		keyScales: len(op.BandKeyScales) > 0, queryLimits: len(op.BandQueryLimits) > 0, groups: len(op.BandGroups) > 0,
-		chunk: op.BandChunk > 0,
+		chunk:  op.BandChunk > 0,
+		slopes: len(op.DistanceSlopes) > 0, buckets: len(op.DistanceStarts) > 0, distancesShown: op.DistanceShown == 1,
 	}
 	for _, v := range n.Inputs {
 		if v == "" {

@@ -179,7 +179,7 @@ func (w *body) modified(scores, visible string) (string, string) {
 	if w.names.bias != "" {
 		scores = w.op("scores_biased", "Add", []string{scores, w.ofTokens("bias", w.names.bias)})
 	}
-	return scores, visible
+	return w.byDistance(scores), visible
 }
 
 // ofTokens is a bias in float32, of the width of scores.

@@ -60,6 +60,9 @@ func (p *Problem) check() error {
 	if err := p.checkAxes(); err != nil {
 		return err
 	}
+	if err := a.Distance.Check(a.Heads); err != nil {
+		return err
+	}
 	return p.checkBands()
 }
 
@@ -96,6 +99,8 @@ func (p *Problem) checkCross() error {
 	switch {
 	case a.Cross && (counts || p.Past > 0 || p.Positions != nil || p.Documents != nil):
 		return errors.New("keys of another text have no place among the tokens of the queries: there is no causal mask, window, encoding, raw cache, temperature, past, position or document")
+	case a.Cross && !a.Distance.IsZero():
+		return errors.New("keys of another text have no distance from the queries")
 	case !a.Cross && p.Keys != 0 || p.Keys < 0:
 		return fmt.Errorf("%d keys are given to an attention whose keys are those of its %d tokens", p.Keys, p.Length)
 	}

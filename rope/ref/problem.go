@@ -54,6 +54,24 @@ type Result struct {
 	Visible      []int     // [B, L], how many keys each query sees
 }
 
+// distance is that from the query at an index back to the key at an index, as Attention.Distance
+// counts it.
+func (p *Problem) distance(batch, query, key int) int64 {
+	if !p.Attention.Distance.Shown {
+		return int64(query - key)
+	}
+	count := int64(0)
+	for i := min(query, key); i < max(query, key); i++ {
+		if p.isReal(batch, i) {
+			count++
+		}
+	}
+	if query < key {
+		return -count
+	}
+	return count
+}
+
 func (p *Problem) valueSize() int {
 	if p.ValueSize == 0 {
 		return p.Attention.HeadSize

@@ -146,6 +146,9 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 		if g.Bias != nil {
 			score += T(g.Bias[at*width+j])
 		}
+		if !a.Distance.IsZero() {
+			score += T(a.Distance.Bias(h, g.distance(g.batch, i, j)))
+		}
 		scores[j] = score
 		highest = max(highest, score)
 	}
