@@ -35,6 +35,12 @@ std::vector<Contestant> ContestantsOf(const Work& work) {
   add("two bands", [](Contestant& c) { c.two_bands = true; });
   add("raw cache", [](Contestant& c) { c.raw_cache = true; });
   if (work.length > 1 && work.past == 0) add("8 documents", [](Contestant& c) { c.documents = 8; });
+  add("unrotated", [](Contestant& c) { c.unrotated = true; });
+  add("ALiBi slopes", [](Contestant& c) { c.slopes = true; });
+  add("T5 buckets", [](Contestant& c) { c.buckets = true; });
+  if (work.length > 1 && work.heads < 16) {
+    add("ALiBi as a tensor", [](Contestant& c) { c.bias_tensor = true; });
+  }
   add("float16", [](Contestant& c) { c.element = Element::kFloat16; });
   add("bfloat16", [](Contestant& c) { c.element = Element::kBFloat16; });
   add("bfloat16 fast", [](Contestant& c) { c.element = Element::kBFloat16, c.fast = true; });

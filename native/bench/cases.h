@@ -32,6 +32,10 @@ struct Contestant {
   int64_t documents = 0;  // of equal length
   bool two_bands = false;
   bool raw_cache = false;
+  bool slopes = false;       // of ALiBi, in place of a rotation
+  bool buckets = false;      // of T5, in place of a rotation
+  bool unrotated = false;    // neither
+  bool bias_tensor = false;  // slopes as numbers [1, heads, length, total]
 };
 
 std::vector<Work> Works();

@@ -65,6 +65,24 @@ std::vector<float> Frequencies(int64_t size) {
   return out;
 }
 
+// ALiBi's slope of a head, for a power of two of heads.
+float SlopeOf(int64_t head, int64_t heads) {
+  return std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads));
+}
+
+// T5's buckets of 32 distances or ranges, up to 128.
+void AddBuckets(const Work& work, std::vector<test::Message>& attributes) {
+  std::vector<int64_t> starts;
+  std::vector<float> biases;
+  for (int64_t b = 0; b < 32; ++b) {
+    const double steps = static_cast<double>(b - 16) / 16;
+    starts.push_back(b < 16 ? b : static_cast<int64_t>(std::ceil(16 * std::pow(8.0, steps))));
+    for (int64_t h = 0; h < work.heads; ++h) biases.push_back(static_cast<float>((b * h) % 7) / 4);
+  }
+  attributes.push_back(IntsAttribute("distance_starts", starts));
+  attributes.push_back(FloatsAttribute("distance_biases", biases));
+}
+
 std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
   std::vector<test::Message> out = {IntAttribute("num_heads", work.heads),
                                     IntAttribute("kv_num_heads", work.kv_heads)};
@@ -72,8 +90,15 @@ std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
     out.push_back(IntAttribute("do_rotary", 1));
     return out;
   }
-  out.push_back(IntAttribute("spec_version", c.raw_cache ? 3 : 2));
-  out.push_back(FloatsAttribute("frequencies", Frequencies(work.head_size)));
+  const bool rotates = !c.slopes && !c.buckets && !c.unrotated && !c.bias_tensor;
+  out.push_back(IntAttribute("spec_version", c.slopes || c.buckets ? 7 : c.raw_cache ? 3 : 2));
+  if (rotates) out.push_back(FloatsAttribute("frequencies", Frequencies(work.head_size)));
+  if (c.slopes) {
+    std::vector<float> slopes;
+    for (int64_t h = 0; h < work.heads; ++h) slopes.push_back(SlopeOf(h, work.heads));
+    out.push_back(FloatsAttribute("distance_slopes", slopes));
+  }
+  if (c.buckets) AddBuckets(work, out);
   out.push_back(StringAttribute("precision", c.fast ? "fast" : "exact"));
   if (c.raw_cache) out.push_back(StringAttribute("cache", "raw"));
   if (c.two_bands) {
@@ -157,10 +182,9 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
   AddRandom("past_key", type, {1, work.kv_heads, rows, work.head_size}, 4);
   AddRandom("past_value", type, {1, work.kv_heads, rows, work.head_size}, 5);
   if (c.ours) {
-    if (work.in_place || c.documents > 0) {
-      for (const char* name : {"position_ids", "attention_mask", "attention_bias"}) {
-        Add(inputs_, name, kInt64, {});
-      }
+    if (work.in_place || c.documents > 0 || c.bias_tensor) {
+      for (const char* name : {"position_ids", "attention_mask"}) Add(inputs_, name, kInt64, {});
+      AddBias(work, c);
       if (work.in_place) {
         AddInts("cache_length", kInt32, {1}, {work.past});
       } else {
@@ -191,6 +215,25 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
   for (const char* name : {"present_key", "present_value"}) {
     Tensor& t = Add(outputs_, name, type, {1, work.kv_heads, work.total(), work.head_size});
     if (work.in_place) t.bytes.clear();
+  }
+}
+
+// What ALiBi adds, as a tensor, where the contestant has it so.
+void Session::AddBias(const Work& work, const Contestant& c) {
+  const int type = TypeOf(c.element);
+  if (!c.bias_tensor) {
+    Add(inputs_, "attention_bias", type, {});
+    return;
+  }
+  Tensor& t = Add(inputs_, "attention_bias", type, {1, work.heads, work.length, work.total()});
+  char* to = t.bytes.data();
+  for (int64_t h = 0; h < work.heads; ++h) {
+    const auto slope = static_cast<double>(SlopeOf(h, work.heads));
+    for (int64_t i = work.past; i < work.total(); ++i) {
+      for (int64_t j = 0; j < work.total(); ++j, to += SizeOf(type)) {
+        Put(type, -slope * static_cast<double>(std::abs(i - j)), to);
+      }
+    }
   }
 }
 

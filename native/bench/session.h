@@ -39,6 +39,7 @@ class Session {
   void AddInts(const std::string& name, int type, std::vector<int64_t> shape,
                const std::vector<int64_t>& values);
   void AddTensors(const Work& work, const Contestant& contestant);
+  void AddBias(const Work& work, const Contestant& contestant);
   void MakeValues();
   float OutputAt(size_t i) const;
 

@@ -231,9 +231,8 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_size)));
   const DocumentRuns documents(args);
   const FirstKeys first_keys(params, args);
-  const ShownBefore shown_before(params, args, kTileKeys);
-  Run<T> run{params,    args,       tables,      positions, key_angles,
-             documents, first_keys, shown_before};
+  const DistanceRun distances(params, args);
+  Run<T> run{params, args, tables, positions, key_angles, documents, first_keys, distances};
   run.keys.cached = keep_keys && !copy ? present_key : args.past_key;
   if (!own) run.keys.appended = present_key;
   run.keys.new_rows = Const(rotated);

@@ -8,8 +8,8 @@
 #endif
 
 #include "attention.h"
+#include "distance_run.h"
 #include "element-inl.h"
-#include "shown_before.h"
 #include "softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,62 +37,68 @@ HWY_INLINE VF Tanh(DF d, VF x) {
 class DistanceBiases {
  public:
   // `memory` is for a tile's keys; only buckets need it.
-  DistanceBiases(const Distances& distances, const ShownBefore& shown_before, float* memory)
-      : distances_(distances), shown_before_(shown_before), memory_(memory) {}
+  DistanceBiases(const DistanceRun& run, float* memory) : run_(run), memory_(memory) {}
 
-  bool any() const { return distances_.any(); }
+  bool any() const { return run_.distances.any(); }
 
   // Takes a head of the query at an index, and the columns [begin, end) of a tile.
   void Begin(int64_t batch, int64_t head, int64_t index, Range tile, size_t begin, size_t end) {
-    const int32_t* row = shown_before_.Row(batch);
+    const Distances& all = run_.distances;
+    const int32_t* row = run_.shown_before.Row(batch);
     before_ = row == nullptr ? nullptr : row + tile.begin;
     own_ = static_cast<int32_t>(row == nullptr ? index - tile.begin : row[index]);
-    slope_ = distances_.slopes == nullptr ? 0.0f : distances_.slopes[head];
-    one_ = true;
-    constant_ = 0.0f;
-    if (distances_.buckets > 0) {
-      const size_t last = HWY_MIN(end, static_cast<size_t>(tile.size()));
-      TakeBuckets(head, static_cast<int64_t>(begin), static_cast<int64_t>(last));
-      for (size_t c = last; c < end && !one_; ++c) memory_[c] = 0.0f;
+    slope_ = all.slopes == nullptr ? 0.0f : all.slopes[head];
+    buckets_ = nullptr;
+    bucket_ = 0.0f;
+    if (all.buckets == 0) return;
+    // The distance falls from column to column, and with it the bucket. Of most tiles all keys are
+    // in one bucket.
+    const size_t last = HWY_MIN(end, static_cast<size_t>(tile.size()));
+    if (DistanceTo(last - 1) >= all.starts[all.buckets - 1]) {
+      bucket_ = all.BiasOf(all.buckets - 1, head);
+    } else if (all.buckets == 1 || DistanceTo(begin) < all.starts[1]) {
+      bucket_ = all.BiasOf(0, head);
+    } else if (before_ == nullptr && !run_.table.empty()) {
+      buckets_ = run_.table.Row(head, own_);
+    } else {
+      buckets_ = memory_;
+      Fill(head, begin, last);
+      for (size_t c = last; c < end; ++c) memory_[c] = 0.0f;
     }
   }
 
   // The biases of the columns from c on.
   HWY_INLINE VF At(DF d, size_t c) const {
+    const VF bucket = buckets_ == nullptr ? hn::Set(d, bucket_) : hn::LoadU(d, buckets_ + c);
+    if (run_.distances.slopes == nullptr) return bucket;
     const hn::RebindToSigned<DF> di;
     using TI = hn::TFromD<decltype(di)>;
     const auto keys =
         before_ == nullptr ? hn::Iota(di, static_cast<TI>(c)) : hn::LoadU(di, before_ + c);
     const VF distance = hn::Abs(hn::ConvertTo(d, hn::Sub(hn::Set(di, own_), keys)));
-    const VF bucket = one_ ? hn::Set(d, constant_) : hn::LoadU(d, memory_ + c);
     return hn::NegMulAdd(hn::Set(d, slope_), distance, bucket);
   }
 
  private:
-  int64_t DistanceTo(int64_t column) const {
-    return own_ - (before_ == nullptr ? column : int64_t{before_[column]});
+  int64_t DistanceTo(size_t column) const {
+    return own_ - (before_ == nullptr ? static_cast<int64_t>(column) : int64_t{before_[column]});
   }
 
-  // The distance falls from column to column, and with it the bucket. Of most tiles all keys are
-  // in one bucket.
-  void TakeBuckets(int64_t head, int64_t begin, int64_t end) {
-    int64_t bucket = distances_.BucketOf(DistanceTo(begin));
-    one_ = bucket == distances_.BucketOf(DistanceTo(end - 1));
-    constant_ = distances_.BiasOf(bucket, head);
-    for (int64_t c = begin; c < end && !one_; ++c) {
-      while (bucket > 0 && DistanceTo(c) < distances_.starts[bucket]) --bucket;
-      memory_[c] = distances_.BiasOf(bucket, head);
+  void Fill(int64_t head, size_t begin, size_t end) {
+    int64_t bucket = run_.distances.BucketOf(DistanceTo(begin));
+    for (size_t c = begin; c < end; ++c) {
+      while (bucket > 0 && DistanceTo(c) < run_.distances.starts[bucket]) --bucket;
+      memory_[c] = run_.distances.BiasOf(bucket, head);
     }
   }
 
-  const Distances distances_;
-  const ShownBefore& shown_before_;
-  float* const memory_;              // [kTileKeys]: of buckets, where a tile has several
+  const DistanceRun& run_;
+  float* const memory_;              // [kTileKeys]: of buckets that no table has
   const int32_t* before_ = nullptr;  // the places of a tile's keys; null: they are the columns
   int32_t own_ = 0;                  // that of the query
   float slope_ = 0.0f;
-  bool one_ = true;  // all keys are in one bucket, whose bias is:
-  float constant_ = 0.0f;
+  const float* buckets_ = nullptr;  // bucket biases by column; null: all are in one bucket:
+  float bucket_ = 0.0f;
 };
 
 template <typename T>
@@ -101,13 +107,13 @@ class ScoreModifiers {
   static constexpr size_t kBuffers = 3;  // of a tile's keys each
 
   ScoreModifiers(const AttentionParams& params, const AttentionArgs<T>& args,
-                 const ShownBefore& shown_before, float scale, float* memory, size_t tile_keys)
+                 const DistanceRun& distances, float scale, float* memory, size_t tile_keys)
       : args_(args),
         scale_(scale),
         softcap_(params.softcap),
         before_(args.bias_before_softcap.data == nullptr ? nullptr : memory),
         after_(args.bias.data == nullptr ? nullptr : memory + tile_keys),
-        distances_(params.distances(), shown_before, memory + 2 * tile_keys),
+        distances_(distances, memory + 2 * tile_keys),
         only_distances_(softcap_ == 0 && before_ == nullptr && after_ == nullptr) {}
 
   // Whether a run needs more than the scale, which the softmax applies itself.

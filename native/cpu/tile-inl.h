@@ -34,7 +34,7 @@ struct Run {
   const KeyAngles& key_angles;
   const DocumentRuns& documents;
   const FirstKeys& first_keys;
-  const ShownBefore& shown_before;
+  const DistanceRun& distances;
   CachedRows<T, float> keys{};
   CachedRows<T, T> values{};
   float scale = 1;            // never negative: the softmax needs that
@@ -78,7 +78,7 @@ class TileAttention {
         row_shown_(memory + layout.row_shown),
         mask_(run.params, run.args, run.documents, run.first_keys, task, memory + layout.shown,
               reinterpret_cast<int64_t*>(memory + layout.ids)),
-        modifiers_(run.params, run.args, run.shown_before, run.scale, memory + layout.biases,
+        modifiers_(run.params, run.args, run.distances, run.scale, memory + layout.biases,
                    kTileKeys) {
     packed_.resize(run.key_angles.maps());
   }

@@ -143,6 +143,28 @@ void DrawCross(Call& call, int64_t budget, std::mt19937 random) {
   call.name += ", but " + std::to_string(keys) + " keys of another text";
 }
 
+// Biases by distance in some of the calls: slopes, buckets or both.
+void DrawDistances(Call& call, std::mt19937 random) {
+  AttentionParams& p = call.params;
+  if (p.cross || random() % 3 != 0) return;
+  const uint32_t kind = random() % 3;
+  const auto heads = static_cast<size_t>(p.num_heads);
+  const auto number = [&] { return static_cast<float>(random() % 1000) / 500.0f - 1.0f; };
+  for (size_t h = 0; h < heads && kind != 1; ++h) {
+    p.distance_slopes.push_back(std::ldexp(1.0f, -static_cast<int>(h % 9)) * (1 + number() / 2));
+  }
+  if (kind > 0) {
+    int64_t start = p.causal ? 0 : -150;
+    for (size_t b = 0; b < 24; ++b, start += Pick(random, {1, 1, 2, 9, 40})) {
+      p.distance_starts.push_back(start);
+      for (size_t h = 0; h < heads; ++h) p.distance_biases.push_back(number());
+    }
+  }
+  p.distance_shown = random() % 2 == 0;
+  call.name += kind == 0 ? " slopes" : kind == 1 ? " buckets" : " slopes and buckets";
+  if (p.distance_shown) call.name += " of shown keys";
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -208,6 +230,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     DrawTemperature(call, std::mt19937(seed + 7919));
     DrawCross(call, budget, std::mt19937(seed + 31337));
     DrawAxes(call, std::mt19937(seed + 15487));
+    DrawDistances(call, std::mt19937(seed + 27449));
     return call;
   }
 }

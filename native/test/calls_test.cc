@@ -79,7 +79,7 @@ Prepared Prepare(const Call& c) {
     offsets.push_back(static_cast<float>(b.query_offset));
   }
   const bool newest = c.axes > 0 || p.cross || !p.query_factors.empty() || !p.key_factors.empty();
-  const int64_t version = newest ? 6 : p.first_keys_shown ? 4 : 2;
+  const int64_t version = p.has_distances() ? 7 : newest ? 6 : p.first_keys_shown ? 4 : 2;
   out.model.attributes = {IntAttribute("spec_version", version),
                           IntAttribute("num_heads", p.num_heads),
                           IntAttribute("kv_num_heads", p.kv_num_heads),
@@ -98,6 +98,12 @@ Prepared Prepare(const Call& c) {
     out.model.attributes.push_back(IntAttribute("cross", p.cross));
     out.model.attributes.push_back(FloatsAttribute("query_factors", p.query_factors));
     out.model.attributes.push_back(FloatsAttribute("key_factors", p.key_factors));
+  }
+  if (p.has_distances()) {
+    out.model.attributes.push_back(FloatsAttribute("distance_slopes", p.distance_slopes));
+    out.model.attributes.push_back(IntsAttribute("distance_starts", p.distance_starts));
+    out.model.attributes.push_back(FloatsAttribute("distance_biases", p.distance_biases));
+    out.model.attributes.push_back(IntAttribute("distance_shown", p.distance_shown));
   }
   if (!c.ids.empty()) {
     const bool anchor = p.document_mask == DocumentMask::kAnchor;
@@ -211,6 +217,18 @@ void TestCalls(const std::string& library) {
       for (int64_t i = 0; i < c.head_size; ++i) {
         c.params.query_factors.push_back(0.5f + static_cast<float>(i) / 32);
         c.params.key_factors.push_back(2 - static_cast<float>(i) / 32);
+      }
+    });
+    typed("slopes and buckets by shown keys", [](Call& c) {
+      c.past = 300, c.length = 9, c.left_padding = 40, c.params.distance_shown = true;
+      for (int64_t h = 0; h < c.params.num_heads; ++h) {
+        c.params.distance_slopes.push_back(std::ldexp(1.0f, -static_cast<int>(h)));
+      }
+      for (int64_t b = 0; b < 12; ++b) {
+        c.params.distance_starts.push_back(b * b);
+        for (int64_t h = 0; h < c.params.num_heads; ++h) {
+          c.params.distance_biases.push_back(static_cast<float>((5 * b + 3 * h) % 11) / 4);
+        }
       }
     });
     typed("keys of another text", [](Call& c) {

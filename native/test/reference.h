@@ -126,6 +126,30 @@ inline int64_t ShiftOf(const AttentionParams& p, const AttentionArgs<float>& arg
   return 0;
 }
 
+// What a head adds by the distance from the query at an index back to a key.
+inline double ByDistance(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
+                         int64_t head, int64_t i, int64_t j) {
+  const auto place = [&](int64_t index) {
+    if (!p.distance_shown || args.mask == nullptr) return index;
+    int64_t before = 0;
+    for (int64_t k = 0; k < index; ++k) before += IsReal(args, batch, k);
+    return before;
+  };
+  const int64_t distance = place(i) - place(j);
+  double bias = 0;
+  if (!p.distance_starts.empty()) {
+    size_t bucket = 0;
+    for (size_t b = 1; b < p.distance_starts.size(); ++b) {
+      if (p.distance_starts[b] <= distance) bucket = b;
+    }
+    bias = static_cast<double>(
+        p.distance_biases[bucket * static_cast<size_t>(p.num_heads) + static_cast<size_t>(head)]);
+  }
+  if (p.distance_slopes.empty()) return bias;
+  return bias - static_cast<double>(p.distance_slopes[static_cast<size_t>(head)]) *
+                    static_cast<double>(std::abs(distance));
+}
+
 // What biases and the softcap make of a scaled product. False: they hide the key.
 template <typename Real>
 bool Modify(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch, int64_t head,
@@ -139,6 +163,9 @@ bool Modify(const AttentionParams& p, const AttentionArgs<float>& args, int64_t 
   if (!add(args.bias_before_softcap)) return false;
   const Real cap = static_cast<Real>(p.softcap);
   if (cap > 0) score = cap * std::tanh(score / cap);
+  if (p.has_distances()) {
+    score += static_cast<Real>(ByDistance(p, args, batch, head, args.past(batch) + place, j));
+  }
   return add(args.bias);
 }
 
