@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,13 +52,15 @@ func verdicts(r *audit.Report, v audit.Verdict) []string {
 }
 
 // What exporters wrote as their configuration says agrees, in each export of testdata
-// that has one, and its base and scaling are measured.
+// that has one and rotates, and its base and scaling are measured.
 func TestExportsAgree(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(testdata + "/models/*/config.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	unturned := regexp.MustCompile(`/(bloom|mpt|falcon_rw|t5(_encoder|_decoder)?)__`) // ALiBi and T5's buckets
+	paths = slices.DeleteFunc(paths, unturned.MatchString)
 	if len(paths) < 25 {
 		t.Errorf("only %d exports have a configuration", len(paths))
 	}

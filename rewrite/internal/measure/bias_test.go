@@ -132,3 +132,12 @@ func TestClosedForms(t *testing.T) {
 		}
 	}
 }
+
+// A cross-attention may have fewer keys than queries, or none: that is no distance.
+func TestNameBiasOfCrossAttention(t *testing.T) {
+	for _, total := range []int64{0, 12} {
+		if got := measure.NameBias(make([]float64, 4*24*total), 24, total); got != "" {
+			t.Errorf("%d keys: %q", total, got)
+		}
+	}
+}

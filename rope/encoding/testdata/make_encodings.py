@@ -129,8 +129,100 @@ def linear_attention():
         yield {"size": size, "causal": causal, "q": q.tolist(), "k": k.tolist(), "v": v.tolist(), "out": out.tolist()}
 
 
+POSITIONS = [0, 1, 2, 5, 64, 129, 4095, 131071]  # of the tokens below
+HEADS, SIZE, WIDTH = 2, 4, 2
+
+
+def turned(x, angles):
+    """Pairs of neighbouring channels [..., size] as complex numbers, turned by angles [..., pairs]."""
+    z = np.asarray(x).reshape(*np.shape(x)[:-1], -1, 2)
+    z = (z[..., 0] + 1j * z[..., 1]) * np.exp(1j * angles)
+    return np.stack([z.real, z.imag], -1).reshape(np.shape(x))
+
+
+def splitmix64(x):
+    x = (x + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def attended(q, k, v, bias=None, scale=None, decay=None):
+    """Causal attention by PyTorch in float64: [heads, tokens, width]."""
+    q, k, v = (torch.tensor(np.ascontiguousarray(x)) for x in (q, k, v))
+    hidden = torch.ones(len(POSITIONS), len(POSITIONS), dtype=torch.bool).triu(1)
+    mask = torch.zeros(HEADS, *hidden.shape, dtype=torch.float64) if bias is None else torch.tensor(np.array(bias, dtype=np.float64))
+    mask = mask.masked_fill(hidden, float("-inf"))
+    if decay is None:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).tolist()
+    scores = torch.einsum("hic,hjc,ijc->hij", q, k, torch.tensor(decay)) / SIZE**0.5  # a factor of each channel by distance
+    return (torch.softmax(scores + mask, -1) @ v).tolist()
+
+
+def attention():
+    """A causal attention with each encoding of the package, as a whole."""
+    rng = np.random.default_rng(4)
+    draw = lambda *shape: rng.standard_normal(shape).round(3)
+    q, k = draw(2, HEADS, len(POSITIONS), SIZE)
+    v = draw(HEADS, len(POSITIONS), WIDTH)
+    at = np.array(POSITIONS)
+    d = at[:, None] - at
+    omega = 10000 ** (-np.arange(0, SIZE, 2) / SIZE)
+
+    def case(encoding, out, positions=POSITIONS, **more):
+        """What the encoding alone needs stands in more."""
+        return dict(encoding=encoding, positions=[int(p) for p in positions], q=q.tolist(), k=k.tolist(), v=v.tolist(), out=out, **more)
+
+    yield case("none", attended(q, k, v))
+    angles = at[:, None] * omega
+    yield case("RoPE", attended(turned(q, angles), turned(k, angles), v))
+    span, seed = 200000, 3
+    drawn = sorted(sorted(range(span), key=lambda p: splitmix64((seed << 32) + p))[:len(POSITIONS)])
+    angles = np.array(drawn)[:, None] * omega
+    yield case("randomized positions", attended(turned(q, angles), turned(k, angles), v), drawn, range=span, seed=seed)
+    rows, columns = at, at[::-1]
+    angles = np.concatenate([rows[:, None] * omega[:1], columns[:, None] * omega[:1]], -1)  # half as many frequencies: the first is 1
+    yield case("2-D rotation", attended(turned(q, angles), turned(k, angles), v), columns=columns.tolist())
+    a, b = draw(2, SIZE)
+    angles = at[:, None] * omega
+    yield case("RoPE with bias", attended(turned(q + a, angles), turned(k + b, angles), v), a=a.tolist(), b=b.tolist())
+    zeta = (np.arange(SIZE // 2) / (SIZE / 2) + 0.4) / 1.4
+    seen = np.repeat(zeta ** (np.maximum(d, 0)[..., None] / 512), 2, -1)  # of the whole score, as a product of factors would not stay finite
+    yield case("xPos", attended(turned(q, angles), turned(k, angles), v, decay=seen))
+    phi = lambda x: torch.nn.functional.elu(torch.tensor(x)).numpy() + 1
+    index = list(range(len(POSITIONS)))
+    angles = np.array(index)[:, None] * omega
+    outer = np.cumsum(np.einsum("hnc,hnv->hncv", turned(phi(k), angles), v), 1)
+    total = (phi(q) * np.cumsum(phi(k), 1)).sum(-1, keepdims=True)
+    yield case("linear attention with rotation", (np.einsum("hmc,hmcv->hmv", turned(phi(q), angles), outer) / total).tolist(), index)
+
+    mask = torch.ones(1, POSITIONS[-1] + 1, dtype=torch.long)
+    slopes = build_alibi_tensor(mask, HEADS, torch.float32)[:, 0, :].double().numpy()[:, at]  # slope · index of the key
+    yield case("ALiBi", attended(q, k, v, bias=np.broadcast_to(slopes[:, None, :], (HEADS, *d.shape))))
+    learned = draw(32, HEADS)
+    buckets = T5Attention._relative_position_bucket(-torch.tensor(d), False, 32, 128).numpy()
+    yield case("T5's buckets", attended(q, k, v, bias=learned[buckets].transpose(2, 0, 1), scale=1.0), learned=learned.tolist())
+    r1, r2 = np.array([0.8, 1.7]), np.array([0.3, 1.2])
+    far = np.abs(d)
+    for name, term in (("KERPLE, logarithmic", -r1[:, None, None] * np.log(1 + r2[:, None, None] * far)), ("KERPLE, power", -r1[:, None, None] * far ** r2[:, None, None])):
+        yield case(name, attended(q, k, v, bias=term / SIZE**0.5), r1=r1.tolist(), r2=r2.tolist())
+    spread = 1 / 10000 ** (np.arange(0, 128, 2) / 128)
+    table = np.concatenate([np.sin(at[:, None] * spread), np.cos(at[:, None] * spread)], -1)
+    yield case("Sandwich", attended(q, k, v, bias=(table @ table.T) * (HEADS / (8 * np.arange(1, HEADS + 1)))[:, None, None]))
+
+    # Added to embeddings [tokens, size], before projections of each head.
+    x, weights = draw(len(POSITIONS), SIZE), draw(3, HEADS, SIZE, SIZE)
+    angles = at[:, None] * omega
+    table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(POSITIONS), SIZE)
+    yield case("sinusoidal", attended(*np.einsum("nc,shcd->shnd", x + table, weights)), x=x.tolist(), weights=weights.tolist())
+    torch.manual_seed(5)
+    layer = OPTLearnedPositionalEmbedding(len(POSITIONS), SIZE)
+    rows = layer(torch.ones(1, len(index), dtype=torch.long), position_ids=torch.tensor([index]))[0].detach().double().numpy()
+    yield case("learned absolute", attended(*np.einsum("nc,shcd->shnd", x + rows, weights)), index, x=x.tolist(), weights=weights.tolist(), table=layer.weight.tolist())
+
+
 def main():
-    parts = [alibi, t5, kerple, sandwich, xpos, sinusoidal, learned, rotation2d, rope_bias, linear_attention]
+    parts = [alibi, t5, kerple, sandwich, xpos, sinusoidal, learned, rotation2d, rope_bias, linear_attention, attention]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "encodings.json"), "w") as f:
         f.write("{\n")
         f.write(",\n".join(f'"{part.__name__}": [\n' + ",\n".join(json.dumps(case, separators=(",", ":")) for case in part()) + "\n]" for part in parts))
