@@ -20,11 +20,12 @@ class ShownBefore {
     if (!params.distance_shown || !params.has_distances() || args.mask == nullptr) return;
     const int64_t rows = args.mask_batch_stride == 0 ? 1 : args.batch;
     const int64_t columns = args.max_total();
-    for (int64_t b = 0; b < rows && !hides_; ++b) {
+    bool hides = false;
+    for (int64_t b = 0; b < rows && !hides; ++b) {
       const int64_t* row = args.mask + b * args.mask_batch_stride;
-      hides_ = std::find(row, row + columns, 0) != row + columns;
+      hides = std::find(row, row + columns, 0) != row + columns;
     }
-    if (!hides_) return;
+    if (!hides) return;
     stride_ = rows == 1 ? 0 : columns + more;
     counts_.resize(static_cast<size_t>(rows * (columns + more)));
     for (int64_t b = 0; b < rows; ++b) {
@@ -40,11 +41,14 @@ class ShownBefore {
 
   // Those of a batch row, by index; null where every token stands at its index.
   const int32_t* Row(int64_t batch) const {
-    return hides_ ? counts_.data() + batch * stride_ : nullptr;
+    return !counts_.empty() ? counts_.data() + batch * stride_ : nullptr;
   }
 
+  // All of them, empty where every token stands at its index; a row of the batch is `stride` apart.
+  const std::vector<int32_t>& counts() const { return counts_; }
+  int64_t stride() const { return stride_; }
+
  private:
-  bool hides_ = false;
   int64_t stride_ = 0;
   std::vector<int32_t> counts_;
 };

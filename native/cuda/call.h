@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "band.h"
+#include "distances.h"
 #include "document_mask.h"
 #include "rows.h"
 #include "visible.h"
@@ -89,6 +90,10 @@ struct ScoreModifiers {
   Bias<T> bias, bias_before_softcap;
   const float* sinks = nullptr;         // [num_heads]
   const float* temperatures = nullptr;  // [batch, length]: on the query; absent: 1
+  Distances distances;                  // biases by distance
+  // By index: the shown keys before, which distances count; absent: they count all keys.
+  const int32_t* shown_before = nullptr;
+  int64_t shown_before_stride = 0;  // of a batch row
 };
 
 // For each block of `shape.rows` query rows of a batch row the spans of keys to visit,

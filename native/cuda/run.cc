@@ -11,6 +11,7 @@
 #include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
+#include "shown_before.h"
 #include "upload.h"
 
 namespace rope::cuda {
@@ -257,12 +258,29 @@ class Run {
             : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
     call_.score.bias = As<E>(args_.bias);
     call_.score.bias_before_softcap = As<E>(args_.bias_before_softcap);
+    TakeDistances();
     if (args_.sinks == nullptr) return;
     std::vector<float> sinks;
     for (int64_t h = 0; h < params_.num_heads; ++h) {
       sinks.push_back(hwy::ConvertScalarTo<float>(args_.sinks[h]));
     }
     upload_.Add(sinks, call_.score.sinks);
+  }
+
+  void TakeDistances() {
+    if (!params_.has_distances()) return;
+    Distances& distances = call_.score.distances;
+    distances.heads = params_.num_heads;
+    distances.buckets = static_cast<int64_t>(params_.distance_starts.size());
+    if (!params_.distance_slopes.empty()) upload_.Add(params_.distance_slopes, distances.slopes);
+    if (distances.buckets > 0) {
+      upload_.Add(params_.distance_starts, distances.starts);
+      upload_.Add(params_.distance_biases, distances.biases);
+    }
+    const ShownBefore before(params_, args_, 0);
+    if (before.counts().empty()) return;
+    call_.score.shown_before_stride = before.stride();
+    upload_.Add(before.counts(), call_.score.shown_before);
   }
 
   TileShape Shape(int64_t rows, int64_t channels) const {

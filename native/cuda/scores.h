@@ -131,6 +131,18 @@ class TileMask {
   const int64_t* documents_ = nullptr;
 };
 
+// What a row adds to the score of a key by its distance.
+template <typename T>
+ROPE_DEVICE float BiasByDistance(const Call<T>& call, const Task& task, const RowState& row,
+                                 int64_t key) {
+  int64_t distance = row.index - key;
+  if (call.score.shown_before != nullptr) {
+    const int32_t* before = call.score.shown_before + task.batch * call.score.shown_before_stride;
+    distance = int64_t{before[row.index]} - before[key];
+  }
+  return call.score.distances.At(row.head, distance);
+}
+
 // Makes a product a score. False: a bias hides the key.
 template <typename T>
 ROPE_DEVICE bool Modify(const Call<T>& call, const Task& task, const RowState& row, int64_t key,
@@ -144,6 +156,7 @@ ROPE_DEVICE bool Modify(const Call<T>& call, const Task& task, const RowState& r
   };
   if (!add(call.score.bias_before_softcap)) return false;
   if (call.score.softcap > 0) score = call.score.softcap * std::tanh(score / call.score.softcap);
+  if (call.score.distances.any()) score += BiasByDistance(call, task, row, key);
   return add(call.score.bias);
 }
 

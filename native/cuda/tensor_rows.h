@@ -46,8 +46,11 @@ class TensorRows {
       : block_(block),
         call_(call),
         task_(task),
-        plain_(call.score.bias.data == nullptr && call.score.bias_before_softcap.data == nullptr &&
-               call.score.softcap == 0.0f && call.score.scale > 0.0f) {}
+        scaled_(call.score.bias.data == nullptr && call.score.bias_before_softcap.data == nullptr &&
+                call.score.softcap == 0.0f && call.score.scale > 0.0f),
+        plain_(scaled_ && !call.score.distances.any()),
+        sloped_(scaled_ && call.score.distances.slopes != nullptr &&
+                call.score.distances.buckets == 0 && call.score.shown_before == nullptr) {}
 
   ROPE_DEVICE States& states() { return states_; }
 
@@ -59,8 +62,11 @@ class TensorRows {
   ROPE_DEVICE void Weigh(const Span& tile) {
     // Of what stands in scores, in units of ln 2.
     const float factor = plain_ ? call_.score.scale * kLog2OfE : kLog2OfE;
-    if (plain_ && tile.sight == Sight::kAll) {
-      block_.Lanes([&](int thread) { states_[thread].any_visible = ~0u; });
+    if ((plain_ || sloped_) && tile.sight == Sight::kAll) {
+      block_.Lanes([&](int thread) {
+        states_[thread].any_visible = ~0u;
+        if (sloped_) ScoreBySlope(tile, thread);
+      });
     } else {
       block_.Lanes([&](int thread) { Score(tile, thread); });
     }
@@ -124,6 +130,25 @@ class TensorRows {
       ROPE_UNROLL
       for (int x = 0; x < 2 * kKeyBlocks; ++x) {
         state.scores[m / 2][x / 2][m % 2 * 2 + x % 2] = copy[m][x];
+      }
+    }
+  }
+
+  // Turns products into scores where all keys are visible and nothing but slopes is added: in
+  // registers, since that is quick.
+  ROPE_DEVICE void ScoreBySlope(const Span& tile, int thread) {
+    State& state = states_[thread];
+    ROPE_UNROLL
+    for (int m = 0; m < kOwnRows; ++m) {
+      const RowState row = Row(thread, m);
+      const float slope = call_.score.distances.slopes[row.head];
+      const auto ahead = static_cast<int32_t>(row.index - tile.keys.begin);
+      ROPE_UNROLL
+      for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+        const int32_t distance = ahead - Products::ColumnOf(thread, x / 2, x % 2);
+        float& score = state.scores[m / 2][x / 2][m % 2 * 2 + x % 2];
+        score =
+            std::fma(score, call_.score.scale, -slope * std::fabs(static_cast<float>(distance)));
       }
     }
   }
@@ -240,7 +265,9 @@ class TensorRows {
   Block& block_;
   const Call<T>& call_;
   const Task task_;
-  const bool plain_;  // scores are products, scaled
+  const bool scaled_;  // scores are products, scaled, but for what distances add:
+  const bool plain_;   // nothing
+  const bool sloped_;  // slopes alone, by index
   States states_;
 };
 
