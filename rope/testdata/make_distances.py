@@ -4,10 +4,10 @@ Needs torch, transformers and numpy (written with 2.11.0, 5.17.0 and 2.4.6).
 
     python make_distances.py
 
-ALiBi's outputs are computed in NumPy, since transformers' softmax has float32: the attention layers of BLOOM, whose
+ALiBi's outputs are computed in NumPy, since transformers' softmax has float32. The attention layers of BLOOM, whose
 distances count the tokens that the padding mask shows, and of MPT, which counts indices, must agree with them in
-float32; transformers has no encoder with ALiBi. T5's outputs are those of transformers' own layer in float64. The queries are the last ones of the text: past
-of the keys come from a cache.
+float32; transformers has no encoder with ALiBi. T5's outputs are those of transformers' own layer in float64. The
+queries are the last ones of the text: past of the keys come from a cache.
 """
 
 import json
