@@ -21,7 +21,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
-	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
@@ -60,8 +59,9 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
   frequencies  tokens per turn of each channel pair, before and after
   positions    the distance that RoPE uses for each key
   mask         which keys a query attends to, e.g. with --documents 64,64,128
-  decay        the upper bound of the score by distance, before and after; xpos
-               draws that of xPos
+  decay        the upper bound of the score by distance, before and after; or how
+               an encoding weakens: rope, none, rotation-2d, randomized,
+               rope-bias, linear-attention, xpos, sinusoidal or sandwich
   bias         what an encoding adds to the score by distance: alibi, t5,
                kerple-log, kerple-power or sandwich
   attention    attention weights by distance, of a model's layer on a --text`,
@@ -80,6 +80,8 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 				return plotKinds, cobra.ShellCompDirectiveNoFileComp
 			case len(args) == 1 && args[0] == "bias":
 				return diagram.Biases, cobra.ShellCompDirectiveNoFileComp
+			case len(args) == 1 && args[0] == "decay":
+				return diagram.Decays, cobra.ShellCompDirectiveDefault // or a model
 			}
 			return nil, cobra.ShellCompDirectiveDefault // a model
 		},
@@ -125,6 +127,8 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 		f, err = p.attention(cmd, of)
 	case "bias":
 		f, err = p.bias(cmd, of)
+	case "decay":
+		f, err = p.decay(cmd.Context(), of)
 	default:
 		f, err = p.method(cmd.Context(), kind, of)
 	}
@@ -162,6 +166,25 @@ func (p *plotting) bias(cmd *cobra.Command, name string) (figured, error) {
 		p.length = 256
 	}
 	return diagram.Bias(name, p.heads, int(p.length))
+}
+
+// decay draws how an encoding weakens with the distance, or what methods change.
+func (p *plotting) decay(ctx context.Context, of string) (figured, error) {
+	i := slices.IndexFunc(diagram.Decays, func(name string) bool { return suggest.Same(of, name) })
+	length := p.tokens("decay")
+	switch {
+	case i < 0 && suggest.Same(of, "learned"):
+		return nil, cli.Usage("a learned table has what training found for each position; there is no decay to draw without a model")
+	case i < 0 || isModel(of):
+		return p.method(ctx, "decay", of)
+	case len(p.methods) > 0:
+		return nil, cli.Usage("the decay of an encoding is drawn without a --method; leave --method out")
+	case diagram.Decays[i] == "rotation-2d" && p.rotaryDim%4 != 0:
+		return nil, cli.Usage("--rotary-dim %d: rotation-2d needs a multiple of 4", p.rotaryDim)
+	case diagram.Decays[i] == "randomized" && length > 1<<18:
+		return nil, cli.Usage("--length %d: randomized positions are drawn for at most 256K tokens", length)
+	}
+	return diagram.DecayOf(diagram.Decays[i], p.rotaryDim, p.theta, length)
 }
 
 // method draws what attention computes before and after methods.
@@ -243,10 +266,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		if len(p.methods) > 0 {
 			return nil, cli.Usage("--method is for models; write the method instead of %q", of)
 		}
-		xPos := kind == "decay" && suggest.Same(of, "xpos")
-		if !xPos {
-			methods = []string{of}
-		}
+		methods = []string{of}
 		pairs := p.rotaryDim / 2
 		before.Attention = rope.Attention{Heads: 1, KVHeads: 1, HeadSize: p.rotaryDim, Mask: rope.Mask{Causal: true}, Encoding: rope.Encoding{Frequencies: make([]float64, pairs)}}
 		for i := range pairs {
@@ -256,9 +276,6 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		var err error
 		if before.Attention, _, err = base.Apply(before.Attention, known); err != nil {
 			return nil, err
-		}
-		if xPos {
-			return []diagram.Named{before, {Name: "xPos", Attention: before.Attention, XPos: encoding.XPos{Pairs: pairs}}}, nil
 		}
 	}
 	list := []diagram.Named{before}

@@ -14,6 +14,12 @@ func ExampleSlopes() {
 	// Output: [0.25 0.0625 0.015625 0.00390625] -2.5
 }
 
+func ExampleALiBi() {
+	a := encoding.ALiBi{Slope: 0.25}
+	fmt.Println(a.Bias(1), a.Bias(100), a.Bias(-100)) // a later key is as far as an earlier one
+	// Output: -0.25 -25 -25
+}
+
 func ExampleT5() {
 	var decoder encoding.T5
 	fmt.Println(decoder.Bucket(15), decoder.Bucket(20), decoder.Bucket(1000))
@@ -22,6 +28,15 @@ func ExampleT5() {
 	// Output:
 	// 15 17 31
 	// 3 19
+}
+
+func ExampleT5_Biases() {
+	learned := []float64{0.5, 0.25, -1, -3} // of one head, by bucket
+	bias := encoding.T5{Buckets: 4, MaxDistance: 8}.Biases(learned)
+	for _, distance := range []int64{0, 1, 2, 3, 4, 100} {
+		fmt.Print(bias(distance), " ")
+	}
+	// Output: 0.5 0.25 -1 -1 -3 -3
 }
 
 func ExampleKERPLELog() {
@@ -62,6 +77,23 @@ func ExampleLearned() {
 	// Output:
 	// [0.25] <nil>
 	// [] position 2: the table has positions 0 to 1
+}
+
+// The rotation of RoPE: a score depends on the distance alone.
+func ExamplePowers() {
+	rotation := rope.Encoding{Frequencies: encoding.Powers(4, 10000), ExactAngles: true}
+	query, key := []float64{1, 0, 0, 1}, []float64{1, 1, 0, 0}
+	for _, p := range []float64{10, 1000} {
+		q, k := ref.Rotate(rotation, query, p), ref.Rotate(rotation, key, p-7)
+		score := 0.0
+		for i := range q {
+			score += q[i] * k[i]
+		}
+		fmt.Printf("%.6f\n", score)
+	}
+	// Output:
+	// 0.683959
+	// 0.683959
 }
 
 func ExampleRotation2D() {

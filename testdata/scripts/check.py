@@ -111,9 +111,15 @@ def session_of(model):
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
+def own(folder):
+    """The golden.npz of a model or, in float16, of the same model in float32; None where there is none."""
+    path = os.path.join(folder.removesuffix("-fp16"), "golden.npz")
+    return path if os.path.exists(path) else None
+
+
 def check_own(folder):
-    """The same of a model whose golden.npz lies beside it; the graph counts its positions."""
-    g, session, worst = np.load(os.path.join(folder, "golden.npz")), session_of(os.path.join(folder, "model.onnx")), {}
+    """The same of a model with a golden.npz; the graph counts its positions."""
+    g, session, worst = np.load(own(folder)), session_of(os.path.join(folder, "model.onnx")), {}
     for key, mask in (("plain", "mask"), ("hole", "mask_hole")):
         if key not in g or mask not in g:
             continue
@@ -123,12 +129,12 @@ def check_own(folder):
         ways = ([0, length], [0, 32, *range(33, length + 1)], [0, 7, 20, length])[:3 if cached else 1]
         worst[key] = max(float(np.abs(calls(session, ids, mask, None, steps, None) - g[key][mask.astype(bool)]).max()) for steps in ways)
     print(os.path.basename(folder), {k: f"{v:.1e}" for k, v in worst.items()})
-    return bool(worst) and max(worst.values()) <= LIMIT
+    return bool(worst) and max(worst.values()) <= (HALF_LIMIT if folder.endswith("-fp16") else LIMIT)
 
 
 def check(folder, root):
     name = os.path.basename(folder)
-    if os.path.exists(os.path.join(folder, "golden.npz")):
+    if own(folder):
         return check_own(folder)
     g = np.load(os.path.join(root, "goldens", name.split("__")[0] + ".npz"))
     cfg = json.load(open(os.path.join(folder, "config.json")))
@@ -161,7 +167,7 @@ if __name__ == "__main__":
     folders = [f for f in folders if not f.endswith(("-int4", "-int8", "-merged", "-static", "-static-cache", "-fixed", "23-nocache"))]
     folders = [f for f in folders if not os.path.basename(f).startswith("gptj")]  # its golden has some tokens only
     known = lambda f: os.path.exists(os.path.join(sys.argv[1], "goldens", os.path.basename(f).split("__")[0] + ".npz"))
-    folders = [f for f in folders if os.path.exists(os.path.join(f, "golden.npz")) or known(f)]  # others' are in others.npz and layers.npz
+    folders = [f for f in folders if own(f) or known(f)]  # others' are in others.npz and layers.npz
     results = [check(folder, sys.argv[1]) for folder in folders]
     print(f"{sum(results)} of {len(results)} models agree with their goldens within {LIMIT}, float16 ones within {HALF_LIMIT}")
     sys.exit(0 if results and all(results) else 1)

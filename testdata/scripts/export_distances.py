@@ -1,6 +1,6 @@
 """Make small exports whose attention has a bias by distance, and what they must give; needs torch 2.11 and transformers 5.17.
 
-    export_distances.py TESTDATA [NAME ...]
+    export_distances.py TESTDATA [NAME ...] [--half]
 
 Writes to TESTDATA/models, by torch.onnx.export(dynamo=True), all but the last two with golden.npz:
 
@@ -13,6 +13,8 @@ Writes to TESTDATA/models, by torch.onnx.export(dynamo=True), all but the last t
     t5__dynamo18                   T5's decoder with a cache; keys and values of the cross-attention are inputs
     t5__dynamo18-nocache           the same without a cache; the encoder's states are an input
 
+--half writes bloom__dynamo18-fp16 and t5_decoder__dynamo18-fp16 instead: model.half(), without goldens of their own.
+
 golden.npz has ids [2, 48], documents [2, 48] and mask [2, 48], whose second row is padded on the left; mask_hole has four
 hidden tokens more in the middle of each row. Logits [2, 48, vocabulary] are transformers' in float32:
 
@@ -22,7 +24,6 @@ hidden tokens more in the middle of each row. Logits [2, 48, vocabulary] are tra
     anchor, intra      a query sees its document, with anchor also document 0
     linear4            slopes divided by 4 (ALiBi only)
 """
-import math
 import os
 import sys
 
@@ -169,12 +170,13 @@ def export(folder, module, config, arguments, shapes, inputs, outputs, deferred=
     print("wrote", path, os.path.getsize(path))
 
 
-def write(root, name):
+def write(root, name, half=False):
     """Exports a model."""
     generator = torch.Generator().manual_seed(3)
     batch, length, past, frames = 3, 7, 5, 6
     parts = [f"{i}.{t}" for i in range(LAYERS) for t in ("key", "value")]
-    def caches(heads, size, rows): return [tuple(torch.randn(batch, heads, rows, size, generator=generator) for _ in "kv") for _ in range(LAYERS)]
+    kind = torch.float16 if half else torch.float32
+    def caches(heads, size, rows): return [tuple(torch.randn(batch, heads, rows, size, generator=generator).to(kind) for _ in "kv") for _ in range(LAYERS)]
     def axes(rows): return [({0: "batch", 2: rows},) * 2] * LAYERS
     ids = torch.randint(3, VOCABULARY, (batch, length), generator=generator)
     row = {0: "batch", 1: "sequence"}
@@ -193,7 +195,7 @@ def write(root, name):
                ["input_ids", "attention_mask"], ["logits"])
         return
     heads = 3 if name == "mpt" else 4
-    export(os.path.join(root, name + "__dynamo18"), Cached(m), m.config,
+    export(os.path.join(root, name + "__dynamo18" + ("-fp16" if half else "")), Cached(m.half() if half else m), m.config,
            (ids, torch.ones(batch, past + length, dtype=torch.int64), caches(heads, 8, past)),
            (row, {0: "batch", 1: "total_sequence"}, axes("past_sequence")), ["input_ids", "attention_mask"] + pasts, ["logits"] + presents,
            deferred=name == "mpt")  # MPT cuts its table by a number that is 0 in every call, which torch.export cannot prove
@@ -287,8 +289,12 @@ def goldens(name):
 
 
 if __name__ == "__main__":
-    root = os.path.join(sys.argv[1], "models")
-    for name in sys.argv[2:] or [*MODELS, "t5"]:
+    root, names = os.path.join(sys.argv[1], "models"), [n for n in sys.argv[2:] if n != "--half"]
+    if "--half" in sys.argv:
+        for name in names or ["bloom", "t5_decoder"]:
+            write(root, name, half=True)
+        sys.exit()
+    for name in names or [*MODELS, "t5"]:
         write(root, name)
         if name in MODELS:
             folder = os.path.join(root, name + ("__dynamo18-nocache" if name == "t5_encoder" else "__dynamo18"))

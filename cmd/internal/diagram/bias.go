@@ -50,7 +50,7 @@ func Bias(name string, heads, length int) (figure.Lines, error) {
 		}
 	case "kerple-power":
 		f.Title = "KERPLE's power bias by distance, r1 = 1"
-		for _, r2 := range []float64{0.1, 0.5, 1} {
+		for _, r2 := range []float64{0.1, 0.3, 0.6} {
 			line(fmt.Sprintf("r2 = %g", r2), encoding.KERPLEPower{R1: 1, R2: r2}.Bias)
 		}
 	case "sandwich":

@@ -15,7 +15,7 @@ import (
 type Named struct {
 	Name string
 	rope.Attention
-	XPos encoding.XPos // a decay of each pair by distance; the zero value is none
+	XPos encoding.XPos // a decay of each pair by distance, for Decay; the zero value is none
 }
 
 // errNoRotation is what figures of a rotation say of an attention without one.
@@ -117,54 +117,3 @@ func sampled(length int, value func(query, key int) float64) [][]float64 {
 
 // at is the token in the middle of one of n equal parts.
 func at(part, n, length int) int { return (2*part + 1) * length / (2 * n) }
-
-// Decay draws by distance the mean, over the channel pairs, of |S_j| = |Σ_{i<j} e^{i m θ_i}|, which
-// bounds the score of a query and a key at distance m (Su et al., RoFormer, 2021, section 3.4.3,
-// equations 35 to 37), as a share of its value at distance 0. A map of positions moves the
-// distance first, and xPos multiplies the term of each pair by its decay. The bound swings from token to token: each point is the mean of a step of
-// distances, and steps grow by an eighth.
-func Decay(list []Named, length int) (figure.Lines, error) {
-	f := figure.Lines{Title: "Upper bound of the score by distance", XLabel: "tokens between query and key", YLabel: "share of distance 0", TokensX: true, LogX: true}
-	for _, a := range list {
-		plain := a.Attention
-		plain.Mask = rope.Mask{Causal: true}
-		see, err := ref.Sight(plain, nil, length)
-		if err != nil {
-			return f, fmt.Errorf("%s: %w", a.Name, err)
-		}
-		frequencies := a.Encoding.At(int64(length)).Frequencies
-		if len(frequencies) == 0 {
-			return f, fmt.Errorf("%s: %w", a.Name, errNoRotation)
-		}
-		s := figure.Series{Name: a.Name}
-		whole := bound(frequencies, a.XPos, 0)
-		for from := 1; from < length; {
-			to := min(max(from+1, from*9/8), length)
-			sum, step := 0.0, max(1, (to-from)/cells)
-			count := 0.0
-			for d := from; d < to; d += step {
-				distance, _ := see(length-1, length-1-d)
-				sum, count = sum+bound(frequencies, a.XPos, distance)/whole, count+1
-			}
-			s.X, s.Y = append(s.X, float64(from+to-1)/2), append(s.Y, sum/count)
-			from = to
-		}
-		f.Series = append(f.Series, s)
-	}
-	return f, nil
-}
-
-// bound is the mean of |S_j| at a distance.
-func bound(frequencies []float64, x encoding.XPos, distance float64) float64 {
-	var re, im, sum float64
-	for pair, omega := range frequencies {
-		sin, cos := math.Sincos(distance * omega)
-		if x.Pairs > 0 {
-			decay := x.Decay(pair, distance)
-			sin, cos = sin*decay, cos*decay
-		}
-		re, im = re+cos, im+sin
-		sum += math.Hypot(re, im)
-	}
-	return sum / float64(len(frequencies))
-}

@@ -133,6 +133,64 @@ func TestDecayXPos(t *testing.T) {
 	}
 }
 
+// By hand, at distance 4, with two pairs of base 10,000 that turn by 1 and 0.01 per token.
+func TestDecayOf(t *testing.T) {
+	cosines := (math.Cos(4) + math.Cos(0.04)) / 2
+	hypot := func(x, y float64) float64 { // two pairs, turned by x and y
+		return (1 + math.Hypot(math.Cos(x)+math.Cos(y), math.Sin(x)+math.Sin(y))) / 3
+	}
+	sandwich := 0.0
+	for i := range 64 {
+		sandwich += math.Cos(4*math.Pow(10000, -float64(i)/64)) / 64
+	}
+	first, second := math.Pow(0.4/1.4, 4./512), math.Pow(0.9/1.4, 4./512)
+	decayed := (first + math.Hypot(first*math.Cos(4)+second*math.Cos(0.04), first*math.Sin(4)+second*math.Sin(0.04))) / 3
+	rope := hypot(4, 0.04)
+	want := map[string][]float64{
+		"rope": {rope}, "none": {1}, "rope-bias": {cosines}, "linear-attention": {cosines}, "sinusoidal": {cosines},
+		"sandwich": {sandwich}, "xpos": {rope, decayed},
+		"rotation-2d": {rope, hypot(0, 4), hypot(4, 4)}, // each axis has one pair, which turns by 1
+		"randomized":  {rope, -1, -1},                   // below
+	}
+	for _, name := range diagram.Decays {
+		f, err := diagram.DecayOf(name, 4, 10000, 8)
+		if err != nil || len(f.Series) != len(want[name]) {
+			t.Fatalf("%s: %d lines, %v", name, len(f.Series), err)
+		}
+		for line, w := range want[name] {
+			s := f.Series[line]
+			if i := slices.Index(s.X, 4); i < 0 || w >= 0 && math.Abs(s.Y[i]-w) > 1e-12 {
+				t.Errorf("%s, line %d, at distance 4: %v %v, want %g", name, line, s.X, s.Y, w)
+			}
+		}
+	}
+	if _, err := diagram.DecayOf("alibi", 4, 10000, 8); err == nil {
+		t.Error("the decay of alibi was drawn")
+	}
+}
+
+// Drawn positions: the mean, over 16 queries, of what lies four tokens before them.
+func TestDecayOfDrawnPositions(t *testing.T) {
+	a := attention()
+	a.Drawn = rope.Drawn{Range: 64}
+	f, err := diagram.Decay([]diagram.Named{{Name: "drawn", Attention: a}}, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, want := a.Drawn.Positions(20), 0.0
+	for query := 4; query < 20; query++ { // all that have such a key
+		d := float64(p[query] - p[query-4])
+		x, y := d*2*math.Pi/8, -d*2*math.Pi/64
+		want += (1 + math.Hypot(math.Cos(x)+math.Cos(y), math.Sin(x)+math.Sin(y))) / 3 / 16
+	}
+	if i := slices.Index(f.Series[0].X, 4); math.Abs(f.Series[0].Y[i]-want) > 1e-12 {
+		t.Errorf("at distance 4: %g, want %g", f.Series[0].Y[i], want)
+	}
+	if _, err := diagram.Decay([]diagram.Named{{Name: "drawn", Attention: a}}, 65); err == nil {
+		t.Error("65 tokens were given 64 positions")
+	}
+}
+
 // By hand, at distance 10 of 20 tokens.
 func TestBias(t *testing.T) {
 	for _, c := range []struct {

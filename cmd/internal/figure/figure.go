@@ -108,7 +108,22 @@ func write(p *plot.Plot, legend *plot.Legend, w io.Writer, width, height vg.Leng
 		legend.Draw(draw.Crop(area, 0, 0, 0, -3*margin))
 		area = draw.Crop(area, 0, -size.X-2*margin, 0, 0)
 	}
+	if _, log := p.X.Scale.(plot.LogScale); log {
+		area = labelled(p, area)
+	}
 	p.Draw(area)
 	_, err = c.WriteTo(w)
 	return err
+}
+
+// labelled writes the label of a logarithmic axis under the place of a plot, and returns that place:
+// Gonum looks for the label's middle at the mean of the axis's ends, and keeps room for it at the right.
+func labelled(p *plot.Plot, area draw.Canvas) draw.Canvas {
+	label, style := p.X.Label.Text, p.X.Label.TextStyle
+	p.X.Label.Text = ""
+	style.XAlign, style.YAlign = draw.XCenter, draw.YBottom
+	rest := draw.Crop(area, 0, 0, style.Height(label)+p.X.Label.Padding+style.FontExtents().Descent, 0)
+	numbers := p.DataCanvas(rest)
+	area.FillText(style, vg.Point{X: numbers.Center().X, Y: area.Min.Y}, label)
+	return rest
 }

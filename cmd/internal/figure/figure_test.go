@@ -66,6 +66,32 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// Axes have a few round numbers, and 0 without a sign.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		labels    []string
+	}{
+		{-0.08, 0.97, []string{">0<", ">0.2<", ">0.4<", ">0.6<", ">0.8<"}},
+		{-127.5, 0, []string{">-120<", ">-60<", ">0<"}},
+		{0, 31, []string{">0<", ">10<", ">30<"}},
+	} {
+		var b bytes.Buffer
+		l := figure.Lines{Series: []figure.Series{{X: []float64{1, 900}, Y: []float64{c.low, c.high}}}, LogX: true, XLabel: "tokens apart"}
+		if err := l.Write(&b, "svg", figure.Light); err != nil {
+			t.Fatal(err)
+		}
+		for _, label := range append(c.labels, ">tokens apart<") {
+			if !bytes.Contains(b.Bytes(), []byte(label)) {
+				t.Errorf("%g to %g: there is no %q", c.low, c.high, label)
+			}
+		}
+		if bytes.Contains(b.Bytes(), []byte(">-0<")) {
+			t.Errorf("%g to %g: there is a -0", c.low, c.high)
+		}
+	}
+}
+
 func TestFormat(t *testing.T) {
 	for path, want := range map[string]string{"a.png": "png", "b/c.SVG": "svg", "a.gif": "", "png": ""} {
 		if got, err := figure.Format(path); got != want || (err == nil) != (want != "") {

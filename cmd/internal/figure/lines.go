@@ -81,6 +81,7 @@ func points(s Series) (xy plotter.XYs) {
 
 // axis makes an axis logarithmic, or one that counts tokens.
 func axis(a *plot.Axis, log, tokens bool) {
+	a.Tick.Marker = roundTicks{}
 	if log {
 		a.Scale = plot.LogScale{}
 		a.Tick.Marker = logTicks{}
@@ -88,6 +89,24 @@ func axis(a *plot.Axis, log, tokens bool) {
 	if tokens {
 		a.Tick.Marker = tokenTicks{log}
 	}
+}
+
+// roundTicks are multiples of 1, 2 or 5 times a power of ten.
+type roundTicks struct{}
+
+func (roundTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	power := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	step := power
+	for _, digit := range []float64{2, 5, 10} {
+		if (high-low)/step > 7 {
+			step = digit * power
+		}
+	}
+	for i := math.Ceil(low / step); i*step <= high; i++ {
+		x := i*step + 0 // -0 + 0 is 0
+		ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%.6g", x)})
+	}
+	return ticks
 }
 
 // logTicks are round numbers, closer to one another where the axis is short.
