@@ -1,9 +1,9 @@
 // Package customop is the Go side of the project's ONNX Runtime custom op: its
-// one specification, the nodes written from it, and the way to the library that
+// specification, the nodes written from it, and the way to the library that
 // computes it.
 //
-// RotaryAttentionSpec is the specification. The kernels' header, the node
-// builder RotaryAttention and docs/ops.md are generated from it.
+// RotaryAttentionSpec and RotarySpec are the specifications. The kernels' header, the
+// node builders RotaryAttention and Rotary and docs/ops.md are generated from them.
 //
 // A program that runs a patched model needs two shared libraries: ONNX Runtime
 // itself and the op library, librope_ops. InitRuntime and Register find both,

@@ -55,15 +55,16 @@ func (h halfType) casts(node *onnx.Node) []*onnx.Node {
 		return c
 	}
 	var list []*onnx.Node
+	spec := customop.Specs[slices.IndexFunc(customop.Specs, func(s customop.Spec) bool { return s.Name == node.OpType })]
 	for i, name := range node.Inputs {
-		if name != "" && customop.RotaryAttentionSpec.Inputs[i].Type == "T" {
+		if name != "" && spec.Inputs[i].Type == "T" {
 			list = append(list, cast(name, name+" in 16 bits", h.typ))
 			node.Inputs[i] = name + " in 16 bits"
 		}
 	}
 	list = append(list, node)
 	for i, name := range node.Outputs {
-		if name != "" && customop.RotaryAttentionSpec.Outputs[i].Type == "T" {
+		if name != "" && spec.Outputs[i].Type == "T" {
 			list = append(list, cast(name+" in 16 bits", name, onnx.Float))
 			node.Outputs[i] = name + " in 16 bits"
 		}

@@ -12,12 +12,16 @@ const SpecVersion = 7
 // NumberedSince is the version of the specification that brought numbered names of an op.
 const NumberedSince = 5
 
+// Specs are the specifications of all ops of the domain.
+var Specs = []Spec{RotaryAttentionSpec, RotarySpec}
+
 // Spec is the one description of an op; the C header, the Go node builder and
 // docs/ops.md are generated from it (go generate ./customop).
 type Spec struct {
 	Name       string
 	Names      int // under which the library knows the op: Name, Name_2, … (OpTypes)
 	Doc        string
+	Beyond     string // what the kernels do and the op's fallback does not
 	Inputs     []Value
 	Outputs    []Value
 	Attributes []Attribute
@@ -66,6 +70,7 @@ var RotaryAttentionSpec = Spec{
 		"s = softcap·tanh((c + bias_before_softcap)/softcap) + attention_bias + d(i,j), where no softcap leaves c + bias_before_softcap, and d(i,j) is 0 without distance_slopes and distance_starts; output = Σ over visible j of softmax(s)·v_j. " +
 		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain; with position_axes each pair has a p of its own, and with query_factors and key_factors all channels are multiplied by these after that. " +
 		"A query that sees no key gives zeros. More than one band needs causal = 1.",
+	Beyond: "The kernel refuses positions and document ids out of range, a cache length beyond the buffer's capacity with a sentence of its own (the fallback ends with an error of ScatterND), shared memory of past and present that overlaps otherwise than as one buffer, and a position − index that is not one number in a row. It gives zeros for queries against another text (`cross`) of no token, where the fallback ends with an error of Reshape. A key or value that is hidden from a query and is infinite or NaN does not touch the kernel's output; in the fallback, as in most exporters' graphs, it does (zero times infinity), except behind the tokens of a buffer of fixed capacity. The fallback computes all scores at once, so its memory grows with the square of the length; the softcap is in float64.",
 	Inputs: []Value{
 		{Name: "query", Type: "T", Shape: "[batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]", Since: 1, Doc: "Query before rotation."},
 		{Name: "key", Type: "T", Shape: "[batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]", Since: 1, Doc: "New keys before rotation."},

@@ -35,11 +35,9 @@ constexpr DeviceMemory kCudaMemory = {"Cuda",
 }  // namespace
 
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
-  std::vector<OrtCustomOp> ops = CpuOps(infer_shapes);
-  ops.push_back(MakeOp<float, CudaEngine>(infer_shapes));
-  ops.push_back(MakeOp<Float16, CudaEngine>(infer_shapes));
-  ops.push_back(MakeOp<BFloat16, CudaEngine>(infer_shapes));
-  return ops;
+  return Joined({CpuOps(infer_shapes), MakeAttentionOps<float, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, CudaEngine>(infer_shapes)});
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {

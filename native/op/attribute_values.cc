@@ -2,7 +2,19 @@
 
 #include <cmath>
 
+#include "spec.gen.h"
+
 namespace rope {
+
+void CheckSpecVersion(const NodeInfo& node) {
+  const auto version = node.GetInt(spec::kAttrSpecVersion);
+  if (!version) node.RefuseAttribute(spec::kAttrSpecVersion, " is missing");
+  if (*version > spec::kSpecVersion) {
+    throw Failure(Text(node.title(), " was written for spec version ", *version,
+                       "; this library knows ", spec::kSpecVersion, ": update librope_ops"));
+  }
+  if (*version < 1) node.Refuse("spec version ", *version, " does not exist; the first is 1");
+}
 
 int64_t RequiredHeads(const NodeInfo& node, const char* name) {
   const auto value = node.GetInt(name);

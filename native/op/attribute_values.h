@@ -9,6 +9,9 @@
 
 namespace rope {
 
+// The version of the specification, which must be one that this library knows.
+void CheckSpecVersion(const NodeInfo& node);
+
 // A number of heads, which must be given and at least 1.
 int64_t RequiredHeads(const NodeInfo& node, const char* name);
 

@@ -11,19 +11,6 @@
 namespace rope {
 namespace {
 
-void CheckSpecVersion(const NodeInfo& node, const std::string& name) {
-  const auto version = node.GetInt(spec::kAttrSpecVersion);
-  if (!version) node.RefuseAttribute(spec::kAttrSpecVersion, " is missing");
-  if (*version > spec::kSpecVersion) {
-    throw Failure(Text("node '", name, "' was written for spec version ", *version, " of ",
-                       spec::kRotaryAttention, "; this library knows ", spec::kSpecVersion,
-                       ": update librope_ops"));
-  }
-  if (*version < 1) {
-    node.Refuse("spec version ", *version, " does not exist; the first is 1");
-  }
-}
-
 bool IsDefault(const NodeInfo& node, const spec::ReservedAttribute& attribute) {
   const std::string type = attribute.type;
   if (type == "int") {
@@ -336,19 +323,10 @@ void ReadFactors(const NodeInfo& node, AttentionParams& params) {
 
 }  // namespace
 
-std::string NodeName(const OrtApi& api, const OrtKernelInfo* info) {
-  size_t size = 0;
-  if (!Worked(api, api.KernelInfo_GetNodeName(info, nullptr, &size))) return "(unnamed)";
-  std::string name(size, '\0');
-  if (!Worked(api, api.KernelInfo_GetNodeName(info, name.data(), &size))) return "(unnamed)";
-  while (!name.empty() && name.back() == '\0') name.pop_back();
-  return name.empty() ? "(unnamed)" : name;
-}
-
 AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
                                const std::string& name) {
   const NodeInfo node(api, info, name);
-  CheckSpecVersion(node, name);
+  CheckSpecVersion(node);
   CheckReserved(node);
   CheckPairs(node);
 
@@ -384,31 +362,6 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.cross = ReadCross(node, params);
   ReadDistances(node, params);
   return params;
-}
-
-RunFrequencies ReadRunFrequencies(const OrtApi& api, const OrtKernelInfo* info,
-                                  const std::string& name, const AttentionParams& params) {
-  const NodeInfo node(api, info, name);
-  RunFrequencies run;
-  run.trained = NonNegative(node, spec::kAttrTrainedLength, spec::kDefaultTrainedLength);
-  run.long_frequencies = FiniteFloats(node, spec::kAttrLongFrequencies);
-  run.ntk = FiniteFloat(node, spec::kAttrDynamicNtk, spec::kDefaultDynamicNtk);
-  run.linear = Flag(node, spec::kAttrDynamicLinear, spec::kDefaultDynamicLinear);
-  const int given = !run.long_frequencies.empty() + (run.ntk != 0) + run.linear;
-  if (given != (run.any() ? 1 : 0)) {
-    node.RefuseAttribute(spec::kAttrTrainedLength, " is ", run.trained, "; with it exactly one of ",
-                         spec::kAttrLongFrequencies, ", ", spec::kAttrDynamicNtk, " and ",
-                         spec::kAttrDynamicLinear, " must be given, and without it none");
-  }
-  if (!run.long_frequencies.empty() && run.long_frequencies.size() != params.frequencies.size()) {
-    node.RefuseAttribute(spec::kAttrLongFrequencies, " has ", run.long_frequencies.size(),
-                         " values, ", spec::kAttrFrequencies, " has ", params.frequencies.size());
-  }
-  if (run.ntk != 0 && (run.ntk < 1 || params.frequencies.size() < 2)) {
-    node.RefuseAttribute(spec::kAttrDynamicNtk, " is ", run.ntk,
-                         "; it must be at least 1 and needs two frequencies");
-  }
-  return run;
 }
 
 }  // namespace rope

@@ -2,6 +2,17 @@
 
 namespace rope {
 
+std::string NodeTitle(const OrtApi& api, const OrtKernelInfo* info, const char* op) {
+  size_t size = 0;
+  std::string name;
+  if (Worked(api, api.KernelInfo_GetNodeName(info, nullptr, &size))) {
+    name.resize(size);
+    if (!Worked(api, api.KernelInfo_GetNodeName(info, name.data(), &size))) name.clear();
+  }
+  while (!name.empty() && name.back() == '\0') name.pop_back();
+  return Text(op, " node '", name.empty() ? "(unnamed)" : name, "'");
+}
+
 // A missing attribute and one of another type give the same error code and a
 // text that differs between versions, so the other types are tried.
 void NodeInfo::RefuseOtherType(const char* name, const char* wanted) const {

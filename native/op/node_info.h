@@ -12,12 +12,18 @@
 
 namespace rope {
 
+// What error sentences call a node: "<op> node '<name>'", "(unnamed)" if it has no name.
+std::string NodeTitle(const OrtApi& api, const OrtKernelInfo* info, const char* op);
+
 // Each Get… returns nothing if the node lacks the attribute and throws Failure
 // if the attribute has another type.
 class NodeInfo {
  public:
   NodeInfo(const OrtApi& api, const OrtKernelInfo* info, std::string node)
       : api_(api), info_(info), node_(std::move(node)) {}
+
+  // As NodeTitle gave it.
+  const std::string& title() const { return node_; }
 
   std::optional<int64_t> GetInt(const char* name) const;
   std::optional<float> GetFloat(const char* name) const;

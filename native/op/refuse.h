@@ -5,7 +5,6 @@
 #include <string>
 
 #include "ort_api.h"
-#include "spec.gen.h"
 
 namespace rope {
 
@@ -24,10 +23,10 @@ std::string Text(const Parts&... parts) {
   return text;
 }
 
-// "RotaryAttention node '…': <parts>".
+// "<node>: <parts>" for a node as NodeTitle calls it.
 template <typename... Parts>
 std::string NodeText(const std::string& node, const Parts&... parts) {
-  return Text(spec::kRotaryAttention, " node '", node, "': ", parts...);
+  return Text(node, ": ", parts...);
 }
 
 // Throws Failure(NodeText(...)).

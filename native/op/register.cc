@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cpu_target.h"
@@ -22,29 +21,11 @@ bool CanInferShapes(const char* version) {
   return major > 1 || (major == 1 && minor >= 24);
 }
 
-template <size_t i>
-const char* ORT_API_CALL NameOf(const OrtCustomOp*) {
-  return spec::kRotaryAttentionNames[i];
-}
-
-// The ops under each of the op's names.
-template <size_t... i>
-std::vector<OrtCustomOp> UnderAllNames(const std::vector<OrtCustomOp>& ops,
-                                       std::index_sequence<i...>) {
-  std::vector<OrtCustomOp> named;
-  for (OrtCustomOp op : ops) {
-    ((op.GetName = NameOf<i>, named.push_back(op)), ...);
-  }
-  return named;
-}
-
-// The ops, one for each element type and device, and their domain live as long as the process:
-// sessions share them.
+// The ops, one for each name, element type and device, and their domain live as long as the
+// process: sessions share them.
 OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
   SetApi(&api);
-  static const std::vector<OrtCustomOp> ops =
-      UnderAllNames(LibraryOps(CanInferShapes(version)),
-                    std::make_index_sequence<spec::kRotaryAttentionNames.size()>());
+  static const std::vector<OrtCustomOp> ops = LibraryOps(CanInferShapes(version));
   OrtCustomOpDomain* domain = nullptr;
   Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
   for (const OrtCustomOp& op : ops) {

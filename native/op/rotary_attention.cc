@@ -2,6 +2,7 @@
 
 #include "ort_host.h"
 #include "rotary_attention_op.h"
+#include "rotary_op.h"
 
 namespace rope {
 namespace {
@@ -28,6 +29,12 @@ class CpuEngine {
     OrtHost host(api_, context, memory_);
     return RunAttention(params, args, host) ? "" : "out of memory";
   }
+  template <typename T>
+  std::string Run(OrtKernelContext* context, const RotaryParams& params,
+                  const RotaryArgs<T>& args) const {
+    OrtHost host(api_, context, memory_);
+    return RunRotary(params, args, host) ? "" : "out of memory";
+  }
 
  private:
   const OrtApi& api_;
@@ -41,8 +48,12 @@ const OrtApi& Api() { return *g_api; }
 bool HasApi() { return g_api != nullptr; }
 
 std::vector<OrtCustomOp> CpuOps(bool infer_shapes) {
-  return {MakeOp<float, CpuEngine>(infer_shapes), MakeOp<Float16, CpuEngine>(infer_shapes),
-          MakeOp<BFloat16, CpuEngine>(infer_shapes)};
+  return Joined({MakeAttentionOps<float, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, CpuEngine>(infer_shapes),
+                 MakeRotaryOps<float, CpuEngine>(infer_shapes),
+                 MakeRotaryOps<Float16, CpuEngine>(infer_shapes),
+                 MakeRotaryOps<BFloat16, CpuEngine>(infer_shapes)});
 }
 
 }  // namespace rope

@@ -8,8 +8,11 @@
 #include "attention.h"
 #include "attributes.h"
 #include "inputs.h"
+#include "make_op.h"
+#include "node_info.h"
 #include "refuse.h"
 #include "rotary_attention.h"
+#include "run_frequencies.h"
 #include "spec.gen.h"
 
 namespace rope {
@@ -30,11 +33,16 @@ namespace rope {
 template <typename T, typename Engine>
 class RotaryAttention {
  public:
+  using Slots = spec::rotary_attention::Slots;
+  using Element = T;
+  static constexpr const char* kProvider = Engine::kProvider;
+  static OrtMemType MemoryOf(size_t input) { return Engine::MemoryOf(input); }
+
   RotaryAttention(const OrtApi& api, const OrtKernelInfo* info)
       : api_(api),
-        node_(NodeName(api, info)),
+        node_(NodeTitle(api, info, Slots::kName)),
         params_(ReadAttributes(api, info, node_)),
-        run_frequencies_(ReadRunFrequencies(api, info, node_, params_)),
+        run_frequencies_(ReadRunFrequencies(NodeInfo(api, info, node_), params_.frequencies)),
         engine_(api) {}
   RotaryAttention(const RotaryAttention&) = delete;
   RotaryAttention& operator=(const RotaryAttention&) = delete;
@@ -122,95 +130,11 @@ class RotaryAttention {
   const Engine engine_;
 };
 
-template <typename Op>
-OrtStatusPtr ORT_API_CALL CreateKernel(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo* info,
-                                       void** kernel) {
-  return Guarded(Api(), [&] { *kernel = new Op(Api(), info); });
-}
-
-template <typename Op>
-OrtStatusPtr ORT_API_CALL Compute(void* kernel, OrtKernelContext* context) {
-  return Guarded(Api(), [&] { static_cast<const Op*>(kernel)->Compute(context); });
-}
-
-template <typename Op>
-void ORT_API_CALL Destroy(void* kernel) {
-  delete static_cast<Op*>(kernel);
-}
-
-inline const char* ORT_API_CALL Name(const OrtCustomOp*) { return spec::kRotaryAttention; }
-template <typename Engine>
-const char* ORT_API_CALL Provider(const OrtCustomOp*) {
-  return Engine::kProvider;
-}
-inline size_t ORT_API_CALL InputCount(const OrtCustomOp*) { return spec::kInputCount; }
-inline size_t ORT_API_CALL OutputCount(const OrtCustomOp*) { return spec::kOutputCount; }
-template <typename Engine>
-OrtMemType ORT_API_CALL MemoryType(const OrtCustomOp*, size_t i) {
-  return Engine::MemoryOf(i);
-}
-inline int ORT_API_CALL One(const OrtCustomOp*) { return 1; }
-
-template <typename T>
-inline constexpr ONNXTensorElementDataType kElementType = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-template <>
-inline constexpr ONNXTensorElementDataType kElementType<float> =
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-template <>
-inline constexpr ONNXTensorElementDataType kElementType<Float16> =
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
-template <>
-inline constexpr ONNXTensorElementDataType kElementType<BFloat16> =
-    ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
-
-template <typename T>
-ONNXTensorElementDataType ElementType(const std::string& type) {
-  if (type == "int64") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-  if (type == "int32") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
-  if (type == "float") return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-  return kElementType<T>;
-}
-
-template <typename T>
-ONNXTensorElementDataType ORT_API_CALL InputType(const OrtCustomOp*, size_t i) {
-  return ElementType<T>(spec::kInputTypes[i]);
-}
-
-template <typename T>
-ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t i) {
-  return ElementType<T>(spec::kOutputTypes[i]);
-}
-
-inline OrtCustomOpInputOutputCharacteristic ORT_API_CALL InputKind(const OrtCustomOp*, size_t i) {
-  return spec::kInputOptional[i] ? INPUT_OUTPUT_OPTIONAL : INPUT_OUTPUT_REQUIRED;
-}
-
-inline OrtCustomOpInputOutputCharacteristic ORT_API_CALL OutputKind(const OrtCustomOp*, size_t i) {
-  return spec::kOutputOptional[i] ? INPUT_OUTPUT_OPTIONAL : INPUT_OUTPUT_REQUIRED;
-}
-
-// The op for tensors of type T. Without `infer_shapes` the runtime gets no shape
-// function.
+// The op for tensors of type T under all its names. Without `infer_shapes` the runtime gets no
+// shape function.
 template <typename T, typename Engine>
-OrtCustomOp MakeOp(bool infer_shapes) {
-  using Op = RotaryAttention<T, Engine>;
-  OrtCustomOp op{};
-  op.version = kApiVersion;
-  op.GetName = Name;
-  op.GetExecutionProviderType = Provider<Engine>;
-  op.GetInputType = InputType<T>;
-  op.GetInputTypeCount = InputCount;
-  op.GetOutputType = OutputType<T>;
-  op.GetOutputTypeCount = OutputCount;
-  op.KernelDestroy = Destroy<Op>;
-  op.GetInputCharacteristic = InputKind;
-  op.GetOutputCharacteristic = OutputKind;
-  op.GetInputMemoryType = MemoryType<Engine>;
-  op.CreateKernelV2 = CreateKernel<Op>;
-  op.KernelComputeV2 = Compute<Op>;
-  op.InferOutputShapeFn = infer_shapes ? InferRotaryAttentionShapes : nullptr;
-  op.GetStartVersion = One;
-  return op;
+std::vector<OrtCustomOp> MakeAttentionOps(bool infer_shapes) {
+  return MakeOps<RotaryAttention<T, Engine>>(infer_shapes ? InferRotaryAttentionShapes : nullptr);
 }
 
 }  // namespace rope

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "node_info.h"
 
 namespace rope {
 
@@ -37,6 +38,9 @@ struct RunFrequencies {
     return out;
   }
 };
+
+// Reads the attributes, which have the same names at every op.
+RunFrequencies ReadRunFrequencies(const NodeInfo& node, const std::vector<float>& frequencies);
 
 // How many positions a call reaches: what its caller says, else the largest of a
 // real token on any axis + 1, 0 without any.

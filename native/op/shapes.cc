@@ -29,38 +29,19 @@ struct InputShape {
   std::vector<Dim> dims;
 };
 
+// What an op's shape function may ask and say. It says only the shape of the output that every
+// node has: the runtime does not say how many outputs a node has, and writing a shape beyond the
+// last one corrupts memory (seen on 1.24.4). Other outputs stay with the graph's own declarations.
 class ShapeInference {
  public:
   ShapeInference(const OrtApi& api, OrtShapeInferContext* context) : api_(api), context_(context) {
     Check(api, api.ShapeInferContext_GetInputCount(context, &input_count_), "GetInputCount");
   }
 
-  // Only the output that every node has: the runtime does not say how many
-  // outputs a node has, and writing a shape beyond the last one corrupts memory
-  // (seen on 1.24.4). The caches' shapes stay with the graph's own declarations.
-  void Run() {
-    const InputShape query = Read(spec::kQuery);
-    const InputShape value = Read(spec::kValue);
-    const size_t rank = query.dims.size();
-    if (rank != 3 && rank != 4) return;
-    const int64_t heads = Attribute(spec::kAttrNumHeads);
-    const Dim channels = Channels(value, Attribute(spec::kAttrKvNumHeads));
-    if (rank == 4) {
-      WriteOutput(query.type, {query.dims[0], query.dims[1], query.dims[2], channels});
-    } else {
-      constexpr int64_t kMost = INT32_MAX;  // of each, so that the product fits
-      const bool known =
-          channels.number > 0 && channels.number <= kMost && heads > 0 && heads <= kMost;
-      WriteOutput(query.type, {query.dims[0], query.dims[1],
-                               known ? Dim{heads * channels.number, ""} : Unknown()});
-    }
-  }
-
- private:
-  InputShape Read(spec::RotaryAttentionInput i) const {
+  InputShape Read(size_t i) const {
     InputShape shape;
     OrtTensorTypeAndShapeInfo* info = nullptr;  // stays the context's
-    if (static_cast<size_t>(i) >= input_count_ ||
+    if (i >= input_count_ ||
         !Worked(api_, api_.ShapeInferContext_GetInputTypeShape(context_, i, &info)) ||
         info == nullptr) {
       return shape;
@@ -91,14 +72,6 @@ class ShapeInference {
     return value;
   }
 
-  static Dim Channels(const InputShape& shape, int64_t heads) {
-    if (shape.dims.size() == 4) return shape.dims[3];
-    if (shape.dims.size() == 3 && shape.dims[2].number > 0 && heads > 0) {
-      return {shape.dims[2].number / heads, ""};
-    }
-    return Unknown();
-  }
-
   void WriteOutput(ONNXTensorElementDataType type, std::vector<Dim> dims) const {
     OrtTensorTypeAndShapeInfo* info = nullptr;
     if (!Worked(api_, api_.CreateTensorTypeAndShapeInfo(&info))) return;
@@ -112,21 +85,59 @@ class ShapeInference {
     if (Worked(api_, api_.SetTensorElementType(info, type)) &&
         Worked(api_, api_.SetDimensions(info, numbers.data(), numbers.size())) &&
         Worked(api_, api_.SetSymbolicDimensions(info, names.data(), names.size()))) {
-      Worked(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, spec::kOutput, info));
+      Worked(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, kFirst, info));
     }
     api_.ReleaseTensorTypeAndShapeInfo(info);
   }
+
+ private:
+  static constexpr size_t kFirst = 0;  // the output that every node has
 
   const OrtApi& api_;
   OrtShapeInferContext* context_;
   size_t input_count_ = 0;
 };
 
+Dim Channels(const InputShape& shape, int64_t heads) {
+  if (shape.dims.size() == 4) return shape.dims[3];
+  if (shape.dims.size() == 3 && shape.dims[2].number > 0 && heads > 0) {
+    return {shape.dims[2].number / heads, ""};
+  }
+  return Unknown();
+}
+
+void InferAttention(const ShapeInference& node) {
+  const InputShape query = node.Read(spec::kQuery);
+  const InputShape value = node.Read(spec::kValue);
+  const size_t rank = query.dims.size();
+  if (rank != 3 && rank != 4) return;
+  const int64_t heads = node.Attribute(spec::kAttrNumHeads);
+  const Dim channels = Channels(value, node.Attribute(spec::kAttrKvNumHeads));
+  if (rank == 4) {
+    node.WriteOutput(query.type, {query.dims[0], query.dims[1], query.dims[2], channels});
+  } else {
+    constexpr int64_t kMost = INT32_MAX;  // of each, so that the product fits
+    const bool known =
+        channels.number > 0 && channels.number <= kMost && heads > 0 && heads <= kMost;
+    node.WriteOutput(query.type, {query.dims[0], query.dims[1],
+                                  known ? Dim{heads * channels.number, ""} : Unknown()});
+  }
+}
+
 }  // namespace
 
 OrtStatusPtr ORT_API_CALL InferRotaryAttentionShapes(const OrtCustomOp*,
                                                      OrtShapeInferContext* context) {
-  return Guarded(Api(), [&] { ShapeInference(Api(), context).Run(); });
+  return Guarded(Api(), [&] { InferAttention(ShapeInference(Api(), context)); });
+}
+
+// With the input's shape the output may have the input's buffer.
+OrtStatusPtr ORT_API_CALL InferRotaryShapes(const OrtCustomOp*, OrtShapeInferContext* context) {
+  return Guarded(Api(), [&] {
+    const ShapeInference node(Api(), context);
+    const InputShape query = node.Read(spec::rotary::kQuery);
+    if (!query.dims.empty()) node.WriteOutput(query.type, query.dims);
+  });
 }
 
 }  // namespace rope

@@ -3,6 +3,7 @@
 #define ROPE_SPEC_GEN_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace rope::spec {
@@ -12,6 +13,21 @@ inline constexpr int kSpecVersion = 7;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
 inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=7";
 inline constexpr char kDomain[] = "rope.rewrite";
+
+// What is named, but refused by the kernels of this version.
+struct ReservedSlot {
+  int index;
+  const char* reason;
+};
+struct ReservedAttribute {
+  const char* name;
+  const char* type;
+  const char* default_value;
+  const char* reason;
+};
+
+// The first op's names stand in rope::spec itself.
+inline namespace rotary_attention {
 
 inline constexpr char kRotaryAttention[] = "RotaryAttention";
 // All names of the op. They mean the same.
@@ -178,16 +194,16 @@ inline constexpr int64_t kDefaultDocumentStart = 0;
 inline constexpr char kDefaultPrecision[] = "exact";
 inline constexpr char kDefaultCache[] = "rotated";
 
-// What is named, but refused by the kernels of this version.
-struct ReservedSlot {
-  int index;
-  const char* reason;
-};
-struct ReservedAttribute {
-  const char* name;
-  const char* type;
-  const char* default_value;
-  const char* reason;
+// The op's inputs and outputs, for what is written for any op.
+struct Slots {
+  static constexpr const char* kName = kRotaryAttention;
+  static constexpr const auto& kNames = kRotaryAttentionNames;
+  static constexpr size_t kInputs = kInputCount;
+  static constexpr size_t kOutputs = kOutputCount;
+  static constexpr const char* InputType(size_t i) { return kInputTypes[i]; }
+  static constexpr const char* OutputType(size_t i) { return kOutputTypes[i]; }
+  static constexpr bool InputOptional(size_t i) { return kInputOptional[i]; }
+  static constexpr bool OutputOptional(size_t i) { return kOutputOptional[i]; }
 };
 
 inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
@@ -196,6 +212,122 @@ inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
 }};
 inline constexpr std::array<ReservedAttribute, 0> kReservedAttributes = {{
 }};
+
+}  // namespace rotary_attention
+
+namespace rotary {
+
+inline constexpr char kRotary[] = "Rotary";
+// All names of the op. They mean the same.
+inline constexpr std::array<const char*, 8> kRotaryNames = {
+    "Rotary",
+    "Rotary_2",
+    "Rotary_3",
+    "Rotary_4",
+    "Rotary_5",
+    "Rotary_6",
+    "Rotary_7",
+    "Rotary_8",
+};
+
+enum RotaryInput {
+  kQuery = 0,
+  kKey,
+  kPositionIds,
+  kCuSeqlens,
+  kSeqlenOffsets,
+  kMaxSeqlen,
+  kInputCount,
+};
+
+enum RotaryOutput {
+  kRotatedQuery = 0,
+  kRotatedKey,
+  kOutputCount,
+};
+
+// Names, types ("T" is the node's element type) and optionality, by index.
+inline constexpr const char* kInputNames[] = {
+    "query",
+    "key",
+    "position_ids",
+    "cu_seqlens",
+    "seqlen_offsets",
+    "max_seqlen",
+};
+inline constexpr const char* kInputTypes[] = {
+    "T",
+    "T",
+    "int64",
+    "int32",
+    "int32",
+    "int32",
+};
+inline constexpr bool kInputOptional[] = {
+    false,
+    true,
+    true,
+    true,
+    true,
+    true,
+};
+inline constexpr const char* kOutputNames[] = {
+    "rotated_query",
+    "rotated_key",
+};
+inline constexpr const char* kOutputTypes[] = {
+    "T",
+    "T",
+};
+inline constexpr bool kOutputOptional[] = {
+    false,
+    true,
+};
+
+// Attributes, and the defaults of those that have one (a list's is empty).
+inline constexpr char kAttrSpecVersion[] = "spec_version";
+inline constexpr char kAttrTensorFormat[] = "tensor_format";
+inline constexpr char kAttrInterleaved[] = "interleaved";
+inline constexpr char kAttrFrequencies[] = "frequencies";
+inline constexpr char kAttrGain[] = "gain";
+inline constexpr char kAttrRotaryOffset[] = "rotary_offset";
+inline constexpr char kAttrInverse[] = "inverse";
+inline constexpr char kAttrExactAngles[] = "exact_angles";
+inline constexpr char kAttrPositionAxes[] = "position_axes";
+inline constexpr char kAttrTrainedLength[] = "trained_length";
+inline constexpr char kAttrLongFrequencies[] = "long_frequencies";
+inline constexpr char kAttrDynamicNtk[] = "dynamic_ntk";
+inline constexpr char kAttrDynamicLinear[] = "dynamic_linear";
+inline constexpr char kDefaultTensorFormat[] = "bshd";
+inline constexpr int64_t kDefaultInterleaved = 0;
+inline constexpr float kDefaultGain = 1;
+inline constexpr int64_t kDefaultRotaryOffset = 0;
+inline constexpr int64_t kDefaultInverse = 0;
+inline constexpr int64_t kDefaultExactAngles = 0;
+inline constexpr int64_t kDefaultTrainedLength = 0;
+inline constexpr float kDefaultDynamicNtk = 0;
+inline constexpr int64_t kDefaultDynamicLinear = 0;
+
+// The op's inputs and outputs, for what is written for any op.
+struct Slots {
+  static constexpr const char* kName = kRotary;
+  static constexpr const auto& kNames = kRotaryNames;
+  static constexpr size_t kInputs = kInputCount;
+  static constexpr size_t kOutputs = kOutputCount;
+  static constexpr const char* InputType(size_t i) { return kInputTypes[i]; }
+  static constexpr const char* OutputType(size_t i) { return kOutputTypes[i]; }
+  static constexpr bool InputOptional(size_t i) { return kInputOptional[i]; }
+  static constexpr bool OutputOptional(size_t i) { return kOutputOptional[i]; }
+};
+
+inline constexpr std::array<ReservedSlot, 0> kReservedInputs = {{
+}};
+inline constexpr std::array<ReservedSlot, 0> kReservedOutputs = {{
+}};
+inline constexpr std::array<ReservedAttribute, 0> kReservedAttributes = {{
+}};
+
+}  // namespace rotary
 
 }  // namespace rope::spec
 

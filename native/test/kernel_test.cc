@@ -7,6 +7,7 @@
 #include "check.h"
 #include "hwy/highway.h"
 #include "non_finite_test.h"
+#include "rotary_test.h"
 #include "vector_test.h"
 
 int main(int argc, char** argv) {
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
     rope::test::TestBehaviour(names[t]);
     rope::test::TestNonFiniteNumbers(names[t]);
     rope::test::TestWorkingMemory(names[t]);
+    rope::test::TestRotary(names[t], cases);
+    rope::test::TestLargeRotary(names[t]);
   }
   rope::test::TestAccuracy(names, choose, cases, budget);
   std::printf("%d cases on", cases);

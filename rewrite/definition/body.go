@@ -41,6 +41,9 @@ const castLike = 15
 // newBody returns an empty body for a group.
 func newBody(g *group, opset int64) *body {
 	w := &body{group: g, opset: opset, made: map[string]int{}, refs: map[string]string{}, same: map[string]string{}}
+	if g.rotary.format != "" {
+		return w // whose inputs rotary names
+	}
 	for i, to := range []*string{&w.names.query, &w.names.key, &w.names.value, &w.names.pastKey, &w.names.pastValue, &w.names.positions, &w.names.mask,
 		&w.names.bias, &w.names.cacheLength, &w.names.documents, &w.names.sinks, &w.names.early, &w.names.total} {
 		name := customop.RotaryAttentionSpec.Inputs[i].Name

@@ -27,6 +27,8 @@ type form struct {
 	chunk                          bool
 
 	slopes, buckets, distancesShown bool
+
+	rotary rotaryForm // of Rotary, whose rotation the fields above describe
 }
 
 // formOf returns the form of an op.
@@ -89,15 +91,26 @@ func Read(n *onnx.Node) (customop.RotaryAttention, error) {
 	return customop.ParseRotaryAttention(ir.ToCustom(n))
 }
 
+// readForm reads a node of any op, as what an attention of the same rotation has, and its form.
+func readForm(n *onnx.Node, flat func(*onnx.Node) bool) (customop.RotaryAttention, form, error) {
+	if isRotary(n) {
+		return readRotary(n)
+	}
+	op, err := Read(n)
+	if err != nil {
+		return op, form{}, err
+	}
+	return op, formOf(n, op, flat(n)), nil
+}
+
 // groups sorts the ops of a list by their form, in the order of the list.
 func groups(nodes []*onnx.Node, flat func(*onnx.Node) bool) (list []*group, err error) {
 	of := map[form]*group{}
 	for _, n := range nodes {
-		op, err := Read(n)
+		op, f, err := readForm(n, flat)
 		if err != nil {
 			return nil, err
 		}
-		f := formOf(n, op, flat(n))
 		if of[f] == nil {
 			of[f] = &group{form: f}
 			list = append(list, of[f])

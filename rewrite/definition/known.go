@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -49,7 +48,7 @@ func Fingerprint(m *onnx.Model, f *onnx.Function) string {
 	}
 	// The name, the version of the operators and what attributes its nodes have are the model's.
 	body := *f
-	body.Name, body.Opsets, body.AttributeNames = customop.RotaryAttentionSpec.Name, nil, nil
+	body.Name, body.Opsets, body.AttributeNames = list[0].spec().Name, nil, nil
 	sum := sha256.Sum256([]byte(list[0].text() + "\n" + Text(&body)))
 	return hex.EncodeToString(sum[:16])
 }

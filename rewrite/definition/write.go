@@ -26,8 +26,8 @@ const oldestIR = 8
 // The error wraps ErrUndefined and says why there can be no functions; the model is then as
 // Remove leaves it.
 func Write(m *onnx.Model) ([]*onnx.Function, error) {
-	list, err := write(m, func(structures int) ([]string, error) {
-		names := customop.RotaryAttentionSpec.OpTypes()
+	list, err := write(m, func(spec customop.Spec, structures int) ([]string, error) {
+		names := spec.OpTypes()
 		if structures > len(names) {
 			return nil, fmt.Errorf("its layers have %d different structures, more than the %d names of the op", structures, len(names))
 		}
@@ -42,9 +42,9 @@ func Write(m *onnx.Model) ([]*onnx.Function, error) {
 // Draft is Write for ops that Inline will inline: there may be as many structures as ops, and
 // names do not matter.
 func Draft(m *onnx.Model) ([]*onnx.Function, error) {
-	return write(m, func(structures int) (names []string, _ error) {
+	return write(m, func(spec customop.Spec, structures int) (names []string, _ error) {
 		for i := range structures {
-			names = append(names, fmt.Sprintf("%s_body_%d", customop.RotaryAttentionSpec.Name, i))
+			names = append(names, fmt.Sprintf("%s_body_%d", spec.Name, i))
 		}
 		return names, nil
 	})
@@ -60,24 +60,32 @@ func Inline(m *onnx.Model) error {
 	return nil
 }
 
-// write gives the model functions. names returns as many names as there are structures, or
+// write gives the model functions. names returns as many names of an op as it has structures, or
 // more.
-func write(m *onnx.Model, names func(structures int) ([]string, error)) ([]*onnx.Function, error) {
+func write(m *onnx.Model, names func(spec customop.Spec, structures int) ([]string, error)) ([]*onnx.Function, error) {
 	Remove(m)
 	groups, err := groups(ops(m), func(*onnx.Node) bool { return false })
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 	}
-	named, err := names(len(groups))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+	structures := map[string]int{}
+	for _, g := range groups {
+		structures[g.spec().Name]++
+	}
+	named := map[string][]string{}
+	for _, spec := range customop.Specs {
+		if named[spec.Name], err = names(spec, structures[spec.Name]); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
+		}
 	}
 	var list []*onnx.Function
-	for i, g := range groups {
-		f, err := g.function(named[i], m.Opset(""))
+	for _, g := range groups {
+		op := g.spec().Name
+		f, err := g.function(named[op][0], m.Opset(""))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUndefined, err)
 		}
+		named[op] = named[op][1:]
 		list = append(list, f)
 	}
 	for i, g := range groups {
@@ -113,8 +121,10 @@ func Serves(opset int64, element onnx.DataType) error {
 func Remove(m *onnx.Model) {
 	m.Functions = slices.DeleteFunc(m.Functions, defines)
 	for _, n := range ops(m) {
-		if slices.Contains(customop.RotaryAttentionSpec.OpTypes(), n.OpType) {
-			n.OpType = customop.RotaryAttentionSpec.Name
+		for _, spec := range customop.Specs {
+			if slices.Contains(spec.OpTypes(), n.OpType) {
+				n.OpType = spec.Name
+			}
 		}
 	}
 }
@@ -152,13 +162,17 @@ func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 		return nil, fmt.Errorf("the fallback needs opset %d, but the model uses opset %d; --opset %d (Options.Output.OperatorSet) converts it", oldestOpset, opset, oldestOpset)
 	}
 	w := newBody(g, opset)
-	w.attention()
+	if g.rotary.format != "" {
+		w.rotary()
+	} else {
+		w.attention()
+	}
 	f := &onnx.Function{Name: name, Domain: customop.Domain, Opsets: []onnx.Opset{{Version: opset}}}
 	for i := range g.inputs {
-		f.Inputs = append(f.Inputs, customop.RotaryAttentionSpec.Inputs[i].Name)
+		f.Inputs = append(f.Inputs, g.spec().Inputs[i].Name)
 	}
 	for i := range g.outputs {
-		f.Outputs = append(f.Outputs, customop.RotaryAttentionSpec.Outputs[i].Name)
+		f.Outputs = append(f.Outputs, g.spec().Outputs[i].Name)
 	}
 	f.Nodes = w.nodes(f.Outputs)
 	for name := range w.refs {
@@ -179,10 +193,10 @@ func (g *group) function(name string, opset int64) (*onnx.Function, error) {
 func (g *group) name(f *onnx.Function) {
 	for _, n := range g.nodes {
 		since := int64(1)
-		if n.OpType = f.Name; f.Name != customop.RotaryAttentionSpec.Name {
+		if n.OpType = f.Name; f.Name != g.spec().Name {
 			since = customop.NumberedSince
 		}
-		for _, a := range customop.RotaryAttentionSpec.Attributes {
+		for _, a := range g.spec().Attributes {
 			if slices.Contains(f.AttributeNames, a.Name) && n.Attribute(a.Name) == nil {
 				if d := defaultOf(a); d != nil {
 					n.SetAttribute(d)

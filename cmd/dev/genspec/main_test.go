@@ -10,8 +10,8 @@ import (
 )
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	for _, f := range files {
-		want, err := render(f, customop.RotaryAttentionSpec)
+	for _, f := range files(customop.Specs) {
+		want, err := f.render()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,18 +21,39 @@ var functions = template.FuncMap{
 	"reason":   func() string { return "it comes with a later library" },
 	"cell":     cell,
 	"settled":  settled,
+	"lower":    strings.ToLower,
+	"snake":    snake,
 
+	"plain":    func(op string) string { return plainNodes[op].is },
 	"fallback": plainFallback,
 
 	"reservedCount": reservedCount,
 }
 
-// plainFallback is the fallback of a plain node of the op, as text.
-func plainFallback() (string, error) {
-	node := onnx.NewNode(customop.RotaryAttentionSpec.Name,
+// plainNodes are the nodes whose fallbacks the page shows, by their ops.
+var plainNodes = map[string]struct {
+	is              string
+	inputs, outputs []string
+	attributes      []*onnx.Attribute
+}{
+	customop.RotaryAttentionSpec.Name: {
+		"A growing cache, causal, a padding mask",
 		[]string{"query", "key", "value", "past_key", "past_value", "position_ids", "attention_mask"},
 		[]string{"output", "present_key", "present_value"},
-		onnx.IntAttr("spec_version", 1), onnx.IntAttr("num_heads", 2), onnx.IntAttr("kv_num_heads", 1), onnx.FloatAttr("scale", 1), onnx.FloatsAttr("frequencies", 1))
+		[]*onnx.Attribute{onnx.IntAttr("num_heads", 2), onnx.IntAttr("kv_num_heads", 1), onnx.FloatAttr("scale", 1)},
+	},
+	customop.RotarySpec.Name: {
+		"Query and key [batch, length, heads, head_size]",
+		[]string{"query", "key", "position_ids"},
+		[]string{"rotated_query", "rotated_key"},
+		nil,
+	},
+}
+
+// plainFallback is the fallback of a plain node of an op, as text.
+func plainFallback(op string) (string, error) {
+	plain := plainNodes[op]
+	node := onnx.NewNode(op, plain.inputs, plain.outputs, append(plain.attributes, onnx.IntAttr("spec_version", 7), onnx.FloatsAttr("frequencies", 1))...)
 	node.Domain = customop.Domain
 	f, err := definition.Body(node, false, 18)
 	if err != nil {
@@ -75,6 +96,13 @@ func join(snake string, word func(string) string) string {
 	}
 	return b.String()
 }
+
+// snake writes a type's name as C++ names a namespace.
+func snake(name string) string {
+	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_$2"))
+}
+
+var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
