@@ -79,7 +79,7 @@ func (w *Op) Name() string { return w.Record.Nodes[w.place] }
 func (w *Op) Attention() measure.Attention {
 	view := w.Scope.View
 	original := w.Record.Original
-	original.QueryFactors, original.KeyFactors, original.Distance.Biases = w.Now.QueryFactors, w.Now.KeyFactors, w.Now.Distance.Biases // the record has none
+	original.QueryFactors, original.KeyFactors = w.Now.QueryFactors, w.Now.KeyFactors // the record has none
 	return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.Written(view, w.Node, w.Op, w.Record.Normed), Measured: &measure.Measured{
 		Computed:  w.computed(),
 		Attention: original,

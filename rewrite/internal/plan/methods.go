@@ -208,7 +208,7 @@ func (m Methods) start(s *analysis.Site) (rope.Attention, error) {
 		return measured, errors.New("an earlier rewrite with --target onnx changed its mask, which --target onnx cannot undo; start from the original file, or drop --target")
 	}
 	a := recorded.Original
-	a.Sinks, a.QueryFactors, a.KeyFactors, a.Distance.Biases = measured.Sinks, measured.QueryFactors, measured.KeyFactors, measured.Distance.Biases // the record has none
+	a.Sinks, a.QueryFactors, a.KeyFactors = measured.Sinks, measured.QueryFactors, measured.KeyFactors // the record has none
 	return a, nil
 }
 

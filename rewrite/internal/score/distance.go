@@ -183,12 +183,17 @@ func buckets(heads []profile) (rope.Distance, int64, error) {
 		}
 		biases := make([]float64, len(heads))
 		for h, p := range heads {
-			biases[h] = value(p, distance)
+			if biases[h] = value(p, distance); biases[h] <= Masked {
+				return d, 0, fmt.Errorf("it hides keys at the distance %d in some of its heads", distance)
+			}
 		}
 		d.Starts, d.Biases = append(d.Starts, distance), append(d.Biases, biases)
 	}
 	if len(d.Starts) < 2 {
 		return d, 0, errors.New("it has no bias by distance")
+	}
+	if d.Starts[0] < 0 {
+		d.Starts[0] = d.Starts[1] - 1 // it has all smaller ones
 	}
 	return d, reach, nil
 }
