@@ -102,6 +102,10 @@ type Site struct {
 	Scaling   string  `json:"scaling,omitempty"` // scaling of the frequencies in the exported graph; empty if there is none or it is unknown
 	Mask      string  `json:"mask"`
 
+	// Distance names the bias that the heads add to their scores by the distance between query and key, as
+	// ALiBi's slopes or T5's buckets; empty if there is none.
+	Distance string `json:"distance,omitempty"`
+
 	// AfterRotation says which of query and key are normed, scaled by token or head (a
 	// temperature), or weighted by channel after their rotation; empty for most.
 	AfterRotation string `json:"after_rotation,omitempty"`
@@ -205,6 +209,7 @@ func (s *Site) value(a rope.Attention) {
 	s.Heads, s.KVHeads, s.HeadSize = a.Heads, a.KVHeads, a.HeadSize
 	s.RotaryDim, s.CrossAttention = a.Encoding.RotaryDim(), a.Cross
 	s.Layout, s.Theta, s.Scaling = "", 0, ""
+	s.Distance = measure.NameDistance(a.Distance)
 	if s.RotaryDim == 0 {
 		return
 	}

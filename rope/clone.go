@@ -10,5 +10,9 @@ func (a Attention) Clone() Attention {
 	a.Sinks = slices.Clone(a.Sinks)
 	a.QueryFactors, a.KeyFactors = slices.Clone(a.QueryFactors), slices.Clone(a.KeyFactors)
 	a.Bands = slices.Clone(a.Bands)
+	a.Distance.Slopes, a.Distance.Starts, a.Distance.Biases = slices.Clone(a.Distance.Slopes), slices.Clone(a.Distance.Starts), slices.Clone(a.Distance.Biases)
+	for b, list := range a.Distance.Biases {
+		a.Distance.Biases[b] = slices.Clone(list)
+	}
 	return a
 }

@@ -17,7 +17,7 @@ import (
 type Distance struct {
 	Slopes []float64   `json:"slopes,omitzero"` // one per head; nil means none
 	Starts []int64     `json:"starts,omitzero"` // the smallest distance of each bucket, ascending; the first bucket also has all smaller ones
-	Biases [][]float64 `json:"-"`               // [bucket][head]
+	Biases [][]float64 `json:"biases,omitzero"` // [bucket][head]
 	Shown  bool        `json:"shown,omitzero"`  // d counts only keys that the padding mask shows
 }
 

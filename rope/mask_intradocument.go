@@ -33,6 +33,9 @@ var paramStart = Param{Name: "start", Kind: Whole, Default: Integer(0), Rule: at
 
 // restart makes positions begin anew in each document.
 func (e *edit) restart() error {
+	if !e.Distance.IsZero() {
+		return errors.New("the heads' bias by distance does not go by positions, so restarting these has no effect; intra-document and anchor without restart hide the other documents")
+	}
 	if e.Cache == Raw {
 		return errors.New("positions that restart in each document cannot be combined with keys that are cached un-rotated (--cache raw, length=run): these are rotated by their index in the row when they are read")
 	}

@@ -53,6 +53,8 @@ type Method struct {
 	Params    []Param // in the order in which they are written
 	HF        bool    // Name is also a rope_type of Hugging Face dictionaries
 
+	slopes bool // scales slopes by distance too
+
 	apply func(edit) (Attention, []string, error)
 }
 

@@ -1,6 +1,7 @@
 package rope
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -12,7 +13,9 @@ var near = Band{QueryScale: 1, KeyScale: 1}
 func (e edit) checkMap() error {
 	switch {
 	case len(e.Encoding.Frequencies) == 0:
-		return errors.New("the attention has no rotation, so positions have no effect on it")
+		return cmp.Or(e.byDistance(), errors.New("the attention has no rotation, so positions have no effect on it"))
+	case !e.Distance.IsZero():
+		return errors.New("the attention also has a bias by distance, which a map of the rotation's distances would leave as it is")
 	case len(e.Bands) > 0:
 		return errors.New("the attention already has a position map; two cannot be combined")
 	case e.Drawn.Range > 0:

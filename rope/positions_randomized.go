@@ -26,7 +26,9 @@ var randomized = Method{
 	apply: func(e edit) (Attention, []string, error) {
 		switch {
 		case len(e.Encoding.Frequencies) == 0:
-			return Attention{}, nil, errors.New("the attention has no rotation, so positions have no effect on it")
+			return Attention{}, nil, cmp.Or(e.byDistance(), errors.New("the attention has no rotation, so positions have no effect on it"))
+		case !e.Distance.IsZero():
+			return Attention{}, nil, errors.New("the attention also has a bias by distance, which goes by indices, not by drawn positions")
 		case len(e.Bands) > 1:
 			return Attention{}, nil, errors.New("the attention already has a position map; two cannot be combined")
 		case !e.given("range"):

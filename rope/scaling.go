@@ -1,6 +1,7 @@
 package rope
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -42,7 +43,7 @@ var (
 func (e edit) checkRotation() error {
 	pairs := len(e.Encoding.Frequencies)
 	if pairs == 0 {
-		return errors.New("the attention has no rotation to change")
+		return cmp.Or(e.byDistance(), errors.New("the attention has no rotation to change"))
 	}
 	if !e.given("partial_rotary_factor") {
 		return nil
@@ -53,6 +54,18 @@ func (e edit) checkRotation() error {
 			e.value("partial_rotary_factor"), asked, e.HeadSize, 2*pairs)
 	}
 	return nil
+}
+
+// byDistance refuses a method for rotations where heads go by a bias by distance instead; nil where they
+// do not.
+func (e edit) byDistance() error {
+	switch {
+	case e.Distance.IsZero():
+		return nil
+	case e.Distance.Slopes != nil:
+		return errors.New("the attention has no rotation to change: its heads take a slope times the distance from each score (ALiBi); --scaling linear:factor= divides the slopes, and masks can be changed")
+	}
+	return errors.New("the attention has no rotation to change: its heads add a learned number for each range of distances (T5), which no method scales; masks can be changed")
 }
 
 // source returns the frequencies that a method starts from: computed from

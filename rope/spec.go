@@ -153,6 +153,9 @@ func (s Spec) Resolve(a Attention, c Context) (Attention, []Setting, []string, e
 		}
 	}
 	e.own = e.Encoding.LengthDependent
+	if m.scales() && !m.slopes && len(e.Encoding.Frequencies) == 0 && !e.Distance.IsZero() {
+		return Attention{}, nil, nil, fmt.Errorf("%s: %w", m.title(), e.checkRotation())
+	}
 	if m.scales() {
 		e.Encoding.LengthDependent = LengthDependent{} // a method's frequencies are for every length, or it says otherwise
 	}

@@ -107,6 +107,8 @@ func DescribeSite(s rewrite.Site) string {
 		text += "cross-attention without rotation"
 	case s.ScoresOnly:
 		text += "rotated by the model's own nodes"
+	case s.RotaryDim == 0 && s.Distance != "":
+		text += s.Distance
 	case s.RotaryDim == 0:
 		text += "no rotation"
 	case s.Theta != 0:
@@ -133,6 +135,9 @@ func DescribeSite(s rewrite.Site) string {
 	}
 	if s.Attention != nil && s.Attention.Encoding.Axes != nil {
 		text += ", " + s.Attention.Encoding.DescribeAxes()
+	}
+	if s.RotaryDim > 0 && s.Distance != "" {
+		text += ", " + s.Distance
 	}
 	if s.AfterRotation != "" {
 		text += ", " + s.AfterRotation

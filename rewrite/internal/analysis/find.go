@@ -29,6 +29,7 @@ func (o Options) rotationAlone() bool { return o.KeepsAttention && !o.OnlyMasks 
 type Found struct {
 	Analysis
 	delimited []delimited
+	still     error // how a model tells positions apart of which no layer can rotate; nil for others
 	engine    *sharedengine.Engine
 	opts      Options
 }
@@ -122,10 +123,12 @@ func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 
 // notTurning returns an error that says how a model tells positions apart of which
 // no layer can rotate query and key; such layers may be asked to change
-// their masks alone.
+// their masks alone. Where they add something to scores that goes by the distance, the op may have it: the error is
+// kept until they were measured.
 func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 	var still *site.NonRotary
 	var first *site.Scope
+	layers := 0
 	for _, part := range parts {
 		if len(part.Found) == 0 {
 			continue
@@ -137,8 +140,18 @@ func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 		if first == nil {
 			first, still = part, some
 		}
+		layers += len(part.Found)
 	}
 	if first == nil {
+		return nil
+	}
+	eng, err := f.engine.Get()
+	if err != nil {
+		eng = nil // a typed nil would make the interface non-nil
+	}
+	explained, byDistance := measure.ExplainPositions(ctx, first.View, eng, still)
+	f.still = fmt.Errorf("%w: its %d attention layers rotate neither query nor key, %s", site.ErrNoAttention, layers, explained)
+	if byDistance {
 		return nil
 	}
 	for _, part := range parts {
@@ -147,11 +160,7 @@ func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 		}
 	}
 	f.number()
-	eng, err := f.engine.Get()
-	if err != nil {
-		eng = nil // a typed nil would make the interface non-nil
-	}
-	return fmt.Errorf("%w: its %d attention layers rotate neither query nor key, %s", site.ErrNoAttention, len(f.Sites), measure.ExplainPositions(ctx, first.View, eng, still))
+	return f.still
 }
 
 const notTurned = "it rotates neither query nor key by position"

@@ -77,25 +77,42 @@ func (m *measurer) measure(ctx context.Context) error {
 		}
 	}
 	measured := m.Measured()
-	rotary := len(measured) < len(m.Sites) || slices.ContainsFunc(measured, (*Site).besideRotary) // a site that was not measured may be
-	if !rotary && !m.opts.OnlyMasks {
+	placed := len(measured) < len(m.Sites) && m.still == nil || slices.ContainsFunc(measured, (*Site).placed) // a site that was not measured may be
+	if !placed && !m.opts.OnlyMasks {
+		if m.still != nil {
+			return m.unlikeDistance()
+		}
 		for i := range m.Sites {
 			m.Sites[i].Unchanged, m.Sites[i].Reason = NotRotary, notTurned
 		}
 		return fmt.Errorf("%w: none of its %d attention layers rotates query and key by position", site.ErrNoAttention, len(m.delimited))
 	}
-	m.crossBesideRotary(measured)
+	m.crossBesidePlaced(measured)
 	return nil
 }
 
-// besideRotary reports whether a site rotates query and key by position, or its model does before it.
-func (s *Site) besideRotary() bool {
-	return s.Attention.Measured.Rotary() || s.Attention.Measured.Turned
+// unlikeDistance leaves all sites of a model unchanged that may have a bias by distance, and says how it
+// tells positions apart, and why the op has no such bias.
+func (m *measurer) unlikeDistance() error {
+	why := m.still
+	if i := slices.IndexFunc(m.Sites, func(s Site) bool { return s.Attention == nil && s.Reason != "" }); i >= 0 {
+		why = fmt.Errorf("%w; the op cannot replace them: %s", m.still, m.Sites[i].Reason)
+	}
+	for i := range m.Sites {
+		m.Sites[i].leave(NotRotary, notTurned)
+	}
+	return why
 }
 
-// crossBesideRotary leaves cross-attention unchanged in a model without another site that is rewritten.
-func (m *measurer) crossBesideRotary(measured []*Site) {
-	if slices.ContainsFunc(measured, (*Site).besideRotary) {
+// placed reports whether a site rotates query and key by position or has a bias by distance, or its model
+// rotates them before it.
+func (s *Site) placed() bool {
+	return s.Attention.Measured.Placed() || s.Attention.Measured.Turned
+}
+
+// crossBesidePlaced leaves cross-attention unchanged in a model without another site that is rewritten.
+func (m *measurer) crossBesidePlaced(measured []*Site) {
+	if slices.ContainsFunc(measured, (*Site).placed) {
 		return
 	}
 	for _, s := range measured {

@@ -55,6 +55,8 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 		return errors.New("it has no document masks")
 	case op.FirstKeys > 0:
 		return errors.New("it cannot keep first keys visible beside a window")
+	case len(op.DistanceSlopes)+len(op.DistanceStarts) > 0:
+		return errors.New("it has no bias by distance, as ALiBi's slopes and T5's buckets are; only --target ops and --target onnx have")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
 		return errors.New("only some of its versions and devices take a bias on the scores")
 	case op.CacheLength != "" && op.TotalLength == "":

@@ -179,6 +179,7 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}
 	setMask(op, extra.Documents, a.Mask)
+	setDistance(op, a.Distance)
 	if a.Cross {
 		op.Cross = 1
 	}
@@ -207,6 +208,15 @@ func narrow(list []float64) (out []float32) {
 		out = append(out, float32(x))
 	}
 	return out
+}
+
+// setDistance sets the bias by distance.
+func setDistance(op *customop.RotaryAttention, d rope.Distance) {
+	op.DistanceSlopes, op.DistanceStarts, op.DistanceBiases = narrow(d.Slopes), d.Starts, nil
+	for _, list := range d.Biases {
+		op.DistanceBiases = append(op.DistanceBiases, narrow(list)...)
+	}
+	op.DistanceShown = dim.OneIf(d.Shown)
 }
 
 // setMask sets which keys a query sees. documents is the value with document ids.

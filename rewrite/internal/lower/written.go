@@ -60,6 +60,7 @@ func Value(op customop.RotaryAttention, original rope.Attention) (rope.Attention
 		Scale: float64(op.Scale), Softcap: float64(op.Softcap), Sinks: original.Sinks,
 		QueryFactors: wide(op.QueryFactors), KeyFactors: wide(op.KeyFactors),
 		Chunk: op.BandChunk, Cross: op.Cross == 1,
+		Distance: distanceOf(op),
 		Encoding: rope.Encoding{
 			Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset),
 			ExactAngles: op.ExactAngles == 1, Precision: original.Encoding.Precision,
@@ -108,13 +109,22 @@ func Value(op customop.RotaryAttention, original rope.Attention) (rope.Attention
 	return a, sameSite(a, original)
 }
 
+// distanceOf returns the bias by distance of an op.
+func distanceOf(op customop.RotaryAttention) rope.Distance {
+	d := rope.Distance{Slopes: wide(op.DistanceSlopes), Starts: slices.Clone(op.DistanceStarts), Shown: op.DistanceShown == 1}
+	for list := range slices.Chunk(wide(op.DistanceBiases), int(max(op.NumHeads, 1))) {
+		d.Biases = append(d.Biases, list)
+	}
+	return d
+}
+
 // sameSite refuses an op that cannot be what the record says of its site.
 func sameSite(now, original rope.Attention) error {
 	e, o := now.Encoding, original.Encoding
 	if original.HeadSize == 0 {
 		return nil // nothing is known of it
 	}
-	if now.Heads != original.Heads || now.KVHeads != original.KVHeads || len(e.Frequencies) != len(o.Frequencies) || e.Layout != o.Layout || !slices.Equal(e.Axes, o.Axes) || e.Offset != o.Offset || now.Mask.Padding != original.Mask.Padding || now.Cross != original.Cross {
+	if now.Heads != original.Heads || now.KVHeads != original.KVHeads || len(e.Frequencies) != len(o.Frequencies) || e.Layout != o.Layout || !slices.Equal(e.Axes, o.Axes) || !slices.Equal(now.Distance.Starts, original.Distance.Starts) || len(now.Distance.Slopes) != len(original.Distance.Slopes) || e.Offset != o.Offset || now.Mask.Padding != original.Mask.Padding || now.Cross != original.Cross {
 		return fmt.Errorf("the node is not the one that the model's record describes (%d heads, %d for keys, %d rotated channels; the record has %d, %d and %d)",
 			now.Heads, now.KVHeads, e.RotaryDim(), original.Heads, original.KVHeads, o.RotaryDim())
 	}

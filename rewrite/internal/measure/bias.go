@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
@@ -20,13 +21,69 @@ type byDistance map[int64]float64
 // if it gives the biases as exactly as float32 can compute it, and then with the numbers
 // that were measured.
 func NameBias(values []float64, length, total int64) string {
-	if total < length {
-		return "" // keys of another text, from which there are no distances
+	switch b := readBiases(values, length, total); {
+	case b.flat:
+		return ""
+	case b.linear:
+		return NameSlopes(b.slopes)
+	case b.toeplitz:
+		return nameRelative(b.heads, b.largest, length)
 	}
-	flat, linear, toeplitz := true, true, true
-	var slopes []float64
-	var heads []byDistance
-	largest := 0.0 // of the numbers from which differences were taken
+	return "biases on the scores, of an unknown kind"
+}
+
+// NameSlopes names a bias that falls linearly with the distance, by the slope of each head.
+func NameSlopes(slopes []float64) string {
+	return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token%s)", slices.Min(slopes), slices.Max(slopes), ofHeads(slopes))
+}
+
+// NameDistance names a bias by distance that was measured, as NameBias does; "" for none.
+func NameDistance(d rope.Distance) (name string) {
+	switch {
+	case d.IsZero():
+		return ""
+	case d.Slopes != nil:
+		name = NameSlopes(d.Slopes)
+	default:
+		const behind = 8 // distances in the last bucket
+		first, last := d.Starts[0], d.Starts[len(d.Starts)-1]+behind
+		heads := make([]byDistance, len(d.Biases[0]))
+		largest := 0.0
+		for h := range heads {
+			heads[h] = byDistance{}
+			for distance := first; distance <= last; distance++ {
+				if bias := d.Bias(h, distance); distance != 0 {
+					heads[h][distance] = bias - d.Bias(h, 0)
+					largest = max(largest, math.Abs(bias))
+				}
+			}
+		}
+		if name = nameBuckets(heads, largest); name == "" {
+			name = fmt.Sprintf("relative biases on the scores, in %d ranges of distances", len(d.Starts))
+		}
+	}
+	if d.Shown {
+		name += ", counted in tokens that are not padding"
+	}
+	return name
+}
+
+// biases are what biases are like, up to a constant for each query.
+type biases struct {
+	flat     bool // there is a mask only
+	linear   bool // they fall linearly with the distance
+	toeplitz bool // they depend on the distance alone
+	slopes   []float64
+	heads    []byDistance
+	largest  float64 // of the numbers from which differences were taken
+}
+
+// readBiases says what biases [heads, length, total] are like.
+func readBiases(values []float64, length, total int64) biases {
+	if total < length {
+		return biases{flat: true} // keys of another text, from which there are no distances
+	}
+	all := biases{flat: true, linear: true, toeplitz: true}
 	for start := int64(0); start+length*total <= int64(len(values)); start += length * total {
 		at := func(i, j int64) float64 { return values[start+i*total+j] }
 		shift := total - length // keys before the first query
@@ -42,39 +99,32 @@ func NameBias(values []float64, length, total int64) string {
 				seen++
 				distance := i + shift - j
 				tolerance := linearTolerance * (math.Abs(b) + math.Abs(self) + 1e-3)
-				flat = flat && math.Abs(b-self) <= tolerance
+				all.flat = all.flat && math.Abs(b-self) <= tolerance
 				if distance == 0 {
 					continue
 				}
-				largest = max(largest, math.Abs(b), math.Abs(self))
+				all.largest = max(all.largest, math.Abs(b), math.Abs(self))
 				per := (b - self) / float64(distance)
 				if math.IsNaN(slope) {
 					slope = per
 				}
-				linear = linear && math.Abs(per-slope)*math.Abs(float64(distance)) <= tolerance
+				all.linear = all.linear && math.Abs(per-slope)*math.Abs(float64(distance)) <= tolerance
 				if other, ok := head[distance]; ok {
-					toeplitz = toeplitz && math.Abs(b-self-other) <= tolerance
+					all.toeplitz = all.toeplitz && math.Abs(b-self-other) <= tolerance
 				}
 				head[distance] = b - self
 			}
 		}
 		if seen == 0 {
-			return ""
+			return biases{flat: true}
 		}
 		if !math.IsNaN(slope) {
-			slopes = append(slopes, -slope)
+			all.slopes = append(all.slopes, -slope)
 		}
-		heads = append(heads, head)
+		all.heads = append(all.heads, head)
 	}
-	switch {
-	case flat:
-		return ""
-	case linear:
-		return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token%s)", slices.Min(slopes), slices.Max(slopes), ofHeads(slopes))
-	case toeplitz:
-		return nameRelative(heads, largest, length)
-	}
-	return "biases on the scores, of an unknown kind"
+	all.toeplitz = all.toeplitz && !all.flat
+	return all
 }
 
 // linearTolerance is by which share a bias may differ from a linear one.

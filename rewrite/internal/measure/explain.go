@@ -21,12 +21,14 @@ import (
 // to its embeddings, or by biases on its scores. They are looked for only to be named in
 // a sentence of the report. What cannot be measured is left out.
 
-// ExplainPositions says in words how a model with these attention layers distinguishes positions.
-// With a nil engine nothing is evaluated.
-func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, nonRotary *site.NonRotary) string {
+// ExplainPositions says in words how a model with these attention layers distinguishes positions, and
+// whether what is added to scores goes by the distance in few tokens. With a nil engine nothing is evaluated.
+func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, nonRotary *site.NonRotary) (text string, byDistance bool) {
 	found, rotatesBefore := positionTables(ctx, g, eng, nonRotary.From)
 	if eng != nil && len(nonRotary.Cores) > 0 {
-		found = append(found, scoreBiases(ctx, g, eng, nonRotary.Cores)...)
+		var names []string
+		names, byDistance = scoreBiases(ctx, g, eng, nonRotary.Cores)
+		found = append(found, names...)
 	}
 	var sentences []string
 	if found = ir.Unique(found); len(found) > 0 {
@@ -36,9 +38,9 @@ func ExplainPositions(ctx context.Context, g *graph.Graph, eng engine.Engine, no
 		sentences = append(sentences, "hidden states are multiplied by sines and cosines of their positions before query and key are projected (this looks like a rotation, but the op rotates after the projections)")
 	}
 	if len(sentences) == 0 {
-		return "and no other encoding of positions was found"
+		return "and no other encoding of positions was found", byDistance
 	}
-	return strings.Join(sentences, ", and ")
+	return strings.Join(sentences, ", and "), byDistance
 }
 
 // positionRows is the least number of rows of a table of positions. One with fewer rows
@@ -265,51 +267,53 @@ func Sinusoidal(t *onnx.Tensor) bool {
 	return swings
 }
 
-// scoreBiases names what is added to the scores of the cores, each kind once.
-func scoreBiases(ctx context.Context, g *graph.Graph, eng engine.Engine, cores []site.Core) (found []string) {
+// scoreBiases names what is added to the scores of the cores, each kind once, and says whether any of it
+// goes by the distance.
+func scoreBiases(ctx context.Context, g *graph.Graph, eng engine.Engine, cores []site.Core) (found []string, byDistance bool) {
 	var values []string
 	for _, c := range cores {
 		values = append(values, c.ScoresMatMul.Outputs[0], c.Softmax.Inputs[0])
 	}
 	table, err := eval.MeasureShapes(ctx, eng, g, ir.Unique(values))
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	ev := &eval.Evaluator{Graph: g, Loader: eval.Loader{Engine: eng, Table: table}}
 	for _, c := range cores {
 		if ctx.Err() != nil {
-			return found
+			return found, byDistance
 		}
-		if what := scoreBias(ctx, ev, c); what != "" {
+		values, length, total := scoreBias(ctx, ev, c)
+		if what := NameBias(values, length, total); what != "" {
 			found = append(found, what)
+			byDistance = byDistance || readBiases(values, length, total).toeplitz
 		}
 	}
-	return ir.Unique(found)
+	return ir.Unique(found), byDistance
 }
 
-// scoreBias evaluates what scores of zero become, and names it; "" for a mask alone.
-func scoreBias(ctx context.Context, ev *eval.Evaluator, c site.Core) string {
+// scoreBias evaluates what scores of zero become, [heads, length, total]; nil where it cannot.
+func scoreBias(ctx context.Context, ev *eval.Evaluator, c site.Core) (values []float64, length, total int64) {
 	scores, result := c.ScoresMatMul.Outputs[0], c.Softmax.Inputs[0]
 	dims := ev.Table.Dims[scores]
 	piece, refusal := ev.Open(ctx, c.Softmax, "what is added to its scores", []string{result}, []string{scores})
 	if dims == nil || refusal != nil {
-		return ""
+		return nil, 0, 0
 	}
 	defer piece.Session.Close()
 	pt := ev.Table.Within(dim.Point{B: 1, L: 24})
 	sizes := dim.Evaluate(dims, pt)
 	elements, err := bound.Elements(sizes)
 	if err != nil {
-		return ""
+		return nil, 0, 0
 	}
 	out, err := piece.Run(ctx, pt, map[string]engine.Tensor{scores: engine.Float32s(make([]float32, elements), sizes...)})
 	if err != nil {
-		return ""
+		return nil, 0, 0
 	}
 	y := out[result]
 	if len(y.Dims) < 2 {
-		return ""
+		return nil, 0, 0
 	}
-	total, length := y.Dims[len(y.Dims)-1], y.Dims[len(y.Dims)-2]
-	return NameBias(y.Values(), length, total)
+	return y.Values(), y.Dims[len(y.Dims)-2], y.Dims[len(y.Dims)-1]
 }

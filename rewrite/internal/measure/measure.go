@@ -45,6 +45,10 @@ type Measured struct {
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
 }
 
+// Placed reports whether the site tells positions apart by what was measured: by a rotation, or by a
+// bias by distance.
+func (m *Measured) Placed() bool { return m.Rotary() || !m.Attention.Distance.IsZero() }
+
 // Rotary reports whether the site rotates any channels.
 func (m *Measured) Rotary() bool { return len(m.Attention.Encoding.Frequencies) > 0 }
 
@@ -93,6 +97,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 		return nil, err
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
+	a.Distance = scores.Distance
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 	if out.Slots != nil {
 		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive

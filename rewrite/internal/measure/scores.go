@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
@@ -12,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // scores is what was measured of the way from the scores to the softmax.
@@ -71,11 +73,25 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		}
 		return nil, graph.Refuse(s.Softmax, "its mask is not understood: %v", err)
 	}
+	fit.Distance = ofAllHeads(fit.Distance, int(ly.Scores.Heads))
 	consecutive, err := sc.MorePlaces(ctx)
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 	}
 	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx), consecutive: consecutive}, nil
+}
+
+// ofAllHeads returns a bias that was measured of two heads in place of many that are alike.
+func ofAllHeads(d rope.Distance, heads int) rope.Distance {
+	if len(d.Slopes) > 0 && len(d.Slopes) < heads {
+		d.Slopes = slices.Repeat(d.Slopes[:1], heads)
+	}
+	for b, list := range d.Biases {
+		if len(list) < heads {
+			d.Biases[b] = slices.Repeat(list[:1], heads)
+		}
+	}
+	return d
 }
 
 // paddingInput returns the input that may be the padding mask, [batch, keys], nil where there

@@ -142,17 +142,18 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 	return &Site{Attention: *s.Attention, Layer: s.Layer, Reason: s.Reason, Want: a, Specs: specs, Applied: applied, Written: s.Written, Precision: m.Precision, Known: known}, nil
 }
 
-// apply applies the methods to a value. A site that rotates nothing has no
-// frequencies to scale and no distances to map, but a mask. Cross-attention is
+// apply applies the methods to a value. A site that rotates nothing and has no bias by distance has no
+// frequencies or slopes to scale and no distances to map, but a mask. Cross-attention is
 // left as it is: its keys have neither positions nor places among the tokens.
 func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
 	turns := len(a.Encoding.Frequencies) > 0
+	placed := turns || !a.Distance.IsZero()
 	exact := m.Angles == ExactAngles
 	if m.RawCache && turns {
 		a.Cache = rope.Raw
 	}
 	for _, spec := range specs {
-		if a.Cross || !turns && spec.Axis != rope.MaskAxis {
+		if a.Cross || !placed && spec.Axis != rope.MaskAxis {
 			continue
 		}
 		var settings []rope.Setting

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
@@ -35,7 +36,16 @@ func (s *Scorer) ChooseRows(ctx context.Context, e *eval.Evaluator) (*Scorer, er
 // which computes them together.
 func (s *Scorer) sameAs(ctx context.Context, all *Scorer) error {
 	rng := rand.New(rand.NewPCG(9, 10))
+	most, err := bisect.Farthest(333, func(tokens int64) (int64, error) { // the graph may have tables for fewer
+		_, err := all.unpadded(ctx, rng, dim.Point{B: 1, L: tokens})
+		return tokens, err
+	})
+	if err != nil {
+		return err
+	}
 	for _, pt := range []dim.Point{{B: 2, L: 9, P: 0}, {B: 1, L: 4, P: 8}, {B: 3, L: 1, P: 20}, {B: 1, L: 33, P: 300}} {
+		pt.L = min(pt.L, most)
+		pt.P = min(pt.P, most-pt.L)
 		tokens := dim.Point{B: pt.B, L: pt.L + pt.P}
 		mask := eval.Padding(rng, tokens, eval.PaddingKind(pt.L))
 		given, err := all.given(rng, tokens, mask)

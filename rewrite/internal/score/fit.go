@@ -5,18 +5,20 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Fit is what was measured: the scores of visible keys follow a curve, plus a bias where
-// there is one; the other keys are masked.
+// there is one, the model's own or one by distance; the other keys are masked.
 type Fit struct {
-	Curve  Curve
-	Mask   rope.Mask
-	Sinks  []float64         // per head; nil without
-	Tokens int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
-	Others []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
+	Curve    Curve
+	Mask     rope.Mask
+	Distance rope.Distance     // a bias by distance; zero without
+	Sinks    []float64         // per head; nil without
+	Tokens   int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
+	Others   []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
+
+	byDistance bool // a bias by distance is searched
 }
 
 // seesAsExpected returns an error if a key of the sample is visible and should not be, by
@@ -30,8 +32,12 @@ func (s *Scorer) seesAsExpected(fit *Fit, smp Sample) error {
 			continue // exporters differ in what they give for a query that sees no key
 		}
 		out := smp.out[r]
+		value := func(j int64) float64 { return float64(out[j]) }
+		if fit.byDistance {
+			value = s.unweighted(fit, smp, &keys, r)
+		}
 		for j := range total {
-			got, want := out[j] > Masked, keys.Has(j)
+			got, want := value(j) > Masked, keys.Has(j)
 			if smp.Base != nil && !want {
 				// A large score may exceed the limit where a finite bias hides the key.
 				got = float64(out[j]) > Masked+math.Abs(fit.Curve.at(float64(smp.in[r][j])))
@@ -56,10 +62,7 @@ func describePadding(row []int64) string {
 // followsCurve compares the values of visible keys with the curve, up to one constant for
 // each row, which a softmax ignores. It compares the sinks up to the same constant.
 func (s *Scorer) followsCurve(fit *Fit, smp Sample) (wrong error) {
-	slack := 16 * ir.Float32eps
-	if p := s.Loaded.Piece.Precision(); p != rope.Float32 {
-		slack = 2 * p.Epsilon()
-	}
+	slack := s.slack()
 	s.visit(fit, smp, func(v *visit) {
 		at, at0 := fit.Curve.at(v.x), fit.Curve.at(v.x0)
 		want := at - at0 + v.base - v.base0
@@ -93,20 +96,28 @@ func (s *Scorer) visit(fit *Fit, smp Sample, f func(*visit)) {
 		}
 		out := smp.out[r]
 		v := visit{head: h, query: i, x0: float64(in[first]), y0: float64(out[first])}
-		if keys.bias != nil {
-			v.base0 = float64(keys.bias[first])
-		}
+		base := s.base(fit, smp, r)
+		v.base0 = base(first)
 		for j := first; j < keys.to; j++ {
 			if !keys.Has(j) {
 				continue
 			}
-			v.x, v.y = float64(in[j]), float64(out[j])
-			if keys.bias != nil {
-				v.base = float64(keys.bias[j])
-			}
+			v.x, v.y, v.base = float64(in[j]), float64(out[j]), base(j)
 			f(&v)
 		}
 	}
+}
+
+// base returns the bias of each key in row r of a sample.
+func (s *Scorer) base(fit *Fit, smp Sample, r int) func(key int64) float64 {
+	h, b, i := s.place(smp.Pt, r)
+	switch {
+	case smp.Base != nil:
+		return func(key int64) float64 { return float64(smp.Base[r][key]) }
+	case fit.byDistance:
+		return fit.weights(smp, h, b, i)
+	}
+	return func(int64) float64 { return 0 }
 }
 
 // sinks compares the column behind the keys with one logit for each head, up to the
@@ -127,10 +138,7 @@ func (s *Scorer) sinks(fit *Fit, smp Sample, slack float64) error {
 			continue
 		}
 		beside, last := float64(smp.out[r][first]), float64(smp.out[r][total])
-		shift := beside - fit.Curve.at(float64(smp.in[r][first]))
-		if smp.Base != nil {
-			shift -= float64(smp.Base[r][first])
-		}
+		shift := beside - fit.Curve.at(float64(smp.in[r][first])) - s.base(fit, smp, r)(first)
 		logit := last - shift
 		if math.IsNaN(fit.Sinks[h]) {
 			fit.Sinks[h] = float64(float32(logit))

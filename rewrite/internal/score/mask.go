@@ -2,6 +2,8 @@ package score
 
 import (
 	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -61,6 +63,9 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	// One row with as many keys as possible: the last query and all keys before it.
 	s.longest, err = bisect.Farthest(s.clamped(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
+		if err == nil && fit.byDistance && slices.ContainsFunc(rows, infinite) {
+			s.overflows, err = true, errors.New("its biases exceed the largest number")
+		}
 		if err == nil {
 			out = rows
 		}
@@ -82,6 +87,16 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 		fit.Mask.Padding, err = s.hidesPadding(ctx, rng)
 		return err
 	}
+	fit.Mask.Padding = s.Mask != ""
+	if fit.byDistance {
+		err := s.distance(ctx, rng, fit)
+		if err != nil && s.longest > 1 && s.longest < dim.Longest && !s.ends() {
+			// The end of a table of n numbers is a single one for n + 1 tokens, which broadcasts to all.
+			s.longest, fit.Tokens = s.longest-1, fit.Tokens-1
+			err = s.distance(ctx, rng, fit)
+		}
+		return err
+	}
 	seen := int64(0)
 	for _, v := range out[0][:s.longest+1] {
 		seen += dim.OneIf(v > Masked)
@@ -89,8 +104,12 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	if seen <= s.longest {
 		fit.Mask.Window = seen
 	}
-	fit.Mask.Padding = s.Mask != ""
 	return nil
+}
+
+// infinite reports whether a row has a value that is above all numbers, or none.
+func infinite(row []float32) bool {
+	return slices.ContainsFunc(row, func(v float32) bool { return v != v || v > math.MaxFloat32 })
 }
 
 // unpadded returns the softmax's input for scores of zero without padding, and for large

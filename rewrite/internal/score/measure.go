@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -127,10 +130,13 @@ const maxTable = 8192
 // everyRow checks the fit at every query of a mask that has an end. Such a mask is a
 // table, and each of its elements may be anything. A bias has the table itself.
 func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
-	if s.longest == dim.Longest || s.whole && !s.ends() || fit.Mask.Bias && !fit.Mask.Causal {
+	if s.longest == dim.Longest || s.overflows || s.whole && !s.ends() || fit.Mask.Bias && !fit.Mask.Causal {
 		return nil
 	}
 	if s.longest >= maxTable {
+		if fit.byDistance && !s.hasTable() {
+			return nil
+		}
 		return fmt.Errorf("it is a table for %d tokens, above the limit of %d", s.longest+1, maxTable)
 	}
 	some := max(1<<20/(s.Fed.Heads*(s.longest+1)), 1)
@@ -153,8 +159,22 @@ func (s *Scorer) everyRow(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 	return nil
 }
 
-// Measure finds what becomes of scores: first as a mask that the op knows and, where that
-// fails, as a bias that the exporter's graph computes and the op adds. The error says what
+// hasTable reports whether the graph keeps a table with a number for each two of its tokens.
+func (s *Scorer) hasTable() bool {
+	return slices.ContainsFunc(s.Loaded.Piece.Consts, func(t *onnx.Tensor) bool { return engine.Elements(t.Dims)/s.longest >= s.longest })
+}
+
+// byDistance fits a bias by distance, counted in tokens, or in those that the padding mask shows.
+func (s *Scorer) byDistance(ctx context.Context) (*Fit, error) {
+	fit, err := s.fitWith(ctx, &Fit{byDistance: true})
+	if err == nil || bisect.Ended(err) || s.Mask == "" {
+		return fit, err
+	}
+	return s.fitWith(ctx, &Fit{byDistance: true, Distance: rope.Distance{Shown: true}})
+}
+
+// Measure finds what becomes of scores: first as a mask that the op knows, then with a bias by
+// distance and, where that fails, as a bias that the exporter's graph computes and the op adds. The error says what
 // differs.
 func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	if len(s.Biases) > 0 {
@@ -174,6 +194,9 @@ func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 			return fit, err
 		}
 		unlike = err
+		if fit, err := s.byDistance(ctx); err == nil || bisect.Ended(err) {
+			return fit, err
+		}
 	}
 	if s.Loaded.Table.Slotted() {
 		return nil, unlike // a bias would have as many columns as buffers have rows

@@ -19,18 +19,19 @@ import (
 // P + L tokens: either only their rows are computed (ChooseRows), or all rows (AllRows).
 // A Scorer is not changed once it is made.
 type Scorer struct {
-	Loaded  *eval.Loaded
-	In      string            // the scores
-	Out     string            // the softmax's input
-	Fed     dim.Grid          // of the scores
-	Read    dim.Grid          // of the softmax's input
-	Mask    string            // graph input [batch, total] that may hide keys; "" when there is none
-	Others  []*onnx.ValueInfo // the other integer inputs that the piece reads
-	Biases  []site.Bias       // hidden states that are added to the scores
-	byRows  bool              // the piece computes the rows that it is asked for
-	whole   bool              // the piece computes all rows
-	longest int64             // how many keys there can be before a query
-	Extra   int64             // columns behind the keys: 1 where each head has a sink
+	Loaded    *eval.Loaded
+	In        string            // the scores
+	Out       string            // the softmax's input
+	Fed       dim.Grid          // of the scores
+	Read      dim.Grid          // of the softmax's input
+	Mask      string            // graph input [batch, total] that may hide keys; "" when there is none
+	Others    []*onnx.ValueInfo // the other integer inputs that the piece reads
+	Biases    []site.Bias       // hidden states that are added to the scores
+	byRows    bool              // the piece computes the rows that it is asked for
+	whole     bool              // the piece computes all rows
+	longest   int64             // how many keys there can be before a query
+	overflows bool              // with more, biases would exceed the largest number
+	Extra     int64             // columns behind the keys: 1 where each head has a sink
 }
 
 // AllRows returns a Scorer that evaluates all rows of a model without a cache.

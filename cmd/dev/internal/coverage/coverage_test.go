@@ -47,9 +47,9 @@ func TestExports(t *testing.T) {
 		"qwen3_vl__ts17-cache":            {rewritten: 2, methods: 3}, // and interleaved
 		"bert__ts17":                      {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
 		"gpt2__ts17-cache":                {none: "its positions are learned (a table of 64 rows that is added to hidden states)"},
-		"bloom__ts17-cache":               {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token: the slopes of 4 heads)"},
-		"mpt__ts17":                       {none: "its positions are ALiBi (scores fall linearly with the distance, by 0.00391 to 0.25 per token: the slopes of 4 heads)"},
-		"t5__ts17":                        {none: "its positions are relative biases on the scores, learned for 16 buckets of distances in both directions as in T5: 4 distances each by itself, then ranges that widen"},
+		"bloom__ts17-cache":               {rewritten: 2}, // slopes by distance, counted in tokens that are not padding
+		"mpt__ts17":                       {rewritten: 2}, // slopes by distance, from a table of 64 positions
+		"t5__ts17":                        {rewritten: 2}, // buckets of distances to both sides
 		"whisper_encoder__ts17":           {none: "its positions are sinusoidal (a table of 32 rows that is added to hidden states)"},
 		"phi3_longrope__dynamo18":         {rewritten: 2}, // frequencies by the largest position of a call: two lists
 		"llama_dynamic__dynamo18":         {rewritten: 2}, // frequencies computed anew for every length

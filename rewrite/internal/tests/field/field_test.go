@@ -78,7 +78,7 @@ var rows = []row{
 	{name: "window_lost", layers: one, audit: "sliding_window 0: 8, none"},
 	{name: "three_positions", layers: one},
 	{name: "tables_fed", unfed: true, layers: []string{scores}, reason: "its query is multiplied by numbers that the caller gives", scaling: "unchanged"},
-	{name: "alibi", layers: []string{none}, reason: "its positions are ALiBi", scaling: "no rotary attention"},
+	{name: "alibi", layers: one},
 	{name: "image", layers: []string{unchanged}, reason: "2-D positions: its query is rotated by the rows and columns of a grid", scaling: "unchanged"},
 	{name: "image_fixed", layers: []string{unchanged}, reason: "2-D positions: its query is rotated by the rows and columns of a grid", scaling: "unchanged"},
 	{name: "image_memory", layers: []string{unchanged}, reason: "2-D positions: its query is rotated by the rows and columns of a grid", scaling: "unchanged"},
