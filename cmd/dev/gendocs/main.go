@@ -60,12 +60,12 @@ position), L0 the trained context, p a token's position, d the distance from a q
 const encodingsHead = `
 ## Encodings
 
-How a model may tell positions apart. Methods change RoPE; the other encodings are values in Go (package
-` + "`rope/encoding`" + `), and ` + "`inspect`" + ` names those that it recognises. ` + "`rope-rewrite plot bias alibi`" + ` draws a bias. d is
-the distance, h = 1 … H the head, q and k the query and the key, R(p) the rotation at position p.
+How a model may tell positions apart. All are values in Go (package ` + "`rope/encoding`" + `); ` + "`inspect`" + ` names those that it
+recognises. ` + "`rope-rewrite plot bias alibi`" + ` draws what an encoding adds to scores, ` + "`plot decay xpos`" + ` how one weakens. d is the
+distance, h = 1 … H the head, q and k the query and the key, R(p) the rotation at position p.
 
-| encoding | Go | formula | in a model | source |
-|---|---|---|---|---|
+| encoding | Go | formula | where it is recognised | what can be changed | source |
+|---|---|---|---|---|---|
 `
 
 // sharedBy is how many methods of an axis must have the same key for it to stand once, before them.
@@ -89,7 +89,7 @@ func methods() string {
 	}
 	page.WriteString(encodingsHead)
 	for d := range encoding.All() {
-		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Go, strings.ReplaceAll(d.Formula, "|", `\|`), d.Seen, d.Source)
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s | %s |\n", d.Name, d.Go, strings.ReplaceAll(d.Formula, "|", `\|`), d.Seen, d.Changes, d.Source)
 	}
 	return page.String()
 }
