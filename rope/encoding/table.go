@@ -66,7 +66,7 @@ func All() iter.Seq[Description] {
 			},
 			{
 				"KERPLE, power", "encoding.KERPLEPower", "(⟨q, k⟩ − r1·|d|^r2)/√size, 0 < r2 ≤ 2", "Chi et al., arXiv:2205.09921",
-				"in what is added to scores; named in the reason, with its numbers", "nothing",
+				"in what is added to scores; named in the reason, with its numbers", "mask, where the bias stays above −9,000 at all distances; it stays the model's own",
 			},
 			{
 				"Sandwich", "encoding.Sandwich", "score + H/(8h)·Σ cos(d/10000^(i/pairs))", "Chi et al., arXiv:2212.10356",
