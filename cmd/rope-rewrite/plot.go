@@ -63,7 +63,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
                an encoding weakens: rope, none, rotation-2d, randomized,
                rope-bias, linear-attention, xpos, sinusoidal or sandwich
   bias         what an encoding adds to the score by distance: alibi, t5,
-               kerple-log, kerple-power or sandwich
+               kerple-log, kerple-power or sandwich; or what a model's layer does
   attention    attention weights by distance, of a model's layer on a --text`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -79,7 +79,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 			case len(args) == 0:
 				return plotKinds, cobra.ShellCompDirectiveNoFileComp
 			case len(args) == 1 && args[0] == "bias":
-				return diagram.Biases, cobra.ShellCompDirectiveNoFileComp
+				return diagram.Biases, cobra.ShellCompDirectiveDefault // or a model
 			case len(args) == 1 && args[0] == "decay":
 				return diagram.Decays, cobra.ShellCompDirectiveDefault // or a model
 			}
@@ -152,18 +152,26 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 // bias draws what an encoding adds to scores.
 func (p *plotting) bias(cmd *cobra.Command, name string) (figured, error) {
 	given := cmd.Flags().Changed("heads")
+	if p.length == 0 {
+		p.length = 256
+	}
 	switch {
+	case len(p.methods) > 0:
+		return nil, cli.Usage("a bias is drawn without a --method; leave --method out")
+	case isModel(name) && given:
+		return nil, cli.Usage("--heads: a model has its own number of heads; leave --heads out")
+	case isModel(name):
+		a, err := p.modelAttention(cmd.Context(), name)
+		if err != nil {
+			return nil, err
+		}
+		return diagram.ModelBias(p.layer, a, int(p.length))
 	case !slices.Contains(diagram.Biases, name):
 		return nil, cli.Usage("the bias of %q cannot be drawn; expected one of %s%s", name, strings.Join(diagram.Biases, ", "), suggest.Hint(name, diagram.Biases))
 	case given && !diagram.PerHead(name):
 		return nil, cli.Usage("--heads: the bias of %s does not depend on the number of heads; leave --heads out", name)
 	case p.heads < 1 || p.heads > 4096:
 		return nil, cli.Usage("--heads %d: expected a number from 1 to 4096", p.heads)
-	case len(p.methods) > 0:
-		return nil, cli.Usage("a bias is drawn without a --method; leave --method out")
-	}
-	if p.length == 0 {
-		p.length = 256
 	}
 	return diagram.Bias(name, p.heads, int(p.length))
 }

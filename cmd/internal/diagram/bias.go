@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
 
@@ -61,6 +62,30 @@ func Bias(name string, heads, length int) (figure.Lines, error) {
 		}
 	default:
 		return f, fmt.Errorf("the encoding %q has no bias to draw", name)
+	}
+	return f, nil
+}
+
+// ModelBias draws what the heads of a model's layer add to their scores by distance, as it was
+// measured. A model that sees later keys has them on the left, at distances below 0.
+func ModelBias(layer int, a rope.Attention, length int) (figure.Lines, error) {
+	f := figure.Lines{Title: fmt.Sprintf("Bias by distance, layer %d", layer), XLabel: "tokens from query back to key", YLabel: "added to the score", TokensX: true}
+	if a.Distance.IsZero() {
+		return f, fmt.Errorf("layer %d adds nothing to its scores by distance", layer)
+	}
+	first := 0
+	if !a.Mask.Causal {
+		first = 1 - length
+	}
+	for _, h := range spread(a.Heads) {
+		s := figure.Series{Name: fmt.Sprintf("head %d", h)}
+		if a.Distance.Slopes != nil {
+			s.Name += fmt.Sprintf(", slope %.3g", a.Distance.Slopes[h])
+		}
+		for d := first; d < length; d += (length - first + biasPoints - 1) / biasPoints {
+			s.X, s.Y = append(s.X, float64(d)), append(s.Y, a.Distance.Bias(h, int64(d)))
+		}
+		f.Series = append(f.Series, s)
 	}
 	return f, nil
 }

@@ -19,7 +19,7 @@ type Named struct {
 }
 
 // errNoRotation is what figures of a rotation say of an attention without one.
-var errNoRotation = errors.New("the attention has no rotation, so there is nothing to draw")
+var errNoRotation = errors.New("the attention has no rotation, so there is nothing to draw; plot bias draws what it adds to scores by distance, if it does")
 
 // Wavelengths draws how many tokens each pair of channels takes for one turn, 2π divided by its
 // frequency, for some attention layers, against the length that the model was trained on (0 leaves that

@@ -231,6 +231,25 @@ func TestBias(t *testing.T) {
 	}
 }
 
+// The bias of a model's layer: slopes, and ranges of distances to both sides.
+func TestModelBias(t *testing.T) {
+	a := attention()
+	a.Distance.Slopes = []float64{0.5, 0.25}
+	f, err := diagram.ModelBias(3, a, 11)
+	if err != nil || len(f.Series) != 2 || f.Series[1].Name != "head 1, slope 0.25" || f.Series[1].X[0] != 0 || f.Series[1].Y[10] != -2.5 {
+		t.Errorf("slopes: %+v, %v", f, err)
+	}
+	a.Distance = rope.Distance{Starts: []int64{-2, 0, 3}, Biases: [][]float64{{7, 1}, {8, 2}, {9, 3}}}
+	a.Mask.Causal = false
+	f, err = diagram.ModelBias(0, a, 5)
+	if err != nil || !slices.Equal(f.Series[0].X, []float64{-4, -3, -2, -1, 0, 1, 2, 3, 4}) || !slices.Equal(f.Series[1].Y, []float64{1, 1, 1, 1, 2, 2, 2, 3, 3}) {
+		t.Errorf("ranges: %+v, %v", f, err)
+	}
+	if _, err := diagram.ModelBias(0, attention(), 5); err == nil {
+		t.Error("a layer without a bias was drawn")
+	}
+}
+
 // Keys that are all alike get the same weight: a query at place i gives 1/(i + 1) to each.
 func TestAttended(t *testing.T) {
 	a := attention()

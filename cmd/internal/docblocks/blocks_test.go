@@ -89,7 +89,8 @@ var pages = []page{
 		{"llama", "-o", "llama-long", "--scaling", "yarn:factor=4"},
 	}},
 	{name: "checking.md", files: map[string]string{
-		"model.onnx": "models/llama__optimum/model.onnx", "tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
+		"model.onnx": "models/llama__optimum/model.onnx", "bloom.onnx": "models/bloom__dynamo18/model.onnx",
+		"tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
 	}, write: [][]string{
 		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
 	}},
