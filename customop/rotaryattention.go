@@ -18,6 +18,7 @@ func (r RotaryAttention) check() error {
 		paired("past_key", r.PastKey, "past_value", r.PastValue),
 		needs("cache_length", r.CacheLength, "past_key", r.PastKey),
 		needs("total_length", r.TotalLength, "cache_length", r.CacheLength),
+		r.checkCacheType(),
 		oneOf("rotary_layout", r.RotaryLayout, "half", "interleaved"),
 		oneOf("cache", r.Cache, "rotated", "raw"),
 		oneOf("document_mask", r.DocumentMask, "intra", "anchor"),
@@ -85,6 +86,28 @@ func (r RotaryAttention) checkFactors() error {
 		return fmt.Errorf("query_factors has %d values, key_factors %d: a head has one size", q, k)
 	}
 	return cmp.Or(finite("query_factors", r.QueryFactors...), finite("key_factors", r.KeyFactors...))
+}
+
+// checkCacheType refuses scales without integers, and integers without scales.
+func (r RotaryAttention) checkCacheType() error {
+	scaled := r.CacheType == "int8"
+	for _, tensor := range []struct {
+		name, value string
+		needed      bool
+	}{
+		{"past_key_scale", r.PastKeyScale, r.PastKey != ""},
+		{"past_value_scale", r.PastValueScale, r.PastValue != ""},
+		{"present_key_scale", r.PresentKeyScale, r.PresentKey != ""},
+		{"present_value_scale", r.PresentValueScale, r.PresentValue != ""},
+	} {
+		if (tensor.value != "") != (scaled && tensor.needed) {
+			return fmt.Errorf("%s is %q with cache_type %q: caches of int8 have scales, and others none", tensor.name, tensor.value, cmp.Or(r.CacheType, "same"))
+		}
+	}
+	if r.CacheType != "" && r.CacheType != "same" && r.PastKey == "" {
+		return fmt.Errorf("cache_type %q needs past_key and past_value", r.CacheType)
+	}
+	return oneOf("cache_type", r.CacheType, "same", "float16", "bfloat16", "int8")
 }
 
 // checkDistances refuses slopes and buckets that do not fit the heads or each other.

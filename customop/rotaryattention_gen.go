@@ -12,8 +12,8 @@ type RotaryAttention struct {
 	Query             string // T [batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]
 	Key               string // T [batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]
 	Value             string // T [batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]
-	PastKey           string // T [batch, kv_num_heads, past, head_size], optional
-	PastValue         string // T [batch, kv_num_heads, past, v_head_size], optional
+	PastKey           string // C [batch, kv_num_heads, past, head_size], optional
+	PastValue         string // C [batch, kv_num_heads, past, v_head_size], optional
 	PositionIDs       string // int64 [batch or 1, length], with position_axes [axes, batch or 1, length], optional
 	AttentionMask     string // int64 [batch or 1, past + length], optional
 	AttentionBias     string // T broadcastable to [batch, num_heads, length, past + length], optional
@@ -22,12 +22,16 @@ type RotaryAttention struct {
 	SinkLogits        string // T [num_heads], optional
 	BiasBeforeSoftcap string // T broadcastable to [batch, num_heads, length, past + length], optional
 	TotalLength       string // int32 one element, optional
+	PastKeyScale      string // float [batch, kv_num_heads, past or capacity, 1], optional
+	PastValueScale    string // float [batch, kv_num_heads, past or capacity, 1], optional
 
 	// Outputs
-	Output       string // T query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]
-	PresentKey   string // T [batch, kv_num_heads, past + length, head_size], optional
-	PresentValue string // T [batch, kv_num_heads, past + length, v_head_size], optional
-	LogSumExp    string // float [batch, num_heads, length], optional
+	Output            string // T query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]
+	PresentKey        string // C [batch, kv_num_heads, past + length, head_size], optional
+	PresentValue      string // C [batch, kv_num_heads, past + length, v_head_size], optional
+	LogSumExp         string // float [batch, num_heads, length], optional
+	PresentKeyScale   string // float [batch, kv_num_heads, past + length, 1], with cache_length as present_key, optional
+	PresentValueScale string // float as present_key_scale, optional
 
 	// Attributes
 	NumHeads         int64     // Query heads, a multiple of kv_num_heads.
@@ -67,6 +71,7 @@ type RotaryAttention struct {
 	DocumentRestart  int64     // 1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band.
 	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
 	Precision        string    // exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does, and softmax weights too where the CPU multiplies bfloat16. The same for float32.
+	CacheType        string    // C, the element type of past_key, past_value, present_key and present_value: same is T; float16 and bfloat16 where T is float; int8, where each token's key and value of a head is a row of integers with a scale of its own, the largest magnitude of the row divided by 127, and the integers are the numbers divided by it and rounded to the nearest, ties to even. A row with a number that is not finite has the scale NaN. Another type than same needs past_key and past_value. The keys and values of this call are read as they come, before they are rounded for the cache.
 	Cache            string    // rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart.
 }
 
@@ -88,10 +93,14 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.input("sink_logits", r.SinkLogits, true, 2)
 	b.input("bias_before_softcap", r.BiasBeforeSoftcap, true, 2)
 	b.input("total_length", r.TotalLength, true, 2)
+	b.input("past_key_scale", r.PastKeyScale, true, 8)
+	b.input("past_value_scale", r.PastValueScale, true, 8)
 	b.output("output", r.Output, false, 1)
 	b.output("present_key", r.PresentKey, true, 1)
 	b.output("present_value", r.PresentValue, true, 1)
 	b.output("log_sum_exp", r.LogSumExp, true, 2)
+	b.output("present_key_scale", r.PresentKeyScale, true, 8)
+	b.output("present_value_scale", r.PresentValueScale, true, 8)
 	b.required(NodeAttribute{Name: "num_heads", Kind: Int, Int: r.NumHeads}, 1)
 	b.required(NodeAttribute{Name: "kv_num_heads", Kind: Int, Int: r.KVNumHeads}, 1)
 	b.optional(NodeAttribute{Name: "scale", Kind: Float, Float: r.Scale}, r.Scale == 0, 1)
@@ -129,6 +138,7 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "document_restart", Kind: Int, Int: r.DocumentRestart}, r.DocumentRestart == 0, 2)
 	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)
 	b.optional(NodeAttribute{Name: "precision", Kind: Text, Text: r.Precision}, r.Precision == "" || r.Precision == "exact", 2)
+	b.optional(NodeAttribute{Name: "cache_type", Kind: Text, Text: r.CacheType}, r.CacheType == "" || r.CacheType == "same", 8)
 	b.optional(NodeAttribute{Name: "cache", Kind: Text, Text: r.Cache}, r.Cache == "" || r.Cache == "rotated", 1)
 	return b.node()
 }
@@ -143,8 +153,8 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	}
 	p := parser{node: n}
 	p.op(RotaryAttentionSpec)
-	p.names("inputs", n.Inputs, &r.Query, &r.Key, &r.Value, &r.PastKey, &r.PastValue, &r.PositionIDs, &r.AttentionMask, &r.AttentionBias, &r.CacheLength, &r.DocumentIDs, &r.SinkLogits, &r.BiasBeforeSoftcap, &r.TotalLength)
-	p.names("outputs", n.Outputs, &r.Output, &r.PresentKey, &r.PresentValue, &r.LogSumExp)
+	p.names("inputs", n.Inputs, &r.Query, &r.Key, &r.Value, &r.PastKey, &r.PastValue, &r.PositionIDs, &r.AttentionMask, &r.AttentionBias, &r.CacheLength, &r.DocumentIDs, &r.SinkLogits, &r.BiasBeforeSoftcap, &r.TotalLength, &r.PastKeyScale, &r.PastValueScale)
+	p.names("outputs", n.Outputs, &r.Output, &r.PresentKey, &r.PresentValue, &r.LogSumExp, &r.PresentKeyScale, &r.PresentValueScale)
 	p.int("num_heads", &r.NumHeads, true)
 	p.int("kv_num_heads", &r.KVNumHeads, true)
 	p.float("scale", &r.Scale, false)
@@ -182,6 +192,7 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	p.int("document_restart", &r.DocumentRestart, false)
 	p.int("document_start", &r.DocumentStart, false)
 	p.string("precision", &r.Precision, false)
+	p.string("cache_type", &r.CacheType, false)
 	p.string("cache", &r.Cache, false)
 	return r, p.end(r.check)
 }

@@ -7,7 +7,7 @@ const Domain = "rope.rewrite"
 
 // SpecVersion is the newest version of the op's specification that this
 // package writes. A library that knows only an older one refuses the node.
-const SpecVersion = 7
+const SpecVersion = 8
 
 // NumberedSince is the version of the specification that brought numbered names of an op.
 const NumberedSince = 5
@@ -41,7 +41,7 @@ func (s Spec) OpTypes() []string {
 // Value describes one input or output of an op.
 type Value struct {
 	Name     string
-	Type     string // "T" (the node's element type), "float", "int64", "int32"
+	Type     string // "T" (the node's element type), "C" (that of its caches), "float", "int64", "int32"
 	Shape    string
 	Optional bool
 	Since    int  // spec version that brought it
@@ -75,8 +75,8 @@ var RotaryAttentionSpec = Spec{
 		{Name: "query", Type: "T", Shape: "[batch, num_heads, length, head_size] or [batch, length, num_heads·head_size]", Since: 1, Doc: "Query before rotation."},
 		{Name: "key", Type: "T", Shape: "[batch, kv_num_heads, length, head_size] or [batch, length, kv_num_heads·head_size]", Since: 1, Doc: "New keys before rotation."},
 		{Name: "value", Type: "T", Shape: "[batch, kv_num_heads, length, v_head_size] or [batch, length, kv_num_heads·v_head_size]", Since: 1, Doc: "New values."},
-		{Name: "past_key", Type: "T", Shape: "[batch, kv_num_heads, past, head_size]", Optional: true, Since: 1, Doc: "Keys of earlier calls, as present_key gave them. Absent means past = 0."},
-		{Name: "past_value", Type: "T", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
+		{Name: "past_key", Type: "C", Shape: "[batch, kv_num_heads, past, head_size]", Optional: true, Since: 1, Doc: "Keys of earlier calls, as present_key gave them. Absent means past = 0."},
+		{Name: "past_value", Type: "C", Shape: "[batch, kv_num_heads, past, v_head_size]", Optional: true, Since: 1, Doc: "Values of earlier calls; given together with past_key."},
 		{Name: "position_ids", Type: "int64", Shape: "[batch or 1, length], with position_axes [axes, batch or 1, length]", Optional: true, Since: 1, Doc: "Positions of the new tokens, each ≥ 0. Absent means the index past + place. With more than one band or a raw cache, position − index must be the same for all real (unpadded) tokens of a row, and a cached key stands at its index + that number."},
 		{Name: "attention_mask", Type: "int64", Shape: "[batch or 1, past + length]", Optional: true, Since: 1, Doc: "0 hides the key; any other value shows it."},
 		{Name: "attention_bias", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Doc: "Added to the scores after the softcap. −∞ hides the key."},
@@ -85,12 +85,16 @@ var RotaryAttentionSpec = Spec{
 		{Name: "sink_logits", Type: "T", Shape: "[num_heads]", Optional: true, Since: 2, Doc: "One more logit per head, in the softmax's denominator only; a finite number or −∞ (no sink)."},
 		{Name: "bias_before_softcap", Type: "T", Shape: "broadcastable to [batch, num_heads, length, past + length]", Optional: true, Since: 2, Doc: "Added to the scores before the softcap. −∞ hides the key."},
 		{Name: "total_length", Type: "int32", Shape: "one element", Optional: true, Since: 2, Doc: "With cache_length: present has max(capacity, total_length) rows instead of capacity, as GroupQueryAttention's has."},
+		{Name: "past_key_scale", Type: "float", Shape: "[batch, kv_num_heads, past or capacity, 1]", Optional: true, Since: 8, Doc: "With cache_type int8: the scale of each row of past_key, which holds ⟨integer · scale⟩."},
+		{Name: "past_value_scale", Type: "float", Shape: "[batch, kv_num_heads, past or capacity, 1]", Optional: true, Since: 8, Doc: "That of past_value."},
 	},
 	Outputs: []Value{
 		{Name: "output", Type: "T", Shape: "query's rank: [batch, num_heads, length, v_head_size] or [batch, length, num_heads·v_head_size]", Since: 1, Doc: "Attention output."},
-		{Name: "present_key", Type: "T", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw). With cache_length it has past_key's capacity instead: where both are one buffer the new keys are written into it and nothing else; otherwise the tokens are copied. What stands in the rows behind them is not specified."},
-		{Name: "present_value", Type: "T", Shape: "[batch, kv_num_heads, past + length, v_head_size]", Optional: true, Since: 1, Doc: "past_value followed by the new values; with cache_length as present_key."},
+		{Name: "present_key", Type: "C", Shape: "[batch, kv_num_heads, past + length, head_size]", Optional: true, Since: 1, Doc: "past_key followed by the new keys (rotated unless cache is raw). With cache_length it has past_key's capacity instead: where both are one buffer the new keys are written into it and nothing else; otherwise the tokens are copied. What stands in the rows behind them is not specified."},
+		{Name: "present_value", Type: "C", Shape: "[batch, kv_num_heads, past + length, v_head_size]", Optional: true, Since: 1, Doc: "past_value followed by the new values; with cache_length as present_key."},
 		{Name: "log_sum_exp", Type: "float", Shape: "[batch, num_heads, length]", Optional: true, Since: 2, Doc: "Logarithm of the softmax's denominator, sink excluded; −∞ for a query that sees no key."},
+		{Name: "present_key_scale", Type: "float", Shape: "[batch, kv_num_heads, past + length, 1], with cache_length as present_key", Optional: true, Since: 8, Doc: "With cache_type int8: the scale of each row of present_key, given together with it. May be past_key_scale's buffer, as present_key may be past_key's."},
+		{Name: "present_value_scale", Type: "float", Shape: "as present_key_scale", Optional: true, Since: 8, Doc: "That of present_value."},
 	},
 	Attributes: []Attribute{
 		{Name: "spec_version", Type: "int", Since: 1, Doc: "Version of this specification that the node was written for."},
@@ -131,6 +135,7 @@ var RotaryAttentionSpec = Spec{
 		{Name: "document_restart", Type: "int", Default: "0", Since: 2, Doc: "1 restarts positions: a token's position is document_start (0 in document 0) + the number of earlier tokens of its row with its id, padding not counted, and position_ids are not used; readers keep theirs. Needs one band."},
 		{Name: "document_start", Type: "int", Default: "0", Since: 2, Doc: "Position of the first token of each document when positions restart, ≥ 0."},
 		{Name: "precision", Type: "string", Default: `"exact"`, Since: 2, Doc: "exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does, and softmax weights too where the CPU multiplies bfloat16. The same for float32."},
+		{Name: "cache_type", Type: "string", Default: `"same"`, Since: 8, Doc: "C, the element type of past_key, past_value, present_key and present_value: same is T; float16 and bfloat16 where T is float; int8, where each token's key and value of a head is a row of integers with a scale of its own, the largest magnitude of the row divided by 127, and the integers are the numbers divided by it and rounded to the nearest, ties to even. A row with a number that is not finite has the scale NaN. Another type than same needs past_key and past_value. The keys and values of this call are read as they come, before they are rounded for the cache."},
 		{Name: "cache", Type: "string", Default: `"rotated"`, Since: 1, Doc: "rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart."},
 	},
 }

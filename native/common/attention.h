@@ -82,9 +82,9 @@ struct AttentionParams {
   }
 };
 
-// The tensors of one run. Every shape has been checked.
+// The tensors of one run but for its caches. Every shape has been checked.
 template <typename T>
-struct AttentionArgs {
+struct AttentionCall {
   int64_t batch = 0;
   int64_t length = 0;    // new tokens
   int64_t new_keys = 0;  // rows of key and value: length, but for cross
@@ -94,12 +94,7 @@ struct AttentionArgs {
   int64_t v_head_size = 0;
 
   Rows<const T> query, key, value;
-  Rows<const T> past_key, past_value;  // absent when max_past is 0
   Rows<T> output;
-  // Absent when nobody asked for them. One that has past's memory and strides is
-  // appended to in place; otherwise the cached tokens are copied and the rows
-  // after the last token become zero.
-  Rows<T> present_key, present_value;
   int64_t present_rows = 0;  // of each head, at least max_total
   int64_t total_length = 0;  // what the caller says of the longest row; 0: nothing
 
@@ -125,6 +120,20 @@ struct AttentionArgs {
   int64_t max_total() const { return max_past + new_keys; }
 };
 
+// The tensors of one run, with caches of type C.
+template <typename T, typename C = T>
+struct AttentionArgs : AttentionCall<T> {
+  Rows<const C> past_key, past_value;  // absent when max_past is 0
+  // Absent when nobody asked for them. One that has past's memory and strides is
+  // appended to in place; otherwise the cached tokens are copied and the rows
+  // after the last token become zero.
+  Rows<C> present_key, present_value;
+  // A number of a cache of int8 is its integer times the scale of its row, which is the one
+  // number of a row here. Absent for other types.
+  Rows<const float> past_key_scale, past_value_scale;
+  Rows<float> present_key_scale, present_value_scale;
+};
+
 // What the kernel asks of its host. Callbacks given to ParallelFor never throw.
 class Host {
  public:
@@ -141,6 +150,17 @@ class Host {
 bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host& host);
 bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host& host);
 bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16>& args, Host& host);
+// With caches of another type than the other tensors'.
+bool RunAttention(const AttentionParams& params, const AttentionArgs<float, Float16>& args,
+                  Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<float, BFloat16>& args,
+                  Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<float, int8_t>& args,
+                  Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16, int8_t>& args,
+                  Host& host);
+bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16, int8_t>& args,
+                  Host& host);
 
 }  // namespace rope
 

@@ -24,7 +24,7 @@ struct DocumentRun {
 class DocumentRuns {
  public:
   template <typename T>
-  explicit DocumentRuns(const AttentionArgs<T>& args) : shared_(args.documents_batch_stride == 0) {
+  explicit DocumentRuns(const AttentionCall<T>& args) : shared_(args.documents_batch_stride == 0) {
     if (args.documents == nullptr) return;
     for (int64_t row = 0; row < (shared_ ? 1 : args.batch); ++row) {
       first_.push_back(runs_.size());

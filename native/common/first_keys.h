@@ -15,7 +15,7 @@ namespace rope {
 class FirstKeys {
  public:
   template <typename T>
-  FirstKeys(const AttentionParams& params, const AttentionArgs<T>& args)
+  FirstKeys(const AttentionParams& params, const AttentionCall<T>& args)
       : count_(params.first_keys) {
     if (!params.first_keys_shown || args.mask == nullptr || count_ == 0 || params.window == 0) {
       return;

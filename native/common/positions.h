@@ -16,7 +16,7 @@ namespace rope {
 template <typename T>
 class Positions {
  public:
-  Positions(const AttentionParams& params, const AttentionArgs<T>& args)
+  Positions(const AttentionParams& params, const AttentionCall<T>& args)
       : args_(args), restart_(params.document_restart && args.documents != nullptr) {
     if (!restart_) return;
     const int64_t rows = shared() ? 1 : args.batch;
@@ -81,7 +81,7 @@ class Positions {
     }
   }
 
-  const AttentionArgs<T>& args_;
+  const AttentionCall<T>& args_;
   const bool restart_;
   std::vector<int64_t> restarted_;  // [batch or 1, length]
 };

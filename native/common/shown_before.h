@@ -16,7 +16,7 @@ class ShownBefore {
  public:
   // `more` numbers can be read behind a row's last one.
   template <typename T>
-  ShownBefore(const AttentionParams& params, const AttentionArgs<T>& args, int64_t more) {
+  ShownBefore(const AttentionParams& params, const AttentionCall<T>& args, int64_t more) {
     if (!params.distance_shown || !params.has_distances() || args.mask == nullptr) return;
     const int64_t rows = args.mask_batch_stride == 0 ? 1 : args.batch;
     const int64_t columns = args.max_total();

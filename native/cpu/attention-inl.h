@@ -27,9 +27,9 @@ bool Hides(const Bias<T>& bias, const QueryHead& q, int64_t key) {
 }
 
 // Whether a query sees any key at all.
-template <typename T>
-bool SeesAnyKey(const Run<T>& run, const QueryHead& q) {
-  const AttentionArgs<T>& args = run.args;
+template <typename T, typename C>
+bool SeesAnyKey(const Run<T, C>& run, const QueryHead& q) {
+  const AttentionCall<T>& args = run.args;
   const Geometry geometry(run.params, run.first_keys.End(q.batch), args.total(q.batch));
   const int64_t index = args.past(q.batch) + q.place;
   const int64_t* mask =
@@ -51,10 +51,10 @@ bool SeesAnyKey(const Run<T>& run, const QueryHead& q) {
 
 // Writes a query's output and its log-sum-exp. `maximum` is its largest product,
 // `sums` and `total` are what its weights relative to that add up to.
-template <typename T>
-void WriteRow(const Run<T>& run, const QueryHead& q, const float* sums, float maximum,
+template <typename T, typename C>
+void WriteRow(const Run<T, C>& run, const QueryHead& q, const float* sums, float maximum,
               float total) {
-  const AttentionArgs<T>& args = run.args;
+  const AttentionCall<T>& args = run.args;
   float factor = 0.0f;
   float log_sum_exp = kNegativeInfinity;
   if (total != 0.0f) {
@@ -84,8 +84,8 @@ inline QueryHead QueryOf(const Task& task, size_t row) {
   return {task.batch, task.HeadOf(row), task.PlaceOf(row)};
 }
 
-template <typename T>
-void WriteOutput(const Run<T>& run, const Task& task, const TileAttention<T>& tile) {
+template <typename T, typename C>
+void WriteOutput(const Run<T, C>& run, const Task& task, const TileAttention<T, C>& tile) {
   for (size_t r = 0; r < tile.rows(); ++r) {
     WriteRow(run, QueryOf(task, r), tile.sums(r), tile.maximum(r), tile.total(r));
   }
@@ -115,8 +115,8 @@ class Partials {
   ScratchFloats values_;
 };
 
-template <typename T>
-void WritePartial(const Partials& partials, const Task& task, const TileAttention<T>& tile,
+template <typename T, typename C>
+void WritePartial(const Partials& partials, const Task& task, const TileAttention<T, C>& tile,
                   size_t channels) {
   for (size_t r = 0; r < tile.rows(); ++r) {
     memcpy(partials.Sums(task.index, r), tile.sums(r), channels * sizeof(float));
@@ -126,8 +126,8 @@ void WritePartial(const Partials& partials, const Task& task, const TileAttentio
 }
 
 // Adds up the splits of one unit in the first one's place, always in the same order.
-template <typename T>
-void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials, size_t unit) {
+template <typename T, typename C>
+void MergePartials(const Run<T, C>& run, const Plan& plan, const Partials& partials, size_t unit) {
   const size_t splits = static_cast<size_t>(plan.splits());
   const size_t channels = static_cast<size_t>(run.args.v_head_size);
   const Task task = plan.At(unit * splits);
@@ -154,8 +154,8 @@ void MergePartials(const Run<T>& run, const Plan& plan, const Partials& partials
   }
 }
 
-template <typename T>
-bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
+template <typename T, typename C>
+bool ComputeAttention(const Run<T, C>& run, const Plan& plan, Host& host) {
   if (plan.tasks() == 0) return true;
   const TileLayout layout(run.params, run.args, run.key_angles,
                           static_cast<size_t>(plan.rows_per_block()), run.scores_first);
@@ -166,7 +166,7 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
     const WorkspacePool::Lease memory(pool);
     if (memory.data() == nullptr) return;
     const Task task = plan.At(i);
-    TileAttention<T> tile(run, task, layout, memory.data());
+    TileAttention<T, C> tile(run, task, layout, memory.data());
     tile.Compute();
     if (plan.splits() == 1) {
       WriteOutput(run, task, tile);
@@ -182,8 +182,8 @@ bool ComputeAttention(const Run<T>& run, const Plan& plan, Host& host) {
   return true;
 }
 
-template <typename T>
-bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Host& host) {
+template <typename T, typename C>
+bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args, Host& host) {
   if (args.batch == 0) return true;
   const Positions<T> positions(params, args);
   AngleTables tables(params, host, args.batch, args.length, positions.shared());
@@ -197,12 +197,13 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
 
   // New keys are rotated into present_key, or into memory of this run when nobody asked for
   // present_key, or when it would round keys that this run still multiplies, by queries or by
-  // factors.
+  // factors, or that a cache of fewer bits rounds.
+  constexpr bool kSameType = std::is_same_v<T, C>;
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
   const bool whole = params.key_factors.empty() && (params.fast || params.raw_cache);
-  const bool own = !keep_keys || !(kIsFloat<T> || whole);
+  const bool own = !keep_keys || !kSameType || !(kIsFloat<T> || whole);
   const int64_t head = args.new_keys * args.head_size;
   const int64_t all = args.batch * kv_heads * head;
   const ScratchFloats own_keys(host, own ? static_cast<size_t>(all) : 0);
@@ -211,20 +212,20 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const Plan plan(params, args);
   // With one query block each key belongs to one task, which copies it while it
   // reads it; a past that shares present's memory stays or has been moved by then.
-  const bool shared = args.max_past > 0 && (args.past_key.data == args.present_key.data ||
-                                            args.past_value.data == args.present_value.data);
+  bool shared = false;
+  ForEachCache(args, [&](int64_t, const auto& past, const auto& present) {
+    shared = shared || (args.max_past > 0 && past.data == present.data);
+  });
   const bool copy = plan.in_place() && !shared && args.max_past > 0;
-  if (!copy) {
-    CopyPast(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
-    CopyPast(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
-  }
-  // Before new rows come: present may share past's memory without standing in its place.
-  ClearUnused(args, kv_heads, args.head_size, args.past_key, args.present_key, host);
-  ClearUnused(args, kv_heads, args.v_head_size, args.past_value, args.present_value, host);
+  ForEachCache(args, [&](int64_t channels, const auto& past, const auto& present) {
+    if (!copy) CopyPast(args, kv_heads, channels, past, present, host);
+    // Before new rows come: present may share past's memory without standing in its place.
+    ClearUnused(args, kv_heads, channels, past, present, host);
+  });
   AppendNew(params, args, tables, rotated, host);
 
-  const Rows<const T> present_key = Const(args.present_key);
-  const Rows<const T> present_value = Const(args.present_value);
+  const Rows<const C> present_key = Const(args.present_key);
+  const Rows<const C> present_value = Const(args.present_value);
   const float scale =
       params.scale != 0.0f
           ? params.scale
@@ -232,21 +233,24 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T>& args, Ho
   const DocumentRuns documents(args);
   const FirstKeys first_keys(params, args);
   const DistanceRun distances(params, args);
-  Run<T> run{params, args, tables, positions, key_angles, documents, first_keys, distances};
+  Run<T, C> run{params, args, tables, positions, key_angles, documents, first_keys, distances};
   run.keys.cached = keep_keys && !copy ? present_key : args.past_key;
+  run.keys.scales = keep_keys && !copy ? Const(args.present_key_scale) : args.past_key_scale;
   if (!own) run.keys.appended = present_key;
   run.keys.new_rows = Const(rotated);
   run.keys.whole = !own && !copy;
   run.values.cached = keep_values && !copy ? present_value : args.past_value;
-  run.values.appended = present_value;
+  run.values.scales =
+      keep_values && !copy ? Const(args.present_value_scale) : args.past_value_scale;
+  if (kSameType) run.values.appended = present_value;
   run.values.new_rows = args.value;
-  run.values.whole = keep_values && !copy;
+  run.values.whole = kSameType && keep_values && !copy;
   run.scale = std::abs(scale);
   run.negate = scale < 0;
   run.in_place = plan.in_place();
   run.modify = ScoreModifiers<T>::Any(params, args);
   // A temperature makes of rounded queries numbers that are not.
-  run.pairs = kPairable<T> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
+  run.pairs = kPairable<T, C> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
               params.temperature.slope <= 0;
   run.scores_first = plan.scores_first();
   run.copy = copy;

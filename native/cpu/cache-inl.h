@@ -7,10 +7,12 @@
 #endif
 
 #include <cstring>
+#include <type_traits>
 
 #include "angles-inl.h"
 #include "attention.h"
 #include "divide.h"
+#include "element-inl.h"
 #include "rotation-inl.h"
 #include "visible.h"
 #include "workspace.h"
@@ -21,29 +23,32 @@ namespace HWY_NAMESPACE {
 
 // Where the keys or values of a run stand: the cached ones in one tensor, those of this call in
 // the same one, in another tensor, or in memory of the run.
-template <typename T, typename New>
+template <typename C, typename New>
 struct CachedRows {
-  Rows<const T> cached;      // by index
-  Rows<const T> appended;    // by index, if present
+  Rows<const C> cached;      // by index
+  Rows<const float> scales;  // of those, in a cache of int8
+  Rows<const C> appended;    // by index, if present
   Rows<const New> new_rows;  // by place in the call, if there is no `appended`
   bool whole = false;        // `cached` holds those of this call too
 
   // The end of the rows that stand in `cached`.
-  int64_t Split(const AttentionArgs<T>& args, int64_t batch) const {
+  template <typename T>
+  int64_t Split(const AttentionCall<T>& args, int64_t batch) const {
     return whole ? args.total(batch) : args.past(batch);
   }
 
-  // Calls take(first row, stride) for the rows from `row` on to the split or the end.
-  template <typename Take>
-  void At(const AttentionArgs<T>& args, int64_t batch, int64_t head, int64_t row,
+  // Calls take(first row, stride, scales) for the rows from `row` on to the split or the end.
+  template <typename T, typename Take>
+  void At(const AttentionCall<T>& args, int64_t batch, int64_t head, int64_t row,
           const Take& take) const {
     if (row < Split(args, batch)) {
-      take(cached.At(batch, head, row), static_cast<size_t>(cached.row_stride));
+      const float* of_rows = scales.data == nullptr ? nullptr : scales.At(batch, head, row);
+      take(cached.At(batch, head, row), static_cast<size_t>(cached.row_stride), of_rows);
     } else if (appended.data != nullptr) {
-      take(appended.At(batch, head, row), static_cast<size_t>(appended.row_stride));
+      take(appended.At(batch, head, row), static_cast<size_t>(appended.row_stride), nullptr);
     } else {
       take(new_rows.At(batch, head, row - args.past(batch)),
-           static_cast<size_t>(new_rows.row_stride));
+           static_cast<size_t>(new_rows.row_stride), nullptr);
     }
   }
 };
@@ -61,11 +66,11 @@ bool InPlace(const Rows<const T>& past, const Rows<T>& present) {
 }
 
 // Copies the cached rows of one tensor to its present form.
-template <typename T>
-void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
-              const Rows<const T>& past, const Rows<T>& present, Host& host) {
+template <typename T, typename C>
+void CopyPast(const AttentionCall<T>& args, int64_t heads, int64_t channels,
+              const Rows<const C>& past, const Rows<C>& present, Host& host) {
   if (args.max_past == 0 || present.data == nullptr || InPlace(past, present)) return;
-  const auto bytes = [&](int64_t rows) { return static_cast<size_t>(rows * channels) * sizeof(T); };
+  const auto bytes = [&](int64_t rows) { return static_cast<size_t>(rows * channels) * sizeof(C); };
   if (past.data == present.data) {
     // One buffer, but present has more rows: later heads move up, the last ones first.
     for (int64_t i = args.batch * heads - 1; i > 0; --i) {
@@ -88,22 +93,33 @@ void CopyPast(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
 }
 
 // Zeroes present's rows after each batch row's last token, unless they are past's.
-template <typename T>
-void ClearUnused(const AttentionArgs<T>& args, int64_t heads, int64_t channels,
-                 const Rows<const T>& past, const Rows<T>& present, Host& host) {
+template <typename T, typename C>
+void ClearUnused(const AttentionCall<T>& args, int64_t heads, int64_t channels,
+                 const Rows<const C>& past, const Rows<C>& present, Host& host) {
   if (present.data == nullptr || InPlace(past, present)) return;
   if (args.row_past == nullptr && args.present_rows == args.max_total()) return;
   ForEach(host, static_cast<size_t>(args.batch * heads), [&](size_t i) {
     const int64_t batch = static_cast<int64_t>(i) / heads;
     const int64_t total = args.total(batch);
     memset(static_cast<void*>(present.At(batch, static_cast<int64_t>(i) % heads, total)), 0,
-           static_cast<size_t>((args.present_rows - total) * channels) * sizeof(T));
+           static_cast<size_t>((args.present_rows - total) * channels) * sizeof(C));
   });
+}
+
+// Calls body(channels, past, present) for each tensor of the caches.
+template <typename T, typename C, typename Body>
+void ForEachCache(const AttentionArgs<T, C>& args, const Body& body) {
+  body(args.head_size, args.past_key, args.present_key);
+  body(args.v_head_size, args.past_value, args.present_value);
+  if constexpr (kIsInt8<C>) {
+    body(1, args.past_key_scale, args.present_key_scale);
+    body(1, args.past_value_scale, args.present_value_scale);
+  }
 }
 
 // Calls body(batch, head, row) for the new tokens of every key-value head.
 template <typename T, typename Body>
-void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, Host& host,
+void ForEachNewRow(const AttentionParams& params, const AttentionCall<T>& args, Host& host,
                    const Body& body) {
   constexpr int64_t kFloatsPerTask = 1 << 14;
   const int64_t heads = params.kv_num_heads;
@@ -122,10 +138,13 @@ void ForEachNewRow(const AttentionParams& params, const AttentionArgs<T>& args, 
 // Puts the new keys, rotated unless the cache is raw, and the new values behind the past ones, as
 // far as present_key and present_value are wanted. These keys are also left in `rotated` by their
 // place in the call, if that is present, as it is where factors multiply keys of 16 bits.
-template <typename T>
-void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
+template <typename T, typename C>
+void AppendNew(const AttentionParams& params, const AttentionArgs<T, C>& args,
                const AngleTables& tables, const Rows<float>& rotated, Host& host) {
   const size_t head_size = static_cast<size_t>(args.head_size);
+  const auto scale = [](const Rows<float>& scales, int64_t batch, int64_t head, int64_t index) {
+    return scales.data == nullptr ? nullptr : scales.At(batch, head, index);
+  };
   ForEachNewRow(params, args, host, [&](int64_t batch, int64_t head, int64_t place) {
     const int64_t index = args.past(batch) + place;
     const T* key = args.key.At(batch, head, place);
@@ -133,7 +152,8 @@ void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
     if (params.raw_cache) {
       if (rotated.data != nullptr) Convert(key, head_size, rotated.At(batch, head, place));
       if (args.present_key.data != nullptr) {
-        Convert(key, head_size, args.present_key.At(batch, head, index));
+        StoreRow(key, head_size, args.present_key.At(batch, head, index),
+                 scale(args.present_key_scale, batch, head, index));
       }
     } else if (rotated.data != nullptr) {
       float* row = rotated.At(batch, head, place);
@@ -141,16 +161,18 @@ void AppendNew(const AttentionParams& params, const AttentionArgs<T>& args,
       MultiplyChannels(params.key_factors, row);
       if (params.fast) RoundTo<T>(row, head_size);
       if (args.present_key.data != nullptr) {
-        Convert(row, head_size, args.present_key.At(batch, head, index));
+        StoreRow(row, head_size, args.present_key.At(batch, head, index),
+                 scale(args.present_key_scale, batch, head, index));
       }
-    } else {
+    } else if constexpr (std::is_same_v<T, C>) {
       T* row = args.present_key.At(batch, head, index);
       RotateHead(params, key, table, head_size, row);
       if constexpr (kIsFloat<T>) MultiplyChannels(params.key_factors, row);
     }
     if (args.present_value.data != nullptr) {
-      Convert(args.value.At(batch, head, place), static_cast<size_t>(args.v_head_size),
-              args.present_value.At(batch, head, index));
+      StoreRow(args.value.At(batch, head, place), static_cast<size_t>(args.v_head_size),
+               args.present_value.At(batch, head, index),
+               scale(args.present_value_scale, batch, head, index));
     }
   });
 }

@@ -54,7 +54,7 @@ class BucketTable {
 
 struct DistanceRun {
   template <typename T>
-  DistanceRun(const AttentionParams& params, const AttentionArgs<T>& args)
+  DistanceRun(const AttentionParams& params, const AttentionCall<T>& args)
       : distances(params.distances()),
         shown_before(params, args, kTileKeys),
         table(distances, args.length) {}

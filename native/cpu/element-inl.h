@@ -7,7 +7,9 @@
 #define ROPE_ELEMENT_INL_H_
 #endif
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "attention.h"
@@ -20,9 +22,17 @@ namespace HWY_NAMESPACE {
 template <typename T>
 inline constexpr bool kIsFloat = std::is_same_v<T, float>;
 
+// Caches of int8 have a scale for each row, which stands apart: an integer is read as it is.
+template <typename T>
+inline constexpr bool kIsInt8 = std::is_same_v<T, int8_t>;
+
 template <typename T>
 HWY_INLINE float ToFloat(T x) {
-  return hwy::ConvertScalarTo<float>(x);
+  if constexpr (kIsInt8<T>) {
+    return static_cast<float>(x);
+  } else {
+    return hwy::ConvertScalarTo<float>(x);
+  }
 }
 template <typename T>
 HWY_INLINE T FromFloat(float x) {
@@ -51,6 +61,11 @@ HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<Float16, D>> v) {
 template <class D>
 HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<BFloat16, D>> v) {
   return hn::PromoteTo(d, v);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<int8_t, D>> v) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), v));
 }
 
 // A vector of numbers of type T as float32. D is a float32 tag.
@@ -164,6 +179,73 @@ HWY_INLINE void StoreScaled(const float* in, float factor, size_t count, Out* ou
     StoreFloats(hn::Mul(hn::LoadU(d, in + x), times), d, out + x);
   }
   for (; x < count; ++x) out[x] = FromFloat<Out>(in[x] * factor);
+}
+
+// Rounds a row to int8 by its own scale, which it returns: the largest number becomes 127 or -127.
+// Of a row with a number that is not finite the scale is NaN, and the integers are 0.
+template <typename In>
+HWY_INLINE float Quantize(const In* in, size_t count, int8_t* out) {
+  const DF d;
+  const hn::Rebind<int8_t, DF> d8;
+  VF most = hn::Zero(d);
+  VF non_finite = hn::Zero(d);  // stays 0 while all numbers are finite
+  size_t x = 0;
+  for (; x + kLanes <= count; x += kLanes) {
+    const VF v = LoadFloats(d, in + x);
+    most = hn::Max(most, hn::Abs(v));
+    non_finite = hn::Add(non_finite, hn::Sub(v, v));
+  }
+  float largest = hn::ReduceMax(d, most);
+  bool finite = hn::AllTrue(d, hn::Eq(non_finite, hn::Zero(d)));
+  for (size_t y = x; y < count; ++y) {
+    const float v = ToFloat(in[y]);
+    largest = HWY_MAX(largest, std::abs(v));
+    finite = finite && std::isfinite(v);
+  }
+  const float scale = finite ? largest / 127.0f : std::numeric_limits<float>::quiet_NaN();
+  if (!(scale > 0.0f)) {
+    memset(out, 0, count);
+    return scale;
+  }
+  // Of numbers so small that a scale has no more digits the integers could be larger.
+  const VF by = hn::Set(d, scale);
+  const VF limit = hn::Set(d, 127.0f);
+  for (x = 0; x < count; x += kLanes) {
+    const size_t n = HWY_MIN(kLanes, count - x);
+    const VF v = n == kLanes ? LoadFloats(d, in + x) : LoadFloatsN(d, in + x, n);
+    const VF steps = hn::Max(hn::Neg(limit), hn::Min(limit, hn::Div(v, by)));
+    const auto bytes = hn::DemoteTo(d8, hn::NearestInt(steps));
+    if (n == kLanes) {
+      hn::StoreU(bytes, d8, out + x);
+    } else {
+      hn::StoreN(bytes, d8, out + x, n);
+    }
+  }
+  return scale;
+}
+
+// Writes a row to a cache of type C, with its scale where the type has one.
+template <typename In, typename C>
+HWY_INLINE void StoreRow(const In* in, size_t count, C* out, float* scale) {
+  if constexpr (kIsInt8<C>) {
+    *scale = Quantize(in, count, out);
+  } else {
+    (void)scale;
+    Convert(in, count, out);
+  }
+}
+
+// numbers[j] times factors[j], for a number of rows.
+HWY_INLINE void MultiplyColumns(size_t rows, size_t begin, size_t end, const float* factors,
+                                float* numbers, size_t stride) {
+  const DF d;
+  for (size_t r = 0; r < rows; ++r, numbers += stride) {
+    size_t x = begin;
+    for (; x + kLanes <= end; x += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, numbers + x), hn::LoadU(d, factors + x)), d, numbers + x);
+    }
+    for (; x < end; ++x) numbers[x] *= factors[x];
+  }
 }
 
 }  // namespace HWY_NAMESPACE

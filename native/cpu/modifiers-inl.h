@@ -106,7 +106,7 @@ class ScoreModifiers {
  public:
   static constexpr size_t kBuffers = 3;  // of a tile's keys each
 
-  ScoreModifiers(const AttentionParams& params, const AttentionArgs<T>& args,
+  ScoreModifiers(const AttentionParams& params, const AttentionCall<T>& args,
                  const DistanceRun& distances, float scale, float* memory, size_t tile_keys)
       : args_(args),
         scale_(scale),
@@ -117,7 +117,7 @@ class ScoreModifiers {
         only_distances_(softcap_ == 0 && before_ == nullptr && after_ == nullptr) {}
 
   // Whether a run needs more than the scale, which the softmax applies itself.
-  static bool Any(const AttentionParams& params, const AttentionArgs<T>& args) {
+  static bool Any(const AttentionParams& params, const AttentionCall<T>& args) {
     return params.softcap > 0 || args.bias.data != nullptr ||
            args.bias_before_softcap.data != nullptr || params.has_distances();
   }
@@ -188,7 +188,7 @@ class ScoreModifiers {
     std::fill(out + real, out + end, 0.0f);
   }
 
-  const AttentionArgs<T>& args_;
+  const AttentionCall<T>& args_;
   const float scale_;
   const float softcap_;
   float* const before_;  // a row's bias before the softcap, null if there is none

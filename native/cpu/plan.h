@@ -46,7 +46,7 @@ struct Task {
 class Plan {
  public:
   template <typename T>
-  Plan(const AttentionParams& params, const AttentionArgs<T>& args)
+  Plan(const AttentionParams& params, const AttentionCall<T>& args)
       : kv_heads_(params.kv_num_heads),
         group_(params.group()),
         length_(args.length),

@@ -96,6 +96,17 @@ HWY_INLINE void BlockOf(size_t rows, size_t vectors, const float* a, size_t a_st
   BlockOfRows<kRows, kPairs>(vectors, a, a_stride, b, b_stride, depth, row_scale, c, c_stride);
 }
 
+// What the rows of a tile are multiplied by when they are packed: the scales of a cache of int8.
+template <typename T>
+struct PackedScales {
+  const float* scales = nullptr;  // null for other types, and rows without
+
+  HWY_INLINE float Of(size_t row) const {
+    if constexpr (kIsInt8<T>) return scales[row];
+    return 1.0f;
+  }
+};
+
 // A packed matrix is a row of panels of kPanel columns, the last one narrower:
 // columns are rounded up to whole vectors.
 constexpr size_t PaddedColumns(size_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
@@ -108,7 +119,7 @@ HWY_INLINE size_t PanelVectors(size_t column, size_t columns) {
 
 // What a packed matrix holds at a place: a number, or the bits of a pair of them.
 template <bool kPairs, typename T>
-HWY_INLINE float Unit(const T* row, size_t x) {
+HWY_INLINE float Unit(const T* row, size_t x, float scale) {
   if constexpr (kPairs) {
     const BFloat16 pair[2] = {FromFloat<BFloat16>(ToFloat(row[2 * x])),
                               FromFloat<BFloat16>(ToFloat(row[2 * x + 1]))};
@@ -116,15 +127,16 @@ HWY_INLINE float Unit(const T* row, size_t x) {
     memcpy(&bits, pair, sizeof bits);
     return bits;
   } else {
-    return ToFloat(row[x]);
+    return kIsInt8<T> ? ToFloat(row[x]) * scale : ToFloat(row[x]);
   }
 }
 
 #if HWY_TARGET != HWY_SCALAR
 // A vector of them, from place x on.
 template <bool kPairs, class D, typename T>
-HWY_INLINE hn::Vec<D> LoadUnits(D d, const T* row, size_t x) {
+HWY_INLINE hn::Vec<D> LoadUnits(D d, const T* row, size_t x, float scale) {
   if constexpr (!kPairs) {
+    if constexpr (kIsInt8<T>) return hn::Mul(LoadFloats(d, row + x), hn::Set(d, scale));
     return LoadFloats(d, row + x);
   } else if constexpr (kIsFloat<T>) {
     const hn::Repartition<BFloat16, D> dp;
@@ -139,19 +151,21 @@ HWY_INLINE hn::Vec<D> LoadUnits(D d, const T* row, size_t x) {
 
 // Writes 4 keys x 4 units of channels, transposed, to out[channel][key].
 template <bool kPairs, typename T>
-HWY_INLINE void Transpose4x4(const T* const* rows, size_t x, float* HWY_RESTRICT out,
-                             size_t out_stride) {
+HWY_INLINE void Transpose4x4(const T* const* rows, const float* scales, size_t x,
+                             float* HWY_RESTRICT out, size_t out_stride) {
 #if HWY_TARGET == HWY_SCALAR
   for (size_t i = 0; i < 4; ++i) {
-    for (size_t y = 0; y < 4; ++y) out[y * out_stride + i] = Unit<kPairs>(rows[i], x + y);
+    for (size_t y = 0; y < 4; ++y) {
+      out[y * out_stride + i] = Unit<kPairs>(rows[i], x + y, scales[i]);
+    }
   }
 #else
   const hn::FixedTag<float, 4> d4;
   const hn::RepartitionToWide<decltype(d4)> d2;
-  const auto r0 = LoadUnits<kPairs>(d4, rows[0], x);
-  const auto r1 = LoadUnits<kPairs>(d4, rows[1], x);
-  const auto r2 = LoadUnits<kPairs>(d4, rows[2], x);
-  const auto r3 = LoadUnits<kPairs>(d4, rows[3], x);
+  const auto r0 = LoadUnits<kPairs>(d4, rows[0], x, scales[0]);
+  const auto r1 = LoadUnits<kPairs>(d4, rows[1], x, scales[1]);
+  const auto r2 = LoadUnits<kPairs>(d4, rows[2], x, scales[2]);
+  const auto r3 = LoadUnits<kPairs>(d4, rows[3], x, scales[3]);
   const auto a = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
   const auto b = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
   const auto c = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
@@ -168,7 +182,7 @@ HWY_INLINE void Transpose4x4(const T* const* rows, size_t x, float* HWY_RESTRICT
 // the last vector are zero.
 template <bool kPairs, typename T>
 void PackTransposed(size_t keys, size_t channels, const T* from, size_t stride,
-                    float* HWY_RESTRICT out) {
+                    PackedScales<T> scale, float* HWY_RESTRICT out) {
   const auto row = [=](size_t j) { return from + j * stride; };
   for (size_t begin = 0; begin < keys; begin += kPanel) {
     const size_t width = PanelVectors(begin, keys) * kLanes;
@@ -177,16 +191,20 @@ void PackTransposed(size_t keys, size_t channels, const T* from, size_t stride,
     for (; n + 4 <= real; n += 4) {
       const T* rows[4] = {row(begin + n), row(begin + n + 1), row(begin + n + 2),
                           row(begin + n + 3)};
+      const float scales[4] = {scale.Of(begin + n), scale.Of(begin + n + 1),
+                               scale.Of(begin + n + 2), scale.Of(begin + n + 3)};
       size_t x = 0;
-      for (; x + 4 <= channels; x += 4) Transpose4x4<kPairs>(rows, x, out + x * width + n, width);
+      for (; x + 4 <= channels; x += 4) {
+        Transpose4x4<kPairs>(rows, scales, x, out + x * width + n, width);
+      }
       for (; x < channels; ++x) {
-        for (size_t i = 0; i < 4; ++i) out[x * width + n + i] = Unit<kPairs>(rows[i], x);
+        for (size_t i = 0; i < 4; ++i) out[x * width + n + i] = Unit<kPairs>(rows[i], x, scales[i]);
       }
     }
     for (; n < width; ++n) {
       const T* key = n < real ? row(begin + n) : nullptr;
       for (size_t x = 0; x < channels; ++x) {
-        out[x * width + n] = key == nullptr ? 0.0f : Unit<kPairs>(key, x);
+        out[x * width + n] = key == nullptr ? 0.0f : Unit<kPairs>(key, x, scale.Of(begin + n));
       }
     }
     out += channels * width;
@@ -196,7 +214,7 @@ void PackTransposed(size_t keys, size_t channels, const T* from, size_t stride,
 // Packs value rows, `stride` apart, as a packed [keys][channels] matrix. Returns
 // whether every number is finite.
 template <typename T>
-bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
+bool PackRows(size_t keys, size_t channels, const T* values, size_t stride, PackedScales<T> scale,
               float* HWY_RESTRICT out) {
   const DF d;
   // Stays 0 while all numbers are finite: x - x is 0 for finite x and NaN otherwise.
@@ -208,8 +226,9 @@ bool PackRows(size_t keys, size_t channels, const T* values, size_t stride,
       const T* from = values + j * stride + begin;
       for (size_t v = 0; v < vectors; ++v) {
         const size_t left = channels - begin - v * kLanes;
-        const VF x = left >= kLanes ? LoadFloats(d, from + v * kLanes)
-                                    : LoadFloatsN(d, from + v * kLanes, left);
+        VF x = left >= kLanes ? LoadFloats(d, from + v * kLanes)
+                              : LoadFloatsN(d, from + v * kLanes, left);
+        if constexpr (kIsInt8<T>) x = hn::Mul(x, hn::Set(d, scale.Of(j)));
         non_finite = hn::Add(non_finite, hn::Sub(x, x));
         hn::StoreU(x, d, out + j * width + v * kLanes);
       }

@@ -42,32 +42,42 @@ class RawKeys {
     std::fill(ready_.begin(), ready_.end(), false);
   }
 
-  // Writes those keys of a head that stand at `from`, rotated to where a map has them.
+  // Writes those keys of a head that stand at `from`, rotated to where a map has them. scales are
+  // those of keys of int8.
   template <typename Key>
-  void Rotate(size_t map, Range keys, const Key* from, size_t stride, float* out) {
+  void Rotate(size_t map, Range keys, const Key* from, size_t stride, const float* scales,
+              float* out) {
     const float* angles = AnglesOf(map, keys.begin);
     const size_t count = static_cast<size_t>(keys.size());
     for (size_t j = 0; j < count; ++j) {
       RotateHead(params_, from + j * stride, angles + j * key_angles_.row_size(), channels_,
                  out + j * channels_);
+      if constexpr (kIsInt8<Key>)
+        StoreScaled(out + j * channels_, scales[j], channels_, out + j * channels_);
     }
+    (void)scales;
     if (params_.fast) RoundTo<T>(out, count * channels_);
   }
 
   // scores[r][0, ...) = queries · those keys. Columns up to the next multiple of kDotKeys are
   // written.
   template <typename Key>
-  void Score(size_t map, Range keys, const Key* from, size_t stride, size_t rows,
-             const float* queries, size_t query_stride, float* scores, size_t score_stride) {
+  void Score(size_t map, Range keys, const Key* from, size_t stride, const float* scales,
+             size_t rows, const float* queries, size_t query_stride, float* scores,
+             size_t score_stride) {
     const size_t count = static_cast<size_t>(keys.size());
     const size_t pairs = key_angles_.row_size() / 2;
     if (2 * pairs == channels_ && pairs % kLanes == 0 && !params_.interleaved && !params_.fast) {
       // Other heads read theirs in between, so the CPU does not see that memory is read in order.
       const RotatedKeys<Key> rotated{from, stride, AnglesOf(map, keys.begin), pairs,
                                      static_cast<size_t>(kAngleKeys)};
-      return DotProducts(rows, queries, query_stride, rotated, 0, count, scores, score_stride);
+      DotProducts(rows, queries, query_stride, rotated, 0, count, scores, score_stride);
+      if constexpr (kIsInt8<Key>) {
+        MultiplyColumns(rows, 0, count, scales, scores, score_stride);
+      }
+      return;
     }
-    Rotate(map, keys, from, stride, rotated_);
+    Rotate(map, keys, from, stride, scales, rotated_);
     const StoredKeys<float> rotated{rotated_, channels_, channels_};
     DotProducts(rows, queries, query_stride, rotated, 0, count, scores, score_stride);
   }

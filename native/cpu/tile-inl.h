@@ -24,19 +24,19 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// What all tasks of one run read.
-template <typename T>
+// What all tasks of one run read. C is the element type of its caches.
+template <typename T, typename C>
 struct Run {
   const AttentionParams& params;
-  const AttentionArgs<T>& args;
+  const AttentionArgs<T, C>& args;
   const AngleTables& tables;
   const Positions<T>& positions;
   const KeyAngles& key_angles;
   const DocumentRuns& documents;
   const FirstKeys& first_keys;
   const DistanceRun& distances;
-  CachedRows<T, float> keys{};
-  CachedRows<T, T> values{};
+  CachedRows<C, float> keys{};
+  CachedRows<C, T> values{};
   float scale = 1;            // never negative: the softmax needs that
   bool negate = false;        // the node's scale is negative, so queries are negated instead
   bool in_place = false;      // few rows: keys and values are read where they stand
@@ -51,10 +51,10 @@ struct Run {
 };
 
 // The running softmax of a task's rows, and the steps that carry it on.
-template <typename T>
+template <typename T, typename C>
 class TileAttention {
  public:
-  TileAttention(const Run<T>& run, const Task& task, const TileLayout& layout, float* memory)
+  TileAttention(const Run<T, C>& run, const Task& task, const TileLayout& layout, float* memory)
       : run_(run),
         task_(task),
         past_(run.args.past(task.batch)),
@@ -121,7 +121,7 @@ class TileAttention {
   int64_t IndexOf(size_t row) const { return past_ + task_.PlaceOf(row); }
 
   void PackQueries() {
-    const AttentionArgs<T>& args = run_.args;
+    const AttentionCall<T>& args = run_.args;
     const size_t size = static_cast<size_t>(args.head_size);
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
@@ -154,10 +154,14 @@ class TileAttention {
       data_.Begin(static_cast<size_t>(tile.size()), run_.in_place);
       if (!run_.params.raw_cache) {
         run_.keys.At(run_.args, task_.batch, kv_head_, tile.begin,
-                     [&](const auto* keys, size_t stride) { data_.TakeKeys(keys, stride); });
+                     [&](const auto* keys, size_t stride, const float* scales) {
+                       data_.TakeKeys(keys, stride, scales);
+                     });
       }
       run_.values.At(run_.args, task_.batch, kv_head_, tile.begin,
-                     [&](const T* values, size_t stride) { data_.TakeValues(values, stride); });
+                     [&](const auto* values, size_t stride, const float* scales) {
+                       data_.TakeValues(values, stride, scales);
+                     });
       for (size_t r = begin; r < end; r += kBlockRows) {
         ComputeRows(tile, r, std::min(kBlockRows, end - r));
       }
@@ -222,6 +226,8 @@ class TileAttention {
     for (size_t r = 0; r < rows && data_.WantsPairs(); ++r) {
       MakePairs(block + r * kTileKeys, begin, end);
     }
+    data_.ScaleWeights(rows, static_cast<size_t>(columns.begin), static_cast<size_t>(columns.end),
+                       block, kTileKeys);
     float* sums = sums_ + first * layout_.v_columns;
     if (all_visible || data_.ValuesAreFinite()) {
       data_.Accumulate(rows, block, kTileKeys, static_cast<size_t>(columns.begin),
@@ -272,8 +278,8 @@ class TileAttention {
         float* out = rotated_ + static_cast<size_t>(j - first) * size;
         raw_keys_.Begin(task_.batch, some);
         run_.keys.At(run_.args, task_.batch, kv_head_, some.begin,
-                     [&](const auto* keys, size_t stride) {
-                       raw_keys_.Rotate(map, some, keys, stride, out);
+                     [&](const auto* keys, size_t stride, const float* scales) {
+                       raw_keys_.Rotate(map, some, keys, stride, scales, out);
                      });
       }
       data_.PackKeys(static_cast<size_t>(first), static_cast<size_t>(last - first), rotated_, size);
@@ -297,8 +303,8 @@ class TileAttention {
       if (run_.scores_first) {
         const Range keys{tile_.begin + columns.begin, tile_.begin + columns.end};
         return run_.keys.At(run_.args, task_.batch, kv_head_, keys.begin,
-                            [&](const auto* from, size_t stride) {
-                              raw_keys_.Score(map, keys, from, stride, rows, queries,
+                            [&](const auto* from, size_t stride, const float* scales) {
+                              raw_keys_.Score(map, keys, from, stride, scales, rows, queries,
                                               layout_.query_columns, scores + begin, kTileKeys);
                             });
       }
@@ -323,19 +329,21 @@ class TileAttention {
   void CopyPast(Range keys) {
     if (keys.empty()) return;
     for (int64_t kv_head = task_.kv_heads.begin; kv_head < task_.kv_heads.end; ++kv_head) {
-      CopyRows(kv_head, run_.args.past_key, run_.args.present_key, run_.args.head_size, keys);
-      CopyRows(kv_head, run_.args.past_value, run_.args.present_value, run_.args.v_head_size, keys);
+      ForEachCache(run_.args, [&](int64_t channels, const auto& past, const auto& present) {
+        CopyRows(kv_head, past, present, channels, keys);
+      });
     }
   }
 
-  void CopyRows(int64_t kv_head, const Rows<const T>& past, const Rows<T>& present,
+  template <typename E>
+  void CopyRows(int64_t kv_head, const Rows<const E>& past, const Rows<E>& present,
                 int64_t channels, Range keys) {
     if (present.data == nullptr) return;
     memcpy(present.At(task_.batch, kv_head, keys.begin), past.At(task_.batch, kv_head, keys.begin),
-           static_cast<size_t>(keys.size() * channels) * sizeof(T));
+           static_cast<size_t>(keys.size() * channels) * sizeof(E));
   }
 
-  const Run<T>& run_;
+  const Run<T, C>& run_;
   const Task task_;
   // Of the task's batch row: its cached keys, all of its keys, and position - index of its tokens.
   const int64_t past_;
@@ -348,7 +356,7 @@ class TileAttention {
   float* const sums_;     // [rows][v_columns]
   float* const maxima_;   // [rows]: of the products, or scores if they are modified
   float* const totals_;   // [rows]: the softmax's denominator so far
-  TileData<T> data_;
+  TileData<T, C> data_;
   float* const keys_;     // [maps][kTileKeys * head_size], packed
   float* const rotated_;  // [kRotatedKeys][head_size], raw keys before they are packed
   RawKeys<T> raw_keys_;

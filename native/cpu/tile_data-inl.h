@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <type_traits>
 
 #include "dot-inl.h"
 #include "product-inl.h"
@@ -18,8 +20,9 @@ namespace rope {
 namespace HWY_NAMESPACE {
 
 // Whether tiles of a type can be multiplied as pairs.
-template <typename T>
-inline constexpr bool kPairable = kHasPairs && std::is_same_v<T, BFloat16>;
+template <typename T, typename C = T>
+inline constexpr bool kPairable =
+    kHasPairs && std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>;
 
 // A factor of 1 for each row of a block: what is in C already is added to as it is.
 constexpr std::array<float, kBlockRows> MakeOnes() {
@@ -29,7 +32,9 @@ constexpr std::array<float, kBlockRows> MakeOnes() {
 }
 inline constexpr std::array<float, kBlockRows> kOnes = MakeOnes();
 
-template <typename T>
+// T is the element type of the run, C that of its caches. Keys come from a cache or as floats,
+// values from a cache or as the run's.
+template <typename T, typename C>
 class TileData {
  public:
   // The memory is for packed tiles: kTileKeys keys and values in whole vectors. With
@@ -51,40 +56,45 @@ class TileData {
 
   // Packs some keys of the tile, from `first` on, a multiple of kPanel.
   void PackKeys(size_t first, size_t count, const float* keys, size_t stride) {
-    if constexpr (kPairable<T>) {
+    if constexpr (kPairable<T, C>) {
       const size_t units = channels_ / 2;
       if (pairs_) {
-        return PackTransposed<true>(count, units, keys, stride, key_memory_ + first * units);
+        return PackTransposed<true>(count, units, keys, stride, {}, key_memory_ + first * units);
       }
     }
-    PackTransposed<false>(count, channels_, keys, stride, key_memory_ + first * channels_);
+    PackTransposed<false>(count, channels_, keys, stride, {}, key_memory_ + first * channels_);
   }
 
   // Packs keys into other memory from here on.
   void PackKeysInto(float* memory) { key_memory_ = memory; }
 
-  // Takes the tile's keys, which stand `stride` apart.
+  // Takes the tile's keys, which stand `stride` apart, with their scales if they are int8.
   template <typename Key>
-  void TakeKeys(const Key* keys, size_t stride) {
-    if constexpr (kPairable<T>) {
-      if (pairs_) return PackTransposed<true>(count_, channels_ / 2, keys, stride, key_memory_);
+  void TakeKeys(const Key* keys, size_t stride, const float* scales) {
+    if constexpr (kPairable<T, C>) {
+      if (pairs_) return PackTransposed<true>(count_, channels_ / 2, keys, stride, {}, key_memory_);
     }
-    if (!in_place_) return PackTransposed<false>(count_, channels_, keys, stride, key_memory_);
+    if (!in_place_) {
+      return PackTransposed<false>(count_, channels_, keys, stride, {scales}, key_memory_);
+    }
     keys_are_floats_ = kIsFloat<Key>;
-    if constexpr (std::is_same_v<Key, T>) {
+    if constexpr (std::is_same_v<Key, C>) {
       keys_ = keys;
     } else {
       float_keys_ = keys;
     }
     key_stride_ = stride;
+    key_scales_ = kIsInt8<Key> ? scales : nullptr;
   }
 
   // Takes the tile's values. Values that do not fill whole vectors are packed
   // all the same.
-  void TakeValues(const T* values, size_t stride) {
+  template <typename Value>
+  void TakeValues(const Value* values, size_t stride, const float* scales) {
     values_are_pairs_ = false;
     values_in_place_ = in_place_ && v_channels_ % kLanes == 0;
-    if constexpr (kPairable<T>) {
+    value_scales_ = kIsInt8<Value> && values_in_place_ ? scales : nullptr;
+    if constexpr (kPairable<T, C>) {
       // Hidden values that are not finite are left out one by one, not in pairs.
       if (pairs_ && PackRowPairs(count_, v_channels_, values, stride, value_memory_)) {
         values_are_finite_ = values_are_pairs_ = true;
@@ -92,10 +102,15 @@ class TileData {
       }
     }
     if (!values_in_place_) {
-      values_are_finite_ = PackRows(count_, v_channels_, values, stride, value_memory_);
+      values_are_finite_ = PackRows(count_, v_channels_, values, stride, {scales}, value_memory_);
       return;
     }
-    values_ = values;
+    values_are_cached_ = std::is_same_v<Value, C>;
+    if constexpr (std::is_same_v<Value, C>) {
+      values_ = values;
+    } else {
+      own_values_ = values;
+    }
     value_stride_ = stride;
   }
 
@@ -103,7 +118,7 @@ class TileData {
   // may be written. Query rows are padded with zeros to whole vectors.
   void Score(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
              float* scores, size_t stride) const {
-    if constexpr (kPairable<T>) {
+    if constexpr (kPairable<T, C>) {
       if (pairs_) {
         return ScorePacked<true>(rows, queries, query_stride, begin, end, scores, stride);
       }
@@ -115,14 +130,26 @@ class TileData {
       const StoredKeys<std::decay_t<decltype(*keys)>> stored{keys, key_stride_, channels_};
       DotProducts(rows, queries, query_stride, stored, begin, end, scores, stride);
     };
-    if constexpr (!kIsFloat<T>) {
+    if constexpr (kIsInt8<C>) {
+      if (key_scales_ != nullptr) {
+        dot(keys_);
+        return MultiplyColumns(rows, begin, end, key_scales_, scores, stride);
+      }
+    }
+    if constexpr (!kIsFloat<C>) {
       if (keys_are_floats_) return dot(float_keys_);
     }
     dot(keys_);
   }
 
+  // Multiplies weights by the scales of the values that Accumulate then reads as integers.
+  void ScaleWeights(size_t rows, size_t begin, size_t end, float* weights, size_t stride) const {
+    if (value_scales_ == nullptr) return;
+    MultiplyColumns(rows, begin, end, value_scales_, weights, stride);
+  }
+
   // Whether weights are to come as pairs.
-  bool WantsPairs() const { return kPairable<T> && values_are_pairs_; }
+  bool WantsPairs() const { return kPairable<T, C> && values_are_pairs_; }
 
   // sums[r] = sums[r] * corrections[r] + weights[r][begin, end) · values. Of weights that are
   // pairs, one before and one after the range are zero.
@@ -132,12 +159,21 @@ class TileData {
       const size_t vectors = PanelVectors(x, v_channels_);
       const size_t width = vectors * kLanes;
       if (values_in_place_) {
-        BlockOf<false>(rows, vectors, weights + begin, weight_stride,
-                       values_ + begin * value_stride_ + x, value_stride_, end - begin, corrections,
-                       sums + x, sum_stride);
+        const auto accumulate = [&](const auto* values) {
+          BlockOf<false>(rows, vectors, weights + begin, weight_stride,
+                         values + begin * value_stride_ + x, value_stride_, end - begin,
+                         corrections, sums + x, sum_stride);
+        };
+        if constexpr (!std::is_same_v<T, C>) {
+          if (!values_are_cached_) {
+            accumulate(own_values_);
+            continue;
+          }
+        }
+        accumulate(values_);
         continue;
       }
-      if constexpr (kPairable<T>) {
+      if constexpr (kPairable<T, C>) {
         if (values_are_pairs_) {
           const size_t first = begin / 2;
           BlockOf<true>(rows, vectors, weights + first, weight_stride,
@@ -155,18 +191,30 @@ class TileData {
   // Whether all values are finite numbers.
   bool ValuesAreFinite() const {
     if (!values_in_place_) return values_are_finite_;
+    if (value_scales_ != nullptr) {
+      return std::all_of(value_scales_, value_scales_ + count_,
+                         [](float scale) { return std::isfinite(scale); });
+    }
+    if constexpr (!std::is_same_v<T, C>) {
+      if (!values_are_cached_) return AreFinite(own_values_);
+    }
+    return AreFinite(values_);
+  }
+
+ private:
+  template <typename Value>
+  bool AreFinite(const Value* values) const {
     const DF d;
     VF non_finite = hn::Zero(d);  // as in PackRows
     for (size_t j = 0; j < count_; ++j) {
       for (size_t x = 0; x < v_channels_; x += kLanes) {
-        const VF v = LoadFloats(d, values_ + j * value_stride_ + x);
+        const VF v = LoadFloats(d, values + j * value_stride_ + x);
         non_finite = hn::Add(non_finite, hn::Sub(v, v));
       }
     }
     return hn::AllTrue(d, hn::Eq(non_finite, hn::Zero(d)));
   }
 
- private:
   template <bool kPairs>
   void ScorePacked(size_t rows, const float* queries, size_t query_stride, size_t begin, size_t end,
                    float* scores, size_t stride) const {
@@ -200,11 +248,15 @@ class TileData {
   bool values_in_place_ = false;
   bool values_are_finite_ = false;
   bool values_are_pairs_ = false;
-  bool keys_are_floats_ = kIsFloat<T>;
-  const T* keys_ = nullptr;
-  const float* float_keys_ = nullptr;  // instead of keys_, if they are floats and T is not
+  bool keys_are_floats_ = kIsFloat<C>;
+  bool values_are_cached_ = true;
+  const C* keys_ = nullptr;
+  const float* float_keys_ = nullptr;  // instead of keys_, if they are floats and C is not
+  const float* key_scales_ = nullptr;  // of keys_, if they are int8
   size_t key_stride_ = 0;
-  const T* values_ = nullptr;
+  const C* values_ = nullptr;
+  const T* own_values_ = nullptr;        // instead of values_, if not values_are_cached_
+  const float* value_scales_ = nullptr;  // of values_, if they are int8
   size_t value_stride_ = 0;
 };
 

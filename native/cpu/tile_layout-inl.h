@@ -29,7 +29,7 @@ struct TileLayout {
       row_shown, biases, ids, end;
 
   template <typename T>
-  TileLayout(const AttentionParams& params, const AttentionArgs<T>& args,
+  TileLayout(const AttentionParams& params, const AttentionCall<T>& args,
              const KeyAngles& key_angles, size_t rows, bool scores_first)
       : query_columns(PaddedColumns(static_cast<size_t>(args.head_size))),
         v_columns(PaddedColumns(static_cast<size_t>(args.v_head_size))) {

@@ -24,7 +24,7 @@ template <typename T>
 class TileMask {
  public:
   // `shown` has room for a tile's keys, `ids` for one id for each query.
-  TileMask(const AttentionParams& params, const AttentionArgs<T>& args, const DocumentRuns& runs,
+  TileMask(const AttentionParams& params, const AttentionCall<T>& args, const DocumentRuns& runs,
            const FirstKeys& first_keys, const Task& task, float* shown, int64_t* ids)
       : params_(params),
         runs_(runs),

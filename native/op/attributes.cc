@@ -275,8 +275,7 @@ bool ReadCross(const NodeInfo& node, const AttentionParams& params) {
 // Slopes and buckets of distances. What the keys of another text have none of.
 void ReadDistances(const NodeInfo& node, AttentionParams& params) {
   params.distance_slopes = FiniteFloats(node, spec::kAttrDistanceSlopes);
-  params.distance_starts =
-      node.GetInts(spec::kAttrDistanceStarts).value_or(std::vector<int64_t>{});
+  params.distance_starts = node.GetInts(spec::kAttrDistanceStarts).value_or(std::vector<int64_t>{});
   params.distance_biases = FiniteFloats(node, spec::kAttrDistanceBiases);
   params.distance_shown = Flag(node, spec::kAttrDistanceShown, spec::kDefaultDistanceShown);
   const auto heads = static_cast<size_t>(params.num_heads);
@@ -362,6 +361,33 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   params.cross = ReadCross(node, params);
   ReadDistances(node, params);
   return params;
+}
+
+void CheckCacheType(const NodeInfo& node, const std::string& type) {
+  const std::string given = node.GetString(spec::kAttrCacheType).value_or(spec::kDefaultCacheType);
+  if (given != "same" && given != "float16" && given != "bfloat16" && given != "int8") {
+    node.RefuseAttribute(spec::kAttrCacheType, " is '", given,
+                         "'; it must be 'same', 'float16', 'bfloat16' or 'int8'");
+  }
+  if (given != type && !(node.HasInput(spec::kPastKey) || node.HasOutput(spec::kPresentKey))) {
+    node.RefuseAttribute(spec::kAttrCacheType, " is '", given, "', which needs past_key");
+  }
+  if (given != type) {
+    node.RefuseAttribute(spec::kAttrCacheType, " is '", given, "', but that of past_key is '", type,
+                         "' ('same' where it is query's)");
+  }
+  const auto check = [&](const char* name, bool has, bool of) {
+    if (has == (given == "int8" && of)) return;
+    node.Refuse(name, has ? " is given" : " is missing", " with cache_type '", given,
+                "'; caches of int8 have scales, and others none");
+  };
+  check("input past_key_scale", node.HasInput(spec::kPastKeyScale), node.HasInput(spec::kPastKey));
+  check("input past_value_scale", node.HasInput(spec::kPastValueScale),
+        node.HasInput(spec::kPastValue));
+  check("output present_key_scale", node.HasOutput(spec::kPresentKeyScale),
+        node.HasOutput(spec::kPresentKey));
+  check("output present_value_scale", node.HasOutput(spec::kPresentValueScale),
+        node.HasOutput(spec::kPresentValue));
 }
 
 }  // namespace rope

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attention.h"
+#include "node_info.h"
 #include "ort_api.h"
 
 namespace rope {
@@ -14,6 +15,10 @@ namespace rope {
 // covered by it.
 AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
                                const std::string& node);
+
+// Throws Failure if the node's cache_type is not that of the tensors it was created for, or if its
+// inputs and outputs do not go with it.
+void CheckCacheType(const NodeInfo& node, const std::string& type);
 
 }  // namespace rope
 

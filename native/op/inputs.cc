@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "documents.h"
@@ -13,13 +14,13 @@ namespace {
 
 using spec::RotaryAttentionInput;
 
-template <typename T>
+template <typename T, typename C>
 class Checker {
  public:
   Checker(const AttentionParams& params, const Inputs& inputs, const std::string& node)
       : params_(params), inputs_(inputs), node_(node) {}
 
-  AttentionArgs<T> Run() {
+  AttentionArgs<T, C> Run() {
     CheckQuery();
     CheckKey();
     CheckValue();
@@ -142,8 +143,12 @@ class Checker {
     args_.max_past = capacity_;
     args_.present_rows = capacity_ + args_.length;
     if (inputs_[spec::kCacheLength].present) CheckCapacity();
-    args_.past_key = PastRows(spec::kPastKey, args_.head_size, spec::kKey);
-    args_.past_value = PastRows(spec::kPastValue, args_.v_head_size, spec::kValue);
+    args_.past_key = PastRows<C>(spec::kPastKey, args_.head_size, spec::kKey);
+    args_.past_value = PastRows<C>(spec::kPastValue, args_.v_head_size, spec::kValue);
+    if constexpr (std::is_same_v<C, int8_t>) {
+      args_.past_key_scale = PastRows<float>(spec::kPastKeyScale, 1, spec::kPastKey);
+      args_.past_value_scale = PastRows<float>(spec::kPastValueScale, 1, spec::kPastValue);
+    }
   }
 
   // past_key and past_value are buffers, of which the first cache_length[b] rows
@@ -195,14 +200,15 @@ class Checker {
     }
   }
 
-  Rows<const T> PastRows(RotaryAttentionInput i, int64_t channels,
+  template <typename E>
+  Rows<const E> PastRows(RotaryAttentionInput i, int64_t channels,
                          RotaryAttentionInput with) const {
     const std::vector<int64_t> wanted = {args_.batch, params_.kv_num_heads, capacity_, channels};
     if (inputs_[i].shape != wanted) {
       Refuse(WithShape(i), " must be ", ShapeText(wanted), " to fit ", WithShape(with),
              (i == spec::kPastValue ? " and " + WithShape(spec::kPastKey) : ""));
     }
-    return {inputs_[i].template As<T>(), params_.kv_num_heads * capacity_ * channels,
+    return {inputs_[i].template As<E>(), params_.kv_num_heads * capacity_ * channels,
             capacity_ * channels, channels};
   }
 
@@ -376,23 +382,29 @@ class Checker {
   const AttentionParams& params_;
   const Inputs& inputs_;
   const std::string& node_;
-  AttentionArgs<T> args_;
+  AttentionArgs<T, C> args_;
   int64_t capacity_ = 0;  // rows of past_key and past_value
 };
 
 }  // namespace
 
-template <typename T>
-AttentionArgs<T> CheckInputs(const AttentionParams& params, const Inputs& inputs,
-                             const std::string& node) {
-  return Checker<T>(params, inputs, node).Run();
+template <typename T, typename C>
+AttentionArgs<T, C> CheckInputs(const AttentionParams& params, const Inputs& inputs,
+                                const std::string& node) {
+  return Checker<T, C>(params, inputs, node).Run();
 }
 
-template AttentionArgs<float> CheckInputs(const AttentionParams&, const Inputs&,
-                                          const std::string&);
-template AttentionArgs<Float16> CheckInputs(const AttentionParams&, const Inputs&,
-                                            const std::string&);
-template AttentionArgs<BFloat16> CheckInputs(const AttentionParams&, const Inputs&,
-                                             const std::string&);
+#define ROPE_CHECK_INPUTS(T, C)                                                         \
+  template AttentionArgs<T, C> CheckInputs<T, C>(const AttentionParams&, const Inputs&, \
+                                                 const std::string&)
+ROPE_CHECK_INPUTS(float, float);
+ROPE_CHECK_INPUTS(float, Float16);
+ROPE_CHECK_INPUTS(float, BFloat16);
+ROPE_CHECK_INPUTS(float, int8_t);
+ROPE_CHECK_INPUTS(Float16, Float16);
+ROPE_CHECK_INPUTS(Float16, int8_t);
+ROPE_CHECK_INPUTS(BFloat16, BFloat16);
+ROPE_CHECK_INPUTS(BFloat16, int8_t);
+#undef ROPE_CHECK_INPUTS
 
 }  // namespace rope

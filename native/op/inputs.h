@@ -21,9 +21,9 @@ Inputs ReadInputs(const OrtApi& api, OrtKernelContext* context);
 
 // Fills everything but the outputs. Throws Failure naming the node, the input
 // and the shapes that do not fit.
-template <typename T>
-AttentionArgs<T> CheckInputs(const AttentionParams& params, const Inputs& inputs,
-                             const std::string& node);
+template <typename T, typename C>
+AttentionArgs<T, C> CheckInputs(const AttentionParams& params, const Inputs& inputs,
+                                const std::string& node);
 
 }  // namespace rope
 

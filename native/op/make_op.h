@@ -19,6 +19,7 @@ namespace rope {
 //    public:
 //     using Slots = …;                          // of its namespace in spec.gen.h
 //     using Element = …;                        // T of its specification
+//     using CacheElement = …;                   // C of its specification
 //     static constexpr const char* kProvider;   // execution provider; null is the CPU's
 //     static OrtMemType MemoryOf(size_t input); // where an input has to lie
 //     Op(const OrtApi& api, const OrtKernelInfo* info);   // a node; throws Failure
@@ -74,21 +75,26 @@ template <>
 inline constexpr ONNXTensorElementDataType kElementType<BFloat16> =
     ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
 
-template <typename T>
+template <>
+inline constexpr ONNXTensorElementDataType kElementType<int8_t> =
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
+
+// T and C are the types of the specification of those names.
+template <typename T, typename C>
 ONNXTensorElementDataType ElementType(const std::string& type) {
   if (type == "int64") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   if (type == "int32") return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
   if (type == "float") return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-  return kElementType<T>;
+  return type == "C" ? kElementType<C> : kElementType<T>;
 }
 
 template <typename Op>
 ONNXTensorElementDataType ORT_API_CALL InputType(const OrtCustomOp*, size_t i) {
-  return ElementType<typename Op::Element>(Op::Slots::InputType(i));
+  return ElementType<typename Op::Element, typename Op::CacheElement>(Op::Slots::InputType(i));
 }
 template <typename Op>
 ONNXTensorElementDataType ORT_API_CALL OutputType(const OrtCustomOp*, size_t i) {
-  return ElementType<typename Op::Element>(Op::Slots::OutputType(i));
+  return ElementType<typename Op::Element, typename Op::CacheElement>(Op::Slots::OutputType(i));
 }
 template <typename Op>
 OrtCustomOpInputOutputCharacteristic ORT_API_CALL InputKind(const OrtCustomOp*, size_t i) {

@@ -23,9 +23,9 @@ class CpuEngine {
   CpuEngine(const CpuEngine&) = delete;
   CpuEngine& operator=(const CpuEngine&) = delete;
 
-  template <typename T>
+  template <typename T, typename C>
   std::string Run(OrtKernelContext* context, const AttentionParams& params,
-                  const AttentionArgs<T>& args) const {
+                  const AttentionArgs<T, C>& args) const {
     OrtHost host(api_, context, memory_);
     return RunAttention(params, args, host) ? "" : "out of memory";
   }
@@ -48,9 +48,14 @@ const OrtApi& Api() { return *g_api; }
 bool HasApi() { return g_api != nullptr; }
 
 std::vector<OrtCustomOp> CpuOps(bool infer_shapes) {
-  return Joined({MakeAttentionOps<float, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, CpuEngine>(infer_shapes),
+  return Joined({MakeAttentionOps<float, float, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, Float16, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, BFloat16, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<float, Float16, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<float, BFloat16, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<float, int8_t, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, int8_t, CpuEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, int8_t, CpuEngine>(infer_shapes),
                  MakeRotaryOps<float, CpuEngine>(infer_shapes),
                  MakeRotaryOps<Float16, CpuEngine>(infer_shapes),
                  MakeRotaryOps<BFloat16, CpuEngine>(infer_shapes)});

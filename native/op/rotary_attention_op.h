@@ -3,6 +3,7 @@
 #define ROPE_ROTARY_ATTENTION_OP_H_
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "attention.h"
@@ -25,16 +26,18 @@ namespace rope {
 //     static OrtMemType MemoryOf(size_t input);   // where an input has to lie
 //     explicit Engine(const OrtApi& api);
 //     // Computes one run; the text says what went wrong, if anything did.
-//     template <typename T>
-//     std::string Run(OrtKernelContext*, const AttentionParams&, const AttentionArgs<T>&) const;
+//     template <typename T, typename C>
+//     std::string Run(OrtKernelContext*, const AttentionParams&,
+//                     const AttentionArgs<T, C>&) const;
 //   };
 
 // One node of a session. Runs may come at the same time, so nothing here changes.
-template <typename T, typename Engine>
+template <typename T, typename C, typename Engine>
 class RotaryAttention {
  public:
   using Slots = spec::rotary_attention::Slots;
   using Element = T;
+  using CacheElement = C;
   static constexpr const char* kProvider = Engine::kProvider;
   static OrtMemType MemoryOf(size_t input) { return Engine::MemoryOf(input); }
 
@@ -43,13 +46,15 @@ class RotaryAttention {
         node_(NodeTitle(api, info, Slots::kName)),
         params_(ReadAttributes(api, info, node_)),
         run_frequencies_(ReadRunFrequencies(NodeInfo(api, info, node_), params_.frequencies)),
-        engine_(api) {}
+        engine_(api) {
+    CheckCacheType(NodeInfo(api, info, node_), CacheTypeName());
+  }
   RotaryAttention(const RotaryAttention&) = delete;
   RotaryAttention& operator=(const RotaryAttention&) = delete;
 
   void Compute(OrtKernelContext* context) const {
     const Inputs inputs = ReadInputs(api_, context);
-    AttentionArgs<T> args = CheckInputs<T>(params_, inputs, node_);
+    AttentionArgs<T, C> args = CheckInputs<T, C>(params_, inputs, node_);
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
     const std::string error = run_frequencies_.any() ? engine_.Run(context, ParamsOf(args), args)
                                                      : engine_.Run(context, params_, args);
@@ -57,14 +62,21 @@ class RotaryAttention {
   }
 
  private:
+  static const char* CacheTypeName() {
+    if (std::is_same_v<T, C>) return "same";
+    if (std::is_same_v<C, int8_t>) return "int8";
+    return std::is_same_v<C, Float16> ? "float16" : "bfloat16";
+  }
+
   // The call's parameters, with the frequencies for how far it reaches.
-  AttentionParams ParamsOf(const AttentionArgs<T>& args) const {
+  AttentionParams ParamsOf(const AttentionArgs<T, C>& args) const {
     AttentionParams params = params_;
     params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(args));
     return params;
   }
 
-  void CreateOutputs(OrtKernelContext* context, size_t query_rank, AttentionArgs<T>& args) const {
+  void CreateOutputs(OrtKernelContext* context, size_t query_rank,
+                     AttentionArgs<T, C>& args) const {
     size_t count = 0;
     Check(api_, api_.KernelContext_GetOutputCount(context, &count), "KernelContext_GetOutputCount");
     const auto memory_of = [&](spec::RotaryAttentionOutput i, const std::vector<int64_t>& shape) {
@@ -84,13 +96,18 @@ class RotaryAttention {
       args.output = {create(spec::kOutput, {args.batch, args.length, heads * v}),
                      args.length * heads * v, v, heads * v};
     }
-    const auto create_present = [&](spec::RotaryAttentionOutput i, int64_t channels) {
+    const auto create_present = [&](spec::RotaryAttentionOutput i, int64_t channels, auto& to) {
       const int64_t rows = args.present_rows;
-      return Rows<T>{create(i, {args.batch, kv_heads, rows, channels}), kv_heads * rows * channels,
-                     rows * channels, channels};
+      using E = std::remove_reference_t<decltype(*to.data)>;
+      to = {static_cast<E*>(memory_of(i, {args.batch, kv_heads, rows, channels})),
+            kv_heads * rows * channels, rows * channels, channels};
     };
-    args.present_key = create_present(spec::kPresentKey, args.head_size);
-    args.present_value = create_present(spec::kPresentValue, args.v_head_size);
+    create_present(spec::kPresentKey, args.head_size, args.present_key);
+    create_present(spec::kPresentValue, args.v_head_size, args.present_value);
+    if constexpr (std::is_same_v<C, int8_t>) {
+      create_present(spec::kPresentKeyScale, 1, args.present_key_scale);
+      create_present(spec::kPresentValueScale, 1, args.present_value_scale);
+    }
     args.log_sum_exp =
         static_cast<float*>(memory_of(spec::kLogSumExp, {args.batch, heads, args.length}));
     CheckSharing(args);
@@ -101,26 +118,32 @@ class RotaryAttention {
 
   // A host may bind one buffer to a past and its present; anything else that
   // overlaps would be overwritten while it is read.
-  void CheckSharing(const AttentionArgs<T>& args) const {
-    const auto check = [&](spec::RotaryAttentionInput past, const Rows<const T>& from,
-                           spec::RotaryAttentionOutput present, const Rows<T>& to, bool pair) {
-      if (from.data == nullptr || to.data == nullptr || (pair && from.data == to.data)) return;
+  void CheckSharing(const AttentionArgs<T, C>& args) const {
+    const auto check = [&](spec::RotaryAttentionInput past, const auto& from,
+                           spec::RotaryAttentionOutput present, const auto& to, bool pair) {
       const auto begin = reinterpret_cast<uintptr_t>(from.data);
       const auto other = reinterpret_cast<uintptr_t>(to.data);
-      const auto bytes = [&](int64_t stride) {
-        return static_cast<uintptr_t>(args.batch * stride) * sizeof(T);
+      if (begin == 0 || other == 0 || (pair && begin == other)) return;
+      const auto bytes = [&](const auto& rows) {
+        return static_cast<uintptr_t>(args.batch * rows.batch_stride) * sizeof(*rows.data);
       };
-      if (begin >= other + bytes(to.batch_stride) || other >= begin + bytes(from.batch_stride)) {
-        return;
-      }
+      if (begin >= other + bytes(to) || other >= begin + bytes(from)) return;
       RefuseNode(node_, "output ", spec::kOutputNames[present], " overlaps input ",
                  spec::kInputNames[past],
                  " in memory; past and present need one buffer or two separate ones");
     };
-    check(spec::kPastKey, args.past_key, spec::kPresentKey, args.present_key, true);
-    check(spec::kPastKey, args.past_key, spec::kPresentValue, args.present_value, false);
-    check(spec::kPastValue, args.past_value, spec::kPresentKey, args.present_key, false);
-    check(spec::kPastValue, args.past_value, spec::kPresentValue, args.present_value, true);
+    const auto check_all = [&](spec::RotaryAttentionInput past, const auto& from) {
+      check(past, from, spec::kPresentKey, args.present_key, past == spec::kPastKey);
+      check(past, from, spec::kPresentValue, args.present_value, past == spec::kPastValue);
+      check(past, from, spec::kPresentKeyScale, args.present_key_scale,
+            past == spec::kPastKeyScale);
+      check(past, from, spec::kPresentValueScale, args.present_value_scale,
+            past == spec::kPastValueScale);
+    };
+    check_all(spec::kPastKey, args.past_key);
+    check_all(spec::kPastValue, args.past_value);
+    check_all(spec::kPastKeyScale, args.past_key_scale);
+    check_all(spec::kPastValueScale, args.past_value_scale);
   }
 
   const OrtApi& api_;
@@ -130,11 +153,12 @@ class RotaryAttention {
   const Engine engine_;
 };
 
-// The op for tensors of type T under all its names. Without `infer_shapes` the runtime gets no
-// shape function.
-template <typename T, typename Engine>
+// The op for tensors of type T and caches of type C under all its names. Without `infer_shapes` the
+// runtime gets no shape function.
+template <typename T, typename C, typename Engine>
 std::vector<OrtCustomOp> MakeAttentionOps(bool infer_shapes) {
-  return MakeOps<RotaryAttention<T, Engine>>(infer_shapes ? InferRotaryAttentionShapes : nullptr);
+  return MakeOps<RotaryAttention<T, C, Engine>>(infer_shapes ? InferRotaryAttentionShapes
+                                                             : nullptr);
 }
 
 }  // namespace rope

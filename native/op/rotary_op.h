@@ -24,6 +24,7 @@ class RotaryNode {
  public:
   using Slots = spec::rotary::Slots;
   using Element = T;
+  using CacheElement = T;
   static constexpr const char* kProvider = Engine::kProvider;
   // Integers are few, and are checked on the host.
   static OrtMemType MemoryOf(size_t input) {

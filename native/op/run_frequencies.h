@@ -45,7 +45,7 @@ RunFrequencies ReadRunFrequencies(const NodeInfo& node, const std::vector<float>
 // How many positions a call reaches: what its caller says, else the largest of a
 // real token on any axis + 1, 0 without any.
 template <typename T>
-int64_t ReachOf(const AttentionArgs<T>& args) {
+int64_t ReachOf(const AttentionCall<T>& args) {
   if (args.total_length > 0) return args.total_length;
   int64_t reach = 0;
   for (int64_t b = 0; b < args.batch; ++b) {

@@ -9,9 +9,9 @@
 namespace rope::spec {
 
 // The newest version of the specification that this library knows.
-inline constexpr int kSpecVersion = 7;
+inline constexpr int kSpecVersion = 8;
 // What the library says about itself to whoever reads its file (customop.InspectLibrary).
-inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=7";
+inline constexpr char kMark[] = "rope_ops version=0.1.0 spec=8";
 inline constexpr char kDomain[] = "rope.rewrite";
 
 // What is named, but refused by the kernels of this version.
@@ -56,6 +56,8 @@ enum RotaryAttentionInput {
   kSinkLogits,
   kBiasBeforeSoftcap,
   kTotalLength,
+  kPastKeyScale,
+  kPastValueScale,
   kInputCount,
 };
 
@@ -64,6 +66,8 @@ enum RotaryAttentionOutput {
   kPresentKey,
   kPresentValue,
   kLogSumExp,
+  kPresentKeyScale,
+  kPresentValueScale,
   kOutputCount,
 };
 
@@ -82,13 +86,15 @@ inline constexpr const char* kInputNames[] = {
     "sink_logits",
     "bias_before_softcap",
     "total_length",
+    "past_key_scale",
+    "past_value_scale",
 };
 inline constexpr const char* kInputTypes[] = {
     "T",
     "T",
     "T",
-    "T",
-    "T",
+    "C",
+    "C",
     "int64",
     "int64",
     "T",
@@ -97,11 +103,15 @@ inline constexpr const char* kInputTypes[] = {
     "T",
     "T",
     "int32",
+    "float",
+    "float",
 };
 inline constexpr bool kInputOptional[] = {
     false,
     false,
     false,
+    true,
+    true,
     true,
     true,
     true,
@@ -118,15 +128,21 @@ inline constexpr const char* kOutputNames[] = {
     "present_key",
     "present_value",
     "log_sum_exp",
+    "present_key_scale",
+    "present_value_scale",
 };
 inline constexpr const char* kOutputTypes[] = {
     "T",
-    "T",
-    "T",
+    "C",
+    "C",
+    "float",
+    "float",
     "float",
 };
 inline constexpr bool kOutputOptional[] = {
     false,
+    true,
+    true,
     true,
     true,
     true,
@@ -171,6 +187,7 @@ inline constexpr char kAttrDocumentMask[] = "document_mask";
 inline constexpr char kAttrDocumentRestart[] = "document_restart";
 inline constexpr char kAttrDocumentStart[] = "document_start";
 inline constexpr char kAttrPrecision[] = "precision";
+inline constexpr char kAttrCacheType[] = "cache_type";
 inline constexpr char kAttrCache[] = "cache";
 inline constexpr float kDefaultScale = 0;
 inline constexpr float kDefaultGain = 1;
@@ -192,6 +209,7 @@ inline constexpr char kDefaultDocumentMask[] = "intra";
 inline constexpr int64_t kDefaultDocumentRestart = 0;
 inline constexpr int64_t kDefaultDocumentStart = 0;
 inline constexpr char kDefaultPrecision[] = "exact";
+inline constexpr char kDefaultCacheType[] = "same";
 inline constexpr char kDefaultCache[] = "rotated";
 
 // The op's inputs and outputs, for what is written for any op.

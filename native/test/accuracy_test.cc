@@ -165,6 +165,16 @@ void DrawDistances(Call& call, std::mt19937 random) {
   if (p.distance_shown) call.name += " of shown keys";
 }
 
+// Caches of another type in some of the calls.
+void DrawCache(Call& call, std::mt19937 random) {
+  if (random() % 3 != 0) return;
+  call.cache = Element::kInt8;
+  if (call.element == Element::kFloat && random() % 2 == 0) {
+    call.cache = random() % 2 == 0 ? Element::kFloat16 : Element::kBFloat16;
+  }
+  call.name += std::string(", caches of ") + NameOf(*call.cache);
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -231,6 +241,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     DrawCross(call, budget, std::mt19937(seed + 31337));
     DrawAxes(call, std::mt19937(seed + 15487));
     DrawDistances(call, std::mt19937(seed + 27449));
+    DrawCache(call, std::mt19937(seed + 44221));
     return call;
   }
 }
@@ -251,7 +262,10 @@ Sample Measure(Call call, Operands operands) {
   const auto plain =
       Reference<float>(sample.call.params, sample.call.Args(), sample.call.element, operands);
   sample.plain_output = Distance(plain.output, sample.exact.output);
-  sample.plain_key = Distance(plain.present_key, sample.exact.present_key);
+  const auto& made = sample.call;
+  sample.plain_key =
+      Distance(made.cache ? made.AsCached(plain.present_key, made.head_size) : plain.present_key,
+               sample.exact.present_key);
   sample.plain_log = Distance(plain.log_sum_exp, sample.exact.log_sum_exp);
   return sample;
 }

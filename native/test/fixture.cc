@@ -8,6 +8,7 @@
 namespace rope::test {
 const char* NameOf(Element element) {
   if (element == Element::kFloat16) return "float16";
+  if (element == Element::kInt8) return "int8";
   return element == Element::kBFloat16 ? "bfloat16" : "float";
 }
 
@@ -62,6 +63,37 @@ std::vector<float> Frequencies(int64_t rotary_dim, double base) {
   return out;
 }
 
+QuantizedRow Quantized(const float* row, int64_t size) {
+  QuantizedRow out;
+  float largest = 0;
+  bool finite = true;
+  for (int64_t x = 0; x < size; ++x) {
+    largest = std::max(largest, std::abs(row[x]));
+    finite = finite && std::isfinite(row[x]);
+  }
+  out.scale = finite ? largest / 127 : NAN;
+  for (int64_t x = 0; x < size; ++x) {
+    const float steps = out.scale > 0 ? std::nearbyint(row[x] / out.scale) : 0;
+    out.integers.push_back(static_cast<int8_t>(std::clamp(steps, -127.0f, 127.0f)));
+  }
+  return out;
+}
+
+std::vector<float> Call::AsCached(const std::vector<float>& rows, int64_t size) const {
+  std::vector<float> out;
+  for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(size)) {
+    if (cache == Element::kInt8) {
+      const QuantizedRow row = Quantized(rows.data() + at, size);
+      for (const int8_t x : row.integers) out.push_back(static_cast<float>(x) * row.scale);
+      continue;
+    }
+    for (int64_t x = 0; x < size; ++x) {
+      out.push_back(Rounded(cache.value_or(element), rows[at + static_cast<size_t>(x)]));
+    }
+  }
+  return out;
+}
+
 void Call::Draw(uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -77,6 +109,19 @@ void Call::Draw(uint32_t seed) {
   value = draw(batch * kv * NewKeys() * v_head_size, 1);
   past_key = draw(batch * kv * PastRows() * head_size, magnitude);
   past_value = draw(batch * kv * PastRows() * v_head_size, 1);
+  if (cache) {
+    // Rows whose scale is a power of two are the same once more rounded.
+    const auto store = [&](std::vector<float>& rows, int64_t size) {
+      for (size_t at = 0; at < rows.size() && cache == Element::kInt8; at += size) {
+        float largest = 0;
+        for (int64_t x = 0; x < size; ++x) largest = std::max(largest, std::abs(rows[at + x]));
+        rows[at] = 127 * std::exp2(std::ceil(std::log2(largest / 127)));
+      }
+      rows = AsCached(rows, size);
+    };
+    store(past_key, head_size);
+    store(past_value, v_head_size);
+  }
   // What stands behind the tokens must not matter.
   for (int64_t i = 0; i < batch * kv && capacity >= 0; ++i) {
     const int64_t tokens = Total(i / kv) - length;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,19 +33,30 @@ class TestHost : public Host {
   size_t limit_ = SIZE_MAX;
 };
 
-enum class Element { kFloat, kFloat16, kBFloat16 };
+enum class Element { kFloat, kFloat16, kBFloat16, kInt8 };  // int8: of caches alone
 
 const char* NameOf(Element element);
 
 // The nearest number that an element can be.
 float Rounded(Element element, float x);
 
+// Numbers of a row of a cache of int8: integers times a scale.
+struct QuantizedRow {
+  std::vector<int8_t> integers;
+  float scale = 0;
+};
+
+// A row as the op stores it: the largest number becomes 127 or -127. A number that is not finite
+// makes the scale NaN.
+QuantizedRow Quantized(const float* row, int64_t size);
+
 // One call of the kernel: sizes and options first, tensors by Draw.
 struct Call {
   std::string name;
   AttentionParams params;
   Element element =
-      Element::kFloat;  // of the tensors; the vectors below hold its numbers as float32
+      Element::kFloat;           // of the tensors; the vectors below hold its numbers as float32
+  std::optional<Element> cache;  // the caches' element where that is another one
   int64_t batch = 1, length = 1, past = 0, head_size = 64, v_head_size = 64;
   int64_t keys = 0;               // of another text, where params.cross is set
   std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
@@ -68,6 +80,8 @@ struct Call {
 
   void Draw(uint32_t seed);
   AttentionArgs<float> Args();
+  // Numbers as the call's caches hold them.
+  std::vector<float> AsCached(const std::vector<float>& rows, int64_t size) const;
   // Runs the kernel of the call's element type.
   bool Run(Host& host);
   // The output in the reference's order [batch, heads, length, channels].

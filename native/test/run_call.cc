@@ -1,4 +1,6 @@
 // A call in tensors of its element type.
+#include <type_traits>
+
 #include "fixture.h"
 
 namespace rope::test {
@@ -28,22 +30,58 @@ Bias<To> Moved(const Bias<From>& bias, const std::vector<To>& to) {
           bias.query_stride, bias.key_stride};
 }
 
-// The call in tensors of type T.
-template <typename T>
+// A cache of type C: its numbers and, of int8, their scales.
+template <typename C>
+struct Cache {
+  std::vector<C> numbers;
+  std::vector<float> scales;
+
+  Cache(const std::vector<float>& from, int64_t size) {
+    if constexpr (std::is_same_v<C, int8_t>) {
+      for (size_t at = 0; at < from.size(); at += static_cast<size_t>(size)) {
+        const QuantizedRow row = Quantized(from.data() + at, size);
+        numbers.insert(numbers.end(), row.integers.begin(), row.integers.end());
+        scales.push_back(row.scale);
+      }
+    } else {
+      numbers = Narrow<C>(from);
+    }
+  }
+
+  void WidenTo(std::vector<float>& to, int64_t size) const {
+    if constexpr (std::is_same_v<C, int8_t>) {
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        to[i] = static_cast<float>(numbers[i]) * scales[i / static_cast<size_t>(size)];
+      }
+    } else {
+      test::WidenTo(numbers, to);
+    }
+  }
+};
+
+// The scales of a cache's rows.
+template <typename From, typename F>
+Rows<F> ScalesOf(const Rows<From>& rows, std::vector<F>& scales, int64_t size) {
+  if (rows.data == nullptr || scales.empty()) return {};
+  return {scales.data(), rows.batch_stride / size, rows.head_stride / size, 1};
+}
+
+// The call in tensors of type T, with caches of type C.
+template <typename T, typename C = T>
 bool RunAs(Call& call, Host& host) {
   const AttentionArgs<float> wide = call.Args();
   const auto query = Narrow<T>(call.query);
   const auto key = Narrow<T>(call.key);
   const auto value = Narrow<T>(call.value);
-  const auto past_key = Narrow<T>(call.past_key);
-  const auto past_value = Narrow<T>(call.past_value);
+  Cache<C> past_key(call.past_key, call.head_size);
+  Cache<C> past_value(call.past_value, call.v_head_size);
   const auto bias = Narrow<T>(call.bias);
   const auto bias_before = Narrow<T>(call.bias_before);
   const auto sinks = Narrow<T>(call.sinks);
   auto output = Narrow<T>(call.output);
-  auto present_key = Narrow<T>(call.present_key);
-  auto present_value = Narrow<T>(call.present_value);
-  AttentionArgs<T> args;
+  Cache<C> present_key(call.present_key, call.head_size);
+  Cache<C> present_value(call.present_value, call.v_head_size);
+  AttentionArgs<T, C> args;
   args.batch = wide.batch;
   args.length = wide.length;
   args.new_keys = wide.new_keys;
@@ -54,12 +92,20 @@ bool RunAs(Call& call, Host& host) {
   args.query = Moved(wide.query, query.data());
   args.key = Moved(wide.key, key.data());
   args.value = Moved(wide.value, value.data());
-  args.past_key = Moved(wide.past_key, call.in_place ? present_key.data() : past_key.data());
-  args.past_value =
-      Moved(wide.past_value, call.in_place ? present_value.data() : past_value.data());
+  Cache<C>& old_key = call.in_place ? present_key : past_key;
+  Cache<C>& old_value = call.in_place ? present_value : past_value;
+  args.past_key = Moved(wide.past_key, static_cast<const C*>(old_key.numbers.data()));
+  args.past_value = Moved(wide.past_value, static_cast<const C*>(old_value.numbers.data()));
+  const auto constant = [](const Rows<float>& rows) {
+    return Rows<const float>{rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
+  };
+  args.past_key_scale = constant(ScalesOf(wide.past_key, old_key.scales, call.head_size));
+  args.past_value_scale = constant(ScalesOf(wide.past_value, old_value.scales, call.v_head_size));
   args.output = Moved(wide.output, output.data());
-  args.present_key = Moved(wide.present_key, present_key.data());
-  args.present_value = Moved(wide.present_value, present_value.data());
+  args.present_key = Moved(wide.present_key, present_key.numbers.data());
+  args.present_value = Moved(wide.present_value, present_value.numbers.data());
+  args.present_key_scale = ScalesOf(wide.present_key, present_key.scales, call.head_size);
+  args.present_value_scale = ScalesOf(wide.present_value, present_value.scales, call.v_head_size);
   args.present_rows = wide.present_rows;
   args.positions = wide.positions;
   args.positions_batch_stride = wide.positions_batch_stride;
@@ -75,14 +121,21 @@ bool RunAs(Call& call, Host& host) {
   args.log_sum_exp = wide.log_sum_exp;
   const bool done = RunAttention(call.params, args, host);
   WidenTo(output, call.output);
-  WidenTo(present_key, call.present_key);
-  WidenTo(present_value, call.present_value);
+  present_key.WidenTo(call.present_key, call.head_size);
+  present_value.WidenTo(call.present_value, call.v_head_size);
   return done;
 }
 
 }  // namespace
 
 bool Call::Run(Host& host) {
+  if (cache == Element::kInt8) {
+    if (element == Element::kFloat16) return RunAs<Float16, int8_t>(*this, host);
+    if (element == Element::kBFloat16) return RunAs<BFloat16, int8_t>(*this, host);
+    return RunAs<float, int8_t>(*this, host);
+  }
+  if (cache == Element::kFloat16) return RunAs<float, Float16>(*this, host);
+  if (cache == Element::kBFloat16) return RunAs<float, BFloat16>(*this, host);
   if (element == Element::kFloat16) return RunAs<Float16>(*this, host);
   if (element == Element::kBFloat16) return RunAs<BFloat16>(*this, host);
   return RunAttention(params, Args(), host);
