@@ -88,6 +88,23 @@ func TestExportsAgree(t *testing.T) {
 	}
 }
 
+// TestDistancesAgree: slopes and buckets that configurations name are in the graphs.
+func TestDistancesAgree(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"falcon_rw__dynamo18": "alibi 0-1: slopes by distance (ALiBi)", "mpt__dynamo18": "attn_config.alibi 0-1: slopes by distance (ALiBi)",
+		"t5__dynamo18": "relative_attention_num_buckets 0,2: buckets of distances (T5)",
+	} {
+		r := run(t, filepath.Join(testdata, "models", name, "model.onnx"))
+		if agrees := strings.Join(verdicts(r, audit.Agrees), "\n"); !strings.Contains(agrees, want) {
+			t.Errorf("%s: %q is not among what agrees:\n%s", name, want, agrees)
+		}
+		if got := verdicts(r, audit.Differs); len(got) > 0 {
+			t.Errorf("%s differs: %q", name, got)
+		}
+	}
+}
+
 // What exporters were seen to lose, as they lose it.
 func TestLost(t *testing.T) {
 	t.Parallel()
@@ -178,6 +195,8 @@ func TestClaims(t *testing.T) {
 		"dynamic NTK switched on":     {"llama__optimum", keys{"use_dynamic_ntk": true}, nil, []string{"rope_scaling 0-1: dynamic NTK that grows by powers of two, none"}},
 		"log-n and xPos": {"llama__optimum", keys{"use_logn_attn": true, "rotary_emb_scale_base": 512}, nil,
 			[]string{"use_logn_attn 0-1: log-n factor on queries, none", "rotary_emb_scale_base 0-1: decay by distance (xPos), none"}},
+		"ALiBi and buckets": {"llama__optimum", keys{"alibi": true, "relative_attention_num_buckets": 32}, nil,
+			[]string{"alibi 0-1: slopes by distance (ALiBi), none", "relative_attention_num_buckets 0-1: buckets of distances (T5), none"}},
 		// Types of layers say which of them have attention.
 		"a base between convolutions": {"llama__dynamo18", keys{"num_hidden_layers": 4, "layer_types": []string{"conv", "full_attention", "conv", "full_attention"},
 			"rope_parameters": keys{"rope_type": "default", "rope_theta": 500}}, nil, []string{"rope_theta 0-1: 500, 10000"}},

@@ -97,6 +97,8 @@ func (s *subject) older(at Layer) (lines []Line) {
 	}{
 		{s.claims.config.LogN(), "log-n factor on queries", func(a *rope.Attention) bool { return a.Temperature != rope.Temperature{} }},
 		{s.claims.config.Decay(), "decay by distance (xPos)", func(*rope.Attention) bool { return false }},
+		{s.claims.config.Slopes(), "slopes by distance (ALiBi)", func(a *rope.Attention) bool { return a.Distance.Slopes != nil }},
+		{s.claims.config.Buckets(), "buckets of distances (T5)", func(a *rope.Attention) bool { return a.Distance.Starts != nil }},
 	} {
 		l := Line{What: asked.key, Claimed: asked.what, From: s.claims.from(asked.key)}
 		switch {

@@ -58,7 +58,7 @@ func TestScopes(t *testing.T) {
 }
 
 func TestNoRotation(t *testing.T) {
-	if _, err := of(t, "coverage/bloom__ts17-cache"); !errors.Is(err, rewrite.ErrNoAttention) {
+	if _, err := of(t, "coverage/gpt2__ts17-cache"); !errors.Is(err, rewrite.ErrNoAttention) {
 		t.Errorf("a model without rotation: %v", err)
 	}
 }

@@ -1,7 +1,9 @@
 package customop_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -323,6 +325,67 @@ func TestRotaryHalfPrecision(t *testing.T) {
 					}
 					r.judged(t, got, want, plain)
 				}
+			}
+		})
+	}
+}
+
+// What transformers and NumPy compute (rope/testdata/make_rotary.py).
+func TestRotaryGoldens(t *testing.T) {
+	data, err := os.ReadFile("../rope/testdata/rotary.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name          string
+		Shape         []int
+		X, Want       []float64
+		InvFreq       []float64 `json:"inv_freq"`
+		TensorFormat  string    `json:"tensor_format"`
+		Interleaved   bool
+		Offset        int
+		Gain          float64
+		Inverse       bool
+		Exact         bool
+		Axes          []int
+		PositionIDs   []int64 `json:"position_ids"`
+		CuSeqlens     []int32 `json:"cu_seqlens"`
+		SeqlenOffsets []int32 `json:"seqlen_offsets"`
+		CPSize        int     `json:"cp_size"`
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.CPSize > 0 {
+			continue // of ranks, which the op does not know
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			r := rotation{query: c.Shape, Rotary: rope.Rotary{
+				Encoding:     rope.Encoding{Gain: c.Gain, Axes: c.Axes, Offset: c.Offset, ExactAngles: c.Exact},
+				TensorFormat: c.TensorFormat, Inverse: c.Inverse, PositionIDs: c.PositionIDs, CuSeqlens: c.CuSeqlens, SeqlenOffsets: c.SeqlenOffsets,
+			}}
+			if c.Interleaved {
+				r.Encoding.Layout = rope.Interleaved
+			}
+			for _, omega := range c.InvFreq {
+				r.Encoding.Frequencies = append(r.Encoding.Frequencies, float64(float32(omega)))
+			}
+			for i, x := range c.X {
+				c.X[i] = float64(float32(x))
+			}
+			in := r.feeds([2][]float64{c.X, nil})
+			_, plain := r.solved(t, [2][]float64{c.X, nil})
+			for way, open := range ways(false) {
+				s, err := open(t, []*onnx.Node{r.node(t)}, typesOf(in), 1)
+				if err != nil {
+					t.Fatalf("%s: %v", way, err)
+				}
+				got, err := s.run(in)
+				if err != nil {
+					t.Fatalf("%s: %v", way, err)
+				}
+				within(t, way, got["rotated_query"], c.Want, plain[0], int64List(c.Shape)...)
 			}
 		})
 	}

@@ -37,3 +37,18 @@ func (c Config) LogN() string {
 
 // Decay is the key that asks for xPos, a decay by distance; "" where none does.
 func (c Config) Decay() string { return c.keys.number("rotary_emb_scale_base").Key }
+
+// Slopes is the key that asks for ALiBi, a slope of each head by distance; "" where none does.
+func (c Config) Slopes() string {
+	const key, inner = "alibi", "attn_config"
+	if on, _ := c.keys.flag(key); on {
+		return key
+	}
+	if on, _ := c.keys.object(inner).flag(key); on {
+		return inner + "." + key
+	}
+	return ""
+}
+
+// Buckets is the key that asks for T5's biases by buckets of distances; "" where none does.
+func (c Config) Buckets() string { return c.keys.number("relative_attention_num_buckets").Key }

@@ -7,7 +7,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -16,6 +15,7 @@
 #include "element-inl.h"
 #include "hwy/cache_control.h"
 #include "rotary.h"
+#include "visible.h"
 #include "workspace.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,46 +38,67 @@ HWY_INLINE void StoreRotated(VF v, DF d, T* to) {
   }
 }
 
-// Turns channels x and pairs + x of the rotated part. `table` has `pairs` cosines and as many
-// sines.
+// Copies channels that are not rotated; with kStream whole vectors of them.
 template <bool kStream, typename T>
-HWY_INLINE void TurnHalves(const T* in, const float* table, size_t pairs, T* out) {
-  const DF d;
-  size_t x = 0;
-  for (; x + kLanes <= pairs; x += kLanes) {
-    const VF a = LoadFloats(d, in + x);
-    const VF b = LoadFloats(d, in + pairs + x);
-    const VF c = hn::LoadU(d, table + x);
-    const VF s = hn::LoadU(d, table + pairs + x);
-    StoreRotated<kStream>(hn::NegMulAdd(b, s, hn::Mul(a, c)), d, out + x);
-    StoreRotated<kStream>(hn::MulAdd(a, s, hn::Mul(b, c)), d, out + pairs + x);
-  }
-  for (; x < pairs; ++x) {
-    const float a = ToFloat(in[x]);
-    const float b = ToFloat(in[pairs + x]);
-    out[x] = FromFloat<T>(a * table[x] - b * table[pairs + x]);
-    out[pairs + x] = FromFloat<T>(b * table[x] + a * table[pairs + x]);
+HWY_INLINE void CopyRest(const T* in, size_t count, T* out) {
+  if (count == 0 || in == out) return;
+  if constexpr (kStream && kCanStream<T>) {
+    const hn::FixedTag<T, kLanes> d;
+    for (size_t x = 0; x < count; x += kLanes) hn::Stream(hn::LoadU(d, in + x), d, out + x);
+  } else {
+    memcpy(out, in, count * sizeof(T));
   }
 }
 
-// Turns channels 2x and 2x + 1. `table` has the factors as Interleave leaves them.
-template <bool kStream, typename T>
-HWY_INLINE void TurnNeighbours(const T* in, const float* table, size_t pairs, T* out) {
+// Turns channels x and pairs + x of the rotated part of kHeads heads, which stand `step` apart, by
+// one row of angles: `pairs` cosines and as many sines.
+template <int kHeads, bool kStream, typename T>
+HWY_INLINE void TurnHalves(const T* in, int64_t step, const float* table, size_t pairs, T* out) {
+  const DF d;
+  size_t x = 0;
+  for (; x + kLanes <= pairs; x += kLanes) {
+    const VF c = hn::LoadU(d, table + x);
+    const VF s = hn::LoadU(d, table + pairs + x);
+    for (int h = 0; h < kHeads; ++h) {
+      const VF a = LoadFloats(d, in + h * step + x);
+      const VF b = LoadFloats(d, in + h * step + pairs + x);
+      StoreRotated<kStream>(hn::NegMulAdd(b, s, hn::Mul(a, c)), d, out + h * step + x);
+      StoreRotated<kStream>(hn::MulAdd(a, s, hn::Mul(b, c)), d, out + h * step + pairs + x);
+    }
+  }
+  for (; x < pairs; ++x) {
+    for (int h = 0; h < kHeads; ++h) {
+      const float a = ToFloat(in[h * step + x]);
+      const float b = ToFloat(in[h * step + pairs + x]);
+      out[h * step + x] = FromFloat<T>(a * table[x] - b * table[pairs + x]);
+      out[h * step + pairs + x] = FromFloat<T>(b * table[x] + a * table[pairs + x]);
+    }
+  }
+}
+
+// The same of channels 2x and 2x + 1. `table` has the factors as Interleave leaves them.
+template <int kHeads, bool kStream, typename T>
+HWY_INLINE void TurnNeighbours(const T* in, int64_t step, const float* table, size_t pairs,
+                               T* out) {
   const DF d;
   const size_t channels = 2 * pairs;
   size_t x = 0;
   for (; x + kLanes <= channels; x += kLanes) {
-    const VF own = LoadFloats(d, in + x);
-    const VF other = hn::Reverse2(d, own);
     const VF c = hn::LoadU(d, table + x);
     const VF s = hn::LoadU(d, table + channels + x);
-    StoreRotated<kStream>(hn::MulAdd(other, s, hn::Mul(own, c)), d, out + x);
+    for (int h = 0; h < kHeads; ++h) {
+      const VF own = LoadFloats(d, in + h * step + x);
+      const VF other = hn::Reverse2(d, own);
+      StoreRotated<kStream>(hn::MulAdd(other, s, hn::Mul(own, c)), d, out + h * step + x);
+    }
   }
   for (; x < channels; x += 2) {
-    const float a = ToFloat(in[x]);
-    const float b = ToFloat(in[x + 1]);
-    out[x] = FromFloat<T>(a * table[x] + b * table[channels + x]);
-    out[x + 1] = FromFloat<T>(b * table[x + 1] + a * table[channels + x + 1]);
+    for (int h = 0; h < kHeads; ++h) {
+      const float a = ToFloat(in[h * step + x]);
+      const float b = ToFloat(in[h * step + x + 1]);
+      out[h * step + x] = FromFloat<T>(a * table[x] + b * table[channels + x]);
+      out[h * step + x + 1] = FromFloat<T>(b * table[x + 1] + a * table[channels + x + 1]);
+    }
   }
 }
 
@@ -95,6 +116,8 @@ inline void Interleave(size_t pairs, float* row) {
 // One run on one target.
 template <typename T>
 class RotaryRun {
+  static constexpr int64_t kRowsOfHead = 64;
+
  public:
   RotaryRun(const RotaryParams& params, const RotaryArgs<T>& args)
       : params_(params),
@@ -103,7 +126,10 @@ class RotaryRun {
         shared_(args.positions.shared()),
         rows_(shared_ ? args.length : args.batch * args.length),
         row_floats_(static_cast<int64_t>(params.interleaved ? 4 * pairs_ : 2 * pairs_)),
-        streams_(Streams(args.query) && Streams(args.key)) {}
+        begin_(static_cast<size_t>(params.rotary_offset)),
+        end_(begin_ + 2 * pairs_),
+        channels_(static_cast<size_t>(args.head_size)),
+        large_(Large()) {}
 
   bool operator()(Host& host) const {
     const int64_t per_token = (args_.query.heads + args_.key.heads) * args_.head_size;
@@ -112,66 +138,78 @@ class RotaryRun {
     // A task is long beside waking a thread, and there are enough of them to share.
     constexpr int64_t kPerTask = 64 * 1024;
     const int64_t together = std::clamp<int64_t>(kPerTask / per_token, 1, inner);
-    const int64_t per_task = std::clamp<int64_t>(kPerTask / (per_token * together), 1, rows_);
+    const int64_t per_task = RowsPerTask(kPerTask / (per_token * together));
     const int64_t groups = DivideUp(inner, together);
     const int64_t tasks = DivideUp(rows_, per_task) * groups;
-    const int64_t at_once = std::min(per_task, TableRows());
-    WorkspacePool pool(host, static_cast<size_t>(at_once * row_floats_));
-    std::atomic<bool> done{true};
+    WorkspacePool pool(host, static_cast<size_t>(std::min(per_task, TableRows()) * row_floats_));
     ForEach(
         host, static_cast<size_t>(tasks),
         [&](size_t task) {
           const WorkspacePool::Lease table(pool);
-          if (table.data() == nullptr) {
-            done = false;
-            return;
-          }
+          if (table.data() == nullptr) return;
           const int64_t first = static_cast<int64_t>(task) / groups * per_task;
           const int64_t group = static_cast<int64_t>(task) % groups * together;
-          const int64_t end = std::min(rows_, first + per_task);
-          for (int64_t row = first; row < end; row += at_once) {
-            const int64_t last = std::min(end, row + at_once);
-            Fill(row, last, table.data());
-            for (int64_t b = group; b < std::min(inner, group + together); ++b) {
-              Turn(args_.query, b, row, last, table.data());
-              Turn(args_.key, b, row, last, table.data());
-            }
-          }
-          if (streams_) hwy::FlushStream();
+          RunTask({first, std::min(rows_, first + per_task)},
+                  {group, std::min(inner, group + together)}, table.data());
         },
         rows_ * inner * per_token <= kPerTask);
-    return done;
+    return !pool.exhausted();
   }
 
  private:
-  // Rows of angles that are made at a time: they stay in L1 while all heads are turned by them.
-  int64_t TableRows() const {
-    constexpr int64_t kFloats = 4096;
-    return std::max<int64_t>(1, kFloats / row_floats_);
+  // Where rows of a head stand side by side, many of them go together, so that memory is read and
+  // written in long pieces.
+  int64_t RowsPerTask(int64_t wanted) const {
+    constexpr int64_t kTasks = 16;
+    if (by_head()) wanted = std::max(wanted, std::min<int64_t>(rows_ / kTasks, kRowsOfHead));
+    return std::clamp<int64_t>(wanted, 1, rows_);
   }
 
-  // Whether an output is so large that it will not be in a cache when it is read, and every
-  // vector of it is aligned. Written past the caches it is not read before.
-  bool Streams(const RotaryTensor<T>& tensor) const {
+  // Rows of angles that are made at a time: few enough to stay near while all heads are turned.
+  int64_t TableRows() const {
+    constexpr int64_t kFloats = 4096;
+    return by_head() ? kRowsOfHead : std::max<int64_t>(1, kFloats / row_floats_);
+  }
+
+  bool by_head() const { return params_.format == TensorFormat::kBhsd; }
+
+  // Rows of angles, with these rows of the batch where they share them.
+  void RunTask(Range rows, Range batch, float* table) const {
+    for (Range block = rows; block.begin < rows.end; block.begin = block.end) {
+      block.end = std::min(rows.end, block.begin + TableRows());
+      Fill(block, table);
+      for (int64_t b = batch.begin; b < batch.end; ++b) {
+        Turn(args_.query, b, block, table);
+        Turn(args_.key, b, block, table);
+      }
+    }
+  }
+
+  // Whether outputs are so large that they will not be in a cache when they are read.
+  bool Large() const {
     constexpr int64_t kLarge = 16 << 20;  // bytes
-    constexpr int64_t kVector = static_cast<int64_t>(kLanes * sizeof(T));
-    if (tensor.heads == 0) return true;
-    const int64_t element = static_cast<int64_t>(sizeof(T));
-    const auto aligned = [&](int64_t elements) { return elements * element % kVector == 0; };
-    return tensor.from.data != tensor.to.data &&
-           args_.batch * args_.length * tensor.heads * args_.head_size * element >= kLarge &&
-           reinterpret_cast<uintptr_t>(tensor.to.data) % static_cast<uintptr_t>(kVector) == 0 &&
-           aligned(args_.head_size) && aligned(params_.rotary_offset) &&
-           (params_.interleaved || aligned(static_cast<int64_t>(pairs_)));
+    const int64_t heads = args_.query.heads + args_.key.heads;
+    return args_.batch * args_.length * heads * args_.head_size >=
+           kLarge / static_cast<int64_t>(sizeof(T));
+  }
+
+  // Whether an output is written past the caches, which then is not read before. Every vector of
+  // it has to be aligned.
+  bool Streams(const RotaryTensor<T>& tensor) const {
+    constexpr size_t kVector = kLanes * sizeof(T);
+    const auto aligned = [&](size_t elements) { return elements * sizeof(T) % kVector == 0; };
+    return large_ && tensor.from.data != tensor.to.data &&
+           reinterpret_cast<uintptr_t>(tensor.to.data) % kVector == 0 && aligned(channels_) &&
+           aligned(begin_) && aligned(params_.interleaved ? 2 * pairs_ : pairs_);
   }
 
   // The batch row and the place of row r of the angles; of shared positions those of row 0.
   int64_t BatchOf(int64_t row) const { return shared_ ? 0 : row / args_.length; }
   int64_t PlaceOf(int64_t row) const { return shared_ ? row : row % args_.length; }
 
-  void Fill(int64_t first, int64_t last, float* table) const {
+  void Fill(Range rows, float* table) const {
     const RotaryPositions& positions = args_.positions;
-    for (int64_t row = first; row < last; ++row, table += row_floats_) {
+    for (int64_t row = rows.begin; row < rows.end; ++row, table += row_floats_) {
       const int64_t batch = BatchOf(row);
       const int64_t place = PlaceOf(row);
       if (params_.position_axes.empty()) {
@@ -189,41 +227,66 @@ class RotaryRun {
     }
   }
 
-  // All heads of some rows. Where heads stand side by side a row goes first, where rows do, a head.
-  void Turn(const RotaryTensor<T>& tensor, int64_t batch, int64_t first, int64_t last,
-            const float* table) const {
-    const auto turn = [&](int64_t row, int64_t head) HWY_ATTR {
-      const int64_t b = shared_ ? batch : BatchOf(first + row);
-      const int64_t place = PlaceOf(first + row);
-      TurnHead(tensor.from.At(b, head, place), table + row * row_floats_,
-               tensor.to.At(b, head, place));
-    };
-    const int64_t rows = last - first;
-    if (params_.format == TensorFormat::kBhsd) {
-      for (int64_t head = 0; head < tensor.heads; ++head) {
-        for (int64_t row = 0; row < rows; ++row) turn(row, head);
+  // All heads of some rows.
+  void Turn(const RotaryTensor<T>& tensor, int64_t batch, Range rows, const float* table) const {
+    if (tensor.heads == 0) return;
+    const bool streams = Streams(tensor);
+    // The rows of each row of the batch.
+    for (Range part = rows; part.begin < rows.end; part.begin = part.end) {
+      const int64_t b = shared_ ? batch : BatchOf(part.begin);
+      const int64_t place = PlaceOf(part.begin);
+      part.end = std::min(rows.end, part.begin + args_.length - place);
+      const float* angles = table + (part.begin - rows.begin) * row_floats_;
+      if (params_.interleaved) {
+        streams ? TurnPart<true, true>(tensor, b, place, part.size(), angles)
+                : TurnPart<true, false>(tensor, b, place, part.size(), angles);
+      } else {
+        streams ? TurnPart<false, true>(tensor, b, place, part.size(), angles)
+                : TurnPart<false, false>(tensor, b, place, part.size(), angles);
       }
-    } else {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t head = 0; head < tensor.heads; ++head) turn(row, head);
+    }
+    if (streams) hwy::FlushStream();
+  }
+
+  // Some rows of one row of the batch. Where heads stand side by side a row goes first, where rows
+  // do, a head.
+  template <bool kInterleaved, bool kStream>
+  HWY_INLINE void TurnPart(const RotaryTensor<T>& tensor, int64_t batch, int64_t place,
+                           int64_t rows, const float* table) const {
+    const int64_t outer = by_head() ? tensor.heads : rows;
+    const int64_t inner = by_head() ? rows : tensor.heads;
+    const int64_t step = by_head() ? tensor.from.row_stride : tensor.from.head_stride;
+    const int64_t angles_step = by_head() ? row_floats_ : 0;
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t head = by_head() ? o : 0;
+      const int64_t row = by_head() ? 0 : o;
+      const T* in = tensor.from.At(batch, head, place + row);
+      T* out = tensor.to.At(batch, head, place + row);
+      const float* angles = table + row * row_floats_;
+      int64_t i = 0;
+      // Heads of one token share its angles. From memory heads are read one after the other.
+      constexpr int kTogether = 4;
+      for (; !by_head() && !large_ && i + kTogether <= inner; i += kTogether) {
+        TurnHeads<kTogether, kInterleaved, kStream>(in, step, angles, out);
+        in += kTogether * step;
+        out += kTogether * step;
+      }
+      for (; i < inner; ++i, in += step, out += step, angles += angles_step) {
+        TurnHeads<1, kInterleaved, kStream>(in, step, angles, out);
       }
     }
   }
 
-  HWY_INLINE void TurnHead(const T* in, const float* table, T* out) const {
-    const size_t begin = static_cast<size_t>(params_.rotary_offset);
-    const size_t end = begin + 2 * pairs_;
-    const size_t channels = static_cast<size_t>(args_.head_size);
-    if (begin > 0) Convert(in, begin, out);
-    if (end < channels) Convert(in + end, channels - end, out + end);
-    in += begin;
-    out += begin;
-    if (params_.interleaved) {
-      streams_ ? TurnNeighbours<true>(in, table, pairs_, out)
-               : TurnNeighbours<false>(in, table, pairs_, out);
+  template <int kHeads, bool kInterleaved, bool kStream>
+  HWY_INLINE void TurnHeads(const T* in, int64_t step, const float* angles, T* out) const {
+    for (int h = 0; h < kHeads; ++h) {
+      CopyRest<kStream>(in + h * step, begin_, out + h * step);
+      CopyRest<kStream>(in + h * step + end_, channels_ - end_, out + h * step + end_);
+    }
+    if constexpr (kInterleaved) {
+      TurnNeighbours<kHeads, kStream>(in + begin_, step, angles, pairs_, out + begin_);
     } else {
-      streams_ ? TurnHalves<true>(in, table, pairs_, out)
-               : TurnHalves<false>(in, table, pairs_, out);
+      TurnHalves<kHeads, kStream>(in + begin_, step, angles, pairs_, out + begin_);
     }
   }
 
@@ -233,7 +296,8 @@ class RotaryRun {
   const bool shared_;
   const int64_t rows_;  // of angles: places, or places of all batch rows
   const int64_t row_floats_;
-  const bool streams_;
+  const size_t begin_, end_, channels_;  // of a head: the rotated part, and all
+  const bool large_;
 };
 
 // Computes one run on this target.

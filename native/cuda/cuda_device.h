@@ -10,6 +10,7 @@
 #include <string>
 
 #include "launch.h"
+#include "rotary_run.h"
 #include "run.h"
 
 namespace rope::cuda {
@@ -46,18 +47,17 @@ inline cudaMemPool_t MemoryPool() {
   return pools[device] = pool;
 }
 
-// Errors are thrown as CudaError.
-template <typename T>
-class CudaDevice : public Device<T> {
+// Memory of one run in a stream. Errors are thrown as CudaError.
+class RunMemory {
  public:
-  explicit CudaDevice(cudaStream_t stream) : stream_(stream) {}
-  ~CudaDevice() override {
+  explicit RunMemory(cudaStream_t stream) : stream_(stream) {}
+  ~RunMemory() {
     if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
   }
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
 
-  void* Allocate(size_t bytes) override {
+  void* Allocate(size_t bytes) {
     const cudaError_t error = cudaMallocFromPoolAsync(&memory_, bytes, MemoryPool(), stream_);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // or the next launch would report it
@@ -67,7 +67,7 @@ class CudaDevice : public Device<T> {
     return memory_;
   }
 
-  void Upload(void* to, const void* from, size_t bytes) override {
+  void Upload(void* to, const void* from, size_t bytes) {
     if (bytes <= kMostStored) {
       return CheckCuda("upload", LaunchStore(to, from, bytes, stream_));
     }
@@ -75,9 +75,34 @@ class CudaDevice : public Device<T> {
     CheckCuda("upload", cudaStreamSynchronize(stream_));
   }
 
-  void Copy(void* to, const void* from, size_t bytes) override {
+  void Copy(void* to, const void* from, size_t bytes) {
     CheckCuda("copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
   }
+
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  cudaStream_t stream_;
+  void* memory_ = nullptr;
+};
+
+[[noreturn]] inline void RefuseLaunch(const char* kernel, int64_t blocks, cudaError_t error) {
+  throw CudaError("the kernel '" + std::string(kernel) + "' of " + std::to_string(blocks) +
+                      " blocks could not be launched",
+                  error);
+}
+
+// Errors are thrown as CudaError.
+template <typename T>
+class CudaDevice : public Device<T> {
+ public:
+  explicit CudaDevice(cudaStream_t stream) : memory_(stream) {}
+
+  void* Allocate(size_t bytes) override { return memory_.Allocate(bytes); }
+  void Upload(void* to, const void* from, size_t bytes) override {
+    memory_.Upload(to, from, bytes);
+  }
+  void Copy(void* to, const void* from, size_t bytes) override { memory_.Copy(to, from, bytes); }
 
   bool HasWarpgroups() const override {
     int device = 0, major = 0, minor = 0;
@@ -90,16 +115,31 @@ class CudaDevice : public Device<T> {
   }
 
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
-    const cudaError_t error = LaunchKernel(kernel, blocks, call, stream_);
-    if (error == cudaSuccess) return;
-    throw CudaError("the kernel '" + std::string(NameOf(kernel)) + "' of " +
-                        std::to_string(blocks) + " blocks could not be launched",
-                    error);
+    const cudaError_t error = LaunchKernel(kernel, blocks, call, memory_.stream());
+    if (error != cudaSuccess) RefuseLaunch(NameOf(kernel), blocks, error);
   }
 
  private:
-  cudaStream_t stream_;
-  void* memory_ = nullptr;
+  RunMemory memory_;
+};
+
+// The same for the rotation alone.
+template <typename T>
+class CudaRotaryDevice : public RotaryDevice<T> {
+ public:
+  explicit CudaRotaryDevice(cudaStream_t stream) : memory_(stream) {}
+
+  void* Allocate(size_t bytes) override { return memory_.Allocate(bytes); }
+  void Upload(void* to, const void* from, size_t bytes) override {
+    memory_.Upload(to, from, bytes);
+  }
+  void Launch(RotaryStep step, int64_t blocks, const RotaryCall<T>& call) override {
+    const cudaError_t error = LaunchRotary(step, blocks, call, memory_.stream());
+    if (error != cudaSuccess) RefuseLaunch(NameOf(step), blocks, error);
+  }
+
+ private:
+  RunMemory memory_;
 };
 
 }  // namespace rope::cuda

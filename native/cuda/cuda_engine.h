@@ -43,18 +43,35 @@ class CudaEngine {
              " channels, the CUDA kernels take at most " + std::to_string(cuda::kMostChannels) +
              "; run this model on the CPU";
     }
+    return OnStream(context, [&](cudaStream_t stream) {
+      cuda::CudaDevice<cuda::Element<T>> device(stream);
+      return cuda::RunOnDevice(params, args, device);
+    });
+  }
+
+  template <typename T>
+  std::string Run(OrtKernelContext* context, const RotaryParams& params,
+                  const RotaryArgs<T>& args) const {
+    return OnStream(context, [&](cudaStream_t stream) {
+      cuda::CudaRotaryDevice<cuda::Element<T>> device(stream);
+      return cuda::RunRotaryOnDevice(params, args, device);
+    });
+  }
+
+ private:
+  // Runs body(stream), which is false where the device gave no memory.
+  template <typename Body>
+  std::string OnStream(OrtKernelContext* context, const Body& body) const {
     void* stream = nullptr;
     Check(api_, api_.KernelContext_GetGPUComputeStream(context, &stream),
           "KernelContext_GetGPUComputeStream");
     try {
-      cuda::CudaDevice<cuda::Element<T>> device(static_cast<cudaStream_t>(stream));
-      return cuda::RunOnDevice(params, args, device) ? "" : "the GPU is out of memory";
+      return body(static_cast<cudaStream_t>(stream)) ? "" : "the GPU is out of memory";
     } catch (const cuda::CudaError& error) {
       return std::string("CUDA: ") + error.what();
     }
   }
 
- private:
   const OrtApi& api_;
 };
 

@@ -3,6 +3,7 @@
 #include "cuda_engine.h"
 #include "device_tensor.h"
 #include "rotary_attention_op.h"
+#include "rotary_op.h"
 
 namespace rope {
 namespace {
@@ -37,7 +38,10 @@ constexpr DeviceMemory kCudaMemory = {"Cuda",
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
   return Joined({CpuOps(infer_shapes), MakeAttentionOps<float, CudaEngine>(infer_shapes),
                  MakeAttentionOps<Float16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, CudaEngine>(infer_shapes)});
+                 MakeAttentionOps<BFloat16, CudaEngine>(infer_shapes),
+                 MakeRotaryOps<float, CudaEngine>(infer_shapes),
+                 MakeRotaryOps<Float16, CudaEngine>(infer_shapes),
+                 MakeRotaryOps<BFloat16, CudaEngine>(infer_shapes)});
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {

@@ -17,6 +17,15 @@ enum class Kernel;
 template <typename T>
 cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream);
 
+enum class RotaryStep;
+template <typename T>
+struct RotaryCall;
+
+// The same for the kernels of the rotation alone.
+template <typename T>
+cudaError_t LaunchRotary(RotaryStep step, int64_t blocks, const RotaryCall<T>& call,
+                         cudaStream_t stream);
+
 // Copies up to kMostStored bytes to the device as part of a launch, so that the
 // host's memory may change at once.
 inline constexpr size_t kMostStored = 3072;

@@ -9,8 +9,19 @@
 
 namespace rope::cuda {
 
-// Fills the angle tables, one thread for each channel pair of each row. Cosines
-// and sines come from float64.
+// Makes one pair's cosine and sine, from float64, in a row of a table.
+ROPE_DEVICE void FillAngle(const Rotation& rotation, double position, int64_t pair, float* row) {
+  const float frequency = rotation.frequencies[pair];
+  const double gain = static_cast<double>(rotation.gain);
+  // Exporters round the position and the product to float32.
+  const double angle = rotation.exact_angles
+                           ? position * static_cast<double>(frequency)
+                           : static_cast<double>(static_cast<float>(position) * frequency);
+  row[pair] = static_cast<float>(std::cos(angle) * gain);
+  row[rotation.pairs + pair] = static_cast<float>(std::sin(angle) * gain);
+}
+
+// Fills the angle tables, one thread for each channel pair of each row.
 template <typename T>
 struct AngleKernel {
   static constexpr int kThreads = 128;
@@ -37,29 +48,16 @@ struct AngleKernel {
         const Band& band = queries.bands[row / queries.rows];
         const int64_t axis = call.rotation.axes == nullptr ? 0 : call.rotation.axes[pair];
         const int64_t position = call.positions[axis * queries.rows + row % queries.rows];
-        Fill(call.rotation, band.QueryAt(position), pair, queries.values + row * 2 * pairs);
+        FillAngle(call.rotation, band.QueryAt(position), pair, queries.values + row * 2 * pairs);
       } else if (call.raw_cache && key_row < keys.all_rows()) {
         const Band& band = keys.bands[key_row / keys.rows];
         // Rows of one batch row stand together; a single one serves all.
         const int64_t in_map = key_row % keys.rows;
         const int64_t stride = keys.batch_stride == 0 ? keys.rows : keys.batch_stride;
         const int64_t position = in_map % stride + call.shifts[in_map / stride];
-        Fill(call.rotation, band.KeyAt(position), pair, keys.values + key_row * 2 * pairs);
+        FillAngle(call.rotation, band.KeyAt(position), pair, keys.values + key_row * 2 * pairs);
       }
     });
-  }
-
- private:
-  ROPE_DEVICE static void Fill(const Rotation& rotation, double position, int64_t pair,
-                               float* row) {
-    const float frequency = rotation.frequencies[pair];
-    const double gain = static_cast<double>(rotation.gain);
-    // Exporters round the position and the product to float32.
-    const double angle = rotation.exact_angles
-                             ? position * static_cast<double>(frequency)
-                             : static_cast<double>(static_cast<float>(position) * frequency);
-    row[pair] = static_cast<float>(std::cos(angle) * gain);
-    row[rotation.pairs + pair] = static_cast<float>(std::sin(angle) * gain);
   }
 };
 

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
     rope::test::TestNonFiniteNumbers(names[t]);
     rope::test::TestWorkingMemory(names[t]);
     rope::test::TestRotary(names[t], cases);
+    rope::test::TestRotaryWithoutMemory(names[t]);
     rope::test::TestLargeRotary(names[t]);
   }
   rope::test::TestAccuracy(names, choose, cases, budget);

@@ -119,6 +119,7 @@ struct Rotation {
       p.given = positions.data();
       p.given_batch_stride = shared ? 0 : length;
       p.given_axis_stride = (shared ? 1 : batch) * length;
+      p.axes = static_cast<int64_t>(positions.size()) / p.given_axis_stride;
     }
     if (!bounds.empty()) {
       p.bounds = bounds.data();
@@ -248,17 +249,6 @@ void RunAs(const Rotation& r, const std::string& what, Element element, std::mt1
   Expect(one.in_use() == 0 && three.in_use() == 0, what + ": memory is left");
 }
 
-// Without memory nothing is computed, and the caller hears of it.
-void TestNoMemory(const std::string& target) {
-  Rotation r;
-  r.params.frequencies = Frequencies(64);
-  std::vector<float> numbers(64), none;
-  TestHost host(1);
-  host.set_limit(16);
-  Expect(!RunRotary(r.params, r.Args(numbers, numbers, none, none), host),
-         target + ": rotates without memory");
-}
-
 template <typename T>
 void RunLarge(const std::string& target, bool interleaved) {
   Rotation r;
@@ -292,7 +282,16 @@ void TestRotary(const std::string& target, int cases) {
     RunAs<Float16>(r, what + " float16", Element::kFloat16, random);
     RunAs<BFloat16>(r, what + " bfloat16", Element::kBFloat16, random);
   }
-  TestNoMemory(target);
+}
+
+void TestRotaryWithoutMemory(const std::string& target) {
+  Rotation r;
+  r.params.frequencies = Frequencies(64);
+  std::vector<float> numbers(64), none;
+  TestHost host(1);
+  host.set_limit(16);
+  Expect(!RunRotary(r.params, r.Args(numbers, numbers, none, none), host),
+         target + ": rotates without memory");
 }
 
 void TestLargeRotary(const std::string& target) {

@@ -9,6 +9,9 @@ namespace rope::test {
 // element type against float64, in place and not, on one thread and on several.
 void TestRotary(const std::string& target, int cases);
 
+// Without memory nothing is computed, and the caller hears of it.
+void TestRotaryWithoutMemory(const std::string& target);
+
 // Outputs that are too large for a cache, which are written past it, have the same bits.
 void TestLargeRotary(const std::string& target);
 

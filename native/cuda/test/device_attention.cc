@@ -2,52 +2,17 @@
 // are copied there and back.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 
 #include "cuda_device.h"
+#include "mirror.h"
 
 namespace rope {
 namespace {
 
 using cuda::CheckCuda;
-
-// Host memory and its copy on the device.
-class Mirror {
- public:
-  ~Mirror() {
-    for (auto& [host, piece] : pieces_) cudaFree(piece.device);
-  }
-
-  // Tensors that share an address share a copy.
-  void Add(const void* host, size_t bytes) {
-    if (host != nullptr) pieces_[host].bytes = std::max(pieces_[host].bytes, bytes);
-  }
-  void CopyThere() {
-    for (auto& [host, piece] : pieces_) {
-      CheckCuda("cudaMalloc", cudaMalloc(&piece.device, std::max<size_t>(1, piece.bytes)));
-      CheckCuda("cudaMemcpy", cudaMemcpy(piece.device, host, piece.bytes, cudaMemcpyHostToDevice));
-    }
-  }
-  template <typename T>
-  void Swap(T*& pointer) const {
-    if (pointer != nullptr) pointer = static_cast<T*>(pieces_.at(pointer).device);
-  }
-  void CopyBack(void* host) {
-    if (host == nullptr) return;
-    const Piece& piece = pieces_.at(host);
-    CheckCuda("cudaMemcpy", cudaMemcpy(host, piece.device, piece.bytes, cudaMemcpyDeviceToHost));
-  }
-
- private:
-  struct Piece {
-    void* device = nullptr;
-    size_t bytes = 0;
-  };
-  std::map<const void*, Piece> pieces_;
-};
+using cuda::test::Mirror;
 
 template <typename T>
 bool RunThere(const AttentionParams& params, AttentionArgs<T> args) {

@@ -11,6 +11,7 @@
 #include "check.h"
 #include "cuda_device.h"
 #include "non_finite_test.h"
+#include "rotary_test.h"
 
 namespace {
 
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
   }
   rope::test::TestBehaviour("CUDA");
   rope::test::TestNonFiniteNumbers("CUDA");
+  rope::test::TestRotary("CUDA", cases);
   rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;

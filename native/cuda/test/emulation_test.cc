@@ -14,6 +14,7 @@
 #include "non_finite_test.h"
 #include "products_test.h"
 #include "reference.h"
+#include "rotary_test.h"
 
 namespace rope::test {
 namespace {
@@ -166,6 +167,8 @@ int main(int argc, char** argv) {
   for (const bool warpgroups : {true, false}) {
     rope::test::TestEverything(warpgroups, cases, budget);
   }
+  rope::test::TestRotary("emulated", cases);
+  rope::test::TestRotaryWithoutMemory("emulated");
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }

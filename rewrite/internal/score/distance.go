@@ -156,7 +156,11 @@ func (s *Scorer) line(by []float32) (slope float64, ok bool) {
 // onLine reports whether a value at a distance lies on the line through that at distance 0.
 func (s *Scorer) onLine(slope float64, d int, v, v0 float32) bool {
 	off := math.Abs(float64(v) - float64(v0) + slope*float64(d))
-	return off <= s.slack()*(math.Abs(float64(v))+math.Abs(float64(v0)))
+	share := s.slack(true)
+	if p := s.precision(); p != rope.Float32 {
+		share = p.Epsilon() // a product and a sum are rounded
+	}
+	return off <= share*(math.Abs(float64(v))+math.Abs(float64(v0)))
 }
 
 // buckets returns the biases by ranges of distances in which no head's bias changes, and how many
@@ -198,12 +202,22 @@ func buckets(heads []profile) (rope.Distance, int64, error) {
 	return d, reach, nil
 }
 
-// slack is by which share of the numbers that it is made of a value may be off.
-func (s *Scorer) slack() float64 {
-	if p := s.Loaded.Piece.Precision(); p != rope.Float32 {
+// slack is by which share of the numbers that it is made of a value may be off. A bias by distance that is
+// rounded to a type of fewer bits than the scores have is another one: that type explains nothing then.
+func (s *Scorer) slack(byDistance bool) float64 {
+	p := s.Loaded.Piece.Precision()
+	if byDistance {
+		p = s.precision()
+	}
+	if p != rope.Float32 {
 		return 2 * p.Epsilon()
 	}
 	return 16 * ir.Float32eps
+}
+
+// precision is that of the scores.
+func (s *Scorer) precision() rope.Precision {
+	return ir.Precision(s.Loaded.Piece.Graph.Element(s.In))
 }
 
 // weights returns what a fit's bias by distance is for each key of a query in a sample.

@@ -62,7 +62,7 @@ func describePadding(row []int64) string {
 // followsCurve compares the values of visible keys with the curve, up to one constant for
 // each row, which a softmax ignores. It compares the sinks up to the same constant.
 func (s *Scorer) followsCurve(fit *Fit, smp Sample) (wrong error) {
-	slack := s.slack()
+	slack := s.slack(fit.byDistance)
 	s.visit(fit, smp, func(v *visit) {
 		at, at0 := fit.Curve.at(v.x), fit.Curve.at(v.x0)
 		want := at - at0 + v.base - v.base0

@@ -3,6 +3,7 @@ package golden_test
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +14,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/npz"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -159,6 +162,51 @@ func TestDistancesAgain(t *testing.T) {
 	path, _ = kit.Patch(t, kit.Model(buckets), rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=5")}})
 	again, _ = kit.Patch(t, path, distanceOptions(t, "window8"))
 	compareDistances(t, buckets, "window8", again)
+}
+
+// TestDistancesFar: in a call of 16,384 tokens the patched model is at most twice as far from the original in
+// float64 as the original is, which runs in pieces: one call would take 8 GB.
+func TestDistancesFar(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	testsample.All(t, "fewer tokens are not far")
+	const name, length, piece = "bloom__dynamo18", 16384, 128
+	patched, _ := kit.Patch(t, kit.Model(name), rewrite.Options{})
+	before, after := kit.OpenModel(t, kit.Model(name)), kit.OpenModel(t, patched)
+	double, doublePath := kit.InDouble(t, before)
+	caches := map[string][]int64{}
+	for _, v := range before.Graph.Inputs {
+		if len(v.Shape) == 4 {
+			caches[v.Name] = []int64{1, v.Shape[1].Value, 0, v.Shape[3].Value}
+		}
+	}
+	rng := rand.New(rand.NewPCG(31, 32))
+	s := kit.Sequence{Batch: 1, Length: length, Positions: make([]int64, length)}
+	for i := range int64(length) {
+		s.Ids, s.Mask = append(s.Ids, rng.Int64N(32)), append(s.Mask, dim.OneIf(i < 10_000 || i > 10_010))
+	}
+	eng := kit.Local(t)
+	logits := func(m *onnx.Model, path string, chunks []int64) (list []float64) {
+		for _, call := range kit.Load(t, eng, m, path, true, caches).Run(t, s, chunks) {
+			list = append(list, call["logits"].Values()...)
+		}
+		return list
+	}
+	pieces := slices.Repeat([]int64{piece}, length/piece)
+	want := logits(double, doublePath, pieces)
+	off := func(got []float64) (worst float64) {
+		for i, x := range want {
+			if s.Mask[int64(i)*length/int64(len(want))] != 0 {
+				worst = max(worst, abs(got[i]-x))
+			}
+		}
+		return worst
+	}
+	original, op := off(logits(before, kit.Model(name), pieces)), off(logits(after, patched, []int64{length}))
+	t.Logf("the original is off by %.2g, the patched model by %.2g", original, op)
+	if !(op <= 2*original) {
+		t.Errorf("off by %.2g, the original by %.2g", op, original)
+	}
 }
 
 // compareDistances compares a patched model with a golden in every way of running it.

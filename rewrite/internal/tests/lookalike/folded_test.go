@@ -71,7 +71,7 @@ func foldedScores() []lookalike {
 			},
 		},
 		{
-			name: "a bias by distance", models: append(models, "llama__dynamo18-nocache"), is: ownBias(true),
+			name: "a bias by distance", models: append(models, "llama__dynamo18-nocache"), is: hasSlopes(0.01),
 			change: func(p *patient) {
 				p.folded()
 				p.Product(p.unfold)

@@ -197,7 +197,7 @@ func halfPrecision() []lookalike {
 					return p.Op("Add", old, p.Op("Mul", p.Cast(p.distance(), onnx.Float16), p.half(-0.01)))
 				})
 			},
-			is: ownBias(true),
+			is: hasSlopes(0.010002136), // −0.01 as float16
 		},
 		{
 			name: "softcap before the mask",

@@ -85,7 +85,7 @@ func causalMasks() []lookalike {
 					return p.Op("Add", old, p.Op("Where", p.Op("Less", far, p.Float(0)), p.Float(-1e9), p.Op("Mul", far, p.Float(-0.01))))
 				})
 			},
-			is: ownBias(true),
+			is: hasSlopes(0.01),
 		},
 		{
 			name: "later keys with more than 600 tokens",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -43,6 +44,30 @@ func ownBias(causal bool) func(int, rope.Attention) error {
 	return func(_ int, a rope.Attention) error {
 		if want := (rope.Mask{Causal: causal, Bias: true}); a.Mask != want {
 			return errors.New("the mask is " + a.Mask.String() + ", " + want.String() + " was expected")
+		}
+		return nil
+	}
+}
+
+// hasSlopes says that each head has a slope by distance, hasBuckets that distances have biases from some on.
+func hasSlopes(slope float64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		if len(a.Distance.Slopes) != a.Heads || a.Mask.Bias {
+			return fmt.Errorf("there are %d slopes for %d heads, the mask is %s", len(a.Distance.Slopes), a.Heads, a.Mask.String())
+		}
+		for _, s := range a.Distance.Slopes {
+			if err := near("a slope", s, slope); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func hasBuckets(starts ...int64) func(int, rope.Attention) error {
+	return func(_ int, a rope.Attention) error {
+		if !slices.Equal(a.Distance.Starts, starts) || a.Mask.Bias {
+			return fmt.Errorf("buckets begin at %v, %v was expected; the mask is %s", a.Distance.Starts, starts, a.Mask.String())
 		}
 		return nil
 	}
@@ -108,7 +133,7 @@ func masks() []lookalike {
 					return p.Op("Add", old, p.Op("Mul", p.Cast(p.distance(), onnx.Float), p.Float(-0.01)))
 				})
 			},
-			is: ownBias(true),
+			is: hasSlopes(0.01),
 		},
 		{
 			name: "bias on far keys",
@@ -117,7 +142,7 @@ func masks() []lookalike {
 					return p.Op("Add", old, p.Op("Where", p.Op("Greater", p.distance(), p.Int(6000)), p.Float(-1), p.Float(0)))
 				})
 			},
-			is: ownBias(true),
+			is: hasBuckets(0, 6001),
 		},
 		{
 			name:   "constant bias",

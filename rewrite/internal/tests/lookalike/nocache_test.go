@@ -61,7 +61,7 @@ func withoutCache() []lookalike {
 					return p.Op("Add", old, p.Op("Where", p.Op("Greater", p.distance(), p.Int(90_000)), p.Float(-1), p.Float(0)))
 				})
 			},
-			is: ownBias(true),
+			is: hasBuckets(0, 90_001),
 		},
 		{
 			name: "scores scaled where there are many tokens",

@@ -1,0 +1,51 @@
+// Tensors of a test, which lie on the host, and their copies on the device.
+#ifndef ROPE_CUDA_TEST_MIRROR_H_
+#define ROPE_CUDA_TEST_MIRROR_H_
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cuda_device.h"
+
+namespace rope::cuda::test {
+
+// Host memory and its copy on the device.
+class Mirror {
+ public:
+  ~Mirror() {
+    for (auto& [host, piece] : pieces_) cudaFree(piece.device);
+  }
+
+  // Tensors that share an address share a copy.
+  void Add(const void* host, size_t bytes) {
+    if (host != nullptr) pieces_[host].bytes = std::max(pieces_[host].bytes, bytes);
+  }
+  void CopyThere() {
+    for (auto& [host, piece] : pieces_) {
+      CheckCuda("cudaMalloc", cudaMalloc(&piece.device, std::max<size_t>(1, piece.bytes)));
+      CheckCuda("cudaMemcpy", cudaMemcpy(piece.device, host, piece.bytes, cudaMemcpyHostToDevice));
+    }
+  }
+  template <typename T>
+  void Swap(T*& pointer) const {
+    if (pointer != nullptr) pointer = static_cast<T*>(pieces_.at(pointer).device);
+  }
+  void CopyBack(void* host) {
+    if (host == nullptr) return;
+    const Piece& piece = pieces_.at(host);
+    CheckCuda("cudaMemcpy", cudaMemcpy(host, piece.device, piece.bytes, cudaMemcpyDeviceToHost));
+  }
+
+ private:
+  struct Piece {
+    void* device = nullptr;
+    size_t bytes = 0;
+  };
+  std::map<const void*, Piece> pieces_;
+};
+
+}  // namespace rope::cuda::test
+
+#endif  // ROPE_CUDA_TEST_MIRROR_H_
