@@ -47,7 +47,7 @@ func TestKernelBeforeFunction(t *testing.T) {
 	for _, v := range customop.RotaryAttentionSpec.Inputs[:len(node.Inputs)] {
 		f.Inputs = append(f.Inputs, v.Name)
 	}
-	for i, v := range customop.RotaryAttentionSpec.Outputs {
+	for i, v := range customop.RotaryAttentionSpec.Outputs[:len(node.Outputs)] {
 		f.Outputs = append(f.Outputs, v.Name)
 		f.Nodes = append(f.Nodes, onnx.NewNode("Identity", []string{"query"}, []string{f.Outputs[i]}))
 	}

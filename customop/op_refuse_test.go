@@ -140,7 +140,7 @@ func TestSessionRefusesMasks(t *testing.T) {
 			n.SetAttribute(onnx.IntsAttr("band_starts", 0, 5))
 		}, []string{"document_restart", "one band", "band_starts"}},
 		"required input":  {reading(1, ""), []string{"key"}},
-		"too many inputs": {reading(13, "query"), []string{"Node(attention 3)", "input size 14"}},
+		"too many inputs": {reading(15, "query"), []string{"Node(attention 3)", "input size 16"}},
 	})
 }
 

@@ -57,14 +57,14 @@ func (h halfType) casts(node *onnx.Node) []*onnx.Node {
 	var list []*onnx.Node
 	spec := customop.Specs[slices.IndexFunc(customop.Specs, func(s customop.Spec) bool { return s.Name == node.OpType })]
 	for i, name := range node.Inputs {
-		if name != "" && spec.Inputs[i].Type == "T" {
+		if name != "" && (spec.Inputs[i].Type == "T" || spec.Inputs[i].Type == "C") {
 			list = append(list, cast(name, name+" in 16 bits", h.typ))
 			node.Inputs[i] = name + " in 16 bits"
 		}
 	}
 	list = append(list, node)
 	for i, name := range node.Outputs {
-		if name != "" && spec.Outputs[i].Type == "T" {
+		if name != "" && (spec.Outputs[i].Type == "T" || spec.Outputs[i].Type == "C") {
 			list = append(list, cast(name+" in 16 bits", name, onnx.Float))
 			node.Outputs[i] = name + " in 16 bits"
 		}

@@ -127,7 +127,7 @@ func TestParseRefuses(t *testing.T) {
 		"is not a RotaryAttention of the domain": func(n *Node) { n.Domain = "com.example" },
 		"specification 99":                       func(n *Node) { n.Attributes[0].Int = 99 },
 		"spec_version is missing":                func(n *Node) { n.Attributes = n.Attributes[1:] },
-		"it has 14 inputs, but the op has 13":    func(n *Node) { n.Inputs = make([]string, 14) },
+		"it has 16 inputs, but the op has 15":    func(n *Node) { n.Inputs = make([]string, 16) },
 		"it has an attribute that the op does n": add(NodeAttribute{Name: "temperatur", Kind: Floats}),
 		"one twice":                              add(NodeAttribute{Name: "num_heads", Kind: Int, Int: 4}),
 		"gain has another type":                  add(NodeAttribute{Name: "gain", Kind: Int, Int: 4}),

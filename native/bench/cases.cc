@@ -18,6 +18,7 @@ std::vector<Work> Works() {
       {"prefill 9/3 d64 L4096", 9, 3, 64, 4096, 0},
       {"decode 32/8 d128 16384 keys", 32, 8, 128, 1, 16383, true},
       {"decode 9/3 d64 16384 keys", 9, 3, 64, 1, 16383, true},
+      {"decode 32/8 d128 16384 keys, growing", 32, 8, 128, 1, 16383},
       {"decode 9/3 d64 16384 keys, growing", 9, 3, 64, 1, 16383},
       {"chunk 9/3 d64 L64 after 8192", 9, 3, 64, 64, 8192, true},
       {"one key 9/3 d64", 9, 3, 64, 1, 0},
@@ -41,6 +42,9 @@ std::vector<Contestant> ContestantsOf(const Work& work) {
   if (work.length > 1 && work.heads < 16) {
     add("ALiBi as a tensor", [](Contestant& c) { c.bias_tensor = true; });
   }
+  add("cache float16", [](Contestant& c) { c.cache = Element::kFloat16; });
+  add("cache bfloat16", [](Contestant& c) { c.cache = Element::kBFloat16; });
+  add("cache int8", [](Contestant& c) { c.cache = Element::kInt8; });
   add("float16", [](Contestant& c) { c.element = Element::kFloat16; });
   add("bfloat16", [](Contestant& c) { c.element = Element::kBFloat16; });
   add("bfloat16 fast", [](Contestant& c) { c.element = Element::kBFloat16, c.fast = true; });

@@ -3,6 +3,7 @@
 #define ROPE_BENCH_CASES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Work {
   double CacheBytes(int64_t element_size) const;
 };
 
-enum class Element { kFloat, kFloat16, kBFloat16 };
+enum class Element { kFloat, kFloat16, kBFloat16, kInt8 };  // int8: of caches alone
 
 // One way to do a work.
 struct Contestant {
@@ -32,10 +33,11 @@ struct Contestant {
   int64_t documents = 0;  // of equal length
   bool two_bands = false;
   bool raw_cache = false;
-  bool slopes = false;       // of ALiBi, in place of a rotation
-  bool buckets = false;      // of T5, in place of a rotation
-  bool unrotated = false;    // neither
-  bool bias_tensor = false;  // slopes as numbers [1, heads, length, total]
+  bool slopes = false;                          // of ALiBi, in place of a rotation
+  bool buckets = false;                         // of T5, in place of a rotation
+  bool unrotated = false;                       // neither
+  bool bias_tensor = false;                     // slopes as numbers [1, heads, length, total]
+  std::optional<Element> cache = std::nullopt;  // the caches' element, where that is another one
 };
 
 std::vector<Work> Works();

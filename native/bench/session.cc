@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -20,6 +21,7 @@ using test::StringAttribute;
 using test::Text;
 
 constexpr int kFloat = 1;
+constexpr int kInt8 = 3;
 constexpr int kInt32 = 6;
 constexpr int kInt64 = 7;
 constexpr int kFloat16 = 10;
@@ -27,11 +29,13 @@ constexpr int kBFloat16 = 16;
 
 size_t SizeOf(int type) {
   if (type == kInt64) return 8;
+  if (type == kInt8) return 1;
   return type == kFloat || type == kInt32 ? 4 : 2;
 }
 
 int TypeOf(Element element) {
   if (element == Element::kFloat16) return kFloat16;
+  if (element == Element::kInt8) return kInt8;
   return element == Element::kBFloat16 ? kBFloat16 : kFloat;
 }
 
@@ -43,6 +47,10 @@ void PutAs(double x, char* to) {
 
 void Put(int type, double x, char* to) {
   if (type == kFloat) return PutAs<float>(x, to);
+  if (type == kInt8) {
+    *to = static_cast<char>(std::clamp(std::lround(x * 40), -127L, 127L));
+    return;
+  }
   if (type == kFloat16) return PutAs<hwy::float16_t>(x, to);
   if (type == kBFloat16) return PutAs<hwy::bfloat16_t>(x, to);
   if (type == kInt32) return PutAs<int32_t>(x, to);
@@ -91,7 +99,14 @@ std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
     return out;
   }
   const bool rotates = !c.slopes && !c.buckets && !c.unrotated && !c.bias_tensor;
-  out.push_back(IntAttribute("spec_version", c.slopes || c.buckets ? 7 : c.raw_cache ? 3 : 2));
+  const int64_t version = c.cache ? 8 : c.slopes || c.buckets ? 7 : c.raw_cache ? 3 : 2;
+  out.push_back(IntAttribute("spec_version", version));
+  if (c.cache) {
+    const char* name = *c.cache == Element::kInt8      ? "int8"
+                       : *c.cache == Element::kFloat16 ? "float16"
+                                                       : "bfloat16";
+    out.push_back(StringAttribute("cache_type", name));
+  }
   if (rotates) out.push_back(FloatsAttribute("frequencies", Frequencies(work.head_size)));
   if (c.slopes) {
     std::vector<float> slopes;
@@ -122,7 +137,8 @@ Session::Session(const Work& work, const Contestant& contestant, const std::stri
         {t.shape.empty() ? "" : t.name, t.type, static_cast<int>(t.shape.size())});
   }
   for (const Tensor& t : outputs_) {
-    model.outputs.push_back({t.name, t.type, static_cast<int>(t.shape.size())});
+    model.outputs.push_back(
+        {t.shape.empty() ? "" : t.name, t.type, static_cast<int>(t.shape.size())});
   }
   error_ = test::CreateSession(model.Encode(), library, threads, &session_);
   if (error_.empty()) MakeValues();
@@ -179,10 +195,12 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
   AddRandom("query", type, {1, work.length, work.heads * work.head_size}, 1);
   AddRandom("key", type, {1, work.length, work.kv_heads * work.head_size}, 2);
   AddRandom("value", type, {1, work.length, work.kv_heads * work.head_size}, 3);
-  AddRandom("past_key", type, {1, work.kv_heads, rows, work.head_size}, 4);
-  AddRandom("past_value", type, {1, work.kv_heads, rows, work.head_size}, 5);
+  const int cache = c.cache ? TypeOf(*c.cache) : type;
+  AddRandom("past_key", cache, {1, work.kv_heads, rows, work.head_size}, 4);
+  AddRandom("past_value", cache, {1, work.kv_heads, rows, work.head_size}, 5);
   if (c.ours) {
-    if (work.in_place || c.documents > 0 || c.bias_tensor) {
+    const bool scaled = cache == kInt8;
+    if (work.in_place || c.documents > 0 || c.bias_tensor || scaled) {
       for (const char* name : {"position_ids", "attention_mask"}) Add(inputs_, name, kInt64, {});
       AddBias(work, c);
       if (work.in_place) {
@@ -195,6 +213,15 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
       std::vector<int64_t> ids;
       for (int64_t j = 0; j < work.total(); ++j) ids.push_back(1 + j * c.documents / work.total());
       AddInts("document_ids", kInt64, {1, work.total()}, ids);
+    }
+    if (scaled) {
+      for (const char* name : {"document_ids", "sinks", "bias_before", "total_length"}) {
+        Add(inputs_, name, kInt64, {});
+      }
+      for (const char* name : {"past_key_scale", "past_value_scale"}) {
+        Tensor& t = Add(inputs_, name, kFloat, {1, work.kv_heads, rows, 1});
+        for (size_t at = 0; at < t.bytes.size(); at += 4) Put(kFloat, 0.025, t.bytes.data() + at);
+      }
     }
   } else {
     AddInts("seqlens_k", kInt32, {1}, {work.total() - 1});
@@ -213,7 +240,13 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
   }
   Add(outputs_, "output", type, {1, work.length, work.heads * work.head_size});
   for (const char* name : {"present_key", "present_value"}) {
-    Tensor& t = Add(outputs_, name, type, {1, work.kv_heads, work.total(), work.head_size});
+    Tensor& t = Add(outputs_, name, cache, {1, work.kv_heads, work.total(), work.head_size});
+    if (work.in_place) t.bytes.clear();
+  }
+  if (cache != kInt8) return;
+  Add(outputs_, "log_sum_exp", kFloat, {});
+  for (const char* name : {"present_key_scale", "present_value_scale"}) {
+    Tensor& t = Add(outputs_, name, kFloat, {1, work.kv_heads, work.total(), 1});
     if (work.in_place) t.bytes.clear();
   }
 }
@@ -252,8 +285,11 @@ void Session::MakeValues() {
   };
   for (Tensor& t : inputs_) make(t, input_names_, input_values_);
   for (Tensor& t : outputs_) make(t, output_names_, output_values_);
-  if (error_.empty() && in_place)
-    output_values_[1] = input_values_[3], output_values_[2] = input_values_[4];
+  if (!error_.empty() || !in_place) return;
+  output_values_[1] = input_values_[3], output_values_[2] = input_values_[4];
+  const size_t count = output_values_.size();  // the scales are last
+  for (size_t i = 3; i < count; ++i)
+    output_values_[i] = input_values_[input_values_.size() - count + i];
 }
 
 bool Session::Run() {

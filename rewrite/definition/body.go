@@ -30,6 +30,7 @@ type body struct {
 // names are the function's inputs as the specification calls them, "" for absent ones.
 type names struct {
 	query, key, value, pastKey, pastValue, positions, mask, bias, cacheLength, documents, sinks, early, total string
+	keyScale, valueScale                                                                                      string
 }
 
 // oldestOpset is the first that has all operators with the inputs that bodies use.
@@ -45,7 +46,7 @@ func newBody(g *group, opset int64) *body {
 		return w // whose inputs rotary names
 	}
 	for i, to := range []*string{&w.names.query, &w.names.key, &w.names.value, &w.names.pastKey, &w.names.pastValue, &w.names.positions, &w.names.mask,
-		&w.names.bias, &w.names.cacheLength, &w.names.documents, &w.names.sinks, &w.names.early, &w.names.total} {
+		&w.names.bias, &w.names.cacheLength, &w.names.documents, &w.names.sinks, &w.names.early, &w.names.total, &w.names.keyScale, &w.names.valueScale} {
 		name := customop.RotaryAttentionSpec.Inputs[i].Name
 		w.made[name] = 1
 		if g.given(i) {

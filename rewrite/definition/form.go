@@ -28,6 +28,8 @@ type form struct {
 
 	slopes, buckets, distancesShown bool
 
+	cacheType string // of caches in another type than the node's; "" without
+
 	rotary rotaryForm // of Rotary, whose rotation the fields above describe
 }
 
@@ -45,6 +47,9 @@ func formOf(n *onnx.Node, op customop.RotaryAttention, flat bool) form {
 		keyScales: len(op.BandKeyScales) > 0, queryLimits: len(op.BandQueryLimits) > 0, groups: len(op.BandGroups) > 0,
 		chunk:  op.BandChunk > 0,
 		slopes: len(op.DistanceSlopes) > 0, buckets: len(op.DistanceStarts) > 0, distancesShown: op.DistanceShown == 1,
+	}
+	if op.CacheType != "same" {
+		f.cacheType = op.CacheType
 	}
 	for _, v := range n.Inputs {
 		if v == "" {

@@ -21,7 +21,7 @@ func (w *body) attention() {
 	visible := w.visible() // which may restart positions
 	query32 := w.element32("query", query)
 	keys := w.keys(key)
-	values := w.appendTo(w.names.pastValue, "present_value", w.element32("value", value), value, false)
+	values := w.appendTo(w.names.pastValue, w.names.valueScale, "present_value", w.element32("value", value), value, false)
 
 	scores := w.scores(query, query32, keys)
 	scores, visible = w.modified(scores, visible)
@@ -75,7 +75,7 @@ func (w *body) keys(key string) cached {
 			fresh = w.element32("key_kept", kept)
 		}
 	}
-	return w.appendTo(w.names.pastKey, "present_key", fresh, kept, exact && w.cache == "rotated")
+	return w.appendTo(w.names.pastKey, w.names.keyScale, "present_key", fresh, kept, exact && w.cache == "rotated")
 }
 
 // scores are scale · temperature · ⟨R(a_b) q, R(c_b) k⟩ in each key's band
@@ -216,8 +216,8 @@ func (w *body) withSink(scores string) string {
 
 // logSumExp gives the logarithm of the softmax's denominator, if the node asks for it.
 func (w *body) logSumExp(scores, some string) {
-	last := len(customop.RotaryAttentionSpec.Outputs)
-	if w.outputs < last {
+	const at = 3 // among the op's outputs
+	if w.outputs <= at {
 		return
 	}
 	hidden := w.number("hidden", onnx.Float, math.Inf(-1))
@@ -230,7 +230,7 @@ func (w *body) logSumExp(scores, some string) {
 	if some != "" {
 		sum = w.op("log_sum_seen", "Where", []string{some, sum, hidden})
 	}
-	w.result(customop.RotaryAttentionSpec.Outputs[last-1].Name, "Squeeze", []string{sum, w.ints(3)})
+	w.result(customop.RotaryAttentionSpec.Outputs[at].Name, "Squeeze", []string{sum, w.ints(3)})
 }
 
 // optional is a list of a value, empty for "".
