@@ -53,7 +53,7 @@ func newTensor(t onnx.DataType, data []byte, dims ...int64) (tensor, error) {
 
 var elements = map[onnx.DataType]ort.TensorElementDataType{
 	onnx.Float: ort.TensorElementDataTypeFloat, onnx.Float16: ort.TensorElementDataTypeFloat16, onnx.BFloat16: ort.TensorElementDataTypeBFloat16,
-	onnx.Int64: ort.TensorElementDataTypeInt64, onnx.Int32: ort.TensorElementDataTypeInt32, onnx.Bool: ort.TensorElementDataTypeBool,
+	onnx.Int64: ort.TensorElementDataTypeInt64, onnx.Int32: ort.TensorElementDataTypeInt32, onnx.Int8: ort.TensorElementDataTypeInt8, onnx.Bool: ort.TensorElementDataTypeBool,
 }
 
 type ortTensor struct {
@@ -73,6 +73,9 @@ func made(v ort.Value) (tensor, error) {
 	case *ort.Tensor[float32]:
 		data := v.GetData()
 		return ortTensor{v, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))}, nil
+	case *ort.Tensor[int8]:
+		data := v.GetData()
+		return ortTensor{v, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data))}, nil
 	}
 	return ortTensor{v, nil}, nil // no output that is read
 }

@@ -39,8 +39,8 @@ func feedable(s *signature.Signature, in signature.Input) error {
 	case signature.Past:
 		c := s.Caches[in.Cache]
 		switch {
-		case !isFloat(in.Type) || c.Heads == 0:
-			return fmt.Errorf("input %s is %v with %d heads, want float32, float16 or bfloat16 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
+		case !isFloat(in.Type) && in.Type != onnx.Int8 || c.Heads == 0:
+			return fmt.Errorf("input %s is %v with %d heads, want float32, float16, bfloat16 or int8 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
 		case c.Rows > 0 && s.Capacity == 0:
 			return fmt.Errorf("input %s has a cache of exactly %d tokens, but no input says how many it holds", in.Name, c.Rows)
 		}

@@ -30,8 +30,9 @@ type Record struct {
 	Kept     []Kept  `json:"kept"`      // attention layers that are unchanged
 	MaxError float64 `json:"max_error"` // largest error of all proofs, absolute, of any element
 
-	AddedInputs []string `json:"added_inputs,omitempty"` // graph inputs that the original does not have
-	Buffers     []Buffer `json:"buffers,omitempty"`      // values of the cache whose shape was changed
+	AddedInputs  []string `json:"added_inputs,omitempty"`  // graph inputs that the original does not have
+	AddedOutputs []string `json:"added_outputs,omitempty"` // graph outputs likewise
+	Buffers      []Buffer `json:"buffers,omitempty"`       // values of the cache whose shape or type was changed
 }
 
 // Configuration is what is known of the model beside its graph, and what it is meant for.
@@ -154,12 +155,23 @@ type Kept struct {
 	Reason string `json:"reason"`
 }
 
-// Buffer names values of the key-value cache that got a fixed capacity, with the size
-// that their axis of tokens had before.
+// Buffer names values of the key-value cache that got a fixed capacity or another element type, with
+// the size that their axis of tokens had before.
 type Buffer struct {
 	Param  string   `json:"param,omitempty"` // its name; "" where it was a number or nothing
 	Value  int64    `json:"value,omitempty"`
+	Type   string   `json:"type,omitempty"` // their element type before, where that was changed: float, float16 or bfloat16
 	Values []string `json:"values"`
+}
+
+// TypeOf returns the element type that they had before, and whether that was changed.
+func (b Buffer) TypeOf() (onnx.DataType, bool) {
+	for _, t := range []onnx.DataType{onnx.Float, onnx.Float16, onnx.BFloat16} {
+		if t.String() == b.Type {
+			return t, true
+		}
+	}
+	return 0, false
 }
 
 // Dim returns the size as a dimension of a shape.

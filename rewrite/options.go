@@ -54,6 +54,7 @@ type Cache struct {
 	Raw         bool   // keys are cached un-rotated and rotated when they are read; methods that need this set it
 	Capacity    int64  // tokens that fixed-size buffers hold; 0 leaves the cache growing
 	LengthInput string // name of the int32 input [batch] that goes with them; empty is CacheLengthInput
+	Type        string // element type of keys and values: "float16" or "bfloat16" in place of float32, or "int8", whose scales are further inputs and outputs [batch, kv heads, tokens, 1]; empty leaves that of the model
 }
 
 // Documents says where document masks take their ids from. The zero value is for other masks.

@@ -26,7 +26,8 @@ func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenanc
 		Configuration: provenance.Configuration{Trained: known.Original, Theta: known.Theta, Context: known.Length},
 		Edits:         r.recordedEdits(v),
 	}
-	out.AddedInputs, out.Buffers = changedShapes(v.source.model, before)
+	out.AddedInputs, out.AddedOutputs = added(v.source.model, before)
+	out.Buffers = changedShapes(v.source.model, before)
 	merged := map[siteKey]int{}
 	for _, e := range v.plan.Sites {
 		s := r.recordedSite(e, siteOf(v.analysis.Sites[e.Layer]))
@@ -207,26 +208,38 @@ func shapesOf(m *onnx.Model) map[string]*onnx.ValueInfo {
 	return shapes
 }
 
-// changedShapes returns which inputs are new, and which parts of the cache have another
-// size now.
-func changedShapes(m *onnx.Model, before map[string]*onnx.ValueInfo) (added []string, buffers []provenance.Buffer) {
+// added returns which inputs and outputs are new.
+func added(m *onnx.Model, before map[string]*onnx.ValueInfo) (inputs, outputs []string) {
 	for _, v := range m.Graph.Inputs {
 		if before[v.Name] == nil {
-			added = append(added, v.Name)
+			inputs = append(inputs, v.Name)
 		}
 	}
+	for _, v := range m.Graph.Outputs {
+		if before[v.Name] == nil {
+			outputs = append(outputs, v.Name)
+		}
+	}
+	return inputs, outputs
+}
+
+// changedShapes returns which parts of the cache have another size or element type now.
+func changedShapes(m *onnx.Model, before map[string]*onnx.ValueInfo) (buffers []provenance.Buffer) {
 	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
 		old := before[v.Name]
-		if old == nil || len(old.Shape) != 4 || old.Shape[2] == v.Shape[2] {
+		if old == nil || len(old.Shape) != 4 || old.Shape[2] == v.Shape[2] && old.Type == v.Type {
 			continue
 		}
-		size := old.Shape[2]
-		i := slices.IndexFunc(buffers, func(b provenance.Buffer) bool { return b.Dim() == size })
+		size, typ := old.Shape[2], ""
+		if old.Type != v.Type {
+			typ = old.Type.String()
+		}
+		i := slices.IndexFunc(buffers, func(b provenance.Buffer) bool { return b.Dim() == size && b.Type == typ })
 		if i < 0 {
 			i = len(buffers)
-			buffers = append(buffers, provenance.Buffer{Param: size.Param, Value: size.Value})
+			buffers = append(buffers, provenance.Buffer{Param: size.Param, Value: size.Value, Type: typ})
 		}
 		buffers[i].Values = append(buffers[i].Values, v.Name)
 	}
-	return added, buffers
+	return buffers
 }

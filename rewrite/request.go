@@ -158,7 +158,7 @@ func (r *request) known() rope.Context {
 func (r *request) checkAgain() error {
 	o, e := r.opts, r.earlier
 	edits := len(o.Edits)+len(o.LayerEdits) > 0
-	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.Angles != "" || o.Numerics.Precision != ""
+	features := o.Documents.Input != "" || o.Documents.Separator != nil || o.Cache.Capacity != 0 || o.Cache.Type != "" || o.LogitsPlaces != "" || o.Cache.Raw || o.Numerics.Angles != "" || o.Numerics.Precision != ""
 	switch {
 	case o.Earlier.Restore && (edits || features || o.carries()):
 		return errors.New("--restore undoes the earlier rewrite and cannot be combined with a method; drop one of them")
@@ -193,13 +193,24 @@ func (r *request) carryFeatures() (err error) {
 			} else if f.Separator, err = feature.ParseSeparator(d.Given); err != nil {
 				return err
 			}
-		case d.What == "kv" && f.FixedCapacity == 0:
-			f.FixedCapacity, f.CacheLength = d.Setting("capacity").Integer(), d.Setting("input").String()
+		case d.What == "kv" && f.FixedCapacity == 0 && f.CacheType == "":
+			f.FixedCapacity, f.CacheLength, f.CacheType = cacheOf(d)
 		case d.What == "logits" && f.LogitsPlaces == "":
 			f.LogitsPlaces = d.Setting("input").String()
 		}
 	}
 	return nil
+}
+
+// cacheOf is what an edit of the caches asked for.
+func cacheOf(d provenance.Edit) (capacity int64, input, typ string) {
+	if c := d.Setting("capacity"); c.Kind() != rope.Absent {
+		capacity, input = c.Integer(), d.Setting("input").String()
+	}
+	if t := d.Setting("type"); t.Kind() == rope.Word {
+		typ = t.String()
+	}
+	return capacity, input, typ
 }
 
 // analysis says which sites the target can use.
@@ -238,7 +249,7 @@ func (o Options) methods() plan.Methods {
 // features are the features that the options ask for.
 func (o Options) features() feature.Asked {
 	return feature.Asked{Documents: o.Documents.Input, Separator: (*feature.Separator)(o.Documents.Separator),
-		FixedCapacity: o.Cache.Capacity, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
+		FixedCapacity: o.Cache.Capacity, CacheType: o.Cache.Type, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
 // carries reports whether methods start from the values in the graph (base=carried).

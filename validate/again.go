@@ -63,7 +63,12 @@ func addEdit(o *rewrite.Options, e provenance.Edit, every bool) (err error) {
 			o.Documents.Input = e.Setting("input").String()
 		}
 	case "kv":
-		o.Cache.Capacity, o.Cache.LengthInput = e.Setting("capacity").Integer(), e.Setting("input").String()
+		if c := e.Setting("capacity"); c.Kind() != rope.Absent {
+			o.Cache.Capacity, o.Cache.LengthInput = c.Integer(), e.Setting("input").String()
+		}
+		if t := e.Setting("type"); t.Kind() == rope.Word {
+			o.Cache.Type = t.String()
+		}
 	case "logits":
 		o.LogitsPlaces = e.Setting("input").String()
 	case "opset":

@@ -176,6 +176,8 @@ func fromValue(v ort.Value) (Tensor, error) {
 		return tensor(onnx.Int64, dims, v.GetData()), nil
 	case *ort.Tensor[int32]:
 		return tensor(onnx.Int32, dims, v.GetData()), nil
+	case *ort.Tensor[int8]:
+		return tensor(onnx.Int8, dims, v.GetData()), nil
 	case *ort.Tensor[bool]:
 		return tensor(onnx.Bool, dims, v.GetData()), nil
 	}
@@ -184,6 +186,6 @@ func fromValue(v ort.Value) (Tensor, error) {
 
 // tensor makes a tensor of data, which the binding copied out of ONNX Runtime's memory
 // and does not use any more.
-func tensor[E float32 | float64 | int64 | int32 | bool](t onnx.DataType, dims []int64, data []E) Tensor {
+func tensor[E float32 | float64 | int64 | int32 | int8 | bool](t onnx.DataType, dims []int64, data []E) Tensor {
 	return Tensor{Type: t, Dims: dims, Data: bytesOf(data)[:Elements(dims)*int64(t.Size())]}
 }

@@ -130,6 +130,8 @@ func (t Tensor) Values() []float64 {
 			out[i] = float64(int64(binary.LittleEndian.Uint64(b)))
 		case onnx.Int32:
 			out[i] = float64(int32(binary.LittleEndian.Uint32(b)))
+		case onnx.Int8:
+			out[i] = float64(int8(b[0]))
 		default:
 			out[i] = float64(b[0])
 		}

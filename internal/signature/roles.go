@@ -18,7 +18,7 @@ const (
 	Padding                     // [batch, past + length], 1 for a token and 0 for padding
 	Documents                   // document ids [batch, past + length]
 	CacheLength                 // tokens that each row of a fixed cache holds [batch]
-	Past                        // keys or values [batch, kv heads, past or capacity, head size]
+	Past                        // keys or values [batch, kv heads, past or capacity, head size], or of int8 the scales of their rows [..., 1]
 	Places                      // of the token in each row whose logits are computed, [batch] or [1]
 	Memory                      // keys or values that an encoder gave [batch, kv heads, rows, head size]; every call reads them
 	Branch                      // [1], whether a merged model goes on after a past, not 0, or begins
@@ -35,7 +35,7 @@ var byName = map[string]Role{
 // reads.
 func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 	switch {
-	case isFloat(v.Type) && len(v.Shape) == 4:
+	case (isFloat(v.Type) || v.Type == onnx.Int8) && len(v.Shape) == 4:
 		return Past
 	case read[v.Name] != 0:
 		return read[v.Name]

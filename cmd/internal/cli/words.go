@@ -39,7 +39,7 @@ func wordFlags() []wordFlag {
 	return []wordFlag{
 		{"documents", "input, input:NAME or separator:TOKEN", []word{{"input", true, setDocuments, "expected input, input:NAME or separator:TOKEN"},
 			{"separator", true, setSeparator, "expected separator:TOKEN or separator:TOKEN,ends; TOKEN is the id of the token that begins or ends each document"}}},
-		{"kv", "growing or fixed:capacity=N", []word{{name: "growing", wrong: "growing takes no keys; for a cache of N tokens write fixed:capacity=N"}, {"fixed", true, setFixed, ""}}},
+		{"kv", "growing, growing:type=T or fixed:capacity=N", []word{{"growing", true, setGrowing, ""}, {"fixed", true, setFixed, ""}}},
 		{"logits", "all, last or last:input=NAME", []word{{name: "all"}, {"last", true, setPlaces, "expected last or last:input=NAME"}}},
 		{"base", "original or carried", []word{{name: "original"}, {name: "carried", set: func(o *rewrite.Options, _ string) error { o.Earlier.Carried = true; return nil }}}},
 		{"cache", "rotated or raw", []word{{name: "rotated"}, {name: "raw", set: func(o *rewrite.Options, _ string) error { o.Cache.Raw = true; return nil }}}},
@@ -97,6 +97,27 @@ func setAngles(name string) func(*rewrite.Options, string) error {
 	return func(o *rewrite.Options, _ string) error { o.Numerics.Angles = name; return nil }
 }
 
+// setGrowing takes the type of a cache that grows.
+func setGrowing(o *rewrite.Options, rest string) error {
+	if rest == "" {
+		return nil
+	}
+	key, value, _ := strings.Cut(strings.TrimPrefix(rest, ":"), "=")
+	if key != "type" {
+		return errors.New("growing takes the key type alone, as growing:type=int8; for a cache of N tokens write fixed:capacity=N")
+	}
+	return setCacheType(o, value)
+}
+
+func setCacheType(o *rewrite.Options, value string) error {
+	types := []string{"float16", "bfloat16", "int8"}
+	if !slices.Contains(types, value) {
+		return fmt.Errorf("type=%s: expected float16, bfloat16 or int8%s", value, suggest.Hint(value, types))
+	}
+	o.Cache.Type = value
+	return nil
+}
+
 func setFixed(o *rewrite.Options, rest string) error {
 	given := map[string]bool{}
 	for item := range strings.SplitSeq(strings.TrimPrefix(rest, ":"), ",") {
@@ -117,8 +138,12 @@ func setFixed(o *rewrite.Options, rest string) error {
 			return errors.New("input=: expected the name of the new input for the cache's lengths")
 		case key == "input":
 			o.Cache.LengthInput = value
+		case key == "type":
+			if err := setCacheType(o, value); err != nil {
+				return err
+			}
 		default:
-			return fmt.Errorf("unknown key %q%s; keys: capacity, input", key, suggest.Hint(key, []string{"capacity", "input"}))
+			return fmt.Errorf("unknown key %q%s; keys: capacity, input, type", key, suggest.Hint(key, []string{"capacity", "input", "type"}))
 		}
 		given[key] = true
 	}

@@ -55,6 +55,8 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 		return errors.New("it has no document masks")
 	case op.FirstKeys > 0:
 		return errors.New("it cannot keep first keys visible beside a window")
+	case op.CacheType != "" && op.CacheType != "same":
+		return errors.New("its caches of few bits need scales that somebody has to measure before; only --target ops and --target onnx make them (--kv type=…)")
 	case len(op.DistanceSlopes)+len(op.DistanceStarts) > 0:
 		return errors.New("it has no bias by distance, as ALiBi's slopes and T5's buckets are; only --target ops and --target onnx have")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":

@@ -21,8 +21,15 @@ func (e *Rewrite) Undo(m *onnx.Model) error {
 		for _, name := range e.Record.AddedInputs {
 			m.Graph.RemoveInput(name)
 		}
+		for _, name := range e.Record.AddedOutputs {
+			m.Graph.RemoveOutput(name)
+		}
 		for _, b := range e.Record.Buffers {
-			ir.ResizeCaches(m.Graph, func(name string) bool { return slices.Contains(b.Values, name) }, b.Dim())
+			chosen := func(name string) bool { return slices.Contains(b.Values, name) }
+			ir.ResizeCaches(m.Graph, chosen, b.Dim())
+			if t, known := b.TypeOf(); known {
+				ir.RetypeCaches(m.Graph, chosen, t)
+			}
 		}
 	}
 	return e.undoLogits(m)

@@ -17,6 +17,7 @@ type Asked struct {
 	Documents     string     // name of an int64 input [batch, past + length] to add; "" adds none
 	Separator     *Separator // counts document ids from the model's own tokens instead; nil does not
 	FixedCapacity int64      // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
+	CacheType     string     // element type of the cache: float16, bfloat16 or int8; "" leaves it
 	CacheLength   string     // name of the int32 input [batch] that goes with it
 	LogitsPlaces  string     // name of an int64 input [batch] that says of which tokens the logits are; "" leaves all
 }
@@ -27,7 +28,7 @@ func (a Asked) Check(m *onnx.Model, frees func(string) bool, opset int64) error 
 	for _, f := range []struct {
 		what  string // as records have it
 		check func(*onnx.Model, func(string) bool, int64) error
-	}{{"documents", a.checkDocuments}, {"kv", a.checkFixedCache}, {"logits", a.checkLastLogits}} {
+	}{{"documents", a.checkDocuments}, {"kv", a.checkCache}, {"logits", a.checkLastLogits}} {
 		if err := f.check(m, frees, opset); err != nil {
 			return plan.Of(f.what, err)
 		}
@@ -48,7 +49,7 @@ func Make(ctx context.Context, asked Asked, s Subject) (list []plan.Feature, _ e
 	for _, of := range []struct {
 		what string // as records have it
 		make func(context.Context, Asked, Subject) (*plan.Feature, error)
-	}{{"documents", documents}, {"kv", fixedCache}, {"logits", lastLogits}} {
+	}{{"documents", documents}, {"kv", changedCache}, {"logits", lastLogits}} {
 		f, err := of.make(ctx, asked, s)
 		if err != nil {
 			return nil, plan.Of(of.what, err)

@@ -14,6 +14,19 @@ func Named(list []*onnx.ValueInfo, name string) *onnx.ValueInfo {
 	return nil
 }
 
+// RetypeCaches gives inputs and outputs, those whose names are chosen, another element type.
+func RetypeCaches(g *onnx.Graph, chosen func(name string) bool, to onnx.DataType) {
+	for _, list := range [][]*onnx.ValueInfo{g.Inputs, g.Outputs} {
+		for i, v := range list {
+			if chosen(v.Name) {
+				v = v.Clone()
+				v.Type = to
+				list[i] = v
+			}
+		}
+	}
+}
+
 // ResizeCaches gives inputs and outputs [batch, kv heads, tokens, head size], those
 // whose names are chosen, another number of tokens.
 func ResizeCaches(g *onnx.Graph, chosen func(name string) bool, tokens onnx.Dim) {

@@ -48,7 +48,12 @@ type Binding struct {
 type ExtraInputs struct {
 	Documents   string // document ids, int64 [batch, past + length]
 	CacheLength string // tokens that a cache of fixed capacity holds, int32 [batch]
+	CacheType   string // the op's attribute cache_type; "" leaves the model's type
 }
+
+// ScaleSuffix ends the names of the inputs and outputs with the scales of a cache of int8. They begin
+// with that of the cache.
+const ScaleSuffix = "_scale"
 
 // Bind returns the binding of a measured site. It returns an error where the model's bias
 // or a factor per token cannot be written.
@@ -175,6 +180,10 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 	op.Scale, op.Softcap = float32(a.EffectiveScale()), float32(a.Softcap)
 	op.Gain, op.RotaryOffset = float32(a.Encoding.EffectiveGain()), int64(a.Encoding.Offset)
 	op.CacheLength = cmp.Or(extra.CacheLength, op.CacheLength)
+	if op.CacheType = extra.CacheType; extra.CacheType == "int8" {
+		op.PastKeyScale, op.PastValueScale = op.PastKey+ScaleSuffix, op.PastValue+ScaleSuffix
+		op.PresentKeyScale, op.PresentValueScale = op.PresentKey+ScaleSuffix, op.PresentValue+ScaleSuffix
+	}
 	if a.Drawn.Range > 0 {
 		op.PositionIDs = drawnPositions(b, a.Drawn, op.Query, op.PositionIDs)
 	}

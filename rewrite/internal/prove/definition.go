@@ -105,7 +105,7 @@ func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 	m.Graph.Name = "definition"
 	n = n.Clone()
 	n.Inputs, n.Outputs = slices.Clone(n.Inputs), slices.Clone(n.Outputs)
-	types := map[string]onnx.DataType{"T": onnx.Float, "float": onnx.Float, "int64": onnx.Int64, "int32": onnx.Int32}
+	types := map[string]onnx.DataType{"T": onnx.Float, "C": onnx.Float, "float": onnx.Float, "int64": onnx.Int64, "int32": onnx.Int32}
 	for i, v := range customop.RotaryAttentionSpec.Inputs {
 		if i < len(n.Inputs) && n.Inputs[i] != "" {
 			n.Inputs[i] = v.Name
@@ -119,7 +119,37 @@ func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 		}
 	}
 	m.Graph.InsertNode(nil, n)
+	castCaches(m, n)
 	return m
+}
+
+// cacheTypes are the element types of caches in another type than the op's.
+var cacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
+
+// castCaches lets a model of one op take and give caches of few bits as float32: those of int8 in steps
+// of their scales.
+func castCaches(m *onnx.Model, n *onnx.Node) {
+	to := cacheTypes[n.Text("cache_type", "same")]
+	if to == 0 {
+		return
+	}
+	cast := func(from, name string, typ onnx.DataType) *onnx.Node {
+		return onnx.NewNode("Cast", []string{from}, []string{name}, onnx.IntAttr("to", int64(typ)))
+	}
+	before, after := []*onnx.Node{}, []*onnx.Node{}
+	for i, v := range customop.RotaryAttentionSpec.Inputs {
+		if v.Type == "C" && i < len(n.Inputs) && n.Inputs[i] != "" {
+			n.Inputs[i] = v.Name + "_stored"
+			before = append(before, cast(v.Name, n.Inputs[i], to))
+		}
+	}
+	for i, v := range customop.RotaryAttentionSpec.Outputs {
+		if v.Type == "C" && i < len(n.Outputs) && n.Outputs[i] != "" {
+			n.Outputs[i] = v.Name + "_stored"
+			after = append(after, cast(n.Outputs[i], v.Name, onnx.Float))
+		}
+	}
+	m.Graph.Nodes = slices.Concat(before, m.Graph.Nodes, after)
 }
 
 func outputNames(m *onnx.Model) (list []string) {
@@ -202,8 +232,8 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 		rows        bool // of a cache: those behind the tokens may hold anything
 	}{
 		{"output", want.Output, plain.Output, false},
-		{"present_key", want.PresentKey, plain.PresentKey, true},
-		{"present_value", want.PresentValue, plain.PresentValue, true},
+		{"present_key", want.PresentKey, c.stored(plain.PresentKey), true},
+		{"present_value", want.PresentValue, c.stored(plain.PresentValue), true},
 		{"log_sum_exp", want.LogSumExp, plain.LogSumExp, false},
 	} {
 		t, ok := got[r.name]
@@ -214,6 +244,12 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 			of[r.name] = &deviation{}
 		}
 		values := t.Values()
+		if scales, ok := got[r.name+lower.ScaleSuffix]; ok {
+			of := scales.Values()
+			for i := range values {
+				values[i] *= of[i/c.Attention.HeadSize]
+			}
+		}
 		if len(values) != len(r.want) {
 			of[r.name].err = math.Inf(1)
 			continue

@@ -1,0 +1,253 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// UnchangedError says that a cache of fixed capacity needs every attention, and one stays unchanged.
+type UnchangedError struct {
+	Layer  int
+	Reason string
+}
+
+func (e *UnchangedError) Error() string {
+	return fmt.Sprintf("for a cache of fixed capacity every attention layer must be rewritten, and layer %d is unchanged: %s", e.Layer, e.Reason)
+}
+
+// cacheTypes are the element types that a cache can be asked to have, by the names of the op's attribute.
+var cacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
+
+func (a Asked) checkCache(m *onnx.Model, frees func(string) bool, _ int64) error {
+	if _, known := cacheTypes[a.CacheType]; !known && a.CacheType != "" {
+		return fmt.Errorf("type=%s: expected float16, bfloat16 or int8", a.CacheType)
+	}
+	if a.FixedCapacity == 0 {
+		return nil
+	}
+	const what, remedy = "cache lengths", "--kv fixed:capacity=N,input=NAME"
+	if a.CacheLength == a.Documents {
+		return nameTaken(a.CacheLength, what, remedy)
+	}
+	if err := freeName(m, frees, a.CacheLength, what, remedy); err != nil {
+		return err
+	}
+	if a.FixedCapacity < 0 || a.FixedCapacity > math.MaxInt32 {
+		return fmt.Errorf("a cache of %d tokens: expected a capacity from 1 to %d", a.FixedCapacity, math.MaxInt32)
+	}
+	return nil
+}
+
+// caches gives the caches of every site another form. With a capacity the past inputs and
+// present outputs become buffers [batch, kv heads, capacity, head size], and an input says how
+// many tokens each row holds: whatever else would read the length of the past from a buffer's
+// shape must be gone. With a type they get that element type, and of int8 a scale for each row
+// beside them.
+type caches struct {
+	input    string          // int32 [batch]
+	capacity int64           // 0 leaves them growing
+	typ      string          // "" leaves it
+	values   map[string]bool // the past inputs and present outputs
+	masks    map[string]bool // the padding masks, whose width says the length no more
+}
+
+func changedCache(_ context.Context, asked Asked, of Subject) (*plan.Feature, error) {
+	if asked.FixedCapacity == 0 && asked.CacheType == "" {
+		return nil, nil
+	}
+	for _, s := range of.Analysis.Sites {
+		if s.Unchanged != "" && asked.FixedCapacity != 0 {
+			return nil, &UnchangedError{s.Layer, s.Reason}
+		}
+	}
+	f := &caches{input: asked.CacheLength, capacity: asked.FixedCapacity, typ: asked.CacheType, values: map[string]bool{}, masks: map[string]bool{}}
+	return &plan.Feature{
+		Edit:  f.edit(),
+		Extra: func(s *plan.Site) error { return f.add(of.Model, s) },
+		Write: f.write,
+	}, nil
+}
+
+// edit is what was asked for, as records have it.
+func (f *caches) edit() provenance.Edit {
+	edit := provenance.Edit{What: "kv", Given: "growing:"}
+	if f.capacity > 0 {
+		edit.Given = fmt.Sprintf("fixed:capacity=%d,input=%s", f.capacity, f.input)
+		edit.Settings = []rope.Setting{{Name: "capacity", Value: rope.Integer(f.capacity), From: rope.Given}, {Name: "input", Value: rope.Text(f.input), From: rope.Given}}
+	}
+	if f.typ != "" {
+		if f.capacity > 0 {
+			edit.Given += ","
+		}
+		edit.Given += "type=" + f.typ
+		edit.Settings = append(edit.Settings, rope.Setting{Name: "type", Value: rope.Text(f.typ), From: rope.Given})
+	}
+	return edit
+}
+
+// add notes the cache of one site, or says why it cannot be changed.
+func (f *caches) add(m *onnx.Model, e *plan.Site) error {
+	w := e.Binding
+	if e.Want.Cross && f.capacity == 0 {
+		return nil // it has no cache that grows
+	}
+	switch {
+	case e.Scope.Where != "":
+		return fmt.Errorf("it is in %s, whose cache cannot be changed", e.Scope.Where)
+	case w.LengthTracked != nil && f.capacity == 0:
+		return errors.New("its cache is GroupQueryAttention's, whose type cannot be changed; drop --kv")
+	case w.LengthTracked != nil:
+		return errors.New("its cache already has a fixed capacity (GroupQueryAttention's: past and present may be one buffer, and seqlens_k has the lengths); drop --kv")
+	case w.Slots != nil:
+		return errors.New("its cache already has a fixed capacity, and an input of the model says where new tokens are written; drop --kv")
+	case w.Latent != nil:
+		return errors.New("its cache holds latent states, from which every call computes keys and values again, so it cannot be changed")
+	case f.capacity > 0 && e.Written == nil && len(e.Site.Biases) > 0:
+		return errors.New("the bias on its scores is computed from hidden states of all tokens, so the model would treat unused rows of a buffer as tokens; drop --kv")
+	case w.PastKey == "":
+		return errors.New("it has no key-value cache that could be changed")
+	}
+	for _, past := range []string{w.PastKey, w.PastValue} {
+		v := ir.Named(m.Graph.Inputs, past)
+		if v == nil || len(v.Shape) != 4 {
+			return fmt.Errorf("its cache %q is not a model input of rank 4, so it cannot be changed", past)
+		}
+		if v.Type != onnx.Float && f.typ != "" && f.typ != "int8" {
+			return fmt.Errorf("its cache %q has elements of %v; only caches of float32 can become %s", past, v.Type, f.typ)
+		}
+	}
+	for _, present := range []string{w.PresentKey, w.PresentValue} {
+		if ir.Named(m.Graph.Outputs, present) == nil {
+			return fmt.Errorf("its cache %q is not an output of the model", present)
+		}
+	}
+	for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
+		if f.typ == "int8" && taken(m, scaleName(v)) {
+			return nameTaken(scaleName(v), "a cache's scales", "drop type=int8")
+		}
+		f.values[v] = true
+	}
+	if w.Mask != nil {
+		f.masks[w.Mask.Name] = true
+	}
+	if f.capacity > 0 {
+		e.Extra.CacheLength = f.input
+	}
+	e.Extra.CacheType = f.typ
+	return nil
+}
+
+// scaleName is the input or output with the scales of a cache of int8.
+func scaleName(cache string) string { return cache + lower.ScaleSuffix }
+
+// taken reports whether the model has an input or output of a name.
+func taken(m *onnx.Model, name string) bool {
+	return ir.Named(m.Graph.Inputs, name) != nil || ir.Named(m.Graph.Outputs, name) != nil
+}
+
+// write changes the shapes and types of the caches, after the sites were replaced by
+// the given nodes, and refuses a graph in which another node reads them.
+func (f *caches) write(m *onnx.Model, sites []*plan.Site) error {
+	ours := map[*onnx.Node]bool{}
+	for _, s := range sites {
+		for _, n := range s.Change.Nodes {
+			ours[n] = true
+		}
+	}
+	g, err := graph.New(m)
+	if err != nil {
+		return err
+	}
+	for _, n := range g.Source.Nodes {
+		if ours[n] {
+			continue
+		}
+		for v := range ir.Uses(n) {
+			if f.values[v] && !ir.Standard(n, "Shape") && f.typ != "" {
+				return fmt.Errorf("node %s (%s) also reads %q and cannot read it in another type; drop --kv", ir.Label(n), n.OpType, v)
+			}
+			if f.capacity == 0 {
+				continue
+			}
+			if f.values[v] && readsAxis(g.Source, n, 4, 2) {
+				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
+			}
+			if f.masks[v] && readsAxis(g.Source, n, 2, 1) {
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width would not show the past tokens if the cache had a fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
+			}
+		}
+	}
+	chosen := func(name string) bool { return f.values[name] }
+	if f.capacity > 0 {
+		ir.ResizeCaches(m.Graph, chosen, onnx.Dim{Value: f.capacity})
+		m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
+	}
+	if f.typ != "" {
+		ir.RetypeCaches(m.Graph, chosen, cacheTypes[f.typ])
+	}
+	if f.typ == "int8" {
+		m.Graph.Inputs = append(m.Graph.Inputs, f.scales(m.Graph.Inputs)...)
+		m.Graph.Outputs = append(m.Graph.Outputs, f.scales(m.Graph.Outputs)...)
+	}
+	return nil
+}
+
+// scales are the inputs or outputs with the scales of those caches that are in a list.
+func (f *caches) scales(list []*onnx.ValueInfo) (scales []*onnx.ValueInfo) {
+	for _, v := range list {
+		if f.values[v.Name] {
+			scales = append(scales, onnx.NewValueInfo(scaleName(v.Name), onnx.Float, v.Shape[0], v.Shape[1], v.Shape[2], onnx.Dim{Value: 1}))
+		}
+	}
+	return scales
+}
+
+// readsAxis reports whether a reader of a value of some rank may see more of it
+// than the sizes of its other axes.
+func readsAxis(g *graph.Graph, n *onnx.Node, rank, axis int64) bool {
+	if !ir.Standard(n, "Shape") {
+		return true
+	}
+	bound := func(i int64) int64 {
+		if i < 0 {
+			i += rank
+		}
+		return min(max(i, 0), rank)
+	}
+	start, end := bound(n.Int("start", 0)), bound(n.Int("end", rank))
+	if axis < start || axis >= end {
+		return false
+	}
+	dims := n.Outputs[0]
+	if g.Outputs[dims] {
+		return true
+	}
+	for _, reader := range g.Consumers[dims] {
+		if !ir.Standard(reader, "Gather") || reader.Inputs[0] != dims {
+			return true
+		}
+		index := g.Integers(reader.Inputs[1])
+		if index == nil {
+			return true
+		}
+		for _, i := range index {
+			if i < 0 {
+				i += end - start
+			}
+			if start+i == axis {
+				return true
+			}
+		}
+	}
+	return false
+}
