@@ -143,6 +143,45 @@ func TestDistancesFixed(t *testing.T) {
 	}
 }
 
+// TestDistancesStatic: the same in a model for one batch and one length, of which every row is looked at.
+func TestDistancesStatic(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	const name = "t5_encoder__dynamo18-nocache"
+	m := kit.OpenModel(t, kit.Model(name))
+	m.Graph.ValueInfo = nil
+	for _, v := range m.Graph.Inputs {
+		v.Shape = []onnx.Dim{{Value: 2}, {Value: 48}}
+	}
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patched, report := kit.Patch(t, path, rewrite.Options{})
+	if got, want := report.Sites[0].Attention.Distance.Starts, distances[name].starts; !slices.Equal(got, want) {
+		t.Errorf("ranges begin at %v, %v was expected", got, want)
+	}
+	for _, golden := range []string{"plain", "hole"} {
+		compareDistances(t, name, golden, patched)
+	}
+}
+
+// TestDistancesRefused: what has no bias by distance says so.
+func TestDistancesRefused(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	for want, opts := range map[string]rewrite.Options{
+		"GroupQueryAttention cannot compute this: it has no bias by distance": {Target: rewrite.Contrib},
+		"scaling yarn: the attention has no rotation to change":               {Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=2")}},
+		"positions rerope: the attention has no rotation to change":           {Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "rerope:window=4")}},
+	} {
+		_, err := kit.Rewrite(t.Context(), kit.OpenModel(t, kit.Model("mpt__dynamo18")), opts)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+}
+
 // TestDistancesAgain: another method, or none, begins with the slopes of the original; carried slopes are divided
 // once more.
 func TestDistancesAgain(t *testing.T) {
