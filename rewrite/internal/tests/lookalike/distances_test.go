@@ -141,6 +141,14 @@ func distanceCases() []distanceCase {
 				p.without()
 				p.weigh(p.Op("Mul", p.steps(), p.headed(-0.125, -0.25, 0, -0.5)))
 			}},
+		// Which bucket has a distance of 2^k follows from how float32 rounds its logarithm.
+		{name: "edges by rounding", model: t5Encoder, is: is(rope.Distance{Starts: []int64{-128, -127, -90, -63, -45, -31, -22, -15, -11, 12, 16, 23, 32, 46, 64, 91, 128}}), // 8·16^(i/8)
+			change: func(p *patient) {
+				p.without()
+				octaves := p.Op("Div", p.Op("Log", p.Op("Div", p.Op("Max", p.steps(), p.Float(8)), p.Float(8))), p.Float(2.772588722239781))
+				bucket := p.Cast(p.Op("Min", p.Op("Mul", octaves, p.Float(8)), p.Float(8)), onnx.Int64)
+				p.weigh(p.Op("Gather", p.Floats([]int64{9}, 0, 1, -1, 0.5, 2, -2, 0.25, 1.5, -0.5), bucket))
+			}},
 		{name: "slopes that outgrow float16", model: bloom + "-fp16", is: is(rope.Distance{Slopes: []float64{1, 0.25, 0.0625, 0.015625}, Shown: true}),
 			change: func(p *patient) {
 				for _, c := range p.Graph.Initializers {
