@@ -160,6 +160,10 @@ bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/be
 	$(BUILD)/native/bench/rope_bench --library $(ROPE_OPS_LIBRARY) --json $(BUILD)/bench.json
 	$(GO) run ./cmd/dev/measure table --plot $(BUILD)/bench.svg $(BUILD)/bench.json
 
+bench-rotary: native ## Time Rotary beside a plain copy and ONNX Runtime's RotaryEmbedding
+	@sh scripts/build-native.sh $(BUILD)/native rope_rotary_bench -DCMAKE_BUILD_TYPE=Release
+	$(BUILD)/native/bench/rope_rotary_bench $(ROPE_OPS_LIBRARY) 1 21
+
 bench-count: native ## Count the kernel's instructions and compare with the recorded ones (needs valgrind)
 	@sh scripts/build-native.sh $(BUILD)/native rope_count -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/count-instructions.sh $(BUILD)/native/bench/rope_count native/bench/instructions.txt

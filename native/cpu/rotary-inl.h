@@ -102,6 +102,54 @@ HWY_INLINE void TurnNeighbours(const T* in, int64_t step, const float* table, si
   }
 }
 
+// Two neighbours of bfloat16 are one word, whose halves are float32 numbers but for zeros behind
+// them: nothing is widened, and the angles are those of TurnHalves.
+template <typename T>
+inline constexpr bool kWords = std::is_same_v<T, BFloat16>;
+
+// float32 rounded to the upper half of a word, to nearest even.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<DF>> RoundedWord(DF d, VF v) {
+  const hn::RebindToUnsigned<DF> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFu)));
+  const auto nan = hn::Or(bits, hn::Set(du, 0x400000u));
+  (void)d;
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), nan, rounded);
+}
+
+template <int kHeads, bool kStream>
+HWY_INLINE void TurnWords(const BFloat16* in, int64_t step, const float* table, size_t pairs,
+                          BFloat16* out) {
+  const DF d;
+  const hn::RebindToUnsigned<DF> du;
+  const hn::Repartition<BFloat16, DF> dt;
+  const auto upper = hn::Set(du, 0xFFFF0000u);
+  size_t x = 0;
+  for (; x + kLanes <= pairs; x += kLanes) {
+    const VF c = hn::LoadU(d, table + x);
+    const VF s = hn::LoadU(d, table + pairs + x);
+    for (int h = 0; h < kHeads; ++h) {
+      const auto words = hn::BitCast(du, hn::LoadU(dt, in + h * step + 2 * x));
+      const VF a = hn::BitCast(d, hn::ShiftLeft<16>(words));
+      const VF b = hn::BitCast(d, hn::And(words, upper));
+      const auto first = RoundedWord(d, hn::NegMulAdd(b, s, hn::Mul(a, c)));
+      const auto second = RoundedWord(d, hn::MulAdd(a, s, hn::Mul(b, c)));
+      const auto both = hn::BitCast(dt, hn::Or(hn::ShiftRight<16>(first), hn::And(second, upper)));
+      BFloat16* to = out + h * step + 2 * x;
+      kStream ? hn::Stream(both, dt, to) : hn::StoreU(both, dt, to);
+    }
+  }
+  for (; x < pairs; ++x) {
+    for (int h = 0; h < kHeads; ++h) {
+      const float a = ToFloat(in[h * step + 2 * x]);
+      const float b = ToFloat(in[h * step + 2 * x + 1]);
+      out[h * step + 2 * x] = FromFloat<BFloat16>(a * table[x] - b * table[pairs + x]);
+      out[h * step + 2 * x + 1] = FromFloat<BFloat16>(b * table[x] + a * table[pairs + x]);
+    }
+  }
+}
+
 // Gives each channel a cosine and the sine that its neighbour is multiplied by. `row` has pairs
 // cosines and sines and room for twice as many.
 inline void Interleave(size_t pairs, float* row) {
@@ -125,7 +173,7 @@ class RotaryRun {
         pairs_(params.frequencies.size()),
         shared_(args.positions.shared()),
         rows_(shared_ ? args.length : args.batch * args.length),
-        row_floats_(static_cast<int64_t>(params.interleaved ? 4 * pairs_ : 2 * pairs_)),
+        row_floats_(static_cast<int64_t>(Interleaves() ? 4 * pairs_ : 2 * pairs_)),
         begin_(static_cast<size_t>(params.rotary_offset)),
         end_(begin_ + 2 * pairs_),
         channels_(static_cast<size_t>(args.head_size)),
@@ -171,6 +219,9 @@ class RotaryRun {
     return by_head() ? kRowsOfHead : std::max<int64_t>(1, kFloats / row_floats_);
   }
 
+  // Whether angles are wanted for each channel, not for each pair.
+  bool Interleaves() const { return params_.interleaved && !kWords<T>; }
+
   bool by_head() const { return params_.format == TensorFormat::kBhsd; }
 
   // Rows of angles, with these rows of the batch where they share them.
@@ -196,10 +247,11 @@ class RotaryRun {
   // Whether an output is written past the caches, which then is not read before. Every vector of
   // it has to be aligned.
   bool Streams(const RotaryTensor<T>& tensor) const {
-    constexpr size_t kVector = kLanes * sizeof(T);
-    const auto aligned = [&](size_t elements) { return elements * sizeof(T) % kVector == 0; };
+    // Words are written by vectors twice as long.
+    const size_t vector = kLanes * sizeof(T) * (kWords<T> && params_.interleaved ? 2 : 1);
+    const auto aligned = [&](size_t elements) { return elements * sizeof(T) % vector == 0; };
     return large_ && tensor.from.data != tensor.to.data &&
-           reinterpret_cast<uintptr_t>(tensor.to.data) % kVector == 0 && aligned(channels_) &&
+           reinterpret_cast<uintptr_t>(tensor.to.data) % vector == 0 && aligned(channels_) &&
            aligned(begin_) && aligned(params_.interleaved ? 2 * pairs_ : pairs_);
   }
 
@@ -223,7 +275,7 @@ class RotaryRun {
       if (params_.inverse) {
         for (size_t x = pairs_; x < 2 * pairs_; ++x) table[x] = -table[x];
       }
-      if (params_.interleaved) Interleave(pairs_, table);
+      if (Interleaves()) Interleave(pairs_, table);
     }
   }
 
@@ -283,7 +335,9 @@ class RotaryRun {
       CopyRest<kStream>(in + h * step, begin_, out + h * step);
       CopyRest<kStream>(in + h * step + end_, channels_ - end_, out + h * step + end_);
     }
-    if constexpr (kInterleaved) {
+    if constexpr (kInterleaved && kWords<T>) {
+      TurnWords<kHeads, kStream>(in + begin_, step, angles, pairs_, out + begin_);
+    } else if constexpr (kInterleaved) {
       TurnNeighbours<kHeads, kStream>(in + begin_, step, angles, pairs_, out + begin_);
     } else {
       TurnHalves<kHeads, kStream>(in + begin_, step, angles, pairs_, out + begin_);

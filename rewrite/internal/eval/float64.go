@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/float16"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -13,7 +14,9 @@ import (
 // Double retypes a piece to float64: the reference of a proof. The nodes that make the
 // angles (all that a Cos or Sin reads) keep the exporter's float32 rounding, so that the
 // comparison stays tight at every position. Angles of 16 bits become float32, as the op
-// rounds them. Integer inputs and sizes keep their types; the boundaries become doubles.
+// rounds them. So do the nodes that make an integer of numbers that are no hidden states, such as
+// the bucket of a distance from its logarithm: it is the exporter's rounding that decides where a
+// bucket ends. Integer inputs and sizes keep their types; the boundaries become doubles.
 func (p *Piece) Double() *onnx.Model { return p.double(p.angles()) }
 
 // DoubleAngles is Double with angles in float64 too: the reference where the op rotates by other
@@ -25,6 +28,7 @@ func (p *Piece) double(angles map[*onnx.Node]bool) *onnx.Model {
 	m := p.Model(onnx.Double)
 	r := &retyper{
 		angles: angles,
+		kept:   p.upstream(p.cut()),
 		coarse: p.AnglePrecision() != rope.Float32,
 		types:  map[string]onnx.DataType{},
 		made:   map[string]bool{},
@@ -45,15 +49,33 @@ func (p *Piece) double(angles map[*onnx.Node]bool) *onnx.Model {
 // angles returns the nodes that make what a Cos or Sin reads.
 func (p *Piece) angles() map[*onnx.Node]bool {
 	var angles []string
-	own := map[*onnx.Node]bool{}
 	for _, n := range p.Nodes {
-		own[n] = true
 		if ir.Standard(n, "Cos", "Sin") {
 			angles = append(angles, n.Inputs[0])
 		}
 	}
+	return p.upstream(angles)
+}
+
+// cut returns the float values that are no hidden states and of which integers are made.
+func (p *Piece) cut() (values []string) {
+	for _, n := range p.Nodes {
+		integer := slices.Contains([]onnx.DataType{onnx.Int32, onnx.Int64}, onnx.DataType(n.Int("to", 0)))
+		if ir.Standard(n, "Cast") && integer && ir.IsFloat(p.element(n.Inputs[0])) && !p.Graph.IsData(n.Inputs[0]) {
+			values = append(values, n.Inputs[0])
+		}
+	}
+	return values
+}
+
+// upstream returns the nodes of the piece that make values.
+func (p *Piece) upstream(values []string) map[*onnx.Node]bool {
+	own := map[*onnx.Node]bool{}
+	for _, n := range p.Nodes {
+		own[n] = true
+	}
 	inside := map[*onnx.Node]bool{}
-	p.Graph.Upstream(angles, func(_ string, n *onnx.Node) []string {
+	p.Graph.Upstream(values, func(_ string, n *onnx.Node) []string {
 		if !own[n] {
 			return nil
 		}
@@ -81,7 +103,8 @@ func (p *Piece) AnglePrecision() rope.Precision {
 // retyper copies nodes and follows the types of their values.
 type retyper struct {
 	angles map[*onnx.Node]bool
-	coarse bool // the angles have 16 bits
+	kept   map[*onnx.Node]bool // nodes that keep their types
+	coarse bool                // the angles have 16 bits
 	types  map[string]onnx.DataType
 	made   map[string]bool // copies in another type that are written already
 	nodes  []*onnx.Node
@@ -91,7 +114,7 @@ type retyper struct {
 func (r *retyper) add(n *onnx.Node) {
 	to := onnx.Double
 	switch {
-	case r.angles[n] && !r.coarse:
+	case r.kept[n], r.angles[n] && !r.coarse:
 		r.nodes = append(r.nodes, n)
 		r.note(n)
 		return

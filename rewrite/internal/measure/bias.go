@@ -46,7 +46,11 @@ func NameDistance(d rope.Distance) (name string) {
 		name = NameSlopes(d.Slopes)
 	default:
 		const behind = 8 // distances in the last bucket
-		first, last := d.Starts[0], d.Starts[len(d.Starts)-1]+behind
+		last := max(-d.Starts[0], d.Starts[len(d.Starts)-1]) + behind
+		first := int64(0)
+		if d.Starts[0] < 0 {
+			first = -last
+		}
 		heads := make([]byDistance, len(d.Biases[0]))
 		largest := 0.0
 		for h := range heads {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // biases are what a graph in float32 adds to the scores of 4 heads at 24 tokens.
@@ -138,6 +139,27 @@ func TestNameBiasOfCrossAttention(t *testing.T) {
 	for _, total := range []int64{0, 12} {
 		if got := measure.NameBias(make([]float64, 4*24*total), 24, total); got != "" {
 			t.Errorf("%d keys: %q", total, got)
+		}
+	}
+}
+
+// TestNameDistance: a bias by distance is named as the biases that it gives are.
+func TestNameDistance(t *testing.T) {
+	both := rope.Distance{Starts: []int64{-1, 0, 1, 2, 3, 5, 7}, Biases: make([][]float64, 7)}
+	for b := range both.Biases {
+		both.Biases[b] = []float64{float64(b * b)}
+	}
+	for want, d := range map[string]rope.Distance{
+		"": {},
+		"ALiBi (scores fall linearly with the distance, by 0.00391 to 0.0625 per token: the slopes of 2 heads)":                                           {Slopes: []float64{0.0625, 0.00390625}},
+		"ALiBi (scores fall linearly with the distance, by 0.1 to 0.1 per token), counted in tokens that are not padding":                                 {Slopes: []float64{0.1}, Shown: true},
+		"relative biases on the scores, in 7 ranges of distances":                                                                                         both,
+		"relative biases on the scores, learned for 4 buckets of distances in one direction as in T5: 2 distances each by itself, then ranges that widen": {Starts: []int64{0, 1, 2, 4}, Biases: [][]float64{{1}, {2}, {3}, {4}}},
+		"relative biases on the scores, learned for 8 buckets of distances in both directions as in T5: 2 distances each by itself, then ranges that widen": {
+			Starts: []int64{-4, -3, -1, 0, 1, 2, 4}, Biases: [][]float64{{8}, {7}, {6}, {1}, {2}, {3}, {4}}},
+	} {
+		if got := measure.NameDistance(d); got != want {
+			t.Errorf("%+v is named %q, %q was expected", d, got, want)
 		}
 	}
 }

@@ -68,21 +68,24 @@ func (s *Scorer) profiles(ctx context.Context, rng *rand.Rand, causal bool) ([]p
 	if causal {
 		return heads, nil
 	}
-	first := dim.Point{B: 1, L: 1, P: s.longest}
-	given, err := s.given(rng, first, slices.Repeat([]int64{1}, int(first.Keys())))
-	if err != nil {
-		return nil, err
-	}
+	first := s.within(dim.Point{B: 1, L: s.longest + 1})
 	switch {
 	case s.byRows:
+		first = dim.Point{B: 1, L: 1, P: s.longest}
+		given, err := s.given(rng, first, slices.Repeat([]int64{1}, int(first.Keys())))
+		if err != nil {
+			return nil, err
+		}
 		given[eval.RowsInput] = engine.Int64s([]int64{0}, 1)
+		if rows, err = s.ZeroRows(ctx, first, given); err != nil {
+			return nil, err
+		}
 	case s.ends():
-		first = s.within(dim.Point{B: 1, L: s.longest + 1})
+		if rows, err = s.unpadded(ctx, rng, first); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, errors.New("it shows later keys, of which only few can be evaluated at once")
-	}
-	if rows, err = s.ZeroRows(ctx, first, given); err != nil {
-		return nil, err
 	}
 	for h := range heads {
 		heads[h].later = rows[int64(h)*first.L]

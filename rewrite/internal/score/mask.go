@@ -9,6 +9,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // Masked is the value below which a key counts as hidden. It is an absolute value: with
@@ -63,8 +64,8 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	// One row with as many keys as possible: the last query and all keys before it.
 	s.longest, err = bisect.Farthest(s.clamped(dim.Point{B: 1, L: 1, P: dim.Longest}).P, func(past int64) (int64, error) {
 		rows, err := s.unpadded(ctx, rng, dim.Point{B: 1, L: 1, P: past})
-		if err == nil && fit.byDistance && slices.ContainsFunc(rows, infinite) {
-			s.overflows, err = true, errors.New("its biases exceed the largest number")
+		if err == nil && fit.byDistance && slices.ContainsFunc(rows, s.overflown) {
+			s.overflows, err = true, errors.New("its biases exceed what hides keys")
 		}
 		if err == nil {
 			out = rows
@@ -107,9 +108,15 @@ func (s *Scorer) structure(ctx context.Context, rng *rand.Rand, fit *Fit) error 
 	return nil
 }
 
-// infinite reports whether a row has a value that is above all numbers, or none.
-func infinite(row []float32) bool {
-	return slices.ContainsFunc(row, func(v float32) bool { return v != v || v > math.MaxFloat32 })
+// overflown reports whether a row has no number, or one so large that together with it the lowest
+// number of the scores' type hides no key.
+func (s *Scorer) overflown(row []float32) bool {
+	most := math.MaxFloat32
+	if s.precision() == rope.Float16 {
+		const largest = 65504
+		most = largest + Masked
+	}
+	return slices.ContainsFunc(row, func(v float32) bool { return !(float64(v) <= most) })
 }
 
 // unpadded returns the softmax's input for scores of zero without padding, and for large

@@ -30,7 +30,7 @@ type Scorer struct {
 	byRows    bool              // the piece computes the rows that it is asked for
 	whole     bool              // the piece computes all rows
 	longest   int64             // how many keys there can be before a query
-	overflows bool              // with more, biases would exceed the largest number
+	overflows bool              // with more, biases would exceed what hides keys
 	Extra     int64             // columns behind the keys: 1 where each head has a sink
 }
 

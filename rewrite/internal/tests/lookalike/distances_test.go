@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -140,6 +141,22 @@ func distanceCases() []distanceCase {
 				p.without()
 				p.weigh(p.Op("Mul", p.steps(), p.headed(-0.125, -0.25, 0, -0.5)))
 			}},
+		// Which bucket has a distance of 2^k follows from how float32 rounds its logarithm.
+		{name: "edges by rounding", model: t5Encoder, is: is(rope.Distance{Starts: []int64{-128, -127, -90, -63, -45, -31, -22, -15, -11, 12, 16, 23, 32, 46, 64, 91, 128}}), // 8·16^(i/8)
+			change: func(p *patient) {
+				p.without()
+				octaves := p.Op("Div", p.Op("Log", p.Op("Div", p.Op("Max", p.steps(), p.Float(8)), p.Float(8))), p.Float(2.772588722239781))
+				bucket := p.Cast(p.Op("Min", p.Op("Mul", octaves, p.Float(8)), p.Float(8)), onnx.Int64)
+				p.weigh(p.Op("Gather", p.Floats([]int64{9}, 0, 1, -1, 0.5, 2, -2, 0.25, 1.5, -0.5), bucket))
+			}},
+		{name: "slopes that outgrow float16", model: bloom + "-fp16", is: is(rope.Distance{Slopes: []float64{1, 0.25, 0.0625, 0.015625}, Shown: true}),
+			change: func(p *patient) {
+				for _, c := range p.Graph.Initializers {
+					if values, err := c.Float64s(); err == nil && slices.Equal(values, bloomSlopes) {
+						p.After(c.Name, func(slopes string) string { return p.Op("Mul", slopes, p.Float(4)) })
+					}
+				}
+			}},
 
 		// What is no bias by distance.
 		{name: "one distance of one head", model: bloom, none: alibi,
@@ -220,6 +237,38 @@ func (p *patient) without() {
 			if t := p.Graph.Initializer(n.Inputs[0]); t != nil && len(t.Dims) == 2 && t.Dims[1] == 4 {
 				p.Into(n, 0, func(table string) string { return p.Op("Mul", table, p.Float(0)) })
 			}
+		}
+	}
+}
+
+// TestManyHeads: of many heads that are alike two are measured, and all get the bias.
+func TestManyHeads(t *testing.T) {
+	testruntime.Require(t)
+	size := largemodel.Llama{Layers: 1, Heads: 70, KVHeads: 70, HeadSize: 4, Intermediate: 16, Vocabulary: 32, Theta: 10000}
+	path, _, err := size.Write(t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		bias func(p *patient) string
+		is   func(int, rope.Attention) error
+	}{
+		"slopes":  {func(p *patient) string { return p.Op("Mul", p.far(), p.Float(-0.01)) }, hasSlopes(0.01)},
+		"buckets": {func(p *patient) string { return p.onlyAt(p.Op("Greater", p.distance(), p.Int(6)), 1) }, hasBuckets(0, 7)},
+	} {
+		p := patientAt(t, path)
+		p.weigh(c.bias(p))
+		m := kit.OpenModel(t, p.Saved())
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := report.Sites[0].Attention
+		if err := c.is(0, *a); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := a.Distance.Check(a.Heads); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
