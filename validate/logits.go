@@ -54,6 +54,17 @@ func (v *validation) compare(ctx context.Context) error {
 		c.Measures = measure(x, y, s.Mask, int(s.Length))
 		r.Cases = append(r.Cases, c)
 	}
+	if v.stored != "" {
+		v.clock.begin(runExact, "")
+		exact, _, err := v.runAs(ctx, v.original, decoder.Options{}, false)
+		if err != nil {
+			return err
+		}
+		for i := range r.Cases {
+			s := v.sequences[i]
+			r.Cases[i].Cost = &Cost{distance(s, exact[i], v.logits[i]), measure(exact[i], v.logits[i], s.Mask, int(s.Length))}
+		}
+	}
 	if r.Short {
 		v.clock.begin(runWide, "")
 		wide, _, err := v.run(ctx, v.original, decoder.Options{Wide: true}, false)
@@ -135,6 +146,14 @@ func (v *validation) rounding(ctx context.Context) error {
 // run gives a model's logits of each kind. alone says why it ran row by row, where it did; the patched
 // model may not.
 func (v *validation) run(ctx context.Context, path string, as decoder.Options, patched bool) (logits [][]float64, alone []error, err error) {
+	if !patched && as.Model == nil {
+		as.Stored = v.stored
+	}
+	return v.runAs(ctx, path, as, patched)
+}
+
+// runAs is run with caches as the options have them.
+func (v *validation) runAs(ctx context.Context, path string, as decoder.Options, patched bool) (logits [][]float64, alone []error, err error) {
 	d, err := decoder.Open(ctx, v.eng, path, as)
 	if err != nil {
 		return nil, nil, err

@@ -41,6 +41,16 @@ type Case struct {
 	// Expected compares the patched model with the original after the same methods; nil if it
 	// has no methods, or if both are the same graph.
 	Expected *Expected `json:"expected,omitempty"`
+
+	// Cost compares the patched model with the original as it is, where the patched model's caches
+	// have another element type: what the smaller caches cost. nil of others.
+	Cost *Cost `json:"cost,omitempty"`
+}
+
+// Cost is how far a model with caches of another element type is from the original.
+type Cost struct {
+	Difference float64 `json:"difference"` // largest, of logits
+	Measures
 }
 
 // Expected compares a patched model with the model that its record describes.
@@ -66,6 +76,11 @@ type Report struct {
 	Same      bool     `json:"same"`                // the logits are the original's
 	Short     bool     `json:"short"`               // the original has 16-bit numbers: the patched model's error may be twice the original's
 	Notes     []string `json:"notes"`               // what the comparison does not show
+
+	// CacheType is the element type of the patched model's caches where the original's is another one:
+	// float16, bfloat16 or int8. The logits are then compared with those of the original whose caches
+	// are rounded alike between calls.
+	CacheType string `json:"cache_type,omitempty"`
 
 	Verdict Verdict `json:"verdict"`
 
@@ -142,7 +157,7 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 		return nil, err
 	}
 	asked := v.record != nil && !opts.LogitsOnly
-	v.clock.absent = [stages]bool{runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
+	v.clock.absent = [stages]bool{runExact: v.stored == "", runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
@@ -174,6 +189,8 @@ type validation struct {
 	sequences   []decoder.Sequence // of the kinds
 	own, logits [][]float64        // of the original and of the patched model, of each kind
 
+	stored string // the element type of the patched model's caches; "" where the original has it too
+
 	before, record *provenance.Record // of the models; nil where there is none
 	result         *Report
 }
@@ -193,11 +210,17 @@ func (v *validation) look() error {
 		return err
 	}
 	v.result.Short, v.result.Exchanged = first.Short, exchanged(first.Outputs, second.Outputs)
+	was, count := first.CacheType()
+	is, caches := second.CacheType()
+	if was != is && count == caches {
+		v.stored = is.String()
+		v.result.CacheType = v.stored
+	}
 	switch {
 	case first.Cached() != second.Cached():
 		return errors.New("one model has a key-value cache and the other has none")
-	case len(first.Caches) != len(second.Caches) || len(first.Memory) != len(second.Memory):
-		return fmt.Errorf("the models have %d and %d inputs for caches", len(first.Caches)+len(first.Memory), len(second.Caches)+len(second.Memory))
+	case count != caches || len(first.Memory) != len(second.Memory):
+		return fmt.Errorf("the models have %d and %d inputs for caches", count+len(first.Memory), caches+len(second.Memory))
 	case first.Vocabulary != second.Vocabulary:
 		return fmt.Errorf("the models have vocabularies of %d and %d tokens", first.Vocabulary, second.Vocabulary)
 	}

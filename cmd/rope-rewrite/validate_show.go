@@ -30,6 +30,22 @@ func agreement(w *cli.Writer, r *validate.Report) {
 		}
 	}
 	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
+	cacheCost(w, r)
+}
+
+// cacheCost shows what caches of another element type cost.
+func cacheCost(w *cli.Writer, r *validate.Report) {
+	if r.CacheType == "" {
+		return
+	}
+	w.Line("")
+	w.Line("%s", cli.Wrap(fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls. This is what the smaller caches cost, beside the original as it is:", r.CacheType), ""))
+	w.Line("%-31s %9s %9s %7s %7s", "", "mean", "KL, nats", "top-1", "top-5")
+	for _, c := range r.Cases {
+		if k := c.Cost; k != nil {
+			w.Line("%-31s %9.1e %9.1e %6.1f%% %6.1f%%", c.Name, k.Mean, k.KL, 100*k.Top1, 100*k.Top5)
+		}
+	}
 }
 
 // claimed is the verdict on a model whose record says that its output differs.

@@ -21,6 +21,7 @@ type Decoder struct {
 	Short bool // the model has weights or hidden states of 16 bits
 
 	path    string
+	stored  string // see Options
 	session engine.Session
 }
 
@@ -55,6 +56,9 @@ type Options struct {
 	// alone does to the model. Seeds draw other roundings.
 	Rounded bool
 	Seed    int
+	// Stored rounds caches between calls as caches of this element type do: float16, bfloat16 or
+	// int8; "" leaves them.
+	Stored string
 	// AsWritten leaves ONNX Runtime's graph optimisations out: another order of the same arithmetic.
 	AsWritten bool
 }
@@ -117,6 +121,7 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 	if err != nil {
 		return nil, err
 	}
+	d.stored = opts.Stored
 	em := engine.Model{Path: path, Outputs: slices.Clone(d.Outputs), Optimize: !opts.AsWritten, Library: m.Opset(customop.Domain) > 0}
 	for _, v := range opts.Outputs {
 		m.Graph.AddOutput(v)
@@ -198,7 +203,7 @@ func (d *Decoder) All(ctx context.Context, s Step) (map[string]engine.Tensor, er
 func (d *Decoder) Present(outputs map[string]engine.Tensor) Cache {
 	var present Cache
 	for _, c := range d.Caches {
-		present = append(present, outputs[c.Present])
+		present = append(present, storedAs(outputs[c.Present], d.stored))
 	}
 	return present
 }

@@ -57,6 +57,21 @@ func (s *Signature) Filled() int64 {
 	return s.Caches[0].Rows
 }
 
+// CacheType is the element type of keys and values in the caches, and how many inputs have them: the scales
+// of caches of int8 stand beside these.
+func (s *Signature) CacheType() (t onnx.DataType, count int) {
+	for _, in := range s.Inputs {
+		switch {
+		case in.Role != Past:
+		case count == 0 || in.Type == onnx.Int8 && t != onnx.Int8:
+			t, count = in.Type, 1
+		case in.Type == t:
+			count++
+		}
+	}
+	return t, count
+}
+
 // Dims is the shape of an empty cache for so many rows of tokens.
 func (c Cache) Dims(batch int64) []int64 { return []int64{batch, c.Heads, c.Rows, c.Size} }
 
