@@ -203,6 +203,14 @@ func TestTrimmed(t *testing.T) {
 	})
 }
 
+func TestSpecOf(t *testing.T) {
+	for op, want := range map[string]string{"RotaryAttention_8": "RotaryAttention", "Rotary": "Rotary", "Rotary_2": "Rotary", "Rotary_9": "", "Attention": ""} {
+		if spec, known := SpecOf(op); spec.Name != want || known != (want != "") {
+			t.Errorf("%s is of %q, want %q", op, spec.Name, want)
+		}
+	}
+}
+
 func TestSpecVersionIsTheOldestThatHasEverything(t *testing.T) {
 	b := builder{name: "n", opType: "Op"}
 	b.input("query", "q", false, 1)

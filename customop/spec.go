@@ -1,6 +1,9 @@
 package customop
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Domain is the ONNX domain of every op of this project.
 const Domain = "rope.rewrite"
@@ -36,6 +39,15 @@ func (s Spec) OpTypes() []string {
 		list = append(list, fmt.Sprintf("%s_%d", s.Name, n))
 	}
 	return list
+}
+
+// SpecOf returns the specification of an op of the domain, under any of its names.
+func SpecOf(opType string) (Spec, bool) {
+	i := slices.IndexFunc(Specs, func(s Spec) bool { return slices.Contains(s.OpTypes(), opType) })
+	if i < 0 {
+		return Spec{}, false
+	}
+	return Specs[i], true
 }
 
 // Value describes one input or output of an op.

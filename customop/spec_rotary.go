@@ -10,8 +10,8 @@ var RotarySpec = Spec{
 		"R(p) turns channel pairs by p·frequencies (the angle rounded to float32 unless exact_angles is 1) and multiplies them by gain; the other channels stay as they are. " +
 		"With position_axes each pair has a p of its own. inverse 1 gives R(p)ᵀ·x, turned the other way and multiplied by gain, as a backward pass needs it. " +
 		"All is computed in float32 and rounded once. " +
-		"An output may be the buffer of its input: ONNX Runtime reuses the buffer where nothing else reads the input, which FlashAttention's inplace asks for, and a host may bind both to one.",
-	Beyond: "The kernel refuses positions, offsets and cu_seqlens out of range.",
+		"An output may be the buffer of its input, as FlashAttention's inplace asks for it: a host may bind both to one, and ONNX Runtime reuses the buffer by itself where nothing else reads the input and the graph says that both have one shape (value_info; it infers that of rotated_query).",
+	Beyond: "The kernel refuses positions, offsets and cu_seqlens out of range. Of packed tokens the fallback compares each with the end of each sequence, which takes memory for tokens times sequences.",
 	Inputs: []Value{
 		{Name: "query", Type: "T", Shape: "as tensor_format says: [batch, length, heads, head_size], [length, batch, heads, head_size], [batch, heads, length, head_size] or [tokens, heads, head_size]", Since: 7, Doc: "What is rotated."},
 		{Name: "key", Type: "T", Shape: "as query, with heads of its own number", Optional: true, Since: 7, Doc: "Rotated in the same way."},

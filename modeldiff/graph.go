@@ -118,7 +118,7 @@ func countNodes(models [2]*onnx.Model) []Count {
 		each := func(n *onnx.Node) {
 			op := n.OpType
 			if n.Domain == customop.Domain {
-				op = customop.RotaryAttentionSpec.Name // under any of its names
+				op = opName(n)
 			}
 			if n.Domain != "" && n.Domain != "ai.onnx" {
 				op = n.Domain + " " + op

@@ -94,7 +94,18 @@ func makers(g *onnx.Graph) map[string]*onnx.Node {
 	return by
 }
 
-func isOp(n *onnx.Node) bool { return n.Domain == customop.Domain }
+// isOp reports whether a node is the attention that a rewrite puts into a model.
+func isOp(n *onnx.Node) bool {
+	return n.Domain == customop.Domain && opName(n) == customop.RotaryAttentionSpec.Name
+}
+
+// opName is the name of an op of the project's domain, of its several ones the first.
+func opName(n *onnx.Node) string {
+	if spec, known := customop.SpecOf(n.OpType); known {
+		return spec.Name
+	}
+	return n.OpType
+}
 
 // queryKeyValue is how many inputs of the op carry hidden states. The others, positions and masks, are
 // prepared as each version does.

@@ -1,4 +1,5 @@
-// Package rewrite finds the rotary attention layers of an exported model, verifies that
+// Package rewrite finds the rotary attention layers of an exported model, and those that tell
+// positions apart by a bias by distance (ALiBi's slopes, T5's buckets), verifies that
 // the fused op RotaryAttention computes the same, and only then changes what
 // they compute:
 //
@@ -25,7 +26,7 @@
 //	    with the values. Then it goes back through linear ops to the nearest values that everything passes through
 //	    and before which nothing depends on positions: the un-rotated query, key and value (site). Pieces of the
 //	    exporter's graph are run in ONNX Runtime (eval) on probe inputs: the rotation is read from what it does to
-//	    basis vectors at positions 2^k (rotation), which the graph may compute itself (positions), the mask and scale from what happens to scores (score), grouped
+//	    basis vectors at positions 2^k (rotation), which the graph may compute itself (positions), the mask, the scale and biases by distance from what happens to scores (score), grouped
 //	    heads from which head reaches which (measure). Sizes come from a skeleton of the model without weights, so
 //	    that no weight is ever read. Then the original site, the same in float64, and the op as it will be in the
 //	    model are run on random inputs (prove): the op's error may be at most twice the original's. Sites of one

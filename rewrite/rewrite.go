@@ -34,7 +34,7 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 // base=carried asks for it. Its layers hold the op and are not verified again.
 //
 // The report has every attention layer, rewritten or unchanged with the reason. The error is
-// ErrNoAttention if the model has no rotary attention, and ErrPartial if a layer that was asked
+// ErrNoAttention if the model has neither rotary attention nor a bias by distance, and ErrPartial if a layer that was asked
 // for is unchanged and Options.AllowUnchanged does not allow it. Other errors say what prevented
 // the whole work: a missing library, which is looked for before the graph is read, or a method
 // that does not fit (*EditError). After the context's deadline the error is the context's.

@@ -2,6 +2,7 @@ package rope_test
 
 import (
 	"fmt"
+	"log"
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -97,4 +98,15 @@ func ExampleMethods() {
 func ExampleDrawn_Positions() {
 	fmt.Println(rope.Drawn{Range: 20}.Positions(8))
 	// Output: [3 5 7 10 11 14 16 18]
+}
+
+// Two tokens of one head of four channels. The second stands at position 1.
+func ExampleApplyRotary() {
+	x := []float32{1, 0, 0, 0, 1, 0, 0, 0}
+	turned, err := rope.ApplyRotary(x, []int{1, 2, 1, 4}, rope.Rotary{Encoding: rope.Encoding{Frequencies: []float64{1, 0.5}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.3f\n", turned)
+	// Output: [1.000 0.000 0.000 0.000 0.540 0.000 0.841 0.000]
 }

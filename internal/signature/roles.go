@@ -61,19 +61,26 @@ func readByOp(g *onnx.Graph) map[string]Role {
 	for name, role := range map[string]Role{
 		"document_ids": Documents, "cache_length": CacheLength, "position_ids": Positions, "attention_mask": Padding,
 	} {
-		at := opInput(name)
 		for _, n := range g.Nodes {
-			if n.Domain == customop.Domain && at < len(n.Inputs) && n.Inputs[at] != "" {
-				read[n.Inputs[at]] = role
+			if v := opInput(n, name); v != "" {
+				read[v] = role
 			}
 		}
 	}
 	return read
 }
 
-// opInput is the index of an input of the op.
-func opInput(name string) int {
-	return slices.IndexFunc(customop.RotaryAttentionSpec.Inputs, func(v customop.Value) bool { return v.Name == name })
+// opInput is what a node of an op of the project reads as the input of a name, "" where it reads none.
+func opInput(n *onnx.Node, name string) string {
+	spec, known := customop.SpecOf(n.OpType)
+	if n.Domain != customop.Domain || !known {
+		return ""
+	}
+	at := slices.IndexFunc(spec.Inputs, func(v customop.Value) bool { return v.Name == name })
+	if at < 0 || at >= len(n.Inputs) {
+		return ""
+	}
+	return n.Inputs[at]
 }
 
 func isFloat(t onnx.DataType) bool {

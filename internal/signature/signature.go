@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -258,9 +257,8 @@ func (s *Signature) pairByOrder(present []string) bool {
 // tracksLengths reports whether a model counts the tokens of each row, as
 // GroupQueryAttention does and the op that takes its place.
 func tracksLengths(g *onnx.Graph) bool {
-	total := opInput("total_length")
 	return slices.ContainsFunc(g.Nodes, func(n *onnx.Node) bool {
 		return n.Domain == "com.microsoft" && n.OpType == "GroupQueryAttention" ||
-			n.Domain == customop.Domain && total < len(n.Inputs) && n.Inputs[total] != ""
+			opInput(n, "total_length") != ""
 	})
 }

@@ -229,6 +229,26 @@ func TestInputsOfTheOp(t *testing.T) {
 	}
 }
 
+// The rotation alone has its inputs in other places than the attention.
+func TestInputsOfRotary(t *testing.T) {
+	s, err := signature.Read(small(func(g *onnx.Graph) {
+		g.AddInput(value("where", onnx.Int64, -1, -1))
+		n := onnx.NewNode("Rotary_2", []string{"k", "", "where", "", "", "longest"}, []string{"turned"})
+		n.Domain = customop.Domain
+		g.Nodes = append(g.Nodes, n)
+	}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]signature.Role{}
+	for _, in := range s.Inputs {
+		roles[in.Name] = in.Role
+	}
+	if roles["where"] != signature.Positions || s.LengthTracked {
+		t.Errorf("the inputs are %v, counted %v", roles, s.LengthTracked)
+	}
+}
+
 // A head size that the cache leaves open is in the graph, else in config.json.
 func TestHeadSize(t *testing.T) {
 	open := func(g *onnx.Graph) {

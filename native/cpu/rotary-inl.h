@@ -83,7 +83,8 @@ HWY_INLINE void TurnNeighbours(const T* in, int64_t step, const float* table, si
   const DF d;
   const size_t channels = 2 * pairs;
   size_t x = 0;
-  for (; x + kLanes <= channels; x += kLanes) {
+  // One lane has no neighbour.
+  for (; kLanes > 1 && x + kLanes <= channels; x += kLanes) {
     const VF c = hn::LoadU(d, table + x);
     const VF s = hn::LoadU(d, table + channels + x);
     for (int h = 0; h < kHeads; ++h) {
@@ -105,7 +106,7 @@ HWY_INLINE void TurnNeighbours(const T* in, int64_t step, const float* table, si
 // Two neighbours of bfloat16 are one word, whose halves are float32 numbers but for zeros behind
 // them: nothing is widened, and the angles are those of TurnHalves.
 template <typename T>
-inline constexpr bool kWords = std::is_same_v<T, BFloat16>;
+inline constexpr bool kWords = std::is_same_v<T, BFloat16> && kLanes > 1;
 
 // float32 rounded to the upper half of a word, to nearest even.
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<DF>> RoundedWord(DF d, VF v) {
@@ -118,12 +119,11 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<DF>> RoundedWord(DF d, VF v) {
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), nan, rounded);
 }
 
-template <int kHeads, bool kStream>
-HWY_INLINE void TurnWords(const BFloat16* in, int64_t step, const float* table, size_t pairs,
-                          BFloat16* out) {
+template <int kHeads, bool kStream, typename T>
+HWY_INLINE void TurnWords(const T* in, int64_t step, const float* table, size_t pairs, T* out) {
   const DF d;
   const hn::RebindToUnsigned<DF> du;
-  const hn::Repartition<BFloat16, DF> dt;
+  const hn::FixedTag<T, 2 * kLanes> dt;
   const auto upper = hn::Set(du, 0xFFFF0000u);
   size_t x = 0;
   for (; x + kLanes <= pairs; x += kLanes) {
@@ -136,7 +136,7 @@ HWY_INLINE void TurnWords(const BFloat16* in, int64_t step, const float* table, 
       const auto first = RoundedWord(d, hn::NegMulAdd(b, s, hn::Mul(a, c)));
       const auto second = RoundedWord(d, hn::MulAdd(a, s, hn::Mul(b, c)));
       const auto both = hn::BitCast(dt, hn::Or(hn::ShiftRight<16>(first), hn::And(second, upper)));
-      BFloat16* to = out + h * step + 2 * x;
+      T* to = out + h * step + 2 * x;
       kStream ? hn::Stream(both, dt, to) : hn::StoreU(both, dt, to);
     }
   }
@@ -144,8 +144,8 @@ HWY_INLINE void TurnWords(const BFloat16* in, int64_t step, const float* table, 
     for (int h = 0; h < kHeads; ++h) {
       const float a = ToFloat(in[h * step + 2 * x]);
       const float b = ToFloat(in[h * step + 2 * x + 1]);
-      out[h * step + 2 * x] = FromFloat<BFloat16>(a * table[x] - b * table[pairs + x]);
-      out[h * step + 2 * x + 1] = FromFloat<BFloat16>(b * table[x] + a * table[pairs + x]);
+      out[h * step + 2 * x] = FromFloat<T>(a * table[x] - b * table[pairs + x]);
+      out[h * step + 2 * x + 1] = FromFloat<T>(b * table[x] + a * table[pairs + x]);
     }
   }
 }

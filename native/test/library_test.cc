@@ -19,6 +19,7 @@
 #include "model_bytes.h"
 #include "ort_session.h"
 #include "reference.h"
+#include "rotary_calls_test.h"
 #include "spec.gen.h"
 
 namespace rope::test {
@@ -372,6 +373,7 @@ int main(int argc, char** argv) {
   g_library = argv[2];
   TestValid();
   TestCalls(g_library);
+  TestRotaryCalls(g_library);
   TestConcurrentRuns();
   TestLeftOut();
   TestBadNodes();

@@ -86,7 +86,7 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 // replacement returns a function that makes nodes for zeros in the shape of n's output,
 // and what these nodes read; both are nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
-	if n.Domain == customop.Domain && len(n.Inputs) > 0 { // the op of an earlier rewrite
+	if spec, _ := customop.SpecOf(n.OpType); n.Domain == customop.Domain && spec.Name == customop.RotaryAttentionSpec.Name && len(n.Inputs) > 0 { // the op of an earlier rewrite
 		return func() []*onnx.Node { return s.attend(n) }, n.Inputs[:1]
 	}
 	if x := s.residuals[n]; x != "" {

@@ -47,6 +47,11 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 			foreign[f.Name] = f
 		}
 	}
+	for _, name := range customop.RotarySpec.OpTypes() {
+		if foreign[name] != nil { // of an op that is not verified here
+			return fmt.Errorf("%w (%s), which is not the one that this version writes; start from the original file", ErrForeign, name)
+		}
+	}
 	seen := map[string]bool{}
 	for n := range m.Graph.AllNodes() {
 		f := foreign[names[n]]

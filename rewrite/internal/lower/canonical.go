@@ -57,6 +57,14 @@ func Canonical(b *ir.Builder, value string, ly dim.Layout, part string) string {
 		rest := b.AddAs(part+"_rest", "Slice", []string{width, b.Constant(part+"_from", 1), b.Constant(part+"_to", 3)})
 		shape := b.AddAs(part+"_shape", "Concat", []string{b.Constant(part+"_front", -1, ly.Heads), rest}, onnx.IntAttr("axis", 0))
 		return b.AddAs(part, "Reshape", []string{value, shape})
+	case slices.Contains(ly.Axes, dim.BatchHeadAxis):
+		front := []dim.Axis{dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis}
+		order := make([]int64, len(front))
+		for i, axis := range front {
+			order[i] = int64(slices.Index(ly.Axes, axis))
+		}
+		ly.Axes = front
+		return Canonical(b, b.AddAs(part+"_rows", "Transpose", []string{value}, onnx.IntsAttr("perm", order...)), ly, part)
 	}
 	perm := make([]int64, 4)
 	for i, a := range ly.Axes {

@@ -49,6 +49,25 @@ func (s *Scorer) distance(ctx context.Context, rng *rand.Rand, fit *Fit) error {
 	if n := int64(len(heads[0].earlier)); reach < n {
 		fit.Mask.Window = reach
 	}
+	return s.biased(ctx, rng, fit)
+}
+
+// biased returns an error if scores of zero do not become the bias by distance of a fit, with
+// padding of every kind. Other scores show less of it: their own rounding is larger.
+func (s *Scorer) biased(ctx context.Context, rng *rand.Rand, fit *Fit) error {
+	points := s.points()
+	for _, past := range s.far() {
+		points = append(points, dim.Point{B: 1, L: 1, P: past})
+	}
+	for i, pt := range points {
+		smp, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.PaddingKind(i)), func() float64 { return 0 })
+		if err == nil {
+			err = s.agrees(fit, smp)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -132,20 +151,32 @@ func visible(by []float32, slope float64) int64 {
 	return int64(len(by))
 }
 
-// line returns the slope by which values fall, as float32, and whether they do so: the slope is
-// that of least squares with a constant, which leaves the rounding of single values out.
+// line returns the slope by which values fall, as float32, and whether they do so. The slope is
+// that of least squares with a constant, which leaves the rounding of single values out. Small
+// values count for more, as they are rounded less.
 func (s *Scorer) line(by []float32) (slope float64, ok bool) {
 	if len(by) < 3 {
 		return 0, false
 	}
-	middle, mean := float64(len(by)-1)/2, 0.0
-	for _, v := range by {
-		mean += float64(v) / float64(len(by))
+	const least = 1.0 / 4096 // of the largest value: smaller ones count no more
+	largest := max(float64(slices.Max(by)), -float64(slices.Min(by)))
+	weight := func(v float32) float64 {
+		size := math.Abs(float64(v)) + least*largest
+		return 1 / (size * size)
 	}
+	if largest == 0 {
+		return 0, true
+	}
+	var all, middle, mean float64
+	for d, v := range by {
+		w := weight(v)
+		all, middle, mean = all+w, middle+w*float64(d), mean+w*float64(v)
+	}
+	middle, mean = middle/all, mean/all
 	var dot, norm float64
 	for d, v := range by {
-		dot -= (float64(d) - middle) * (float64(v) - mean)
-		norm += (float64(d) - middle) * (float64(d) - middle)
+		dot -= weight(v) * (float64(d) - middle) * (float64(v) - mean)
+		norm += weight(v) * (float64(d) - middle) * (float64(d) - middle)
 	}
 	slope = float64(float32(dot / norm))
 	for d, v := range by {

@@ -8,8 +8,9 @@
 // model without a cache, whose mask has length · length elements, ChooseRows lets the
 // Scorer evaluate a few rows of long calls; the mask itself is package eval's ByRows.
 //
-// Where no mask of rope.Mask agrees, Measure tries a bias: what the graph adds to the
-// scores is kept as a sub-graph of the model. It refuses what is neither, with an error
+// Where no mask of rope.Mask agrees, Measure tries a bias by distance, rope.Distance
+// (distance.go), and then any bias: what the graph adds to the scores is kept as a
+// sub-graph of the model. It refuses what is none of these, with an error
 // that names the head, query and key at which the graph and the best Fit differ.
 //
 // Hidden states that are added to the scores are fed like these: a Fit then has a bias,

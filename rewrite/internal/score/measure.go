@@ -96,13 +96,7 @@ func (s *Scorer) agrees(fit *Fit, smp Sample) error {
 // extremes checks the fit with one query and very many keys before it: windows, chunks,
 // biases and factors may begin far from the query.
 func (s *Scorer) extremes(ctx context.Context, fit *Fit, rng *rand.Rand) error {
-	far := []int64{4095, 20011, 100_003, s.longest}
-	switch {
-	case s.ends():
-		far = []int64{s.longest / 2, s.longest}
-	case s.whole:
-		far = []int64{300, s.longest}
-	}
+	far := s.far()
 	if w := fit.Mask.Window; w > 0 {
 		far = append(far, w-1, w, w+w/2+1)
 	}
@@ -121,6 +115,21 @@ func (s *Scorer) extremes(ctx context.Context, fit *Fit, rng *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+// far is how many keys there are before the query where many are looked at.
+func (s *Scorer) far() []int64 {
+	switch {
+	case s.ends():
+		return []int64{s.longest / 2, s.longest}
+	case s.whole:
+		return []int64{300, s.longest}
+	}
+	far := []int64{4095, 20011, 100_003, s.longest}
+	for i := range far {
+		far[i] = min(far[i], s.longest)
+	}
+	return far
 }
 
 // maxTable is the largest number of tokens of a mask that the graph keeps as a table: all

@@ -6,8 +6,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 
-// IsOp reports whether a node is the op that an earlier rewrite put into the model.
-func IsOp(n *onnx.Node) bool { return n.Domain == customop.Domain }
+// IsOp reports whether a node is the op that an earlier rewrite put into the model. The rotation
+// alone is not: only other programs put that there.
+func IsOp(n *onnx.Node) bool {
+	spec, known := customop.SpecOf(n.OpType)
+	return n.Domain == customop.Domain && !(known && spec.Name == customop.RotarySpec.Name)
+}
 
 // Written returns the site of such an op, which replaces that node alone. normed says of
 // query and key whether a norm was between their rotation and the scores.

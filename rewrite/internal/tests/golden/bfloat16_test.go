@@ -105,6 +105,8 @@ func TestBFloat16(t *testing.T) {
 		{"scaled frequencies", "llama__dynamo18-fp16", frequencies(t, scaled), scaled},
 		{"gpt_neox", "gpt_neox__dynamo18-fp16", func(*onnx.Graph) {}, nil},
 		{"genai", "llama__genai-fp16", func(*onnx.Graph) {}, nil},
+		{"slopes", "bloom__dynamo18-fp16", func(*onnx.Graph) {}, nil},
+		{"buckets", "t5_decoder__dynamo18-fp16", func(*onnx.Graph) {}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			original := inBFloat16(t, kit.Model(c.from), c.change)
@@ -123,7 +125,11 @@ func TestBFloat16(t *testing.T) {
 			if !result.Same || len(result.Notes) == 0 || !strings.Contains(result.Notes[0], "has no kernels") {
 				t.Errorf("%+v", result)
 			}
-			other, _ := kit.Patch(t, original, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
+			method := kit.Spec(t, rope.ScalingAxis, "linear:factor=2")
+			if c.name == "buckets" { // which no scaling changes
+				method = kit.Spec(t, rope.MaskAxis, "sliding-window:window=4")
+			}
+			other, _ := kit.Patch(t, original, rewrite.Options{Edits: []rope.Spec{method}})
 			if result = kit.Validated(t, original, other, 48); result.Same {
 				t.Errorf("a model that is not the same passes: %+v", result)
 			}

@@ -141,6 +141,7 @@ func distanceCases() []distanceCase {
 				p.without()
 				p.weigh(p.Op("Mul", p.steps(), p.headed(-0.125, -0.25, 0, -0.5)))
 			}},
+		{name: "steep slopes", model: bloom, is: is(rope.Distance{Slopes: []float64{16, 4, 1, 0.25}, Shown: true}), change: func(p *patient) { p.slopesTimes(64) }},
 		// Which bucket has a distance of 2^k follows from how float32 rounds its logarithm.
 		{name: "edges by rounding", model: t5Encoder, is: is(rope.Distance{Starts: []int64{-128, -127, -90, -63, -45, -31, -22, -15, -11, 12, 16, 23, 32, 46, 64, 91, 128}}), // 8·16^(i/8)
 			change: func(p *patient) {
@@ -150,13 +151,7 @@ func distanceCases() []distanceCase {
 				p.weigh(p.Op("Gather", p.Floats([]int64{9}, 0, 1, -1, 0.5, 2, -2, 0.25, 1.5, -0.5), bucket))
 			}},
 		{name: "slopes that outgrow float16", model: bloom + "-fp16", is: is(rope.Distance{Slopes: []float64{1, 0.25, 0.0625, 0.015625}, Shown: true}),
-			change: func(p *patient) {
-				for _, c := range p.Graph.Initializers {
-					if values, err := c.Float64s(); err == nil && slices.Equal(values, bloomSlopes) {
-						p.After(c.Name, func(slopes string) string { return p.Op("Mul", slopes, p.Float(4)) })
-					}
-				}
-			}},
+			change: func(p *patient) { p.slopesTimes(4) }},
 
 		// What is no bias by distance.
 		{name: "one distance of one head", model: bloom, none: alibi,
@@ -220,6 +215,15 @@ func (p *patient) keys() string {
 
 func (p *patient) rows() string {
 	return p.Op("Unsqueeze", p.Cast(p.Op("Range", p.Int(0), p.Size("input_ids", 0), p.Int(1)), onnx.Float), p.Ints(1, 2, 3))
+}
+
+// slopesTimes multiplies BLOOM's slopes.
+func (p *patient) slopesTimes(factor float32) {
+	for _, c := range p.Graph.Initializers {
+		if values, err := c.Float64s(); err == nil && slices.Equal(values, bloomSlopes) {
+			p.After(c.Name, func(slopes string) string { return p.Op("Mul", slopes, p.Float(factor)) })
+		}
+	}
 }
 
 // rounded makes the bias slopes times the key's position that are rounded to a type, as Falcon's are. Few tokens
