@@ -153,9 +153,9 @@ struct AttentionKernel {
       for (int i = thread; i < kKeys * chunks; i += kThreads) {
         const int column = i / chunks;
         const int c = i % chunks * kChunk;
-        alignas(16) T values[kChunk] = {};
+        float values[kChunk] = {};
         if (tile.begin + column < tile.end) {
-          LoadChunk<T>(ValueRow(call_, task_, tile.begin + column), c, call_.v_head_size, values);
+          ValueRow(call_, task_, tile.begin + column).Load(c, values);
         }
         ROPE_UNROLL
         for (int x = 0; x < kChunk; ++x) non_finite = non_finite || !IsFinite(values[x]);

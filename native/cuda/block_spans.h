@@ -18,7 +18,7 @@ namespace rope::cuda {
 template <typename T>
 class BlockSpans {
  public:
-  BlockSpans(const AttentionParams& params, const AttentionArgs<T>& args,
+  BlockSpans(const AttentionParams& params, const AttentionCall<T>& args,
              const Positions<T>& positions, const Padding& padding, const FirstKeys& first_keys,
              int64_t tile_keys)
       : params_(params),
@@ -92,7 +92,7 @@ class BlockSpans {
   }
 
   const AttentionParams& params_;
-  const AttentionArgs<T>& args_;
+  const AttentionCall<T>& args_;
   const Positions<T>& positions_;
   const Padding& padding_;
   const FirstKeys& first_keys_;

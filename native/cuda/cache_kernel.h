@@ -2,6 +2,8 @@
 #ifndef ROPE_CUDA_CACHE_KERNEL_H_
 #define ROPE_CUDA_CACHE_KERNEL_H_
 
+#include <cmath>
+
 #include "rotation.h"
 
 namespace rope::cuda {
@@ -10,6 +12,9 @@ namespace rope::cuda {
 // unless the cache is raw) and values behind them, and zeroes what follows. New
 // keys, and what rounding took from them, are also left where the attention wants
 // them by place.
+//
+// Rows of int8 are rounded by a scale that follows from all of their numbers. These are kept in
+// shared memory until every thread has said which the largest ones of its chunks are.
 template <typename T>
 struct CacheKernel {
   static constexpr int kThreads = 128;
@@ -19,82 +24,210 @@ struct CacheKernel {
     return call.batch * call.kv_num_heads * BlocksPerHead(call);
   }
 
-  static int64_t SharedFloats(const Call<T>&) { return 0; }
+  static int64_t SharedFloats(const Call<T>& call) {
+    const int64_t chunks = ChunksOf(call.head_size) + ChunksOf(call.v_head_size);
+    return call.caches.kind == CacheKind::kInt8 ? kRows * chunks * (kChunk + 1) : 0;
+  }
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
-    const int64_t head_index = block.index() / BlocksPerHead(call);
-    const int64_t batch = head_index / call.kv_num_heads;
-    const int64_t head = head_index % call.kv_num_heads;
-    const int64_t begin = block.index() % BlocksPerHead(call) * kRows;
-    const int64_t left = call.cache_rows() - begin;
-    const int rows = static_cast<int>(left < kRows ? left : kRows);
-    const int key_chunks = static_cast<int>(ChunksOf(call.head_size));
-    const int chunks = key_chunks + static_cast<int>(ChunksOf(call.v_head_size));
+    const Piece piece(call, block.index());
+    const int count = piece.rows * piece.chunks();
+    // Number x of chunk i stands at x * count + i, the largest magnitude behind them all.
+    float* const numbers = block.shared();
+    float* const largest = numbers + kChunk * count;
+    const bool quantizes = call.caches.kind == CacheKind::kInt8;
     block.ForThreads([&](int thread) {
-      for (int i = thread; i < rows * chunks; i += kThreads) {
-        const int64_t row = begin + i / chunks + (call.moves() ? 0 : call.past(batch));
-        const int chunk = i % chunks;
-        if (chunk < key_chunks) {
-          Key(call, batch, head, row, chunk * kChunk);
-        } else {
-          Value(call, batch, head, row, (chunk - key_chunks) * kChunk);
+      for (int i = thread; i < count; i += kThreads) {
+        const Chunk chunk = piece.At(call, i);
+        if (!chunk.IsNew(call)) {
+          Move(call, chunk);
+          continue;
         }
+        float made[kChunk];
+        if (!Make(call, chunk, made)) continue;
+        if (!quantizes) {
+          StorePresent(call, chunk, made);
+          continue;
+        }
+        ROPE_UNROLL
+        for (int x = 0; x < kChunk; ++x) numbers[x * count + i] = made[x];
+        largest[i] = LargestOf(made);
+      }
+    });
+    if (!quantizes) return;
+    block.ForThreads([&](int thread) {
+      for (int i = thread; i < count; i += kThreads) {
+        const Chunk chunk = piece.At(call, i);
+        if (!chunk.IsNew(call) || chunk.Present(call).numbers.data == nullptr) continue;
+        const int first = i - static_cast<int>(chunk.c / kChunk);  // of its row
+        const float scale = ScaleOf(largest + first, static_cast<int>(ChunksOf(chunk.size)));
+        StoreIntegers(call, chunk, numbers + i, count, scale);
       }
     });
   }
 
  private:
+  // Channels [c, c + kChunk) of a row of keys or of values.
+  struct Chunk {
+    int64_t batch, head;
+    int64_t row;    // of present
+    int64_t place;  // in the call
+    int64_t c, size;
+    bool of_keys;
+
+    ROPE_DEVICE bool IsNew(const Call<T>& call) const {
+      return place >= 0 && place < call.new_keys;
+    }
+    ROPE_DEVICE const CachedTensor& Past(const Call<T>& call) const {
+      return of_keys ? call.caches.past_key : call.caches.past_value;
+    }
+    ROPE_DEVICE const PresentTensor& Present(const Call<T>& call) const {
+      return of_keys ? call.caches.present_key : call.caches.present_value;
+    }
+  };
+
+  // The rows of a block. A row's chunks are those of its key, then those of its value.
+  struct Piece {
+    int64_t batch, head, first;
+    int rows, key_chunks, value_chunks;
+
+    ROPE_DEVICE Piece(const Call<T>& call, int64_t index)
+        : batch(index / BlocksPerHead(call) / call.kv_num_heads),
+          head(index / BlocksPerHead(call) % call.kv_num_heads),
+          first(index % BlocksPerHead(call) * kRows),
+          key_chunks(static_cast<int>(ChunksOf(call.head_size))),
+          value_chunks(static_cast<int>(ChunksOf(call.v_head_size))) {
+      const int64_t left = call.cache_rows() - first;
+      rows = static_cast<int>(left < kRows ? left : kRows);
+    }
+
+    ROPE_DEVICE int chunks() const { return key_chunks + value_chunks; }
+
+    ROPE_DEVICE Chunk At(const Call<T>& call, int i) const {
+      const int64_t past = call.past(batch);
+      const int64_t row = first + i / chunks() + (call.caches.move() ? 0 : past);
+      const int chunk = i % chunks();
+      const bool of_keys = chunk < key_chunks;
+      return {batch,
+              head,
+              row,
+              row - past,
+              (of_keys ? chunk : chunk - key_chunks) * kChunk,
+              of_keys ? call.head_size : call.v_head_size,
+              of_keys};
+    }
+  };
+
   ROPE_DEVICE_HOST static int64_t BlocksPerHead(const Call<T>& call) {
     return (call.cache_rows() + kRows - 1) / kRows;
   }
 
-  ROPE_DEVICE static void Key(const Call<T>& call, int64_t batch, int64_t head, int64_t row,
-                              int64_t c) {
-    const int64_t place = row - call.past(batch);
-    alignas(16) T chunk[kChunk] = {};
-    if (place < 0 || place >= call.new_keys) {
-      if (!call.move_keys) return;
-      if (place < 0) LoadChunk<T>(call.past_key.At(batch, head, row), c, call.head_size, chunk);
-      return StoreChunk<T>(chunk, call.present_key.At(batch, head, row), c, call.head_size);
+  // A chunk of a cached row, or of one that no token has.
+  ROPE_DEVICE static void Move(const Call<T>& call, const Chunk& chunk) {
+    const CachedTensor& past = chunk.Past(call);
+    const PresentTensor& present = chunk.Present(call);
+    if (present.moves) {
+      WithNumbers<T>(call.caches.kind, [&](auto type) {
+        using C = decltype(type);
+        alignas(16) C numbers[kChunk] = {};
+        if (chunk.place < 0) {
+          LoadChunk<C>(Typed<C>(past.numbers).At(chunk.batch, chunk.head, chunk.row), chunk.c,
+                       chunk.size, numbers);
+        }
+        StoreChunk<C>(numbers, Typed<C>(present.numbers).At(chunk.batch, chunk.head, chunk.row),
+                      chunk.c, chunk.size);
+      });
     }
-    const T* key = call.key.At(batch, head, place);
-    if (call.raw_cache) {
-      LoadChunk<T>(key, c, call.head_size, chunk);
-    } else {
-      float rotated[kChunk];
-      RotatedChunk(call, AngleRow(call, call.query_angles, 0, batch, place), c, key, rotated);
-      MultiplyChunk(call.rotation.key_factors, c, rotated);
-      ROPE_UNROLL
-      for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(rotated[i]);
-      if (call.new_key_residual.data != nullptr) {
-        alignas(16) T residuals[kChunk];
-        ROPE_UNROLL
-        for (int i = 0; i < kChunk; ++i) residuals[i] = ResidualOf(rotated[i], chunk[i]);
-        StoreChunk<T>(residuals, call.new_key_residual.At(batch, head, place), c, call.head_size);
-      }
-    }
-    if (call.new_key.data != nullptr) {
-      StoreChunk<T>(chunk, call.new_key.At(batch, head, place), c, call.head_size);
-    }
-    if (call.present_key.data != nullptr) {
-      StoreChunk<T>(chunk, call.present_key.At(batch, head, row), c, call.head_size);
+    if (present.moves_scales && chunk.c == 0) {
+      *present.scales.At(chunk.batch, chunk.head, chunk.row) =
+          chunk.place < 0 ? *past.scales.At(chunk.batch, chunk.head, chunk.row) : 0.0f;
     }
   }
 
-  ROPE_DEVICE static void Value(const Call<T>& call, int64_t batch, int64_t head, int64_t row,
-                                int64_t c) {
-    if (call.present_value.data == nullptr) return;
-    const int64_t place = row - call.past(batch);
-    const bool is_new = place >= 0 && place < call.new_keys;
-    if (!is_new && !call.move_values) return;
-    alignas(16) T chunk[kChunk] = {};
-    if (is_new) {
-      LoadChunk<T>(call.value.At(batch, head, place), c, call.v_head_size, chunk);
-    } else if (place < 0) {
-      LoadChunk<T>(call.past_value.At(batch, head, row), c, call.v_head_size, chunk);
+  // A chunk of a row of this call as present takes it, before it is rounded to the caches' type.
+  // False: nobody asked for it.
+  ROPE_DEVICE static bool Make(const Call<T>& call, const Chunk& chunk, float* made) {
+    const bool wanted = chunk.Present(call).numbers.data != nullptr;
+    if (chunk.of_keys) {
+      MakeKey(call, chunk, made);
+    } else if (wanted) {
+      LoadFloats<T>(call.value.At(chunk.batch, chunk.head, chunk.place), chunk.c, chunk.size, made);
     }
-    StoreChunk<T>(chunk, call.present_value.At(batch, head, row), c, call.v_head_size);
+    return wanted;
+  }
+
+  ROPE_DEVICE static void MakeKey(const Call<T>& call, const Chunk& chunk, float* made) {
+    const StoredRow<T> key{call.key.At(chunk.batch, chunk.head, chunk.place), chunk.size};
+    if (call.raw_cache) {
+      key.Load(chunk.c, made);
+    } else {
+      RotatedChunk(call, AngleRow(call, call.query_angles, 0, chunk.batch, chunk.place), chunk.c,
+                   key, made);
+      MultiplyChunk(call.rotation.key_factors, chunk.c, made);
+      if (call.fast) {
+        ROPE_UNROLL
+        for (int i = 0; i < kChunk; ++i) made[i] = RoundedTo<T>(made[i]);
+      }
+    }
+    if (call.new_key.data != nullptr) {
+      StoreFloats<T>(made, call.new_key.At(chunk.batch, chunk.head, chunk.place), chunk.c,
+                     chunk.size);
+    }
+    if (call.new_key_residual.data == nullptr) return;
+    alignas(16) T residuals[kChunk];
+    ROPE_UNROLL
+    for (int i = 0; i < kChunk; ++i) residuals[i] = ResidualOf(made[i], FromFloat<T>(made[i]));
+    StoreChunk<T>(residuals, call.new_key_residual.At(chunk.batch, chunk.head, chunk.place),
+                  chunk.c, chunk.size);
+  }
+
+  ROPE_DEVICE static void StorePresent(const Call<T>& call, const Chunk& chunk, const float* made) {
+    WithNumbers<T>(call.caches.kind, [&](auto type) {
+      using C = decltype(type);
+      if constexpr (!std::is_same_v<C, int8_t>) {
+        StoreFloats<C>(made,
+                       Typed<C>(chunk.Present(call).numbers).At(chunk.batch, chunk.head, chunk.row),
+                       chunk.c, chunk.size);
+      }
+    });
+  }
+
+  // The largest magnitude of a chunk; infinite if a number is not finite.
+  ROPE_DEVICE static float LargestOf(const float* numbers) {
+    float largest = 0.0f;
+    ROPE_UNROLL
+    for (int x = 0; x < kChunk; ++x) {
+      const float size = IsFinite(numbers[x]) ? std::fabs(numbers[x]) : __builtin_inff();
+      largest = std::fmax(largest, size);
+    }
+    return largest;
+  }
+
+  // Of a row with the largest magnitudes of its chunks. NaN if a number is not finite.
+  ROPE_DEVICE static float ScaleOf(const float* of_chunks, int chunks) {
+    float largest = 0.0f;
+    for (int i = 0; i < chunks; ++i) largest = std::fmax(largest, of_chunks[i]);
+    return IsFinite(largest) ? largest / 127.0f : __builtin_nanf("");
+  }
+
+  // Writes the numbers that stand `stride` apart as integers times a scale, and the scale.
+  ROPE_DEVICE static void StoreIntegers(const Call<T>& call, const Chunk& chunk,
+                                        const float* numbers, int stride, float scale) {
+    const PresentTensor& present = chunk.Present(call);
+    alignas(16) int8_t integers[kChunk] = {};
+    if (scale > 0.0f) {
+      ROPE_UNROLL
+      for (int x = 0; x < kChunk; ++x) {
+        // Of numbers so small that a scale has no more digits they could be larger.
+        const float steps = std::fmin(127.0f, std::fmax(-127.0f, numbers[x * stride] / scale));
+        integers[x] = static_cast<int8_t>(std::nearbyint(steps));
+      }
+    }
+    StoreChunk<int8_t>(integers,
+                       Typed<int8_t>(present.numbers).At(chunk.batch, chunk.head, chunk.row),
+                       chunk.c, chunk.size);
+    if (chunk.c == 0) *present.scales.At(chunk.batch, chunk.head, chunk.row) = scale;
   }
 };
 

@@ -42,6 +42,37 @@ struct Span {
   Sight sight = Sight::kAll;
 };
 
+// What the numbers of the caches are: the call's type T, or another one.
+enum class CacheKind : int32_t {
+  kSame,
+  kHalf,    // beside float32
+  kBFloat,  // beside float32
+  kInt8,    // times the scale of their row
+};
+
+// Keys or values of a cache: rows of numbers of its kind and, of int8, the scale of each row.
+struct CachedTensor {
+  Rows<const void> numbers;
+  Rows<const float> scales;
+};
+struct PresentTensor {
+  Rows<void> numbers;  // may be absent
+  Rows<float> scales;
+  bool moves = false, moves_scales = false;  // is not past's own memory
+};
+
+struct Caches {
+  CacheKind kind = CacheKind::kSame;
+  CachedTensor past_key, past_value;
+  PresentTensor present_key, present_value;
+
+  // Whether cached rows move from past to present.
+  constexpr bool move() const {
+    return present_key.moves || present_key.moves_scales || present_value.moves ||
+           present_value.moves_scales;
+  }
+};
+
 // How queries and keys are rotated.
 struct Rotation {
   int64_t pairs = 0;   // of channels; 0: nothing is rotated
@@ -120,21 +151,21 @@ struct Call {
   const Band* bands = nullptr;         // [band_count]
   int64_t band_count = 1;
 
-  Rows<const T> query, key, value, past_key, past_value;
-  Rows<T> output, present_key, present_value;  // presents may be absent
+  Rows<const T> query, key, value;
+  Rows<T> output;
+  Caches caches;
   int64_t present_rows = 0;
   float* log_sum_exp = nullptr;  // [batch, num_heads, length]; may be absent
 
   // Where the attention finds keys and values: cached ones by index, those of this
   // call by place, or, where that is absent, among the cached ones.
-  Rows<const T> cached_key, cached_value;
+  CachedTensor cached_key, cached_value;
   Rows<T> new_key;
   Rows<T> new_key_residual;  // what rounding took from the keys of this call; absent: nothing
   Rows<const T> new_value;
-  bool move_keys = false, move_values = false;  // present is not past's own memory
-  bool raw_cache = false;                       // keys are stored as they come
-  bool fast = false;                            // products read rotated numbers rounded to T
-  bool residuals = true;  // products read what 16 bits do not hold of queries and weights
+  bool raw_cache = false;  // keys are stored as they come
+  bool fast = false;       // products read rotated numbers rounded to T
+  bool residuals = true;   // products read what 16 bits do not hold of queries and weights
 
   Rotation rotation;
   AngleTables query_angles;  // table 0 also rotates the keys of this call
@@ -149,9 +180,8 @@ struct Call {
   constexpr int64_t units() const { return batch * kv_num_heads * schedule.blocks; }
   // Floats of a row that is computed in splits: its sums, its maximum and its total.
   constexpr int64_t partial_width() const { return v_head_size + 2; }
-  constexpr bool moves() const { return move_keys || move_values; }
   // Rows of the cache kernel: all of present's, or only those of this call.
-  constexpr int64_t cache_rows() const { return moves() ? present_rows : new_keys; }
+  constexpr int64_t cache_rows() const { return caches.move() ? present_rows : new_keys; }
 };
 
 }  // namespace rope::cuda

@@ -34,9 +34,9 @@ class CudaEngine {
 
   explicit CudaEngine(const OrtApi& api) : api_(api) {}
 
-  template <typename T>
+  template <typename T, typename C>
   std::string Run(OrtKernelContext* context, const AttentionParams& params,
-                  const AttentionArgs<T>& args) const {
+                  const AttentionArgs<T, C>& args) const {
     const int64_t channels = std::max(args.head_size, args.v_head_size);
     if (channels > cuda::kMostChannels) {
       return "heads have " + std::to_string(channels) +

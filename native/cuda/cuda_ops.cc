@@ -36,9 +36,14 @@ constexpr DeviceMemory kCudaMemory = {"Cuda",
 }  // namespace
 
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
-  return Joined({CpuOps(infer_shapes), MakeAttentionOps<float, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, CudaEngine>(infer_shapes),
+  return Joined({CpuOps(infer_shapes), MakeAttentionOps<float, float, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, Float16, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, BFloat16, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<float, Float16, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<float, BFloat16, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<float, int8_t, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<Float16, int8_t, CudaEngine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, int8_t, CudaEngine>(infer_shapes),
                  MakeRotaryOps<float, CudaEngine>(infer_shapes),
                  MakeRotaryOps<Float16, CudaEngine>(infer_shapes),
                  MakeRotaryOps<BFloat16, CudaEngine>(infer_shapes)});

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "device.h"
 
@@ -41,6 +42,8 @@ ROPE_DEVICE float ToFloat(BFloat x) {
   return hwy::ConvertScalarTo<float>(hwy::BitCastScalar<hwy::bfloat16_t>(x.bits));
 #endif
 }
+
+ROPE_DEVICE float ToFloat(int8_t x) { return static_cast<float>(x); }
 
 template <typename T>
 ROPE_DEVICE T FromFloat(float x);
@@ -135,14 +138,16 @@ ROPE_DEVICE_HOST constexpr N ChunksOf(N channels) {
   return (channels + kChunk - 1) / kChunk;
 }
 
-// A chunk in 16-byte pieces where both places are aligned so.
+// A chunk in pieces of 16 bytes, or of all its 8, where both places are aligned so.
 template <typename V>
 ROPE_DEVICE void CopyChunk(const V* from, V* to) {
 #ifdef __CUDACC__
-  if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0) {
+  using Piece = std::conditional_t<sizeof(V) == 1, uint2, uint4>;
+  static_assert(kChunk * sizeof(V) % sizeof(Piece) == 0);
+  if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % sizeof(Piece) == 0) {
     ROPE_UNROLL
-    for (size_t i = 0; i < kChunk * sizeof(V) / 16; ++i) {
-      reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+    for (size_t i = 0; i < kChunk * sizeof(V) / sizeof(Piece); ++i) {
+      reinterpret_cast<Piece*>(to)[i] = reinterpret_cast<const Piece*>(from)[i];
     }
     return;
   }
@@ -156,7 +161,7 @@ template <typename T>
 ROPE_DEVICE void LoadChunk(const T* head, int64_t c, int64_t size, T* to) {
   if (c + kChunk <= size) return CopyChunk<T>(head + c, to);
   ROPE_UNROLL
-  for (int i = 0; i < kChunk; ++i) to[i] = c + i < size ? head[c + i] : FromFloat<T>(0.0f);
+  for (int i = 0; i < kChunk; ++i) to[i] = c + i < size ? head[c + i] : T();
 }
 
 // The same the other way; what lies behind the head's end is left as it is.
@@ -167,6 +172,22 @@ ROPE_DEVICE void StoreChunk(const T* from, T* head, int64_t c, int64_t size) {
   for (int i = 0; i < kChunk; ++i) {
     if (c + i < size) head[c + i] = from[i];
   }
+}
+
+// The same with float32 on the other side.
+template <typename T>
+ROPE_DEVICE void LoadFloats(const T* head, int64_t c, int64_t size, float* to) {
+  alignas(16) T chunk[kChunk];
+  LoadChunk<T>(head, c, size, chunk);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) to[i] = ToFloat(chunk[i]);
+}
+template <typename T>
+ROPE_DEVICE void StoreFloats(const float* from, T* head, int64_t c, int64_t size) {
+  alignas(16) T chunk[kChunk];
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) chunk[i] = FromFloat<T>(from[i]);
+  StoreChunk<T>(chunk, head, c, size);
 }
 
 }  // namespace rope::cuda

@@ -57,10 +57,10 @@ class PlainProducts {
       if (c + i < channels_) keys_[column * (channels_ + 1) + c + i] = x[i];
     }
   }
-  ROPE_DEVICE void StoreValues(int column, int c, const T* x) {
+  ROPE_DEVICE void StoreValues(int column, int c, const float* x) {
     ROPE_UNROLL
     for (int i = 0; i < kChunk; ++i) {
-      if (c + i < v_channels_) keys_[column * (v_channels_ + 1) + c + i] = ToFloat(x[i]);
+      if (c + i < v_channels_) keys_[column * (v_channels_ + 1) + c + i] = x[i];
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "cached.h"
 #include "call.h"
 #include "element.h"
 
@@ -77,23 +78,17 @@ ROPE_DEVICE float Rotated(const Rotation& rotation, const float* row, int64_t c,
   return channel(c) * cosine - channel(c + step) * sine;
 }
 
-// The channels [c, c + kChunk) of a head of call.head_size channels, rotated.
+// The channels [c, c + kChunk) of a head, rotated.
 template <typename T>
-ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c, const T* head,
-                              float* out) {
+ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
+                              const StoredRow<T>& head, float* out) {
   const Rotation& rotation = call.rotation;
-  const auto load = [&](int64_t at, float* numbers) {
-    alignas(16) T chunk[kChunk];
-    LoadChunk<T>(head, at, call.head_size, chunk);
-    ROPE_UNROLL
-    for (int i = 0; i < kChunk; ++i) numbers[i] = ToFloat(chunk[i]);
-  };
   const int64_t x = c - rotation.offset;
   const int64_t rotary = 2 * rotation.pairs;
-  if (x + kChunk <= 0 || x >= rotary) return load(c, out);
+  if (x + kChunk <= 0 || x >= rotary) return head.Load(c, out);
   if (rotation.interleaved && x >= 0 && x + kChunk <= rotary && x % 2 == 0) {
     float own[kChunk];
-    load(c, own);
+    head.Load(c, own);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; i += 2) {
       const float cosine = row[(x + i) / 2];
@@ -111,8 +106,8 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c, 
     CopyChunk<float>(cosines, cosine);
     CopyChunk<float>(cosines + rotation.pairs, sine);
     float own[kChunk], other[kChunk];
-    load(c, own);
-    load(first ? c + rotation.pairs : c - rotation.pairs, other);
+    head.Load(c, own);
+    head.Load(first ? c + rotation.pairs : c - rotation.pairs, other);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; ++i) {
       out[i] = own[i] * cosine[i] + other[i] * (first ? -sine[i] : sine[i]);
@@ -121,10 +116,9 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c, 
   }
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) {
-    out[i] = c + i < call.head_size
-                 ? Rotated(
-                       rotation, row, c + i, [&](int64_t at) { return ToFloat(head[at]); })
-                 : 0.0f;
+    out[i] = c + i < head.size ? Rotated(
+                                     rotation, row, c + i, [&](int64_t at) { return head.At(at); })
+                               : 0.0f;
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <vector>
 
 #include "block_spans.h"
@@ -28,8 +30,8 @@ Bias<To> As(const Bias<From>& bias) {
           bias.query_stride, bias.key_stride};
 }
 
-template <typename T>
-bool InPlace(const Rows<const T>& past, const Rows<T>& present) {
+template <typename V>
+bool InPlace(const Rows<const V>& past, const Rows<V>& present) {
   return past.data == present.data && past.batch_stride == present.batch_stride &&
          past.head_stride == present.head_stride;
 }
@@ -47,9 +49,11 @@ class Run {
  public:
   using E = Element<T>;
 
-  Run(const AttentionParams& params, const AttentionArgs<T>& args, Device<E>& device)
+  Run(const AttentionParams& params, const AttentionCall<T>& args, const Caches& caches,
+      Device<E>& device)
       : params_(params),
         args_(args),
+        caches_(caches),
         device_(device),
         positions_(params, args),
         padding_(args.mask, args.mask_batch_stride, args.batch, args.max_total()),
@@ -64,8 +68,7 @@ class Run {
     TakeScore();
     TakeSchedule();
     if (!upload_.Send(device_)) return false;
-    StagePast(args_.past_key, staged_key_, call_.past_key);
-    StagePast(args_.past_value, staged_value_, call_.past_value);
+    for (const auto& stage : stage_) stage();
     Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_));
     Launch(Kernel::kCache, CacheKernel<E>::Blocks(call_));
     Launch(Kernel::kAttention, call_.units() * call_.schedule.splits);
@@ -90,11 +93,7 @@ class Run {
     call_.query = As<const E>(args_.query);
     call_.key = As<const E>(args_.key);
     call_.value = As<const E>(args_.value);
-    call_.past_key = As<const E>(args_.past_key);
-    call_.past_value = As<const E>(args_.past_value);
     call_.output = As<E>(args_.output);
-    call_.present_key = As<E>(args_.present_key);
-    call_.present_value = As<E>(args_.present_value);
     call_.present_rows = args_.present_rows;
     call_.log_sum_exp = args_.log_sum_exp;
     if (args_.row_past != nullptr) {
@@ -103,21 +102,39 @@ class Run {
     }
   }
 
-  // The attention reads present where there is one, and beside it what rounding
-  // takes from new keys that are still to be multiplied.
+  // The attention reads present where there is one, and beside it what rounding takes from new keys
+  // that are still to be multiplied: of those that present has in another type, all.
   void TakeCaches() {
-    const bool keep_keys = args_.present_key.data != nullptr;
-    const bool keep_values = args_.present_value.data != nullptr;
-    call_.move_keys = keep_keys && !InPlace(args_.past_key, args_.present_key);
-    call_.move_values = keep_values && !InPlace(args_.past_value, args_.present_value);
-    call_.cached_key = keep_keys ? As<const E>(args_.present_key) : call_.past_key;
-    call_.cached_value = keep_values ? As<const E>(args_.present_value) : call_.past_value;
-    if (!keep_values) call_.new_value = call_.value;
+    Caches& caches = call_.caches;
+    caches = caches_;
+    TakeCache(caches.past_key, caches.present_key, call_.cached_key);
+    TakeCache(caches.past_value, caches.present_value, call_.cached_value);
+    const bool same = caches.kind == CacheKind::kSame;
+    if (!same || caches.present_value.numbers.data == nullptr) call_.new_value = call_.value;
     const bool rounds = sizeof(T) != sizeof(float) && !params_.fast && !params_.raw_cache;
-    if (!keep_keys) ReserveNewKeys(call_.new_key);
+    if (!same || caches.present_key.numbers.data == nullptr) ReserveNewKeys(call_.new_key);
     if (rounds) ReserveNewKeys(call_.new_key_residual);
-    Reserve(args_.past_key, args_.present_key, staged_key_);
-    Reserve(args_.past_value, args_.present_value, staged_value_);
+  }
+
+  void TakeCache(CachedTensor& past, PresentTensor& present, CachedTensor& cached) {
+    cached = past;
+    if (present.numbers.data == nullptr) return;
+    cached = {Constant(present.numbers), Constant(present.scales)};
+    present.moves = !InPlace(past.numbers, present.numbers);
+    present.moves_scales = present.scales.data != nullptr && !InPlace(past.scales, present.scales);
+    Stage(past.numbers, present.numbers, SizeOf(call_.caches.kind));
+    Stage(past.scales, present.scales, sizeof(float));
+  }
+
+  // Bytes of a number of the caches.
+  static constexpr size_t SizeOf(CacheKind kind) {
+    if (kind == CacheKind::kSame) return sizeof(E);
+    return kind == CacheKind::kInt8 ? sizeof(int8_t) : sizeof(Half);
+  }
+
+  template <typename V>
+  static Rows<const V> Constant(const Rows<V>& rows) {
+    return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
   }
 
   void ReserveNewKeys(Rows<E>& rows) {
@@ -128,17 +145,16 @@ class Run {
 
   // A past whose memory present takes for longer rows would be overwritten while
   // it is read: it moves out of the way first.
-  static bool Overlaps(const Rows<const T>& past, const Rows<T>& present) {
-    return past.data != nullptr && past.data == present.data && !InPlace(past, present);
-  }
-  void Reserve(const Rows<const T>& past, const Rows<T>& present, E*& staged) {
-    if (Overlaps(past, present)) upload_.Reserve(args_.batch * past.batch_stride, staged);
-  }
-  void StagePast(const Rows<const T>& past, E* staged, Rows<const E>& moved) {
-    if (staged == nullptr) return;
-    device_.Copy(staged, past.data,
-                 static_cast<size_t>(args_.batch * past.batch_stride) * sizeof(E));
-    moved.data = staged;
+  template <typename V>
+  void Stage(Rows<const V>& past, const Rows<V>& present, size_t size) {
+    if (past.data == nullptr || past.data != present.data || InPlace(past, present)) return;
+    const size_t bytes = static_cast<size_t>(args_.batch * past.batch_stride) * size;
+    char*& staged = staged_.emplace_back(nullptr);
+    upload_.Reserve(static_cast<int64_t>(bytes), staged);
+    stage_.push_back([this, &past, &staged, bytes] {
+      device_.Copy(staged, past.data, bytes);
+      past.data = reinterpret_cast<const V*>(staged);
+    });
   }
 
   void TakeRotation() {
@@ -335,27 +351,31 @@ class Run {
   }
 
   const AttentionParams& params_;
-  const AttentionArgs<T>& args_;
+  const AttentionCall<T>& args_;
+  const Caches& caches_;
   Device<E>& device_;
   const Positions<T> positions_;
   const Padding padding_;
   const FirstKeys first_keys_;
   Call<E> call_;
   Upload upload_;
-  E* staged_key_ = nullptr;
-  E* staged_value_ = nullptr;
+  std::deque<char*> staged_;  // where pasts are moved; elements stay where they are
+  std::vector<std::function<void()>> stage_;
 };
 
 }  // namespace
 
 template <typename T>
-bool RunOnDevice(const AttentionParams& params, const AttentionArgs<T>& args,
-                 Device<Element<T>>& device) {
-  return Run<T>(params, args, device)();
+bool RunCall(const AttentionParams& params, const AttentionCall<T>& args, const Caches& caches,
+             Device<Element<T>>& device) {
+  return Run<T>(params, args, caches, device)();
 }
 
-template bool RunOnDevice(const AttentionParams&, const AttentionArgs<float>&, Device<float>&);
-template bool RunOnDevice(const AttentionParams&, const AttentionArgs<Float16>&, Device<Half>&);
-template bool RunOnDevice(const AttentionParams&, const AttentionArgs<BFloat16>&, Device<BFloat>&);
+template bool RunCall<float>(const AttentionParams&, const AttentionCall<float>&, const Caches&,
+                             Device<float>&);
+template bool RunCall<Float16>(const AttentionParams&, const AttentionCall<Float16>&, const Caches&,
+                               Device<Half>&);
+template bool RunCall<BFloat16>(const AttentionParams&, const AttentionCall<BFloat16>&,
+                                const Caches&, Device<BFloat>&);
 
 }  // namespace rope::cuda

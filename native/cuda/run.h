@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "attention.h"
 #include "call.h"
@@ -44,12 +45,44 @@ class Device {
   virtual bool HasWarpgroups() const = 0;
 };
 
-// Computes one run. Of the arguments, query, key, value, pasts, presents, output,
+// The caches of a run without their type.
+template <typename T, typename C>
+Caches CachesOf(const AttentionArgs<T, C>& args) {
+  const auto untyped = [](const auto& rows, auto* data) {
+    return Rows<std::remove_pointer_t<decltype(data)>>{data, rows.batch_stride, rows.head_stride,
+                                                       rows.row_stride};
+  };
+  const auto past = [&](const Rows<const C>& rows, const Rows<const float>& scales) {
+    return CachedTensor{untyped(rows, static_cast<const void*>(rows.data)), scales};
+  };
+  const auto present = [&](const Rows<C>& rows, const Rows<float>& scales) {
+    return PresentTensor{untyped(rows, static_cast<void*>(rows.data)), scales};
+  };
+  Caches caches;
+  if (!std::is_same_v<T, C>) {
+    caches.kind = std::is_same_v<C, int8_t>    ? CacheKind::kInt8
+                  : std::is_same_v<C, Float16> ? CacheKind::kHalf
+                                               : CacheKind::kBFloat;
+  }
+  caches.past_key = past(args.past_key, args.past_key_scale);
+  caches.past_value = past(args.past_value, args.past_value_scale);
+  caches.present_key = present(args.present_key, args.present_key_scale);
+  caches.present_value = present(args.present_value, args.present_value_scale);
+  return caches;
+}
+
+template <typename T>
+bool RunCall(const AttentionParams& params, const AttentionCall<T>& args, const Caches& caches,
+             Device<Element<T>>& device);
+
+// Computes one run. Of the arguments, query, key, value, pasts, presents, their scales, output,
 // biases and log_sum_exp lie on the device, all others on the host. False: the
 // device gave no memory. Head sizes are at most kMostChannels.
-template <typename T>
-bool RunOnDevice(const AttentionParams& params, const AttentionArgs<T>& args,
-                 Device<Element<T>>& device);
+template <typename T, typename C>
+bool RunOnDevice(const AttentionParams& params, const AttentionArgs<T, C>& args,
+                 Device<Element<T>>& device) {
+  return RunCall<T>(params, args, CachesOf(args), device);
+}
 
 }  // namespace rope::cuda
 

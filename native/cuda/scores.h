@@ -28,7 +28,8 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   for (int i = 0; i < kChunk; ++i) out[i] = 0.0f;
   if (row >= task.rows || c >= call.head_size) return;
   const int64_t place = task.PlaceOf(call, row);
-  const T* query = call.query.At(task.batch, task.HeadOf(call, row), place);
+  const StoredRow<T> query{call.query.At(task.batch, task.HeadOf(call, row), place),
+                           call.head_size};
   const float* angles =
       AngleRow(call, call.query_angles, call.query_angles.of_band[band], task.batch, place);
   RotatedChunk(call, angles, c, query, out);
@@ -45,37 +46,38 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
 // The row where a key, or its value, stands: among the cached ones, or, if those of
 // this call stand apart, among these.
 template <typename T, typename New>
-ROPE_DEVICE const T* RowOf(const Call<T>& call, const Task& task, const Rows<const T>& cached,
-                           const Rows<New>& new_rows, int64_t key) {
+ROPE_DEVICE StoredRow<T> RowOf(const Call<T>& call, const Task& task, const CachedTensor& cached,
+                               const Rows<New>& new_rows, int64_t key, int64_t size) {
   const int64_t place = key - call.past(task.batch);
-  return place >= 0 && new_rows.data != nullptr ? new_rows.At(task.batch, task.kv_head, place)
-                                                : cached.At(task.batch, task.kv_head, key);
+  if (place >= 0 && new_rows.data != nullptr) {
+    return {new_rows.At(task.batch, task.kv_head, place), size};
+  }
+  return CachedRow(call, cached, task.batch, task.kv_head, key, size);
 }
 template <typename T>
-ROPE_DEVICE const T* ValueRow(const Call<T>& call, const Task& task, int64_t key) {
-  return RowOf(call, task, call.cached_value, call.new_value, key);
+ROPE_DEVICE StoredRow<T> ValueRow(const Call<T>& call, const Task& task, int64_t key) {
+  return RowOf(call, task, call.cached_value, call.new_value, key, call.v_head_size);
 }
 
 // The channels [c, c + kChunk) of a key as the map has it: raw keys are rotated now.
 template <typename T>
 ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, int32_t map,
                           int64_t c, float* out) {
-  const T* row = RowOf(call, task, call.cached_key, call.new_key, key);
+  const StoredRow<T> row = RowOf(call, task, call.cached_key, call.new_key, key, call.head_size);
   if (call.raw_cache) {
     RotatedChunk(call, AngleRow(call, call.key_angles, map, task.batch, key), c, row, out);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; ++i) out[i] = call.fast ? RoundedTo<T>(out[i]) : out[i];
     return;
   }
-  alignas(16) T chunk[kChunk];
-  LoadChunk<T>(row, c, call.head_size, chunk);
-  ROPE_UNROLL
-  for (int i = 0; i < kChunk; ++i) out[i] = ToFloat(chunk[i]);
+  row.Load(c, out);
   const int64_t place = key - call.past(task.batch);
   if (place < 0 || call.new_key_residual.data == nullptr) return;
-  LoadChunk<T>(call.new_key_residual.At(task.batch, task.kv_head, place), c, call.head_size, chunk);
+  float residuals[kChunk];
+  LoadFloats<T>(call.new_key_residual.At(task.batch, task.kv_head, place), c, call.head_size,
+                residuals);
   ROPE_UNROLL
-  for (int i = 0; i < kChunk; ++i) out[i] += ToFloat(chunk[i]);
+  for (int i = 0; i < kChunk; ++i) out[i] += residuals[i];
 }
 
 // Columns of a tile: two ranges of them, one of first keys.

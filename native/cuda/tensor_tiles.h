@@ -10,8 +10,8 @@
 namespace rope::cuda {
 
 // Whether all chunks of all rows are aligned to 16 bytes.
-template <typename T>
-ROPE_DEVICE bool StandsInChunks(const Rows<T>& rows, int64_t size) {
+template <typename V>
+ROPE_DEVICE bool StandsInChunks(const Rows<V>& rows, int64_t size) {
   return (reinterpret_cast<uintptr_t>(rows.data) % 16 |
           static_cast<uintptr_t>((rows.batch_stride | rows.head_stride | rows.row_stride | size) %
                                  kChunk)) == 0;
@@ -53,10 +53,11 @@ class TensorTiles {
       : call_(call),
         task_(task),
         past_(call.past(task.batch)),
-        copies_keys_(!call.raw_cache && StandsInChunks(call.cached_key, call.head_size) &&
+        same_type_(call.caches.kind == CacheKind::kSame),
+        copies_keys_(!call.raw_cache && CopiesCached(call.cached_key, call.head_size) &&
                      StandsInChunks(call.new_key, call.head_size) &&
                      StandsInChunks(call.new_key_residual, call.head_size)),
-        copies_values_(StandsInChunks(call.cached_value, call.v_head_size) &&
+        copies_values_(CopiesCached(call.cached_value, call.v_head_size) &&
                        StandsInChunks(call.new_value, call.v_head_size)) {}
 
   // Whether queries and weights have residuals: blocks of many rows have a shape for either.
@@ -67,6 +68,7 @@ class TensorTiles {
   // Whether keys of a tile have residuals.
   ROPE_DEVICE bool HaveResiduals(Range tile) const {
     if (!residuals() || call_.fast) return false;
+    if (call_.caches.kind == CacheKind::kInt8 && tile.begin < past_) return true;
     if (call_.raw_cache) return call_.rotation.pairs > 0;
     return call_.new_key_residual.data != nullptr && tile.end > past_;
   }
@@ -85,10 +87,11 @@ class TensorTiles {
   }
 
   // Whether the keys of a tile are copied as they stand. They are not where keys are rotated
-  // first, and where the tile has both cached keys and new ones in another tensor.
+  // first, where the cached ones have another type, and where the tile has both cached keys and new
+  // ones in another tensor.
   ROPE_DEVICE bool CopiesKeys(Range tile) const {
     const bool apart = call_.new_key.data != nullptr || call_.new_key_residual.data != nullptr;
-    return copies_keys_ && (!apart || !Straddles(tile));
+    return copies_keys_ && HasOneType(tile) && (!apart || !Straddles(tile));
   }
 
   // Starts to copy the keys of a tile, and their residuals.
@@ -122,7 +125,8 @@ class TensorTiles {
   template <typename Block>
   ROPE_DEVICE void StartValues(Block& block, Range tile, int stage = 0) const {
     const int to = kValueTile + stage * kTileBytes;
-    if (copies_values_ && (call_.new_value.data == nullptr || !Straddles(tile))) {
+    if (copies_values_ && HasOneType(tile) &&
+        (call_.new_value.data == nullptr || !Straddles(tile))) {
       return CopyRows(block, to, call_.cached_value, call_.new_value, tile, call_.v_head_size);
     }
     block.Lanes([&](int thread) {
@@ -130,9 +134,9 @@ class TensorTiles {
       for (int i = thread; i < kKeys * kChunks; i += kThreads) {
         const int64_t key = tile.begin + i / kChunks;
         const int c = i % kChunks * kChunk;
-        alignas(16) T chunk[kChunk] = {};
-        if (key < tile.end) LoadChunk<T>(ValueRow(call_, task_, key), c, call_.v_head_size, chunk);
-        Store(block, thread, i, to, chunk);
+        float numbers[kChunk] = {};
+        if (key < tile.end) ValueRow(call_, task_, key).Load(c, numbers);
+        StoreNumbers(block, thread, i, to, -1, numbers);
       }
     });
   }
@@ -153,10 +157,18 @@ class TensorTiles {
 
   ROPE_DEVICE bool Straddles(Range tile) const { return tile.begin < past_ && tile.end > past_; }
 
+  // Whether cached rows stand in the way of copies: those of another type are not copied at all.
+  ROPE_DEVICE bool CopiesCached(const CachedTensor& cached, int64_t size) const {
+    return !same_type_ || StandsInChunks(cached.numbers, size);
+  }
+  // Whether a tile's keys, and its values, all have type T.
+  ROPE_DEVICE bool HasOneType(Range tile) const { return same_type_ || tile.begin >= past_; }
+
   // Starts to copy the rows of a tile: cached ones, or new ones where those are in another tensor.
   template <typename Block, typename New>
-  ROPE_DEVICE void CopyRows(Block& block, int to, const Rows<const T>& cached,
+  ROPE_DEVICE void CopyRows(Block& block, int to, const CachedTensor& cached_rows,
                             const Rows<New>& new_rows, Range tile, int64_t size) const {
+    const Rows<const T> cached = Typed<T>(cached_rows.numbers);
     static_assert(kThreads % kChunks == 0, "a thread has the same chunk of several rows");
     constexpr int kStep = kThreads / kChunks;
     static_assert(!kSquares || kStep % kSquareRows == 0, "at the same place of several squares");
@@ -203,6 +215,7 @@ class TensorTiles {
   const Call<T>& call_;
   const Task task_;  // a copy, so that nothing points into the kernel's registers
   const int64_t past_;
+  const bool same_type_;
   const bool copies_keys_;
   const bool copies_values_;
 };

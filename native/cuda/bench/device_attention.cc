@@ -4,22 +4,26 @@
 namespace rope {
 namespace {
 
-template <typename T>
-bool Launch(const AttentionParams& params, const AttentionArgs<T>& args) {
+template <typename T, typename C>
+bool Launch(const AttentionParams& params, const AttentionArgs<T, C>& args) {
   cuda::CudaDevice<cuda::Element<T>> device(nullptr);
   return cuda::RunOnDevice(params, args, device);
 }
 
 }  // namespace
 
-bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host&) {
-  return Launch(params, args);
-}
-bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host&) {
-  return Launch(params, args);
-}
-bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16>& args, Host&) {
-  return Launch(params, args);
-}
+#define ROPE_RUN_ATTENTION(T, C)                                                             \
+  bool RunAttention(const AttentionParams& params, const AttentionArgs<T, C>& args, Host&) { \
+    return Launch(params, args);                                                             \
+  }
+ROPE_RUN_ATTENTION(float, float)
+ROPE_RUN_ATTENTION(float, Float16)
+ROPE_RUN_ATTENTION(float, BFloat16)
+ROPE_RUN_ATTENTION(float, int8_t)
+ROPE_RUN_ATTENTION(Float16, Float16)
+ROPE_RUN_ATTENTION(Float16, int8_t)
+ROPE_RUN_ATTENTION(BFloat16, BFloat16)
+ROPE_RUN_ATTENTION(BFloat16, int8_t)
+#undef ROPE_RUN_ATTENTION
 
 }  // namespace rope

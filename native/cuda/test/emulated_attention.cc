@@ -7,8 +7,8 @@
 namespace rope {
 namespace {
 
-template <typename T>
-bool Emulate(const AttentionParams& params, const AttentionArgs<T>& args, Host& host) {
+template <typename T, typename C>
+bool Emulate(const AttentionParams& params, const AttentionArgs<T, C>& args, Host& host) {
   static std::atomic<int> runs{0};
   cuda::test::EmulatedDevice<cuda::Element<T>> device(host, runs++ % 3);
   return cuda::RunOnDevice(params, args, device);
@@ -16,14 +16,18 @@ bool Emulate(const AttentionParams& params, const AttentionArgs<T>& args, Host& 
 
 }  // namespace
 
-bool RunAttention(const AttentionParams& params, const AttentionArgs<float>& args, Host& host) {
-  return Emulate(params, args, host);
-}
-bool RunAttention(const AttentionParams& params, const AttentionArgs<Float16>& args, Host& host) {
-  return Emulate(params, args, host);
-}
-bool RunAttention(const AttentionParams& params, const AttentionArgs<BFloat16>& args, Host& host) {
-  return Emulate(params, args, host);
-}
+#define ROPE_RUN_ATTENTION(T, C)                                                                  \
+  bool RunAttention(const AttentionParams& params, const AttentionArgs<T, C>& args, Host& host) { \
+    return Emulate(params, args, host);                                                           \
+  }
+ROPE_RUN_ATTENTION(float, float)
+ROPE_RUN_ATTENTION(float, Float16)
+ROPE_RUN_ATTENTION(float, BFloat16)
+ROPE_RUN_ATTENTION(float, int8_t)
+ROPE_RUN_ATTENTION(Float16, Float16)
+ROPE_RUN_ATTENTION(Float16, int8_t)
+ROPE_RUN_ATTENTION(BFloat16, BFloat16)
+ROPE_RUN_ATTENTION(BFloat16, int8_t)
+#undef ROPE_RUN_ATTENTION
 
 }  // namespace rope

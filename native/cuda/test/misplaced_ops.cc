@@ -16,7 +16,7 @@ class MisplacedEngine : public CudaEngine {
 }  // namespace
 
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
-  return MakeAttentionOps<float, MisplacedEngine>(infer_shapes);
+  return MakeAttentionOps<float, float, MisplacedEngine>(infer_shapes);
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string&) { return nullptr; }
