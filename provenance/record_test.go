@@ -38,7 +38,7 @@ func full() *provenance.Record {
 		}},
 		Kept:        []provenance.Kept{{Layer: 2, Node: "e", Op: "Softmax", Reason: "why"}},
 		AddedInputs: []string{"cache_length"}, AddedOutputs: []string{"present.0.key_scale"},
-		Buffers:     []provenance.Buffer{{Param: "past", Type: "float", Values: []string{"past.0.key"}}, {Value: -1, Values: []string{"past.1.key"}}},
+		Buffers: []provenance.Buffer{{Param: "past", Type: "float", Values: []string{"past.0.key"}}, {Value: -1, Values: []string{"past.1.key"}}},
 	}
 }
 
