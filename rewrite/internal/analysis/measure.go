@@ -94,7 +94,7 @@ func (m *measurer) measure(ctx context.Context) error {
 // unlikeDistance leaves all sites of a model unchanged that may have a bias by distance, and says how it
 // tells positions apart, and why the op has no such bias.
 func (m *measurer) unlikeDistance() error {
-	why := fmt.Errorf("%w; the op has slopes and ranges of distances, and this is neither at every length, distance and padding. Masks can be changed", m.still)
+	why := fmt.Errorf("%w; the op has slopes and ranges of distances, and this is neither at every length, distance and padding. A mask may still be changed (--mask)", m.still)
 	if i := slices.IndexFunc(m.Sites, func(s Site) bool { return s.Attention == nil && s.Reason != "" }); i >= 0 {
 		why = fmt.Errorf("%w; the op cannot replace them: %s", m.still, m.Sites[i].Reason)
 	}

@@ -25,15 +25,15 @@ func NameBias(values []float64, length, total int64) string {
 	case b.flat:
 		return ""
 	case b.linear:
-		return NameSlopes(b.slopes)
+		return nameSlopes(b.slopes)
 	case b.toeplitz:
 		return nameRelative(b.heads, b.largest, length)
 	}
 	return "biases on the scores, of an unknown kind"
 }
 
-// NameSlopes names a bias that falls linearly with the distance, by the slope of each head.
-func NameSlopes(slopes []float64) string {
+// nameSlopes names a bias that falls linearly with the distance, by the slope of each head.
+func nameSlopes(slopes []float64) string {
 	return fmt.Sprintf("ALiBi (scores fall linearly with the distance, by %.3g to %.3g per token%s)", slices.Min(slopes), slices.Max(slopes), ofHeads(slopes))
 }
 
@@ -43,33 +43,56 @@ func NameDistance(d rope.Distance) (name string) {
 	case d.IsZero():
 		return ""
 	case d.Slopes != nil:
-		name = NameSlopes(d.Slopes)
+		name = nameSlopes(d.Slopes)
 	default:
-		const behind = 8 // distances in the last bucket
-		last := max(-d.Starts[0], d.Starts[len(d.Starts)-1]) + behind
-		first := int64(0)
-		if d.Starts[0] < 0 {
-			first = -last
-		}
-		heads := make([]byDistance, len(d.Biases[0]))
-		largest := 0.0
-		for h := range heads {
-			heads[h] = byDistance{}
-			for distance := first; distance <= last; distance++ {
-				if bias := d.Bias(h, distance); distance != 0 {
-					heads[h][distance] = bias - d.Bias(h, 0)
-					largest = max(largest, math.Abs(bias))
-				}
-			}
-		}
-		if name = nameBuckets(heads, largest); name == "" {
-			name = fmt.Sprintf("relative biases on the scores, in %d ranges of distances", len(d.Starts))
-		}
+		name = nameRanges(d)
 	}
 	if d.Shown {
 		name += ", counted in tokens that are not padding"
 	}
 	return name
+}
+
+// nameRanges names a bias by ranges of distances. Behind the last one that begins, a form that is no
+// bucket's would go on.
+func nameRanges(d rope.Distance) string {
+	const (
+		behind = 8    // distances in the last bucket
+		most   = 4096 // no form of more distances is looked for
+	)
+	ranges := fmt.Sprintf("relative biases on the scores, in %d ranges of distances", len(d.Starts))
+	last := max(-d.Starts[0], d.Starts[len(d.Starts)-1])
+	if last > most {
+		return ranges
+	}
+	heads, largest := tabled(d, last)
+	if name := nameForm(heads, largest, last); name != "" {
+		return name
+	}
+	heads, largest = tabled(d, last+behind)
+	if name := nameBuckets(heads, largest); name != "" {
+		return name
+	}
+	return ranges
+}
+
+// tabled returns a bias at all distances up to the last one, and the size of the largest number.
+func tabled(d rope.Distance, last int64) (heads []byDistance, largest float64) {
+	first := int64(0)
+	if d.Starts[0] < 0 {
+		first = -last
+	}
+	for h := range d.Biases[0] {
+		head := byDistance{}
+		for distance := first; distance <= last; distance++ {
+			if bias := d.Bias(h, distance); distance != 0 {
+				head[distance] = bias - d.Bias(h, 0)
+				largest = max(largest, math.Abs(bias))
+			}
+		}
+		heads = append(heads, head)
+	}
+	return heads, largest
 }
 
 // biases are what biases are like, up to a constant for each query.
@@ -155,14 +178,19 @@ func ofHeads(slopes []float64) string {
 	return fmt.Sprintf(": the slopes of %d heads, times %.4g", len(slopes), factor)
 }
 
-// nameRelative names biases that depend on the distance alone.
-func nameRelative(heads []byDistance, largest float64, length int64) string {
+// nameForm names biases that depend on the distance alone, "" where they have no known form.
+func nameForm(heads []byDistance, largest float64, length int64) string {
 	for _, name := range []func([]byDistance, float64) string{nameKERPLELog, nameKERPLEPower, nameBuckets} {
 		if text := name(heads, largest); text != "" {
 			return text
 		}
 	}
-	if text := nameSandwich(heads, largest, length); text != "" {
+	return nameSandwich(heads, largest, length)
+}
+
+// nameRelative is nameForm with a name for biases of another form.
+func nameRelative(heads []byDistance, largest float64, length int64) string {
+	if text := nameForm(heads, largest, length); text != "" {
 		return text
 	}
 	distances := map[int64]bool{0: true}

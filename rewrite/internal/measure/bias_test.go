@@ -149,10 +149,16 @@ func TestNameDistance(t *testing.T) {
 	for b := range both.Biases {
 		both.Biases[b] = []float64{float64(b * b)}
 	}
+	kerple := rope.Distance{}
+	for d := range int64(40) {
+		kerple.Starts = append(kerple.Starts, d)
+		kerple.Biases = append(kerple.Biases, []float64{float64(float32(-0.5 * math.Log(1+0.25*float64(d))))})
+	}
 	for want, d := range map[string]rope.Distance{
 		"": {},
 		"ALiBi (scores fall linearly with the distance, by 0.00391 to 0.0625 per token: the slopes of 2 heads)":                                           {Slopes: []float64{0.0625, 0.00390625}},
 		"ALiBi (scores fall linearly with the distance, by 0.1 to 0.1 per token), counted in tokens that are not padding":                                 {Slopes: []float64{0.1}, Shown: true},
+		"KERPLE biases on the scores, −r1·ln(1 + r2·distance) with r1 0.5 and r2 0.25":                                                                    kerple,
 		"relative biases on the scores, in 7 ranges of distances":                                                                                         both,
 		"relative biases on the scores, learned for 4 buckets of distances in one direction as in T5: 2 distances each by itself, then ranges that widen": {Starts: []int64{0, 1, 2, 4}, Biases: [][]float64{{1}, {2}, {3}, {4}}},
 		"relative biases on the scores, learned for 8 buckets of distances in both directions as in T5: 2 distances each by itself, then ranges that widen": {

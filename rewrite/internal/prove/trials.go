@@ -67,6 +67,11 @@ func trials(m *measure.Measured) []trial {
 			trial{pt: dim.Point{B: 1, L: 3, P: w + 5}, positions: w + 5, magnitude: 1},
 			trial{pt: dim.Point{B: 2, L: min(w, 300) + 7, P: w}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1})
 	}
+	if far := farDistance(m); far > 0 {
+		list = append(list,
+			trial{pt: dim.Point{B: 1, L: 3, P: far}, positions: far, magnitude: 1},
+			trial{pt: dim.Point{B: 2, L: 2, P: far}, padding: eval.HolePadding, positions: followPadding, magnitude: 1})
+	}
 	if m.Attention.Encoding.Axes != nil { // more calls in which a token's positions differ
 		list = append(list,
 			trial{pt: dim.Point{B: 2, L: 1, P: 40}, padding: eval.LeftPadding, positions: randomPositions, magnitude: 1},
@@ -113,6 +118,23 @@ func trials(m *measure.Measured) []trial {
 		}
 	}
 	return list
+}
+
+// farDistance is how many earlier keys reach what a bias by distance has for far ones, as far as is tried;
+// 0 without such a bias.
+func farDistance(m *measure.Measured) int64 {
+	d := m.Attention.Distance
+	most := int64(maxTriedPast)
+	if !m.Layouts.Cached {
+		most = maxTriedLength
+	}
+	switch {
+	case d.IsZero():
+		return 0
+	case d.Starts == nil:
+		return most / 8
+	}
+	return min(max(d.Starts[len(d.Starts)-1], -d.Starts[0])+9, most)
 }
 
 // smaller returns a trial with fewer new tokens, so that its scores are no more than are
