@@ -36,6 +36,8 @@ type Methods struct {
 	Carried  bool             // start from the values in the graph
 	Restored bool             // the earlier methods are taken back: none is missed
 	OwnMasks bool             // masks are written into the model's own nodes, which cannot give another one back
+
+	rotates bool // some layer of the model does: methods for rotations leave the others
 }
 
 // All returns every method that is asked for.
@@ -62,6 +64,7 @@ func (m Methods) Carry() bool {
 // Make applies the methods to the sites that can be rewritten. The features are told in the plan's edits.
 func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
 	p := &Plan{Features: features}
+	m.rotates = slices.ContainsFunc(a.Measured(), func(s *analysis.Site) bool { return s.Attention.Measured.Rotary() })
 	reach, layers := scalingScope(a, m.Config), layersOf(a, m.Config)
 	p.Warn(m.compare(a, reach)...)
 	var err error
@@ -142,12 +145,13 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 	return &Site{Attention: *s.Attention, Layer: s.Layer, Reason: s.Reason, Want: a, Specs: specs, Applied: applied, Written: s.Written, Precision: m.Precision, Known: known}, nil
 }
 
-// apply applies the methods to a value. A site that rotates nothing and has no bias by distance has no
-// frequencies or slopes to scale and no distances to map, but a mask. Cross-attention is
+// apply applies the methods to a value. A site that rotates nothing has no frequencies to scale and no
+// distances to map, but a mask. In a model of which no site rotates, the methods say what they can do with
+// a bias by distance. Cross-attention is
 // left as it is: its keys have neither positions nor places among the tokens.
 func (m Methods) apply(a rope.Attention, specs []rope.Spec) (_ rope.Attention, applied []provenance.Edit, warnings []string, err error) {
 	turns := len(a.Encoding.Frequencies) > 0
-	placed := turns || !a.Distance.IsZero()
+	placed := turns || !a.Distance.IsZero() && !m.rotates
 	exact := m.Angles == ExactAngles
 	if m.RawCache && turns {
 		a.Cache = rope.Raw

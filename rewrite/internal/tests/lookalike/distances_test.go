@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/largemodel"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -273,6 +275,43 @@ func TestManyHeads(t *testing.T) {
 		}
 		if err := a.Distance.Check(a.Heads); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDistancesBesideRotation: in a model of which some layers rotate, methods for rotations leave a layer that has
+// slopes alone; where it has both, linear divides both.
+func TestDistancesBesideRotation(t *testing.T) {
+	testruntime.Require(t)
+	p := patientAt(t, kit.Model("../coverage/smollm3__ts17-cache"))
+	p.weigh(p.Op("Mul", p.far(), p.Float(-0.5)))
+	original := p.Saved()
+	for method, want := range map[string]float64{"linear:factor=2": 0.25, "yarn:factor=2,original_max_position_embeddings=16": 0.5} {
+		m := kit.OpenModel(t, original)
+		report, err := kit.Rewrite(t.Context(), m, rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, method)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer := 0
+		for _, n := range m.Graph.Nodes {
+			if n.Domain != customop.Domain {
+				continue
+			}
+			op, err := definition.Read(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slope := want
+			if report.Sites[layer].RotaryDim == 0 {
+				slope = 0.5
+			}
+			if len(op.DistanceSlopes) == 0 || float64(op.DistanceSlopes[0]) != slope {
+				t.Errorf("%s, layer %d of %d rotated channels: slopes %v, %g was expected", method, layer, report.Sites[layer].RotaryDim, op.DistanceSlopes, slope)
+			}
+			layer++
+		}
+		if layer != 2 || report.Sites[0].RotaryDim == report.Sites[1].RotaryDim {
+			t.Errorf("%d layers, which rotate %d and %d channels", layer, report.Sites[0].RotaryDim, report.Sites[1].RotaryDim)
 		}
 	}
 }
