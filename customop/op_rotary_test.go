@@ -245,6 +245,10 @@ func rotations() map[string]rotation {
 		"linear, by caller": turning("thd", 1, 30, 2, 1, 16, long(rope.LengthDependent{Trained: 32, Linear: true}), func(r *rotation) {
 			r.MaxSeqlen = 80
 		}),
+		"no tokens":             turning("bshd", 2, 0, 2, 1, 16),
+		"no rows":               turning("sbhd", 0, 3, 2, 1, 16, offsets(7)),
+		"no packed tokens":      turning("thd", 1, 0, 2, 1, 16, offsets(7)),
+		"no key heads":          turning("bhsd", 1, 3, 2, 1, 16, func(r *rotation) { r.key[1] = 0 }),
 		"two sequences of none": turning("thd", 1, 5, 2, 1, 16, func(r *rotation) { r.CuSeqlens = []int32{0, 0, 5, 5} }, offsets(4, 7, 9)),
 	}
 	for _, format := range []string{"bshd", "sbhd", "bhsd", "thd"} {
