@@ -101,6 +101,7 @@ var promised = map[string][]string{
 	"validate llama llama-fixed":                  nil,
 	"inspect llama-fixed":                         nil,
 	"model.onnx --kv fixed:capacity=8k":           {"kv fixed:capacity=8192,input=cache_length"},
+	"model.onnx --kv fixed:capacity=8k,type=int8": {"kv fixed:capacity=8192,input=cache_length,type=int8"},
 	"model.onnx --mask anchor --documents input":  {"mask anchor", "documents input:document_ids"},
 	"audit FOLDER":                                nil,
 }
