@@ -17,9 +17,11 @@ import (
 func TestSnapshot(t *testing.T) {
 	library := testruntime.Require(t)
 	for name, path := range map[string]string{
-		"growing": filepath.Join(models, "llama__optimum", "model.onnx"),
-		"float16": filepath.Join(models, "llama__dynamo18-fp16", "model.onnx"),
-		"fixed":   patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
+		"growing":     filepath.Join(models, "llama__optimum", "model.onnx"),
+		"float16":     filepath.Join(models, "llama__dynamo18-fp16", "model.onnx"),
+		"int8":        patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Type: "int8"}}),
+		"fixed, int8": patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40, Type: "int8"}}),
+		"fixed":       patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: 40}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := sequence(t, path, lm.Options{Threads: 1, OpsLibrary: library})
