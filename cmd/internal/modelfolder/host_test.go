@@ -194,6 +194,7 @@ func TestNotRunByGenAI(t *testing.T) {
 		want   string // "" is no error
 	}{
 		"documents":   {"llama__genai-fp32", "mask intra-document", func(o *rewrite.Options) { o.Documents.Input = "ids" }, "does not feed the new input ids; leave out --documents or"},
+		"int8 cache":  {"llama__dynamo18", "", func(o *rewrite.Options) { o.Cache.Type = "int8" }, "the scales of the caches; leave out type=int8 or"},
 		"fixed cache": {"llama__dynamo18", "", func(o *rewrite.Options) { o.Cache.Capacity = 64 }, "does not feed the new input cache_length; leave out --kv or"},
 		"logits":      {"llama__genai-fp32", "", func(o *rewrite.Options) { o.LogitsPlaces = "places" }, ""},
 		"raw cache":   {"llama__dynamo18", "", func(o *rewrite.Options) { o.Cache.Raw = true }, ""},
