@@ -4,6 +4,7 @@
 
 #include "accuracy_test.h"
 #include "behaviour_test.h"
+#include "cache_test.h"
 #include "check.h"
 #include "hwy/highway.h"
 #include "non_finite_test.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
     rope::test::TestVectors(names[t]);
     rope::test::TestBehaviour(names[t]);
     rope::test::TestNonFiniteNumbers(names[t]);
+    rope::test::TestCaches(names[t]);
     rope::test::TestWorkingMemory(names[t]);
     rope::test::TestRotary(names[t], cases);
     rope::test::TestRotaryWithoutMemory(names[t]);

@@ -8,6 +8,7 @@
 
 #include "accuracy_test.h"
 #include "behaviour_test.h"
+#include "cache_test.h"
 #include "check.h"
 #include "cuda_device.h"
 #include "non_finite_test.h"
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   }
   rope::test::TestBehaviour("CUDA");
   rope::test::TestNonFiniteNumbers("CUDA");
+  rope::test::TestCaches("CUDA");
   rope::test::TestRotary("CUDA", cases);
   rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);

@@ -9,6 +9,7 @@
 
 #include "accuracy_test.h"
 #include "behaviour_test.h"
+#include "cache_test.h"
 #include "check.h"
 #include "fixture.h"
 #include "non_finite_test.h"
@@ -32,15 +33,24 @@ double LogError(Call call) {
   return largest;
 }
 
+// Gives cached rows of int8 scales with which they are no numbers of 16 bits.
+void SpoilScales(Call& call) {
+  for (float& x : call.past_key) x *= 0.7f;
+  for (float& x : call.past_value) x *= 0.7f;
+}
+
 // precision=exact multiplies what fast rounds first; keys of this call, which the
-// cache has rounded, also in a tile with cached ones.
+// cache has rounded, also in a tile with cached ones, and those of int8.
 void TestExactKeepsMore() {
-  for (const Element element : {Element::kFloat16, Element::kBFloat16}) {
-    for (const int64_t past : {0, 30}) {
+  for (int i = 0; i < 6; ++i) {
+    for (const int64_t past : {0, 30, 200}) {
+      const Element element = i % 2 == 0 ? Element::kFloat16 : Element::kBFloat16;
       Call call;
-      call.name =
-          std::string("exact ") + NameOf(element) + " after " + std::to_string(past) + " tokens";
+      call.name = std::string("exact ") + NameOf(element) + " after " + std::to_string(past) +
+                  " tokens, case " + std::to_string(i);
       call.element = element;
+      if (i >= 2) call.cache = Element::kInt8;
+      call.params.raw_cache = i >= 4;
       call.params.num_heads = 4;
       call.params.kv_num_heads = 2;
       call.params.frequencies = Frequencies(64);
@@ -48,6 +58,7 @@ void TestExactKeepsMore() {
       call.past = past;
       call.first_position = 131071 - 90;
       call.Draw(1);
+      if (call.cache) SpoilScales(call);
       const double exact = LogError(call);
       call.params.fast = true;
       const double fast = LogError(call);
@@ -113,12 +124,13 @@ void TestExactWeights() {
 // Blocks of many rows over several tiles of two bands, cached keys and new ones, by the rule of
 // accuracy_test.h.
 void TestSeveralTiles(const std::string& name) {
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 32; ++i) {
     Call call;
     call.element = i % 2 == 0 ? Element::kFloat16 : Element::kBFloat16;
     call.params.fast = i / 2 % 2 == 0;
     call.params.raw_cache = i / 4 % 2 == 0;
-    call.head_size = call.v_head_size = i / 8 == 0 ? 64 : 128;
+    call.head_size = call.v_head_size = i / 8 % 2 == 0 ? 64 : 128;
+    if (i >= 16) call.cache = Element::kInt8;
     call.name = name + ", two bands, case " + std::to_string(i);
     call.params.num_heads = 2;
     call.params.kv_num_heads = 1;
@@ -127,6 +139,7 @@ void TestSeveralTiles(const std::string& name) {
     call.length = 100;
     call.past = 500;
     call.Draw(static_cast<uint32_t>(i + 1));
+    if (call.cache) SpoilScales(call);
     const auto truth = Reference<double>(call.params, call.Args());
     const auto plain = Reference<float>(call.params, call.Args(), call.element, Operands::kPairs);
     TestHost host(1);
@@ -144,6 +157,7 @@ void TestEverything(bool warpgroups, int cases, int64_t budget) {
   const char* name = warpgroups ? "emulated warpgroups" : "emulated";
   TestBehaviour(name);
   TestNonFiniteNumbers(name);
+  TestCaches(name);
   TestExactKeepsMore();
   TestExactWeights();
   TestSeveralTiles(name);
