@@ -15,8 +15,10 @@ constexpr bool kHasWarpgroups = true;
 constexpr bool kHasWarpgroups = false;
 #endif
 
+// One block to a processor is enough: shared memory, which ptxas does not know, often leaves no
+// room for more, and it would spill registers to make some.
 template <typename K, typename T>
-__global__ void __launch_bounds__(K::kThreads) Enter(const __grid_constant__ Call<T> call) {
+__global__ void __launch_bounds__(K::kThreads, 1) Enter(const __grid_constant__ Call<T> call) {
   if constexpr (kHasWarpgroups || !kNeedsWarpgroups<K>) {
     extern __shared__ __align__(kSquareBytes) float shared[];
     DeviceBlock block(shared);
