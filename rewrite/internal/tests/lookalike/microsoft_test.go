@@ -33,7 +33,7 @@ func multiHeadAttentions() []lookalike {
 			change: fusedAttribute(onnx.IntAttr("unidirectional", 1)),
 		},
 		{
-			name: "a bias that grows with the distance", models: fusions, is: ownBias(true),
+			name: "a bias that grows with the distance", models: fusions, is: hasSlopes(-1),
 			change: func(p *patient) {
 				p.FusedEach(func(n *onnx.Node) {
 					p.Into(n, 5, func(v string) string { return p.Op("Add", v, p.Cast(p.distance(), onnx.Float)) })
