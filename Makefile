@@ -59,7 +59,7 @@ native: deps
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops -DCMAKE_BUILD_TYPE=Release
 	@ln -sf native/librope_ops.so $(BUILD)/librope_ops.so
 
-demo: build ## Rewrite a small real export and check it against its goldens (the first time about 2 min 45 s)
+demo: build ## Rewrite a small real export and check it against its goldens (the first time 3 to 4 minutes)
 	$(GO) run ./cmd/dev/demo
 
 test: test-native test-go ## Run the tests, of long lists of cases a sample (8 min on two cores with empty caches, then 5)
