@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -157,7 +158,7 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 		return nil, err
 	}
 	asked := v.record != nil && !opts.LogitsOnly
-	v.clock.absent = [stages]bool{runExact: v.stored == "", runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
+	v.clock.absent = [stages]bool{runExact: v.stored == 0, runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ type validation struct {
 	sequences   []decoder.Sequence // of the kinds
 	own, logits [][]float64        // of the original and of the patched model, of each kind
 
-	stored string // the element type of the patched model's caches; "" where the original has it too
+	stored onnx.DataType // the element type of the patched model's caches; 0 where the original has it too
 
 	before, record *provenance.Record // of the models; nil where there is none
 	result         *Report
@@ -213,8 +214,7 @@ func (v *validation) look() error {
 	was, count := first.CacheType()
 	is, caches := second.CacheType()
 	if was != is && count == caches {
-		v.stored = is.String()
-		v.result.CacheType = v.stored
+		v.stored, v.result.CacheType = is, is.String()
 	}
 	switch {
 	case first.Cached() != second.Cached():

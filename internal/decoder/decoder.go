@@ -21,7 +21,7 @@ type Decoder struct {
 	Short bool // the model has weights or hidden states of 16 bits
 
 	path    string
-	stored  string // see Options
+	stored  onnx.DataType // see Options
 	session engine.Session
 }
 
@@ -56,9 +56,9 @@ type Options struct {
 	// alone does to the model. Seeds draw other roundings.
 	Rounded bool
 	Seed    int
-	// Stored rounds caches between calls as caches of this element type do: float16, bfloat16 or
-	// int8; "" leaves them.
-	Stored string
+	// Stored rounds caches between calls as caches of this element type do: Float16, BFloat16 or
+	// Int8; 0 leaves them.
+	Stored onnx.DataType
 	// AsWritten leaves ONNX Runtime's graph optimisations out: another order of the same arithmetic.
 	AsWritten bool
 }

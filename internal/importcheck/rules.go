@@ -58,7 +58,7 @@ var Rules = []Rule{
 	{"internal/buildfiles", "where the Makefile puts what it builds", []string{"customop"}, nil},
 	{"internal/clone", "files that share blocks", nil, []string{"golang.org/x/sys"}},
 	{"internal/configfile", "small files beside a model, read within bounds", nil, nil},
-	{"internal/decoder", "a decoder fed in any chunks, for comparison", []string{"customop", "onnx", "internal/engine", "internal/float16", "internal/signature"}, []string{"github.com/x448/float16"}},
+	{"internal/decoder", "a decoder fed in any chunks, for comparison", []string{"customop", "onnx", "internal/engine", "internal/float16", "internal/signature"}, nil},
 	{"internal/engine", "evaluating models, in this process or a worker", []string{"customop", "onnx"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16", "golang.org/x/sys"}},
 	{"internal/float16", "tensors in 16 bits", []string{"customop", "onnx"}, nil},
 	{"internal/importcheck", "the test that imports point one way", nil, nil},

@@ -1,9 +1,8 @@
 // The ops of librope_ops_cuda: those of the CPU, and the same for the CUDA
 // execution provider.
+#include "all_ops.h"
 #include "cuda_engine.h"
 #include "device_tensor.h"
-#include "rotary_attention_op.h"
-#include "rotary_op.h"
 
 namespace rope {
 namespace {
@@ -36,17 +35,7 @@ constexpr DeviceMemory kCudaMemory = {"Cuda",
 }  // namespace
 
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
-  return Joined({CpuOps(infer_shapes), MakeAttentionOps<float, float, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, Float16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, BFloat16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<float, Float16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<float, BFloat16, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<float, int8_t, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, int8_t, CudaEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, int8_t, CudaEngine>(infer_shapes),
-                 MakeRotaryOps<float, CudaEngine>(infer_shapes),
-                 MakeRotaryOps<Float16, CudaEngine>(infer_shapes),
-                 MakeRotaryOps<BFloat16, CudaEngine>(infer_shapes)});
+  return Joined({CpuOps(infer_shapes), MakeAllOps<CudaEngine>(infer_shapes)});
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {

@@ -1,8 +1,7 @@
 #include "rotary_attention.h"
 
+#include "all_ops.h"
 #include "ort_host.h"
-#include "rotary_attention_op.h"
-#include "rotary_op.h"
 
 namespace rope {
 namespace {
@@ -47,18 +46,6 @@ void SetApi(const OrtApi* api) { g_api = api; }
 const OrtApi& Api() { return *g_api; }
 bool HasApi() { return g_api != nullptr; }
 
-std::vector<OrtCustomOp> CpuOps(bool infer_shapes) {
-  return Joined({MakeAttentionOps<float, float, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, Float16, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, BFloat16, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<float, Float16, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<float, BFloat16, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<float, int8_t, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, int8_t, CpuEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, int8_t, CpuEngine>(infer_shapes),
-                 MakeRotaryOps<float, CpuEngine>(infer_shapes),
-                 MakeRotaryOps<Float16, CpuEngine>(infer_shapes),
-                 MakeRotaryOps<BFloat16, CpuEngine>(infer_shapes)});
-}
+std::vector<OrtCustomOp> CpuOps(bool infer_shapes) { return MakeAllOps<CpuEngine>(infer_shapes); }
 
 }  // namespace rope

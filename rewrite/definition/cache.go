@@ -65,12 +65,13 @@ func (w *body) appendTo(past, scale, present, fresh, kept string, exact bool) ca
 	return c
 }
 
-// cacheTypes are the element types of caches in another type than the node's.
-var cacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
+// CacheTypes are the element types of caches in another type than the node's, by the words of the op's
+// attribute cache_type.
+var CacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
 
 // stored is new tokens in the type of the caches, and for int8 the scale of each row.
 func (w *body) stored(part, fresh string) (kept, scale string) {
-	as := onnx.IntAttr("to", int64(cacheTypes[w.cacheType]))
+	as := onnx.IntAttr("to", int64(CacheTypes[w.cacheType]))
 	if w.cacheType != "int8" {
 		return w.op(part+"_stored", "Cast", []string{fresh}, as), ""
 	}
@@ -122,7 +123,7 @@ func (w *body) grown(past string) string {
 	switch {
 	case past == w.names.keyScale, past == w.names.valueScale: // which are float32
 	case w.cacheType != "":
-		zeros = w.op(past+"_more", "Cast", []string{zeros}, onnx.IntAttr("to", int64(cacheTypes[w.cacheType])))
+		zeros = w.op(past+"_more", "Cast", []string{zeros}, onnx.IntAttr("to", int64(CacheTypes[w.cacheType])))
 	default:
 		zeros = w.narrow(past+"_more", zeros)
 	}

@@ -50,7 +50,7 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 	p.Attention = a
 	if past := in[pastKey]; past.Data != nil {
 		p.Past = int(past.Dims[2])
-		p.PastKey, p.PastValue = scaled(past, in[pastKeyScale]), scaled(in[pastValue], in[pastValueScale])
+		p.PastKey, p.PastValue = past.ScaledValues(in[pastKeyScale]), in[pastValue].ScaledValues(in[pastValueScale])
 	}
 	if a.Cross {
 		p.Keys = length(in[key])
@@ -81,18 +81,6 @@ func problem(op rewrite.Op, t tap, out map[string]engine.Tensor) (ref.Problem, e
 	p.Bias = spread(in[attentionBias], p.Batch, a.Heads, p.Length, width)
 	p.BiasBeforeSoftcap = spread(in[biasBeforeSoftcap], p.Batch, a.Heads, p.Length, width)
 	return p, nil
-}
-
-// scaled is a cache in numbers: integers times the scales of their rows, where it has some.
-func scaled(cache, scales engine.Tensor) []float64 {
-	values := cache.Values()
-	if scales.Data != nil {
-		of := scales.Values()
-		for i := range values {
-			values[i] *= of[i/int(cache.Dims[3])]
-		}
-	}
-	return values
 }
 
 // byAxis are positions [batch or 1, length], or of a tensor [axes, batch or 1, length] those

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
@@ -25,11 +26,8 @@ func (e *UnchangedError) Error() string {
 	return fmt.Sprintf("for a cache of fixed capacity every attention layer must be rewritten, and layer %d is unchanged: %s", e.Layer, e.Reason)
 }
 
-// cacheTypes are the element types that a cache can be asked to have, by the names of the op's attribute.
-var cacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
-
 func (a Asked) checkCache(m *onnx.Model, frees func(string) bool, _ int64) error {
-	if _, known := cacheTypes[a.CacheType]; !known && a.CacheType != "" {
+	if _, known := definition.CacheTypes[a.CacheType]; !known && a.CacheType != "" {
 		return fmt.Errorf("type=%s: expected float16, bfloat16 or int8", a.CacheType)
 	}
 	if a.FixedCapacity == 0 {
@@ -193,7 +191,7 @@ func (f *caches) write(m *onnx.Model, sites []*plan.Site) error {
 		m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
 	}
 	if f.typ != "" {
-		ir.RetypeCaches(m.Graph, chosen, cacheTypes[f.typ])
+		ir.RetypeCaches(m.Graph, chosen, definition.CacheTypes[f.typ])
 	}
 	if f.typ == "int8" {
 		m.Graph.Inputs = append(m.Graph.Inputs, f.scales(m.Graph.Inputs)...)

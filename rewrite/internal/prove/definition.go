@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -123,13 +124,10 @@ func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 	return m
 }
 
-// cacheTypes are the element types of caches in another type than the op's.
-var cacheTypes = map[string]onnx.DataType{"float16": onnx.Float16, "bfloat16": onnx.BFloat16, "int8": onnx.Int8}
-
 // castCaches lets a model of one op take and give caches of few bits as float32: those of int8 in steps
 // of their scales.
 func castCaches(m *onnx.Model, n *onnx.Node) {
-	to := cacheTypes[n.Text("cache_type", "same")]
+	to := definition.CacheTypes[n.Text("cache_type", "same")]
 	if to == 0 {
 		return
 	}
@@ -243,13 +241,7 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 		if of[r.name] == nil {
 			of[r.name] = &deviation{}
 		}
-		values := t.Values()
-		if scales, ok := got[r.name+lower.ScaleSuffix]; ok {
-			of := scales.Values()
-			for i := range values {
-				values[i] *= of[i/c.Attention.HeadSize]
-			}
-		}
+		values := t.ScaledValues(got[r.name+lower.ScaleSuffix])
 		if len(values) != len(r.want) {
 			of[r.name].err = math.Inf(1)
 			continue

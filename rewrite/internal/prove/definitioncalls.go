@@ -1,15 +1,13 @@
 package prove
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/x448/float16"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -133,12 +131,14 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 	}
 	if c.op.PastKey != "" {
 		p.PastKey, p.PastValue = tensor("past_key", batch, kv, buffer, size), tensor("past_value", batch, kv, buffer, size)
-		p.PastKey, p.PastValue = c.stored(p.PastKey), c.stored(p.PastValue)
-		for name, numbers := range map[string][]float64{"past_key": p.PastKey, "past_value": p.PastValue} {
-			steps, scales := c.steps(numbers)
-			feeds[name] = engine.Float32s(steps, batch, kv, buffer, size)
-			if scales != nil {
-				feeds[name+lower.ScaleSuffix] = engine.Float32s(scales, batch, kv, buffer, 1)
+		if typ := definition.CacheTypes[c.op.CacheType]; typ != 0 {
+			for name, past := range map[string]*[]float64{"past_key": &p.PastKey, "past_value": &p.PastValue} {
+				steps, scales := engine.StoredRows(narrow(*past), int(size), typ)
+				feeds[name] = engine.Float32s(steps, batch, kv, buffer, size)
+				if scales != nil {
+					feeds[name+lower.ScaleSuffix] = engine.Float32s(scales, batch, kv, buffer, 1)
+				}
+				*past = c.stored(*past)
 			}
 		}
 	}
@@ -196,52 +196,25 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 
 // stored is rows of a cache as its element type holds them.
 func (c call) stored(rows []float64) []float64 {
-	if cacheTypes[c.op.CacheType] == 0 {
+	typ := definition.CacheTypes[c.op.CacheType]
+	if typ == 0 {
 		return rows
 	}
-	steps, scales := c.steps(rows)
+	size := c.Attention.HeadSize
+	steps, scales := engine.StoredRows(narrow(rows), size, typ)
 	out := make([]float64, len(rows))
-	for i, s := range steps {
-		out[i] = float64(s)
-		if scales != nil {
-			out[i] *= float64(scales[i/c.Attention.HeadSize])
-		}
+	for i, x := range engine.ReadRows(steps, scales, size) {
+		out[i] = float64(x)
 	}
 	return out
 }
 
-// steps is rows of a cache as they are fed: numbers of its element type, or integers with the scale
-// of each row.
-func (c call) steps(rows []float64) (steps, scales []float32) {
-	typ := cacheTypes[c.op.CacheType]
-	if typ == onnx.Int8 {
-		scales = []float32{} // of no row, too
+func narrow(list []float64) []float32 {
+	out := make([]float32, len(list))
+	for i, x := range list {
+		out[i] = float32(x)
 	}
-	for row := range slices.Chunk(rows, c.Attention.HeadSize) {
-		scale := float32(1)
-		if typ == onnx.Int8 {
-			largest := 0.0
-			for _, x := range row {
-				largest = max(largest, math.Abs(x))
-			}
-			scale = float32(largest) / 127
-			scales = append(scales, scale)
-		}
-		for _, x := range row {
-			switch typ {
-			case onnx.Int8:
-				steps = append(steps, float32(math.RoundToEven(float64(float32(x)/max(scale, math.SmallestNonzeroFloat32)))))
-			case onnx.Float16:
-				steps = append(steps, float16.Fromfloat32(float32(x)).Float32())
-			case onnx.BFloat16:
-				bits := math.Float32bits(float32(x))
-				steps = append(steps, math.Float32frombits((bits+0x7fff+bits>>16&1)&0xffff0000))
-			default:
-				steps = append(steps, float32(x))
-			}
-		}
-	}
-	return steps, scales
+	return out
 }
 
 // paddingOf is the padding in front of a row: the first has none.

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -49,7 +50,7 @@ func TestCacheTypes(t *testing.T) {
 // openStored is a model whose caches are rounded between calls.
 func openStored(t *testing.T, path, typ string) *decoder.Decoder {
 	t.Helper()
-	d, err := decoder.Open(context.Background(), kit.Local(t), path, decoder.Options{Stored: typ})
+	d, err := decoder.Open(context.Background(), kit.Local(t), path, decoder.Options{Stored: definition.CacheTypes[typ]})
 	if err != nil {
 		t.Fatal(err)
 	}
